@@ -1,4 +1,4 @@
-"""Where the conversations of the airline are, and what its tools are."""
+"""Location of the airline conversations, and the tools they use."""
 import os
 from pathlib import Path
 
@@ -13,7 +13,7 @@ WRITES = [
 
 
 def data_file():
-    """The data, or why there is none."""
+    """Path of the data, or the reason why it is missing."""
     named = os.environ.get("HOTSEAT_TRANSCRIPTS")
     if named:
         path = Path(named)

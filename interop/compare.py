@@ -1,12 +1,12 @@
-"""`hotseat compare` on conversations that were really held: a language model as the agent of an airline, 50 tasks, each
-held twice (tau-bench, see transcripts.py for where the data is looked for).
+"""Tests `hotseat compare` on real conversations: a language model as the agent of an airline, 50 tasks, each
+attempted twice (tau-bench; see transcripts.py for the location of the data).
 
-The two trials become two runs of one agent, with the same checks. Nothing changed between them, so:
-- compared with each other, nothing may be claimed, and the exit code is 0;
-- attempts are shared out between two runs at random, again and again: how often anything is claimed is counted and shown
-  beside the chance that is promised, and may not be above it;
-- a run that is made worse on purpose (in every other conversation the first call with arguments loses one of them) is
-  found, with the turn, the call and the argument at which each conversation was changed.
+The two trials become two runs of the same agent with the same checks, so:
+- comparing them must report no significant difference and exit with code 0;
+- attempts are randomly split between two runs many times: the rate of significant differences is shown next to
+    the documented error rate and must not exceed it;
+- a run that is deliberately degraded (every other conversation loses one argument of its first call with arguments)
+    is detected, with the turn, call and argument of each change.
 
     compare.py HOTSEAT [SPLITS]
 
@@ -24,7 +24,7 @@ from pathlib import Path
 import airline
 
 CONFIDENCE = 0.95
-# What is asked of the conversations, and how the suite for it is imported.
+# Questions about the conversations, and the import options of their suites.
 QUESTIONS = {
     "all expected calls": ["--expect", "calls"],
     "these, and no other that writes": ["--expect", "calls", "--writes", ",".join(airline.WRITES)],
@@ -43,11 +43,11 @@ class Compare:
         return run
 
     def report(self, conversations, flags):
-        """The report of a run of these conversations, as they were held."""
+        """Report of a run of these conversations."""
         self.runs += 1
         folder = self.folder / str(self.runs)
         data = self.folder / "airline.json"
-        # Without the number of the trial both runs have the same cases.
+        # Without the trial number both runs have the same cases.
         data.write_text(json.dumps([{k: v for k, v in one.items() if k != "trial"} for one in conversations]))
         self.run("import", "openai-transcripts", data, "-o", folder, *flags, fine=(0,))
         report = folder / "report.json"
@@ -55,7 +55,7 @@ class Compare:
         return json.loads(report.read_text())
 
     def compare(self, before, after):
-        """What the comparison says, and the exit code."""
+        """Output of the comparison, and the exit code."""
         for name, report in (("before", before), ("after", after)):
             (self.folder / f"{name}.json").write_text(json.dumps(report))
         run = self.run("compare", "before.json", "after.json", "--json", "--other-inputs", "--confidence", CONFIDENCE)
@@ -72,7 +72,7 @@ class Compare:
 
 
 def claims(found):
-    """Everything that a comparison claims."""
+    """All significant differences of a comparison."""
     rate = found["pass_rate"]["claim"]
     listed = found["cases"] + found["evaluations"] + found["figures"] + found["tools"]
     all_of_them = [("pass rate", rate)] + [(one.get("id") or one.get("name") or one.get("check"), one["claim"]) for one in listed]
@@ -80,7 +80,7 @@ def claims(found):
 
 
 def slim(report):
-    """The same without words: what is compared of the conversations are calls."""
+    """The report without texts; only calls are compared."""
     report = copy.deepcopy(report)
     for result in report["results"]:
         result["turns"] = [
@@ -96,7 +96,7 @@ def slim(report):
 
 
 def shared_out(chance, one, other):
-    """Two runs to which the two attempts at each case are shared out at random."""
+    """Two runs with the two attempts of each case assigned at random."""
     one, other = ({**report, "results": list(report["results"])} for report in (one, other))
     for place in range(len(one["results"])):
         if chance.random() < 0.5:
@@ -105,7 +105,7 @@ def shared_out(chance, one, other):
 
 
 def drawn(chance, one, other, runs):
-    """Two runs with so many attempts a case, all drawn from the two that there are: the same agent twice."""
+    """Two runs with this number of attempts per case, drawn from both trials, as if from the same agent."""
     def run():
         results = []
         for results_of_case in zip(one["results"], other["results"]):
@@ -124,7 +124,7 @@ def drawn(chance, one, other, runs):
 
 
 def worse(conversations):
-    """Conversations of which every other one loses an argument of its first call that is expected; and where."""
+    """Degrades every other conversation by removing an argument of its first expected call; returns the changes."""
     changed, places = copy.deepcopy(conversations), {}
     for conversation in changed[::2]:
         expected = {action["name"] for action in conversation["info"]["task"]["actions"]}
@@ -155,7 +155,7 @@ def main():
     held = json.loads(data.read_text(encoding="utf-8"))
     trials = [sorted((one for one in held if one["trial"] == trial), key=lambda one: one["task_id"]) for trial in (0, 1)]
     nominal = 1 - CONFIDENCE
-    # Three standard deviations of what such a count may come to.
+    # Three standard deviations of the count.
     limit = lambda chance: chance + 3 * sqrt(chance * (1 - chance) / splits)
     with tempfile.TemporaryDirectory() as folder:
         run = Compare(hotseat, Path(folder))

@@ -1,10 +1,10 @@
-"""Judges one run of hotseat by its exit code and its JSON report.
+"""Verifies a run of hotseat by its exit code and its JSON report.
 
-    judge.py pass EXIT REPORT SUITE...   every case of the suites has to be there and to have passed
-    judge.py fail EXIT REPORT SUITE      the one case of the suite has to have failed as the head of the suite says
+    judge.py pass EXIT REPORT SUITE...   every case of the suites must be present and passed
+    judge.py fail EXIT REPORT SUITE      the only case of the suite must fail as stated in the head of the suite
 
-The head of a suite that has to fail is two comments: `# kind: K`, the failure's kind, and `# names: A, B`, words that
-the failure has to contain. Prints one line per case that is not as it should be, then `PASSED FAILED`, two numbers.
+The head of a failing suite has two comments: `# kind: K`, the kind of the failure, and `# names: A, B`, words that
+the failure must contain. Prints one line per incorrect case, then `PASSED FAILED`, two numbers.
 """
 import json
 import re
@@ -31,8 +31,8 @@ def main():
 
 
 def not_passed(exit_code, report, texts):
-    """What is wrong with a run that has to pass, and how many cases it has."""
-    # every case has exactly one name at the beginning of a line
+    """Errors of a run that must pass, and its number of cases."""
+    # Every case has exactly one name at the start of a line.
     names = [unquoted(name) for text in texts for name in re.findall(r"^name:\s*(.+?)\s*$", text, re.MULTILINE)]
     results = list(report["results"])
     wrong = []
@@ -56,7 +56,7 @@ def not_passed(exit_code, report, texts):
 
 
 def not_failed(exit_code, report, text):
-    """What is wrong with a run whose one case has to fail, and 1."""
+    """Errors of a run whose only case must fail, and 1."""
     kind = head(text, "kind")
     names = [name.strip() for name in head(text, "names").split(",")]
     results = report["results"]

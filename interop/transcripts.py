@@ -1,20 +1,20 @@
-"""Real conversations, imported and served again: do Hotseat's verdicts agree with the data itself?
+"""Imports and replays real conversations and compares the verdicts of Hotseat with facts computed from the data.
 
     interop/transcripts.py HOTSEAT
 
-The data is tau-bench's: conversations of a language model with a simulated customer of an airline, 14 tools, and for
-each task the calls that are expected (github.com/sierra-research/tau-bench, historical_trajectories). It is no part of
+The data is from tau-bench: conversations of a language model with a simulated customer of an airline, 14 tools, and the
+expected calls of each task (github.com/sierra-research/tau-bench, historical_trajectories). It is not part of
 this repository: HOTSEAT_TRANSCRIPTS names the file; otherwise ../shared/data/tau-bench-airline/gpt-4o-trials-0-1.json,
-from the checkout on, is taken if it is there; otherwise the check is skipped, and says so.
+relative to the checkout, is used if it exists; otherwise the check is skipped with a message.
 
-This script computes facts straight from the data, in its own way and without anything of Hotseat:
-- which conversations made all expected calls with those arguments, in whatever order;
-- which made them in their order, and which in the contrary order (in this data the first is the same as in any);
-- in which the tools that write were called just as expected;
-- in which the agent said something in the same message in which it called a tool;
-- in which it called a tool that writes at all.
-Then Hotseat imports the file, runs a suite for each of these questions on the recordings, and every verdict on every
-conversation has to be the one that the facts say. Prints a line for each question, then `PASSED FAILED`.
+This script computes facts directly from the data, without any code of Hotseat:
+- conversations that made all expected calls with those arguments, in any order;
+- those that made them in order, and in reverse order (in this data the first equals any order);
+- those that called the writing tools exactly as expected;
+- those with a message that contains both text and a tool call;
+- those that called any writing tool.
+Hotseat then imports the file and runs a suite for each question on the recordings. Every verdict on every
+conversation must match the facts. Prints a line for each question, then `PASSED FAILED`.
 """
 import json
 import subprocess
@@ -25,11 +25,11 @@ from pathlib import Path
 
 import airline
 
-# Facts, from the data alone.
+# Facts computed from the data alone.
 
 
 def key(name, arguments):
-    """A call as something that can be compared and counted."""
+    """A hashable form of a call."""
     return name, json.dumps(arguments, sort_keys=True)
 
 
@@ -81,7 +81,7 @@ def never_writes(conversation):
 
 
 def turns(conversation):
-    """What the user said and the agent answered in some way."""
+    """User texts with the answers of the agent."""
     roles = [message["role"] for message in conversation["traj"]]
     answered = len(roles) - 1 - roles[::-1].index("user") < len(roles) - 1
     said = [message["content"] for message in conversation["traj"] if message["role"] == "user"]
@@ -96,7 +96,7 @@ class Runs:
         self.hotseat, self.data, self.folder = hotseat, data, folder
 
     def imported(self, name, *flags):
-        """Imports the data; returns where the suite and the recordings are."""
+        """Imports the data; returns the paths of the suite and the recordings."""
         folder = self.folder / name
         command = [self.hotseat, "import", "openai-transcripts", str(self.data), "-o", str(folder), *flags]
         run = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
@@ -105,7 +105,7 @@ class Runs:
         return folder / f"{self.data.stem}.test.jsonl", folder / "recordings"
 
     def verdicts(self, suite, recordings):
-        """What each case came to: True, False, or in words what else."""
+        """Verdict of each case: True, False, or another status as text."""
         report = self.folder / "report.json"
         report.unlink(missing_ok=True)
         command = [self.hotseat, "test", "-n", f"replay:{recordings}", str(suite), "-o", str(report)]
@@ -121,7 +121,7 @@ class Runs:
         return verdicts, inputs
 
     def changed(self, name, suite, change):
-        """The suite with other assertions in place of its own: `change` makes them of those."""
+        """The suite with its assertions replaced by `change`."""
         path = self.folder / f"{name}.test.jsonl"
         with path.open("w", encoding="utf-8") as out:
             for line in suite.read_text(encoding="utf-8").splitlines():
@@ -178,7 +178,7 @@ def main():
                 for id, one in conversations.items()
                 if inputs.get(id) != turns(one)
             ]
-            # A question that all conversations answer alike would prove little.
+            # A question with the same answer for all conversations would prove little.
             if len(set(facts.values())) < 2:
                 wrong.append("all conversations answer this alike")
             print(f"  {'FAIL' if wrong else 'ok  '} {name}: {sum(facts.values())} of {len(facts)} conversations")

@@ -1,5 +1,5 @@
-//! The yardstick: a client that sends the requests Hotseat sends and reads the streams Hotseat reads, with the same
-//! HTTP library, settings and threads, and does nothing with them but look for the marker in the text.
+//! The baseline: a client that sends the requests and reads the streams that Hotseat does, with the same HTTP
+//! library, settings and threads, and only searches the text for the marker.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use uuid::Uuid;
 
 use crate::workload::{Workload, marker, question};
 
-/// What makes it fail, in words.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+/// Error of a benchmark.
+pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a request.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct RunInput<'a> {
+struct BareRunInput<'a> {
     protocol_version: &'static str,
     thread_id: &'a str,
     run_id: String,
     state: serde_json::Map<String, serde_json::Value>,
-    messages: &'a [Message],
+    messages: &'a [BareMessage],
     tools: [(); 0],
     context: [(); 0],
     forwarded_props: serde_json::Map<String, serde_json::Value>,
@@ -32,7 +32,7 @@ struct RunInput<'a> {
 /// A message of the history.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Message {
+struct BareMessage {
     id: String,
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,26 +40,26 @@ struct Message {
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<[ToolCall; 1]>,
+    tool_calls: Option<[BareToolCall; 1]>,
 }
 
 #[derive(Serialize)]
-struct ToolCall {
+struct BareToolCall {
     id: String,
     r#type: &'static str,
-    function: Function,
+    function: BareFunctionCall,
 }
 
 #[derive(Serialize)]
-struct Function {
+struct BareFunctionCall {
     name: String,
     arguments: String,
 }
 
-/// An event: the members of all types that matter here, in one.
+/// Union of the members of all relevant event types.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Event<'a> {
+struct BareEvent<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -74,9 +74,9 @@ struct Event<'a> {
     content: Cow<'a, str>,
 }
 
-/// What came back: a tool call with its result, and a text.
+/// Received reply: a tool call with its result, and a text.
 #[derive(Default)]
-struct Reply {
+struct BareReply {
     call: String,
     tool: String,
     arguments: String,
@@ -87,11 +87,11 @@ struct Reply {
     finished: bool,
 }
 
-/// Holds all conversations of a workload.
+/// Runs all conversations of a workload.
 ///
 /// # Errors
-/// At the first one that does not go as it should.
-pub async fn hold_all(url: &str, workload: Workload) -> Result<(), Failure> {
+/// At the first failure.
+pub async fn run_all(url: &str, workload: Workload) -> Result<(), BenchError> {
     let client = client()?;
     let next = Arc::new(AtomicUsize::new(0));
     let mut workers = tokio::task::JoinSet::new();
@@ -101,9 +101,9 @@ pub async fn hold_all(url: &str, workload: Workload) -> Result<(), Failure> {
             loop {
                 let case = next.fetch_add(1, Ordering::Relaxed);
                 if case >= workload.cases {
-                    return Ok::<(), Failure>(());
+                    return Ok::<(), BenchError>(());
                 }
-                hold(&client, &url, case, workload.turns).await?;
+                run_conversation(&client, &url, case, workload.turns).await?;
             }
         });
     }
@@ -113,8 +113,8 @@ pub async fn hold_all(url: &str, workload: Workload) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The settings of Hotseat for an agent on the same machine.
-fn client() -> Result<reqwest::Client, Failure> {
+/// Builds a client with Hotseat's settings for a local agent.
+fn client() -> Result<reqwest::Client, BenchError> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .user_agent("bare-client")
@@ -125,18 +125,18 @@ fn client() -> Result<reqwest::Client, Failure> {
     Ok(builder.tls_certs_only([]).no_proxy().build()?)
 }
 
-/// Holds one conversation.
-async fn hold(
+/// Runs one conversation.
+async fn run_conversation(
     client: &reqwest::Client,
     url: &reqwest::Url,
     case: usize,
     turns: usize,
-) -> Result<(), Failure> {
+) -> Result<(), BenchError> {
     let thread_id = Uuid::new_v4().to_string();
     let mut messages = Vec::new();
     for turn in 1..=turns {
-        messages.push(said("user", Uuid::new_v4().to_string(), question(case, turn)));
-        let body = serde_json::to_vec(&RunInput {
+        messages.push(text_message("user", Uuid::new_v4().to_string(), question(case, turn)));
+        let body = serde_json::to_vec(&BareRunInput {
             protocol_version: "1.0",
             thread_id: &thread_id,
             run_id: Uuid::new_v4().to_string(),
@@ -148,7 +148,7 @@ async fn hold(
         })?;
         let request = client.post(url.clone()).header(CONTENT_TYPE, "application/json");
         let response = request.header(ACCEPT, "text/event-stream").body(body).send().await?;
-        let reply = read(response.error_for_status()?).await?;
+        let reply = read_reply(response.error_for_status()?).await?;
         if !reply.finished || !reply.text.contains(&marker(case, turn)) {
             return Err(format!("turn {turn} of case {case} got a wrong answer: {}", reply.text).into());
         }
@@ -157,16 +157,16 @@ async fn hold(
     Ok(())
 }
 
-/// Reads a stream of events to its end.
-async fn read(mut response: reqwest::Response) -> Result<Reply, Failure> {
-    let mut reply = Reply::default();
+/// Reads an event stream to its end.
+async fn read_reply(mut response: reqwest::Response) -> Result<BareReply, BenchError> {
+    let mut reply = BareReply::default();
     let mut received = Vec::new();
     while let Some(bytes) = response.chunk().await? {
         received.extend_from_slice(&bytes);
         let mut done = 0;
         while let Some(length) = received[done..].windows(2).position(|pair| pair == b"\n\n") {
             if let Some(data) = received[done..done + length].strip_prefix(b"data: ") {
-                reply.follow(serde_json::from_slice(data)?);
+                reply.apply(serde_json::from_slice(data)?);
             }
             done += length + 2;
         }
@@ -175,8 +175,8 @@ async fn read(mut response: reqwest::Response) -> Result<Reply, Failure> {
     Ok(reply)
 }
 
-impl Reply {
-    fn follow(&mut self, event: Event<'_>) {
+impl BareReply {
+    fn apply(&mut self, event: BareEvent<'_>) {
         match &*event.r#type {
             "TOOL_CALL_START" => {
                 self.call = event.tool_call_id.into_owned();
@@ -195,31 +195,33 @@ impl Reply {
     }
 }
 
-/// What the agent did, as the messages that the next request carries.
-fn history(reply: Reply) -> [Message; 3] {
-    let function = Function { name: reply.tool, arguments: reply.arguments };
-    let call = ToolCall { id: reply.call.clone(), r#type: "function", function };
-    let caller = Message {
+/// Returns the messages of the reply for the next request.
+fn history(reply: BareReply) -> [BareMessage; 3] {
+    let function = BareFunctionCall { name: reply.tool, arguments: reply.arguments };
+    let call = BareToolCall { id: reply.call.clone(), r#type: "function", function };
+    let caller = BareMessage {
         id: reply.call.clone(),
         role: "assistant",
         tool_call_id: None,
         content: None,
         tool_calls: Some([call]),
     };
-    let result =
-        Message { tool_call_id: Some(reply.call), ..said("tool", reply.result_message, reply.result) };
-    [caller, result, said("assistant", reply.message, reply.text)]
+    let result = BareMessage {
+        tool_call_id: Some(reply.call),
+        ..text_message("tool", reply.result_message, reply.result)
+    };
+    [caller, result, text_message("assistant", reply.message, reply.text)]
 }
 
-fn said(role: &'static str, id: String, content: String) -> Message {
-    Message { id, role, tool_call_id: None, content: Some(content), tool_calls: None }
+fn text_message(role: &'static str, id: String, content: String) -> BareMessage {
+    BareMessage { id, role, tool_call_id: None, content: Some(content), tool_calls: None }
 }
 
-/// Runs all YAML files of a folder through the parser that Hotseat uses, and counts what it says.
+/// Parses all YAML files of a folder with Hotseat's YAML parser, and counts the events.
 ///
 /// # Errors
-/// When a file cannot be read, or is no YAML.
-pub fn read_yaml(folder: &std::path::Path) -> Result<usize, Failure> {
+/// If a file cannot be read or is not YAML.
+pub fn read_yaml(folder: &std::path::Path) -> Result<usize, BenchError> {
     let mut events = 0;
     for entry in std::fs::read_dir(folder)? {
         let text = std::fs::read_to_string(entry?.path())?;

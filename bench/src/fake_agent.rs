@@ -1,5 +1,5 @@
-//! A fake agent over AG-UI that answers at once: one tool call with its result, then a text in eight pieces that
-//! repeats the last thing the user said. `GET /` tells what has been asked of it.
+//! A fake AG-UI agent that replies immediately: one tool call with its result, then a text in eight pieces
+//! that repeats the last user message. `GET /` returns the totals of requests and bytes.
 
 use std::borrow::Cow;
 use std::io;
@@ -13,52 +13,52 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::workload::{ARGUMENTS, RESULT, TOOL, answer};
 
-/// How many pieces a text comes in.
-const PIECES: usize = 8;
+/// Number of pieces of a text.
+const TEXT_PIECES: usize = 8;
 
-/// What has been asked.
+/// Received requests.
 #[derive(Debug, Default)]
-struct Asked {
+struct RequestCounters {
     requests: AtomicU64,
     bytes: AtomicU64,
 }
 
-/// The part of a run input that decides the answer.
+/// Part of a run input that determines the reply.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RunInput<'a> {
+struct FakeRunInput<'a> {
     #[serde(borrow)]
     thread_id: Cow<'a, str>,
     #[serde(borrow)]
     run_id: Cow<'a, str>,
     #[serde(borrow)]
-    messages: Vec<Message<'a>>,
+    messages: Vec<FakeMessage<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct FakeMessage<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,
     #[serde(borrow, default)]
     content: Option<Cow<'a, str>>,
 }
 
-/// Answers whoever connects, for ever.
+/// Serves all connections forever.
 ///
 /// # Errors
-/// When no more connections can be accepted.
+/// If no more connections can be accepted.
 pub async fn serve(listener: TcpListener) -> io::Result<()> {
-    let asked = Arc::new(Asked::default());
+    let asked = Arc::new(RequestCounters::default());
     loop {
         let (stream, _) = listener.accept().await?;
         let asked = asked.clone();
-        // A connection that breaks is its client's business: the client fails, and the driver says so.
-        tokio::spawn(async move { converse(stream, &asked).await });
+        // A broken connection makes its client fail, and the driver reports that.
+        tokio::spawn(async move { serve_connection(stream, &asked).await });
     }
 }
 
-/// Answers the requests of one connection, one after the other.
-async fn converse(mut stream: TcpStream, asked: &Asked) -> io::Result<()> {
+/// Answers the requests of one connection in order.
+async fn serve_connection(mut stream: TcpStream, asked: &RequestCounters) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut received = Vec::with_capacity(16 * 1024);
     while let Some(request) = read_request(&mut stream, &mut received).await? {
@@ -80,15 +80,15 @@ async fn converse(mut stream: TcpStream, asked: &Asked) -> io::Result<()> {
     Ok(())
 }
 
-/// A request at the beginning of what was received.
-struct Request {
+/// A request at the start of the received bytes.
+struct ParsedRequest {
     is_post: bool,
     body: std::ops::Range<usize>,
 }
 
-/// Reads on until there is a whole request; `None` when the client has left. HTTP as far as the two contestants
-/// speak it: bodies have a length that is said.
-async fn read_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<Option<Request>> {
+/// Reads until a request is complete; returns `None` when the client has left. Supports only bodies with a
+/// content length, which both clients use.
+async fn read_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<Option<ParsedRequest>> {
     let mut request = None;
     loop {
         if request.is_none() {
@@ -102,24 +102,24 @@ async fn read_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Res
     }
 }
 
-fn read_head(received: &[u8]) -> Option<Request> {
+fn read_head(received: &[u8]) -> Option<ParsedRequest> {
     let end = received.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&received[..end]);
     let headers = head.lines().filter_map(|line| line.split_once(':'));
     let length = headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let length: usize = length.and_then(|(_, value)| value.trim().parse().ok()).unwrap_or(0);
-    Some(Request { is_post: head.starts_with("POST "), body: end..end + length })
+    Some(ParsedRequest { is_post: head.starts_with("POST "), body: end..end + length })
 }
 
-/// The events of a run. `number` makes its ids.
-fn events(input: &RunInput<'_>, number: u64) -> Vec<String> {
+/// Returns the events of a run. `number` makes its ids unique.
+fn events(input: &FakeRunInput<'_>, number: u64) -> Vec<String> {
     let asked = input.messages.iter().rev().find(|message| message.role == "user");
     let text = answer(asked.and_then(|message| message.content.as_deref()).unwrap_or(""));
     let (thread, run) = (json!(input.thread_id), json!(input.run_id));
     let (call, message) = (format!("call-{number:08}"), format!("message-{number:08}"));
     let (arguments, result) = (json!(ARGUMENTS), json!(RESULT));
 
-    let mut events = Vec::with_capacity(PIECES + 8);
+    let mut events = Vec::with_capacity(TEXT_PIECES + 8);
     events.push(format!(r#"{{"type":"RUN_STARTED","threadId":{thread},"runId":{run}}}"#));
     events.push(format!(r#"{{"type":"TOOL_CALL_START","toolCallId":"{call}","toolCallName":"{TOOL}"}}"#));
     events.push(format!(r#"{{"type":"TOOL_CALL_ARGS","toolCallId":"{call}","delta":{arguments}}}"#));
@@ -137,9 +137,9 @@ fn events(input: &RunInput<'_>, number: u64) -> Vec<String> {
     events
 }
 
-/// A text in [`PIECES`] pieces of about the same length; fewer where it is very short.
+/// Splits a text into [`TEXT_PIECES`] pieces of similar length, fewer if it is very short.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let length = text.len().div_ceil(PIECES);
+    let length = text.len().div_ceil(TEXT_PIECES);
     let mut rest = text;
     std::iter::from_fn(move || {
         let end = (length..rest.len()).find(|&end| rest.is_char_boundary(end)).unwrap_or(rest.len());
@@ -149,7 +149,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// An answer of one HTTP chunk for each event.
+/// Builds a response with one HTTP chunk per event.
 fn stream_of(events: &[String]) -> String {
     let mut reply = String::with_capacity(4096);
     reply

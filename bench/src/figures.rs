@@ -1,40 +1,40 @@
-//! How the contestants compare, and the table that says so.
+//! Comparison of measurements, and the result table.
 
 use std::fmt;
 use std::time::Duration;
 
-/// The same thing measured several times, of Hotseat and of the yardstick in turn.
+/// Repeated measurements of Hotseat and of the baseline, in turn.
 #[derive(Debug, Default)]
-pub struct Pairs(Vec<(f64, f64)>);
+pub struct MeasuredPairs(Vec<(f64, f64)>);
 
-/// The middle and the ends of several figures.
+/// Median and range of several measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
-    /// The one in the middle.
+pub struct ValueSpread {
+    /// Median.
     pub median: f64,
-    /// The least.
-    pub least: f64,
-    /// The most.
-    pub most: f64,
+    /// Minimum.
+    pub min: f64,
+    /// Maximum.
+    pub max: f64,
 }
 
-/// What a figure should be.
+/// Goal of a measurement.
 #[derive(Debug, Clone, Copy)]
-pub enum Aim {
-    /// It is only shown.
+pub enum BenchGoal {
+    /// No goal; the value is only shown.
     None,
-    /// Hotseat has at least this part of the yardstick.
+    /// Hotseat reaches at least this fraction of the baseline.
     RatioAtLeast(f64),
-    /// Hotseat's figure is less than this.
-    Under(f64, Unit),
-    /// Hotseat's figure is at most this.
-    AtMost(f64, Unit),
+    /// Hotseat's value is below this limit.
+    Under(f64, BenchUnit),
+    /// Hotseat's value is at most this limit.
+    AtMost(f64, BenchUnit),
 }
 
-/// What a figure is a number of.
+/// Unit of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Cases in a second.
+pub enum BenchUnit {
+    /// Cases per second.
     CasesPerSecond,
     /// Microseconds.
     Microseconds,
@@ -42,125 +42,125 @@ pub enum Unit {
     Milliseconds,
     /// Mebibytes.
     Mebibytes,
-    /// Something divided by something of its kind.
+    /// Ratio of two values.
     Times,
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Debug)]
-pub struct Row {
-    /// What was measured.
+pub struct TableRow {
+    /// Label.
     pub what: String,
-    /// In what.
-    pub unit: Unit,
-    /// What came of it.
-    pub pairs: Pairs,
-    /// What should come of it.
-    pub aim: Aim,
+    /// Unit.
+    pub unit: BenchUnit,
+    /// Measurements.
+    pub pairs: MeasuredPairs,
+    /// Goal.
+    pub aim: BenchGoal,
 }
 
-impl Pairs {
+impl MeasuredPairs {
     /// Adds a pair.
     pub fn push(&mut self, hotseat: f64, yardstick: f64) {
         self.0.push((hotseat, yardstick));
     }
 
-    /// Hotseat's figures.
-    pub fn hotseat(&self) -> Spread {
-        Spread::of(self.0.iter().map(|pair| pair.0))
+    /// Returns the range of Hotseat's values.
+    pub fn hotseat(&self) -> ValueSpread {
+        ValueSpread::from_values(self.0.iter().map(|pair| pair.0))
     }
 
-    /// The yardstick's.
-    pub fn yardstick(&self) -> Spread {
-        Spread::of(self.0.iter().map(|pair| pair.1))
+    /// Returns the range of the baseline's values.
+    pub fn yardstick(&self) -> ValueSpread {
+        ValueSpread::from_values(self.0.iter().map(|pair| pair.1))
     }
 
-    /// Hotseat's figure divided by the yardstick's, pair by pair: what slows the machine down for a while concerns
-    /// both of a pair.
-    pub fn ratio(&self) -> Spread {
-        Spread::of(self.0.iter().map(|pair| pair.0 / pair.1))
+    /// Returns the range of the ratios, pair by pair: a temporary slowdown of the machine affects both values
+    /// of a pair.
+    pub fn ratio(&self) -> ValueSpread {
+        ValueSpread::from_values(self.0.iter().map(|pair| pair.0 / pair.1))
     }
 }
 
-impl Spread {
-    fn of(figures: impl Iterator<Item = f64>) -> Self {
+impl ValueSpread {
+    fn from_values(figures: impl Iterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = figures.collect();
         sorted.sort_by(f64::total_cmp);
         let at = |place: usize| sorted.get(place).copied().unwrap_or(f64::NAN);
         let (half, last) = (sorted.len() / 2, sorted.len().saturating_sub(1));
         let median =
             if sorted.len() % 2 == 1 { at(half) } else { (at(half.saturating_sub(1)) + at(half)) / 2.0 };
-        Spread { median, least: at(0), most: at(last) }
+        ValueSpread { median, min: at(0), max: at(last) }
     }
 }
 
-impl Aim {
-    /// Whether it is met.
-    fn is_met_by(self, pairs: &Pairs) -> bool {
+impl BenchGoal {
+    /// Returns true if the goal is met.
+    fn is_met_by(self, pairs: &MeasuredPairs) -> bool {
         match self {
-            Aim::None => true,
-            Aim::RatioAtLeast(least) => pairs.ratio().median >= least,
-            Aim::Under(limit, _) => pairs.hotseat().median < limit,
-            Aim::AtMost(limit, _) => pairs.hotseat().median <= limit,
+            BenchGoal::None => true,
+            BenchGoal::RatioAtLeast(least) => pairs.ratio().median >= least,
+            BenchGoal::Under(limit, _) => pairs.hotseat().median < limit,
+            BenchGoal::AtMost(limit, _) => pairs.hotseat().median <= limit,
         }
     }
 }
 
-impl fmt::Display for Aim {
+impl fmt::Display for BenchGoal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Aim::None => Ok(()),
-            Aim::RatioAtLeast(least) => write!(f, "ratio ≥ {least:.2}"),
-            Aim::Under(limit, unit) => write!(f, "< {}", unit.show(*limit)),
-            Aim::AtMost(limit, unit) => write!(f, "≤ {}", unit.show(*limit)),
+            BenchGoal::None => Ok(()),
+            BenchGoal::RatioAtLeast(least) => write!(f, "ratio ≥ {least:.2}"),
+            BenchGoal::Under(limit, unit) => write!(f, "< {}", unit.show(*limit)),
+            BenchGoal::AtMost(limit, unit) => write!(f, "≤ {}", unit.show(*limit)),
         }
     }
 }
 
-impl Unit {
+impl BenchUnit {
     fn show(self, figure: f64) -> String {
         match self {
-            Unit::CasesPerSecond => format!("{}/s", thousands(figure)),
-            Unit::Microseconds => format!("{} µs", thousands(figure)),
-            Unit::Milliseconds if figure >= 1000.0 => format!("{} ms", thousands(figure)),
-            Unit::Milliseconds => format!("{figure:.1} ms"),
-            Unit::Mebibytes => format!("{figure:.1} MiB"),
-            Unit::Times => format!("× {figure:.2}"),
+            BenchUnit::CasesPerSecond => format!("{}/s", thousands(figure)),
+            BenchUnit::Microseconds => format!("{} µs", thousands(figure)),
+            BenchUnit::Milliseconds if figure >= 1000.0 => format!("{} ms", thousands(figure)),
+            BenchUnit::Milliseconds => format!("{figure:.1} ms"),
+            BenchUnit::Mebibytes => format!("{figure:.1} MiB"),
+            BenchUnit::Times => format!("× {figure:.2}"),
         }
     }
 }
 
-/// The head of the table.
-pub fn head() -> String {
+/// Returns the header of the table.
+pub fn table_header() -> String {
     format!("{:<40}{:>12}{:>12}   {:<20}{}", "", "hotseat", "yardstick", "ratio (min–max)", "aim")
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for TableRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { what, unit, pairs, aim } = self;
+        let TableRow { what, unit, pairs, aim } = self;
         let (hotseat, yardstick) = (unit.show(pairs.hotseat().median), unit.show(pairs.yardstick().median));
         let ratio = pairs.ratio();
-        let ratio = format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.least, ratio.most);
+        let ratio = format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.min, ratio.max);
         write!(f, "{what:<40}{hotseat:>12}{yardstick:>12}   ")?;
         match (aim, aim.is_met_by(pairs)) {
-            (Aim::None, _) => write!(f, "{ratio}"),
+            (BenchGoal::None, _) => write!(f, "{ratio}"),
             (aim, true) => write!(f, "{ratio:<20}{aim}: met"),
             (aim, false) => write!(f, "{ratio:<20}{aim}: MISSED"),
         }
     }
 }
 
-/// A duration in milliseconds.
+/// Converts a duration to milliseconds.
 pub fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Bytes in mebibytes.
+/// Converts bytes to mebibytes.
 pub fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / (1024.0 * 1024.0)
 }
 
-/// A whole number, its digits in groups of three.
+/// Formats a whole number with digits in groups of three.
 pub fn thousands(figure: f64) -> String {
     let digits = format!("{figure:.0}");
     let mut out = String::new();
@@ -177,31 +177,35 @@ pub fn thousands(figure: f64) -> String {
 mod tests {
     use super::*;
 
-    fn pairs(figures: &[(f64, f64)]) -> Pairs {
-        Pairs(figures.to_vec())
+    fn pairs(figures: &[(f64, f64)]) -> MeasuredPairs {
+        MeasuredPairs(figures.to_vec())
     }
 
     #[test]
-    fn the_ratio_is_that_of_the_pairs_and_not_of_the_medians() {
+    fn ratio_is_computed_per_pair() {
         let pairs = pairs(&[(1.0, 2.0), (30.0, 40.0), (5.0, 5.0)]);
-        assert_eq!(pairs.ratio(), Spread { median: 0.75, least: 0.5, most: 1.0 });
+        assert_eq!(pairs.ratio(), ValueSpread { median: 0.75, min: 0.5, max: 1.0 });
         assert_eq!((pairs.hotseat().median, pairs.yardstick().median), (5.0, 5.0));
     }
 
     #[test]
-    fn two_figures_have_their_middle_between_them() {
+    fn median_of_two_is_their_mean() {
         assert_eq!(pairs(&[(1.0, 1.0), (2.0, 1.0)]).hotseat().median, 1.5);
     }
 
     #[test]
-    fn a_row_says_whether_its_aim_is_met() {
+    fn row_shows_if_its_goal_is_met() {
         for (hotseat, words) in [(600.0, "ratio ≥ 0.60: met"), (599.0, "ratio ≥ 0.60: MISSED")] {
             let pairs = pairs(&[(hotseat, 1000.0)]);
-            let row =
-                Row { what: "a".to_string(), unit: Unit::CasesPerSecond, pairs, aim: Aim::RatioAtLeast(0.6) };
+            let row = TableRow {
+                what: "a".to_string(),
+                unit: BenchUnit::CasesPerSecond,
+                pairs,
+                aim: BenchGoal::RatioAtLeast(0.6),
+            };
             assert!(row.to_string().ends_with(words), "{row}");
         }
-        let under = Aim::Under(20.0, Unit::Milliseconds);
+        let under = BenchGoal::Under(20.0, BenchUnit::Milliseconds);
         assert!(!under.is_met_by(&pairs(&[(20.0, 1.0)])) && under.is_met_by(&pairs(&[(19.9, 1.0)])));
     }
 

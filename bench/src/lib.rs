@@ -1,15 +1,15 @@
-//! The project's benchmark: Hotseat beside a bare client, as whole processes, against a fake agent in a third.
+//! Benchmarks of Hotseat against a bare client, as separate processes, on a fake agent in a third process.
 //!
-//! What is said is in [`workload`]; [`fake_agent`] answers it; [`bare_client`] and the [`suites`] for Hotseat ask
-//! it. [`contest`] lets the contestants work and watches them, [`figures`] says how they compare, and
-//! [`throughput`], [`memory`], [`startup`] and [`keeping`] are the things that are measured.
+//! [`workload`] defines the messages; [`fake_agent`] answers them; [`bare_client`] and the [`suites`] for
+//! Hotseat send them. [`arena`] runs and observes the programs, [`figures`] compares the results, and
+//! [`throughput`], [`memory`], [`startup`] and [`run_store`] are the benchmarks.
 
+pub mod arena;
 pub mod bare_client;
-pub mod contest;
 pub mod fake_agent;
 pub mod figures;
-pub mod keeping;
 pub mod memory;
+pub mod run_store;
 pub mod runtime;
 pub mod startup;
 pub mod suites;

@@ -1,4 +1,4 @@
-//! Measures Hotseat beside a bare client and prints a table. `bench/README.md` says what the figures mean.
+//! Measures Hotseat against a bare client and prints a table. `bench/README.md` explains the numbers.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -6,53 +6,53 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use clap::{Parser, ValueEnum};
-use hotseat_bench::bare_client::Failure;
-use hotseat_bench::contest::{Arena, Programs};
-use hotseat_bench::figures::{Row, head};
-use hotseat_bench::{keeping, memory, startup, throughput};
+use hotseat_bench::arena::{BenchArena, BenchPrograms};
+use hotseat_bench::bare_client::BenchError;
+use hotseat_bench::figures::{TableRow, table_header};
+use hotseat_bench::{memory, run_store, startup, throughput};
 
-/// Measures Hotseat beside a bare client, against a fake agent.
+/// Measures Hotseat against a bare client, on a fake agent.
 #[derive(Debug, Parser)]
-struct Args {
-    /// Few cases, few repetitions: shows that everything works, not how fast it is.
+struct BenchArgs {
+    /// Run a short smoke test instead of a measurement.
     #[arg(long)]
     quick: bool,
-    /// Measure only this.
-    #[arg(long, value_enum, value_name = "WHAT")]
-    only: Option<Part>,
-    /// How often each comparison is made.
+    /// Measure only this part.
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Option<BenchPart>,
+    /// Number of repetitions of each comparison.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pairs: Option<u16>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Part {
-    /// Conversations a second.
+enum BenchPart {
+    /// Conversations per second.
     Throughput,
     /// Peak memory, and the cost of reading suites.
     Memory,
-    /// The time of a run of one case.
+    /// Duration of a run of one case.
     Startup,
-    /// What the store and the reports cost.
+    /// Cost of the run store and the reports.
     Store,
 }
 
-/// How much is done.
-struct Scale {
-    /// Requests in each measurement of throughput.
+/// Size of the measurements.
+struct BenchScale {
+    /// Requests per throughput measurement.
     requests: usize,
-    /// How often each comparison is made.
+    /// Number of repetitions of each comparison.
     pairs: usize,
-    /// Numbers of cases between which memory must not grow.
+    /// Case counts between which memory must not grow.
     few: usize,
     many: usize,
-    /// Numbers of one-line cases between which it must not grow either.
+    /// Counts of one-line cases between which memory must not grow.
     lines: &'static [usize],
-    /// How often one case is run.
+    /// Number of runs of one case.
     starts: usize,
 }
 
-const FULL: Scale = Scale {
+const FULL_SCALE: BenchScale = BenchScale {
     requests: 6_000,
     pairs: 7,
     few: 1_000,
@@ -60,11 +60,11 @@ const FULL: Scale = Scale {
     lines: &[1_000, 10_000, 100_000],
     starts: 20,
 };
-const QUICK: Scale =
-    Scale { requests: 300, pairs: 2, few: 200, many: 2_500, lines: &[200, 2_500], starts: 3 };
+const QUICK_SCALE: BenchScale =
+    BenchScale { requests: 300, pairs: 2, few: 200, many: 2_500, lines: &[200, 2_500], starts: 3 };
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    match run(&BenchArgs::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -73,40 +73,42 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run(args: &BenchArgs) -> Result<(), BenchError> {
     if cfg!(debug_assertions) && !args.quick {
         return Err("a debug build says nothing about speed: cargo run --release -p hotseat-bench".into());
     }
     build()?;
     let own = std::env::current_exe()?;
-    let arena = Arena::open(Programs::in_folder(own.parent().unwrap_or(Path::new(".")))?)?;
-    let scale = if args.quick { QUICK } else { FULL };
+    let arena = BenchArena::open(BenchPrograms::in_folder(own.parent().unwrap_or(Path::new(".")))?)?;
+    let scale = if args.quick { QUICK_SCALE } else { FULL_SCALE };
     let pairs = args.pairs.map_or(scale.pairs, usize::from);
-    let wanted = |part: Part| args.only.is_none_or(|only| only == part);
+    let wanted = |part: BenchPart| args.only.is_none_or(|only| only == part);
 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("{pairs} pairs of runs in turn, medians; {cores} cores shared with the agent\n\n{}", head());
-    let mut show = |row: Row| println!("{row}");
-    if wanted(Part::Startup) {
+    println!(
+        "{pairs} pairs of runs in turn, medians; {cores} cores shared with the agent\n\n{}",
+        table_header()
+    );
+    let mut show = |row: TableRow| println!("{row}");
+    if wanted(BenchPart::Startup) {
         startup::measure(&arena, scale.starts, &mut show)?;
     }
-    if wanted(Part::Throughput) {
+    if wanted(BenchPart::Throughput) {
         throughput::measure(&arena, scale.requests, pairs, &mut show)?;
     }
-    if wanted(Part::Memory) {
+    if wanted(BenchPart::Memory) {
         memory::measure(&arena, scale.few, scale.many, &mut show)?;
         memory::measure_lines(&arena, scale.lines, &mut show)?;
         memory::measure_reading(&arena, scale.many, pairs.min(3), &mut show)?;
     }
-    if wanted(Part::Store) {
-        keeping::measure(&arena, scale.many, pairs.min(3), &mut show)?;
+    if wanted(BenchPart::Store) {
+        run_store::measure(&arena, scale.many, pairs.min(3), &mut show)?;
     }
     Ok(())
 }
 
-/// Has cargo build what is measured, if it was cargo that started this: nobody should measure what was there before
-/// the last change.
-fn build() -> Result<(), Failure> {
+/// Builds the measured programs if cargo started this one, so that no outdated build is measured.
+fn build() -> Result<(), BenchError> {
     let Some(cargo) = std::env::var_os("CARGO") else { return Ok(()) };
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "-p", "hotseat-cli", "-p", "hotseat-bench", "--bins"]);
@@ -114,5 +116,5 @@ fn build() -> Result<(), Failure> {
         command.arg("--release");
     }
     let built = command.current_dir(env!("CARGO_MANIFEST_DIR")).status()?;
-    if built.success() { Ok(()) } else { Err("what is to be measured cannot be built".into()) }
+    if built.success() { Ok(()) } else { Err("cannot build the measured programs".into()) }
 }

@@ -1,47 +1,50 @@
-//! What the reference agent costs: the simulated driver on one thread, the tokio driver beside a model that is asked
-//! directly, and memory for conversations in which nothing happens.
+//! Measures the reference agent: the simulated driver on one thread, the tokio driver against direct model
+//! calls, and the memory of idle conversations.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotseat_model::script::{Rule, Script, Scripted};
+use hotseat_model::script::{ModelScript, Rule, ScriptedModel};
 use hotseat_model::{
-    Answering, Delta, Discard, Function, Message, Model, PureModel, Reply, Request, Sink, Timed,
+    DiscardSink, FunctionModel, Model, ModelMessage, ModelReply, ModelRequest, PureModel, ReplyDelta,
+    ReplyFuture, ReplySink, TimedValue,
 };
-use hotseat_runtime::conversation::Input;
+use hotseat_runtime::conversation::ConversationInput;
 use hotseat_runtime::definition::{Definitions, Persona, mock, persona, task, tool};
-use hotseat_runtime::live::{Handle, Host, HostOptions, Models, Signal, Watcher};
+use hotseat_runtime::live::{
+    ConversationHandle, ConversationHost, HostOptions, ModelRegistry, Signal, Watcher,
+};
 use hotseat_runtime::sim::{TestOptions, run_test_conversation};
-use hotseat_runtime::store::{InMemory, Sqlite, Store};
+use hotseat_runtime::store::{ConversationStore, InMemoryStore, SqliteStore};
 use hotseat_trace::Payload;
 use serde_json::json;
 
-use crate::bare_client::Failure;
+use crate::bare_client::BenchError;
 
-/// How long the model of the tokio driver thinks.
-const THINKING: Duration = Duration::from_millis(20);
+/// Delay of the model of the tokio driver.
+const MODEL_DELAY: Duration = Duration::from_millis(20);
 
-/// Turns in a second that the simulated driver holds on this thread, without and with a tool; the yardstick is the
-/// scripted model alone, asked as often.
-pub struct Simulated {
-    /// What the turns are.
+/// Turns per second of the simulated driver on one thread, with and without a tool. The baseline is the
+/// scripted model alone.
+pub struct SimulatedResult {
+    /// Kind of the turns.
     pub what: &'static str,
-    /// Turns in a second.
+    /// Turns per second.
     pub turns: f64,
-    /// Turns in a second if there were nothing but the model.
+    /// Turns per second of the model alone.
     pub model: f64,
 }
 
-/// Measures the simulated driver for about this long.
+/// Measures the simulated driver for about this duration.
 ///
 /// # Errors
-/// When a conversation does not end as it should.
-pub fn simulated(time: Duration) -> Result<Vec<Simulated>, Failure> {
+/// If a conversation fails.
+pub fn measure_simulated(time: Duration) -> Result<Vec<SimulatedResult>, BenchError> {
     let look = tool("look").task(&task("Look").step(mock().returns(json!({"found": 3}))));
     let plain = persona("Greeter").system("Be brief.");
     let tooled = persona("Greeter").system("Be brief.").tool(look);
-    let replies = Script::builder("s").always().rule(Rule::new().say("Hello to you."));
-    let calls = Script::builder("s")
+    let replies = ModelScript::builder("s").always().rule(Rule::new().say("Hello to you."));
+    let calls = ModelScript::builder("s")
         .always()
         .rule(Rule::new().tool_result("look").say("Three."))
         .rule(Rule::new().call_tool("look", json!({})));
@@ -52,31 +55,32 @@ pub fn simulated(time: Duration) -> Result<Vec<Simulated>, Failure> {
     kinds
         .into_iter()
         .map(|(what, persona, script, requests)| {
-            let turns = rate(time, || turn(&persona, &script))?;
-            let model = rate(time, || alone(&script, requests))?;
-            Ok(Simulated { what, turns, model })
+            let turns = per_second(time, || run_simulated_turn(&persona, &script))?;
+            let model = per_second(time, || ask_model(&script, requests))?;
+            Ok(SimulatedResult { what, turns, model })
         })
         .collect()
 }
 
-fn turn(persona: &Persona, script: &Arc<Script>) -> Result<(), Failure> {
-    let result = run_test_conversation(persona, ["Hello"], TestOptions::new(Scripted::new(script.clone())))?;
+fn run_simulated_turn(persona: &Persona, script: &Arc<ModelScript>) -> Result<(), BenchError> {
+    let result =
+        run_test_conversation(persona, ["Hello"], TestOptions::new(ScriptedModel::new(script.clone())))?;
     match result.trace.turns().completions().len() {
         1 => Ok(()),
         other => Err(format!("{other} turns were completed, not 1").into()),
     }
 }
 
-fn alone(script: &Arc<Script>, requests: usize) -> Result<(), Failure> {
-    let mut model = Scripted::new(script.clone());
-    let request = Request { messages: vec![Message::user("Hello")], ..Request::default() };
+fn ask_model(script: &Arc<ModelScript>, requests: usize) -> Result<(), BenchError> {
+    let mut model = ScriptedModel::new(script.clone());
+    let request = ModelRequest { messages: vec![ModelMessage::user("Hello")], ..ModelRequest::default() };
     for _ in 0..requests {
         drop(std::hint::black_box(model.answer(&request)));
     }
     Ok(())
 }
 
-fn rate(time: Duration, mut once: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure> {
+fn per_second(time: Duration, mut once: impl FnMut() -> Result<(), BenchError>) -> Result<f64, BenchError> {
     let (started, mut count) = (Instant::now(), 0_u32);
     while started.elapsed() < time {
         for _ in 0..50 {
@@ -87,72 +91,79 @@ fn rate(time: Duration, mut once: impl FnMut() -> Result<(), Failure>) -> Result
     Ok(f64::from(count) / started.elapsed().as_secs_f64())
 }
 
-/// What a turn takes on the tokio driver, and what the model alone takes.
-pub struct Live {
-    /// How many conversations were held at once.
+/// Duration of a turn on the tokio driver, and of the model alone.
+pub struct LiveResult {
+    /// Number of parallel conversations.
     pub at_once: usize,
-    /// The median of the turns.
+    /// Median duration of the turns.
     pub turn: Duration,
-    /// The median of as many calls of the model alone.
+    /// Median duration of as many model calls.
     pub model: Duration,
 }
 
-/// Where conversations are kept while they are measured.
+/// Store of the measured conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kept {
-    /// In this process.
+pub enum StoreKind {
+    /// In memory.
     InMemory,
-    /// In a file of SQLite.
+    /// In an SQLite file.
     InFile,
 }
 
-fn store(kept: Kept, folder: &tempfile::TempDir) -> Result<Arc<dyn Store>, Failure> {
+fn open_store(kept: StoreKind, folder: &tempfile::TempDir) -> Result<Arc<dyn ConversationStore>, BenchError> {
     Ok(match kept {
-        Kept::InMemory => Arc::new(InMemory::default()),
-        Kept::InFile => Arc::new(Sqlite::open(&folder.path().join("agent.db"))?),
+        StoreKind::InMemory => Arc::new(InMemoryStore::default()),
+        StoreKind::InFile => Arc::new(SqliteStore::open(&folder.path().join("agent.db"))?),
     })
 }
 
-/// Says something after it has thought.
-struct Thinking(Duration);
+/// A model that replies after a delay.
+struct DelayedModel(Duration);
 
-impl Model for Thinking {
+impl Model for DelayedModel {
     fn name(&self) -> &str {
         "thinking"
     }
 
-    fn call<'a>(&'a self, _: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+    fn call<'a>(&'a self, _: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         Box::pin(async move {
             tokio::time::sleep(self.0).await;
-            sink.delta(Delta::Text { text: "Hello to you.".to_string() });
-            Ok(Reply::text("Hello to you."))
+            sink.delta(ReplyDelta::Text { text: "Hello to you.".to_string() });
+            Ok(ModelReply::text("Hello to you."))
         })
     }
 }
 
-/// Measures the tokio driver with so many conversations at once, `turns` of them one after the other in each.
+/// Measures the tokio driver with parallel conversations of `turns` turns.
 ///
 /// # Errors
-/// When a conversation does not end as it should.
-pub fn live(at_once: usize, turns: usize, kept: Kept) -> Result<Live, Failure> {
+/// If a conversation fails.
+pub fn measure_live(at_once: usize, turns: usize, kept: StoreKind) -> Result<LiveResult, BenchError> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
-        let model = all(at_once, move |_| async move {
+        let model = median_of_tasks(at_once, move |_| async move {
             let mut times = Vec::new();
             for _ in 0..turns {
                 let began = Instant::now();
-                Thinking(THINKING).call(&Request::default(), &mut Discard).await?;
+                DelayedModel(MODEL_DELAY).call(&ModelRequest::default(), &mut DiscardSink).await?;
                 times.push(began.elapsed());
             }
             Ok(times)
         })
         .await?;
         let folder = tempfile::tempdir()?;
-        let (definitions, agent) = Definitions::of(&persona("Greeter").recent_turns(2))?;
-        let options =
-            HostOptions { store: store(kept, &folder)?, calls_at_once: at_once, ..HostOptions::default() };
-        let host = Host::new(Arc::new(definitions), Models::one(Thinking(THINKING)), options);
-        let turn = all(at_once, move |number| {
+        let (definitions, agent) = Definitions::from_persona(&persona("Greeter").recent_turns(2))?;
+        let options = HostOptions {
+            store: open_store(kept, &folder)?,
+            max_model_calls: at_once,
+            ..HostOptions::default()
+        };
+        let host = ConversationHost::new(
+            Arc::new(definitions),
+            ModelRegistry::single(DelayedModel(MODEL_DELAY)),
+            options,
+        );
+        let turn = median_of_tasks(at_once, move |number| {
             let (host, agent) = (host.clone(), agent.clone());
             async move {
                 let handle = host.conversation(&format!("c{number}").into(), &agent).await?;
@@ -160,22 +171,22 @@ pub fn live(at_once: usize, turns: usize, kept: Kept) -> Result<Live, Failure> {
                 let mut times = Vec::new();
                 for _ in 0..turns {
                     let began = Instant::now();
-                    hold(&handle, &mut watcher).await?;
+                    run_turn(&handle, &mut watcher).await?;
                     times.push(began.elapsed());
                 }
                 Ok(times)
             }
         })
         .await?;
-        Ok(Live { at_once, turn, model })
+        Ok(LiveResult { at_once, turn, model })
     })
 }
 
-/// The median of what so many tasks take.
-async fn all<F: Future<Output = Result<Vec<Duration>, Failure>> + Send + 'static>(
+/// Returns the median duration measured by parallel tasks.
+async fn median_of_tasks<F: Future<Output = Result<Vec<Duration>, BenchError>> + Send + 'static>(
     at_once: usize,
     task: impl Fn(usize) -> F,
-) -> Result<Duration, Failure> {
+) -> Result<Duration, BenchError> {
     let tasks: Vec<_> = (0..at_once).map(|number| tokio::spawn(task(number))).collect();
     let mut times = Vec::new();
     for task in tasks {
@@ -185,10 +196,10 @@ async fn all<F: Future<Output = Result<Vec<Duration>, Failure>> + Send + 'static
     Ok(times[times.len() / 2])
 }
 
-/// One turn, from what the user says to its end.
-async fn hold(handle: &Handle, watcher: &mut Watcher) -> Result<(), Failure> {
+/// Runs one turn.
+async fn run_turn(handle: &ConversationHandle, watcher: &mut Watcher) -> Result<(), BenchError> {
     let content = "Hello".to_string();
-    handle.send(Input::UserMessage { user: "user".into(), content, reply_to: None }).await?;
+    handle.send(ConversationInput::UserMessage { user: "user".into(), content, reply_to: None }).await?;
     loop {
         match watcher.next().await {
             Some(Signal::Event(record)) => match &record.payload {
@@ -202,51 +213,57 @@ async fn hold(handle: &Handle, watcher: &mut Watcher) -> Result<(), Failure> {
     }
 }
 
-/// Bytes that a conversation takes in which nothing happens, after one turn.
-pub struct Idle {
-    /// While somebody holds it.
+/// Memory of an idle conversation after one turn, in bytes.
+pub struct IdleMemory {
+    /// While a handle is held.
     pub held: f64,
-    /// When nobody does.
+    /// After all handles are dropped.
     pub left: f64,
 }
 
-/// Measures memory over so many conversations.
+/// Measures memory over many conversations.
 ///
 /// # Errors
-/// When a conversation does not end as it should.
-pub fn idle(conversations: usize, kept: Kept) -> Result<Idle, Failure> {
+/// If a conversation fails.
+pub fn measure_idle(conversations: usize, kept: StoreKind) -> Result<IdleMemory, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     runtime.block_on(async {
         let folder = tempfile::tempdir()?;
-        let (definitions, agent) = Definitions::of(&persona("Greeter"))?;
-        let model = Function::new("greeter", |_: &Request| Timed::now(Ok(Reply::text("Hello to you."))));
-        let options = HostOptions { store: store(kept, &folder)?, ..HostOptions::default() };
-        let host = Host::new(Arc::new(definitions), Models::one(hotseat_model::Live::new(model)), options);
+        let (definitions, agent) = Definitions::from_persona(&persona("Greeter"))?;
+        let model = FunctionModel::new("greeter", |_: &ModelRequest| {
+            TimedValue::now(Ok(ModelReply::text("Hello to you.")))
+        });
+        let options = HostOptions { store: open_store(kept, &folder)?, ..HostOptions::default() };
+        let host = ConversationHost::new(
+            Arc::new(definitions),
+            ModelRegistry::single(hotseat_model::LiveModel::new(model)),
+            options,
+        );
         let mut handles = Vec::with_capacity(conversations);
-        // The first ones fill what all of them share.
+        // The first conversations allocate shared memory.
         for number in 0..100 {
             let handle = host.conversation(&format!("w{number}").into(), &agent).await?;
-            hold(&handle, &mut handle.watch()).await?;
+            run_turn(&handle, &mut handle.watch()).await?;
         }
-        let before = resident()?;
+        let before = resident_bytes()?;
         for number in 0..conversations {
             let handle = host.conversation(&format!("c{number}").into(), &agent).await?;
-            hold(&handle, &mut handle.watch()).await?;
+            run_turn(&handle, &mut handle.watch()).await?;
             handles.push(handle);
         }
-        let held = resident()?;
+        let held = resident_bytes()?;
         drop(handles);
         while host.loaded() > 0 {
             tokio::task::yield_now().await;
         }
-        let left = resident()?;
+        let left = resident_bytes()?;
         let each = |now: f64| (now - before) / conversations as f64;
-        Ok(Idle { held: each(held), left: each(left) })
+        Ok(IdleMemory { held: each(held), left: each(left) })
     })
 }
 
-/// Bytes of this process that are resident now.
-fn resident() -> Result<f64, Failure> {
+/// Returns the resident memory of this process, in bytes.
+fn resident_bytes() -> Result<f64, BenchError> {
     let statm = std::fs::read_to_string("/proc/self/statm")?;
     let pages: f64 = statm.split_whitespace().nth(1).unwrap_or_default().parse()?;
     Ok(pages * 4096.0)

@@ -1,4 +1,4 @@
-//! The workload as a project with suites, as a person would write them.
+//! Writes the workload as a project with suites.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,22 +6,22 @@ use std::path::Path;
 
 use crate::workload::{TOOL, marker, question};
 
-/// How many cases a file holds at most: many, because that is what tests whether a file is read as a whole.
+/// Maximum number of cases per file: large, to show if files are read as a whole.
 const CASES_PER_FILE: usize = 25_000;
 
-/// Writes a project whose target is at `url`.
+/// Writes a project with a target at `url`.
 ///
 /// # Errors
-/// When the folder cannot be written.
+/// If the folder cannot be written.
 pub fn write_project(folder: &Path, url: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     fs::write(folder.join("hotseat.yaml"), format!("target:\n  endpoint: \"{url}\"\n"))
 }
 
-/// Writes suites of so many cases into a new folder.
+/// Writes suites into a new folder.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If they cannot be written.
 pub fn write_suites(folder: &Path, cases: usize, turns: usize) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for first in (0..cases).step_by(CASES_PER_FILE) {
@@ -34,10 +34,10 @@ pub fn write_suites(folder: &Path, cases: usize, turns: usize) -> io::Result<()>
     Ok(())
 }
 
-/// Writes a suite of so many cases of one turn, a JSON line each, into a new folder.
+/// Writes a suite of one-turn cases as JSON lines into a new folder.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub fn write_lines(folder: &Path, cases: usize) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut file = BufWriter::new(File::create(folder.join("lines.test.jsonl"))?);

@@ -1,42 +1,42 @@
-//! What is said in the conversations: the same by every contestant.
+//! The conversations, identical for all measured programs.
 
 /// The tool that the agent calls in every turn.
 pub const TOOL: &str = "lookup_order";
-/// What it calls it with.
+/// Arguments of the tool call.
 pub const ARGUMENTS: &str = r#"{"id":"A-17","quantity":2}"#;
-/// What the tool returns.
+/// Result of the tool.
 pub const RESULT: &str = r#"{"status":"shipped"}"#;
 
-/// How many conversations there are, how long they are, and how many of them are held at once.
+/// Number, length and parallelism of conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workload {
-    /// Conversations.
+    /// Number of conversations.
     pub cases: usize,
-    /// User messages in each.
+    /// User messages per conversation.
     pub turns: usize,
-    /// How many conversations are held at once.
+    /// Number of parallel conversations.
     pub parallel: usize,
 }
 
 impl Workload {
-    /// How many requests it takes.
+    /// Returns the number of requests.
     pub fn requests(self) -> u64 {
         (self.cases * self.turns) as u64
     }
 }
 
-/// The words that only this turn of this case holds. They are equally long for up to a million cases, and none of
-/// them is a part of another.
+/// Returns text that is unique to this turn. Markers have equal lengths for up to a million cases, and none
+/// is part of another.
 pub fn marker(case: usize, turn: usize) -> String {
     format!("order-{case:06}-{turn}")
 }
 
-/// What the user says.
+/// Returns the user message.
 pub fn question(case: usize, turn: usize) -> String {
     format!("Where is {}?", marker(case, turn))
 }
 
-/// What the agent answers: it repeats the question, so that an answer to another one is noticed.
+/// Returns the agent's reply, which repeats the question to reveal mixed-up replies.
 pub fn answer(question: &str) -> String {
     format!(
         "You said: {question} It has left our house, costs 42 EUR and 50 cents, and will be with you on Friday morning. Bye."

@@ -1,4 +1,4 @@
-//! Whatever a server of chat completions streams, it is taken in without a panic, and what is recorded fits together.
+//! Any chat completions stream is processed without a panic, and the recorded trace is consistent.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Whatever an agent sends, it is taken in without a panic, and what is recorded fits together.
+//! Any AG-UI stream is processed without a panic, and the recorded trace is consistent.
 
 #![no_main]
 

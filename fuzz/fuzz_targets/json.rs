@@ -1,5 +1,5 @@
-//! Whatever stands in a file of JSON: however it is cut into portions, the values are the same, and each is a tree
-//! that another reader of JSON agrees with, or is refused with words and a place.
+//! Any JSON file gives the same values for every buffer size, and each value equals the one read by serde or
+//! is rejected with a message and a location.
 
 #![no_main]
 

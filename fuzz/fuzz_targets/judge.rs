@@ -1,4 +1,4 @@
-//! Whatever a judge answers, it is a judgement in just the form that was asked for, or refused with words.
+//! Any judge answer is parsed in exactly the requested format, or rejected with a message.
 
 #![no_main]
 

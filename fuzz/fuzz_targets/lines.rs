@@ -1,4 +1,4 @@
-//! Whatever a program prints, it is taken in without a panic, and what is recorded fits together.
+//! Any program output is processed without a panic, and the recorded trace is consistent.
 
 #![no_main]
 

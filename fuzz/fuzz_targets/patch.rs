@@ -1,5 +1,5 @@
-//! Whatever patches do to a document: it never nests deeply, never grows without bound, is as it was where a patch does
-//! not apply, and is what another implementation makes of it where it does.
+//! Any patch keeps the document within the depth and size limits, leaves it unchanged if it does not apply,
+//! and otherwise gives the result of another implementation.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use hotseat_trace::{PatchAllowance, apply_patch};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 
-/// What operations are about.
+/// Paths of the operations.
 const PLACES: [&str; 16] = [
     "", "/a", "/b", "/a/a", "/a/b", "/a/a/a/a", "/l", "/l/0", "/l/1", "/l/-", "/l/0/a", "/b/l/0", "/~0~1", "/01", "/a/", "a",
 ];
@@ -21,7 +21,7 @@ fn operation(bytes: &[u8]) -> Value {
         3 => Value::Null,
         _ => json!("text"),
     };
-    // Paths may be put together to longer ones.
+    // Paths may be combined to longer ones.
     let path = format!("{}{}", place(1), if bytes[0] >= 128 { place(4) } else { "" });
     match bytes[0] % 7 {
         0 => json!({"op": "add", "path": path, "value": value}),

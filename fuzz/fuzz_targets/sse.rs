@@ -1,4 +1,4 @@
-//! However a stream of bytes is cut into portions, it holds the same events.
+//! An event stream contains the same events for every split into portions.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ fn events<'a>(portions: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<
     (found, unfinished)
 }
 
-// The first byte says how long the portions are.
+// The first byte is the length of the portions.
 fuzz_target!(|input: &[u8]| {
     let Some((&length, stream)) = input.split_first() else { return };
     let whole = events(std::iter::once(stream));

@@ -1,4 +1,4 @@
-//! Whatever stands in a suite, it is read as cases or refused with words.
+//! Any suite is read as cases or rejected with a message.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-// An agent for the pages: what it does follows from the words of the user. It speaks JSON lines.
+// An agent for the page tests: its behaviour depends on the user text. Speaks JSON lines.
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
@@ -44,7 +44,7 @@ const acts = {
     const even = [...conversation].reduce((sum, c) => sum + c.charCodeAt(0), 0) % 2 === 0;
     say({ type: 'text', text: even ? 'heads' : 'tails' });
   },
-  // Stands still until somebody makes a file.
+  // Blocks until a file exists.
   async gate(turn, conversation, text) {
     while (!existsSync(text)) await wait(20);
     say({ type: 'text', text: `The ${text} is open.` });

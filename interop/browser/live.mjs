@@ -1,4 +1,5 @@
-// Looks at a run while it goes on: `hotseat view` serves its page, and an agent stands still until this says so.
+// Tests the page of a running run: `hotseat view` serves it, and an agent blocks until this script releases
+// it.
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +18,7 @@ const CASES = [
 
 const suite = CASES.map(([user, name, word]) => `---\nname: "${name}"\ntags: ["${word}"]\nturns: [{ user: "${user}", assert: { text: { must_match: "${word}" } } }]\n`).join('');
 
-// A program that goes on, and what it has printed.
+// A running program and its output.
 function start(program, args, folder) {
   const child = spawn(program, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
   let printed = '';
@@ -43,7 +44,7 @@ const chipSays = (page, status, words) => page.waitForFunction(([of, wanted]) =>
   [...document.querySelectorAll('.chip')].some((one) => one.textContent.includes(` ${of} `) && one.querySelector('b').textContent === wanted), [status, words]);
 const runs = (page, name) => page.waitForFunction((wanted) =>
   [...document.querySelectorAll('.row')].some((row) => row.querySelector('.mark.running') && row.textContent.includes(wanted)), name);
-// Once the page has been told of this case, and has had time to draw what it was told: timers run in their order.
+// Waits until the page has received and drawn the state of this case; timers run in order.
 async function told(page, name, status) {
   await page.waitForResponse(async (response) => {
     if (!/\/api\/runs\/[0-9a-f]+\?/.test(response.url())) return false;
@@ -124,7 +125,7 @@ export async function live(browser, hotseat, folder) {
     await runs(page, 'stands still a third time');
     await page.click('.row:has-text("stands still a third time")');
     await page.waitForSelector('.begun');
-    ok((await page.textContent('.begun')).includes('This case goes on.'), 'it says so');
+    ok((await page.textContent('.begun')).includes('This case is running.'), 'it says so');
     gate('third');
     await page.waitForSelector('.said.agent');
     ok((await page.textContent('.said.agent')).includes('The third gate is open.'), 'what the agent said');

@@ -1,4 +1,5 @@
-// Looks at pages in a real browser: node look.mjs HOTSEAT CHROMIUM FOLDER. The last line is `PASSED FAILED`, two numbers.
+// Tests pages in a real browser: node look.mjs HOTSEAT CHROMIUM FOLDER. The last line is `PASSED FAILED`, two
+// numbers.
 import { chromium } from 'playwright-core';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -12,13 +13,13 @@ function run(...args) {
   if (![0, 1].includes(ran.status)) throw new Error(`hotseat ended with ${ran.status}: ${ran.stderr}`);
 }
 
-// ---- what is looked at
+// ---- test data
 
 writeFileSync(join(folder, 'hotseat.yaml'), 'target:\n  type: command\n  command: ["node", "agent.mjs"]\n');
 run('pages.test.yaml', '-o', 'page.html', '-o', 'page.json', '--trace', 'page.jsonl');
 run('pages.test.yaml', '--run', 'weather|fails', '--runs', '3', '-o', 'runs.html');
 
-// Many cases: one agent for all of them would be slow, so results of one run are copied under other names.
+// Many cases: results of one run are copied under other names, since running one agent for all would be slow.
 function many(count) {
   const page = readFileSync(join(folder, 'page.html'), 'utf8');
   const data = (id) => page.match(new RegExp(`<script type="application/json" id="${id}">([^]*?)</script>`))[1];

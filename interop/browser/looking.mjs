@@ -1,4 +1,4 @@
-// What looks at pages in a browser are made of.
+// Shared helpers of the browser tests.
 
 let passed = 0;
 let failed = 0;
@@ -25,7 +25,7 @@ export function ok(holds, what) {
   if (!holds) throw new Error(what);
 }
 
-// A page in which nothing goes wrong unseen: errors, messages on the console, requests to others and dialogs are all kept.
+// Opens a page that records errors, console messages, requests to other hosts and dialogs.
 export async function open(browser, address, options = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
   const own = address.startsWith('http:') ? new URL(address).origin : 'file:';

@@ -1,4 +1,4 @@
-// What the types of `hotseat` say yes and no to. `tsc` complains of a line marked `@ts-expect-error` that is right.
+// Checks the types of `hotseat`. `tsc` reports each line marked `@ts-expect-error` that compiles.
 import {
   agent, anything, between, conversation, criterion, describe, evaluate, expect, expectConversationTo, gt, gte, it, lt, lte,
   oneOf, scenarioSet, simulator, topic, user,

@@ -1,5 +1,5 @@
-//! The fake agent as a process: one thread, a free port of 127.0.0.1, whose address is printed. It ends when its
-//! standard input does, which happens whenever and however the driver ends.
+//! Runs the fake agent as a process: one thread, on a free port of 127.0.0.1, and prints its address. It ends
+//! with its standard input, and so with the driver.
 
 #![allow(clippy::print_stdout)]
 

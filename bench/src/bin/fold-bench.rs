@@ -1,19 +1,20 @@
-//! What it costs to take in a turn with very many calls, over AG-UI (streamed, and in a snapshot) and chat completions.
+//! Measures the cost of recording a turn with very many tool calls, over AG-UI (streamed, and in a snapshot)
+//! and chat completions.
 #![allow(clippy::print_stdout)]
 
 use std::time::{Duration, Instant};
 
-use hotseat::adapters::ag_ui::{Strictness, fold_streams};
-use hotseat::adapters::openai::fold_chunks;
+use hotseat::targets::ag_ui::{ProtocolStrictness, fold_streams};
+use hotseat::targets::openai::fold_chunks;
 use serde_json::{Value, json};
 
-/// One way in which an agent sends its calls.
-type SentAs = (&'static str, fn(usize) -> Duration);
+/// Name and benchmark of a way to send tool calls.
+type TransferMode = (&'static str, fn(usize) -> Duration);
 
 fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let sizes: &[usize] = if quick { &[1_000, 4_000] } else { &[1_000, 4_000, 20_000, 100_000] };
-    let ways: [SentAs; 4] = [
+    let ways: [TransferMode; 4] = [
         ("AG-UI, streamed", |n| ag_ui((0..n).flat_map(streamed))),
         ("AG-UI, all begun at once", |n| {
             let (mut begun, mut rest) = (Vec::new(), Vec::new());
@@ -42,7 +43,7 @@ fn ag_ui(events: impl IntoIterator<Item = Value>) -> Duration {
     let events = [border("RUN_STARTED")].into_iter().chain(events).chain([border("RUN_FINISHED")]);
     let turns = [vec![stream(events)]];
     let begun = Instant::now();
-    let recorded = fold_streams(&turns, Strictness::Lenient).0;
+    let recorded = fold_streams(&turns, ProtocolStrictness::Lenient).0;
     assert!(!recorded.is_empty(), "something was recorded");
     begun.elapsed()
 }

@@ -1,4 +1,4 @@
-//! Measures the reference agent and prints what it costs. `bench/README.md` says what the figures mean.
+//! Measures the reference agent and prints its cost. `bench/README.md` explains the numbers.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -6,23 +6,23 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use clap::Parser;
-use hotseat_bench::bare_client::Failure;
-use hotseat_bench::runtime::{self, Kept};
+use hotseat_bench::bare_client::BenchError;
+use hotseat_bench::runtime::{self, StoreKind};
 
 /// Measures the reference agent: turns of the simulated driver, added time on the tokio driver, memory.
 #[derive(Debug, Parser)]
-struct Args {
-    /// Little of everything: shows that everything works, not how fast it is.
+struct RuntimeBenchArgs {
+    /// Run a short smoke test instead of a measurement.
     #[arg(long)]
     quick: bool,
-    /// Measure only memory, and only with this store. What one measurement leaves free the next one would use, so each
-    /// has a process of its own.
+    /// Measure only memory, with this store. Each measurement runs in its own process, because memory freed
+    /// by one is reused by the next.
     #[arg(long, hide = true)]
-    idle: Option<Kept>,
+    idle: Option<StoreKind>,
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    match run(&RuntimeBenchArgs::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -31,25 +31,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run(args: &RuntimeBenchArgs) -> Result<(), BenchError> {
     if cfg!(debug_assertions) && !args.quick {
         return Err("a debug build says nothing about speed: cargo run --release --bin runtime-bench".into());
     }
     let (time, turns, conversations) =
         if args.quick { (Duration::from_millis(50), 2, 100) } else { (Duration::from_secs(2), 20, 5_000) };
     if let Some(kept) = args.idle {
-        let measured = runtime::idle(conversations, kept)?;
+        let measured = runtime::measure_idle(conversations, kept)?;
         println!("{:.1} {:.1}", measured.held / 1024.0, measured.left / 1024.0);
         return Ok(());
     }
     println!("simulated driver, one thread            turns/s    model alone");
-    for measured in runtime::simulated(time)? {
+    for measured in runtime::measure_simulated(time)? {
         println!("  {:<34} {:>10.0} {:>14.0}", measured.what, measured.turns, measured.model);
     }
-    for (kept, name) in [(Kept::InMemory, "in memory"), (Kept::InFile, "in SQLite")] {
+    for (kept, name) in [(StoreKind::InMemory, "in memory"), (StoreKind::InFile, "in SQLite")] {
         println!("\ntokio driver, kept {name:<18}  turn (ms)  model (ms)  added (ms)");
         for at_once in [1, 100, if args.quick { 200 } else { 1_000 }] {
-            let measured = runtime::live(at_once, turns, kept)?;
+            let measured = runtime::measure_live(at_once, turns, kept)?;
             let (turn, model) = (measured.turn.as_secs_f64() * 1e3, measured.model.as_secs_f64() * 1e3);
             let at_once = measured.at_once;
             println!("  {at_once:>5} at once {turn:>28.2} {model:>11.2} {:>11.2}", turn - model);

@@ -1,5 +1,5 @@
-//! Measures what an engine of scripts costs: how fast contexts come and go, and how much memory one takes.
-//! `bench/README.md` says what the figures mean.
+//! Measures the cost of script engines: contexts per second, and memory. `bench/README.md` explains the
+//! numbers.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -7,19 +7,19 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use hotseat_bench::bare_client::Failure;
-use hotseat_script::{Context, Host, Limits, Module, Scripts, thread};
+use hotseat_bench::bare_client::BenchError;
+use hotseat_script::{ScriptContext, ScriptHost, ScriptLimits, ScriptModule, Scripts, thread};
 use serde_json::json;
 
-/// Measures the engine of scripts: contexts in a second, calls in a second, memory of one.
+/// Measures script engines: contexts and calls per second, memory of a context.
 #[derive(Debug, Parser)]
-struct Args {
-    /// Little of everything: shows that everything works, not how fast it is.
+struct ScriptBenchArgs {
+    /// Run a short smoke test instead of a measurement.
     #[arg(long)]
     quick: bool,
 }
 
-/// A check as people write it, in a module that imports another one.
+/// A typical check, in a module with an import.
 const CHECKS: &str = "import { words } from './words';
 interface Context { metadata: { most: number } }
 export function short(output: string, _input: string, _expected: unknown, context: Context): { pass: boolean } {
@@ -29,7 +29,7 @@ export function short(output: string, _input: string, _expected: unknown, contex
 const WORDS: &str = "export const words = (text: string): string[] => text.split(/\\s+/).filter(Boolean);\n";
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    match run(&ScriptBenchArgs::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run(args: &ScriptBenchArgs) -> Result<(), BenchError> {
     if cfg!(debug_assertions) && !args.quick {
         return Err("a debug build says nothing about speed: cargo run --release --bin script-bench".into());
     }
@@ -46,27 +46,27 @@ fn run(args: &Args) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("checks.ts"), CHECKS)?;
     std::fs::write(folder.path().join("words.ts"), WORDS)?;
-    let scripts = Scripts::of(folder.path(), "".as_ref())?;
+    let scripts = Scripts::open(folder.path(), "".as_ref())?;
     let module = scripts.find("checks")?;
 
-    let fresh = || Context::new(&scripts, Limits::default(), Host::new());
+    let fresh = || ScriptContext::new(&scripts, ScriptLimits::default(), ScriptHost::new());
     show("empty contexts", per_second(time, || fresh().map(drop))?, "/s");
     show("contexts with one call", per_second(time, || call(&mut fresh()?, &module))?, "/s");
     let on_thread = || {
         let (scripts, module) = (scripts.clone(), module.clone());
-        thread::run(Limits::default().time, move |_| {
-            call(&mut Context::new(&scripts, Limits::default(), Host::new())?, &module)
+        thread::run(ScriptLimits::default().time, move |_| {
+            call(&mut ScriptContext::new(&scripts, ScriptLimits::default(), ScriptHost::new())?, &module)
         })?
     };
     show("the same, each on a thread", per_second(time, on_thread)?, "/s");
     let mut kept = fresh()?;
     show("calls of one context", per_second(time, || call(&mut kept, &module))?, "/s");
-    show("memory of an empty context", fresh()?.memory() as f64 / 1024.0, " KiB");
-    show("memory after a call", kept.memory() as f64 / 1024.0, " KiB");
+    show("memory of an empty context", fresh()?.memory_usage() as f64 / 1024.0, " KiB");
+    show("memory after a call", kept.memory_usage() as f64 / 1024.0, " KiB");
     Ok(())
 }
 
-fn call(context: &mut Context, module: &Module) -> Result<(), hotseat_script::ScriptError> {
+fn call(context: &mut ScriptContext, module: &ScriptModule) -> Result<(), hotseat_script::ScriptError> {
     let arguments =
         [json!("a few words"), json!("say something"), json!(null), json!({"metadata": {"most": 5}})];
     let returned = context.call(module, "short", &arguments)?;
@@ -74,7 +74,7 @@ fn call(context: &mut Context, module: &Module) -> Result<(), hotseat_script::Sc
     Ok(())
 }
 
-/// How often something can be done in a second, one after the other.
+/// Returns the number of executions per second.
 fn per_second<E>(time: Duration, mut work: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
     let began = Instant::now();
     let mut times = 0;

@@ -1,5 +1,5 @@
-//! Measures what tests in TypeScript cost beside cases that are written, and a check by a function beside a built-in one,
-//! against an agent that answers at once. `bench/README.md` says what the figures mean.
+//! Compares TypeScript tests with case files, and a check by a script function with a built-in one, on an
+//! agent that replies immediately. `bench/README.md` explains the numbers.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -8,24 +8,24 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use hotseat_bench::bare_client::Failure;
-use hotseat_bench::contest::{Arena, Cost, Programs};
+use hotseat_bench::arena::{BenchArena, BenchPrograms, ProcessCost};
+use hotseat_bench::bare_client::BenchError;
 use hotseat_bench::figures::mebibytes;
 use hotseat_bench::workload::{TOOL, Workload, marker, question};
 
-/// Measures tests in TypeScript beside cases that are written.
+/// Compares TypeScript tests with case files.
 #[derive(Debug, Parser)]
-struct Args {
-    /// Few tests: shows that everything works, not how fast it is.
+struct TypeScriptBenchArgs {
+    /// Run a short smoke test instead of a measurement.
     #[arg(long)]
     quick: bool,
-    /// How often each is measured.
+    /// Number of measurements of each kind.
     #[arg(long, value_name = "N", default_value_t = 3)]
     times: usize,
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    match run(&TypeScriptBenchArgs::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run(args: &TypeScriptBenchArgs) -> Result<(), BenchError> {
     if cfg!(debug_assertions) && !args.quick {
         return Err(
             "a debug build says nothing about speed: cargo build --release -p hotseat-cli -p hotseat-bench"
@@ -42,7 +42,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         );
     }
     let own = std::env::current_exe()?;
-    let arena = Arena::open(Programs::in_folder(own.parent().unwrap_or(Path::new(".")))?)?;
+    let arena = BenchArena::open(BenchPrograms::in_folder(own.parent().unwrap_or(Path::new(".")))?)?;
     let cases = if args.quick { 20 } else { 1_000 };
     let workload = Workload { cases, turns: 1, parallel: 8 };
     let suites = [
@@ -58,7 +58,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     for (what, suite) in suites {
         let mut costs = Vec::new();
         for _ in 0..args.times {
-            costs.push(arena.hotseat(&suite, workload, &[])?);
+            costs.push(arena.run_hotseat(&suite, workload, &[])?);
         }
         show(what, cases, &mut costs);
     }
@@ -101,9 +101,9 @@ fn programs(cases: usize) -> String {
     text + "});\n"
 }
 
-fn show(what: &str, cases: usize, costs: &mut [Cost]) {
+fn show(what: &str, cases: usize, costs: &mut [ProcessCost]) {
     costs.sort_by_key(|cost| cost.wall);
-    let Cost { wall, cpu, peak } = costs[costs.len() / 2];
+    let ProcessCost { wall, cpu, peak } = costs[costs.len() / 2];
     let each = |time: std::time::Duration| time.as_secs_f64() * 1_000.0 / cases as f64;
     println!(
         "{what:<28} {:>7.0} tests/s  {:>6.2} ms of processor each  {:>6.1} MiB at most",

@@ -1,6 +1,8 @@
-//! Tests of agents in Rust as plain test functions: attributes on a module, over the groups and examples of `hotseat::dsl`.
+//! Attributes that turn a module into agent tests: groups and examples of `hotseat::dsl` as plain test
+//! functions.
 //!
-//! A module with [`agent_spec`] is a group, its functions are examples, and each example is a `#[test]` of its own:
+//! A module with [`agent_spec`] is a group, its functions are examples, and each example is a separate
+//! `#[test]`:
 //!
 //! ```
 //! use hotseat_attributes::agent_spec;
@@ -23,35 +25,36 @@
 //! # fn main() {}
 //! ```
 
-mod read;
+mod expand;
+mod parse;
 mod scenarios;
-mod write;
 
 use proc_macro::TokenStream;
 use syn::{ItemMod, parse_macro_input};
 
-use read::Spec;
+use parse::AgentSpecArgs;
 
-/// Makes a module a group of examples. Its argument is the name of the group. The project is the nearest `hotseat.yaml`, from
-/// the folder of the package upwards, or what `config` says: `#[agent_spec("Room Booking Agent", config = "agents/hotseat.yaml")]`.
+/// Turns a module into a group of examples. The argument is the name of the group. The project file is the
+/// nearest `hotseat.yaml`, searched upwards from the package directory, or set by `config`:
+/// `#[agent_spec("Room Booking Agent", config = "agents/hotseat.yaml")]`.
 ///
-/// Within it, and in no other place, these attributes mean something:
+/// These attributes are available inside the module:
 ///
-/// | attribute | on | is |
+/// | attribute | on | effect |
 /// |---|---|---|
-/// | `#[it("name")]` | an `async fn` | an example. Its arguments are any of `User`, `Agent`, `Conversation`, `Test` and `Scenario`, and fixtures as `Rc<T>`, in any order. It becomes a `#[test]` of the name of the function |
-/// | `#[it("name", with = function)]` | an `async fn` | the same, of which a `fn(&mut It)` says more: tags, its agent, its judge |
-/// | `#[setup]` | a `fn(&mut Group)` | declares what holds for all examples of the module and of those within it: criteria, topics, the agent, hooks, fixtures |
-/// | `#[context("name")]` | a `mod` | a group within this one, which inherits all that |
-/// | `#[scenarios("file")]` | an example | each scenario of the file is a `#[test]` of its own, `function::id`, and the name of the example may say `{name}`, or `{…}` with any other text that scenarios have |
+/// | `#[it("name")]` | an `async fn` | An example. Its arguments are any of `User`, `Agent`, `Conversation`, `Test`, `Scenario` and fixtures as `Rc<T>`, in any order. It becomes a `#[test]` with the name of the function |
+/// | `#[it("name", with = function)]` | an `async fn` | An example configured by a `fn(&mut ExampleBuilder)`: tags, agent, judge |
+/// | `#[setup]` | a `fn(&mut Group)` | Declares criteria, topics, the agent, hooks and fixtures of this module and nested ones |
+/// | `#[context("name")]` | a `mod` | A nested group, which inherits all declarations |
+/// | `#[scenarios("file")]` | an example | Creates one `#[test]` for each scenario of the file, `function::id`. The name of the example may contain `{name}` or `{…}` with any other text member of the scenario |
 ///
-/// `#[ignore]`, `#[cfg(…)]` and comments on an example are those of its test.
+/// `#[ignore]`, `#[cfg(…)]` and doc comments of an example are applied to its test.
 #[proc_macro_attribute]
 pub fn agent_spec(name: TokenStream, module: TokenStream) -> TokenStream {
-    let Spec { name, config } = parse_macro_input!(name as Spec);
+    let AgentSpecArgs { name, config } = parse_macro_input!(name as AgentSpecArgs);
     let module = parse_macro_input!(module as ItemMod);
-    match read::group(name, module) {
-        Ok(group) => write::spec(&group, config.as_ref()).into(),
+    match parse::parse_group(name, module) {
+        Ok(group) => expand::expand_spec(&group, config.as_ref()).into(),
         Err(wrong) => wrong.into_compile_error().into(),
     }
 }

@@ -1,4 +1,5 @@
-//! Tests of the booking agent of `examples/booking` as plain test functions. The agent, the user and the judge are scripts.
+//! Tests of the booking agent of `examples/booking` as plain test functions, with a scripted agent, user and
+//! judge.
 
 use hotseat_attributes::agent_spec;
 

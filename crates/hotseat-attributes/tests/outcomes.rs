@@ -1,4 +1,4 @@
-//! What plain test functions come to, and what is seen of it. Those that do not pass are started by the tests below.
+//! Outcomes of plain test functions and their output. The tests below start the failing ones.
 
 use std::process::{Command, Output};
 
@@ -52,7 +52,7 @@ mod parrot {
         let _ = scenario.id();
     }
 
-    fn tagged(it: &mut It) {
+    fn tagged(it: &mut ExampleBuilder) {
         it.tag("slow").retries(1);
     }
 
@@ -145,19 +145,19 @@ mod parrot {
     }
 }
 
-fn started(test: &str) -> Output {
+fn run_tests(test: &str) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", test]).env_remove("RUST_BACKTRACE").output().unwrap()
 }
 
-fn shown(output: &Output) -> String {
+fn normalized_output(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
-fn an_example_that_does_not_hold_fails_its_test_and_shows_why_and_where() {
-    let output = started("parrot::differs");
-    let shown = shown(&output);
+fn failing_example_reports_reason_and_location() {
+    let output = run_tests("parrot::differs");
+    let shown = normalized_output(&output);
     assert!(!output.status.success(), "{shown}");
     for words in
         ["Parrot::says something else", "matches(\"Good morning\")", "tests/outcomes.rs:", "You said hello"]
@@ -168,30 +168,34 @@ fn an_example_that_does_not_hold_fails_its_test_and_shows_why_and_where() {
 }
 
 #[test]
-fn errors_and_missing_scenarios_fail_their_tests_with_their_words() {
+fn errors_and_missing_scenarios_fail_with_messages() {
     for (test, words) in
         [("parrot::breaks", "no words for it"), ("parrot::lost", "this example has no scenario")]
     {
-        let output = started(test);
-        let shown = shown(&output);
+        let output = run_tests(test);
+        let shown = normalized_output(&output);
         assert!(!output.status.success() && shown.contains(words), "{shown}");
     }
 }
 
 #[test]
-fn each_scenario_is_a_test_of_its_own_named_after_its_id() {
+fn scenarios_become_tests_named_by_id() {
     let (rooms, flowers) =
-        (started("parrot::again::leaves::rooms"), started("parrot::again::leaves::flowers"));
-    assert!(rooms.status.success() && shown(&rooms).contains("1 passed"), "{}", shown(&rooms));
-    let shown = shown(&flowers);
+        (run_tests("parrot::again::leaves::rooms"), run_tests("parrot::again::leaves::flowers"));
+    assert!(
+        rooms.status.success() && normalized_output(&rooms).contains("1 passed"),
+        "{}",
+        normalized_output(&rooms)
+    );
+    let shown = normalized_output(&flowers);
     assert!(!flowers.status.success() && shown.contains("0 passed; 1 failed"), "{shown}");
     assert!(shown.contains("that is spoken to again::leaves flowers"), "{shown}");
 }
 
 #[test]
-fn all_tests_of_scenarios_are_listed() {
+fn lists_scenario_tests() {
     let output = Command::new(std::env::current_exe().unwrap()).args(["--list"]).output().unwrap();
-    let shown = shown(&output);
+    let shown = normalized_output(&output);
     for name in
         ["again::stays::rooms", "again::stays::flowers", "again::leaves::rooms", "again::leaves::flowers"]
     {
@@ -200,21 +204,21 @@ fn all_tests_of_scenarios_are_listed() {
 }
 
 #[test]
-fn fixtures_that_cannot_be_told_apart_or_are_not_there_fail_their_tests() {
+fn ambiguous_or_missing_fixtures_fail_tests() {
     for (test, words) in [
         ("parrot::fixtures::several", "has several fixtures of type"),
-        ("parrot::fixtures::missing", "no group around this example has a fixture of type"),
+        ("parrot::fixtures::missing", "no enclosing group has a fixture of type"),
     ] {
-        let output = started(test);
-        let shown = shown(&output);
+        let output = run_tests(test);
+        let shown = normalized_output(&output);
         assert!(!output.status.success() && shown.contains(words), "{shown}");
     }
 }
 
 #[test]
-fn what_passes_is_silent() {
+fn passing_tests_print_nothing() {
     let output =
         Command::new(std::env::current_exe().unwrap()).args(["--exact", "parrot::repeats"]).output().unwrap();
-    let shown = shown(&output);
+    let shown = normalized_output(&output);
     assert!(output.status.success() && !shown.contains("Parrot"), "{shown}");
 }

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command-line arguments. The doc comments are the help texts.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -6,192 +6,196 @@ use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use hotseat::checks::Reference;
-use hotseat::config::{bytes, seconds};
+use hotseat::checks::RoleReference;
+use hotseat::config::{parse_bytes, parse_seconds};
 use hotseat::run::{PassRate, Shard};
 
-/// Puts an AI agent in the hot seat: holds conversations with it and checks what it did.
+/// A test runner for conversational AI agents: talks to an agent and checks its replies and tool calls.
 #[derive(Debug, Parser)]
 #[command(name = "hotseat", version, max_term_width = 100)]
-pub struct Args {
+pub struct CliArgs {
     #[command(subcommand)]
-    pub command: Command,
-    /// When to use colours; `auto` is on a terminal, unless NO_COLOR is set.
+    pub command: CliCommand,
+    /// Color the output. `auto` colors on a terminal unless NO_COLOR is set.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Run test cases against an agent.
     Test(Box<TestArgs>),
     /// List the test cases that `hotseat test` would run.
     List(ListArgs),
-    /// Write a project file and a first suite.
+    /// Create a project file and a first suite.
     Init(InitArgs),
-    /// Print the JSON Schema of suites or of the project file, for editors.
+    /// Print the JSON Schema of a file format, for editors.
     Schema(SchemaArgs),
-    /// Serve an agent over AG-UI and chat completions.
+    /// Serve an agent over AG-UI and the OpenAI chat completions API.
     Serve(ServeArgs),
-    /// Make cases and recordings of conversations that others held.
+    /// Convert recorded conversations into test cases and recordings.
     Import(ImportArgs),
-    /// Compare two runs: what got worse or better, whether that is more than chance, and where conversations part.
+    /// Compare two runs: regressions, improvements, their significance, and where conversations diverge.
     Compare(CompareArgs),
-    /// List the runs that are kept.
+    /// List or prune saved runs.
     Runs(RunsArgs),
-    /// Show a run that is kept, or one conversation of it.
+    /// Show a saved run, or one case of it.
     Show(ShowArgs),
-    /// Show a run in the browser, while it goes on and later.
+    /// Show a run in the browser, live or afterwards.
     View(ViewArgs),
-    /// Go on with a run that was broken off.
+    /// Resume an interrupted run.
     Resume(ResumeArgs),
-    /// Decide the conversations of a run again by what its suites assert now; nobody is contacted.
+    /// Re-evaluate a saved run with the current assertions, without contacting the agent.
     Recheck(RecheckArgs),
-    /// Join runs of parts of the same cases (--shard) into one.
+    /// Merge sharded runs (--shard) into one run.
     Merge(MergeArgs),
 }
 
-/// Which cases are meant.
+/// Selects the cases.
 #[derive(Debug, ClapArgs)]
-pub struct SelectArgs {
-    /// Suites: files, folders (their *.test.yaml, *.test.jsonl, *_test.ts, …) or globs. Default: `suites` of the project file.
+pub struct SelectionArgs {
+    /// Suites to run: files, folders (*.test.yaml, *.test.jsonl, *_test.ts, …) or globs. Default: `suites` of
+    /// the project file.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
-    /// Project file. Default: hotseat.yaml of this folder or the nearest one above it.
+    /// Project file. Default: the nearest hotseat.yaml in this folder or above it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Test this one of the project's `agents`, whatever `target` and the places of suites say; `replay:PATH` serves
-    /// recordings in place of all agents.
+    /// Test this agent of the project, overriding `target`. `replay:PATH` serves recordings in place of every
+    /// agent.
     #[arg(short = 'n', long = "agent", visible_alias = "name", value_name = "NAME")]
     pub agent: Option<String>,
-    /// Only cases whose id or name fits this regular expression.
+    /// Run only cases whose id or name matches this regular expression.
     #[arg(long, value_name = "REGEX")]
     pub run: Option<String>,
-    /// Refuse files in which tests are marked `only`: for CI, where the others would be missed.
+    /// Reject files that mark tests with `only`. Use it in CI, where `only` would hide the other tests.
     #[arg(long)]
     pub forbid_only: bool,
 }
 
-/// Exit codes: 0 nothing failed, 1 some case failed, 2 usage, configuration or case file, 3 the run could not be
-/// carried out, 4 nothing was selected, 130 interrupted.
+/// Arguments of `hotseat test`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Exit codes: 0 nothing failed · 1 some case failed · 2 usage, configuration or case file · \
-3 the run could not be carried out · 4 nothing was selected · 130 interrupted"
+    after_help = "Exit codes: 0 all passed · 1 a case failed · 2 invalid arguments, configuration or case file · \
+3 the run could not be completed · 4 no case was selected · 130 interrupted"
 )]
 pub struct TestArgs {
     #[command(flatten)]
-    pub select: SelectArgs,
+    pub select: SelectionArgs,
     #[command(flatten)]
     pub call: CallArgs,
-    /// What to run: a suite, a message to the agent, whoever makes cases up (agents:ID?count=10&focus=errors,
-    /// connectors:NAME or scripts:path.function), or - to type the conversation or pipe it in line by line.
-    #[arg(short, long, value_name = "WHAT", conflicts_with = "paths", allow_hyphen_values = true)]
+    /// Run this instead of suites: a suite file, a message to the agent, a case generator
+    /// (agents:ID?count=10&focus=errors, connectors:NAME or scripts:path.function), or `-` to read user
+    /// messages from standard input.
+    #[arg(short, long, value_name = "INPUT", conflicts_with = "paths", allow_hyphen_values = true)]
     pub input: Option<String>,
-    /// Write a report; the ending names its format: .html, .md, .json, .jsonl, .xml (JUnit). In a folder:
-    /// output-TIME.jsonl. Can be given several times.
+    /// Write a report. The extension selects the format: .html, .md, .json, .jsonl, .xml (JUnit). A folder
+    /// gets output-TIME.jsonl. Can be repeated.
     #[arg(short, long, value_name = "FILE", help_heading = "Reports")]
     pub output: Vec<PathBuf>,
-    /// Write every event of every conversation, with what the agent sent, as JSON lines.
+    /// Write every event of every conversation as JSON lines, including the raw agent output.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub trace: Option<PathBuf>,
-    /// Let a helper write the reports that are not made for programs, such as report.md and report.html: agents:ID,
-    /// connectors:NAME or scripts:path.function. Without such a report it goes to standard output.
-    #[arg(short, long, value_name = "WHO", value_parser = reference, help_heading = "Reports")]
-    pub reporter: Option<Reference>,
-    /// Save conversations that a person or a simulated user went on with as cases, with all that was said as turns.
+    /// Let an agent, model or script write the human-readable reports, such as report.md: agents:ID,
+    /// connectors:NAME or scripts:path.function. Without such an `--output` the report goes to standard
+    /// output.
+    #[arg(short, long, value_name = "ROLE", value_parser = reference, help_heading = "Reports")]
+    pub reporter: Option<RoleReference>,
+    /// Save conversations continued by a human or a simulated user as test cases with fixed turns.
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub save: Option<PathBuf>,
-    /// Record what the agent does in each case into this folder, to be served again by `-n replay:DIR`.
+    /// Record the agent's behavior in each case. Serve the recordings with `-n replay:DIR`.
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub record: Option<PathBuf>,
-    /// Show every conversation whole, also where nothing failed.
+    /// Show every conversation in full, including passed cases.
     #[arg(short, long, help_heading = "Reports")]
     pub verbose: bool,
-    /// Print events as JSON lines and nothing else, for programs: errors are events, too, and the last line is a summary.
+    /// Print only JSON lines, for programs: events, errors and, as the last line, a summary.
     #[arg(long, help_heading = "Reports", conflicts_with = "verbose")]
     pub json: bool,
-    /// How many conversations are held at once. Default: `parallel` of the project file, or 8.
+    /// Run up to N conversations at once. Default: `parallel` of the project file, or 8.
     #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = "Run")]
     pub parallel: Option<usize>,
-    /// How long all turns of a case together may take, where the case does not say: 30s, 2m, 1m30s.
+    /// Limit the total duration of each case that sets no limit itself: 30s, 2m, 1m30s.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Run")]
     pub timeout: Option<Duration>,
-    /// Who simulates the user of cases that have a simulated user and do not say who it is: agents:ID,
+    /// Simulate the user with this agent, model or script in cases that name no simulator: agents:ID,
     /// connectors:NAME or scripts:path.function.
-    #[arg(long, value_name = "WHO", value_parser = reference, help_heading = "Conversations")]
-    pub simulator: Option<Reference>,
-    /// Ask the person at the keyboard (or read lines of standard input) whenever the agent waits and nobody else
-    /// answers it.
+    #[arg(long, value_name = "ROLE", value_parser = reference, help_heading = "Conversations")]
+    pub simulator: Option<RoleReference>,
+    /// Ask the human at the keyboard (or read lines of standard input) whenever the agent waits for input
+    /// that nothing else provides.
     #[arg(long, help_heading = "Conversations")]
     pub interactive: bool,
-    /// Never ask a person, whatever cases and other flags say.
+    /// Never ask a human, overriding cases and other flags.
     #[arg(long, help_heading = "Conversations")]
     pub skip_interactive: bool,
-    /// What happens when the agent waits and nobody answers it, whatever cases say.
-    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Conversations")]
-    pub on_missing_input: Option<MissingInput>,
-    /// How many times each case is run, to see how steady it is; declared `reliability` is put aside. Default: `runs` of the project file, or 1.
+    /// Choose the result when the agent waits for input and none is provided, overriding cases.
+    #[arg(long, value_enum, value_name = "ACTION", help_heading = "Conversations")]
+    pub on_missing_input: Option<MissingInputArg>,
+    /// Run each case N times to measure its reliability; `reliability` targets are ignored. Default: `runs`
+    /// of the project file, or 1.
     #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = "Run")]
     pub runs: Option<usize>,
-    /// Where cases are run several times: how much of the runs of a case has to pass, as 0.8 or 80%. Default:
-    /// `min_pass_rate` of the project file, or all of them.
+    /// With repeated cases: require this share of the runs to pass, such as 0.8 or 80%. Default:
+    /// `min_pass_rate` of the project file, or all.
     #[arg(long, value_name = "RATE", value_parser = pass_rate, help_heading = "Run")]
     pub min_pass_rate: Option<PassRate>,
-    /// Where cases are run several times: how many runs of a case are made again because a helper or the machine has
-    /// spoiled them. Default: `redraws` of the project file, or one for each ten runs, and at least 3.
+    /// With repeated cases: replace up to N invalid runs of a case (failures of a role or the machine, not
+    /// the agent). Default: `redraws` of the project file, or one for every ten runs and at least 3.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=10_000), help_heading = "Run")]
     pub redraws: Option<u16>,
-    /// Where cases are run once: how often one that fails is tried again, whatever it says itself.
+    /// With unrepeated cases: retry a failed case up to N times, overriding the cases.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "Run")]
     pub retries: Option<u8>,
-    /// Run this hook of the project file before the first case; if it fails, nothing runs.
+    /// Run this hook of the project file before the first case. If it fails, no case runs.
     #[arg(long, visible_alias = "before-all", value_name = "HOOK", help_heading = "Run")]
     pub before: Option<String>,
-    /// Run this hook of the project file after the last case, whatever came of it.
+    /// Run this hook of the project file after the last case, even if cases failed.
     #[arg(long, visible_alias = "after-all", value_name = "HOOK", help_heading = "Run")]
     pub after: Option<String>,
-    /// Run only what failed in the last run that is kept.
+    /// Run only the cases that failed in the last saved run.
     #[arg(long, conflicts_with_all = ["input", "shard"], help_heading = "Run")]
     pub last_failed: bool,
-    /// Run one of several parts of the cases: 2/5 is the second of five. Which part a case belongs to follows from its
-    /// suite and its id; `hotseat merge` joins the runs.
+    /// Run one shard of the cases: 2/5 is the second of five. The suite and id of a case determine its shard;
+    /// `hotseat merge` joins the runs.
     #[arg(long, value_name = "K/N", value_parser = shard, help_heading = "Run")]
     pub shard: Option<Shard>,
-    /// Do not keep this run, whatever `store` of the project file says.
+    /// Do not save this run, overriding `store` of the project file.
     #[arg(long, help_heading = "Reports")]
     pub no_store: bool,
-    /// Serve the page of this run while it goes on, as `hotseat view` does, and say where on standard error. On a terminal
-    /// the page stays until Ctrl-C, elsewhere it ends with the run.
+    /// Serve the page of this run while it is running, as `hotseat view` does. On a terminal the page stays
+    /// available until Ctrl-C; otherwise it closes with the run.
     #[arg(long, help_heading = "Reports", conflicts_with = "dry_run")]
     pub view: bool,
-    /// Start no new case after one has failed.
+    /// Start no new case after the first failure.
     #[arg(long, help_heading = "Run")]
     pub fail_fast: bool,
-    /// Fail when a case is skipped that does not say so itself, for instance because nobody answers the agent.
+    /// Fail if a case is skipped that is not marked `skip`, for example because the agent waits for missing
+    /// input.
     #[arg(long, help_heading = "Run")]
     pub fail_on_skip: bool,
-    /// Check suites and project file, and contact nobody.
+    /// Validate suites and project file without contacting any agent.
     #[arg(long, help_heading = "Run")]
     pub dry_run: bool,
 }
 
-/// How agents are spoken to.
+/// Sets identity and connector of the calls to agents.
 #[derive(Debug, ClapArgs)]
 pub struct CallArgs {
-    /// The connector of every turn, whatever `options.connector` of cases and turns says.
+    /// Use this connector for every turn, overriding `options.connector` of cases and turns.
     #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
     pub connector: Option<String>,
-    /// The user on whose behalf agents are spoken to. Default: test-user.
+    /// Call agents on behalf of this user. Default: test-user.
     #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
     pub user: Option<String>,
-    /// The team of the user. Default: test-team.
+    /// Team of the user. Default: test-team.
     #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
     pub team: Option<String>,
-    /// The language and region of the user. Default: en-us.
+    /// Language and region of the user. Default: en-us.
     #[arg(long, value_name = "LOCALE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
     pub locale: Option<String>,
-    /// A JSON file with who speaks and what else is known of the calls; flags and cases go before it.
+    /// Read user identity and metadata from this JSON file. Flags and cases take precedence.
     #[arg(long, value_name = "FILE", help_heading = "Calls")]
     pub ctx: Option<PathBuf>,
 }
@@ -199,42 +203,42 @@ pub struct CallArgs {
 #[derive(Debug, ClapArgs)]
 pub struct ListArgs {
     #[command(flatten)]
-    pub select: SelectArgs,
-    /// One JSON object a line.
+    pub select: SelectionArgs,
+    /// Print one JSON object per case.
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub struct InitArgs {
-    /// Where to write.
+    /// Folder to create the files in.
     #[arg(value_name = "FOLDER", default_value = ".")]
     pub folder: PathBuf,
-    /// Address of the agent. Default: http://127.0.0.1:8000/
+    /// URL of the agent. Default: http://127.0.0.1:8000/
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
-    /// Write a first suite in TypeScript, and what editors need to know of such suites.
+    /// Create a TypeScript suite, with type definitions for editors.
     #[arg(long)]
     pub typescript: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub struct SchemaArgs {
-    /// Which files the schema is for.
-    #[arg(value_enum, default_value_t = SchemaOf::Suite)]
-    pub of: SchemaOf,
+    /// File format.
+    #[arg(value_name = "KIND", value_enum, default_value_t = SchemaKind::Suite)]
+    pub kind: SchemaKind,
     /// Print a reference page in Markdown instead.
     #[arg(long)]
     pub markdown: bool,
 }
 
-/// Where runs are kept.
+/// Locates the saved runs.
 #[derive(Debug, ClapArgs)]
 pub struct StoreArgs {
-    /// Project file, beside which runs are kept. Default: hotseat.yaml of this folder or the nearest one above it.
+    /// Project file that the runs belong to. Default: the nearest hotseat.yaml in this folder or above it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The file in which runs are kept. Default: .hotseat/runs.db beside the project file.
+    /// File of saved runs. Default: .hotseat/runs.db beside the project file.
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pub store: Option<PathBuf>,
 }
@@ -242,221 +246,225 @@ pub struct StoreArgs {
 #[derive(Debug, ClapArgs)]
 pub struct RunsArgs {
     #[command(flatten)]
-    pub at: StoreArgs,
-    /// How many of the last runs are listed; 0 lists all.
+    pub location: StoreArgs,
+    /// List the last N runs; 0 lists all.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// One JSON object a line.
+    /// Print one JSON object per run.
     #[arg(long)]
     pub json: bool,
-    /// Give up runs that are older, or take more room, than `store` of the project file says.
+    /// Delete the runs that exceed the age or size limits of `store` in the project file.
     #[arg(long)]
     pub prune: bool,
-    /// With --prune: give up runs that are older than this, whatever the project file says: 90d, 12h, 4w.
+    /// With --prune: delete runs older than this instead: 90d, 12h, 4w.
     #[arg(long, value_name = "TIME", value_parser = keep, requires = "prune")]
     pub keep: Option<Duration>,
-    /// With --prune: give up the oldest runs until the others take no more room than this: 1GB, 500MB.
+    /// With --prune: delete the oldest runs until the rest fits this size instead: 1GB, 500MB.
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "prune")]
     pub max_size: Option<u64>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub struct ShowArgs {
-    /// The run: its id, the beginning of it, or `last` (`last~1` is the one before).
+    /// Run: its id, a prefix of the id, or `last` (`last~1` is the run before).
     #[arg(value_name = "RUN", default_value = "last")]
     pub run: String,
-    /// The id of one of its cases, of which everything is shown.
+    /// Show this case in full.
     #[arg(value_name = "CASE")]
     pub case: Option<String>,
     #[command(flatten)]
-    pub at: StoreArgs,
-    /// Write a report as the run itself would have; the ending names its format. Can be given several times.
+    pub location: StoreArgs,
+    /// Write the report that the run itself would have written. The extension selects the format. Can be
+    /// repeated.
     #[arg(short, long, value_name = "FILE", conflicts_with = "case")]
     pub output: Vec<PathBuf>,
-    /// Write every event of every conversation, as JSON lines.
+    /// Write every event of every conversation as JSON lines.
     #[arg(long, value_name = "FILE", conflicts_with = "case")]
     pub trace: Option<PathBuf>,
-    /// Write the run into a file of its own, for instance to join it with others on another machine.
+    /// Export the run to a file, for example to merge it with runs of other machines.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["case", "output", "trace", "json", "verbose"])]
     pub export: Option<PathBuf>,
-    /// Show every conversation whole, also where nothing failed.
+    /// Show every conversation in full, including passed cases.
     #[arg(short, long)]
     pub verbose: bool,
-    /// Print what happened as JSON lines: the events of the run, or those of the conversation.
+    /// Print the events of the run or of the case as JSON lines.
     #[arg(long, conflicts_with = "verbose")]
     pub json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub struct ViewArgs {
-    /// The run: its id, the beginning of it, or `last` (`last~1` is the one before). Default: the run that goes on, or
-    /// else the last.
+    /// Run: its id, a prefix of the id, or `last` (`last~1` is the run before). Default: the run that is
+    /// running, else the last one.
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
     #[command(flatten)]
-    pub at: StoreArgs,
-    /// The port to listen at, on this machine only; 0 is any that is free.
+    pub location: StoreArgs,
+    /// Listen on this port of this machine; 0 picks a free port.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port: u16,
 }
 
 #[derive(Debug, ClapArgs)]
 pub struct MergeArgs {
-    /// The runs: ids, or files: runs that `hotseat show --export` wrote, or whole stores, of which the last run is meant.
+    /// Runs to merge: ids, or files, either written by `hotseat show --export` or whole stores (their last
+    /// run is used).
     #[arg(value_name = "RUN_OR_FILE", required = true, num_args = 1..)]
     pub runs: Vec<String>,
     #[command(flatten)]
-    pub at: StoreArgs,
-    /// Write a report of all of them; the ending names its format. Can be given several times.
+    pub location: StoreArgs,
+    /// Write a report of the merged run. The extension selects the format. Can be repeated.
     #[arg(short, long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub struct ResumeArgs {
-    /// The run: its id, the beginning of it, or `last`.
+    /// Run: its id, a prefix of the id, or `last`.
     #[arg(value_name = "RUN", default_value = "last")]
     pub run: String,
     #[command(flatten)]
-    pub at: StoreArgs,
-    /// How many conversations are held at once. Default: as the run was begun.
+    pub location: StoreArgs,
+    /// Run up to N conversations at once. Default: as the run was started.
     #[arg(long, value_name = "N", value_parser = up_to_10000)]
     pub parallel: Option<usize>,
-    /// Write a report of the whole run, beside those that it was begun with. Can be given several times.
+    /// Write a report of the whole run, in addition to those the run was started with. Can be repeated.
     #[arg(short, long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
-    /// Show every conversation whole, also where nothing failed.
+    /// Show every conversation in full, including passed cases.
     #[arg(short, long)]
     pub verbose: bool,
-    /// Print events as JSON lines and nothing else.
+    /// Print only JSON lines, for programs.
     #[arg(long, conflicts_with = "verbose")]
     pub json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Exit codes: as `hotseat test`; a case of which no conversation is kept has failed")]
+#[command(after_help = "Exit codes: as for `hotseat test`. A case without a saved conversation fails.")]
 pub struct RecheckArgs {
-    /// The run: its id, the beginning of it, or `last`.
+    /// Run: its id, a prefix of the id, or `last`.
     #[arg(value_name = "RUN", default_value = "last")]
     pub run: String,
-    /// The suites by which it is decided. Default: those of the run, as they stand now.
+    /// Suites whose assertions are evaluated. Default: the suites of the run, in their current state.
     #[arg(value_name = "SUITE")]
     pub suites: Vec<String>,
     #[command(flatten)]
-    pub at: StoreArgs,
-    /// Ask judges what they were not asked in the run. Without it such a check is not decided.
+    pub location: StoreArgs,
+    /// Ask judges the questions that the run has no answer for. Without it, such checks end in an error.
     #[arg(long)]
     pub judge: bool,
-    /// Write a report; the ending names its format. Can be given several times.
+    /// Write a report. The extension selects the format. Can be repeated.
     #[arg(short, long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
-    /// Show every conversation whole, also where nothing failed.
+    /// Show every conversation in full, including passed cases.
     #[arg(short, long)]
     pub verbose: bool,
-    /// Print events as JSON lines and nothing else.
+    /// Print only JSON lines, for programs.
     #[arg(long, conflicts_with = "verbose")]
     pub json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Exit codes: 0 nothing got worse by more than chance · 1 something did · 2 a run cannot be read · \
-4 no case can be compared"
+    after_help = "Exit codes: 0 no significant regression · 1 significant regression · 2 a run cannot be read · \
+4 the runs share no comparable case"
 )]
 pub struct CompareArgs {
-    /// The first run: its report (.json or .jsonl), or a run that is kept, by `last` or how its id begins.
+    /// First run: a report (.json or .jsonl), or a saved run by `last`, its id or a prefix of its id.
     #[arg(value_name = "BEFORE")]
     pub before: String,
-    /// The second run.
+    /// Second run.
     #[arg(value_name = "AFTER")]
     pub after: String,
     #[command(flatten)]
-    pub at: StoreArgs,
-    /// Print all of it as JSON, for programs.
+    pub location: StoreArgs,
+    /// Print the whole comparison as JSON.
     #[arg(long)]
     pub json: bool,
-    /// Fail also when a case that passed does not pass any more, though that may be chance: it fails, is skipped, or is missing.
+    /// Also fail if a case that passed now fails, is skipped or is missing, even if that is not significant.
     #[arg(long)]
     pub strict: bool,
-    /// Compare cases also where the user says something else: conversations that were held with users who are no script,
-    /// and imported.
+    /// Also compare cases whose user messages differ, such as imported conversations or those of a simulated
+    /// user.
     #[arg(long)]
     pub other_inputs: bool,
-    /// How sure claims are: 0.95 claims something in one of twenty comparisons at most where nothing has changed.
-    #[arg(long, value_name = "PART", value_parser = confidence, default_value = "0.95")]
+    /// Confidence level: with 0.95, at most one in twenty comparisons of unchanged agents reports a change.
+    #[arg(long, value_name = "LEVEL", value_parser = confidence, default_value = "0.95")]
     pub confidence: f64,
 }
 
 #[derive(Debug, ClapArgs)]
 pub struct ImportArgs {
     #[command(subcommand)]
-    pub from: ImportFrom,
+    pub source: ImportSource,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum ImportFrom {
-    /// Conversations as lists of OpenAI's messages: one, a list of them, or one a line.
+pub enum ImportSource {
+    /// Import conversations in OpenAI's message format: one list of messages, a list of such lists, or one
+    /// per line.
     OpenaiTranscripts(TranscriptArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 pub struct TranscriptArgs {
-    /// The file: JSON or JSON lines.
+    /// File to import: JSON or JSON lines.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The folder for the suite, and for `recordings/` beside it.
+    /// Folder for the suite and its `recordings/`.
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// What is asserted of conversations whose data says which calls are expected.
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ExpectArg::Calls)]
-    pub expect: ExpectArg,
-    /// Tools that change something: besides the calls that are expected, none of theirs is made.
+    /// Choose the assertions for conversations whose data lists the expected calls.
+    #[arg(long, value_enum, value_name = "ASSERTION", default_value_t = ExpectedCallsArg::Calls)]
+    pub expect: ExpectedCallsArg,
+    /// Tools that change something. Calls of these tools that the data does not expect are asserted to be
+    /// absent.
     #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
     pub writes: Vec<String>,
-    /// Write the suite alone, to hold the conversations with an agent.
+    /// Write only the suite, without recordings, to test a live agent.
     #[arg(long)]
     pub cases_only: bool,
-    /// Leave conversations out in which something is wrong.
+    /// Skip invalid conversations instead of failing.
     #[arg(long)]
     pub skip_invalid: bool,
-    /// Replace a suite that is there already.
+    /// Overwrite an existing suite.
     #[arg(long)]
     pub force: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExpectArg {
-    /// Each expected call is made, in whatever order, among whatever others.
+pub enum ExpectedCallsArg {
+    /// Each expected call is made, in any order; other calls are allowed.
     Calls,
-    /// The expected calls are made in their order, among whatever others.
+    /// The expected calls are made in order; other calls are allowed.
     Order,
-    /// Nothing.
+    /// No assertions.
     None,
 }
 
 #[derive(Debug, ClapArgs)]
 pub struct ServeArgs {
-    /// The agent: a file, or a folder that holds agent.yaml.
+    /// Agent to serve: a file, or a folder that contains agent.yaml.
     #[arg(value_name = "AGENT")]
     pub agent: PathBuf,
-    /// The project file whose connectors the agent can name. Default: hotseat.yaml of this folder or the nearest one
-    /// above it, or else above the agent.
+    /// Project file whose connectors the agent can use. Default: the nearest hotseat.yaml in this folder or
+    /// above it, else above the agent.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The connector that speaks for the agent, in place of its own.
+    /// Use this connector instead of the agent's own.
     #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub connector: Option<String>,
-    /// Listen at no port: messages come on standard input and answers go to standard output, a JSON object a line, as
-    /// agents of `type: command` speak.
+    /// Read requests from standard input and write replies to standard output as JSON lines, the protocol of
+    /// `type: command` agents. Opens no port.
     #[arg(long, conflicts_with_all = ["port", "host", "allow_origin", "max_connections", "head_timeout"])]
     pub stdio: bool,
-    /// The port to listen at; 0 is any that is free.
+    /// Listen on this port; 0 picks a free port.
     #[arg(long, value_name = "N", default_value_t = 8000)]
     pub port: u16,
-    /// The address to listen on. Others than those of this machine let others use the agent.
+    /// Listen on this address. Any address but a local one gives other machines access to the agent.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = host)]
     pub host: IpAddr,
-    /// Keep conversations and memories in this SQLite file. Default: they end with the server.
+    /// Save conversations and memories in this SQLite file. Default: discard them when the server stops.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["max_conversations", "max_size", "max_memories"])]
     pub store: Option<PathBuf>,
     /// How many connections are open at once; further ones wait.
@@ -474,38 +482,38 @@ pub struct ServeArgs {
     /// How many records agents remember without --store, over all agents; the oldest are forgotten.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive, help_heading = "Limits")]
     pub max_memories: usize,
-    /// Let pages of this origin use the agent, for instance http://localhost:3000. Can be given several times.
+    /// Allow web pages of this origin to use the agent, such as http://localhost:3000. Can be repeated.
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SchemaOf {
-    /// Files of test cases.
+pub enum SchemaKind {
+    /// Test case files.
     Suite,
     /// The project file, hotseat.yaml.
     Project,
-    /// Agents of Hotseat's own, agent.yaml.
+    /// Agent files, agent.yaml.
     Agent,
-    /// Tasks of such agents.
+    /// Task files of agents.
     Task,
-    /// Workflows of such agents.
+    /// Workflow files of agents.
     Workflow,
-    /// Scripts for language models.
+    /// Scripts of language models.
     Script,
-    /// Recordings of agents.
+    /// Agent recordings.
     Recording,
-    /// Context files, for --ctx.
+    /// Context files for --ctx.
     Ctx,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MissingInput {
-    /// The case is skipped.
+pub enum MissingInputArg {
+    /// Skip the case.
     Skip,
-    /// The case fails.
+    /// Fail the case.
     Fail,
-    /// The conversation is over and is judged as it is.
+    /// End the conversation and evaluate it as it is.
     End,
 }
 
@@ -519,7 +527,7 @@ pub enum ColorChoice {
 fn up_to_10000(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=10_000) => Ok(n),
-        _ => Err("a whole number from 1 to 10000 is needed".to_string()),
+        _ => Err("expected a whole number from 1 to 10000".to_string()),
     }
 }
 
@@ -536,13 +544,13 @@ fn pass_rate(text: &str) -> Result<PassRate, String> {
         None => text.parse::<f64>(),
     };
     let rate = part.ok().and_then(PassRate::new);
-    rate.ok_or_else(|| "a part of all runs is needed: more than 0 and at most 1, or up to 100%".to_string())
+    rate.ok_or_else(|| "expected a pass rate: more than 0 and at most 1, or up to 100%".to_string())
 }
 
 fn confidence(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(part) if part > 0.0 && part < 1.0 => Ok(part),
-        _ => Err("a number between 0 and 1 is needed, for instance 0.95".to_string()),
+        _ => Err("expected a number between 0 and 1, such as 0.95".to_string()),
     }
 }
 
@@ -551,27 +559,27 @@ fn shard(text: &str) -> Result<Shard, String> {
 }
 
 fn keep(text: &str) -> Result<Duration, String> {
-    let seconds = seconds(text).ok_or_else(|| "a time is needed, for instance 90d, 12h or 4w".to_string());
+    let seconds = parse_seconds(text).ok_or_else(|| "expected a duration such as 90d, 12h or 4w".to_string());
     seconds.map(Duration::from_secs)
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    bytes(text).ok_or_else(|| "a size is needed, for instance 1GB or 500MB".to_string())
+    parse_bytes(text).ok_or_else(|| "expected a size such as 1GB or 500MB".to_string())
 }
 
-fn reference(text: &str) -> Result<Reference, String> {
-    Reference::parse(text)
+fn reference(text: &str) -> Result<RoleReference, String> {
+    RoleReference::parse(text)
 }
 
 fn host(text: &str) -> Result<IpAddr, String> {
     match text {
         "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        other => other.parse().map_err(|_| "an IP address is needed, for instance 127.0.0.1".to_string()),
+        other => other.parse().map_err(|_| "expected an IP address such as 127.0.0.1".to_string()),
     }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "a duration is needed, for instance 500ms, 30s or 1m30s".to_string();
+    let wrong = || "expected a duration such as 500ms, 30s or 1m30s".to_string();
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     match Duration::try_from(duration) {
         Ok(duration) if !duration.is_zero() => Ok(duration),

@@ -1,74 +1,78 @@
-//! `hotseat compare`: two runs beside each other.
+//! `hotseat compare`: compares two runs.
 
 use std::path::Path;
 
-use hotseat::compare::{Rules, Run, compare, read_kept, read_report, write_json, write_words};
+use hotseat::compare::{
+    ComparisonRules, ReportRun, compare, read_report, read_saved_run, write_json, write_text,
+};
 use hotseat::document::Diagnostic;
-use hotseat::report::Format;
+use hotseat::report::ReportFormat;
 
 use crate::args::CompareArgs;
-use crate::exit::Exit;
-use crate::kept;
-use crate::world::World;
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
+use crate::store_location;
 
-/// Compares two runs; fails where the second one is worse.
-pub fn run(args: &CompareArgs, world: &World) -> Exit {
-    let read = |named: &str| read(named, args, world);
+/// Runs the command. Fails if the second run is significantly worse.
+pub fn run(args: &CompareArgs, world: &CliContext) -> ExitStatus {
+    let read = |named: &str| load_run(named, args, world);
     let (before, after) = match (read(&args.before), read(&args.after)) {
         (Ok(before), Ok(after)) => (before, after),
         (one, other) => {
-            let mut exit = Exit::Usage;
+            let mut exit = ExitStatus::Usage;
             let mut mistakes = Vec::new();
             for refused in one.err().into_iter().chain(other.err()) {
                 match refused {
-                    Refused::Report(mistake) => mistakes.push(mistake),
-                    Refused::Kept(said) => exit = said,
+                    LoadRunError::InvalidReport(mistake) => mistakes.push(mistake),
+                    LoadRunError::AlreadyReported(said) => exit = said,
                 }
             }
-            return if mistakes.is_empty() { exit } else { world.refuse(mistakes) };
+            return if mistakes.is_empty() { exit } else { world.reject(mistakes) };
         }
     };
-    let rules = Rules { confidence: args.confidence, other_inputs: args.other_inputs };
+    let rules = ComparisonRules { confidence: args.confidence, allow_other_inputs: args.other_inputs };
     let comparison = compare(&before, &after, rules);
     let exit = match () {
-        () if args.strict && comparison.newly_failing() + comparison.lost > 0 => Exit::Failed,
-        () if comparison.shared == 0 => Exit::NothingSelected,
-        () if comparison.is_worse() => Exit::Failed,
-        () => Exit::Passed,
+        () if args.strict && comparison.newly_failing() + comparison.lost > 0 => ExitStatus::Failed,
+        () if comparison.shared == 0 => ExitStatus::NothingSelected,
+        () if comparison.is_worse() => ExitStatus::Failed,
+        () => ExitStatus::Passed,
     };
     let printed = match args.json {
         true => world.print_json(|out| write_json(&comparison, exit.code(), out)),
-        false => world.print(|out| write_words(&comparison, world.width(), out)),
+        false => world.print(|out| write_text(&comparison, world.width(), out)),
     };
-    if printed == Exit::Passed { exit } else { printed }
+    if printed == ExitStatus::Passed { exit } else { printed }
 }
 
-/// Why there is no run of a name.
-enum Refused {
-    Report(Diagnostic),
-    /// Why has been said.
-    Kept(Exit),
+/// Reason why a run cannot be loaded.
+enum LoadRunError {
+    InvalidReport(Diagnostic),
+    /// The error has been printed.
+    AlreadyReported(ExitStatus),
 }
 
-/// The run of a name: a report, where there is a file of that name, and else one that is kept.
-fn read(named: &str, args: &CompareArgs, world: &World) -> Result<Run, Refused> {
+/// Loads a run by name: a report file if one exists, else a saved run.
+fn load_run(named: &str, args: &CompareArgs, world: &CliContext) -> Result<ReportRun, LoadRunError> {
     let path = world.folder.join(named);
-    // What looks like a file is meant as one, also where it is missing.
-    if path.is_file() || Format::of(&path).is_some() {
-        return report(named, &path).map_err(Refused::Report);
+    // A name with a report extension means a file, even if the file does not exist.
+    if path.is_file() || ReportFormat::from_path(&path).is_some() {
+        return load_report(named, &path).map_err(LoadRunError::InvalidReport);
     }
-    let store = kept::open(&args.at, world).map_err(Refused::Kept)?;
-    let head = store.find(named).map_err(|error| Refused::Kept(kept::refuse(&error, world)))?;
-    read_kept(&store, &head).map_err(|error| {
-        world.complain_of(format!("run {}: {error}", head.short()));
-        Refused::Kept(Exit::Broken)
+    let store = store_location::open_store(&args.location, world).map_err(LoadRunError::AlreadyReported)?;
+    let head = store
+        .find(named)
+        .map_err(|error| LoadRunError::AlreadyReported(store_location::report_store_error(&error, world)))?;
+    read_saved_run(&store, &head).map_err(|error| {
+        world.report_error(format!("run {}: {error}", head.short_id()));
+        LoadRunError::AlreadyReported(ExitStatus::RunError)
     })
 }
 
-fn report(named: &str, path: &Path) -> Result<Run, Diagnostic> {
+fn load_report(named: &str, path: &Path) -> Result<ReportRun, Diagnostic> {
     let wrong = |words: String| Diagnostic::new(format!("{named}: {words}"));
     let text = std::fs::read(path).map_err(|error| {
-        let help = "a run is named by its report, a file that `hotseat test -o FILE.json` or `-o FILE.jsonl` has written, or by \
+        let help = "name a report written by `hotseat test -o FILE.json` or `-o FILE.jsonl`, or a saved run by \
                     its id in `hotseat runs`";
         wrong(format!("cannot be read: {error}")).help(help)
     })?;

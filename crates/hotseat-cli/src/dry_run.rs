@@ -1,39 +1,45 @@
-//! `hotseat test --dry-run`: everything is checked, and nobody is contacted but whoever makes cases up.
+//! `hotseat test --dry-run`: validates everything and contacts only case generators.
 
 use std::io::{self, BufWriter, Write};
 
 use hotseat::config::Project;
 use hotseat::document::Diagnostic;
-use hotseat::report::{self, Format, NotWritable, count};
-use hotseat::run::Plan;
+use hotseat::report::{self, ReportFormat, ReportWriteError, format_count};
+use hotseat::run::RunPlan;
 
 use crate::args::TestArgs;
-use crate::exit::Exit;
-use crate::world::World;
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
 
-/// Says what would be run. With `-o FILE.jsonl` the cases are written there (of other
-/// reports there is nothing to write); those that were made up are printed where
-/// no file is given, for they are nowhere else.
-pub fn run(args: &TestArgs, made_up: bool, plan: &Plan, project: &Project, world: &World) -> Exit {
+/// Prints a summary of the selected cases. Each `-o FILE.jsonl` receives the cases; other report formats are
+/// not written. Generated cases are printed if no such file is given, since they exist nowhere else.
+pub fn run(
+    args: &TestArgs,
+    made_up: bool,
+    plan: &RunPlan,
+    project: &Project,
+    world: &CliContext,
+) -> ExitStatus {
     if args.json {
-        return match list_events(plan, project) {
-            Ok(()) => Exit::Passed,
-            Err(mistakes) => complain(mistakes, world),
+        return match write_case_events(plan, project) {
+            Ok(()) => ExitStatus::Passed,
+            Err(mistakes) => report_errors(mistakes, world),
         };
     }
-    let files = args.output.iter().filter(|path| Format::of(path) == Some(Format::JsonLines));
+    let files =
+        args.output.iter().filter(|path| ReportFormat::from_path(path) == Some(ReportFormat::JsonLines));
     for path in files.clone() {
         let not_writable = |error| {
-            world.complain_of(NotWritable::new(path, error).to_string());
-            Exit::Broken
+            world.report_error(ReportWriteError::new(path, error).to_string());
+            ExitStatus::RunError
         };
-        let written = match report::create(&world.folder.join(path)) {
+        let written = match report::create_file(&world.folder.join(path)) {
             Ok(file) => write_cases(plan, project, &mut BufWriter::new(file)),
             Err(error) => return not_writable(error),
         };
         match written {
             Ok(Ok(())) => {}
-            Ok(Err(mistakes)) => return complain(mistakes, world),
+            Ok(Err(mistakes)) => return report_errors(mistakes, world),
             Err(error) => return not_writable(error),
         }
     }
@@ -41,16 +47,16 @@ pub fn run(args: &TestArgs, made_up: bool, plan: &Plan, project: &Project, world
         let mut mistakes = None;
         let printed =
             world.print_json(|out| write_cases(plan, project, out).map(|read| mistakes = read.err()));
-        return mistakes.map_or(printed, |mistakes| complain(mistakes, world));
+        return mistakes.map_or(printed, |mistakes| report_errors(mistakes, world));
     }
-    let (cases, suites) = (count(plan.selected, "case"), count(plan.selected_suites, "suite"));
-    let contacted = if made_up { "the agent was not contacted" } else { "nobody was contacted" };
-    world.print(|out| writeln!(out, "nothing is wrong with {cases} in {suites}; {contacted}"))
+    let (cases, suites) = (format_count(plan.selected, "case"), format_count(plan.selected_suites, "suite"));
+    let contacted = if made_up { "the agent was not contacted" } else { "no agent was contacted" };
+    world.print(|out| writeln!(out, "no errors in {cases} in {suites}; {contacted}"))
 }
 
-/// Writes the cases as they are written, a line each.
+/// Writes the source of each case, one JSON object per line.
 fn write_cases(
-    plan: &Plan,
+    plan: &RunPlan,
     project: &Project,
     out: &mut dyn Write,
 ) -> io::Result<Result<(), Vec<Diagnostic>>> {
@@ -63,16 +69,16 @@ fn write_cases(
     out.flush().map(Ok)
 }
 
-/// Tells as events what would be run.
-fn list_events(plan: &Plan, project: &Project) -> Result<(), Vec<Diagnostic>> {
+/// Writes an event for each case that would run.
+fn write_case_events(plan: &RunPlan, project: &Project) -> Result<(), Vec<Diagnostic>> {
     for selected in plan.cases(project) {
-        // Who has stopped reading does not miss anything.
-        let _ = report::would_run(&mut std::io::stdout(), &selected?);
+        // Ignores errors: the reader may have closed the pipe.
+        let _ = report::write_dry_run_case(&mut std::io::stdout(), &selected?);
     }
     Ok(())
 }
 
-fn complain(mistakes: Vec<Diagnostic>, world: &World) -> Exit {
-    world.complain(mistakes);
-    Exit::Usage
+fn report_errors(mistakes: Vec<Diagnostic>, world: &CliContext) -> ExitStatus {
+    world.report_errors(mistakes);
+    ExitStatus::Usage
 }

@@ -1,52 +1,52 @@
-//! Exit codes: what a script or CI server learns without reading a word.
+//! Exit codes of the program.
 
 use std::process::ExitCode;
 
-use hotseat::run::Summary;
+use hotseat::run::RunSummary;
 
-/// How the program ends. The numbers are a promise.
+/// Result of the program. The exit codes are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// Nothing failed.
+pub enum ExitStatus {
+    /// No case failed.
     Passed,
-    /// Some case failed.
+    /// A case failed.
     Failed,
-    /// Wrong usage, configuration or case file.
+    /// Invalid arguments, configuration or case file.
     Usage,
-    /// The run itself could not be carried out: agent unreachable, report not writable.
-    Broken,
-    /// Nothing was selected.
+    /// The run could not be completed: agent unreachable, report not writable.
+    RunError,
+    /// No case was selected.
     NothingSelected,
-    /// Interrupted from outside.
+    /// Interrupted by the user or a signal.
     Interrupted,
 }
 
-impl Exit {
-    /// What a run that has ended comes to.
-    pub fn of(summary: &Summary) -> Exit {
+impl ExitStatus {
+    /// Returns the status of a finished run.
+    pub fn from_summary(summary: &RunSummary) -> ExitStatus {
         match summary {
-            summary if summary.interrupted => Exit::Interrupted,
-            summary if summary.broken.is_some() || summary.never_reached() => Exit::Broken,
-            summary if summary.has_failed() => Exit::Failed,
-            _ => Exit::Passed,
+            summary if summary.interrupted => ExitStatus::Interrupted,
+            summary if summary.broken.is_some() || summary.never_reached() => ExitStatus::RunError,
+            summary if summary.has_failed() => ExitStatus::Failed,
+            _ => ExitStatus::Passed,
         }
     }
 
-    /// The number.
+    /// Returns the exit code.
     pub fn code(self) -> u8 {
         match self {
-            Exit::Passed => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::Broken => 3,
-            Exit::NothingSelected => 4,
-            Exit::Interrupted => 130,
+            ExitStatus::Passed => 0,
+            ExitStatus::Failed => 1,
+            ExitStatus::Usage => 2,
+            ExitStatus::RunError => 3,
+            ExitStatus::NothingSelected => 4,
+            ExitStatus::Interrupted => 130,
         }
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> ExitCode {
         ExitCode::from(exit.code())
     }
 }

@@ -3,98 +3,98 @@
 use std::path::Path;
 
 use hotseat::document::Diagnostic;
-use hotseat::import::{Error, Expect, Imported, Options, openai_transcripts};
-use hotseat::report::count;
+use hotseat::import::{ExpectedCallsMode, ImportError, ImportOptions, ImportSummary, openai_transcripts};
+use hotseat::report::format_count;
 
-use crate::args::{ExpectArg, ImportArgs, ImportFrom, TranscriptArgs};
-use crate::exit::Exit;
-use crate::world::World;
+use crate::args::{ExpectedCallsArg, ImportArgs, ImportSource, TranscriptArgs};
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
 
-/// Makes cases and recordings of conversations.
-pub fn run(args: ImportArgs, world: &World) -> Exit {
-    let ImportFrom::OpenaiTranscripts(args) = args.from;
-    let options = Options {
+/// Imports conversations as test cases and recordings.
+pub fn run(args: ImportArgs, world: &CliContext) -> ExitStatus {
+    let ImportSource::OpenaiTranscripts(args) = args.source;
+    let options = ImportOptions {
         expect: match args.expect {
-            ExpectArg::Calls => Expect::Calls,
-            ExpectArg::Order => Expect::Order,
-            ExpectArg::None => Expect::Nothing,
+            ExpectedCallsArg::Calls => ExpectedCallsMode::Calls,
+            ExpectedCallsArg::Order => ExpectedCallsMode::Order,
+            ExpectedCallsArg::None => ExpectedCallsMode::Nothing,
         },
         writes: args.writes.clone(),
         cases_only: args.cases_only,
         skip_invalid: args.skip_invalid,
         force: args.force,
     };
-    if options.expect == Expect::Nothing && !options.writes.is_empty() {
+    if options.expect == ExpectedCallsMode::Nothing && !options.writes.is_empty() {
         world
-            .complain_of("--writes says what else is not called, and --expect none that nothing is asserted");
-        return Exit::Usage;
+            .report_error("--writes cannot be used with --expect none: --writes adds assertions, --expect none disables them");
+        return ExitStatus::Usage;
     }
     let shown = args.file.display().to_string();
     let (file, folder) = (world.folder.join(&args.file), world.folder.join(&args.output));
     match openai_transcripts(&file, &shown, &folder, &options) {
         Ok(imported) => {
-            let words = told(&imported, &args);
+            let words = describe_import(&imported, &args);
             world.print(|out| writeln!(out, "{words}"))
         }
-        Err(Error::Wrong(mistakes, more)) => {
-            world.complain(mistakes);
+        Err(ImportError::Invalid(mistakes, more)) => {
+            world.report_errors(mistakes);
             if more > 0 {
-                world.say(&format!("… and {} more", count(more, "mistake")));
+                world.print_message(&format!("… and {} more", format_count(more, "mistake")));
             }
-            Exit::Usage
+            ExitStatus::Usage
         }
-        Err(Error::Exists(_)) => {
-            let help = "--force replaces it; -o names another folder";
-            let suite = args.output.join(suite_name(&args.file));
-            world.complain([Diagnostic::new(format!("{} is there already", suite.display())).help(help)]);
-            Exit::Usage
+        Err(ImportError::Exists(_)) => {
+            let help = "pass --force to replace it, or another folder with -o";
+            let suite = args.output.join(suite_file_name(&args.file));
+            world.report_errors([Diagnostic::new(format!("{} already exists", suite.display())).help(help)]);
+            ExitStatus::Usage
         }
-        Err(Error::NotWritable(path, error)) => {
-            world.complain_of(format!("cannot write {}: {error}", path.display()));
-            Exit::Broken
+        Err(ImportError::NotWritable(path, error)) => {
+            world.report_error(format!("cannot write {}: {error}", path.display()));
+            ExitStatus::RunError
         }
     }
 }
 
-/// What was done, what was left out, and what comes next.
-fn told(imported: &Imported, args: &TranscriptArgs) -> String {
+/// Summarises the import: written files, omitted messages and the next command.
+fn describe_import(imported: &ImportSummary, args: &TranscriptArgs) -> String {
     let folder = args.output.display();
     let suite =
         imported.suite.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut lines = vec![format!(
         "{} with {} from {}",
-        count(imported.conversations, "conversation"),
-        count(imported.turns, "turn"),
+        format_count(imported.conversations, "conversation"),
+        format_count(imported.turns, "turn"),
         args.file.display()
     )];
-    let left_out = imported.left_out;
+    let left_out = imported.omitted;
     let mut note = |number: usize, what: &str, why: &str| {
         if number > 0 {
-            lines.push(format!("- {}{why}", count(number, what)));
+            lines.push(format!("- {}{why}", format_count(number, what)));
         }
     };
+    note(imported.invalid, "conversation", " omitted as invalid (run without --skip-invalid for details)");
+    note(left_out.instructions, "instruction", " to the agent (`system`, `developer`) omitted");
     note(
-        imported.invalid,
-        "conversation",
-        " left out: something is wrong in it (run without --skip-invalid to see)",
+        left_out.unanswered,
+        "input",
+        " omitted: last message of the conversation, not answered by the agent",
     );
-    note(left_out.instructions, "instruction", " to the agent (`system`, `developer`) left out");
-    note(left_out.unanswered, "input", " left out: it is the last one, and the agent did not answer it");
     note(
         left_out.no_result,
         "tool call",
-        " without a result: assertions about results of these calls can only fail",
+        " without a result: assertions about the results of these calls always fail",
     );
-    note(left_out.empty, "message", " of the agent left out: nothing is said in it and no tool called");
+    note(left_out.empty, "message", " of the agent omitted: no text and no tool call");
     note(
         imported.expect_unknown,
         "conversation",
-        ": the data does not say which calls are expected, so nothing is asserted",
+        ": the data lists no expected calls, so nothing is asserted",
     );
     note(
         imported.expect_no_call,
         "conversation",
-        ": no call is expected, so nothing is asserted (--writes TOOL,… says which must not be called)",
+        ": no calls are expected, so nothing is asserted (--writes TOOL,… names tools that must not be called)",
     );
     let next = match &imported.recordings {
         Some(_) => format!("hotseat test -n replay:{folder}/recordings {folder}/{suite}"),
@@ -104,7 +104,7 @@ fn told(imported: &Imported, args: &TranscriptArgs) -> String {
     lines.join("\n")
 }
 
-fn suite_name(file: &Path) -> String {
+fn suite_file_name(file: &Path) -> String {
     let stem = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     format!("{stem}.test.jsonl")
 }

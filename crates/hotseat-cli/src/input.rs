@@ -1,130 +1,135 @@
-//! What `-i` names: a file, a message, whoever makes cases up, or lines of standard input.
+//! The value of `-i`: a file, a message, a case generator, or `-` for standard input.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use hotseat::adapters::http::Http;
 use hotseat::cases::Suite;
-use hotseat::checks::Reference;
-use hotseat::config::{Helper, Project, Whose};
+use hotseat::checks::RoleReference;
+use hotseat::config::{Project, ResolvedRole, ScriptScope};
 use hotseat::document::{Diagnostic, Diagnostics, nearest};
-use hotseat::run::generate;
+use hotseat::run::generate_cases;
+use hotseat::targets::http::HttpClient;
 use serde_json::{Map, Value, json};
 
-use crate::args::SelectArgs;
-use crate::world::World;
+use crate::args::SelectionArgs;
+use crate::context::CliContext;
 
-/// Where cases come from that are in no suite of the project.
+/// Source of cases that are not in a suite of the project.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Input {
-    /// A suite.
-    File(String),
-    /// The tests in a script of an agent: `scripts.AGENT.MODULE`, here without its first part.
+pub enum TestInput {
+    /// A suite file.
+    SuiteFile(String),
+    /// Tests in a script of an agent: `scripts.AGENT.MODULE`, here without the prefix.
     ScriptTests(String),
-    /// One message to the agent.
+    /// A message to the agent.
     Message(String),
-    /// A helper makes cases up, and is told this.
-    Generated(Reference, Map<String, Value>),
-    /// Somebody types, or lines are piped in.
-    Lines,
+    /// A case generator and its parameters.
+    Generated(RoleReference, Map<String, Value>),
+    /// User messages typed or piped to standard input.
+    StandardInput,
 }
 
-/// Endings of files that hold cases. What ends so is never a message.
-const SUITES: [&str; 5] = [".jsonl", ".json", ".yaml", ".yml", ".ndjson"];
+/// Extensions of suite files. An input with such an extension is never a message.
+const SUITE_EXTENSIONS: [&str; 5] = [".jsonl", ".json", ".yaml", ".yml", ".ndjson"];
 
-impl Input {
-    /// Reads what was written behind `-i`.
+impl TestInput {
+    /// Parses the value of `-i`.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub fn read(written: &str, folder: &Path) -> Result<Input, Diagnostic> {
+    /// If a reference is malformed or its prefix is misspelt.
+    pub fn parse(written: &str, folder: &Path) -> Result<TestInput, Diagnostic> {
         if written == "-" {
-            return Ok(Input::Lines);
+            return Ok(TestInput::StandardInput);
         }
         if let Some(file) = written.strip_prefix('@') {
-            return Ok(Input::File(file.to_string()));
+            return Ok(TestInput::SuiteFile(file.to_string()));
         }
-        let looks_like_a_file = || SUITES.iter().any(|ending| written.ends_with(ending));
+        let looks_like_a_file = || SUITE_EXTENSIONS.iter().any(|ending| written.ends_with(ending));
         if folder.join(written).exists() || (looks_like_a_file() && !written.contains(char::is_whitespace)) {
-            return Ok(Input::File(written.to_string()));
+            return Ok(TestInput::SuiteFile(written.to_string()));
         }
         let dotted = written.strip_prefix("scripts.").filter(|rest| !rest.contains([' ', '\t', '\n', ':']));
         if let Some(rest) = dotted {
-            return Ok(Input::ScriptTests(rest.to_string()));
+            return Ok(TestInput::ScriptTests(rest.to_string()));
         }
         let Some((prefix, rest)) = written.split_once(':') else {
-            return Ok(Input::Message(written.to_string()));
+            return Ok(TestInput::Message(written.to_string()));
         };
-        if KNOWN.contains(&prefix) {
+        if REFERENCE_PREFIXES.contains(&prefix) {
             let (id, query) = rest.split_once('?').unwrap_or((rest, ""));
-            let reference = Reference::parse(&format!("{prefix}:{id}")).map_err(Diagnostic::new)?;
-            return Ok(Input::Generated(reference, parameters(query)));
+            let reference = RoleReference::parse(&format!("{prefix}:{id}")).map_err(Diagnostic::new)?;
+            return Ok(TestInput::Generated(reference, parse_parameters(query)));
         }
-        // `Note: buy milk` is said to an agent; `agnets:generator` is not.
+        // `Note: buy milk` is a message; `agnets:generator` is a misspelt reference.
         let is_word = !rest.is_empty() && !rest.contains(char::is_whitespace);
-        match nearest(prefix, KNOWN).filter(|_| is_word) {
+        match nearest(prefix, REFERENCE_PREFIXES).filter(|_| is_word) {
             Some(near) => {
                 let help = format!(
-                    "did you mean `{near}:{rest}`? A message to the agent has a space behind its colon"
+                    "did you mean `{near}:{rest}`? a message to the agent has a space after its colon"
                 );
-                Err(Diagnostic::new(format!("-i {written}: `{prefix}:` refers to nothing")).help(help))
+                Err(Diagnostic::new(format!("-i {written}: unknown reference prefix `{prefix}:`")).help(help))
             }
-            None => Ok(Input::Message(written.to_string())),
+            None => Ok(TestInput::Message(written.to_string())),
         }
     }
 
-    /// Looks at who is to make cases up, before anybody is asked.
+    /// Validates the case generator before it is called.
     ///
     /// # Errors
-    /// When that is nobody, or nobody says for which agent.
-    pub fn check(&self, select: &SelectArgs, project: &Project, world: &World) -> Result<(), Diagnostics> {
-        let Input::Generated(reference, _) = self else { return Ok(()) };
+    /// If the generator does not exist, or no agent is selected.
+    pub fn check_generator(
+        &self,
+        select: &SelectionArgs,
+        project: &Project,
+        world: &CliContext,
+    ) -> Result<(), Diagnostics> {
+        let TestInput::Generated(reference, _) = self else { return Ok(()) };
         let target = select.agent.as_ref().and_then(|_| project.agent_of(&world.folder));
-        let whose = Whose { folder: &world.folder, agent: target.as_deref() };
-        let helper = project.find_helper(reference, None, whose)?;
-        if let Helper::Agent(agent) = &helper
-            && let Some(unset) = agent.unset().next()
+        let whose = ScriptScope { folder: &world.folder, agent: target.as_deref() };
+        let helper = project.find_role(reference, None, whose)?;
+        if let ResolvedRole::Agent(agent) = &helper
+            && let Some(unset) = agent.missing_variables().next()
         {
             return Err(unset.clone().into());
         }
         match target {
             Some(_) => Ok(()),
             None => {
-                let message = format!("-i {reference}: nobody says which agent the cases are for");
-                Err(Diagnostic::new(message).help("name one of the project's agents with `-n`").into())
+                let message = format!("-i {reference}: no agent is selected for the generated cases");
+                Err(Diagnostic::new(message).help("select an agent of the project with `-n NAME`").into())
             }
         }
     }
 
-    /// The suites that it stands for; none where these are files. What it names was looked at.
+    /// Returns the suites of this input, or `None` if it names files. Call [`TestInput::check_generator`] first.
     ///
     /// # Errors
-    /// What keeps cases from being made up.
-    pub fn suites(
+    /// If cases cannot be generated.
+    pub fn build_suites(
         &self,
-        select: &SelectArgs,
+        select: &SelectionArgs,
         project: &Arc<Project>,
-        http: &Arc<Http>,
-        world: &World,
+        http: &Arc<HttpClient>,
+        world: &CliContext,
     ) -> Result<Option<Vec<Suite>>, Diagnostics> {
         let folder = world.folder.clone();
         Ok(match self {
-            Input::File(_) | Input::ScriptTests(_) => None,
-            Input::Message(text) => {
+            TestInput::SuiteFile(_) | TestInput::ScriptTests(_) => None,
+            TestInput::Message(text) => {
                 let case = json!({"id": "message", "input": text});
-                Some(vec![Suite::written(case.to_string(), "-i", folder)])
+                Some(vec![Suite::from_text(case.to_string(), "-i", folder)])
             }
-            Input::Lines => {
+            TestInput::StandardInput => {
                 let case = json!({"id": "typed", "name": "typed conversation"});
-                Some(vec![Suite::written(case.to_string(), "-i -", folder)])
+                Some(vec![Suite::from_text(case.to_string(), "-i -", folder)])
             }
-            Input::Generated(reference, parameters) => {
+            TestInput::Generated(reference, parameters) => {
                 let Some(target) = select.agent.as_ref().and_then(|_| project.agent_of(&folder)) else {
-                    return Err(project.no_target().into());
+                    return Err(project.missing_target().into());
                 };
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 let runtime = runtime.map_err(|error| Diagnostic::new(format!("cannot start: {error}")))?;
-                let cases = runtime.block_on(generate(
+                let cases = runtime.block_on(generate_cases(
                     project,
                     reference,
                     &target,
@@ -133,17 +138,17 @@ impl Input {
                     http,
                 ))?;
                 let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-                Some(vec![Suite::written(lines.join("\n"), reference.to_string(), folder)])
+                Some(vec![Suite::from_text(lines.join("\n"), reference.to_string(), folder)])
             }
         })
     }
 }
 
-/// What a reference can begin with.
-const KNOWN: [&str; 6] = ["agents", "agent", "connectors", "connector", "scripts", "script"];
+/// Prefixes of references.
+const REFERENCE_PREFIXES: [&str; 6] = ["agents", "agent", "connectors", "connector", "scripts", "script"];
 
-/// The parameters of a query. Numbers and truth values are such; everything else is text.
-fn parameters(query: &str) -> Map<String, Value> {
+/// Parses the parameters of a query. Numbers and booleans keep their type; all other values are strings.
+fn parse_parameters(query: &str) -> Map<String, Value> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     pairs
         .map(|(key, value)| {
@@ -160,41 +165,41 @@ fn parameters(query: &str) -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Input, Diagnostic> {
-        Input::read(text, Path::new("/nowhere"))
+    fn read(text: &str) -> Result<TestInput, Diagnostic> {
+        TestInput::parse(text, Path::new("/nowhere"))
     }
 
     #[test]
-    fn what_is_a_message_and_what_is_not() {
+    fn tells_messages_from_references() {
         for text in
             ["Hello, how are you?", "a/b?", "Note: buy milk", "at 10:30", "http://example.org/", "why:not"]
         {
-            assert_eq!(read(text).unwrap(), Input::Message(text.to_string()));
+            assert_eq!(read(text).unwrap(), TestInput::Message(text.to_string()));
         }
         for (text, rest) in [("scripts.expense.setup", "expense.setup"), ("scripts.a.b.c", "a.b.c")] {
-            assert_eq!(read(text).unwrap(), Input::ScriptTests(rest.to_string()));
+            assert_eq!(read(text).unwrap(), TestInput::ScriptTests(rest.to_string()));
         }
         for text in ["./tests/x.jsonl", "tests/a.yaml", "@any"] {
             let file = text.strip_prefix('@').unwrap_or(text);
-            assert_eq!(read(text).unwrap(), Input::File(file.to_string()));
+            assert_eq!(read(text).unwrap(), TestInput::SuiteFile(file.to_string()));
         }
-        assert_eq!(read("-").unwrap(), Input::Lines);
+        assert_eq!(read("-").unwrap(), TestInput::StandardInput);
         for text in ["agnets:x", "agents:", "connector:"] {
             assert!(read(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn generators_are_told_typed_parameters() {
-        let Input::Generated(reference, parameters) = read(
+    fn generator_parameters_are_typed() {
+        let TestInput::Generated(reference, parameters) = read(
             "agents:workers.test.generator?count=10&focus=edge-cases&share=0.5&deep=true&said=a%20b+c&n=007",
         )
         .unwrap() else {
-            panic!("it is a generator")
+            panic!("expected a generator")
         };
         assert_eq!(reference.to_string(), "agents:workers.test.generator");
         let expected = json!({"count": 10, "focus": "edge-cases", "share": 0.5, "deep": true, "said": "a b c", "n": "007"});
         assert_eq!(Value::Object(parameters), expected);
-        assert!(matches!(read("agent:x").unwrap(), Input::Generated(..)));
+        assert!(matches!(read("agent:x").unwrap(), TestInput::Generated(..)));
     }
 }

@@ -1,62 +1,63 @@
-//! The person at the keyboard, who answers agents; or whoever writes lines to standard input.
+//! Input of the human at the keyboard, or of a program that pipes lines to standard input.
 
 use std::io::{self, BufRead, Write};
 use std::thread;
 
-use hotseat::adapters::Pending;
-use hotseat::report::{CommandGuard, lines, one_line};
-use hotseat::session::{AskedPerson, Person, Typed};
+use hotseat::report::{CommandGuard, one_line, safe_lines};
+use hotseat::session::{HumanPrompt, HumanPrompter, HumanReply};
+use hotseat::targets::BoxFuture;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, timeout_at};
 
-use crate::world::World;
+use crate::context::CliContext;
 
-/// Whoever types. Conversations ask one after the other, so never two of them at once.
-pub struct Keyboard {
-    lines: Mutex<Lines>,
-    /// Whether questions are shown: a person sees them, a pipe does not care.
-    shows: bool,
+/// Reads user messages from standard input. One conversation asks at a time.
+pub struct KeyboardInput {
+    lines: Mutex<StdinLines>,
+    /// True on a terminal: conversations and prompts are printed. False for pipes.
+    prints_prompts: bool,
     width: usize,
 }
 
-/// Lines of standard input. They are read from the first question on, by a thread that ends with the program.
+/// Lines of standard input. A thread, started by the first question, reads them until the program ends.
 #[derive(Default)]
-struct Lines {
-    /// The conversation that was shown last, and how much of it.
+struct StdinLines {
+    /// Session that was printed last, and the number of its turns printed so far.
     shown: Option<(String, usize)>,
     received: Option<mpsc::UnboundedReceiver<String>>,
 }
 
-impl Keyboard {
-    pub fn new(world: &World) -> Keyboard {
-        Keyboard { lines: Mutex::default(), shows: world.is_attended(), width: world.width() }
+impl KeyboardInput {
+    pub fn new(world: &CliContext) -> KeyboardInput {
+        KeyboardInput { lines: Mutex::default(), prints_prompts: world.can_ask_human(), width: world.width() }
     }
 
-    async fn ask(&self, asked: AskedPerson<'_>) -> Typed {
+    async fn ask(&self, asked: HumanPrompt<'_>) -> HumanReply {
         let mut lines = self.lines.lock().await;
-        if self.shows {
+        if self.prints_prompts {
             self.show(&asked, &mut lines.shown);
         }
-        let until = Instant::now() + asked.patience;
+        let until = Instant::now() + asked.timeout;
         loop {
             let line = match timeout_at(until, lines.next()).await {
                 Ok(Some(line)) => line,
-                Ok(None) => return Typed::Nothing("standard input has ended"),
-                Err(_) => return Typed::Nothing("nobody has typed anything in time"),
+                Ok(None) => return HumanReply::Unavailable("standard input has ended"),
+                Err(_) => return HumanReply::Unavailable("no input was typed in time"),
             };
             match line.trim() {
-                "/end" => return Typed::End,
-                "/skip" => return Typed::Skip,
-                // An agent is never told nothing by a mere slip of the finger.
-                "" if self.shows => self.prompt(),
+                "/end" => return HumanReply::End,
+                "/skip" => return HumanReply::Skip,
+                // An accidental empty line is not sent to the agent.
+                "" if self.prints_prompts => self.prompt(),
                 "" => {}
-                said => return Typed::Said(said.to_string()),
+                said => return HumanReply::Text(said.to_string()),
             }
         }
     }
 
-    /// Shows what was said since this conversation was shown last, and the question. It goes to standard error: standard output is the report.
-    fn show(&self, asked: &AskedPerson<'_>, shown: &mut Option<(String, usize)>) {
+    /// Prints the new turns of the conversation and the prompt, to standard error because standard output
+    /// holds the report.
+    fn show(&self, asked: &HumanPrompt<'_>, shown: &mut Option<(String, usize)>) {
         let mut out = CommandGuard::text(io::stderr().lock());
         let rule = "─".repeat(self.width.min(63));
         let seen = match shown {
@@ -66,17 +67,17 @@ impl Keyboard {
                 let _ = writeln!(out, "{rule}\n{case}, turn {}", asked.turn);
                 let _ = writeln!(
                     out,
-                    "Type what the user says; /end ends the conversation, /skip skips the case."
+                    "Type the user's message; /end ends the conversation, /skip skips the case."
                 );
                 0
             }
         };
         *shown = Some((asked.session.to_string(), asked.dialogue.turns.len()));
         for turn in asked.dialogue.turns.iter().skip(seen) {
-            // What was just typed stands there already.
+            // The human sees the text they typed; it is not repeated.
             let user = turn.user.as_deref().filter(|_| &*turn.caller != "person");
             for (who, text) in [("User", user), ("Agent", turn.answer())] {
-                for (number, line) in lines(text.unwrap_or_default()).enumerate() {
+                for (number, line) in safe_lines(text.unwrap_or_default()).enumerate() {
                     let who = if number == 0 { format!("{who}: ") } else { "  ".to_string() };
                     let _ = writeln!(out, "  {who}{line}");
                 }
@@ -96,8 +97,8 @@ impl Keyboard {
     }
 }
 
-impl Lines {
-    /// The next line; none when there are no more.
+impl StdinLines {
+    /// Returns the next line, or `None` at the end of standard input.
     async fn next(&mut self) -> Option<String> {
         let received = self.received.get_or_insert_with(|| {
             let (send, received) = mpsc::unbounded_channel();
@@ -114,8 +115,8 @@ impl Lines {
     }
 }
 
-impl Person for Keyboard {
-    fn ask<'a>(&'a self, asked: AskedPerson<'a>) -> Pending<'a, Typed> {
-        Box::pin(Keyboard::ask(self, asked))
+impl HumanPrompter for KeyboardInput {
+    fn ask<'a>(&'a self, asked: HumanPrompt<'a>) -> BoxFuture<'a, HumanReply> {
+        Box::pin(KeyboardInput::ask(self, asked))
     }
 }

@@ -1,37 +1,38 @@
 //! `hotseat merge`.
 
-use hotseat::store::{RunHead, Store, merge};
+use hotseat::store::{RunStore, StoredRun, merge};
 
 use crate::args::{MergeArgs, ShowArgs};
-use crate::exit::Exit;
-use crate::kept::{self, limits, refuse};
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
 use crate::show;
-use crate::world::World;
+use crate::store_location::{self, prune_limits, report_store_error};
 
-/// Joins runs, and shows what they come to together. The exit code is that of the run as a whole.
-pub fn run(args: MergeArgs, world: &World) -> Exit {
-    match try_to(args, world) {
+/// Merges runs and shows the result. Returns the exit status of the merged run.
+pub fn run(args: MergeArgs, world: &CliContext) -> ExitStatus {
+    match try_run(args, world) {
         Ok(exit) | Err(exit) => exit,
     }
 }
 
-fn try_to(args: MergeArgs, world: &World) -> Result<Exit, Exit> {
-    show::formats(&args.output).map_err(|wrong| world.refuse(wrong))?;
-    let place = kept::place(&args.at, world)?;
-    let mut runs: Vec<(Store, RunHead)> = Vec::new();
+fn try_run(args: MergeArgs, world: &CliContext) -> Result<ExitStatus, ExitStatus> {
+    show::check_formats(&args.output).map_err(|wrong| world.reject(wrong))?;
+    let place = store_location::locate_store(&args.location, world)?;
+    let mut runs: Vec<(RunStore, StoredRun)> = Vec::new();
     for named in &args.runs {
         let file = world.folder.join(named);
         let (path, run) =
             if file.is_file() { (file.as_path(), "last") } else { (&*place.path, named.as_str()) };
-        let store = Store::open(path).map_err(|error| refuse(&error, world))?;
-        let head = store.find(run).map_err(|error| refuse(&error, world))?;
+        let store = RunStore::open(path).map_err(|error| report_store_error(&error, world))?;
+        let head = store.find(run).map_err(|error| report_store_error(&error, world))?;
         runs.push((store, head));
     }
-    let id = merge(&runs, &place.path, limits(&place.storing)).map_err(|error| refuse(&error, world))?;
+    let id = merge(&runs, &place.path, prune_limits(&place.storing))
+        .map_err(|error| report_store_error(&error, world))?;
     let shown = ShowArgs {
         run: id.clone(),
         case: None,
-        at: args.at,
+        location: args.location,
         output: args.output,
         trace: None,
         export: None,
@@ -39,11 +40,11 @@ fn try_to(args: MergeArgs, world: &World) -> Result<Exit, Exit> {
         json: false,
     };
     match show::run(shown, world) {
-        Exit::Passed => {}
+        ExitStatus::Passed => {}
         wrong => return Err(wrong),
     }
-    let store = Store::open(&place.path).map_err(|error| refuse(&error, world))?;
-    let head = store.find(&id).map_err(|error| refuse(&error, world))?;
-    world.say(&format!("note: kept as run {}", head.short()));
-    Ok(head.summary.as_ref().map_or(Exit::Broken, Exit::of))
+    let store = RunStore::open(&place.path).map_err(|error| report_store_error(&error, world))?;
+    let head = store.find(&id).map_err(|error| report_store_error(&error, world))?;
+    world.print_message(&format!("note: saved as run {}", head.short_id()));
+    Ok(head.summary.as_ref().map_or(ExitStatus::RunError, ExitStatus::from_summary))
 }

@@ -1,85 +1,93 @@
-//! `hotseat recheck`: the conversations of a run are decided again, by what its suites assert now.
+//! `hotseat recheck`: re-evaluates the conversations of a saved run with the current assertions.
 
 use std::path::Path;
 
-use hotseat::config::shown;
+use hotseat::config::display_path;
 use hotseat::document::Diagnostic;
-use hotseat::store::{Origin, RunHead, State, Store};
+use hotseat::store::{RunOrigin, RunState, RunStore, StoredRun};
 
 use crate::args::{RecheckArgs, TestArgs};
-use crate::exit::Exit;
-use crate::kept::{self, refuse};
-use crate::resume::{begun_with, of_a_program};
-use crate::test::{self, Rechecked, Task};
-use crate::world::World;
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
+use crate::resume::{parse_run_arguments, rust_test_error};
+use crate::store_location::{self, report_store_error};
+use crate::test::{self, RecheckRequest, TestTask};
 
-/// Decides a run again.
-pub fn run(args: RecheckArgs, mut world: World) -> Exit {
+/// Runs the command.
+pub fn run(args: RecheckArgs, mut world: CliContext) -> ExitStatus {
     match prepare(args, &mut world) {
-        Ok((test, rechecked)) => test::run(test, Task::Recheck(rechecked), &world),
+        Ok((test, rechecked)) => test::run(test, TestTask::Recheck(rechecked), &world),
         Err(exit) => exit,
     }
 }
 
-/// The arguments with which the suites are read, and the run. What is wrong has been said when this fails.
-fn prepare(args: RecheckArgs, world: &mut World) -> Result<(TestArgs, Rechecked), Exit> {
+/// Returns the arguments to load the suites with, and the run. Errors have been printed.
+fn prepare(args: RecheckArgs, world: &mut CliContext) -> Result<(TestArgs, RecheckRequest), ExitStatus> {
     if let Some(program) = args.suites.iter().find(|suite| suite.ends_with(".rs")) {
-        let message = format!("{program} is a program, and its conversations are kept by no run");
-        let help = "tests in Rust are run again with `cargo test`";
-        return Err(world.refuse([Diagnostic::new(message).help(help)]));
+        let message =
+            format!("{program} is a Rust test, and conversations of Rust tests cannot be rechecked");
+        let help = "run Rust tests again with `cargo test`";
+        return Err(world.reject([Diagnostic::new(message).help(help)]));
     }
-    let store = kept::open(&args.at, world)?;
-    let named = store.find(&args.run).map_err(|error| refuse(&error, world))?;
-    let mut test = arguments(&args, &named, world).map_err(|wrong| world.refuse([wrong]))?;
+    let store = store_location::open_store(&args.location, world)?;
+    let named = store.find(&args.run).map_err(|error| report_store_error(&error, world))?;
+    let mut test = recheck_arguments(&args, &named, world).map_err(|wrong| world.reject([wrong]))?;
     test.output = args.output.iter().map(|path| world.folder.join(path)).collect();
-    let head = held(&store, named);
-    if head.about.folder.is_dir() {
-        world.folder.clone_from(&head.about.folder);
+    let head = original_run(&store, named);
+    if head.metadata.folder.is_dir() {
+        world.folder.clone_from(&head.metadata.folder);
     }
     (test.verbose, test.json) = (args.verbose, args.json);
-    Ok((test, Rechecked { store, head, judge: args.judge }))
+    Ok((test, RecheckRequest { store, head, ask_judges: args.judge }))
 }
 
-/// The run that held the conversations of a run: one that decided them again may have ended some of them early.
-fn held(store: &Store, named: RunHead) -> RunHead {
+/// Returns the run that recorded the conversations. A recheck may have ended some of them early, so it is not
+/// used.
+fn original_run(store: &RunStore, named: StoredRun) -> StoredRun {
     let mut held = named;
-    while let Origin::Rechecked { of } = &held.about.origin {
+    while let RunOrigin::Rechecked { of } = &held.metadata.origin {
         match store.find(of) {
             Ok(earlier) => held = earlier,
-            // It was given up, and what was decided again is all that there is.
+            // The original run was pruned; the recheck is all that is left.
             Err(_) => break,
         }
     }
     held
 }
 
-/// The arguments with which the run was begun, but for what contacts somebody or writes something.
-fn arguments(args: &RecheckArgs, head: &RunHead, world: &World) -> Result<TestArgs, Diagnostic> {
-    let (id, folder) = (head.short(), &head.about.folder);
-    if let Some(program) = &head.about.program {
-        return Err(of_a_program(id, program));
+/// Returns the arguments of the original run, without those that contact agents or write files.
+fn recheck_arguments(
+    args: &RecheckArgs,
+    head: &StoredRun,
+    world: &CliContext,
+) -> Result<TestArgs, Diagnostic> {
+    let (id, folder) = (head.short_id(), &head.metadata.folder);
+    if let Some(program) = &head.metadata.program {
+        return Err(rust_test_error(id, program));
     }
-    if head.state == State::Running {
-        return Err(Diagnostic::new(format!("run {id} goes on in another process")));
+    if head.state == RunState::Running {
+        return Err(Diagnostic::new(format!("run {id} is still running in another process")));
     }
     if !folder.is_dir() && args.suites.is_empty() {
-        let message = format!("run {id} was begun in {}, which is not there any more", folder.display());
-        return Err(Diagnostic::new(message).help("name the suites by which its conversations are decided"));
+        let message = format!("the folder of run {id}, {}, no longer exists", folder.display());
+        return Err(Diagnostic::new(message).help("name the suites to evaluate: `hotseat recheck RUN SUITE`"));
     }
-    // Runs that were joined were begun with many. Nobody is contacted, so secrets that were taken out are not missed.
-    let command = &head.about.command;
-    let begun =
-        begun_with(head, if command.is_empty() { vec!["test".to_string()] } else { command.clone() })?;
+    // A merged run has several command lines. No agent is contacted, so redacted secrets are not needed.
+    let command = &head.metadata.command;
+    let begun = parse_run_arguments(
+        head,
+        if command.is_empty() { vec!["test".to_string()] } else { command.clone() },
+    )?;
     let mut select = begun.select;
-    let written = match (&*args.suites, &head.about.origin) {
-        ([], Origin::Held) => begun.input,
-        ([], Origin::Merged { .. } | Origin::Rechecked { .. }) => {
-            select.paths = head.about.setting.inputs.iter().map(|input| input.to_string()).collect();
+    let written = match (&*args.suites, &head.metadata.origin) {
+        ([], RunOrigin::Held) => begun.input,
+        ([], RunOrigin::Merged { .. } | RunOrigin::Rechecked { .. }) => {
+            select.paths = head.metadata.setting.inputs.iter().map(|input| input.to_string()).collect();
             None
         }
         (suites, _) => {
             let from = if folder.is_dir() { folder.as_path() } else { Path::new(&world.folder) };
-            let here = |suite: &String| shown(&world.folder.join(suite), from);
+            let here = |suite: &String| display_path(&world.folder.join(suite), from);
             select.paths = suites.iter().map(here).collect();
             None
         }

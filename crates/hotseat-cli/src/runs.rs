@@ -1,33 +1,34 @@
 //! `hotseat runs`.
 
-use hotseat::report::{count, duration, one_line};
-use hotseat::store::{Limits, Origin, RunHead, State, Store};
+use hotseat::report::{format_count, format_duration, one_line};
+use hotseat::store::{RunOrigin, RunState, RunStore, StoreLimits, StoredRun};
 
 use crate::args::RunsArgs;
-use crate::exit::Exit;
-use crate::kept::{self, limits, refuse};
-use crate::world::World;
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
+use crate::store_location::{self, prune_limits, report_store_error};
 
-/// Lists the runs that are kept, or gives up those that are too many.
-pub fn run(args: &RunsArgs, world: &World) -> Exit {
-    let place = match kept::place(&args.at, world) {
+/// Lists the saved runs, or prunes them.
+pub fn run(args: &RunsArgs, world: &CliContext) -> ExitStatus {
+    let place = match store_location::locate_store(&args.location, world) {
         Ok(place) => place,
         Err(exit) => return exit,
     };
-    let store = match Store::open(&place.path) {
+    let store = match RunStore::open(&place.path) {
         Ok(store) => store,
-        Err(error) => return refuse(&error, world),
+        Err(error) => return report_store_error(&error, world),
     };
     if args.prune {
-        let said = limits(&place.storing);
-        let limits = Limits { keep: args.keep.or(said.keep), max_size: args.max_size.or(said.max_size) };
+        let said = prune_limits(&place.storing);
+        let limits =
+            StoreLimits { max_age: args.keep.or(said.max_age), max_size: args.max_size.or(said.max_size) };
         return match store.prune(limits) {
             Ok(pruned) => {
-                let (runs, room) = (count(pruned.runs, "run"), megabytes(pruned.after));
-                let freed = megabytes(pruned.before.saturating_sub(pruned.after));
-                world.print(|out| writeln!(out, "gave up {runs} ({freed}); what is left takes {room}"))
+                let (runs, room) = (format_count(pruned.runs, "run"), format_megabytes(pruned.after));
+                let freed = format_megabytes(pruned.before.saturating_sub(pruned.after));
+                world.print(|out| writeln!(out, "deleted {runs} ({freed}); the remaining runs take {room}"))
             }
-            Err(error) => refuse(&error, world),
+            Err(error) => report_store_error(&error, world),
         };
     }
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
@@ -36,61 +37,64 @@ pub fn run(args: &RunsArgs, world: &World) -> Exit {
             let lines = runs.iter().map(|run| serde_json::to_string(&run.record()));
             world.print_json(|out| lines.into_iter().try_for_each(|line| writeln!(out, "{}", line?)))
         }
-        Ok(runs) => {
-            world.print(|out| runs.iter().try_for_each(|run| writeln!(out, "{}", line(run, world.width()))))
-        }
-        Err(error) => refuse(&error, world),
+        Ok(runs) => world
+            .print(|out| runs.iter().try_for_each(|run| writeln!(out, "{}", format_run(run, world.width())))),
+        Err(error) => report_store_error(&error, world),
     }
 }
 
 /// `3f2a9c01  2026-11-22 10:15  3 passed, 1 failed  12.3s  1a2b3c4+  tests/a.test.yaml`
-fn line(run: &RunHead, width: usize) -> String {
+fn format_run(run: &StoredRun, width: usize) -> String {
     let when =
-        jiff::Timestamp::from_millisecond(run.began).map(|at| at.to_zoned(jiff::tz::TimeZone::system()));
+        jiff::Timestamp::from_millisecond(run.started_at).map(|at| at.to_zoned(jiff::tz::TimeZone::system()));
     let when = when.map(|at| at.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default();
-    let took = run.summary.as_ref().map_or_else(String::new, |summary| duration(summary.duration));
+    let took = run.summary.as_ref().map_or_else(String::new, |summary| format_duration(summary.duration));
     let commit = run.commit.as_ref().map_or_else(String::new, |commit| {
         format!("{}{}", commit.id.get(..7).unwrap_or(&commit.id), if commit.dirty { "+" } else { "" })
     });
-    let line =
-        format!("{}  {when}  {:<28} {took:>7}  {commit:<8}  {}", run.short(), came_to(run), suites(run));
+    let line = format!(
+        "{}  {when}  {:<28} {took:>7}  {commit:<8}  {}",
+        run.short_id(),
+        describe_status(run),
+        describe_suites(run)
+    );
     one_line(line.trim_end(), width)
 }
 
-/// What a run came to, in a few words.
-fn came_to(run: &RunHead) -> String {
+/// Summarises the results of a run in a few words.
+fn describe_status(run: &StoredRun) -> String {
     let counts = run.counts;
     let parts = [(counts.passed, "passed"), (counts.failed, "failed"), (counts.skipped, "skipped")];
     let mut parts: Vec<String> =
         parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     match run.state {
-        State::Ended => {}
+        RunState::Ended => {}
         state => parts.push(format!(
             "{} of {} ({})",
-            run.about.total - run.unfinished(),
-            run.about.total,
+            run.metadata.total - run.unfinished(),
+            run.metadata.total,
             state.name()
         )),
     }
     parts.join(", ")
 }
 
-/// The suites of a run, and what is special about it.
-fn suites(run: &RunHead) -> String {
-    let inputs = &run.about.setting.inputs;
+/// Names the suites of a run, its shard and its origin.
+fn describe_suites(run: &StoredRun) -> String {
+    let inputs = &run.metadata.setting.inputs;
     let suites = match inputs.as_slice() {
         [] => String::new(),
         [one] => one.to_string(),
         [first, more @ ..] => format!("{first} and {} more", more.len()),
     };
-    let shard = run.about.shard.map_or_else(String::new, |shard| format!(" (part {shard})"));
-    match &run.about.origin {
-        Origin::Held => format!("{suites}{shard}"),
-        Origin::Rechecked { of } => format!("{suites} (recheck of {})", of.get(..8).unwrap_or(of)),
-        Origin::Merged { of } => format!("{suites} ({} merged)", count(of.len(), "run")),
+    let shard = run.metadata.shard.map_or_else(String::new, |shard| format!(" (shard {shard})"));
+    match &run.metadata.origin {
+        RunOrigin::Held => format!("{suites}{shard}"),
+        RunOrigin::Rechecked { of } => format!("{suites} (recheck of {})", of.get(..8).unwrap_or(of)),
+        RunOrigin::Merged { of } => format!("{suites} ({} merged)", format_count(of.len(), "run")),
     }
 }
 
-fn megabytes(bytes: u64) -> String {
+fn format_megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1_000_000.0)
 }

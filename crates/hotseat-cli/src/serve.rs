@@ -1,4 +1,4 @@
-//! `hotseat serve`: an agent over AG-UI and chat completions, or over standard input and output.
+//! `hotseat serve`: serves an agent over AG-UI and chat completions, or over standard input and output.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,79 +6,83 @@ use std::sync::Arc;
 
 use hotseat::config::Project;
 use hotseat::document::Diagnostics;
-use hotseat::run::Signals;
-use hotseat_runtime::files::{self, AgentFile, Connectors};
-use hotseat_runtime::live::{Host, HostOptions, Models};
+use hotseat::run::ShutdownSignals;
+use hotseat_runtime::files::{self, ConnectorSet, LoadedAgent};
+use hotseat_runtime::live::{ConversationHost, HostOptions, ModelRegistry};
 use hotseat_runtime::memory::MemoryLimits;
-use hotseat_runtime::serve::{Agent, LONGEST_LINE, Options, Server, converse, read_lines};
-use hotseat_runtime::store::{InMemory, MemoryBounds, Sqlite};
+use hotseat_runtime::serve::{
+    AgentServer, MAX_LINE_BYTES, ServeOptions, ServedAgent, read_lines, serve_lines,
+};
+use hotseat_runtime::store::{InMemoryStore, SqliteStore, StoreBounds};
 use tokio::sync::oneshot;
 
 use crate::args::ServeArgs;
-use crate::exit::Exit;
-use crate::list::project_file;
-use crate::world::World;
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
+use crate::list::find_project_file;
 
-pub fn run(args: &ServeArgs, world: &World) -> Exit {
-    let agent = match load(args, world) {
+pub fn run(args: &ServeArgs, world: &CliContext) -> ExitStatus {
+    let agent = match load_agent(args, world) {
         Ok(agent) => agent,
         Err(mistakes) => {
-            world.complain(mistakes);
-            return Exit::Usage;
+            world.report_errors(mistakes);
+            return ExitStatus::Usage;
         }
     };
-    let mut models = Models::default();
+    let mut models = ModelRegistry::default();
     match agent.models() {
-        Ok(opened) => opened.into_iter().for_each(|(id, model)| models = models.clone().with(&id, model)),
+        Ok(opened) => {
+            opened.into_iter().for_each(|(id, model)| models = models.clone().with_model(&id, model))
+        }
         Err(error) => {
-            world.complain_of(error.to_string());
-            return Exit::Usage;
+            world.report_error(error.to_string());
+            return ExitStatus::Usage;
         }
     }
     let mut held = HostOptions { limits: agent.limits, ..HostOptions::default() };
-    held.store = Arc::new(InMemory::bounded(MemoryBounds {
+    held.store = Arc::new(InMemoryStore::with_bounds(StoreBounds {
         conversations: args.max_conversations,
         bytes: usize::try_from(args.max_size).unwrap_or(usize::MAX),
         memories: MemoryLimits { records: args.max_memories, ..MemoryLimits::default() },
     }));
     if let Some(path) = &args.store {
-        match Sqlite::open(&world.folder.join(path)) {
+        match SqliteStore::open(&world.folder.join(path)) {
             Ok(store) => held.store = Arc::new(store),
             Err(error) => {
-                world.complain_of(format!("--store {}: {error}", path.display()));
-                return Exit::Broken;
+                world.report_error(format!("--store {}: {error}", path.display()));
+                return ExitStatus::RunError;
             }
         }
     }
     if !args.host.is_loopback() {
-        world.say(&format!(
-            "warning: listening on {}: whoever reaches this address can talk to the agent and has it use its tools",
+        world.print_message(&format!(
+            "warning: listening on {}: every machine that reaches this address can talk to the agent and make it use its tools",
             args.host
         ));
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            world.complain_of(format!("no threads can be started: {error}"));
-            return Exit::Broken;
+            world.report_error(format!("cannot start threads: {error}"));
+            return ExitStatus::RunError;
         }
     };
     runtime.block_on(serve(args, world, &agent, models, held))
 }
 
-/// The agent, speaking with the connectors of its files and of the project.
-fn load(args: &ServeArgs, world: &World) -> Result<AgentFile, Diagnostics> {
-    let connectors = match project_file(args.config.as_deref(), Some(&args.agent), world) {
+/// Loads the agent with the connectors of its own files and of the project.
+fn load_agent(args: &ServeArgs, world: &CliContext) -> Result<LoadedAgent, Diagnostics> {
+    let connectors = match find_project_file(args.config.as_deref(), Some(&args.agent), world) {
         Some((path, name)) => Project::read_connectors(&path, &name)?,
-        None => Connectors::default(),
+        None => ConnectorSet::default(),
     };
     let look_up = |name: &str| world.environment.get(name).cloned();
-    let options = files::Options { environment: &look_up, connectors: Some(&connectors) };
+    let options = files::LoadOptions { environment: &look_up, connectors: Some(&connectors) };
     let agent = files::load(&args.agent, &options)?;
     Ok(match &args.connector {
         Some(name) => {
-            let connector = agent.known.get(name, None, &look_up)?;
-            agent.speaking_with(connector)
+            let connector = agent.available_connectors.get(name, None, &look_up)?;
+            agent.with_connector(connector)
         }
         None => agent,
     })
@@ -86,49 +90,49 @@ fn load(args: &ServeArgs, world: &World) -> Result<AgentFile, Diagnostics> {
 
 async fn serve(
     args: &ServeArgs,
-    world: &World,
-    agent: &AgentFile,
-    models: Models,
+    world: &CliContext,
+    agent: &LoadedAgent,
+    models: ModelRegistry,
     held: HostOptions,
-) -> Exit {
-    let mut signals = match Signals::new() {
+) -> ExitStatus {
+    let mut signals = match ShutdownSignals::new() {
         Ok(signals) => signals,
         Err(error) => {
-            world.complain_of(format!("signals cannot be received: {error}"));
-            return Exit::Broken;
+            world.report_error(format!("cannot receive signals: {error}"));
+            return ExitStatus::RunError;
         }
     };
-    let host = Host::new(agent.definitions.clone(), models, held);
-    let served = Agent::new(agent.id.as_str(), host, agent.definitions.clone(), agent.id.clone());
+    let host = ConversationHost::new(agent.definitions.clone(), models, held);
+    let served = ServedAgent::new(agent.id.as_str(), host, agent.definitions.clone(), agent.id.clone());
     if args.stdio {
         return tokio::select! {
             printed = answer_lines(&served) => match printed {
-                Ok(()) => Exit::Passed,
+                Ok(()) => ExitStatus::Passed,
                 Err(error) => {
-                    world.complain_of(format!("cannot write standard output: {error}"));
-                    Exit::Broken
+                    world.report_error(format!("cannot write standard output: {error}"));
+                    ExitStatus::RunError
                 }
             },
-            () = signals.next() => Exit::Interrupted,
+            () = signals.next() => ExitStatus::Interrupted,
         };
     }
-    let options = Options {
+    let options = ServeOptions {
         host: args.host,
         port: args.port,
         allow_origins: args.allow_origin.clone(),
-        connections: args.max_connections,
+        max_connections: args.max_connections,
         head_timeout: args.head_timeout,
-        ..Options::default()
+        ..ServeOptions::default()
     };
-    let server = match Server::bind(options, vec![served]).await {
+    let server = match AgentServer::bind(options, vec![served]).await {
         Ok(server) => server,
         Err(error) => {
-            world.complain_of(format!("{error}; --port 0 takes any port that is free"));
-            return Exit::Broken;
+            world.report_error(format!("{error}; use --port 0 to pick a free port"));
+            return ExitStatus::RunError;
         }
     };
     let printed = world.print(|out| out.write_all(introduction(agent, server.address()).as_bytes()));
-    if printed != Exit::Passed {
+    if printed != ExitStatus::Passed {
         return printed;
     }
     let (stop, stopped) = oneshot::channel::<()>();
@@ -137,26 +141,26 @@ async fn serve(
     });
     let interrupted = async {
         signals.next().await;
-        world.say("stopping: answers that are under way are finished; again to stop at once");
+        world.print_message("stopping after the current replies; press Ctrl-C again to stop at once");
         drop(stop);
         signals.next().await;
     };
     tokio::select! {
-        () = running => Exit::Passed,
-        () = interrupted => Exit::Interrupted,
+        () = running => ExitStatus::Passed,
+        () = interrupted => ExitStatus::Interrupted,
     }
 }
 
-/// Answers what stands on standard input.
-async fn answer_lines(agent: &Agent) -> io::Result<()> {
-    let mut lines = read_lines(io::stdin(), LONGEST_LINE);
-    converse(agent, &mut lines, &mut io::stdout()).await
+/// Answers requests from standard input.
+async fn answer_lines(agent: &ServedAgent) -> io::Result<()> {
+    let mut lines = read_lines(io::stdin(), MAX_LINE_BYTES);
+    serve_lines(agent, &mut lines, &mut io::stdout()).await
 }
 
-/// What is served, and how to try it.
-fn introduction(agent: &AgentFile, address: SocketAddr) -> String {
+/// Describes the served addresses and how to try them.
+fn introduction(agent: &LoadedAgent, address: SocketAddr) -> String {
     let name = &agent.id;
-    // Who listens everywhere is reached on this machine by the address of this machine.
+    // A wildcard address is reached through the loopback address.
     let reached = match address {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => format!("127.0.0.1:{}", v4.port()),
         SocketAddr::V6(v6) if v6.ip().is_unspecified() => format!("[::1]:{}", v6.port()),

@@ -1,31 +1,34 @@
-//! `hotseat show`: a run that is kept is told to the reports once more.
+//! `hotseat show`: replays a saved run to the reporters.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use hotseat::document::Diagnostic;
-use hotseat::report::{self, Console, Events, Format, Look, NotWritable, Reporter, TraceLines, conversation};
-use hotseat::store::{RunHead, State, Store, export};
+use hotseat::report::{
+    self, ConsoleOptions, ConsoleReporter, EventsReporter, ReportFormat, ReportWriteError, Reporter,
+    TraceReporter, conversation,
+};
+use hotseat::store::{RunState, RunStore, StoredRun, export};
 
 use crate::args::ShowArgs;
-use crate::exit::Exit;
-use crate::kept::{self, refuse};
-use crate::world::{World, stdout};
+use crate::context::{CliContext, stdout};
+use crate::exit::ExitStatus;
+use crate::store_location::{self, report_store_error};
 
 /// Shows a run, or one of its cases.
-pub fn run(args: ShowArgs, world: &World) -> Exit {
-    match try_to(&args, world) {
+pub fn run(args: ShowArgs, world: &CliContext) -> ExitStatus {
+    match try_run(&args, world) {
         Ok(exit) | Err(exit) => exit,
     }
 }
 
-fn try_to(args: &ShowArgs, world: &World) -> Result<Exit, Exit> {
-    formats(&args.output).map_err(|wrong| world.refuse(wrong))?;
-    let store = kept::open(&args.at, world)?;
-    let head = store.find(&args.run).map_err(|error| refuse(&error, world))?;
+fn try_run(args: &ShowArgs, world: &CliContext) -> Result<ExitStatus, ExitStatus> {
+    check_formats(&args.output).map_err(|wrong| world.reject(wrong))?;
+    let store = store_location::open_store(&args.location, world)?;
+    let head = store.find(&args.run).map_err(|error| report_store_error(&error, world))?;
     if let Some(to) = &args.export {
-        export(&store, &head, &world.folder.join(to)).map_err(|error| refuse(&error, world))?;
-        return Ok(Exit::Passed);
+        export(&store, &head, &world.folder.join(to)).map_err(|error| report_store_error(&error, world))?;
+        return Ok(ExitStatus::Passed);
     }
     match &args.case {
         Some(case) => show_case(args, &store, &head, case, world),
@@ -33,16 +36,16 @@ fn try_to(args: &ShowArgs, world: &World) -> Result<Exit, Exit> {
     }
 }
 
-/// Whether the endings of report files name formats.
+/// Checks that the extensions of the report files name formats.
 ///
 /// # Errors
-/// Those that do not.
-pub fn formats(outputs: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
-    let wrong = outputs.iter().filter(|path| Format::of(path).is_none());
+/// Lists the files with unknown extensions.
+pub fn check_formats(outputs: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
+    let wrong = outputs.iter().filter(|path| ReportFormat::from_path(path).is_none());
     let wrong: Vec<Diagnostic> = wrong
         .map(|path| {
-            let endings = report::ENDINGS;
-            Diagnostic::new(format!("-o {}: the ending names the format, one of {endings}", path.display()))
+            let endings = report::REPORT_EXTENSIONS;
+            Diagnostic::new(format!("-o {}: unknown extension, expected one of {endings}", path.display()))
         })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
@@ -50,12 +53,12 @@ pub fn formats(outputs: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
 
 fn show_case(
     args: &ShowArgs,
-    store: &Store,
-    head: &RunHead,
+    store: &RunStore,
+    head: &StoredRun,
     case: &str,
-    world: &World,
-) -> Result<Exit, Exit> {
-    let outcome = store.outcome(head, case).map_err(|error| refuse(&error, world))?;
+    world: &CliContext,
+) -> Result<ExitStatus, ExitStatus> {
+    let outcome = store.outcome(head, case).map_err(|error| report_store_error(&error, world))?;
     if args.json {
         return Ok(world.print_json(|out| {
             outcome.attempts.iter().flat_map(|attempt| &attempt.events).try_for_each(|event| {
@@ -64,38 +67,49 @@ fn show_case(
             })
         }));
     }
-    let look = Look { color: world.color(), width: world.width(), progress: false, verbose: true };
-    let text = conversation(&look, &outcome, &head.about.setting);
+    let look =
+        ConsoleOptions { color: world.uses_color(), width: world.width(), progress: false, verbose: true };
+    let text = conversation(&look, &outcome, &head.metadata.setting);
     Ok(world.print(|out| out.write_all(text.as_bytes())))
 }
 
-fn show_run(args: &ShowArgs, store: &Store, head: &RunHead, world: &World) -> Result<Exit, Exit> {
-    let setting = &head.about.setting;
+fn show_run(
+    args: &ShowArgs,
+    store: &RunStore,
+    head: &StoredRun,
+    world: &CliContext,
+) -> Result<ExitStatus, ExitStatus> {
+    let setting = &head.metadata.setting;
     let not_writable = |path: &Path, error: io::Error| {
-        world.complain_of(NotWritable::new(path, error).to_string());
-        Exit::Broken
+        world.report_error(ReportWriteError::new(path, error).to_string());
+        ExitStatus::RunError
     };
     let mut all: Vec<(&Path, Box<dyn Reporter>)> = Vec::new();
     for path in &args.output {
         let open = |path: &Path| {
-            let file = report::create(&world.folder.join(path))?;
-            let format = Format::of(path).unwrap_or(Format::Json);
-            report::open(file, format, &path.display().to_string(), setting.clone())
+            let file = report::create_file(&world.folder.join(path))?;
+            let format = ReportFormat::from_path(path).unwrap_or(ReportFormat::Json);
+            report::open_report(file, format, &path.display().to_string(), setting.clone())
         };
         all.push((path, open(path).map_err(|error| not_writable(path, error))?));
     }
     if let Some(path) = &args.trace {
-        let file = report::create(&world.folder.join(path)).map_err(|error| not_writable(path, error))?;
-        all.push((path, Box::new(TraceLines::new(file))));
+        let file =
+            report::create_file(&world.folder.join(path)).map_err(|error| not_writable(path, error))?;
+        all.push((path, Box::new(TraceReporter::new(file))));
     }
     let out = Path::new("standard output");
-    let mut events = args.json.then(|| Events::new(io::stdout(), setting.clone()));
+    let mut events = args.json.then(|| EventsReporter::new(io::stdout(), setting.clone()));
     if !args.json && all.is_empty() {
-        let look =
-            Look { color: world.color(), width: world.width(), progress: false, verbose: args.verbose };
-        all.push((out, Box::new(Console::new(stdout(), look, setting.clone()))));
+        let look = ConsoleOptions {
+            color: world.uses_color(),
+            width: world.width(),
+            progress: false,
+            verbose: args.verbose,
+        };
+        all.push((out, Box::new(ConsoleReporter::new(stdout(), look, setting.clone()))));
     }
-    let mut failed: Option<Exit> = None;
+    let mut failed: Option<ExitStatus> = None;
     let told = store.replay(head, &mut |event| {
         all.retain_mut(|(path, reporter)| match reporter.report(&event) {
             Ok(()) => true,
@@ -112,30 +126,30 @@ fn show_run(args: &ShowArgs, store: &Store, head: &RunHead, world: &World) -> Re
             events = None;
         }
     });
-    told.map_err(|error| refuse(&error, world))?;
+    told.map_err(|error| report_store_error(&error, world))?;
     if let Some(exit) = failed {
         return Err(exit);
     }
     let came_to = match &head.summary {
-        Some(summary) => Exit::of(summary),
-        None => Exit::Interrupted,
+        Some(summary) => ExitStatus::from_summary(summary),
+        None => ExitStatus::Interrupted,
     };
     if let Some(events) = &mut events {
         let _ = events.end(came_to.code());
     }
     if let (Some(words), false) = (head.summary.as_ref().and_then(|of| of.broken.as_deref()), args.json) {
-        world.say_of("note: ", words);
+        world.print_with_prefix("note: ", words);
     }
-    if matches!(head.state, State::Killed | State::Running) && !args.json {
+    if matches!(head.state, RunState::Killed | RunState::Running) && !args.json {
         let _ = io::stdout().flush();
         let words = match head.state {
-            State::Running => "this run goes on".to_string(),
+            RunState::Running => "this run is still running".to_string(),
             _ => format!(
-                "this run did not come to its end; `hotseat resume {}` runs what is left",
-                head.short()
+                "this run is incomplete; `hotseat resume {}` runs the remaining cases",
+                head.short_id()
             ),
         };
-        world.say_of("note: ", &words);
+        world.print_with_prefix("note: ", &words);
     }
-    Ok(Exit::Passed)
+    Ok(ExitStatus::Passed)
 }

@@ -1,4 +1,4 @@
-//! `hotseat view`: runs in a browser, while they go on and later.
+//! `hotseat view`: shows runs in the browser, live or afterwards.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,69 +6,69 @@ use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
 use hotseat::document::{Diagnostic, Diagnostics};
-use hotseat::run::Signals;
-use hotseat::store::Store;
-use hotseat::view::{Meant, OnTrouble, Options, Server};
+use hotseat::run::ShutdownSignals;
+use hotseat::store::RunStore;
+use hotseat::view::{OnStoreError, RunSelector, ViewOptions, ViewServer};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use crate::args::ViewArgs;
-use crate::exit::Exit;
-use crate::kept::{self, refuse};
-use crate::world::{World, stderr};
+use crate::context::{CliContext, stderr};
+use crate::exit::ExitStatus;
+use crate::store_location::{self, report_store_error};
 
 /// Serves the page until Ctrl-C.
-pub fn run(args: &ViewArgs, world: &World) -> Exit {
-    match try_to(args, world) {
+pub fn run(args: &ViewArgs, world: &CliContext) -> ExitStatus {
+    match try_run(args, world) {
         Ok(exit) | Err(exit) => exit,
     }
 }
 
-fn try_to(args: &ViewArgs, world: &World) -> Result<Exit, Exit> {
-    let path = kept::place(&args.at, world)?.path;
-    let store = Store::open(&path).map_err(|error| refuse(&error, world))?;
+fn try_run(args: &ViewArgs, world: &CliContext) -> Result<ExitStatus, ExitStatus> {
+    let path = store_location::locate_store(&args.location, world)?.path;
+    let store = RunStore::open(&path).map_err(|error| report_store_error(&error, world))?;
     let head = match &args.run {
         Some(run) => store.find(run),
-        None => store.current(),
+        None => store.current_run(),
     };
-    let head = head.map_err(|error| refuse(&error, world))?;
+    let head = head.map_err(|error| report_store_error(&error, world))?;
     drop(store);
     let meant = match &args.run {
-        Some(_) => Meant::Run(head.id.clone()),
-        None => Meant::Current,
+        Some(_) => RunSelector::Run(head.id.clone()),
+        None => RunSelector::Current,
     };
     let broken = |words: String| {
-        world.complain_of(words);
-        Exit::Broken
+        world.report_error(words);
+        ExitStatus::RunError
     };
-    let runtime = runtime().map_err(|error| broken(format!("cannot start: {error}")))?;
+    let runtime = build_runtime().map_err(|error| broken(format!("cannot start: {error}")))?;
     runtime.block_on(async {
-        let mut signals = Signals::new().map_err(|error| broken(format!("cannot start: {error}")))?;
-        let options = Options { store: path, meant, port: args.port };
-        let server = Server::bind(options).await.map_err(|error| {
+        let mut signals = ShutdownSignals::new().map_err(|error| broken(format!("cannot start: {error}")))?;
+        let options = ViewOptions { store: path, selector: meant, port: args.port };
+        let server = ViewServer::bind(options).await.map_err(|error| {
             let words = format!("cannot listen on 127.0.0.1:{}: {error}", args.port);
-            broken(format!("{words}; without --port any port is taken that is free"))
+            broken(format!("{words}; omit --port to pick a free port"))
         })?;
         let address = server.address();
-        let (id, state) = (head.short(), head.state.name());
+        let (id, state) = (head.short_id(), head.state.name());
         let printed =
             world.print(|out| writeln!(out, "run {id} ({state}) on http://{address}/\nCtrl-C stops it."));
-        if printed != Exit::Passed {
+        if printed != ExitStatus::Passed {
             return Err(printed);
         }
-        let served = server.run(signals.next(), say_trouble(world.color_of_errors(), world.width())).await;
-        served.map_err(|error| broken(format!("the server broke: {error}")))?;
-        Ok(Exit::Passed)
+        let served = server.run(signals.next(), error_printer(world.errors_use_color(), world.width())).await;
+        served.map_err(|error| broken(format!("the server failed: {error}")))?;
+        Ok(ExitStatus::Passed)
     })
 }
 
-/// Requests are few, and answered beside a run that may go on in this process.
-fn runtime() -> io::Result<Runtime> {
+/// Builds a small runtime: requests are few, and a run may be using the CPU.
+fn build_runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
-/// Says why runs cannot be read, while the server goes on.
-fn say_trouble(color: bool, width: usize) -> OnTrouble {
+/// Returns a callback that prints why runs cannot be read, while the server keeps running.
+fn error_printer(color: bool, width: usize) -> OnStoreError {
     Box::new(move |error| {
         let mut all = Diagnostics::new();
         all.extend([Diagnostic::new(error.to_string())]);
@@ -76,24 +76,24 @@ fn say_trouble(color: bool, width: usize) -> OnTrouble {
     })
 }
 
-/// The page of a run that this process makes, served by a thread of its own.
-pub struct Viewing {
+/// Serves the page of a run of this process, on a separate thread.
+pub struct ViewServerThread {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<io::Result<()>>,
 }
 
-impl Viewing {
-    /// Serves the page of the run that will be kept there under this id.
+impl ViewServerThread {
+    /// Serves the page of the run that will be saved under this id.
     ///
     /// # Errors
-    /// When no port can be had.
-    pub fn begin(store: PathBuf, id: &str, world: &World) -> io::Result<Viewing> {
-        let runtime = runtime()?;
-        let options = Options { store, meant: Meant::Awaited(id.to_string()), port: 0 };
-        let server = runtime.block_on(Server::bind(options))?;
+    /// If no port is available.
+    pub fn start(store: PathBuf, id: &str, world: &CliContext) -> io::Result<ViewServerThread> {
+        let runtime = build_runtime()?;
+        let options = ViewOptions { store, selector: RunSelector::Awaited(id.to_string()), port: 0 };
+        let server = runtime.block_on(ViewServer::bind(options))?;
         let address = server.address();
-        let trouble = say_trouble(world.color_of_errors(), world.width());
+        let trouble = error_printer(world.errors_use_color(), world.width());
         let (stop, stopped) = oneshot::channel::<()>();
         let serves = move || {
             let stop = async {
@@ -102,34 +102,35 @@ impl Viewing {
             runtime.block_on(server.run(stop, trouble))
         };
         let thread = thread::Builder::new().name("view".to_string()).spawn(serves)?;
-        Ok(Viewing { address, stop, thread })
+        Ok(ViewServerThread { address, stop, thread })
     }
 
-    /// Where the page is.
+    /// Returns the address of the page.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Leaves the page where it is until Ctrl-C.
-    pub fn stay(self, world: &World) {
-        world.say(&format!("view: http://{}/ stays until Ctrl-C", self.address));
-        let waited = runtime().and_then(|runtime| {
+    /// Keeps the page available until Ctrl-C.
+    pub fn wait_for_interrupt(self, world: &CliContext) {
+        world.print_message(&format!("view: http://{}/ stays available until Ctrl-C", self.address));
+        let waited = build_runtime().and_then(|runtime| {
             runtime.block_on(async {
-                Signals::new()?.next().await;
+                ShutdownSignals::new()?.next().await;
                 Ok(())
             })
         });
         if let Err(error) = waited {
-            world.complain_of(format!("--view: the page does not stay: {error}"));
+            world.report_error(format!("--view: cannot keep the page available: {error}"));
         }
         self.stop();
     }
 
-    /// Ends the server with its run, which was kept under this id if it was. Pages that wait for news get the end of it.
-    pub fn end(self, kept: Option<&str>, world: &World) {
+    /// Stops the server with its run, whose id is given if it was saved. Waiting pages receive the final
+    /// state.
+    pub fn end(self, kept: Option<&str>, world: &CliContext) {
         if let Some(id) = kept {
             let id = id.get(..8).unwrap_or(id);
-            world.say(&format!("view: ended with the run; `hotseat view {id}` shows it"));
+            world.print_message(&format!("view: ended with the run; `hotseat view {id}` shows it"));
         }
         self.stop();
     }

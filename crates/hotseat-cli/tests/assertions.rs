@@ -1,31 +1,34 @@
-//! Typed assertions, one table for each type: what passes, what fails, and what cannot pass by accident. Each table is
-//! run against an agent, in JSON and in YAML, and each assertion that holds is made to fail by its negation.
+//! Typed assertions, one table for each type: passing, failing and undecidable cases. Each table runs in JSON
+//! and in YAML, and every passing assertion must fail when negated.
 #![cfg(unix)]
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::completions::Completion;
-use hotseat_testkit::{FakeAgent, Reply, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::ChatCompletion;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
 use common::Project;
 
-/// What an assertion comes to.
+/// Expected result of an assertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Is {
-    /// It holds; negated it does not.
-    Held,
-    /// It does not hold; negated it does.
-    Failed,
-    /// There is nothing to judge: it holds neither as it is nor negated.
-    Nothing,
+enum ExpectedCheck {
+    /// Passes; fails when negated.
+    Passes,
+    /// Fails; passes when negated.
+    Fails,
+    /// Cannot be decided: fails both plain and negated.
+    Undecidable,
 }
-use Is::{Failed, Held, Nothing};
+use ExpectedCheck::{Fails, Passes, Undecidable};
 
-/// Runs each assertion on its own, plain and negated, on a conversation of one turn.
+/// Runs each assertion, plain and negated, on a conversation of one turn.
 #[track_caller]
-fn table<R: Into<Reply>>(agent: impl Fn(&Request) -> R + Send + Sync + 'static, rows: &[(Value, Is)]) {
+fn assert_table<R: Into<FakeReply>>(
+    agent: impl Fn(&FakeRequest) -> R + Send + Sync + 'static,
+    rows: &[(Value, ExpectedCheck)],
+) {
     let agent = FakeAgent::start(agent);
     let mut cases = Vec::new();
     for (number, (assertion, _)) in rows.iter().enumerate() {
@@ -40,41 +43,43 @@ fn table<R: Into<Reply>>(agent: impl Fn(&Request) -> R + Send + Sync + 'static, 
     let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
     let files = [("a.test.jsonl", lines.join("\n")), ("a.test.yaml", lines.join("\n---\n"))];
     for (name, text) in files {
-        let tested = Project::of(&agent).file(name, &text).test(&[]);
+        let tested = Project::with_agent(&agent).file(name, &text).test(&[]);
         for (number, (assertion, expected)) in rows.iter().enumerate() {
             let passed = |negate: bool| tested.case(&format!("{number}-{negate}"))["status"] == "passed";
             let found = match (passed(false), passed(true)) {
-                (true, false) => Held,
-                (false, true) => Failed,
-                (false, false) => Nothing,
+                (true, false) => Passes,
+                (false, true) => Fails,
+                (false, false) => Undecidable,
                 (true, true) => panic!("{assertion} holds, and so does its negation"),
             };
             let case = tested.case(&format!("{number}-false"));
             assert_eq!(found, *expected, "{name}: {assertion}: {:#}", case["assertions"]);
-            // What fails, fails by this assertion, which stands in the report as it was written.
+            // The failure names this assertion as it was written.
             let reported = &case["assertions"][0];
             assert_eq!(reported["type"], assertion["type"]);
-            assert_eq!(reported["passed"], found == Held);
+            assert_eq!(reported["passed"], found == Passes);
             assert!(reported["line"].as_u64().is_some() && reported["expected"].is_string());
         }
         assert_eq!(tested.output.code, 1, "{}", tested.output);
     }
 }
 
-/// An agent that says this.
-fn says(text: &'static str) -> impl Fn(&Request) -> Run + Send + Sync {
-    move |request| Run::of(request).started().text(text).finished()
+/// An agent that answers with this text.
+fn agent_saying(text: &'static str) -> impl Fn(&FakeRequest) -> FakeRun + Send + Sync {
+    move |request| FakeRun::for_request(request).started().text(text).finished()
 }
 
-/// Refused before anything is contacted, with these words, at this line and column.
+/// Asserts that the case is rejected before any agent is contacted, with this message at this line and
+/// column.
 #[track_caller]
-fn refused(case: &Value, place: &str, words: &str) {
-    refused_text(&case.to_string(), place, words);
+fn assert_rejected(case: &Value, place: &str, words: &str) {
+    assert_rejected_text(&case.to_string(), place, words);
 }
 
 #[track_caller]
-fn refused_text(text: &str, place: &str, words: &str) {
-    let project = Project::with("target:\n  endpoint: http://127.0.0.1:9/\n").file("a.test.jsonl", text);
+fn assert_rejected_text(text: &str, place: &str, words: &str) {
+    let project =
+        Project::with_config("target:\n  endpoint: http://127.0.0.1:9/\n").file("a.test.jsonl", text);
     let output = project.hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
     let stderr = output.stderr.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ");
@@ -82,14 +87,14 @@ fn refused_text(text: &str, place: &str, words: &str) {
     assert!(stderr.contains(&format!("a.test.jsonl:{place}")), "{place:?} is not in {output}");
 }
 
-/// The same for one assertion of a case on one line.
+/// Like `assert_rejected`, for one assertion of a case on one line.
 #[track_caller]
-fn refused_assertion(assertion: &str, words: &str) {
+fn assert_rejected_assertion(assertion: &str, words: &str) {
     let text = format!("{{\"id\": \"a\", \"input\": \"go\",\n \"assertions\": [{assertion}]}}");
-    refused_text(&text, "2:", words);
-    // Negation changes nothing.
+    assert_rejected_text(&text, "2:", words);
+    // Negation makes no difference.
     let negated = assertion.replacen('{', "{\"negate\": true, ", 1);
-    refused_text(
+    assert_rejected_text(
         &format!("{{\"id\": \"a\", \"input\": \"go\",\n \"assertions\": [{negated}]}}"),
         "2:",
         words,
@@ -98,128 +103,137 @@ fn refused_assertion(assertion: &str, words: &str) {
 
 #[test]
 fn contains_and_not_contains() {
-    table(
-        says("Hi there, {\"n\": 42} a & b"),
+    assert_table(
+        agent_saying("Hi there, {\"n\": 42} a & b"),
         &[
-            (json!({"type": "contains", "value": "Hi"}), Held),
-            (json!({"type": "contains", "value": "hi"}), Failed),
-            (json!({"type": "contains", "value": "a & b"}), Held),
-            (json!({"type": "contains", "value": 42}), Held),
-            (json!({"type": "contains", "value": 43}), Failed),
-            (json!({"type": "contains", "value": "H.*i"}), Failed),
-            (json!({"type": "not_contains", "value": "hi"}), Held),
-            (json!({"type": "not_contains", "value": "Hi"}), Failed),
+            (json!({"type": "contains", "value": "Hi"}), Passes),
+            (json!({"type": "contains", "value": "hi"}), Fails),
+            (json!({"type": "contains", "value": "a & b"}), Passes),
+            (json!({"type": "contains", "value": 42}), Passes),
+            (json!({"type": "contains", "value": 43}), Fails),
+            (json!({"type": "contains", "value": "H.*i"}), Fails),
+            (json!({"type": "not_contains", "value": "hi"}), Passes),
+            (json!({"type": "not_contains", "value": "Hi"}), Fails),
         ],
     );
-    refused_assertion(r#"{"type": "contains", "value": ""}"#, "an empty text is contained in every answer");
-    refused_assertion(r#"{"type": "contains"}"#, "has no `value`");
-    refused_assertion(r#"{"type": "contains", "pattern": "x"}"#, "unknown key `pattern`");
+    assert_rejected_assertion(
+        r#"{"type": "contains", "value": ""}"#,
+        "an empty text is contained in every answer",
+    );
+    assert_rejected_assertion(r#"{"type": "contains"}"#, "has no `value`");
+    assert_rejected_assertion(r#"{"type": "contains", "pattern": "x"}"#, "unknown key `pattern`");
 }
 
 #[test]
 fn equals() {
-    table(
-        says("{\"b\": [1, 2.0], \"a\": {\"x\": 1, \"y\": null}}"),
+    assert_table(
+        agent_saying("{\"b\": [1, 2.0], \"a\": {\"x\": 1, \"y\": null}}"),
         &[
-            (json!({"type": "equals", "value": {"a": {"y": null, "x": 1.0}, "b": [1.0, 2]}}), Held),
-            (json!({"type": "equals", "value": {"a": {"x": 1}, "b": [1, 2]}}), Failed),
-            (json!({"type": "equals", "value": {"a": {"y": null, "x": 1}, "b": [2, 1]}}), Failed),
-            (json!({"type": "equals", "value": {"a": {"y": null, "x": "1"}, "b": [1, 2]}}), Failed),
-            (json!({"type": "equals", "value": null}), Failed),
+            (json!({"type": "equals", "value": {"a": {"y": null, "x": 1.0}, "b": [1.0, 2]}}), Passes),
+            (json!({"type": "equals", "value": {"a": {"x": 1}, "b": [1, 2]}}), Fails),
+            (json!({"type": "equals", "value": {"a": {"y": null, "x": 1}, "b": [2, 1]}}), Fails),
+            (json!({"type": "equals", "value": {"a": {"y": null, "x": "1"}, "b": [1, 2]}}), Fails),
+            (json!({"type": "equals", "value": null}), Fails),
         ],
     );
-    table(
-        says("OK"),
+    assert_table(
+        agent_saying("OK"),
         &[
-            (json!({"type": "equals", "value": "OK"}), Held),
-            (json!({"type": "equals", "value": "ok"}), Failed),
-            (json!({"type": "equals", "value": "O"}), Failed),
-            (json!({"type": "equals", "value": true}), Failed),
+            (json!({"type": "equals", "value": "OK"}), Passes),
+            (json!({"type": "equals", "value": "ok"}), Fails),
+            (json!({"type": "equals", "value": "O"}), Fails),
+            (json!({"type": "equals", "value": true}), Fails),
         ],
     );
-    // An agent that says nothing equals no value, and is unlike none.
-    let silent = |request: &Request| Run::of(request).started().finished();
-    table(
+    // An empty answer neither equals nor differs from any value.
+    let silent = |request: &FakeRequest| FakeRun::for_request(request).started().finished();
+    assert_table(
         silent,
         &[
-            (json!({"type": "equals", "value": {}}), Nothing),
-            (json!({"type": "equals", "value": null}), Nothing),
-            (json!({"type": "equals", "value": "OK"}), Failed),
+            (json!({"type": "equals", "value": {}}), Undecidable),
+            (json!({"type": "equals", "value": null}), Undecidable),
+            (json!({"type": "equals", "value": "OK"}), Fails),
         ],
     );
 }
 
 #[test]
 fn regex() {
-    table(
-        says("Your ORDER-17 is on its way.\nBye."),
+    assert_table(
+        agent_saying("Your ORDER-17 is on its way.\nBye."),
         &[
-            (json!({"type": "regex", "pattern": "order-\\d+"}), Failed),
-            (json!({"type": "regex", "pattern": "(?i)order-\\d+"}), Held),
-            (json!({"type": "regex", "pattern": "/order-\\d+/i"}), Held),
-            (json!({"type": "regex", "value": "ORDER"}), Held),
-            (json!({"type": "regex", "pattern": "^ORDER"}), Failed),
+            (json!({"type": "regex", "pattern": "order-\\d+"}), Fails),
+            (json!({"type": "regex", "pattern": "(?i)order-\\d+"}), Passes),
+            (json!({"type": "regex", "pattern": "/order-\\d+/i"}), Passes),
+            (json!({"type": "regex", "value": "ORDER"}), Passes),
+            (json!({"type": "regex", "pattern": "^ORDER"}), Fails),
         ],
     );
-    refused_assertion(r#"{"type": "regex", "pattern": "(unclosed"}"#, "does not compile");
-    refused_assertion(r#"{"type": "regex", "pattern": ""}"#, "must be a regular expression");
-    refused_assertion(r#"{"type": "regex"}"#, "has no `pattern`");
-    refused_assertion(r#"{"type": "regex", "pattern": "a", "value": "b"}"#, "two spellings of one key");
+    assert_rejected_assertion(r#"{"type": "regex", "pattern": "(unclosed"}"#, "does not compile");
+    assert_rejected_assertion(r#"{"type": "regex", "pattern": ""}"#, "must be a regular expression");
+    assert_rejected_assertion(r#"{"type": "regex"}"#, "has no `pattern`");
+    assert_rejected_assertion(
+        r#"{"type": "regex", "pattern": "a", "value": "b"}"#,
+        "two spellings of one key",
+    );
 }
 
 #[test]
 fn json_path() {
     let rows = [
-        (json!({"type": "json_path", "path": "$.status", "value": "ok"}), Held),
-        (json!({"type": "json_path", "path": "status", "value": "ok"}), Held),
-        (json!({"type": "json_path", "path": "$.status", "value": "bad"}), Failed),
-        (json!({"type": "json_path", "path": "$.status", "value": ["ok", "done"]}), Held),
-        (json!({"type": "json_path", "path": "$.status", "value": ["bad"]}), Failed),
-        (json!({"type": "json_path", "path": "$.n", "value": 3.0}), Held),
-        (json!({"type": "json_path", "path": "$.n", "value": "3"}), Failed),
-        (json!({"type": "json_path", "path": "$.none", "value": null}), Held),
-        (json!({"type": "json_path", "path": "$.none"}), Held),
-        (json!({"type": "json_path", "path": "$.tags", "value": ["db", "web"]}), Held),
-        (json!({"type": "json_path", "path": "$.tags", "value": ["web", "db"]}), Failed),
-        (json!({"type": "json_path", "path": "tags[0]", "value": "db"}), Held),
-        (json!({"type": "json_path", "path": "$.tags[-1]", "value": "web"}), Held),
-        (json!({"type": "json_path", "path": "$['a b']", "value": true}), Held),
-        (json!({"type": "json_path", "path": "$.items[*].id", "value": [1, 2]}), Held),
-        (json!({"type": "json_path", "path": "$.items[*].id", "value": [1]}), Failed),
-        (json!({"type": "json_path", "path": "$.items[?@.id == 2].name", "value": "B"}), Held),
-        // A value that is not there is neither null, nor unlike anything; but that it is not there can be asserted.
-        (json!({"type": "json_path", "path": "$.missing", "value": null}), Nothing),
-        (json!({"type": "json_path", "path": "$.missing", "value": "ok"}), Nothing),
-        (json!({"type": "json_path", "path": "$.missing"}), Failed),
+        (json!({"type": "json_path", "path": "$.status", "value": "ok"}), Passes),
+        (json!({"type": "json_path", "path": "status", "value": "ok"}), Passes),
+        (json!({"type": "json_path", "path": "$.status", "value": "bad"}), Fails),
+        (json!({"type": "json_path", "path": "$.status", "value": ["ok", "done"]}), Passes),
+        (json!({"type": "json_path", "path": "$.status", "value": ["bad"]}), Fails),
+        (json!({"type": "json_path", "path": "$.n", "value": 3.0}), Passes),
+        (json!({"type": "json_path", "path": "$.n", "value": "3"}), Fails),
+        (json!({"type": "json_path", "path": "$.none", "value": null}), Passes),
+        (json!({"type": "json_path", "path": "$.none"}), Passes),
+        (json!({"type": "json_path", "path": "$.tags", "value": ["db", "web"]}), Passes),
+        (json!({"type": "json_path", "path": "$.tags", "value": ["web", "db"]}), Fails),
+        (json!({"type": "json_path", "path": "tags[0]", "value": "db"}), Passes),
+        (json!({"type": "json_path", "path": "$.tags[-1]", "value": "web"}), Passes),
+        (json!({"type": "json_path", "path": "$['a b']", "value": true}), Passes),
+        (json!({"type": "json_path", "path": "$.items[*].id", "value": [1, 2]}), Passes),
+        (json!({"type": "json_path", "path": "$.items[*].id", "value": [1]}), Fails),
+        (json!({"type": "json_path", "path": "$.items[?@.id == 2].name", "value": "B"}), Passes),
+        // A missing value is neither null nor different from anything; its absence can be asserted.
+        (json!({"type": "json_path", "path": "$.missing", "value": null}), Undecidable),
+        (json!({"type": "json_path", "path": "$.missing", "value": "ok"}), Undecidable),
+        (json!({"type": "json_path", "path": "$.missing"}), Fails),
     ];
     let json = "{\"status\": \"ok\", \"n\": 3, \"none\": null, \"tags\": [\"db\", \"web\"], \"a b\": true, \"items\": [{\"id\": 1, \"name\": \"A\"}, {\"id\": 2, \"name\": \"B\"}]}";
-    table(says(json), &rows);
+    assert_table(agent_saying(json), &rows);
     let fenced: &'static str = Box::leak(format!("Result:\n```json\n{json}\n```\nDone.").into_boxed_str());
-    table(says(fenced), &rows);
+    assert_table(agent_saying(fenced), &rows);
     let prose: &'static str = Box::leak(format!("Here: {json} as you asked").into_boxed_str());
-    table(says(prose), &rows);
-    // Prose is no JSON, and never YAML.
-    table(
-        says("status: ok"),
+    assert_table(agent_saying(prose), &rows);
+    // Prose is neither JSON nor YAML.
+    assert_table(
+        agent_saying("status: ok"),
         &[
-            (json!({"type": "json_path", "path": "$.status", "value": "ok"}), Nothing),
-            (json!({"type": "json_path", "path": "$.status"}), Nothing),
+            (json!({"type": "json_path", "path": "$.status", "value": "ok"}), Undecidable),
+            (json!({"type": "json_path", "path": "$.status"}), Undecidable),
         ],
     );
     for path in ["$.a[", "$..", "a..b..", "$[?@.a ~ 1]", "$."] {
-        refused_assertion(
+        assert_rejected_assertion(
             &format!("{{\"type\": \"json_path\", \"path\": \"{path}\"}}"),
             "this is not a JSON path",
         );
     }
-    refused_assertion(r#"{"type": "json_path", "path": ""}"#, "`path` must be a text that is not empty");
-    refused_assertion(r#"{"type": "json_path", "value": 1}"#, "has no `path`");
+    assert_rejected_assertion(
+        r#"{"type": "json_path", "path": ""}"#,
+        "`path` must be a text that is not empty",
+    );
+    assert_rejected_assertion(r#"{"type": "json_path", "value": 1}"#, "has no `path`");
 }
 
 #[test]
-fn json_path_looks_at_state_and_tool_results_behind_the_answer() {
-    let agent = |request: &Request| {
-        Run::of(request)
+fn json_path_reads_state_and_tool_results() {
+    let agent = |request: &FakeRequest| {
+        FakeRun::for_request(request)
             .started()
             .state(json!({"cart": {"total": 12}, "status": "of the state"}))
             .tool("c1", "create_expense", &json!({}), Some(json!({"expense": {"status": "draft"}})))
@@ -232,84 +246,89 @@ fn json_path_looks_at_state_and_tool_results_behind_the_answer() {
             .text("Submitted.")
             .finished()
     };
-    table(
+    assert_table(
         agent,
         &[
-            (json!({"type": "json_path", "path": "$.expense.status", "value": "submitted"}), Held),
-            (json!({"type": "json_path", "path": "$.expense.status", "value": "draft"}), Failed),
-            (json!({"type": "json_path", "path": "$.cart.total", "value": 12}), Held),
-            (json!({"type": "json_path", "path": "$.status", "value": "of the state"}), Held),
-            (json!({"type": "json_path", "path": "$.status", "value": "of a tool"}), Failed),
-            (json!({"type": "json_path", "path": "$.nowhere", "value": 1}), Nothing),
+            (json!({"type": "json_path", "path": "$.expense.status", "value": "submitted"}), Passes),
+            (json!({"type": "json_path", "path": "$.expense.status", "value": "draft"}), Fails),
+            (json!({"type": "json_path", "path": "$.cart.total", "value": 12}), Passes),
+            (json!({"type": "json_path", "path": "$.status", "value": "of the state"}), Passes),
+            (json!({"type": "json_path", "path": "$.status", "value": "of a tool"}), Fails),
+            (json!({"type": "json_path", "path": "$.nowhere", "value": 1}), Undecidable),
         ],
     );
 }
 
 #[test]
 fn value_type() {
-    table(
-        says("{\"count\": 3, \"part\": 0.5, \"name\": \"x\", \"list\": [], \"none\": null, \"yes\": true}"),
+    assert_table(
+        agent_saying(
+            "{\"count\": 3, \"part\": 0.5, \"name\": \"x\", \"list\": [], \"none\": null, \"yes\": true}",
+        ),
         &[
-            (json!({"type": "type", "value": "object"}), Held),
-            (json!({"type": "type", "value": "string"}), Failed),
-            (json!({"type": "type", "path": "$.count", "value": "number"}), Held),
-            (json!({"type": "type", "path": "$.count", "value": "integer"}), Held),
-            (json!({"type": "type", "path": "$.part", "value": "integer"}), Failed),
-            (json!({"type": "type", "path": "$.count", "value": "string"}), Failed),
-            (json!({"type": "type", "path": "$.name", "value": "string"}), Held),
-            (json!({"type": "type", "path": "$.list", "value": "array"}), Held),
-            (json!({"type": "type", "path": "$.list", "value": "object"}), Failed),
-            (json!({"type": "type", "path": "$.none", "value": "null"}), Held),
-            (json!({"type": "type", "path": "$.yes", "value": "boolean"}), Held),
-            (json!({"type": "type", "path": "$.missing", "value": "null"}), Nothing),
+            (json!({"type": "type", "value": "object"}), Passes),
+            (json!({"type": "type", "value": "string"}), Fails),
+            (json!({"type": "type", "path": "$.count", "value": "number"}), Passes),
+            (json!({"type": "type", "path": "$.count", "value": "integer"}), Passes),
+            (json!({"type": "type", "path": "$.part", "value": "integer"}), Fails),
+            (json!({"type": "type", "path": "$.count", "value": "string"}), Fails),
+            (json!({"type": "type", "path": "$.name", "value": "string"}), Passes),
+            (json!({"type": "type", "path": "$.list", "value": "array"}), Passes),
+            (json!({"type": "type", "path": "$.list", "value": "object"}), Fails),
+            (json!({"type": "type", "path": "$.none", "value": "null"}), Passes),
+            (json!({"type": "type", "path": "$.yes", "value": "boolean"}), Passes),
+            (json!({"type": "type", "path": "$.missing", "value": "null"}), Undecidable),
         ],
     );
-    table(
-        says("Three of them."),
+    assert_table(
+        agent_saying("Three of them."),
         &[
-            (json!({"type": "type", "value": "string"}), Held),
-            (json!({"type": "type", "value": "number"}), Failed),
-            (json!({"type": "type", "path": "$.count", "value": "number"}), Nothing),
+            (json!({"type": "type", "value": "string"}), Passes),
+            (json!({"type": "type", "value": "number"}), Fails),
+            (json!({"type": "type", "path": "$.count", "value": "number"}), Undecidable),
         ],
     );
-    refused_assertion(r#"{"type": "type", "value": "text"}"#, "`value` must be `string`, `number`");
-    refused_assertion(r#"{"type": "type", "value": "string", "path": "$["}"#, "this is not a JSON path");
+    assert_rejected_assertion(r#"{"type": "type", "value": "text"}"#, "`value` must be `string`, `number`");
+    assert_rejected_assertion(
+        r#"{"type": "type", "value": "string", "path": "$["}"#,
+        "this is not a JSON path",
+    );
 }
 
 #[test]
 fn schema() {
     let person = json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}}});
-    table(
-        says("{\"name\": \"Ann\", \"age\": 3}"),
+    assert_table(
+        agent_saying("{\"name\": \"Ann\", \"age\": 3}"),
         &[
-            (json!({"type": "schema", "schema": person}), Held),
-            (json!({"type": "schema", "value": person}), Held),
-            (json!({"type": "schema", "schema": {"required": ["email"]}}), Failed),
-            (json!({"type": "schema", "schema": {"properties": {"age": {"maximum": 2}}}}), Failed),
-            (json!({"type": "schema", "schema": {"type": "integer"}, "path": "$.age"}), Held),
-            (json!({"type": "schema", "schema": {"pattern": "^B"}, "path": "$.name"}), Failed),
-            (json!({"type": "schema", "schema": {"type": "integer"}, "path": "$.missing"}), Nothing),
+            (json!({"type": "schema", "schema": person}), Passes),
+            (json!({"type": "schema", "value": person}), Passes),
+            (json!({"type": "schema", "schema": {"required": ["email"]}}), Fails),
+            (json!({"type": "schema", "schema": {"properties": {"age": {"maximum": 2}}}}), Fails),
+            (json!({"type": "schema", "schema": {"type": "integer"}, "path": "$.age"}), Passes),
+            (json!({"type": "schema", "schema": {"pattern": "^B"}, "path": "$.name"}), Fails),
+            (json!({"type": "schema", "schema": {"type": "integer"}, "path": "$.missing"}), Undecidable),
         ],
     );
-    table(says("no JSON here"), &[(json!({"type": "schema", "schema": person}), Nothing)]);
+    assert_table(agent_saying("no JSON here"), &[(json!({"type": "schema", "schema": person}), Undecidable)]);
     for (schema, words) in [
         (r#"{"type": "strng"}"#, "this is not a JSON Schema"),
         (r#"{"required": "name"}"#, "this is not a JSON Schema"),
         (r#"{"pattern": "("}"#, "this is not a JSON Schema"),
         (r#"{"$ref": "http://127.0.0.1:9/schema"}"#, "this is not a JSON Schema"),
         (r#"{"$ref": "file:///etc/passwd"}"#, "this is not a JSON Schema"),
-        ("{}", "this schema fits everything"),
-        ("true", "this schema fits everything"),
-        (r#"{"tpye": "object"}"#, "this schema fits everything"),
+        ("{}", "this schema accepts every value"),
+        ("true", "this schema accepts every value"),
+        (r#"{"tpye": "object"}"#, "this schema accepts every value"),
         ("7", "`schema` must be true or false or a mapping"),
     ] {
-        refused_assertion(&format!("{{\"type\": \"schema\", \"schema\": {schema}}}"), words);
+        assert_rejected_assertion(&format!("{{\"type\": \"schema\", \"schema\": {schema}}}"), words);
     }
 }
 
-/// An agent that books twice and looks something up.
-fn books(request: &Request) -> Run {
-    Run::of(request)
+/// An agent that books twice and searches once.
+fn booking_agent(request: &FakeRequest) -> FakeRun {
+    FakeRun::for_request(request)
         .started()
         .tool(
             "c1",
@@ -331,108 +350,108 @@ fn books(request: &Request) -> Run {
 
 #[test]
 fn tool_called() {
-    table(
-        books,
+    assert_table(
+        booking_agent,
         &[
-            (json!({"type": "tool_called", "name": "book"}), Held),
-            (json!({"type": "tool_called", "value": "book"}), Held),
-            (json!({"type": "tool_called", "name": "cancel"}), Failed),
-            // Names are compared exactly.
-            (json!({"type": "tool_called", "name": "boo"}), Failed),
-            (json!({"type": "tool_called", "name": "lookup"}), Failed),
-            (json!({"type": "tool_called", "name": "agents__lookup"}), Held),
-            (json!({"type": "tool_called", "value": ["cancel", "book"]}), Held),
-            (json!({"type": "tool_called", "value": ["cancel", "pay"]}), Failed),
-            (json!({"type": "tool_called", "name": "book", "arguments": {"to": "Rome"}}), Held),
-            (json!({"type": "tool_called", "name": "book", "args": {"seats": 2.0}}), Held),
-            (json!({"type": "tool_called", "name": "book", "args": {"seats": "2"}}), Failed),
-            (json!({"type": "tool_called", "name": "book", "args": {"who": {"age": 30}}}), Held),
-            (json!({"type": "tool_called", "name": "book", "args": {"to": "Oslo", "seats": 2}}), Failed),
-            (json!({"type": "tool_called", "name": "book", "args": {"to": "Oslo"}, "match": "exact"}), Held),
+            (json!({"type": "tool_called", "name": "book"}), Passes),
+            (json!({"type": "tool_called", "value": "book"}), Passes),
+            (json!({"type": "tool_called", "name": "cancel"}), Fails),
+            // Names must match exactly.
+            (json!({"type": "tool_called", "name": "boo"}), Fails),
+            (json!({"type": "tool_called", "name": "lookup"}), Fails),
+            (json!({"type": "tool_called", "name": "agents__lookup"}), Passes),
+            (json!({"type": "tool_called", "value": ["cancel", "book"]}), Passes),
+            (json!({"type": "tool_called", "value": ["cancel", "pay"]}), Fails),
+            (json!({"type": "tool_called", "name": "book", "arguments": {"to": "Rome"}}), Passes),
+            (json!({"type": "tool_called", "name": "book", "args": {"seats": 2.0}}), Passes),
+            (json!({"type": "tool_called", "name": "book", "args": {"seats": "2"}}), Fails),
+            (json!({"type": "tool_called", "name": "book", "args": {"who": {"age": 30}}}), Passes),
+            (json!({"type": "tool_called", "name": "book", "args": {"to": "Oslo", "seats": 2}}), Fails),
             (
-                json!({"type": "tool_called", "name": "book", "args": {"to": "Rome"}, "match": "exact"}),
-                Failed,
+                json!({"type": "tool_called", "name": "book", "args": {"to": "Oslo"}, "match": "exact"}),
+                Passes,
             ),
-            (json!({"type": "tool_called", "value": {"name": "book", "arguments": {"to": "Oslo"}}}), Held),
-            (json!({"type": "tool_called", "name": "book", "count": {"exact": 2}}), Held),
-            (json!({"type": "tool_called", "name": "book", "count": {"max": 1}}), Failed),
-            (json!({"type": "tool_called", "name": "forgotten"}), Held),
+            (json!({"type": "tool_called", "name": "book", "args": {"to": "Rome"}, "match": "exact"}), Fails),
+            (json!({"type": "tool_called", "value": {"name": "book", "arguments": {"to": "Oslo"}}}), Passes),
+            (json!({"type": "tool_called", "name": "book", "count": {"exact": 2}}), Passes),
+            (json!({"type": "tool_called", "name": "book", "count": {"max": 1}}), Fails),
+            (json!({"type": "tool_called", "name": "forgotten"}), Passes),
         ],
     );
-    refused_assertion(r#"{"type": "tool_called"}"#, "needs the `name` of a tool");
-    refused_assertion(r#"{"type": "tool_called", "name": "a", "value": "b"}"#, "both name the tool");
-    refused_assertion(r#"{"type": "tool_called", "value": []}"#, "found an empty list");
-    refused_assertion(r#"{"type": "tool_called", "name": ""}"#, "must be a text that is not empty");
-    refused_assertion(r#"{"type": "tool_called", "name": "a", "match": "exact"}"#, "there are none");
-    refused_assertion(
+    assert_rejected_assertion(r#"{"type": "tool_called"}"#, "needs the `name` of a tool");
+    assert_rejected_assertion(r#"{"type": "tool_called", "name": "a", "value": "b"}"#, "both name the tool");
+    assert_rejected_assertion(r#"{"type": "tool_called", "value": []}"#, "found an empty list");
+    assert_rejected_assertion(r#"{"type": "tool_called", "name": ""}"#, "must be a text that is not empty");
+    assert_rejected_assertion(r#"{"type": "tool_called", "name": "a", "match": "exact"}"#, "there are none");
+    assert_rejected_assertion(
         r#"{"type": "tool_called", "name": "a", "count": {}}"#,
         "needs `exact`, `min` or `max`",
     );
 }
 
 #[test]
-fn arguments_that_are_no_json_equal_nothing() {
-    let agent = |request: &Request| {
-        Run::of(request)
+fn non_json_arguments_never_match() {
+    let agent = |request: &FakeRequest| {
+        FakeRun::for_request(request)
             .started()
             .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "book"}))
             .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{\"to\": "}))
             .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}))
             .finished()
     };
-    table(
+    assert_table(
         agent,
         &[
-            (json!({"type": "tool_called", "name": "book"}), Held),
-            (json!({"type": "tool_called", "name": "book", "args": {}}), Failed),
+            (json!({"type": "tool_called", "name": "book"}), Passes),
+            (json!({"type": "tool_called", "name": "book", "args": {}}), Fails),
             (
                 json!({"type": "tool_sequence", "calls": [{"name": "book", "args": {}}], "arguments": "subset"}),
-                Failed,
+                Fails,
             ),
-            (json!({"type": "tool_sequence", "calls": ["book"]}), Held),
+            (json!({"type": "tool_sequence", "calls": ["book"]}), Passes),
         ],
     );
 }
 
 #[test]
 fn tool_result() {
-    table(
-        books,
+    assert_table(
+        booking_agent,
         &[
-            (json!({"type": "tool_result", "tool": "book"}), Held),
-            (json!({"type": "tool_result", "value": {"tool": "book", "result": {"ok": true}}}), Held),
-            (json!({"type": "tool_result", "tool": "book", "result": {"ok": true, "n": 1.0}}), Held),
-            // Any call counts, but all that is expected holds of one and the same.
-            (json!({"type": "tool_result", "tool": "book", "result": {"ok": false}}), Held),
-            (json!({"type": "tool_result", "tool": "book", "result": {"ok": false, "n": 1}}), Failed),
-            (json!({"type": "tool_result", "tool": "book", "result": {"ok": "true"}}), Failed),
+            (json!({"type": "tool_result", "tool": "book"}), Passes),
+            (json!({"type": "tool_result", "value": {"tool": "book", "result": {"ok": true}}}), Passes),
+            (json!({"type": "tool_result", "tool": "book", "result": {"ok": true, "n": 1.0}}), Passes),
+            // Any call may match, but a single call must meet all conditions.
+            (json!({"type": "tool_result", "tool": "book", "result": {"ok": false}}), Passes),
+            (json!({"type": "tool_result", "tool": "book", "result": {"ok": false, "n": 1}}), Fails),
+            (json!({"type": "tool_result", "tool": "book", "result": {"ok": "true"}}), Fails),
             (
                 json!({"type": "tool_result", "tool": "book", "result": {"message": "regex:(?i)setup.*complete"}}),
-                Held,
+                Passes,
             ),
-            (
-                json!({"type": "tool_result", "tool": "book", "result": {"message": "setup.*complete"}}),
-                Failed,
-            ),
-            (json!({"type": "tool_result", "tool": "book", "result": {"list": [1, 2]}}), Held),
-            (json!({"type": "tool_result", "tool": "book", "result": {"list": [1]}}), Failed),
-            (json!({"type": "tool_result", "tool": "agents__lookup", "result": "plain text"}), Held),
-            (json!({"type": "tool_result", "tool": "agents__lookup", "result": "plain"}), Failed),
-            (json!({"type": "tool_result", "tool": "agents__lookup", "result": {"ok": true}}), Failed),
-            // What was not called, or not answered, has no result that could be unlike anything.
-            (json!({"type": "tool_result", "tool": "cancel", "result": {"ok": true}}), Nothing),
-            (json!({"type": "tool_result", "tool": "cancel"}), Nothing),
-            (json!({"type": "tool_result", "tool": "forgotten"}), Nothing),
+            (json!({"type": "tool_result", "tool": "book", "result": {"message": "setup.*complete"}}), Fails),
+            (json!({"type": "tool_result", "tool": "book", "result": {"list": [1, 2]}}), Passes),
+            (json!({"type": "tool_result", "tool": "book", "result": {"list": [1]}}), Fails),
+            (json!({"type": "tool_result", "tool": "agents__lookup", "result": "plain text"}), Passes),
+            (json!({"type": "tool_result", "tool": "agents__lookup", "result": "plain"}), Fails),
+            (json!({"type": "tool_result", "tool": "agents__lookup", "result": {"ok": true}}), Fails),
+            // A tool that was not called, or whose call has no result, cannot have a different result.
+            (json!({"type": "tool_result", "tool": "cancel", "result": {"ok": true}}), Undecidable),
+            (json!({"type": "tool_result", "tool": "cancel"}), Undecidable),
+            (json!({"type": "tool_result", "tool": "forgotten"}), Undecidable),
         ],
     );
-    refused_assertion(r#"{"type": "tool_result"}"#, "needs the name of a `tool`");
-    refused_assertion(r#"{"type": "tool_result", "value": {"result": 1}}"#, "has no `tool`");
-    refused_assertion(r#"{"type": "tool_result", "tool": "a", "result": "regex:("}"#, "does not compile");
-    refused_assertion(
+    assert_rejected_assertion(r#"{"type": "tool_result"}"#, "needs the name of a `tool`");
+    assert_rejected_assertion(r#"{"type": "tool_result", "value": {"result": 1}}"#, "has no `tool`");
+    assert_rejected_assertion(
+        r#"{"type": "tool_result", "tool": "a", "result": "regex:("}"#,
+        "does not compile",
+    );
+    assert_rejected_assertion(
         r#"{"type": "tool_result", "tool": "a", "result": {"x": ["regex:"]}}"#,
         "fits everything",
     );
-    refused_assertion(
+    assert_rejected_assertion(
         r#"{"type": "tool_result", "tool": "a", "value": {"tool": "a"}}"#,
         "write one or the other",
     );
@@ -441,20 +460,20 @@ fn tool_result() {
 #[test]
 fn value() {
     let of = |of: &str, how: &str, what: Value| json!({"type": "value", "of": of, how: what});
-    table(
-        books,
+    assert_table(
+        booking_agent,
         &[
-            (of("turn_count", "equals", json!(1)), Held),
-            (of("turn_count", "equals", json!(2)), Failed),
-            (of("turn_count", "at_least", json!(1)), Held),
-            (of("turn_count", "at_least", json!(2)), Failed),
-            (of("turn_count", "at_most", json!(1)), Held),
-            (of("turn_count", "at_most", json!(0)), Failed),
-            (of("tool_names", "equals", json!(["book", "agents__lookup", "book", "forgotten"])), Held),
-            (of("tool_names", "equals", json!(["book", "agents__lookup", "forgotten"])), Failed),
-            (of("tool_names", "contains", json!(["forgotten", "book"])), Held),
-            (of("tool_names", "contains", json!("book")), Held),
-            (of("tool_names", "contains", json!(["book", "pay"])), Failed),
+            (of("turn_count", "equals", json!(1)), Passes),
+            (of("turn_count", "equals", json!(2)), Fails),
+            (of("turn_count", "at_least", json!(1)), Passes),
+            (of("turn_count", "at_least", json!(2)), Fails),
+            (of("turn_count", "at_most", json!(1)), Passes),
+            (of("turn_count", "at_most", json!(0)), Fails),
+            (of("tool_names", "equals", json!(["book", "agents__lookup", "book", "forgotten"])), Passes),
+            (of("tool_names", "equals", json!(["book", "agents__lookup", "forgotten"])), Fails),
+            (of("tool_names", "contains", json!(["forgotten", "book"])), Passes),
+            (of("tool_names", "contains", json!("book")), Passes),
+            (of("tool_names", "contains", json!(["book", "pay"])), Fails),
         ],
     );
     for (assertion, words) in [
@@ -462,18 +481,18 @@ fn value() {
             r#"{"type": "value", "of": "turns", "equals": 1}"#,
             "`of` must be `turn_count`, `tool_names` or `topic_history`",
         ),
-        (r#"{"type": "value", "of": "turn_count"}"#, "`value` needs one comparison"),
+        (r#"{"type": "value", "of": "turn_count"}"#, "`value` needs exactly one comparison"),
         (r#"{"type": "value", "of": "turn_count", "at_least": 1, "at_most": 2}"#, "needs one comparison"),
-        (r#"{"type": "value", "of": "turn_count", "contains": "a"}"#, "`turn_count` is compared by `equals`"),
-        (r#"{"type": "value", "of": "turn_count", "equals": ["a"]}"#, "`turn_count` is compared by `equals`"),
-        (r#"{"type": "value", "of": "tool_names", "at_least": 1}"#, "`tool_names` is compared by `equals`"),
-        (r#"{"type": "value", "of": "tool_names", "equals": 1}"#, "`tool_names` is compared by `equals`"),
+        (r#"{"type": "value", "of": "turn_count", "contains": "a"}"#, "`turn_count` supports `equals`"),
+        (r#"{"type": "value", "of": "turn_count", "equals": ["a"]}"#, "`turn_count` supports `equals`"),
+        (r#"{"type": "value", "of": "tool_names", "at_least": 1}"#, "`tool_names` supports `equals`"),
+        (r#"{"type": "value", "of": "tool_names", "equals": 1}"#, "`tool_names` supports `equals`"),
         (
             r#"{"type": "value", "of": "topic_history", "contains": "greeting"}"#,
             "no topics are followed here",
         ),
     ] {
-        refused_assertion(assertion, words);
+        assert_rejected_assertion(assertion, words);
     }
 }
 
@@ -488,112 +507,125 @@ fn tool_sequence() {
     let with = |calls: Value, order: &str, arguments: &str| json!({"type": "tool_sequence", "calls": calls, "order": order, "arguments": arguments});
     let only = |tools: &[&str], calls: Value, order: &str| json!({"type": "tool_sequence", "calls": calls, "order": order, "only": tools});
     let swapped = json!(["agents__lookup", {"name": "book", "args": {"to": "Oslo"}}, "forgotten", {"name": "book", "args": {"to": "Rome"}}]);
-    table(
-        books,
+    assert_table(
+        booking_agent,
         &[
-            (json!({"type": "tool_sequence", "calls": made}), Held),
-            (with(json!(["book", "agents__lookup", "book", "forgotten"]), "strict", "exact"), Held),
-            (with(json!(["book", "book", "agents__lookup", "forgotten"]), "strict", "exact"), Failed),
-            (with(json!(["book", "agents__lookup", "book"]), "strict", "exact"), Failed),
-            (with(json!([]), "strict", "exact"), Failed),
-            (with(swapped.clone(), "strict", "subset"), Failed),
-            (with(swapped.clone(), "unordered", "subset"), Held),
-            (with(swapped.clone(), "unordered", "exact"), Failed),
-            (with(swapped.clone(), "unordered", "ignored"), Held),
-            (with(json!(["book", "book", "agents__lookup"]), "unordered", "exact"), Failed),
+            (json!({"type": "tool_sequence", "calls": made}), Passes),
+            (with(json!(["book", "agents__lookup", "book", "forgotten"]), "strict", "exact"), Passes),
+            (with(json!(["book", "book", "agents__lookup", "forgotten"]), "strict", "exact"), Fails),
+            (with(json!(["book", "agents__lookup", "book"]), "strict", "exact"), Fails),
+            (with(json!([]), "strict", "exact"), Fails),
+            (with(swapped.clone(), "strict", "subset"), Fails),
+            (with(swapped.clone(), "unordered", "subset"), Passes),
+            (with(swapped.clone(), "unordered", "exact"), Fails),
+            (with(swapped.clone(), "unordered", "ignored"), Passes),
+            (with(json!(["book", "book", "agents__lookup"]), "unordered", "exact"), Fails),
             (
                 with(json!(["book", "book", "agents__lookup", "forgotten", "pay"]), "unordered", "exact"),
-                Failed,
+                Fails,
             ),
-            (with(json!(["book", "book", "agents__lookup", "forgotten", "pay"]), "subset", "exact"), Held),
-            (with(json!(["book", "agents__lookup", "forgotten"]), "subset", "exact"), Failed),
-            (with(json!([]), "subset", "exact"), Failed),
-            (with(json!(["book"]), "superset", "exact"), Held),
-            (with(json!(["book", "book", "book"]), "superset", "exact"), Failed),
-            (with(json!([{"name": "book", "args": {"to": "Oslo"}}, "forgotten"]), "superset", "exact"), Held),
-            (with(json!([{"name": "book", "args": {"to": "Paris"}}]), "superset", "subset"), Failed),
-            (with(json!([{"name": "book", "args": {"to": "Paris"}}]), "superset", "ignored"), Held),
-            (with(json!(["book", "book", "forgotten"]), "in_order", "exact"), Held),
-            (with(made.clone(), "in_order", "exact"), Held),
-            (with(json!(["book", "book", "agents__lookup"]), "in_order", "exact"), Failed),
-            (with(json!(["book", "book", "book"]), "in_order", "exact"), Failed),
-            (with(json!([{"name": "book", "args": {"to": "Oslo"}}, "book"]), "in_order", "exact"), Failed),
-            (only(&["forgotten"], json!(["forgotten"]), "strict"), Held),
-            (only(&["forgotten"], json!([]), "strict"), Failed),
-            (only(&["pay", "cancel"], json!([]), "strict"), Held),
-            (only(&["book", "pay"], json!(["book", "book"]), "unordered"), Held),
-            (only(&["book", "pay"], json!(["book", "book", "pay"]), "unordered"), Failed),
-            // The first call fits both; only the other choice fulfils both.
+            (with(json!(["book", "book", "agents__lookup", "forgotten", "pay"]), "subset", "exact"), Passes),
+            (with(json!(["book", "agents__lookup", "forgotten"]), "subset", "exact"), Fails),
+            (with(json!([]), "subset", "exact"), Fails),
+            (with(json!(["book"]), "superset", "exact"), Passes),
+            (with(json!(["book", "book", "book"]), "superset", "exact"), Fails),
+            (
+                with(json!([{"name": "book", "args": {"to": "Oslo"}}, "forgotten"]), "superset", "exact"),
+                Passes,
+            ),
+            (with(json!([{"name": "book", "args": {"to": "Paris"}}]), "superset", "subset"), Fails),
+            (with(json!([{"name": "book", "args": {"to": "Paris"}}]), "superset", "ignored"), Passes),
+            (with(json!(["book", "book", "forgotten"]), "in_order", "exact"), Passes),
+            (with(made.clone(), "in_order", "exact"), Passes),
+            (with(json!(["book", "book", "agents__lookup"]), "in_order", "exact"), Fails),
+            (with(json!(["book", "book", "book"]), "in_order", "exact"), Fails),
+            (with(json!([{"name": "book", "args": {"to": "Oslo"}}, "book"]), "in_order", "exact"), Fails),
+            (only(&["forgotten"], json!(["forgotten"]), "strict"), Passes),
+            (only(&["forgotten"], json!([]), "strict"), Fails),
+            (only(&["pay", "cancel"], json!([]), "strict"), Passes),
+            (only(&["book", "pay"], json!(["book", "book"]), "unordered"), Passes),
+            (only(&["book", "pay"], json!(["book", "book", "pay"]), "unordered"), Fails),
+            // The first call matches both patterns; only the other assignment satisfies both.
             (
                 with(
                     json!([{"name": "book", "args": {}}, {"name": "book", "args": {"to": "Rome"}}]),
                     "superset",
                     "subset",
                 ),
-                Held,
+                Passes,
             ),
         ],
     );
-    table(
-        says("nothing to do"),
+    assert_table(
+        agent_saying("nothing to do"),
         &[
-            (with(json!([]), "strict", "exact"), Held),
-            (with(json!(["book"]), "subset", "exact"), Held),
-            (with(json!(["book"]), "superset", "exact"), Failed),
+            (with(json!([]), "strict", "exact"), Passes),
+            (with(json!(["book"]), "subset", "exact"), Passes),
+            (with(json!(["book"]), "superset", "exact"), Fails),
         ],
     );
-    refused_assertion(r#"{"type": "tool_sequence"}"#, "has no `calls`");
-    refused_assertion(
+    assert_rejected_assertion(r#"{"type": "tool_sequence"}"#, "has no `calls`");
+    assert_rejected_assertion(
         r#"{"type": "tool_sequence", "calls": ["a"], "order": "any"}"#,
         "`order` must be `strict`",
     );
-    refused_assertion(r#"{"type": "tool_sequence", "calls": [{"nme": "a"}]}"#, "did you mean `name`?");
+    assert_rejected_assertion(
+        r#"{"type": "tool_sequence", "calls": [{"nme": "a"}]}"#,
+        "did you mean `name`?",
+    );
     for order in ["superset", "in_order"] {
         let nothing = format!(r#"{{"type": "tool_sequence", "calls": [], "order": "{order}"}}"#);
-        refused_assertion(&nothing, "asserts nothing");
+        assert_rejected_assertion(&nothing, "asserts nothing");
     }
-    refused_assertion(
+    assert_rejected_assertion(
         r#"{"type": "tool_sequence", "calls": ["a", {"name": "b"}], "only": ["b"]}"#,
-        "`a` is expected, and `only` leaves its calls out",
+        "`a` is expected, but `only` excludes its calls",
     );
-    refused_assertion(r#"{"type": "tool_sequence", "calls": ["a"], "only": []}"#, "not empty");
+    assert_rejected_assertion(r#"{"type": "tool_sequence", "calls": ["a"], "only": []}"#, "not empty");
 }
 
 #[test]
-fn what_is_no_assertion_is_refused() {
-    refused_assertion(r#"{"type": "contain", "value": "x"}"#, "did you mean `contains`?");
-    refused_assertion(r#"{"typ": "contains", "value": "x"}"#, "did you mean `type`?");
-    refused_assertion(r#"{"value": "x"}"#, "has no `type`");
-    refused_assertion(r#"{"type": 3, "value": "x"}"#, "`type` must be one of `contains`");
-    refused_assertion(
+fn rejects_invalid_assertions() {
+    assert_rejected_assertion(r#"{"type": "contain", "value": "x"}"#, "did you mean `contains`?");
+    assert_rejected_assertion(r#"{"typ": "contains", "value": "x"}"#, "did you mean `type`?");
+    assert_rejected_assertion(r#"{"value": "x"}"#, "has no `type`");
+    assert_rejected_assertion(r#"{"type": 3, "value": "x"}"#, "`type` must be one of `contains`");
+    assert_rejected_assertion(
         r#"{"type": "agent", "use": "agents:judge", "value": "be polite"}"#,
-        "no agent is called `judge`",
+        "unknown agent `judge`",
     );
-    refused_assertion(
+    assert_rejected_assertion(
         r#"{"type": "script", "use": "scripts:tests.validate"}"#,
-        "there is no script for `scripts:tests.validate`",
+        "unknown script for `scripts:tests.validate`",
     );
-    refused_assertion(r#"{"type": "contains", "value": "x", "massage": "y"}"#, "did you mean `message`?");
-    refused(
+    assert_rejected_assertion(
+        r#"{"type": "contains", "value": "x", "massage": "y"}"#,
+        "did you mean `message`?",
+    );
+    assert_rejected(
         &json!({"id": "a", "input": "go", "assertions": "contains"}),
         "1:",
         "must be false, a mapping or a list",
     );
-    refused(&json!({"id": "a", "input": "go", "assertions": []}), "1:", "found an empty list");
-    refused(&json!({"id": "a", "input": "go", "assertions": [{}]}), "1:", "this asserts nothing");
-    refused(&json!({"id": "a", "input": "go", "assertions": ["contains"]}), "1:", "must be a mapping");
-    refused(
+    assert_rejected(&json!({"id": "a", "input": "go", "assertions": []}), "1:", "found an empty list");
+    assert_rejected(&json!({"id": "a", "input": "go", "assertions": [{}]}), "1:", "this assertion is empty");
+    assert_rejected(
+        &json!({"id": "a", "input": "go", "assertions": ["contains"]}),
+        "1:",
+        "must be a mapping",
+    );
+    assert_rejected(
         &json!({"id": "a", "input": "go", "asserts": [{"type": "contains", "value": "x"}]}),
         "1:",
         "unknown key `asserts`",
     );
     let both = json!({"id": "a", "input": "go", "assert": [{"type": "contains", "value": "x"}], "assertions": [{"type": "contains", "value": "y"}]});
-    refused(&both, "1:", "`assert` and `assertions` are two spellings of one key");
+    assert_rejected(&both, "1:", "`assert` and `assertions` are two spellings of one key");
 }
 
 #[test]
-fn a_block_and_a_list_are_two_spellings() {
-    let agent = FakeAgent::start(books);
+fn block_and_list_forms_are_equivalent() {
+    let agent = FakeAgent::start(booking_agent);
     let cases = [
         json!({"id": "block", "input": "go", "assert": {"tools": {"require": [{"name": "book", "count": {"exact": 2}}]}, "text": {"must_match": "Done"}}}),
         json!({"id": "one", "input": "go", "assert": {"type": "tool_called", "name": "book"}}),
@@ -601,7 +633,7 @@ fn a_block_and_a_list_are_two_spellings() {
         json!({"id": "mixed fails", "input": "go", "assertions": [{"type": "contains", "value": "Done"}, {"tools": {"forbid": ["book"]}}]}),
     ];
     let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    let tested = Project::of(&agent).file("a.test.jsonl", &lines.join("\n")).test(&[]);
+    let tested = Project::with_agent(&agent).file("a.test.jsonl", &lines.join("\n")).test(&[]);
     for (name, status) in
         [("block", "passed"), ("one", "passed"), ("mixed", "passed"), ("mixed fails", "failed")]
     {
@@ -611,18 +643,18 @@ fn a_block_and_a_list_are_two_spellings() {
 }
 
 #[test]
-fn all_that_fails_is_said_each_in_its_own_words() {
-    let agent = FakeAgent::start(says("Hello."));
+fn reports_every_failed_assertion() {
+    let agent = FakeAgent::start(agent_saying("Hello."));
     let case = json!({"id": "a", "input": "go", "assertions": [
         {"type": "contains", "value": "Hello"},
         {"type": "contains", "value": "Bye", "message": "it says goodbye"},
         {"type": "regex", "pattern": "^x"},
     ]});
-    let tested = Project::of(&agent).file("a.test.json", &json!([case]).to_string()).test(&[]);
+    let tested = Project::with_agent(&agent).file("a.test.json", &json!([case]).to_string()).test(&[]);
     let failed = tested.case("a");
     assert_eq!(
         failed["assertion_errors"],
-        json!(["it says goodbye", "expected what the agent says fits /^x/; found \"Hello.\""])
+        json!(["it says goodbye", "expected the agent's text to match /^x/, got \"Hello.\""])
     );
     let written = &failed["assertions"][1];
     assert_eq!(
@@ -633,17 +665,17 @@ fn all_that_fails_is_said_each_in_its_own_words() {
 }
 
 #[test]
-fn what_is_evaluated_decides_nothing() {
-    let agent = FakeAgent::start(says("Hello."));
+fn informational_checks_do_not_affect_verdict() {
+    let agent = FakeAgent::start(agent_saying("Hello."));
     let cases = [
         json!({"id": "soft", "input": "go", "assertions": [{"type": "contains", "value": "Hello"}], "evaluate": [{"type": "contains", "value": "Bye"}, {"type": "contains", "value": "Hell"}]}),
         json!({"id": "soft block", "turns": [{"input": "go", "evaluate": {"text": {"must_match": "Bye"}}}]}),
         json!({"id": "hard", "input": "go", "assertions": [{"type": "contains", "value": "Bye"}], "evaluate": {"type": "contains", "value": "Hello"}}),
-        // A soft limit on time does not end a turn.
+        // A soft time limit does not end a turn.
         json!({"id": "slow", "turns": [{"input": "go", "evaluate": {"timing": {"max_duration_ms": 1}}}]}),
     ];
     let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    let tested = Project::of(&agent).file("a.test.jsonl", &lines.join("\n")).test(&["-v"]);
+    let tested = Project::with_agent(&agent).file("a.test.jsonl", &lines.join("\n")).test(&["-v"]);
     let soft = tested.case("soft");
     assert_eq!(soft["status"], "passed");
     let passed: Vec<(&Value, &Value)> =
@@ -658,13 +690,13 @@ fn what_is_evaluated_decides_nothing() {
     assert_eq!(tested.case("hard")["status"], "failed");
     assert_eq!(tested.case("slow")["status"], "passed");
     assert!(tested.output.stdout.contains("(measured only)"), "{}", tested.output);
-    // A case that only measures is said to assert nothing.
+    // A case with only informational checks is reported as asserting nothing.
     assert!(tested.output.stderr.contains("this case asserts nothing"), "{}", tested.output);
 }
 
 #[test]
-fn variables_are_filled_in_and_secrets_taken_out() {
-    let agent = FakeAgent::start(says("order A.17, key sk-very-secret"));
+fn assertions_resolve_variables_and_redact_secrets() {
+    let agent = FakeAgent::start(agent_saying("order A.17, key sk-very-secret"));
     let suite = r#"
 name: a
 hooks: [{ cmd: ["sh", "-c", "echo '{\"ORDER\": \"A.17\", \"PATTERN\": \"A\"}'"] }]
@@ -676,7 +708,8 @@ turns:
       - { type: contains, value: "${ENV.MY_TOKEN}", negate: true, message: "no ${ENV.MY_TOKEN}" }
       - { type: json_path, path: "$.${PATTERN}", negate: true, message: "fails all the same" }
 "#;
-    let tested = Project::of(&agent).suite("a", suite).test_in(&[("MY_TOKEN", "sk-very-secret")], &[]);
+    let tested =
+        Project::with_agent(&agent).suite("a", suite).test_in(&[("MY_TOKEN", "sk-very-secret")], &[]);
     let assertions = &tested.case("a")["turns"][0]["assertions"];
     assert_eq!(assertions[0]["passed"], true, "{assertions:#}");
     assert_eq!(assertions[1]["passed"], true);
@@ -685,10 +718,10 @@ turns:
     assert!(!all.contains("sk-very-secret"), "{all}");
 }
 
-/// What an assertion that the agent says nothing beside calls comes to, for an agent that is reached in this way.
-fn beside_calls(target: &str) -> (bool, String) {
+/// Result of a "no text next to calls" assertion for an agent behind the given adapter.
+fn check_text_beside_calls(target: &str) -> (bool, String) {
     let suite = "name: a\nturns: [{ user: go, assert: { text: { beside_calls: forbid } } }]\n";
-    let tested = Project::with(&format!("target: {{ {target} }}\n")).suite("a", suite).test(&[]);
+    let tested = Project::with_config(&format!("target: {{ {target} }}\n")).suite("a", suite).test(&[]);
     let assertion = &tested.case("a")["turns"][0]["assertions"][0];
     let found = assertion["actual"].as_str().unwrap_or_else(|| panic!("{}", tested.output));
     assert_eq!(assertion["passed"].as_bool().unwrap(), tested.output.code == 0);
@@ -696,7 +729,7 @@ fn beside_calls(target: &str) -> (bool, String) {
 }
 
 #[test]
-fn text_beside_calls_over_ag_ui() {
+fn ag_ui_keeps_text_next_to_calls() {
     let parent = |call: &str, parent: Option<&str>| {
         let mut event = json!({"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": "look"});
         if let Some(parent) = parent {
@@ -719,7 +752,7 @@ fn text_beside_calls_over_ag_ui() {
         (vec![parent("c", Some("m")), text("n", "Done.")], true, "no message both"),
         (vec![text("m", " \n"), parent("c", Some("m")), text("n", "Done.")], true, "no message both"),
         (vec![parent("c", None)], true, "no message both"),
-        // A producer that does not say which message calls leaves it open.
+        // Undecidable if the producer does not say which message contains the calls.
         (vec![text("m", "Hi."), parent("c", None)], false, "does not tell which message makes a call"),
         (vec![text("m", "Let me look."), parent("c", Some("m")), parent("d", None)], false, beside),
     ];
@@ -727,20 +760,22 @@ fn text_beside_calls_over_ag_ui() {
         let shown = format!("{events:?}");
         let agent = FakeAgent::start(move |request| {
             let events = events.iter().flatten().cloned();
-            events.fold(Run::of(request).started(), Run::raw_event).finished()
+            events.fold(FakeRun::for_request(request).started(), FakeRun::raw_event).finished()
         });
-        let (passed, found) = beside_calls(&format!("endpoint: '{}'", agent.url()));
+        let (passed, found) = check_text_beside_calls(&format!("endpoint: '{}'", agent.url()));
         assert!(passed == passes && found.contains(words), "{shown}: {found}");
     }
 }
 
 #[test]
-fn text_beside_calls_of_other_agents() {
+fn other_adapters_keep_text_next_to_calls() {
     let completions = |text: &'static str| {
         FakeAgent::start(move |request| {
             match String::from_utf8_lossy(&request.body).contains("tool_call_id") {
-                true => Completion::new().text("Done.").finish("stop"),
-                false => Completion::new().text(text).tool(0, "c", "look", &json!({})).finish("tool_calls"),
+                true => ChatCompletion::new().text("Done.").finish("stop"),
+                false => {
+                    ChatCompletion::new().text(text).tool(0, "c", "look", &json!({})).finish("tool_calls")
+                }
             }
         })
     };
@@ -748,23 +783,25 @@ fn text_beside_calls_of_other_agents() {
         let agent = completions(text);
         let tools = "tools: [{ name: look, answers: [{ content: 1 }] }]";
         let (passed, found) =
-            beside_calls(&format!("type: openai, base_url: '{}', model: m, {tools}", agent.url()));
+            check_text_beside_calls(&format!("type: openai, base_url: '{}', model: m, {tools}", agent.url()));
         assert_eq!(passed, passes, "{found}");
     }
-    // An interface that gives one text and the calls of a whole turn says nothing of it.
-    let reply =
-        |calls: Value| FakeAgent::start(move |_| Reply::json(200, &json!({"text": "Done.", "calls": calls})));
+    // Undecidable for interfaces that return one text and all calls of the turn.
+    let reply = |calls: Value| {
+        FakeAgent::start(move |_| FakeReply::json(200, &json!({"text": "Done.", "calls": calls})))
+    };
     for (calls, passes) in [(json!([{"name": "look", "result": 1}]), false), (json!([]), true)] {
         let agent = reply(calls);
         let map = "map: { reply: $.text, tool_calls: '$.calls[*]' }, body: '{{message}}'";
-        let (passed, found) = beside_calls(&format!("type: http, endpoint: '{}', {map}", agent.url()));
+        let (passed, found) =
+            check_text_beside_calls(&format!("type: http, endpoint: '{}', {map}", agent.url()));
         assert_eq!(passed, passes, "{found}");
     }
     for (assertion, words) in [
         ("{ text: { beside_calls: allow } }", "must be `forbid`"),
         ("{ text: { beside_calls: true } }", "must be"),
     ] {
-        let project = Project::with("target: { endpoint: 'http://127.0.0.1:9/' }\n");
+        let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n");
         let output = project
             .suite("a", &format!("name: a\nturns: [{{ user: go }}]\nassert: {assertion}\n"))
             .hotseat(&["test"]);

@@ -1,4 +1,4 @@
-//! What is spent: read from what agents report, priced by the project, judged by budgets.
+//! Usage and costs: reported by agents, priced by the project, limited by budgets.
 #![cfg(unix)]
 
 mod common;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use common::Project;
 
-/// A program that prints the user's words as its lines: each case says what its agent reports.
+/// A program that prints the user text as its output lines, so each case defines what its agent reports.
 const AGENT: &str = r#"
 while read -r line; do
   case $line in
@@ -39,10 +39,10 @@ connectors:
 "#;
 
 fn project(suite: &str) -> Project {
-    Project::with(PROJECT).file("agent.sh", AGENT).suite("a", suite)
+    Project::with_config(PROJECT).file("agent.sh", AGENT).suite("a", suite)
 }
 
-/// Cases of one turn each, `name | what the user says | what is asserted`.
+/// Single-turn cases as rows of `name | user text | assertion`.
 fn cases(rows: &[(&str, &str, &str)]) -> Project {
     let case = |(name, said, assert): &(&str, &str, &str)| {
         format!("name: {name}\nturns: [{{ user: {said}, assert: {assert} }}]\n")
@@ -51,7 +51,7 @@ fn cases(rows: &[(&str, &str, &str)]) -> Project {
 }
 
 #[test]
-fn budgets_hold_or_do_not() {
+fn budgets_pass_and_fail() {
     let project = cases(&[
         ("holds", "priced", "{ budget: { max_tokens: 1100, max_cost: 0.0045, max_tool_calls: 0 } }"),
         (
@@ -78,7 +78,7 @@ fn budgets_hold_or_do_not() {
 }
 
 #[test]
-fn what_nobody_reports_is_an_error_of_its_own_negated_or_not() {
+fn unreported_usage_errors_budget_checks() {
     let project = cases(&[
         ("tokens", "silent", "{ budget: { max_tokens: 1000000 } }"),
         ("negated", "silent", "{ type: max_tokens, value: 1, negate: true }"),
@@ -88,9 +88,9 @@ fn what_nobody_reports_is_an_error_of_its_own_negated_or_not() {
     ]);
     let tested = project.test(&[]);
     for (name, words) in [
-        ("tokens", "neither the agent nor a model says what turn 1 has spent"),
-        ("negated", "neither the agent nor a model says what turn 1 has spent"),
-        ("cost", "neither the agent nor a model says what turn 1 has spent"),
+        ("tokens", "neither the agent nor a model reports the usage of turn 1"),
+        ("negated", "neither the agent nor a model reports the usage of turn 1"),
+        ("cost", "neither the agent nor a model reports the usage of turn 1"),
         ("no price", "the tokens of `m-9` have no price; give its connector a `price`"),
         ("no model", "nobody says which model the tokens of turn 1 are of"),
     ] {
@@ -106,7 +106,7 @@ fn what_nobody_reports_is_an_error_of_its_own_negated_or_not() {
 }
 
 #[test]
-fn a_budget_of_a_case_is_about_all_turns() {
+fn case_budget_covers_all_turns() {
     let suite = "
 name: together
 turns: [{ user: priced }, { user: priced }]
@@ -130,22 +130,22 @@ assert: { budget: { max_tokens: 500 } }
     assert_eq!(tested.failure("partly known")["kind"], "usage_error");
     assert_eq!(tested.failure("known to be too much")["kind"], "assertion");
     let found = &tested.case("known to be too much")["assertions"][0]["actual"];
-    assert_eq!(found, "1100 tokens, and there is more");
+    assert_eq!(found, "1100 tokens or more");
 }
 
 #[test]
-fn a_budget_replaces_the_one_of_the_level_above() {
+fn inner_budget_overrides_outer() {
     let suite = "
 name: own
 turns: [{ user: priced, assert: { budget: { max_tokens: 2000 } } }]
 ";
     let text = PROJECT.replace("connectors:", "  turn_assert: { budget: { max_tokens: 1 } }\nconnectors:");
-    let project = Project::with(&text).file("agent.sh", AGENT).suite("a", suite);
-    project.test(&[]).all_passed();
+    let project = Project::with_config(&text).file("agent.sh", AGENT).suite("a", suite);
+    project.test(&[]).assert_all_passed();
 }
 
 #[test]
-fn what_was_spent_is_in_every_report() {
+fn every_report_contains_usage() {
     let project = project(
         "
 name: both
@@ -156,7 +156,7 @@ turns: [{ user: priced }]
 ",
     );
     let tested = project.test(&["-o", "r.html", "--trace", "trace.jsonl"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let spent = json!({"input_tokens": 1000, "output_tokens": 100, "total_tokens": 1100, "cost": 0.0045});
     assert_eq!(tested.case("both")["turns"][0]["spent"], spent);
     assert_eq!(tested.case("both")["spent"]["cost"], 0.009);
@@ -171,34 +171,34 @@ turns: [{ user: priced }]
 }
 
 #[test]
-fn models_of_embedded_agents_count_for_themselves() {
+fn embedded_agents_report_their_own_usage() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/expense/");
-    let project = Project::with(&format!("target: {{ type: embedded, agent: {root} }}\n")).suite(
+    let project = Project::with_config(&format!("target: {{ type: embedded, agent: {root} }}\n")).suite(
         "a",
         "name: counted\nturns: [{ user: I want to submit an expense, assert: { budget: { max_tokens: 5000 } } }]\n",
     );
     let tested = project.test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let spent = &tested.case("counted")["spent"];
     assert_eq!(spent["estimated"], true, "a script does not count: {spent}");
     assert!(spent["total_tokens"].as_u64() > Some(10), "{spent}");
 }
 
 #[test]
-fn what_is_wrong_with_budgets_and_prices_is_said_before_anything_runs() {
+fn rejects_invalid_budgets_and_prices_before_run() {
     let text = PROJECT.replace("input: 3", "input: -3");
-    let output = Project::with(&text)
+    let output = Project::with_config(&text)
         .file("agent.sh", AGENT)
         .suite("a", "name: a\nturns: [{ user: hi }]\n")
         .hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("`input` is a price: 0 or more"), "{output}");
+    assert!(output.stderr.contains("`input` must be 0 or more"), "{output}");
     for (assert, words) in [
         ("{ budget: {} }", "`budget` asserts nothing"),
         ("{ budget: { max_token: 5 } }", "unknown key `max_token`"),
         ("{ budget: { max_tokens: 1.5 } }", "a whole number"),
-        ("{ budget: { max_cost: -1 } }", "nothing costs less than 0"),
-        ("{ type: max_cost, value: -1 }", "nothing costs less than 0"),
+        ("{ budget: { max_cost: -1 } }", "the cost limit must not be negative"),
+        ("{ type: max_cost, value: -1 }", "the cost limit must not be negative"),
     ] {
         let output = cases(&[("a", "hi", assert)]).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{assert}: {output}");
@@ -207,7 +207,7 @@ fn what_is_wrong_with_budgets_and_prices_is_said_before_anything_runs() {
 }
 
 #[test]
-fn figures_that_are_too_great_to_be_added_are_too_great_for_every_budget() {
+fn overflowing_usage_exceeds_every_budget() {
     let suite = "
 name: great
 turns: [{ user: huge }, { user: huge }]
@@ -220,13 +220,13 @@ assert: { budget: { max_tokens: 5000 } }
 }
 
 #[test]
-fn a_half_of_what_was_spent_is_not_known_to_be_all() {
+fn partial_usage_is_not_treated_as_total() {
     let tested = cases(&[("half", "half", "{ budget: { max_tokens: 5 } }")]).test(&[]);
     assert_eq!(tested.failure("half")["kind"], "usage_error");
 }
 
 #[test]
-fn costs_are_added_as_exactly_whether_all_is_known_or_not() {
+fn cost_sums_are_exact_for_partial_usage() {
     let suite = "
 name: known
 turns: [{ user: tenth }, { user: fifth }]
@@ -242,7 +242,7 @@ assert: { budget: { max_cost: 0.3 } }
 }
 
 #[test]
-fn a_budget_that_decides_a_criterion_is_an_error_where_nobody_reports() {
+fn criterion_budget_errors_without_usage() {
     let case = |name: &str, more: &str, said: &str, negate: bool| {
         format!(
             "name: {name}

@@ -1,28 +1,28 @@
-//! Case files in JSON: the forms of a case, what is sent for it, how a conversation goes on or ends, and what reports
-//! hold of it.
+//! Case files in JSON: forms of a case, the requests they produce, how conversations continue or end, and
+//! their reports.
 #![cfg(unix)]
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Reply, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-use common::{Project, Tested, echo, echo_agent};
+use common::{Project, TestRun, echo, echo_agent};
 
-/// Runs cases, one JSON value to a line.
+/// Runs cases, one JSON value per line.
 #[track_caller]
-fn held(agent: &FakeAgent, cases: &[Value]) -> Tested {
+fn run_cases(agent: &FakeAgent, cases: &[Value]) -> TestRun {
     let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    Project::of(agent).file("a.test.jsonl", &lines.join("\n")).test(&[])
+    Project::with_agent(agent).file("a.test.jsonl", &lines.join("\n")).test(&[])
 }
 
-/// What is sent to the agent, request by request.
-fn sent(agent: &FakeAgent) -> Vec<Value> {
+/// Request bodies that the agent received.
+fn request_bodies(agent: &FakeAgent) -> Vec<Value> {
     agent.requests().iter().map(|request| request.input().value().clone()).collect()
 }
 
-/// The messages of a request without their ids.
+/// Messages of a request without their ids.
 fn messages(request: &Value) -> Vec<Value> {
     let messages = request["messages"].as_array().expect("messages").iter().cloned();
     messages
@@ -33,10 +33,10 @@ fn messages(request: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// Refused before anything is contacted.
+/// Asserts that the file is rejected before any agent is contacted.
 #[track_caller]
-fn refused(file: &str, text: &str, words: &[&str]) {
-    let project = Project::with("target:\n  endpoint: http://127.0.0.1:9/\n").file(file, text);
+fn assert_rejected(file: &str, text: &str, words: &[&str]) {
+    let project = Project::with_config("target:\n  endpoint: http://127.0.0.1:9/\n").file(file, text);
     let output = project.hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
     let stderr = output.stderr.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ");
@@ -46,13 +46,13 @@ fn refused(file: &str, text: &str, words: &[&str]) {
 }
 
 #[track_caller]
-fn refused_case(case: Value, words: &str) {
-    refused("a.test.json", &case.to_string(), &[words]);
+fn assert_case_rejected(case: Value, words: &str) {
+    assert_rejected("a.test.json", &case.to_string(), &[words]);
 }
 
 // Files.
 
-/// The samples of the documents, as they are printed there.
+/// The samples of the documentation, verbatim.
 const SAMPLES: &str = r#"// Simple string input
 {"id": "T001", "input": "Hello", "assertions": [{"type": "contains", "value": "said"}]}
 
@@ -86,10 +86,10 @@ const SAMPLES: &str = r#"// Simple string input
 "#;
 
 #[test]
-fn a_stream_a_list_and_a_wrapped_list_hold_the_same_cases() {
+fn stream_list_and_wrapped_list_are_equivalent() {
     let agent = echo_agent();
     let list = "[{\"id\": \"T001\", \"input\": \"a\"},\n // second\n {\"id\": \"T002\", \"input\": \"b\"}]";
-    let project = Project::of(&agent)
+    let project = Project::with_agent(&agent)
         .file("stream.test.jsonl", SAMPLES)
         .file("list.test.json", list)
         .file("wrapped.test.json", &format!("{{\"cases\": {list}}}"))
@@ -112,43 +112,46 @@ fn a_stream_a_list_and_a_wrapped_list_hold_the_same_cases() {
         ],
         "{output}"
     );
-    project.test(&[]).all_passed();
+    project.test(&[]).assert_all_passed();
     let named = project.hotseat(&["list", "tests/other.jsonl"]);
     assert_eq!(named.stdout, "tests/other.jsonl:1 not found by its name\n", "{named}");
 }
 
 #[test]
-fn a_mistake_stops_everything_and_has_its_line() {
+fn file_error_stops_run_and_reports_line() {
     let fine = "{\"id\": \"a\", \"input\": \"x\"}";
-    refused(
+    assert_rejected(
         "a.test.jsonl",
         &format!("{fine}\n{{\"id\": \"b\", \"input\": }}\n{fine}"),
-        &["a.test.jsonl:2:22", "the key `input` has no value", "another case in this file is called `a`"],
+        &["a.test.jsonl:2:22", "the key `input` has no value", "duplicate case id `a` in this file"],
     );
-    refused(
+    assert_rejected(
         "a.test.jsonl",
         &format!("{fine}\n{{\"id\": \"b\" \"input\": \"x\"}}"),
         &["a.test.jsonl:2:12", "`,` or `}` is missing"],
     );
-    refused("a.test.json", "", &["no test cases found in a.test.json"]);
-    refused("a.test.json", "{\"cases\": []}", &["no test cases found in a.test.json"]);
-    refused("a.test.json", "{\"cases\": [], \"x\": 1}", &["beside `cases` there is no other key"]);
-    refused("a.test.json", "[1]", &["this document must be a mapping, found the number 1"]);
-    refused(
+    assert_rejected("a.test.json", "", &["no test cases found in a.test.json"]);
+    assert_rejected("a.test.json", "{\"cases\": []}", &["no test cases found in a.test.json"]);
+    assert_rejected("a.test.json", "{\"cases\": [], \"x\": 1}", &["`cases` must be the only key"]);
+    assert_rejected("a.test.json", "[1]", &["this document must be a mapping, found the number 1"]);
+    assert_rejected(
         "a.test.jsonl",
         "{\"id\": \"a\", \"id\": \"b\", \"input\": \"x\"}",
-        &["the key `id` is written twice"],
+        &["duplicate key `id` is written"],
     );
-    refused_case(json!({"input": "x"}), "this case has neither `name` nor `id`");
-    refused_case(json!({"id": 7, "input": "x"}), "`id` must be a text that is not empty, found the number 7");
+    assert_case_rejected(json!({"input": "x"}), "this case has neither `name` nor `id`");
+    assert_case_rejected(
+        json!({"id": 7, "input": "x"}),
+        "`id` must be a text that is not empty, found the number 7",
+    );
 }
 
-// What the user says.
+// User input.
 
 #[test]
-fn input_as_text_message_and_list_are_one_request() {
+fn text_message_and_list_inputs_are_equivalent() {
     let agent = FakeAgent::start(echo);
-    held(
+    run_cases(
         &agent,
         &[
             json!({"id": "text", "input": "x"}),
@@ -161,8 +164,8 @@ fn input_as_text_message_and_list_are_one_request() {
             json!({"id": "message in turn", "turns": [{"input": {"role": "user", "content": "x"}}]}),
         ],
     )
-    .all_passed();
-    let sent = sent(&agent);
+    .assert_all_passed();
+    let sent = request_bodies(&agent);
     assert_eq!(sent.len(), 8);
     for request in &sent {
         assert_eq!(messages(request), [json!({"role": "user", "content": "x"})]);
@@ -173,7 +176,7 @@ fn input_as_text_message_and_list_are_one_request() {
 }
 
 #[test]
-fn a_history_is_sent_unchanged_in_one_request() {
+fn history_is_sent_unchanged_in_one_request() {
     let agent = FakeAgent::start(echo);
     let history = json!([
         {"role": "system", "content": "Be brief."},
@@ -185,14 +188,14 @@ fn a_history_is_sent_unchanged_in_one_request() {
         {"role": "user", "content": "No"},
     ]);
     let before: Vec<Value> = history.as_array().unwrap()[..6].to_vec();
-    let tested = held(
+    let tested = run_cases(
         &agent,
         &[
             json!({"id": "input", "input": history, "assertions": [{"type": "contains", "value": "No"}, {"type": "tool_called", "name": "book", "negate": true}]}),
             json!({"id": "messages", "messages": before, "turns": [{"input": "No"}, {"input": "Bye"}]}),
         ],
     );
-    tested.all_passed();
+    tested.assert_all_passed();
     let expected = [
         json!({"role": "system", "content": "Be brief."}),
         json!({"role": "developer", "content": "No jokes."}),
@@ -202,22 +205,22 @@ fn a_history_is_sent_unchanged_in_one_request() {
         json!({"role": "assistant", "content": "Booked. Anything else?"}),
         json!({"role": "user", "content": "No"}),
     ];
-    let sent = sent(&agent);
+    let sent = request_bodies(&agent);
     assert_eq!(sent.len(), 3);
     let first: Vec<Vec<Value>> = sent.iter().map(messages).filter(|messages| messages.len() == 7).collect();
     assert_eq!(first, [expected.to_vec(), expected.to_vec()]);
-    // What was said before is no turn, and its calls are none of this conversation.
+    // History is not a turn, and its calls do not belong to this conversation.
     assert_eq!(tested.case("input")["total_turns"], 1);
     assert_eq!(tested.case("input")["input"], history);
     assert_eq!(tested.case("input")["output"], "You said: No");
 }
 
 #[test]
-fn calls_of_a_history_do_not_count_when_a_snapshot_repeats_them() {
-    let agent = FakeAgent::start(|request: &Request| {
+fn repeated_history_calls_are_not_counted() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
         let mut all = request.input().messages().to_vec();
         all.push(json!({"id": "a", "role": "assistant", "content": "Done."}));
-        Run::of(request).started().messages_snapshot(all).finished()
+        FakeRun::for_request(request).started().messages_snapshot(all).finished()
     });
     let history = json!([
         {"role": "user", "content": "Book it"},
@@ -225,83 +228,89 @@ fn calls_of_a_history_do_not_count_when_a_snapshot_repeats_them() {
         {"role": "tool", "tool_call_id": "c1", "content": "ok"},
         {"role": "user", "content": "Thanks"},
     ]);
-    let tested = held(
+    let tested = run_cases(
         &agent,
         &[
             json!({"id": "a", "input": history, "assertions": [{"type": "tool_sequence", "calls": []}, {"type": "equals", "value": "Done."}]}),
         ],
     );
-    tested.all_passed();
+    tested.assert_all_passed();
 }
 
 #[test]
-fn what_is_no_input_is_refused() {
-    refused_case(
+fn rejects_invalid_inputs() {
+    assert_case_rejected(
         json!({"id": "a", "input": 7}),
         "`input` must be text, a mapping or a list that is not empty, found the number 7",
     );
-    refused_case(
+    assert_case_rejected(
         json!({"id": "a", "input": [1]}),
         "an entry of `input` must be a mapping, found the number 1",
     );
-    refused_case(json!({"id": "a", "input": []}), "found an empty list");
-    refused_case(json!({"id": "a", "input": [{"role": "user"}]}), "message 0 has no `content`");
-    refused_case(
+    assert_case_rejected(json!({"id": "a", "input": []}), "found an empty list");
+    assert_case_rejected(json!({"id": "a", "input": [{"role": "user"}]}), "message 0 has no `content`");
+    assert_case_rejected(
         json!({"id": "a", "input": [{"role": "robot", "content": "x"}]}),
         "`role` must be `system`, `developer`, `user`, `assistant` or `tool`",
     );
-    refused_case(
+    assert_case_rejected(
         json!({"id": "a", "input": [{"role": "assistant", "content": "x"}]}),
         "is what the agent answers, so it is the user's",
     );
-    refused_case(
+    assert_case_rejected(
         json!({"id": "a", "input": [{"role": "tool", "content": "x"}, {"content": "y"}]}),
-        "message 0 is the result of a tool, and has no `tool_call_id`",
+        "message 0 is a tool result without `tool_call_id`",
     );
-    refused_case(
+    assert_case_rejected(
         json!({"id": "a", "input": "x", "turns": [{"input": "y"}]}),
         "both say what the user says first",
     );
-    refused_case(
+    assert_case_rejected(
         json!({"id": "a", "turns": [{"input": "x"}, {"assertions": [{"type": "contains", "value": "x"}]}]}),
         "an entry of `turns` has no `user` or `input`",
     );
-    refused_case(json!({"id": "a", "turns": [{"input": "x", "user": "y"}]}), "are two spellings of one key");
-    refused_case(
-        json!({"id": "a", "turns": [{"input": {"role": "assistant", "content": "x"}}]}),
-        "in a turn it is the user who speaks",
+    assert_case_rejected(
+        json!({"id": "a", "turns": [{"input": "x", "user": "y"}]}),
+        "are two spellings of one key",
     );
-    refused_case(
+    assert_case_rejected(
+        json!({"id": "a", "turns": [{"input": {"role": "assistant", "content": "x"}}]}),
+        "the message of a turn must have the role `user`",
+    );
+    assert_case_rejected(
         json!({"id": "a", "type": "multiturn", "input": "x"}),
         "`type` must be `single_turn` or `multi_turn`",
     );
-    refused_case(
+    assert_case_rejected(
         json!({"id": "a", "type": "single_turn", "turns": [{"input": "x"}, {"input": "y"}]}),
         "`type` says that there is one",
     );
-    refused_case(
+    assert_case_rejected(
         json!({"id": "a", "input": "x", "before": "env_test.Before"}),
         "or functions of scripts; looked for env_test.ts",
     );
-    refused_case(json!({"id": "a", "input": "x", "max_turns": 0}), "`max_turns` must be a whole number");
-    refused_case(
-        json!({"id": "a", "max_turns": 1, "turns": [{"input": "x"}, {"input": "y"}]}),
-        "there are 2 turns, and `max_turns` is 1",
+    assert_case_rejected(
+        json!({"id": "a", "input": "x", "max_turns": 0}),
+        "`max_turns` must be a whole number",
     );
-    refused_case(json!({"id": "a", "input": "x", "timeout": "soon"}), "this is not a duration");
-    refused_case(json!({"id": "a", "input": "x", "timeout": "0s"}), "this is not a duration");
-    refused_case(
+    assert_case_rejected(
+        json!({"id": "a", "max_turns": 1, "turns": [{"input": "x"}, {"input": "y"}]}),
+        "there are 2 turns, but `max_turns` is 1",
+    );
+    assert_case_rejected(json!({"id": "a", "input": "x", "timeout": "soon"}), "this is not a duration");
+    assert_case_rejected(json!({"id": "a", "input": "x", "timeout": "0s"}), "this is not a duration");
+    assert_case_rejected(
         json!({"id": "a", "input": "x", "timeout": "30s", "timeout_ms": 5}),
         "two spellings of one limit",
     );
-    refused_case(
+    assert_case_rejected(
         json!({"id": "a", "input": "x", "on_missing_input": "stop"}),
         "`on_missing_input` must be `skip`, `fail` or `end`",
     );
 }
 
 #[test]
-fn attachments_are_sent_where_they_belong() {
+fn sends_attachments_per_adapter() {
     let agent = FakeAgent::start(echo);
     let cases = [
         json!({"id": "input", "input": [{"role": "user", "content": [
@@ -320,12 +329,12 @@ fn attachments_are_sent_where_they_belong() {
         json!({"id": "missing", "input": {"content": [{"type": "image", "source": "file://nowhere.png"}]}}),
     ];
     let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    let project = Project::of(&agent)
+    let project = Project::with_agent(&agent)
         .file("tests/a.test.jsonl", &lines.join("\n"))
         .file("tests/fixtures/receipt.jpg", "JPEG")
         .file("tests/fixtures/notes.txt", "notes");
     let tested = project.test(&["--parallel", "1"]);
-    let sent: Vec<Vec<Value>> = sent(&agent).iter().map(messages).collect();
+    let sent: Vec<Vec<Value>> = request_bodies(&agent).iter().map(messages).collect();
     let image = json!({"type": "data", "value": "SlBFRw==", "mimeType": "image/jpeg"});
     assert_eq!(
         sent[0],
@@ -355,24 +364,27 @@ fn attachments_are_sent_where_they_belong() {
 
     for (part, words) in [
         (json!({"type": "image"}), "has no `source`"),
-        (json!({"type": "image", "source": "receipt.jpg"}), "this is not the address of something attached"),
-        (json!({"type": "image", "source": "file://"}), "`file://` names no file"),
+        (json!({"type": "image", "source": "receipt.jpg"}), "invalid address of an attachment"),
+        (json!({"type": "image", "source": "file://"}), "`file://` needs a path"),
         (json!({"type": "image", "source": "data:image/png,xyz"}), "is not in base64"),
         (json!({"type": "picture", "source": "file://x"}), "`type` must be one of `text`, `image`"),
     ] {
-        refused_case(json!({"id": "a", "input": {"content": [part]}}), words);
+        assert_case_rejected(json!({"id": "a", "input": {"content": [part]}}), words);
     }
 }
 
 #[test]
-fn options_go_with_each_turn_and_its_own_come_on_top() {
+fn turn_options_extend_case_options() {
     let agent = FakeAgent::start(echo);
     let case = json!({"id": "a", "options": {"connector": "one", "metadata": {"scenario": "x", "level": 1}},
         "turns": [{"input": "1"}, {"input": "2", "options": {"connector": "two", "metadata": {"level": 2}}}, {"input": "3"}]});
-    let project =
-        Project::with(&format!("target:\n  endpoint: {}\n  forwardedProps: {{ tenant: T }}\n", agent.url()));
-    project.file("a.test.json", &case.to_string()).test(&[]).all_passed();
-    let forwarded: Vec<Value> = sent(&agent).into_iter().map(|sent| sent["forwardedProps"].clone()).collect();
+    let project = Project::with_config(&format!(
+        "target:\n  endpoint: {}\n  forwardedProps: {{ tenant: T }}\n",
+        agent.url()
+    ));
+    project.file("a.test.json", &case.to_string()).test(&[]).assert_all_passed();
+    let forwarded: Vec<Value> =
+        request_bodies(&agent).into_iter().map(|sent| sent["forwardedProps"].clone()).collect();
     let one =
         json!({"tenant": "T", "options": {"connector": "one", "metadata": {"scenario": "x", "level": 1}}});
     let two =
@@ -380,19 +392,19 @@ fn options_go_with_each_turn_and_its_own_come_on_top() {
     assert_eq!(forwarded, [one.clone(), two, one]);
 }
 
-// How a conversation goes on.
+// Continuing a conversation.
 
-/// An agent that answers what a script says, by what the user says.
+/// An agent that answers by the user text, from a table.
 fn scripted(script: &'static [(&'static str, &'static str)]) -> FakeAgent {
-    FakeAgent::start(move |request: &Request| {
+    FakeAgent::start(move |request: &FakeRequest| {
         let said = request.last_user_text();
         let answer = script.iter().find(|(user, _)| *user == said).map_or("Fine.", |(_, answer)| answer);
-        Run::of(request).started().text(answer).finished()
+        FakeRun::for_request(request).started().text(answer).finished()
     })
 }
 
 #[test]
-fn an_agent_that_waits_when_the_turns_are_over() {
+fn agent_still_waiting_after_last_turn() {
     let agent = scripted(&[
         ("buy", "This requires manager approval. Please provide PO number."),
         ("pay", "Paid. Reference: EXP-1."),
@@ -404,7 +416,7 @@ fn an_agent_that_waits_when_the_turns_are_over() {
         }
         case
     };
-    let tested = held(
+    let tested = run_cases(
         &agent,
         &[
             asks("multi", json!({"type": "multi_turn"})),
@@ -444,10 +456,10 @@ fn an_agent_that_waits_when_the_turns_are_over() {
     assert_eq!(skipped["skip_reason"], "Agent awaiting input, no next turn defined");
     let turns = skipped["turns"].as_array().unwrap();
     let statuses: Vec<&Value> = turns.iter().map(|turn| &turn["status"]).collect();
-    assert_eq!(statuses, ["passed", "skipped"], "what was said is kept");
+    assert_eq!(statuses, ["passed", "skipped"], "held turns are recorded");
     assert_eq!(turns[1]["skip_reason"], skipped["skip_reason"]);
     assert_eq!(skipped["total_turns"], 1);
-    assert_eq!(skipped.get("final_assertions"), None, "what is asserted at the end is not judged");
+    assert_eq!(skipped.get("final_assertions"), None, "final assertions are not evaluated");
     assert_eq!(
         (&skipped["turns"][0]["awaiting_input"], &skipped["turns"][0]["awaiting_reason"]),
         (&json!(true), &json!("content_is_question"))
@@ -467,7 +479,7 @@ fn an_agent_that_waits_when_the_turns_are_over() {
 }
 
 #[test]
-fn how_waiting_shows() {
+fn reports_waiting_agent() {
     let answers: &[(&str, Value, &str)] = &[
         ("declares", json!({"content": "The amount", "awaiting_input": true}), "agent_declared"),
         ("denies", json!({"content": "Anything else?", "awaiting_input": false}), "agent_declared_done"),
@@ -475,9 +487,9 @@ fn how_waiting_shows() {
         ("asks", json!({"content": "How much?"}), "content_is_question"),
         ("done", json!({"content": "Submitted."}), "completed"),
     ];
-    let agent = FakeAgent::start(|request: &Request| {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
         let said = request.last_user_text();
-        let run = Run::of(request).started();
+        let run = FakeRun::for_request(request).started();
         match said.as_str() {
             "tool" => run.tool("c", "ask_user", &json!({"q": "x"}), Some(json!("shown"))).finished(),
             "state" => run.state(json!({"awaiting_input": true})).text("Tell me.").finished(),
@@ -488,7 +500,7 @@ fn how_waiting_shows() {
         answers.iter().map(|(id, answer, _)| json!({"id": id, "input": answer.to_string()})).collect();
     cases.push(json!({"id": "tool", "input": "tool"}));
     cases.push(json!({"id": "state", "input": "state"}));
-    let tested = held(&agent, &cases);
+    let tested = run_cases(&agent, &cases);
     let told = |id: &str| tested.case(id)["turns"][0]["awaiting_reason"].clone();
     for (id, _, reason) in answers {
         assert_eq!(told(id), *reason, "{id}");
@@ -498,10 +510,10 @@ fn how_waiting_shows() {
 }
 
 #[test]
-fn a_turn_is_judged_by_its_own_answer_and_the_next_is_not_sent_when_it_fails() {
+fn failed_turn_assertion_stops_conversation() {
     let agent = scripted(&[("1", "one"), ("2", "two"), ("3", "three")]);
     let turn = |input: &str, value: &str| json!({"input": input, "assertions": [{"type": "contains", "value": value}]});
-    let tested = held(
+    let tested = run_cases(
         &agent,
         &[
             json!({"id": "passes", "turns": [turn("1", "one"), turn("2", "two"), turn("3", "three")], "final_assertions": [{"type": "contains", "value": "three"}, {"type": "contains", "value": "one", "negate": true}]}),
@@ -515,7 +527,7 @@ fn a_turn_is_judged_by_its_own_answer_and_the_next_is_not_sent_when_it_fails() {
     assert_eq!((&failed["status"], &failed["total_turns"]), (&json!("failed"), &json!(1)));
     assert_eq!(
         failed["turns"][0]["assertion_errors"],
-        json!(["expected what the agent says contains \"two\"; found \"one\""])
+        json!(["expected what the agent says contains \"two\", got \"one\""])
     );
     assert_eq!(failed.get("final_assertions"), None);
     let at_the_end = tested.case("fails at the end");
@@ -530,11 +542,11 @@ fn checkpoint(id: &str, after: &[&str], value: &str) -> Value {
 }
 
 #[test]
-fn checkpoints_are_reached_in_their_order_whatever_the_order_of_the_list() {
+fn checkpoints_follow_conversation_order() {
     let agent = scripted(&[("ab", "alpha beta"), ("a", "alpha"), ("b", "beta"), ("c", "gamma")]);
     let turns = |said: &[&str]| -> Vec<Value> { said.iter().map(|said| json!({"input": said})).collect() };
     let ordered = json!([checkpoint("second", &["first"], "beta"), checkpoint("first", &[], "alpha")]);
-    let tested = held(
+    let tested = run_cases(
         &agent,
         &[
             json!({"id": "same turn", "turns": turns(&["ab"]), "checkpoints": ordered}),
@@ -595,31 +607,37 @@ fn checkpoints_are_reached_in_their_order_whatever_the_order_of_the_list() {
 }
 
 #[test]
-fn a_checkpoint_that_cannot_be_reached_or_asserts_nothing_is_refused() {
+fn rejects_unreachable_or_empty_checkpoints() {
     let case = |checkpoints: Value| json!({"id": "a", "input": "x", "checkpoints": checkpoints});
     let fine = checkpoint("a", &[], "x");
-    refused_case(case(json!([fine, fine])), "another checkpoint is called `a`");
-    refused_case(case(json!([checkpoint("a", &["b"], "x")])), "no checkpoint is called `b`");
-    refused_case(case(json!([checkpoint("a", &["a"], "x")])), "these checkpoints wait for each other: a");
-    refused_case(
-        case(json!([fine, checkpoint("b", &["c"], "x"), checkpoint("c", &["b"], "x")])),
-        "these checkpoints wait for each other: b, c",
+    assert_case_rejected(case(json!([fine, fine])), "duplicate checkpoint id `a`");
+    assert_case_rejected(case(json!([checkpoint("a", &["b"], "x")])), "unknown checkpoint `b`");
+    assert_case_rejected(
+        case(json!([checkpoint("a", &["a"], "x")])),
+        "these checkpoints depend on each other in a cycle: a",
     );
-    refused_case(case(json!([{"id": "a"}])), "has no `assertion`");
-    refused_case(case(json!([{"id": "a", "assertion": {}}])), "this checkpoint asserts nothing");
-    refused_case(
+    assert_case_rejected(
+        case(json!([fine, checkpoint("b", &["c"], "x"), checkpoint("c", &["b"], "x")])),
+        "these checkpoints depend on each other in a cycle: b, c",
+    );
+    assert_case_rejected(case(json!([{"id": "a"}])), "has no `assertion`");
+    assert_case_rejected(case(json!([{"id": "a", "assertion": {}}])), "this checkpoint asserts nothing");
+    assert_case_rejected(
         case(json!([{"id": "a", "assertion": [{"type": "contain", "value": "x"}]}])),
         "did you mean `contains`?",
     );
-    refused_case(case(json!([{"id": "a", "asserts": {"type": "contains", "value": "x"}}])), "did you mean");
+    assert_case_rejected(
+        case(json!([{"id": "a", "asserts": {"type": "contains", "value": "x"}}])),
+        "did you mean",
+    );
 }
 
 #[test]
-fn checkpoints_show_in_the_tree() {
+fn console_shows_checkpoints() {
     let agent = scripted(&[("a", "alpha"), ("b", "beta")]);
     let case = json!({"id": "a", "name": "Coverage", "turns": [{"input": "a"}, {"input": "b"}], "checkpoints": [checkpoint("first", &[], "alpha"), checkpoint("second", &["first"], "beta")]});
-    let tested = Project::of(&agent).file("a.test.json", &case.to_string()).test(&["-v"]);
-    tested.all_passed();
+    let tested = Project::with_agent(&agent).file("a.test.json", &case.to_string()).test(&["-v"]);
+    tested.assert_all_passed();
     let lines: Vec<&str> =
         tested.output.stdout.lines().map(str::trim).filter(|line| line.contains("checkpoint")).collect();
     assert_eq!(lines[..2], ["│    ✓ checkpoint: first", "✓ checkpoint: second"], "{}", tested.output);
@@ -629,15 +647,15 @@ fn checkpoints_show_in_the_tree() {
 // Reports.
 
 #[test]
-fn errors_have_the_words_of_the_tables() {
-    let agent = FakeAgent::start(|request: &Request| -> Reply {
+fn file_errors_use_documented_messages() {
+    let agent = FakeAgent::start(|request: &FakeRequest| -> FakeReply {
         match request.last_user_text().as_str() {
-            "hang" => Run::of(request).started().hang().into(),
-            "break" => Run::of(request).started().error("model exploded", None).into(),
+            "hang" => FakeRun::for_request(request).started().hang().into(),
+            "break" => FakeRun::for_request(request).started().error("model exploded", None).into(),
             _ => echo(request),
         }
     });
-    let tested = held(
+    let tested = run_cases(
         &agent,
         &[
             json!({"id": "slow", "input": "hang", "timeout": "1s"}),
@@ -650,7 +668,7 @@ fn errors_have_the_words_of_the_tables() {
         ("slow", "timeout after 1s", "timeout"),
         ("slow turn", "timeout after 1s", "timeout"),
         ("broken", "agent error: model exploded", "agent_error"),
-        ("asserted", "does not hold: what the agent says contains \"y\"", "assertion"),
+        ("asserted", "check failed: what the agent says contains \"y\"", "assertion"),
     ] {
         let case = tested.case(id);
         assert_eq!((&case["error"], &case["error_kind"]), (&json!(error), &json!(kind)), "{case:#}");
@@ -658,9 +676,9 @@ fn errors_have_the_words_of_the_tables() {
 }
 
 #[test]
-fn a_result_line_has_the_documented_members() {
-    let agent = FakeAgent::start(|request: &Request| {
-        Run::of(request)
+fn result_lines_have_documented_members() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request)
             .started()
             .tool(
                 "c",
@@ -674,7 +692,7 @@ fn a_result_line_has_the_documented_members() {
     let case = json!({"id": "T001", "name": "Flow", "tags": ["smoke"], "metadata": {"owner": "ann"}, "turns": [
         {"input": "Business travel, $3500", "assertions": [{"type": "tool_called", "name": "create_expense"}]},
     ], "final_assertions": [{"type": "json_path", "path": "$.expense.status", "value": "submitted"}]});
-    let project = Project::of(&agent).file("a.test.json", &case.to_string());
+    let project = Project::with_agent(&agent).file("a.test.json", &case.to_string());
     let output = project.hotseat(&["test", "-o", "r.jsonl"]);
     assert_eq!(output.code, 0, "{output}");
     let text = std::fs::read_to_string(project.workspace.path("r.jsonl")).unwrap();
@@ -711,9 +729,9 @@ fn a_result_line_has_the_documented_members() {
 }
 
 #[test]
-fn what_yaml_has_works_in_json_and_the_other_way_round() {
-    let agent = FakeAgent::start(|request: &Request| {
-        Run::of(request)
+fn yaml_and_json_support_the_same_features() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request)
             .started()
             .tool("c", "pay", &json!({"amount": 3}), Some(json!("approved")))
             .text("Paid.")
@@ -743,10 +761,11 @@ final_assertions: { type: contains, value: Paid }
         "turns": [{"user": "pay", "assert": {"tools": {"require": [{"name": "pay", "args_match": {"amount": "^${AMOUNT}$"}}]}}}],
         "assert": {"timing": {"max_duration_ms": 60000}, "text": {"must_match": "Paid"}},
     });
-    let tested = Project::of(&agent).suite("a", yaml).file("b.test.json", &json.to_string()).test(&[]);
+    let tested =
+        Project::with_agent(&agent).suite("a", yaml).file("b.test.json", &json.to_string()).test(&[]);
     assert_eq!(tested.case("in json")["status"], "passed", "{}", tested.output);
     let case = tested.case("in yaml");
-    // The schema finds no JSON, so nothing holds; all else does.
+    // The answer contains no JSON for the schema check, so that one fails; all others pass.
     let turn = &case["turns"][0]["assertions"];
     assert_eq!(
         (&turn[0]["passed"], &turn[1]["passed"], &turn[2]["passed"]),
@@ -756,9 +775,9 @@ final_assertions: { type: contains, value: Paid }
     assert_eq!(case["checkpoints"][0]["passed"], true);
 }
 
-/// The whole multi-turn sample of the documents, with everything in it that a case can have.
+/// The complete multi-turn sample of the documentation, which uses every feature of a case.
 #[test]
-fn the_whole_sample_runs() {
+fn full_sample_suite_runs() {
     let sample = r#"{
   "id": "T001",
   "name": "Expense Reimbursement Flow",
@@ -824,8 +843,8 @@ fn the_whole_sample_runs() {
     }
   ]
 }"#;
-    let agent = FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started();
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         match request.user_texts().len() {
             1 => run.text("What type of expense would you like to submit?").finished(),
             2 => run
@@ -848,8 +867,8 @@ fn the_whole_sample_runs() {
         agent.url(),
         simulator.url()
     );
-    let tested = Project::with(&agents).file("a.test.jsonl", sample).test(&[]);
-    tested.all_passed();
+    let tested = Project::with_config(&agents).file("a.test.jsonl", sample).test(&[]);
+    tested.assert_all_passed();
     assert_eq!(simulator.requests().len(), 0, "the agent waits for nothing");
     let turns = tested.case("Expense Reimbursement Flow")["turns"].as_array().unwrap().clone();
     let awaiting: Vec<bool> = turns.iter().map(|turn| turn["awaiting_input"].as_bool().unwrap()).collect();

@@ -1,43 +1,43 @@
-//! Agents that are programs, from outside. The programs are small shell scripts.
+//! Agents that are programs, run from the binary. The programs are small shell scripts.
 #![cfg(unix)]
 
 mod common;
 
-use hotseat_testkit::{FakeAgent, Reply};
+use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
 
-use common::{Lifeline, Project, Tested};
+use common::{Lifeline, Project, TestRun};
 
 const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
 
-/// A project whose target is a script, which prints lines for each line that it reads.
-fn script(text: &str) -> Project {
-    with_script(text, "")
+/// A project whose target is a script that prints lines for each line it reads.
+fn script_project(text: &str) -> Project {
+    script_project_with(text, "")
 }
 
-fn with_script(text: &str, more: &str) -> Project {
+fn script_project_with(text: &str, more: &str) -> Project {
     let target = format!("target:\n  type: command\n  command: [sh, agent.sh]\n{more}");
-    Project::with(&target).file("agent.sh", text)
+    Project::with_config(&target).file("agent.sh", text)
 }
 
 /// A script that answers every message with these lines.
-fn answers(lines: &[Value]) -> String {
+fn answer_script(lines: &[Value]) -> String {
     let printed: String = lines.iter().map(|line| format!("  echo '{line}'\n")).collect();
     format!("while read -r message; do\n  printf '%s\\n' \"$message\" >> seen.jsonl\n{printed}done\n")
 }
 
-fn says(text: &str) -> String {
-    answers(&[json!({"type": "text", "text": text}), json!({"type": "done"})])
+fn answer_with_text(text: &str) -> String {
+    answer_script(&[json!({"type": "text", "text": text}), json!({"type": "done"})])
 }
 
-/// The messages that a script has seen.
-fn seen(project: &Project) -> Vec<Value> {
+/// Messages that the script received.
+fn received_messages(project: &Project) -> Vec<Value> {
     let seen = project.workspace.read("seen.jsonl");
     seen.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
 #[track_caller]
-fn not_a_pass(tested: &Tested, code: i32, kind: &str, words: &str) {
+fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
     let failure = tested.failure("a");
     assert_eq!(failure["kind"], kind, "{failure:#}");
     let message = failure["message"].as_str().unwrap_or_default();
@@ -45,16 +45,16 @@ fn not_a_pass(tested: &Tested, code: i32, kind: &str, words: &str) {
     assert_eq!(tested.output.code, code, "{}", tested.output);
 }
 
-// What is said and heard.
+// Requests and answers.
 
 #[test]
-fn a_program_lives_as_long_as_the_conversation() {
+fn process_lives_for_whole_conversation() {
     let agent = "n=0\nwhile read -r message; do\n  n=$((n+1))\n  printf '%s\\n' \"$message\" >> seen.jsonl\n  echo \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"message $n\\\"}\"\n  echo '{\"type\":\"done\"}'\ndone\n";
     let suite = "name: a\nthreadId: t-1\nstate: { cart: [] }\nturns:\n  - user: 'say \"hi\"'\n  - { user: two, assert: { text: { must_match: '^message 2$' } } }\n";
-    let project = script(agent).suite("a", suite);
-    project.test(&[]).all_passed();
+    let project = script_project(agent).suite("a", suite);
+    project.test(&[]).assert_all_passed();
     assert_eq!(
-        seen(&project),
+        received_messages(&project),
         [
             json!({"type": "message", "conversation_id": "t-1", "turn": 1, "text": "say \"hi\"", "state": {"cart": []}}),
             json!({"type": "message", "conversation_id": "t-1", "turn": 2, "text": "two", "state": {"cart": []}}),
@@ -63,11 +63,11 @@ fn a_program_lives_as_long_as_the_conversation() {
 }
 
 #[test]
-fn a_program_that_forgets_is_told_what_was_said() {
+fn stateless_process_receives_history() {
     let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
-    let project = with_script(&says("fine"), "  history: full\n").suite("a", suite);
-    project.test(&[]).all_passed();
-    let seen = seen(&project);
+    let project = script_project_with(&answer_with_text("fine"), "  history: full\n").suite("a", suite);
+    project.test(&[]).assert_all_passed();
+    let seen = received_messages(&project);
     assert_eq!(seen[0]["history"], json!([]));
     assert_eq!(
         seen[1]["history"],
@@ -76,7 +76,7 @@ fn a_program_that_forgets_is_told_what_was_said() {
 }
 
 #[test]
-fn history_attachments_and_options_are_members_of_a_message() {
+fn messages_carry_history_attachments_and_options() {
     let case = json!({
         "id": "a", "options": {"connector": "large", "skip": {"history": false}}, "metadata": {"owner": "me"},
         "messages": [
@@ -89,16 +89,17 @@ fn history_attachments_and_options_are_members_of_a_message() {
             {"input": "Thanks"},
         ],
     });
-    let lines = answers(&[
+    let lines = answer_script(&[
         json!({"type": "text", "text": "One moment."}),
         json!({"type": "tool_call", "id": "s1", "name": "file", "arguments": {"n": 1}, "result": {"ok": true}}),
         json!({"type": "text", "text": "Done."}),
         json!({"type": "done"}),
     ]);
     let run = |more: &str| {
-        let project = with_script(&lines, more).file("a.test.json", &case.to_string()).file("a.png", "PNG");
-        project.test(&[]).all_passed();
-        seen(&project)
+        let project =
+            script_project_with(&lines, more).file("a.test.json", &case.to_string()).file("a.png", "PNG");
+        project.test(&[]).assert_all_passed();
+        received_messages(&project)
     };
     let call = json!({"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}});
     let opening = vec![
@@ -108,7 +109,7 @@ fn history_attachments_and_options_are_members_of_a_message() {
     ];
     let image = json!({"type": "image", "name": "a.png", "mimeType": "image/png", "data": "UE5H"});
 
-    // It remembers, so it is told once what was said before.
+    // A stateful program receives the history once.
     let told = run("");
     assert_eq!(told[0]["history"], Value::Array(opening.clone()));
     assert_eq!(told[0]["attachments"], json!([image]));
@@ -131,8 +132,8 @@ fn history_attachments_and_options_are_members_of_a_message() {
 }
 
 #[test]
-fn everything_that_a_line_can_say_is_recorded() {
-    let agent = answers(&[
+fn records_every_line_type() {
+    let agent = answer_script(&[
         json!({"type": "reasoning", "text": "Let me see."}),
         json!({"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": "shoes"}}),
         json!({"type": "text", "delta": "One mo"}),
@@ -145,9 +146,9 @@ fn everything_that_a_line_can_say_is_recorded() {
         json!({"type": "usage", "usage": {"tokens": 12}}),
         json!({"type": "done", "awaiting_input": true, "input_hint": "an amount", "finish_reason": "stop"}),
     ]);
-    let project = script(&agent).suite("a", HELLO);
+    let project = script_project(&agent).suite("a", HELLO);
     let tested = project.test(&["--trace", "out/trace.jsonl"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let turn = &tested.case("a")["turns"][0];
     assert_eq!(turn["messages"], json!(["One moment.", "How much?"]));
     assert_eq!(turn["reasoning"], json!(["Let me see."]));
@@ -166,7 +167,7 @@ fn everything_that_a_line_can_say_is_recorded() {
 }
 
 #[test]
-fn the_test_answers_the_tools_that_it_offers() {
+fn client_tools_are_answered_by_case() {
     let agent = r#"
 read -r message; printf '%s\n' "$message" >> seen.jsonl
 echo '{"type":"tool_call","id":"c","name":"confirm","arguments":{"what":"pay"}}'
@@ -184,17 +185,17 @@ tools:
 turns: [{ user: pay }]
 assert: { tools: { require: [{ name: confirm, result_match: ok, count: { exact: 1 } }] } }
 ";
-    let project = script(agent).suite("a", suite);
-    project.test(&[]).all_passed();
-    let seen = seen(&project);
+    let project = script_project(agent).suite("a", suite);
+    project.test(&[]).assert_all_passed();
+    let seen = received_messages(&project);
     assert_eq!(seen[0]["tools"][0]["name"], "confirm");
     assert_eq!(seen[1], json!({"type": "tool_result", "id": "c", "result": {"ok": true}}));
     assert_eq!(seen[2], json!({"type": "tool_result", "id": "call", "error": "no"}));
 }
 
 #[test]
-fn a_tool_can_be_answered_by_a_server() {
-    let tools = FakeAgent::start(|_| Reply::json(200, &json!({"ok": 1})));
+fn client_tools_are_answered_by_server() {
+    let tools = FakeAgent::start(|_| FakeReply::json(200, &json!({"ok": 1})));
     let agent = "
 read -r message
 echo '{\"type\":\"tool_call\",\"id\":\"c\",\"name\":\"confirm\"}'
@@ -204,14 +205,14 @@ echo '{\"type\":\"done\"}'
 ";
     let suite =
         format!("name: a\ntools: [{{ name: confirm, url: '{}' }}]\nturns: [{{ user: go }}]\n", tools.url());
-    let project = script(agent).suite("a", &suite);
-    project.test(&[]).all_passed();
-    assert_eq!(seen(&project), [json!({"type": "tool_result", "id": "c", "result": {"ok": 1}})]);
+    let project = script_project(agent).suite("a", &suite);
+    project.test(&[]).assert_all_passed();
+    assert_eq!(received_messages(&project), [json!({"type": "tool_result", "id": "c", "result": {"ok": 1}})]);
     assert_eq!(tools.requests()[0].json(), json!({"id": "c", "name": "confirm", "arguments": {}}));
 }
 
 #[test]
-fn a_program_that_prints_much_before_it_reads_is_not_waited_for() {
+fn early_output_does_not_block_process() {
     let long = "x".repeat(300_000);
     let agent = r#"head -c 400000 /dev/zero | tr '\0' ' '
 echo
@@ -220,50 +221,53 @@ echo '{"type":"text","text":"read"}'
 echo '{"type":"done"}'
 "#;
     let suite = format!("name: a\nturns: [{{ user: {long} }}]\nassert: {{ text: {{ must_match: read }} }}\n");
-    script(agent).suite("a", &suite).test(&[]).all_passed();
+    script_project(agent).suite("a", &suite).test(&[]).assert_all_passed();
 }
 
 #[test]
-fn the_working_folder_and_the_environment_are_those_that_the_target_names() {
+fn uses_configured_working_directory_and_environment() {
     let agent = "read -r message\necho \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"$(basename \"$PWD\") $COLOUR $FROM_OUTSIDE\\\"}\"\necho '{\"type\":\"done\"}'\n";
     let target = "target:\n  type: command\n  command: [sh, ../agent.sh]\n  cwd: inner\n  env: { COLOUR: '${ENV.FROM_OUTSIDE}-blue' }\n";
     let suite =
         "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: '^inner dark-blue dark$' } }\n";
-    let project = Project::with(target).file("agent.sh", agent).file("inner/x", "").suite("a", suite);
-    project.test_in(&[("FROM_OUTSIDE", "dark")], &[]).all_passed();
+    let project = Project::with_config(target).file("agent.sh", agent).file("inner/x", "").suite("a", suite);
+    project.test_in(&[("FROM_OUTSIDE", "dark")], &[]).assert_all_passed();
 }
 
-// Its end.
+// End of the program.
 
 #[test]
-fn a_program_may_end_in_order_and_is_not_left_behind() {
-    let agent = format!("exec 3>alive\ntrap 'echo bye > ended' EXIT\n{}sleep 0\n", says("fine"));
-    let project = script(&agent).suite("a", HELLO);
+fn process_exits_cleanly() {
+    let agent = format!("exec 3>alive\ntrap 'echo bye > ended' EXIT\n{}sleep 0\n", answer_with_text("fine"));
+    let project = script_project(&agent).suite("a", HELLO);
     let alive = Lifeline::new(&project.workspace, "alive");
-    project.test(&[]).all_passed();
+    project.test(&[]).assert_all_passed();
     alive.wait_for_end();
     assert_eq!(project.workspace.read("ended"), "bye\n");
 }
 
 #[test]
-fn what_a_program_has_started_ends_with_it() {
+fn descendants_end_with_process() {
     for agent in [
-        // It ends when it is told to and leaves something behind; it does not end at all; it fails in between.
-        format!("exec 3>alive\nsleep 1000 &\n{}", says("fine")),
-        format!("exec 3>alive\ntrap '' TERM\nsleep 1000 &\n{}while :; do sleep 1000; done\n", says("fine")),
+        // Exits on request but leaves a child; does not exit; fails in between.
+        format!("exec 3>alive\nsleep 1000 &\n{}", answer_with_text("fine")),
+        format!(
+            "exec 3>alive\ntrap '' TERM\nsleep 1000 &\n{}while :; do sleep 1000; done\n",
+            answer_with_text("fine")
+        ),
         "exec 3>alive\nsleep 1000 &\nread -r message\necho nonsense\nsleep 1000\n".to_string(),
     ] {
-        let project = script(&agent).suite("a", HELLO);
+        let project = script_project(&agent).suite("a", HELLO);
         let alive = Lifeline::new(&project.workspace, "alive");
         project.test(&[]);
         alive.wait_for_end();
     }
 }
 
-// What is not a pass.
+// Failures.
 
 #[test]
-fn lines_that_say_nothing_known_are_shown() {
+fn reports_unknown_lines() {
     let done = json!({"type": "done"}).to_string();
     for (line, words) in [
         ("hello", "line 1 of the program's output is not JSON"),
@@ -283,23 +287,28 @@ fn lines_that_say_nothing_known_are_shown() {
             "{\"type\": \"tool_result\", \"id\": \"c\", \"result\": 1}",
             "a result of tool call c, which was never announced",
         ),
-        ("{\"type\": \"text\", \"text\": \"x\", \"turn\": 2}", "speaks of turn 2; this is turn 1"),
+        ("{\"type\": \"text\", \"text\": \"x\", \"turn\": 2}", "has turn 2, expected 1"),
         (&done, "the agent answered with nothing"),
     ] {
         let agent = format!("read -r message\ncat <<'END'\n{line}\nEND\nread -r message\n");
-        not_a_pass(&script(&agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
+        assert_failed(&script_project(&agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
     }
-    let twice = answers(&[
+    let twice = answer_script(&[
         json!({"type": "tool_call", "id": "c", "name": "a", "result": 1}),
         json!({"type": "tool_result", "id": "c", "result": 2}),
     ]);
-    not_a_pass(&script(&twice).suite("a", HELLO).test(&[]), 1, "protocol_error", "which has one already");
+    assert_failed(
+        &script_project(&twice).suite("a", HELLO).test(&[]),
+        1,
+        "protocol_error",
+        "which already has one",
+    );
     let binary = "read -r message\nprintf '\\377\\376\\n'\nread -r message\n";
-    not_a_pass(&script(binary).suite("a", HELLO).test(&[]), 1, "protocol_error", "not UTF-8");
+    assert_failed(&script_project(binary).suite("a", HELLO).test(&[]), 1, "protocol_error", "not UTF-8");
 }
 
 #[test]
-fn a_program_that_ends_too_early_is_told_with_how_it_ended() {
+fn early_exit_reports_exit_status() {
     for (agent, words) in [
         ("exit 3\n", "the program ended (exit status: 3) without a single line"),
         ("read -r message\nexit 0\n", "the program ended (exit status: 0) without a single line"),
@@ -310,16 +319,16 @@ fn a_program_that_ends_too_early_is_told_with_how_it_ended() {
         ("read -r message\nprintf '{\"type\":\"te'\nexit 1\n", "is not JSON"),
         ("read -r message\nexec >&-\nsleep 1000\n", "the program closed its output without a single line"),
     ] {
-        not_a_pass(&script(agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
+        assert_failed(&script_project(agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
     }
 }
 
 #[test]
-fn a_program_that_has_ended_between_turns_answers_no_more() {
+fn process_that_exited_between_turns_fails_next_turn() {
     let agent = "read -r message\necho '{\"type\":\"text\",\"text\":\"fine\"}'\necho '{\"type\":\"done\"}'\n";
     let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
-    not_a_pass(
-        &script(agent).suite("a", suite).test(&[]),
+    assert_failed(
+        &script_project(agent).suite("a", suite).test(&[]),
         1,
         "protocol_error",
         "the program ended (exit status: 0)",
@@ -327,12 +336,12 @@ fn a_program_that_has_ended_between_turns_answers_no_more() {
 }
 
 #[test]
-fn what_is_printed_after_done_is_no_part_of_the_next_turn() {
-    // Both lines are written at once, so the second one is there when the next message is sent.
+fn output_after_done_is_not_in_next_turn() {
+    // Both lines are written at once, so the second is available before the next message is sent.
     let agent = "read -r message\nprintf '%s\\n%s\\n%s\\n' '{\"type\":\"text\",\"text\":\"a\"}' '{\"type\":\"done\"}' '{\"type\":\"text\",\"text\":\"late\"}'\nread -r message\necho '{\"type\":\"done\"}'\nread -r message\n";
     let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
-    let tested = script(agent).suite("a", suite).test(&[]);
-    not_a_pass(
+    let tested = script_project(agent).suite("a", suite).test(&[]);
+    assert_failed(
         &tested,
         1,
         "protocol_error",
@@ -341,10 +350,10 @@ fn what_is_printed_after_done_is_no_part_of_the_next_turn() {
 }
 
 #[test]
-fn the_last_words_of_a_program_are_shown_with_every_failure() {
+fn failures_include_last_stderr_lines() {
     let crash = "read -r message\necho 'Traceback: no such key KEY-123456' >&2\nexit 1\n";
-    let tested = script(crash).suite("a", HELLO).test_in(&[("MY_SECRET", "KEY-123456")], &[]);
-    not_a_pass(&tested, 1, "protocol_error", "the program ended (exit status: 1)");
+    let tested = script_project(crash).suite("a", HELLO).test_in(&[("MY_SECRET", "KEY-123456")], &[]);
+    assert_failed(&tested, 1, "protocol_error", "the program ended (exit status: 1)");
     let detail = tested.failure("a")["detail"].as_str().expect("a detail").to_string();
     assert!(
         detail.contains("standard error of the program:\nTraceback: no such key [redacted:ENV.MY_SECRET]"),
@@ -352,33 +361,34 @@ fn the_last_words_of_a_program_are_shown_with_every_failure() {
     );
     assert!(tested.output.stdout.contains("Traceback"), "{}", tested.output);
 
-    let wrong = format!("echo 'starting' >&2\n{}", says("no"));
+    let wrong = format!("echo 'starting' >&2\n{}", answer_with_text("no"));
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: yes } }\n";
-    let tested = script(&wrong).suite("a", suite).test(&[]);
-    not_a_pass(&tested, 1, "assertion", "does not hold");
+    let tested = script_project(&wrong).suite("a", suite).test(&[]);
+    assert_failed(&tested, 1, "assertion", "does not hold");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("starting")));
 }
 
 #[test]
-fn an_error_line_is_an_error_of_the_agent() {
-    let agent = answers(&[json!({"type": "error", "message": "out of stock", "code": "E7"})]);
-    let project = script(&agent).suite("a", HELLO);
-    not_a_pass(&project.test(&[]), 1, "agent_error", "the agent failed: out of stock (E7)");
+fn error_line_is_an_agent_error() {
+    let agent = answer_script(&[json!({"type": "error", "message": "out of stock", "code": "E7"})]);
+    let project = script_project(&agent).suite("a", HELLO);
+    assert_failed(&project.test(&[]), 1, "agent_error", "the agent failed: out of stock (E7)");
     let expected = "name: a\nturns: [{ user: hello, expect_error: { message: out of, code: ^E7$ } }]\n";
-    script(&agent).suite("a", expected).test(&[]).all_passed();
+    script_project(&agent).suite("a", expected).test(&[]).assert_all_passed();
 }
 
 #[test]
-fn a_program_that_is_silent_slow_or_endless() {
-    let tested =
-        with_script("read -r message\nsleep 1000\n", "  idle_timeout_ms: 100\n").suite("a", HELLO).test(&[]);
-    not_a_pass(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
+fn silent_slow_and_endless_processes_time_out() {
+    let tested = script_project_with("read -r message\nsleep 1000\n", "  idle_timeout_ms: 100\n")
+        .suite("a", HELLO)
+        .test(&[]);
+    assert_failed(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
     let chatter = "read -r message\nwhile :; do echo; sleep 0.01; done\n";
-    let tested = with_script(chatter, "  timeout_ms: 200\n").suite("a", HELLO).test(&[]);
-    not_a_pass(&tested, 1, "timeout", "the turn timed out after 200 ms");
+    let tested = script_project_with(chatter, "  timeout_ms: 200\n").suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 200 ms");
     let endless = "read -r message\nhead -c 20000000 /dev/zero | tr '\\0' x\nsleep 1000\n";
-    let tested = script(endless).suite("a", HELLO).test(&[]);
-    not_a_pass(&tested, 1, "protocol_error", "a line longer than 16777216 bytes");
+    let tested = script_project(endless).suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 1, "protocol_error", "a line longer than 16777216 bytes");
     let asks =
         "read -r message\nwhile :; do echo '{\"type\":\"tool_call\",\"name\":\"t\"}'; read -r answer; done\n";
     for (case, words) in [
@@ -390,64 +400,69 @@ fn a_program_that_is_silent_slow_or_endless() {
         ),
     ] {
         let output = text_command("[cat]").file("a.test.json", &case.to_string()).hotseat(&["test"]);
-        let words = format!("this case gives {words}, which its agent is never told");
+        let words = format!("this case sets {words}, which its agent does not support");
         assert!(output.code == 2 && output.stderr.contains(&words), "{words}: {output}");
     }
-    // What the arguments have a place for can be told.
+    // Input with a placeholder in the arguments can be passed.
     let case = json!({"id": "a", "options": {"connector": "large"}, "messages": [{"content": "one"}], "turns": [{"input": "two"}]});
     let tested = text_command("[echo, '{{options.connector}} {{history.0.content}} {{message}}']")
         .file("a.test.json", &case.to_string())
         .test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.case("a")["turns"][0]["output"], "large one two");
     let suite = "name: a\ntools: [{ name: t, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
-    not_a_pass(&script(asks).suite("a", suite).test(&[]), 1, "agent_error", "25 times in one turn");
+    assert_failed(
+        &script_project(asks).suite("a", suite).test(&[]),
+        1,
+        "agent_error",
+        "25 times in one turn",
+    );
 }
 
 #[test]
-fn a_program_that_cannot_be_started() {
+fn reports_process_that_cannot_start() {
     let target = "target: { type: command, command: [./no-such-program] }\n";
-    let tested = Project::with(target).suite("a", HELLO).test(&[]);
-    not_a_pass(&tested, 3, "unreachable", "the program `./no-such-program` cannot be started");
-    let tested = with_script("", "  cwd: nowhere\n").suite("a", HELLO).test(&[]);
-    not_a_pass(&tested, 3, "unreachable", "there is no folder");
+    let tested = Project::with_config(target).suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 3, "unreachable", "the program `./no-such-program` cannot be started");
+    let tested = script_project_with("", "  cwd: nowhere\n").suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 3, "unreachable", "there is no folder");
 }
 
 // Plain text.
 
 fn text_command(command: &str) -> Project {
-    Project::with(&format!(
+    Project::with_config(&format!(
         "target: {{ type: command, speaks: text, command: {command}, timeout_ms: 5000 }}\n"
     ))
 }
 
 #[test]
-fn all_that_a_program_prints_is_its_reply() {
+fn plain_text_mode_uses_whole_output() {
     let suite = "name: a\nturns:\n  - { user: hello, assert: { text: { must_match: '^HELLO$' } } }\n  - { user: two, assert: { text: { must_match: '^TWO$' } } }\n";
-    text_command("[tr, a-z, A-Z]").suite("a", suite).test(&[]).all_passed();
+    text_command("[tr, a-z, A-Z]").suite("a", suite).test(&[]).assert_all_passed();
     let suite = "name: a\nthreadId: t\nturns: [{ user: 'a b' }, { user: c, assert: { text: { must_match: '^t 2 <c> .{3}role' } } }]\n";
     text_command("[echo, '{{conversation_id}} {{turn}} <{{message}}>', '{{history}}']")
         .suite("a", suite)
         .test(&[])
-        .all_passed();
+        .assert_all_passed();
 }
 
 #[test]
-fn a_program_of_plain_text_that_fails_or_says_nothing() {
+fn plain_text_process_fails_or_prints_nothing() {
     let tested = text_command("[sh, -c, 'echo half; echo broken >&2; exit 4']").suite("a", HELLO).test(&[]);
-    not_a_pass(&tested, 1, "agent_error", "the program failed (exit status: 4)");
+    assert_failed(&tested, 1, "agent_error", "the program failed (exit status: 4)");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("broken")));
     assert_eq!(tested.case("a")["turns"][0]["output"], "half");
     let tested = text_command("['true']").suite("a", HELLO).test(&[]);
-    not_a_pass(&tested, 1, "protocol_error", "the agent answered with nothing");
+    assert_failed(&tested, 1, "protocol_error", "the agent answered with nothing");
     let tested = text_command("[sh, -c, 'sleep 1000']")
         .suite("a", "name: a\nturns: [{ user: hello, timeout_ms: 100 }]\n")
         .test(&[]);
-    not_a_pass(&tested, 1, "timeout", "the turn timed out after 100 ms");
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 100 ms");
 }
 
 #[test]
-fn settings_that_do_not_go_together_are_refused() {
+fn rejects_conflicting_settings() {
     for (target, words) in [
         ("{ type: command }", "`target` has no `command`"),
         ("{ type: command, command: [] }", "`command` must be a list that is not empty"),
@@ -455,12 +470,13 @@ fn settings_that_do_not_go_together_are_refused() {
         ("{ type: command, speaks: text, command: [echo, '{{mesage}}'] }", "did you mean `{{message}}`?"),
         (
             "{ type: command, speaks: text, command: [echo, '{{attachments}}', '{{message}}'] }",
-            "`{{attachments}}` stands for nothing here",
+            "`{{attachments}}` is not supported here",
         ),
         ("{ type: command, speaks: text, command: [cat], history: full }", "goes with `speaks: json_lines`"),
         ("{ type: command, speaks: text, command: [cat], tools: [{ name: a }] }", "`tools` go with"),
     ] {
-        let output = Project::with(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
+        let output =
+            Project::with_config(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains(words), "{words}: {output}");
     }

@@ -1,20 +1,20 @@
-//! What a person sees of a run.
+//! Console output of a run.
 #![cfg(unix)]
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::checkout::{self, Fault};
-use hotseat_testkit::{FakeAgent, Output, Reply, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::checkout::{self, AgentFault};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
 use insta::assert_snapshot;
 use serde_json::json;
 
 use common::Project;
 
-/// The example agent, and some words of its own.
+/// The example agent with some additional answers.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &Request| -> Reply {
-        let run = Run::of(request).started();
+    FakeAgent::start(|request: &FakeRequest| -> FakeReply {
+        let run = FakeRun::for_request(request).started();
         match request.last_user_text().as_str() {
             "think" => run
                 .reasoning("Let me see.")
@@ -24,26 +24,26 @@ fn agent() -> FakeAgent {
                 .finished()
                 .into(),
             "hang" => run.tool_call("c", "slow_tool", &json!({})).hang().into(),
-            "page" => Reply::text(
+            "page" => FakeReply::text(
                 503,
                 "<html>\n  <body>try again later, when there are fewer people who want something of us</body>\n</html>\n",
             ),
-            _ => checkout::reply(request, Fault::None),
+            _ => checkout::reply(request, AgentFault::None),
         }
     })
 }
 
 #[track_caller]
-fn seen(suite: &str, columns: &str, args: &[&str]) -> Output {
+fn console_output(suite: &str, columns: &str, args: &[&str]) -> ProgramOutput {
     let agent = agent();
-    let project = Project::of(&agent).suite("a", suite);
+    let project = Project::with_agent(&agent).suite("a", suite);
     let command = project.command(&[&["test", "--parallel", "1"], args].concat()).env("COLUMNS", columns);
     let output = command.run();
     for line in output.stdout.lines() {
         let width = line.chars().count();
         assert!(width <= columns.parse().expect("a number"), "{width} columns: {line}");
     }
-    // Ids differ from run to run, and with them nothing but themselves.
+    // Replaces ids, which differ from run to run.
     output.redacted()
 }
 
@@ -71,10 +71,10 @@ assert:
 ";
 
 #[test]
-fn a_run_that_passes_takes_a_line_for_each_case() {
+fn passing_run_prints_one_line_per_case() {
     let suite =
         format!("{PASSES}---\nname: later\nskip: the tool is not there yet\nturns: [{{ user: a }}]\n");
-    assert_snapshot!(seen(&suite, "80", &[]), @"
+    assert_snapshot!(console_output(&suite, "80", &[]), @"
     exit code: 0
     ----- stdout -----
     ═══════════════════════════════════════════════════════════════
@@ -110,8 +110,8 @@ fn a_run_that_passes_takes_a_line_for_each_case() {
 }
 
 #[test]
-fn a_check_that_does_not_hold() {
-    assert_snapshot!(seen(&format!("{PASSES}---{CHECKS}"), "80", &[]), @r#"
+fn prints_failed_check() {
+    assert_snapshot!(console_output(&format!("{PASSES}---{CHECKS}"), "80", &[]), @r#"
     exit code: 1
     ----- stdout -----
     ═══════════════════════════════════════════════════════════════
@@ -177,7 +177,7 @@ fn a_check_that_does_not_hold() {
       Avg turns/test: 1.5
       Total time:     [TIME]
 
-      Next: when it is fixed, run only what failed: `--run '^pays once$'`
+      Next: after the fix, run only the failed cases: `--run '^pays once$'`
 
     ═══════════════════════════════════════════════════════════════
       ❌ TESTS FAILED
@@ -188,8 +188,8 @@ fn a_check_that_does_not_hold() {
 }
 
 #[test]
-fn a_narrow_terminal() {
-    assert_snapshot!(seen(CHECKS, "50", &[]), @r#"
+fn wraps_output_for_narrow_terminal() {
+    assert_snapshot!(console_output(CHECKS, "50", &[]), @r#"
     exit code: 1
     ----- stdout -----
     ══════════════════════════════════════════════════
@@ -261,8 +261,8 @@ fn a_narrow_terminal() {
 }
 
 #[test]
-fn several_checks_and_patterns_over_long_lines() {
-    assert_snapshot!(seen("
+fn prints_several_failed_checks_with_long_lines() {
+    assert_snapshot!(console_output("
 name: a case with a name that is a good deal longer than any line that would have to hold it
 turns:
   - user: think
@@ -285,13 +285,13 @@ turns:
       │    Agent: "First thought."
       │    Agent: [tool: look_up({"what":"第二"})] → nothing
       │    Agent: "Second thought,⏎over two lines."
-      │    ✗ look_up with what /^first$/ with a result that fits /something/ and /a…
-      │    ✗ the agent says something that fits /Third thought/
-      │    ✗ the agent says nothing that fits /First/
-      │    ✓ the agent says nothing that fits /第二/
+      │    ✗ look_up with what /^first$/ with a result that matches /something/ and /a…
+      │    ✗ the agent to say something that matches /Third thought/
+      │    ✗ the agent to say nothing that matches /First/
+      │    ✓ the agent to say nothing that matches /第二/
       └─ assertion: 3 of 4 checks do not hold
 
-         ✗ turn 1: look_up with what /^first$/ with a result that fits /something/
+         ✗ turn 1: look_up with what /^first$/ with a result that matches /something/
            and /anything at all/ is called
           --> a.test.yaml:5:42
            |
@@ -300,7 +300,7 @@ turns:
            |
            = found: 0 of 1 call fits: turn 1: look_up({"what":"第二"}) → nothing
 
-         ✗ turn 1: the agent says something that fits /Third thought/
+         ✗ turn 1: the agent to say something that matches /Third thought/
           --> a.test.yaml:5:157
            |
          5 | ...] }, text: { must_match: 'Third thought', must_not_match: ['First...
@@ -308,7 +308,7 @@ turns:
            |
            = found: "First thought.\nSecond thought,\nover two lines."
 
-         ✗ turn 1: the agent says nothing that fits /First/
+         ✗ turn 1: the agent to say nothing that matches /First/
           --> a.test.yaml:5:191
            |
          5 | ...d thought', must_not_match: ['First', '第二'] } }
@@ -335,7 +335,7 @@ turns:
 }
 
 #[test]
-fn everything_is_shown_when_it_is_asked_for() {
+fn verbose_mode_prints_everything() {
     let more = "
 name: remembers
 turns:
@@ -346,7 +346,7 @@ assert: { tools: { require: [{ name: refund_order, after: look_up }] } }
 name: asserts nothing
 turns: [{ user: hello }]
 ";
-    assert_snapshot!(seen(more, "80", &["-v"]), @r#"
+    assert_snapshot!(console_output(more, "80", &["-v"]), @r#"
     exit code: 0
     ----- stdout -----
     ═══════════════════════════════════════════════════════════════
@@ -364,7 +364,7 @@ turns: [{ user: hello }]
       │    Agent: "First thought."
       │    Agent: [tool: look_up({"what":"第二"})] → nothing
       │    Agent: "Second thought,⏎over two lines."
-      │    ✓ the agent says something that fits /thought/
+      │    ✓ the agent to say something that matches /thought/
       │
       ├─ Turn 2: "refund" → PASSED ([TIME])
       │    Agent: [tool: refund_order({"order_id":"o-9","amount":42.5})] → {"refund…
@@ -373,7 +373,7 @@ turns: [{ user: hello }]
       │
       └─ Final Assertions: PASSED
          ✓ refund_order is called
-         ✓ refund_order is called only after look_up
+         ✓ refund_order to be called only after look_up
       PASSED ([TIME]) - 2 turns, 3 checks
 
     ► asserts nothing · hello PASSED ([TIME])
@@ -405,8 +405,8 @@ turns: [{ user: hello }]
 }
 
 #[test]
-fn failures_that_no_check_decided() {
-    assert_snapshot!(seen("
+fn prints_failures_without_checks() {
+    assert_snapshot!(console_output("
 name: crashes
 turns: [{ user: crash }]
 ---
@@ -520,7 +520,7 @@ turns: [{ user: hello }]
       Pass Rate: 0.0%
       Duration:  [TIME]
 
-      Next: see all that the agent sent: `--run '^(crashes|hangs|is busy|asks|has a
+      Next: see everything the agent sent: `--run '^(crashes|hangs|is busy|asks|has a
             hook)$' --trace trace.jsonl`
 
     ═══════════════════════════════════════════════════════════════
@@ -537,20 +537,20 @@ turns: [{ user: hello }]
 }
 
 #[test]
-fn what_is_odd_about_a_stream_is_noted() {
+fn prints_stream_warnings() {
     let agent = FakeAgent::start(|request| {
-        Run::of(request).started().raw_event(json!({"type": "NOVELTY"})).finished()
+        FakeRun::for_request(request).started().raw_event(json!({"type": "NOVELTY"})).finished()
     });
     let suite = "name: a\nturns: [{ user: a }]\n";
-    let output = Project::of(&agent).suite("a", suite).hotseat(&["test", "-v"]);
+    let output = Project::with_agent(&agent).suite("a", suite).hotseat(&["test", "-v"]);
     let notes: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("  │    note: ")).collect();
     assert!(notes.len() == 1 && notes[0].contains("NOVELTY"), "{output}");
 }
 
 #[test]
-fn what_was_not_run_takes_one_line() {
+fn prints_skipped_cases_on_one_line() {
     let suite = format!("{CHECKS}---{}---{PASSES}", PASSES.replace("greets", "again"));
-    let output = seen(&suite, "80", &["--fail-fast"]);
+    let output = console_output(&suite, "80", &["--fail-fast"]);
     let end = output.stdout.find("► 2 cases").unwrap_or_else(|| panic!("{output}"));
     assert_snapshot!(output.stdout[end..], @"
     ► 2 cases SKIPPED not run: `pays once` failed (--fail-fast)
@@ -575,27 +575,27 @@ fn what_was_not_run_takes_one_line() {
       Avg turns/test: 2.0
       Total time:     [TIME]
 
-      Next: when it is fixed, run only what failed: `--run '^pays once$'`
+      Next: after the fix, run only the failed cases: `--run '^pays once$'`
 
     ═══════════════════════════════════════════════════════════════
       ❌ TESTS FAILED
     ═══════════════════════════════════════════════════════════════
     ");
-    let every = seen(&suite, "80", &["--fail-fast", "-v"]).stdout;
+    let every = console_output(&suite, "80", &["--fail-fast", "-v"]).stdout;
     assert_eq!(every.matches("SKIPPED not run: `pays once` failed (--fail-fast)").count(), 2, "{every}");
 }
 
 #[test]
-fn many_calls_are_cut_short() {
+fn truncates_long_call_lists() {
     let agent = FakeAgent::start(|request| {
-        let run = Run::of(request).started();
+        let run = FakeRun::for_request(request).started();
         let calls = (0..40).fold(run, |run, n| {
             run.tool(&format!("c-{n}"), "poll", &json!({ "n": n }), Some(json!("not yet")))
         });
         calls.finished()
     });
     let suite = "name: a\nturns: [{ user: a }]\nassert: { tools: { forbid: [poll] } }\n";
-    let output = Project::of(&agent).suite("a", suite).hotseat(&["test"]).redacted();
+    let output = Project::with_agent(&agent).suite("a", suite).hotseat(&["test"]).redacted();
     let found: Vec<&str> = output.stdout.lines().skip_while(|line| !line.contains("= found:")).collect();
     assert_snapshot!(found.join("\n"), @r#"
            = found: called 40 times:
@@ -629,9 +629,9 @@ fn many_calls_are_cut_short() {
 }
 
 #[test]
-fn colours_stand_around_words_and_change_none() {
+fn colors_do_not_change_text() {
     let agent = agent();
-    let project = Project::of(&agent).suite("a", &format!("{PASSES}---{CHECKS}"));
+    let project = Project::with_agent(&agent).suite("a", &format!("{PASSES}---{CHECKS}"));
     let plain = project.hotseat(&["test", "--parallel", "1"]).redacted().stdout;
     let coloured = project.hotseat(&["test", "--parallel", "1", "--color", "always"]).redacted().stdout;
     let mut stripped = String::new();

@@ -1,34 +1,33 @@
-//! Every command and file in README.md and docs/ is run here.
+//! Runs every command and file of README.md and docs/.
 //!
-//! Shell blocks: `cargo run -- …` and `hotseat …` run the binary. A comment behind a command says what is
-//! special: `# fails` expects exit 1, `# needs an agent` checks the command without contacting anybody, `# runs until it
-//! is stopped` starts it and presses Ctrl-C.
-//! Console blocks: a command and what it prints, but for durations; a line of three dots stands for any others.
-//! YAML blocks: those that begin with `name:` or `suite:` are suites, those that begin with `target:` or `agents:` are project
-//! files. Blocks of JSON lines are suites. A page with a `shell` block that begins with the name of a file is a complete
-//! example: what it shows is run. Blocks with the name of a file behind `yaml`, `json` or `jsonl` are the files of one
-//! folder for each page: commands of the page run in it, its agents are loaded, and every file of YAML must be needed by
-//! one of them.
+//! Shell blocks: `cargo run -- …` and `hotseat …` run the binary. A comment after a command marks exceptions:
+//! `# fails` expects exit code 1, `# needs an agent` only validates the command, `# runs until it is stopped`
+//! starts it and sends Ctrl-C. Console blocks: a command and its output, ignoring durations; a line of three
+//! dots matches any lines. YAML blocks: those starting with `name:` or `suite:` are suites, those starting
+//! with `target:` or `agents:` are project files. Blocks of JSON lines are suites. A page with a `shell`
+//! block that starts with a file name is a complete example and is run. Blocks with a file name after `yaml`,
+//! `json` or `jsonl` form one folder per page: the commands of the page run in it, its agents are loaded, and
+//! each YAML file must be used by one of them.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hotseat_testkit::Workspace;
+use hotseat_testkit::TestWorkspace;
 
 const HOTSEAT: &str = env!("CARGO_BIN_EXE_hotseat");
 
-/// Commands that are not run here, and why.
-const NOT_RUN: [(&str, &str); 4] = [
+/// Commands that are not run, with the reason.
+const SKIPPED_COMMANDS: [(&str, &str); 4] = [
     ("cargo test --workspace", "it is what runs this test"),
     ("cargo install --path crates/hotseat-cli", "it builds the binary once more, optimised"),
     ("hotseat test [PATH…]", "it shows the form of a command"),
     ("hotseat test -n assistant -i - --save first.jsonl", "it waits for somebody who types"),
 ];
 
-/// The words of a command; what stands between double quotes is one.
-fn words(command: &str) -> Vec<&str> {
+/// Words of a command; double quotes group words.
+fn split_words(command: &str) -> Vec<&str> {
     let parts = command.split('"').enumerate();
     parts
         .flat_map(|(number, part)| match number % 2 {
@@ -39,7 +38,7 @@ fn words(command: &str) -> Vec<&str> {
 }
 
 struct Block {
-    /// The word behind the fence, and what follows it.
+    /// Language after the fence, and the rest of that line.
     language: String,
     text: String,
     place: String,
@@ -49,7 +48,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-fn blocks(file: &Path) -> Vec<Block> {
+fn code_blocks(file: &Path) -> Vec<Block> {
     let name = file.strip_prefix(repository()).unwrap().display().to_string();
     let mut blocks: Vec<Block> = Vec::new();
     let mut open = false;
@@ -72,7 +71,7 @@ fn blocks(file: &Path) -> Vec<Block> {
     blocks
 }
 
-fn pages() -> Vec<PathBuf> {
+fn documentation_pages() -> Vec<PathBuf> {
     let folders = ["docs", "docs/adapters"].map(|folder| fs::read_dir(repository().join(folder)).unwrap());
     let docs = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut pages: Vec<PathBuf> =
@@ -83,11 +82,11 @@ fn pages() -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_yaml_in_the_documentation_is_valid() {
+fn documented_yaml_is_valid() {
     let mut suites = 0;
-    let of_pages = pages().into_iter().flat_map(|page| {
-        let blocks = blocks(&page);
-        // Cases that name helpers stand on a page that says who these are.
+    let of_pages = documentation_pages().into_iter().flat_map(|page| {
+        let blocks = code_blocks(&page);
+        // Cases that name roles are shown on a page that defines these.
         let says = |block: &&Block| {
             let helpers = ["\njudge:", "\nsimulator:"].iter().any(|key| block.text.contains(key));
             block.language == "yaml" && block.text.starts_with("target:") && helpers
@@ -96,11 +95,11 @@ fn the_yaml_in_the_documentation_is_valid() {
         blocks.into_iter().map(move |block| (block, page.clone(), project.clone()))
     });
     for (block, page, project) in of_pages.filter(|(block, ..)| block.language == "yaml") {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let project = project.unwrap_or_else(|| "target:\n  endpoint: http://127.0.0.1:9/\n".to_string());
         if ["name:", "suite:"].iter().any(|key| block.text.starts_with(key)) {
             suites += 1;
-            for (name, data) in named(&page).iter().filter(|(name, _)| name.ends_with(".json")) {
+            for (name, data) in named_files(&page).iter().filter(|(name, _)| name.ends_with(".json")) {
                 workspace.file(name, &data.text);
             }
             workspace.file("hotseat.yaml", &project);
@@ -109,7 +108,7 @@ fn the_yaml_in_the_documentation_is_valid() {
             let is_project = block.text.starts_with("target:") || block.text.starts_with("agents:");
             assert!(is_project, "{}: neither a suite nor a project file", block.place);
             workspace.file("hotseat.yaml", &block.text);
-            // What recordings are served from has to be there.
+            // Recordings must exist before they are replayed.
             workspace.file("tests/recordings/a.json", "{}");
             workspace.file("a.test.yaml", "name: a\nturns: [{ user: hello }]\n");
         }
@@ -120,16 +119,16 @@ fn the_yaml_in_the_documentation_is_valid() {
 }
 
 #[test]
-fn the_json_in_the_documentation_is_valid() {
+fn documented_json_is_valid() {
     let mut suites = 0;
-    for page in pages() {
-        let blocks = blocks(&page);
-        // Cases that name helpers stand on a page that says who these are.
+    for page in documentation_pages() {
+        let blocks = code_blocks(&page);
+        // Cases that name roles are shown on a page that defines these.
         let is_project = |block: &&Block| block.language == "yaml" && block.text.starts_with("target:");
         let project = blocks.iter().find(is_project).map(|block| block.text.as_str());
         for block in blocks.iter().filter(|block| block.language == "jsonl") {
             suites += 1;
-            let workspace = Workspace::new();
+            let workspace = TestWorkspace::new();
             workspace.file("hotseat.yaml", project.unwrap_or("target:\n  endpoint: http://127.0.0.1:9/\n"));
             workspace.file("a.test.jsonl", &block.text);
             let run = workspace.command(HOTSEAT, &["test", "--dry-run"]).env("AGENT_TOKEN", "secret").run();
@@ -140,17 +139,17 @@ fn the_json_in_the_documentation_is_valid() {
 }
 
 #[test]
-fn the_complete_examples_in_the_documentation_pass() {
+fn complete_documented_examples_pass() {
     let mut examples = 0;
-    for page in pages() {
-        let blocks = blocks(&page);
+    for page in documentation_pages() {
+        let blocks = code_blocks(&page);
         let Some(script) = blocks.iter().find(|block| block.language == "shell") else { continue };
         let first = |beginning: &str| {
             let block =
                 blocks.iter().find(|block| block.language == "yaml" && block.text.starts_with(beginning));
             &block.unwrap_or_else(|| panic!("{}: nothing begins with {beginning}", script.place)).text
         };
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let name = script.text.lines().next().and_then(|line| line.strip_prefix("# "));
         workspace.file(name.expect("the block names its file"), &script.text);
         workspace.file("hotseat.yaml", first("target:"));
@@ -162,32 +161,33 @@ fn the_complete_examples_in_the_documentation_pass() {
     assert!(examples > 0, "the documentation has lost its complete examples");
 }
 
-/// The languages of blocks that may have the name of a file.
-const NAMED: [&str; 4] = ["yaml", "json", "jsonl", "typescript"];
+/// Languages of blocks that may have a file name.
+const NAMED_FILE_LANGUAGES: [&str; 4] = ["yaml", "json", "jsonl", "typescript"];
 
-/// The files that a page shows by their names.
-fn named(page: &Path) -> Vec<(String, Block)> {
+/// Named files of a page.
+fn named_files(page: &Path) -> Vec<(String, Block)> {
     let named = |block: Block| {
-        let (_, name) = block.language.split_once(' ').filter(|(language, _)| NAMED.contains(language))?;
+        let (_, name) =
+            block.language.split_once(' ').filter(|(language, _)| NAMED_FILE_LANGUAGES.contains(language))?;
         let name = name.to_string();
         Some((name, block))
     };
-    blocks(page).into_iter().filter_map(named).collect()
+    code_blocks(page).into_iter().filter_map(named).collect()
 }
 
-/// A folder with the files of a page. A folder of its own for each agent says that it is tested.
-fn folder_of(page: &Path) -> Workspace {
-    let workspace = Workspace::new();
-    for (name, block) in named(page) {
+/// A folder with the files of a page. A separate folder per agent marks it as the target.
+fn page_workspace(page: &Path) -> TestWorkspace {
+    let workspace = TestWorkspace::new();
+    for (name, block) in named_files(page) {
         workspace.file(&name, &block.text);
     }
     workspace
 }
 
-/// What is said of the agents of a page.
-fn agents_load(page: &Path, workspace: &Workspace) -> Result<usize, String> {
+/// Loads the agents of a page; returns their number, or the error.
+fn load_page_agents(page: &Path, workspace: &TestWorkspace) -> Result<usize, String> {
     let mut agents = 0;
-    for (name, block) in named(page).iter().filter(|(name, _)| name.ends_with("agent.yaml")) {
+    for (name, block) in named_files(page).iter().filter(|(name, _)| name.ends_with("agent.yaml")) {
         agents += 1;
         let folder = format!("check-{agents}");
         let project = format!("target: {{ type: embedded, agent: ../{name} }}\n");
@@ -203,17 +203,17 @@ fn agents_load(page: &Path, workspace: &Workspace) -> Result<usize, String> {
 }
 
 #[test]
-fn the_agents_in_the_documentation_are_valid() {
+fn documented_agents_are_valid() {
     let mut agents = 0;
-    for page in pages() {
-        let workspace = folder_of(&page);
-        agents += agents_load(&page, &workspace).unwrap_or_else(|said| panic!("{said}"));
-        for (name, block) in named(&page) {
+    for page in documentation_pages() {
+        let workspace = page_workspace(&page);
+        agents += load_page_agents(&page, &workspace).unwrap_or_else(|said| panic!("{said}"));
+        for (name, block) in named_files(&page) {
             if name.ends_with("hotseat.yaml") || name.ends_with(".test.yaml") || !name.ends_with(".yaml") {
                 continue;
             }
             workspace.file(&name, "[");
-            assert!(agents_load(&page, &workspace).is_err(), "{}: no agent needs {name}", block.place);
+            assert!(load_page_agents(&page, &workspace).is_err(), "{}: no agent needs {name}", block.place);
             workspace.file(&name, &block.text);
         }
     }
@@ -221,36 +221,36 @@ fn the_agents_in_the_documentation_are_valid() {
 }
 
 #[test]
-fn the_commands_in_the_documentation_run() {
-    let workspace = Workspace::new();
+fn documented_commands_run() {
+    let workspace = TestWorkspace::new();
     let mut ran = Vec::new();
-    // The README comes first: what it makes, later commands use.
-    let mut pages = pages();
+    // README.md comes first: later commands use its files.
+    let mut pages = documentation_pages();
     pages.sort_by_key(|page| !page.ends_with("README.md"));
     let commands = pages.iter().flat_map(|page| {
-        // Commands of a page with files run among them.
-        let own = (!named(page).is_empty()).then(|| std::rc::Rc::new(folder_of(page)));
-        let commands = blocks(page).into_iter().filter(|block| block.language == "sh");
+        // Commands of a page with named files run in the folder of these files.
+        let own = (!named_files(page).is_empty()).then(|| std::rc::Rc::new(page_workspace(page)));
+        let commands = code_blocks(page).into_iter().filter(|block| block.language == "sh");
         commands.map(move |block| (block, own.clone()))
     });
     for (block, own) in commands {
         let workspace = own.as_deref().unwrap_or(&workspace);
         for line in block.text.lines().filter(|line| !line.trim().is_empty()) {
             let (command, comment) = line.split_once(" # ").unwrap_or((line, ""));
-            if NOT_RUN.iter().any(|(name, _)| *name == command) {
+            if SKIPPED_COMMANDS.iter().any(|(name, _)| *name == command) {
                 continue;
             }
-            // What is piped in is said with `echo`.
+            // Piped input is written as `echo`.
             let piped = command.strip_prefix("echo '").and_then(|piped| piped.split_once("' | "));
             let (stdin, said) = piped.map_or((None, command), |(stdin, said)| (Some(stdin), said));
-            let words: Vec<&str> = words(said);
+            let words: Vec<&str> = split_words(said);
             let (folder, mut arguments) = match words.as_slice() {
                 ["cargo", "run", "--", arguments @ ..] => (repository(), arguments.to_vec()),
                 ["hotseat", arguments @ ..] => (workspace.root().to_path_buf(), arguments.to_vec()),
-                _ => panic!("{}: nobody knows how to run {command}", block.place),
+                _ => panic!("{}: unknown command {command}", block.place),
             };
             if comment == "needs an agent" {
-                // There is nothing to report when nobody was spoken to.
+                // Without a conversation there is no report.
                 while let Some(at) = arguments.iter().position(|argument| *argument == "-o") {
                     arguments.drain(at..at + 2);
                 }
@@ -266,12 +266,12 @@ fn the_commands_in_the_documentation_run() {
                 ran.push(command.to_string());
                 continue;
             }
-            // The example starts its agent by cargo, which wants the whole environment.
+            // The example starts its agent with cargo, which needs the complete environment.
             let mut run = Command::new(HOTSEAT);
             run.args(&arguments).current_dir(folder).stdin(Stdio::piped());
             let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             let mut input = run.stdin.take().unwrap();
-            // Who does not read its input closes it.
+            // A program that does not read its input may close it.
             let _ = input.write_all(stdin.unwrap_or_default().as_bytes());
             drop(input);
             let run = run.wait_with_output().unwrap();
@@ -286,17 +286,21 @@ fn the_commands_in_the_documentation_run() {
 }
 
 #[test]
-fn what_the_documentation_shows_is_what_is_printed() {
+fn documented_output_matches() {
     let mut shown = 0;
-    for block in pages().iter().flat_map(|page| blocks(page)).filter(|block| block.language == "console") {
+    for block in documentation_pages()
+        .iter()
+        .flat_map(|page| code_blocks(page))
+        .filter(|block| block.language == "console")
+    {
         shown += 1;
         let (command, expected) = block.text.split_once('\n').unwrap();
         let Some(arguments) = command.strip_prefix("$ cargo run -- ") else {
-            panic!("{}: nobody knows how to run {command}", block.place)
+            panic!("{}: unknown command {command}", block.place)
         };
         let arguments: Vec<&str> = arguments.split_whitespace().collect();
         let folder = repository().display().to_string();
-        let run = Workspace::new().command(HOTSEAT, &arguments).cwd(&folder).env("COLUMNS", "80").run();
+        let run = TestWorkspace::new().command(HOTSEAT, &arguments).cwd(&folder).env("COLUMNS", "80").run();
         let redacted = |text: &str| hotseat_testkit::redact(text, Path::new("/nowhere"));
         let printed = redacted(&run.stdout);
         let mut rest = printed.as_str();
@@ -308,11 +312,11 @@ fn what_the_documentation_shows_is_what_is_printed() {
         let is_whole = expected.ends_with("...\n") || rest.is_empty();
         assert!(is_whole, "{}: more is printed\n{run}", block.place);
     }
-    assert!(shown >= 2, "the documentation no longer shows what is printed");
+    assert!(shown >= 2, "the documentation contains no output examples");
 }
 
 #[test]
-fn the_schemas_and_reference_pages_are_up_to_date() {
+fn schemas_and_reference_pages_are_current() {
     for (arguments, file) in [
         (&["schema", "suite"][..], "schema/suite.schema.json"),
         (&["schema", "project"][..], "schema/project.schema.json"),
@@ -327,7 +331,7 @@ fn the_schemas_and_reference_pages_are_up_to_date() {
         (&["schema", "agent", "--markdown"][..], "docs/reference/agent.md"),
         (&["schema", "script", "--markdown"][..], "docs/reference/script.md"),
     ] {
-        let made = Workspace::new().run(HOTSEAT, arguments);
+        let made = TestWorkspace::new().run(HOTSEAT, arguments);
         let committed = fs::read_to_string(repository().join(file)).unwrap_or_default();
         let command = arguments.join(" ");
         assert!(

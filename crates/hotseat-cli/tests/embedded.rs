@@ -1,4 +1,4 @@
-//! What an agent in the same process is told beside the words of the user.
+//! Data that an embedded agent receives besides the user text.
 #![cfg(unix)]
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::Project;
 use serde_json::json;
 
-/// A model that says which of several things its system prompt tells it.
+/// A scripted model that reports which data its system prompt contains.
 const SCRIPT: &str = r#"
 use: always
 rules:
@@ -22,13 +22,13 @@ rules:
 "#;
 
 fn project() -> Project {
-    Project::with("target: { type: embedded, agent: . }\n")
+    Project::with_config("target: { type: embedded, agent: . }\n")
         .file("agent.yaml", "name: Clerk\nsystem: You are a clerk.\n")
         .file("script.yaml", SCRIPT)
 }
 
 #[test]
-fn its_model_is_told_what_was_said_before_the_first_turn() {
+fn model_receives_history_before_first_turn() {
     let case = json!({
         "id": "a",
         "messages": [
@@ -43,13 +43,13 @@ fn its_model_is_told_what_was_said_before_the_first_turn() {
         ],
     });
     let tested = project().file("a.test.json", &case.to_string()).test(&[]);
-    tested.all_passed();
-    // It is no turn itself.
+    tested.assert_all_passed();
+    // History is not a turn.
     assert_eq!(tested.case("a")["turns"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]
-fn its_model_is_told_the_metadata_of_each_turn() {
+fn model_receives_turn_metadata() {
     let is = |value: &str| json!([{"type": "equals", "value": value}]);
     let case = json!({
         "id": "a", "options": {"metadata": {"scenario": "refund", "level": 1}},
@@ -59,13 +59,13 @@ fn its_model_is_told_the_metadata_of_each_turn() {
             {"input": "now", "assert": is("a refund of level 1")},
         ],
     });
-    project().file("a.test.json", &case.to_string()).test(&[]).all_passed();
+    project().file("a.test.json", &case.to_string()).test(&[]).assert_all_passed();
     let without = json!({"id": "a", "input": "now", "assert": is("Nobody told me.")});
-    project().file("a.test.json", &without.to_string()).test(&[]).all_passed();
+    project().file("a.test.json", &without.to_string()).test(&[]).assert_all_passed();
 }
 
 #[test]
-fn it_reads_words_only() {
+fn rejects_attachments() {
     let image = json!({"type": "image", "source": "data:image/png;base64,AA"});
     for case in [
         json!({"id": "a", "turns": [{"input": "x", "attachments": [image]}]}),
@@ -74,6 +74,6 @@ fn it_reads_words_only() {
         let output = project().file("a.test.json", &case.to_string()).hotseat(&["test"]);
         assert!(output.code == 2, "{output}");
         assert!(output.stderr.contains("gives `attachments`, which its agent is never told"), "{output}");
-        assert!(output.stderr.contains("an embedded agent reads words only"), "{output}");
+        assert!(output.stderr.contains("embedded agents support text only"), "{output}");
     }
 }

@@ -1,29 +1,29 @@
-//! What a user sees when a file, a flag or a place to write to is wrong.
+//! Error output for invalid files, flags and output paths.
 #![cfg(unix)]
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Output};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, ProgramOutput};
 use insta::assert_snapshot;
 
-use common::{Project, echo_agent, nobody};
+use common::{Project, echo_agent, unreachable_address};
 
-/// A project whose agent must not be contacted: nobody is there.
-fn offline() -> Project {
-    Project::with("target:\n  endpoint: http://127.0.0.1:9/\n")
+/// A project with an unreachable agent, for runs that must not contact it.
+fn offline_project() -> Project {
+    Project::with_config("target:\n  endpoint: http://127.0.0.1:9/\n")
 }
 
-/// What a user sees, without what differs from run to run.
+/// Output without values that differ from run to run.
 #[track_caller]
-fn shown(project: &Project, args: &[&str]) -> Output {
+fn normalized_output(project: &Project, args: &[&str]) -> ProgramOutput {
     project.hotseat(args).redacted()
 }
 
-/// The same for a suite that is wrong.
+/// Output for an invalid suite.
 #[track_caller]
-fn refused(suite: &str) -> Output {
-    let output = shown(&offline().suite("a", suite), &["test"]);
+fn suite_error(suite: &str) -> ProgramOutput {
+    let output = normalized_output(&offline_project().suite("a", suite), &["test"]);
     assert_eq!(output.code, 2, "{output}");
     assert_eq!(output.stdout, "");
     output
@@ -32,12 +32,12 @@ fn refused(suite: &str) -> Output {
 // Suites.
 
 #[test]
-fn mistakes_of_several_files_are_shown_at_once() {
-    let project = offline()
+fn reports_errors_of_all_files() {
+    let project = offline_project()
         .suite("first", "name: a\nturn: []\n---\nname: ''\nturns: []\n")
         .suite("second", "turns: [{ usr: hello }]\n")
         .suite("fine", "name: b\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test"]), @"
+    assert_snapshot!(normalized_output(&project, &["test"]), @"
     exit code: 2
     ----- stdout -----
 
@@ -76,13 +76,13 @@ fn mistakes_of_several_files_are_shown_at_once() {
     1 | turns: [{ usr: hello }]
       | ^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: `name`: what the case is called in reports; `id`: a short name that stays when that changes
+      = help: `name` is the display name in reports; `id` is a short name that stays the same when the display name changes
     ");
 }
 
 #[test]
-fn unknown_keys_come_with_the_one_that_was_meant() {
-    assert_snapshot!(refused("
+fn unknown_keys_suggest_similar_key() {
+    assert_snapshot!(suite_error("
 name: a
 turns:
   - user: hello
@@ -133,8 +133,8 @@ turns:
 }
 
 #[test]
-fn wrong_types() {
-    assert_snapshot!(refused("
+fn rejects_wrong_types() {
+    assert_snapshot!(suite_error("
 name: [a]
 timeout_ms: soon
 skip: 3
@@ -228,8 +228,8 @@ assert:
 }
 
 #[test]
-fn counts_and_blocks_that_contradict_themselves() {
-    assert_snapshot!(refused("
+fn rejects_contradictory_counts_and_blocks() {
+    assert_snapshot!(suite_error("
 name: a
 turns: [{ user: hello, resume: [{ status: cancelled, payload: 1 }] }]
 tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: confirm }]
@@ -250,25 +250,25 @@ assert:
     3 | turns: [{ user: hello, resume: [{ status: cancelled, payload: 1 }] }]
       |                                                               ^
 
-    error: an answer has either `content` or `error`
+    error: an answer needs either `content` or `error`
      --> a.test.yaml:4:36
       |
     4 | tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: conf...
       |                                    ^^^^^^^^^^^^^^^^^^^^^^^^^
 
-    error: an answer has either `content` or `error`
+    error: an answer needs either `content` or `error`
      --> a.test.yaml:4:63
       |
     4 | tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: conf...
       |                                                               ^^^^^^^^^^^^^^
 
-    error: tool `confirm` is given twice
+    error: tool `confirm` is defined twice
      --> a.test.yaml:4:90
       |
     4 | ... error: no }, { once: true }] }, { name: confirm }]
       |                                             ^^^^^^^
 
-    error: `exact` goes without `min` and `max`
+    error: `exact` cannot be combined with `min` or `max`
      --> a.test.yaml:8:36
       |
     8 |       - { name: a, count: { exact: 1, min: 1 } }
@@ -289,8 +289,8 @@ assert:
 }
 
 #[test]
-fn keys_given_twice() {
-    assert_snapshot!(refused("
+fn rejects_duplicate_keys() {
+    assert_snapshot!(suite_error("
 name: a
 turns: [{ user: hello }]
 name: b
@@ -301,7 +301,7 @@ assert:
     ----- stdout -----
 
     ----- stderr -----
-    error: the key `name` is written twice
+    error: duplicate key `name` is written
      --> a.test.yaml:4:1
       |
     2 | name: a
@@ -310,7 +310,7 @@ assert:
     4 | name: b
       | ^^^^ again
 
-    error: the key `must_match` is written twice
+    error: duplicate key `must_match` is written
      --> a.test.yaml:6:26
       |
     6 |   text: { must_match: a, must_match: b }
@@ -321,8 +321,8 @@ assert:
 }
 
 #[test]
-fn text_that_is_no_yaml() {
-    assert_snapshot!(refused("name: a\nturns:\n  - user: \"hello\n    assert: {}\n"), @r#"
+fn rejects_invalid_yaml() {
+    assert_snapshot!(suite_error("name: a\nturns:\n  - user: \"hello\n    assert: {}\n"), @r#"
     exit code: 2
     ----- stdout -----
 
@@ -333,9 +333,9 @@ fn text_that_is_no_yaml() {
     3 |   - user: "hello
       |           ^
       |
-      = help: a quoted text that goes on in the next line is indented there
+      = help: indent the continuation lines of a quoted text
     "#);
-    assert_snapshot!(refused("name: a\nturns: [{ user: hello }\n"), @"
+    assert_snapshot!(suite_error("name: a\nturns: [{ user: hello }\n"), @"
     exit code: 2
     ----- stdout -----
 
@@ -346,9 +346,9 @@ fn text_that_is_no_yaml() {
     2 | turns: [{ user: hello }
       |                        ^
       |
-      = help: a text that holds `,`, `{`, `}`, `[` or `]` is written in quotes
+      = help: write text that contains `,`, `{`, `}`, `[` or `]` in quotes
     ");
-    assert_snapshot!(refused("name: a\n\tturns: []\n"), @"
+    assert_snapshot!(suite_error("name: a\n\tturns: []\n"), @"
     exit code: 2
     ----- stdout -----
 
@@ -361,7 +361,7 @@ fn text_that_is_no_yaml() {
       |
       = help: use spaces
     ");
-    assert_snapshot!(refused("- name: a\n- name: b\n"), @"
+    assert_snapshot!(suite_error("- name: a\n- name: b\n"), @"
     exit code: 2
     ----- stdout -----
 
@@ -372,7 +372,7 @@ fn text_that_is_no_yaml() {
     1 | - name: a
       | ^^^^^^^^^
     ");
-    assert_snapshot!(refused("just words\n"), @r#"
+    assert_snapshot!(suite_error("just words\n"), @r#"
     exit code: 2
     ----- stdout -----
 
@@ -386,11 +386,11 @@ fn text_that_is_no_yaml() {
 }
 
 #[test]
-fn bytes_that_are_no_text() {
-    let project = offline();
+fn rejects_invalid_utf8() {
+    let project = offline_project();
     std::fs::write(project.workspace.path("a.test.yaml"), b"name: a\nturns: [{ user: \"\xff\" }]\n")
         .expect("a file");
-    assert_snapshot!(shown(&project, &["test"]), @r#"
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
     exit code: 2
     ----- stdout -----
 
@@ -406,30 +406,30 @@ fn bytes_that_are_no_text() {
 }
 
 #[test]
-fn a_suite_without_a_case() {
-    assert_snapshot!(refused(""), @"
+fn rejects_suite_without_cases() {
+    assert_snapshot!(suite_error(""), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
     error: no test cases found in a.test.yaml
      |
-     = help: a case has a `name` and `turns`; `hotseat init` writes a first one
+     = help: a case needs a `name` and `turns`; `hotseat init` creates an example
     ");
-    assert_snapshot!(refused("# nothing yet\n---\n"), @"
+    assert_snapshot!(suite_error("# nothing yet\n---\n"), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
     error: no test cases found in a.test.yaml
      |
-     = help: a case has a `name` and `turns`; `hotseat init` writes a first one
+     = help: a case needs a `name` and `turns`; `hotseat init` creates an example
     ");
 }
 
 #[test]
-fn an_unknown_version() {
-    assert_snapshot!(refused("version: \"2.0\"\nname: a\nturns: [{ user: hello }]\n"), @r#"
+fn rejects_unknown_version() {
+    assert_snapshot!(suite_error("version: \"2.0\"\nname: a\nturns: [{ user: hello }]\n"), @r#"
     exit code: 2
     ----- stdout -----
 
@@ -445,25 +445,25 @@ fn an_unknown_version() {
 }
 
 #[test]
-fn two_cases_with_one_name() {
-    assert_snapshot!(refused("name: a\nturns: [{ user: hello }]\n---\nname: a\nturns: [{ user: bye }]\n"), @"
+fn rejects_duplicate_case_names() {
+    assert_snapshot!(suite_error("name: a\nturns: [{ user: hello }]\n---\nname: a\nturns: [{ user: bye }]\n"), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
-    error: another case in this file is called `a`
+    error: duplicate case id `a` in this file
      --> a.test.yaml:4:7
       |
     4 | name: a
       |       ^
       |
-      = help: give one of them another `id`
+      = help: change the `id` of one of them
     ");
 }
 
 #[test]
-fn a_pattern_that_does_not_compile() {
-    assert_snapshot!(refused("
+fn rejects_invalid_pattern() {
+    assert_snapshot!(suite_error("
 name: a
 turns:
   - user: hello
@@ -475,19 +475,19 @@ turns:
     ----- stdout -----
 
     ----- stderr -----
-    error: this pattern does not compile: unclosed group
+    error: this pattern is not a valid regular expression: unclosed group
      --> a.test.yaml:6:28
       |
     6 |       text: { must_match: ['(unclosed', '(?!look)ahead'] }
       |                            ^^^^^^^^^^^
 
-    error: this pattern does not compile: look-around, including look-ahead and look-behind, is not supported (patterns are matched in linear time, which rules them out)
+    error: this pattern is not a valid regular expression: look-around, including look-ahead and look-behind, is not supported (patterns are matched in linear time, which rules them out)
      --> a.test.yaml:6:41
       |
     6 |       text: { must_match: ['(unclosed', '(?!look)ahead'] }
       |                                         ^^^^^^^^^^^^^^^
 
-    error: this pattern does not compile: invalid character class range, the start must be <= the end
+    error: this pattern is not a valid regular expression: invalid character class range, the start must be <= the end
      --> a.test.yaml:7:59
       |
     7 |       tools: { forbid_calls: [{ name: x, args_match: { a: '[z-a]' } }] }
@@ -496,8 +496,8 @@ turns:
 }
 
 #[test]
-fn a_variable_that_is_not_defined() {
-    assert_snapshot!(refused("
+fn rejects_undefined_variable() {
+    assert_snapshot!(suite_error("
 name: a
 turns:
   - user: 'order ${ORDER} of ${ENV.SHOP}'
@@ -509,7 +509,7 @@ turns:
     ----- stdout -----
 
     ----- stderr -----
-    error: variable `ORDER` is not defined: no hook gives it
+    error: variable `ORDER` is not defined: no hook sets it
      --> a.test.yaml:4:11
       |
     4 |   - user: 'order ${ORDER} of ${ENV.SHOP}'
@@ -521,13 +521,13 @@ turns:
     4 |   - user: 'order ${ORDER} of ${ENV.SHOP}'
       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
-    error: `${` without its `}`; to mean the text itself write `$${`
+    error: `${` without its `}`; write `$${` for a literal `${`
      --> a.test.yaml:5:11
       |
     5 |   - user: 'order ${ORDER'
       |           ^^^^^^^^^^^^^^^
 
-    error: `${OR-DER}` is not a variable: names have letters, digits and `_`; for the text itself write `$${`
+    error: `${OR-DER}` is not a valid variable: names consist of letters, digits and `_`; write `$${` for a literal `${`
      --> a.test.yaml:6:11
       |
     6 |   - user: 'order ${OR-DER}'
@@ -541,52 +541,52 @@ turns:
     ");
 }
 
-/// Many mistakes are not a wall without an end, and none of them is silent.
+/// Long error lists are shortened, with the number of omitted errors.
 #[test]
-fn every_mistake_is_counted() {
+fn error_count_includes_every_error() {
     let cases: Vec<String> =
         (0..60).map(|n| format!("name: case {n}\nturns: [{{ user: hello, asert: {{}} }}]\n")).collect();
-    let output = refused(&cases.join("---\n"));
+    let output = suite_error(&cases.join("---\n"));
     assert_eq!(output.stderr.matches("unknown key `asert`").count(), 60, "{output}");
 }
 
 // The project file.
 
 #[test]
-fn no_project_file() {
+fn reports_missing_project_file() {
     let project = Project::empty().suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test"]), @"
+    assert_snapshot!(normalized_output(&project, &["test"]), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
     error: no project file (hotseat.yaml) in this folder or above it
      |
-     = help: write the address of the agent under `target: endpoint:`, or run `hotseat init`
+     = help: set the URL of the agent under `target: endpoint:`, or run `hotseat init`
     ");
 }
 
 #[test]
-fn no_target() {
-    let project = Project::with("parallel: 2\n").suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test"]), @"
+fn reports_missing_target() {
+    let project = Project::with_config("parallel: 2\n").suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test"]), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
-    error: hotseat.yaml names no `target`
+    error: hotseat.yaml has no `target`
      |
-     = help: write the address of the agent under `target: endpoint:`, or run `hotseat init`
+     = help: set the URL of the agent under `target: endpoint:`, or run `hotseat init`
     ");
 }
 
 #[test]
-fn a_target_that_is_wrong() {
-    let project = Project::with(
+fn rejects_invalid_target() {
+    let project = Project::with_config(
         "target:\n  type: ag_ui\n  endpoint: ftp://example.com/\n  header: { a: b }\n  timeout_ms: fast\nparalel: 2\n",
     )
     .suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test"]), @r#"
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
     exit code: 2
     ----- stdout -----
 
@@ -597,7 +597,7 @@ fn a_target_that_is_wrong() {
     3 |   endpoint: ftp://example.com/
       |             ^^^^^^^^^^^^^^^^^^
       |
-      = help: a URL begins with `http://` or `https://`
+      = help: a URL starts with `http://` or `https://`
 
     error: unknown key `header` in `target`
      --> hotseat.yaml:4:3
@@ -621,9 +621,9 @@ fn a_target_that_is_wrong() {
       |
       = help: did you mean `parallel`?
     "#);
-    let project = Project::with("target:\n  type: comand\n  endpoint: http://127.0.0.1:9/\n")
+    let project = Project::with_config("target:\n  type: comand\n  endpoint: http://127.0.0.1:9/\n")
         .suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test"]), @r#"
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
     exit code: 2
     ----- stdout -----
 
@@ -636,11 +636,11 @@ fn a_target_that_is_wrong() {
       |
       = help: did you mean `command`?
     "#);
-    let project = Project::with(
+    let project = Project::with_config(
         "target:\n  endpoint: 'not an address'\n  headers: { 'a b': c, X-A: \"line\\nend\" }\n",
     )
     .suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test"]), @r#"
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
     exit code: 2
     ----- stdout -----
 
@@ -651,13 +651,13 @@ fn a_target_that_is_wrong() {
     2 |   endpoint: 'not an address'
       |             ^^^^^^^^^^^^^^^^
       |
-      = help: a URL begins with `http://` or `https://`
+      = help: a URL starts with `http://` or `https://`
     "#);
 }
 
 #[test]
-fn a_project_file_that_is_not_there() {
-    assert_snapshot!(shown(&offline(), &["test", "--config", "other.yaml"]), @"
+fn reports_nonexistent_project_file() {
+    assert_snapshot!(normalized_output(&offline_project(), &["test", "--config", "other.yaml"]), @"
     exit code: 2
     ----- stdout -----
 
@@ -666,25 +666,26 @@ fn a_project_file_that_is_not_there() {
     ");
 }
 
-// What is asked for.
+// Selection and flags.
 
 #[test]
-fn nothing_to_run() {
-    assert_snapshot!(shown(&offline(), &["test"]), @"
+fn reports_no_suites() {
+    assert_snapshot!(normalized_output(&offline_project(), &["test"]), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
-    error: no suites: nothing under . fits **/*.test.{yaml,yml,json,jsonl}, **/*_test.{ts,mts,js,mjs}
+    error: no suites found: no file under . matches **/*.test.{yaml,yml,json,jsonl}, **/*_test.{ts,mts,js,mjs}
      |
-     = help: name a file, or run `hotseat init` for a first one
+     = help: pass a file, or run `hotseat init` to create an example
     ");
 }
 
 #[test]
-fn paths_that_are_not_there() {
-    let project = offline().file("empty/readme.md", "").suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test", "b.test.yaml", "empty", "c/*.yaml", "[", "a.test.yaml"]), @"
+fn reports_nonexistent_paths() {
+    let project =
+        offline_project().file("empty/readme.md", "").suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test", "b.test.yaml", "empty", "c/*.yaml", "[", "a.test.yaml"]), @"
     exit code: 2
     ----- stdout -----
 
@@ -700,28 +701,28 @@ fn paths_that_are_not_there() {
 }
 
 #[test]
-fn a_selection_that_is_no_pattern() {
-    let project = offline().suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test", "--run", "(a"]), @r#"
+fn rejects_invalid_filter_pattern() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test", "--run", "(a"]), @r#"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
-    error: --run "(a" does not compile: unclosed group
+    error: --run "(a" is not a valid regular expression: unclosed group
     "#);
 }
 
 #[test]
-fn a_selection_that_fits_nothing() {
-    let project = offline().suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test", "--run", "b"]), @r#"
+fn reports_filter_without_matches() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test", "--run", "b"]), @r#"
     exit code: 4
     ----- stdout -----
 
     ----- stderr -----
     error: nothing selected: --run "b" fits none of 1 case
     "#);
-    assert_snapshot!(shown(&project, &["list", "--run", "b"]), @r#"
+    assert_snapshot!(normalized_output(&project, &["list", "--run", "b"]), @r#"
     exit code: 4
     ----- stdout -----
 
@@ -731,51 +732,51 @@ fn a_selection_that_fits_nothing() {
 }
 
 #[test]
-fn reports_without_a_known_ending() {
-    let project = offline().suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test", "-o", "report.txt", "-o", "report", "-o", "a.json", "-o", "./a.json"]), @"
+fn rejects_unknown_report_extensions() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test", "-o", "report.txt", "-o", "report", "-o", "a.json", "-o", "./a.json"]), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
-    error: -o report.txt: the ending names the format, one of .json, .jsonl, .xml, .html, .md
+    error: -o report.txt: unknown extension, expected one of .json, .jsonl, .xml, .html, .md
      |
-     = help: a folder, written with a `/` at its end, gets a file whose name is the time
+     = help: to write a file named after the time, give a folder with a trailing `/`
 
-    error: -o report: the ending names the format, one of .json, .jsonl, .xml, .html, .md
+    error: -o report: unknown extension, expected one of .json, .jsonl, .xml, .html, .md
      |
-     = help: a folder, written with a `/` at its end, gets a file whose name is the time
+     = help: to write a file named after the time, give a folder with a trailing `/`
 
     error: -o ./a.json is given twice
     ");
 }
 
 #[test]
-fn two_reports_in_one_file() {
-    let project = offline().suite("a", "name: a\nturns: [{ user: hello }]\n");
-    assert_snapshot!(shown(&project, &["test", "-o", "out/a.jsonl", "--trace", "out/./a.jsonl"]), @"
+fn rejects_two_reports_in_one_file() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test", "-o", "out/a.jsonl", "--trace", "out/./a.jsonl"]), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
-    error: --trace out/./a.jsonl is a file that -o names already
+    error: --trace out/./a.jsonl is already named by -o
     ");
 }
 
 #[test]
-fn a_report_that_cannot_be_written() {
+fn rejects_unwritable_report() {
     let agent = echo_agent();
-    let project = Project::of(&agent)
+    let project = Project::with_agent(&agent)
         .suite("a", "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n")
         .file("taken", "a file, not a folder");
-    assert_snapshot!(shown(&project, &["test", "-o", "taken/report.json"]), @"
+    assert_snapshot!(normalized_output(&project, &["test", "-o", "taken/report.json"]), @"
     exit code: 3
     ----- stdout -----
 
     ----- stderr -----
-    error: cannot write taken/report.json: its folder cannot be made: File exists (os error 17)
+    error: cannot write taken/report.json: its folder cannot be created: File exists (os error 17)
     ");
-    assert_snapshot!(shown(&project, &["test", "--trace", "."]), @"
+    assert_snapshot!(normalized_output(&project, &["test", "--trace", "."]), @"
     exit code: 3
     ----- stdout -----
 
@@ -785,15 +786,15 @@ fn a_report_that_cannot_be_written() {
     assert_eq!(agent.requests().len(), 0, "nothing is run whose report would be lost");
 }
 
-/// A disk that fills up while the run goes on: the run goes on, and the exit code tells.
+/// A disk that becomes full during the run: the run continues, and the exit code reports it.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_report_that_can_no_longer_be_written() {
+fn reports_write_failure_during_run() {
     let agent = echo_agent();
-    let project = Project::of(&agent)
+    let project = Project::with_agent(&agent)
         .suite("a", "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n");
     std::os::unix::fs::symlink("/dev/full", project.workspace.path("full.jsonl")).expect("a link");
-    assert_snapshot!(shown(&project, &["test", "-o", "full.jsonl"]), @"
+    assert_snapshot!(normalized_output(&project, &["test", "-o", "full.jsonl"]), @"
     exit code: 3
     ----- stdout -----
     ═══════════════════════════════════════════════════════════════
@@ -828,9 +829,9 @@ fn a_report_that_can_no_longer_be_written() {
 }
 
 #[test]
-fn flags_that_do_not_exist_or_make_no_sense() {
-    let project = offline();
-    assert_snapshot!(shown(&project, &["test", "--paralell", "2"]), @"
+fn rejects_unknown_or_meaningless_flags() {
+    let project = offline_project();
+    assert_snapshot!(normalized_output(&project, &["test", "--paralell", "2"]), @"
     exit code: 2
     ----- stdout -----
 
@@ -843,16 +844,16 @@ fn flags_that_do_not_exist_or_make_no_sense() {
 
     For more information, try '--help'.
     ");
-    assert_snapshot!(shown(&project, &["test", "--parallel", "0"]), @"
+    assert_snapshot!(normalized_output(&project, &["test", "--parallel", "0"]), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
-    error: invalid value '0' for '--parallel <N>': a whole number from 1 to 10000 is needed
+    error: invalid value '0' for '--parallel <N>': expected a whole number from 1 to 10000
 
     For more information, try '--help'.
     ");
-    assert_snapshot!(shown(&project, &["test", "--timeout", "soon"]), @"
+    assert_snapshot!(normalized_output(&project, &["test", "--timeout", "soon"]), @"
     exit code: 2
     ----- stdout -----
 
@@ -861,7 +862,7 @@ fn flags_that_do_not_exist_or_make_no_sense() {
 
     For more information, try '--help'.
     ");
-    assert_snapshot!(shown(&project, &["test", "--color", "pink"]), @"
+    assert_snapshot!(normalized_output(&project, &["test", "--color", "pink"]), @"
     exit code: 2
     ----- stdout -----
 
@@ -871,7 +872,7 @@ fn flags_that_do_not_exist_or_make_no_sense() {
 
     For more information, try '--help'.
     ");
-    assert_snapshot!(shown(&project, &["tset"]), @"
+    assert_snapshot!(normalized_output(&project, &["tset"]), @"
     exit code: 2
     ----- stdout -----
 
@@ -884,26 +885,26 @@ fn flags_that_do_not_exist_or_make_no_sense() {
 
     For more information, try '--help'.
     ");
-    assert_snapshot!(shown(&project, &["init", "--endpoint", "localhost:8000"]), @"
+    assert_snapshot!(normalized_output(&project, &["init", "--endpoint", "localhost:8000"]), @"
     exit code: 2
     ----- stdout -----
 
     ----- stderr -----
-    error: --endpoint localhost:[PORT]: an address of HTTP is needed
+    error: --endpoint localhost:[PORT]: expected an HTTP URL
     ");
 }
 
 #[test]
-fn no_command_at_all_is_a_question() {
-    let output = offline().hotseat(&[]);
+fn missing_subcommand_prints_help() {
+    let output = offline_project().hotseat(&[]);
     assert_eq!(output.code, 2);
     assert!(output.stderr.contains("Usage: hotseat [OPTIONS] <COMMAND>"), "{output}");
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_exit_successfully() {
     for args in [&["--help"][..], &["test", "--help"], &["--version"], &["help", "list"]] {
-        let output = offline().hotseat(args);
+        let output = offline_project().hotseat(args);
         assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output}");
         assert!(output.stdout.contains("hotseat"), "{output}");
     }
@@ -912,10 +913,10 @@ fn help_and_version_are_no_errors() {
 // The agent.
 
 #[test]
-fn nobody_at_the_address() {
-    let project = Project::with(&format!("target: {{ endpoint: '{}' }}\n", nobody()))
+fn reports_unreachable_address() {
+    let project = Project::with_config(&format!("target: {{ endpoint: '{}' }}\n", unreachable_address()))
         .suite("a", "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n");
-    assert_snapshot!(shown(&project, &["test"]), @r#"
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
     exit code: 3
     ----- stdout -----
     ═══════════════════════════════════════════════════════════════
@@ -957,28 +958,28 @@ fn nobody_at_the_address() {
 
 // Colours.
 
-/// A run with everything that has a colour, and a mistake with some.
+/// Output with every coloured element, including an error.
 #[track_caller]
-fn coloured(env: &[(&str, &str)], args: &[&str]) -> (bool, bool) {
-    let agent = FakeAgent::start(|request| Run::of(request).started().text("No.").finished());
+fn has_colors(env: &[(&str, &str)], args: &[&str]) -> (bool, bool) {
+    let agent = FakeAgent::start(|request| FakeRun::for_request(request).started().text("No.").finished());
     let fails = "name: a\nturns: [{ user: hello, assert: { text: { must_match: 'yes' } } }]\n";
     let run = |project: &Project| {
         let command = project.command(&[&["test"], args].concat());
         env.iter().fold(command, |command, (name, value)| command.env(name, value)).run()
     };
-    let run_through = run(&Project::of(&agent).suite("a", fails));
+    let run_through = run(&Project::with_agent(&agent).suite("a", fails));
     assert_eq!(run_through.code, 1, "{run_through}");
-    let refused = run(&offline().suite("a", "nam: a\n"));
+    let refused = run(&offline_project().suite("a", "nam: a\n"));
     assert_eq!(refused.code, 2, "{refused}");
     (run_through.stdout.contains('\x1b'), refused.stderr.contains('\x1b'))
 }
 
 #[test]
-fn a_pipe_has_no_colours_unless_they_are_asked_for() {
-    assert_eq!(coloured(&[], &[]), (false, false));
-    assert_eq!(coloured(&[("NO_COLOR", "1")], &[]), (false, false));
-    assert_eq!(coloured(&[("TERM", "xterm-256color")], &[]), (false, false));
-    assert_eq!(coloured(&[], &["--color", "never"]), (false, false));
-    assert_eq!(coloured(&[], &["--color", "always"]), (true, true));
-    assert_eq!(coloured(&[("NO_COLOR", "1")], &["--color", "always"]), (true, true));
+fn piped_output_has_no_colors_by_default() {
+    assert_eq!(has_colors(&[], &[]), (false, false));
+    assert_eq!(has_colors(&[("NO_COLOR", "1")], &[]), (false, false));
+    assert_eq!(has_colors(&[("TERM", "xterm-256color")], &[]), (false, false));
+    assert_eq!(has_colors(&[], &["--color", "never"]), (false, false));
+    assert_eq!(has_colors(&[], &["--color", "always"]), (true, true));
+    assert_eq!(has_colors(&[("NO_COLOR", "1")], &["--color", "always"]), (true, true));
 }

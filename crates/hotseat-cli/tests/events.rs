@@ -1,24 +1,23 @@
-//! `--json`: what programs are told of a run. Whatever happens, each line of standard output is an event, and the last
-//! one is the summary.
+//! `--json`: events for programs. Every line of stdout is an event, and the last one is the summary.
 #![cfg(unix)]
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Output};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, ProgramOutput};
 use serde_json::{Value, json};
 
-use common::{LONG, Project, echo_agent, nobody};
+use common::{Project, TEST_TIMEOUT, echo_agent, unreachable_address};
 
-/// The events of a run: the whole of standard output; and nothing on standard error.
+/// The events of a run. Asserts that stdout contains nothing else and stderr is empty.
 #[track_caller]
-fn events_of(output: &Output) -> Vec<Value> {
+fn parse_events(output: &ProgramOutput) -> Vec<Value> {
     assert_eq!(output.stderr, "", "{output}");
-    read(output)
+    read_events(output)
 }
 
 #[track_caller]
-fn read(output: &Output) -> Vec<Value> {
+fn read_events(output: &ProgramOutput) -> Vec<Value> {
     let read =
         |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}\n{output}"));
     let events: Vec<Value> = output.stdout.lines().map(read).collect();
@@ -27,7 +26,7 @@ fn read(output: &Output) -> Vec<Value> {
     events
 }
 
-fn types(events: &[Value]) -> Vec<&str> {
+fn event_types(events: &[Value]) -> Vec<&str> {
     events.iter().filter_map(|event| event["type"].as_str()).collect()
 }
 
@@ -42,12 +41,12 @@ assertions: [{ type: contains, value: hello }]
 ";
 
 #[test]
-fn a_run_is_told_case_by_case() {
+fn emits_events_for_each_case() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", SUITE);
+    let project = Project::with_agent(&agent).suite("a", SUITE);
     let output = project.hotseat(&["test", "--json", "--parallel", "1"]);
-    let events = events_of(&output);
-    assert_eq!(types(&events), ["start", "test_start", "result", "test_start", "result", "summary"]);
+    let events = parse_events(&output);
+    assert_eq!(event_types(&events), ["start", "test_start", "result", "test_start", "result", "summary"]);
     let (start, first, failed, summary) = (&events[0], &events[2], &events[4], &events[5]);
     assert_eq!(
         (&start["total"], &start["agent_id"], &start["input_file"], &start["options"]["parallel"]),
@@ -78,33 +77,33 @@ fn a_run_is_told_case_by_case() {
     );
     let suggestion = summary["suggestion"].as_str().unwrap_or_else(|| panic!("{summary}"));
     assert!(suggestion.contains("`--run '^T-2$'`") && !suggestion.contains('\n'), "{suggestion}");
-    // What is suggested selects what failed.
+    // The suggested command selects the failed cases.
     let again = project.hotseat(&["test", "--json", "--run", "^T-2$"]);
-    assert_eq!(read(&again)[0]["total"], 1, "{again}");
+    assert_eq!(read_events(&again)[0]["total"], 1, "{again}");
 }
 
 #[test]
-fn events_come_while_the_run_goes_on() {
+fn emits_events_during_run() {
     let agent = FakeAgent::start(|request| {
         let said = request.last_user_text();
-        let run = Run::of(request).started();
+        let run = FakeRun::for_request(request).started();
         let run = if said == "bye" { run.gate("open") } else { run };
         run.text(&said).finished()
     });
-    let project = Project::of(&agent).suite("a", SUITE);
+    let project = Project::with_agent(&agent).suite("a", SUITE);
     let mut running = project.command(&["test", "--json", "--parallel", "1"]).spawn();
-    agent.wait_at_gate("open", LONG);
+    agent.wait_at_gate("open", TEST_TIMEOUT);
     let soon = running.wait_for_stdout("\"id\":\"T-2\"");
     assert!(soon.contains("\"type\":\"result\"") && !soon.contains("\"type\":\"summary\""), "{soon}");
     agent.release("open");
-    assert_eq!(types(&events_of(&running.wait())).len(), 6);
+    assert_eq!(event_types(&parse_events(&running.wait())).len(), 6);
 }
 
 #[test]
-fn a_result_is_the_same_as_in_a_report() {
+fn result_event_matches_report() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", SUITE);
-    let events = events_of(&project.hotseat(&["test", "--json", "--parallel", "1", "-o", "out.jsonl"]));
+    let project = Project::with_agent(&agent).suite("a", SUITE);
+    let events = parse_events(&project.hotseat(&["test", "--json", "--parallel", "1", "-o", "out.jsonl"]));
     let report = project.workspace.read("out.jsonl");
     let results: Vec<Value> = report
         .lines()
@@ -116,12 +115,12 @@ fn a_result_is_the_same_as_in_a_report() {
 }
 
 #[test]
-fn mistakes_are_events() {
+fn emits_errors_as_events() {
     let agent = echo_agent();
     let project =
-        Project::of(&agent).suite("a", "name: a\nturns: [{ usr: hello }]\n---\nname: b\ntruns: []\n");
+        Project::with_agent(&agent).suite("a", "name: a\nturns: [{ usr: hello }]\n---\nname: b\ntruns: []\n");
     let output = project.hotseat(&["test", "--json"]);
-    let events = events_of(&output);
+    let events = parse_events(&output);
     assert_eq!(output.code, 2, "{output}");
     let place = |event: &Value| (event["file"].clone(), event["line"].clone(), event["column"].clone());
     let mistakes: Vec<_> = events.iter().filter(|event| event["type"] == "error").collect();
@@ -134,11 +133,12 @@ fn mistakes_are_events() {
 }
 
 #[test]
-fn every_way_to_fail_ends_with_a_summary() {
+fn every_failure_ends_with_summary_event() {
     let agent = echo_agent();
-    let unreachable = Project::with(&format!("target: {{ endpoint: '{}' }}\n", nobody())).suite("a", SUITE);
+    let unreachable = Project::with_config(&format!("target: {{ endpoint: '{}' }}\n", unreachable_address()))
+        .suite("a", SUITE);
     let output = unreachable.hotseat(&["test", "--json"]);
-    let events = events_of(&output);
+    let events = parse_events(&output);
     assert_eq!((output.code, events.len()), (3, 6), "{output}");
     assert!(
         events[5]["suggestion"].as_str().is_some_and(|words| words.starts_with("start the agent")),
@@ -146,12 +146,12 @@ fn every_way_to_fail_ends_with_a_summary() {
     );
 
     let not_started =
-        Project::with("target: { endpoint: 'http://127.0.0.1:9/', start: { command: ['false'] } }\n")
+        Project::with_config("target: { endpoint: 'http://127.0.0.1:9/', start: { command: ['false'] } }\n")
             .suite("a", SUITE);
     let output = not_started.hotseat(&["test", "--json"]);
-    assert_eq!((output.code, types(&events_of(&output))), (3, vec!["error", "summary"]), "{output}");
+    assert_eq!((output.code, event_types(&parse_events(&output))), (3, vec!["error", "summary"]), "{output}");
 
-    let project = Project::of(&agent).suite("a", SUITE);
+    let project = Project::with_agent(&agent).suite("a", SUITE);
     for (args, code) in [
         (&["--run", "no such case"][..], 4),
         (&["--run", "("], 2),
@@ -163,30 +163,34 @@ fn every_way_to_fail_ends_with_a_summary() {
         (&["no-such-file.yaml"], 2),
     ] {
         let output = project.hotseat(&[&["test", "--json"], args].concat());
-        let events = events_of(&output);
-        assert_eq!((output.code, types(&events)), (code, vec!["error", "summary"]), "{args:?}\n{output}");
+        let events = parse_events(&output);
+        assert_eq!(
+            (output.code, event_types(&events)),
+            (code, vec!["error", "summary"]),
+            "{args:?}\n{output}"
+        );
         assert!(events[0]["message"].as_str().is_some_and(|words| !words.is_empty()), "{args:?}\n{output}");
     }
-    let helped = Project::with(&format!(
+    let helped = Project::with_config(&format!(
         "target: {{ endpoint: '{0}' }}\nagents: {{ writer: {{ endpoint: '{0}' }} }}\n",
         agent.url()
     ));
     let output = helped.suite("a", SUITE).hotseat(&["test", "--json", "--reporter", "agents:writer"]);
-    let events = events_of(&output);
-    assert_eq!((output.code, types(&events)), (2, vec!["error", "summary"]), "{output}");
+    let events = parse_events(&output);
+    assert_eq!((output.code, event_types(&events)), (2, vec!["error", "summary"]), "{output}");
     assert!(events[0]["help"].as_str().is_some_and(|help| help.contains("-o report.md")), "{output}");
 
     let full = project.hotseat(&["test", "--json", "--trace", "/dev/full"]);
     if cfg!(target_os = "linux") {
-        assert_eq!((full.code, types(&events_of(&full)).contains(&"error")), (3, true), "{full}");
+        assert_eq!((full.code, event_types(&parse_events(&full)).contains(&"error")), (3, true), "{full}");
     }
 }
 
 #[test]
-fn notes_are_events() {
+fn emits_warnings_as_events() {
     let agent = echo_agent();
-    let output = Project::of(&agent).suite("a", "id: a\ninput: hello\n").hotseat(&["test", "--json"]);
-    let events = events_of(&output);
+    let output = Project::with_agent(&agent).suite("a", "id: a\ninput: hello\n").hotseat(&["test", "--json"]);
+    let events = parse_events(&output);
     assert_eq!(
         (&events[0]["type"], &events[0]["level"], &events[0]["line"]),
         (&json!("log"), &json!("warning"), &json!(1))
@@ -196,29 +200,30 @@ fn notes_are_events() {
 }
 
 #[test]
-fn a_dry_run_tells_what_would_be_run() {
+fn dry_run_emits_planned_cases() {
     let agent = echo_agent();
-    let output = Project::of(&agent).suite("a", SUITE).hotseat(&["test", "--json", "--dry-run"]);
-    let events = events_of(&output);
-    assert_eq!(types(&events), ["dry_run_case", "dry_run_case", "summary"]);
+    let output = Project::with_agent(&agent).suite("a", SUITE).hotseat(&["test", "--json", "--dry-run"]);
+    let events = parse_events(&output);
+    assert_eq!(event_types(&events), ["dry_run_case", "dry_run_case", "summary"]);
     assert_eq!((&events[1]["id"], &events[1]["line"], output.code), (&json!("T-2"), &json!(6), 0));
     assert_eq!(agent.requests().len(), 0);
 }
 
 #[test]
-fn annotations_find_another_way_out() {
+fn annotations_are_written_elsewhere() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", SUITE);
+    let project = Project::with_agent(&agent).suite("a", SUITE);
     let output = project.command(&["test", "--json"]).env("GITHUB_ACTIONS", "true").run();
-    read(&output);
+    read_events(&output);
     assert!(output.stderr.starts_with("::error file=a.test.yaml,line=8,"), "{output}");
 }
 
 #[test]
-fn everything_that_is_said_is_an_event() {
+fn stdout_contains_only_events() {
     let agent = echo_agent();
-    let project =
-        Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n").file(".hotseat", "no folder");
+    let project = Project::with_agent(&agent)
+        .suite("a", "name: a\nturns: [{ user: hello }]\n")
+        .file(".hotseat", "no folder");
     let output = project.hotseat(&["test", "--json"]);
     assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output}");
     let warning = output.stdout.lines().find(|line| line.contains("this run is not kept"));

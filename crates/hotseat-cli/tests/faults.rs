@@ -1,4 +1,5 @@
-//! Whose fault it is: what the environment, the test or a judge have spoiled is no attempt of the agent, in any mode.
+//! Fault attribution: attempts invalidated by the environment, the test or a judge do not count against the
+//! agent, in any mode.
 #![cfg(unix)]
 
 mod common;
@@ -6,14 +7,14 @@ mod common;
 use std::time::{Duration, Instant};
 
 use hotseat_testkit::FakeAgent;
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::completions::Completion;
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::ChatCompletion;
 use serde_json::{Value, json};
 
-use common::letters::{lettered, spoiled, with};
-use common::{LONG, Project, Tested, echo_agent, nobody};
+use common::letters::{letter_agent, unreachable_hook, with};
+use common::{Project, TEST_TIMEOUT, TestRun, echo_agent, unreachable_address};
 
-/// How a run is made: what is said on the command line, and what the case says.
+/// Run modes: name, command line flags, and keys of the case.
 const MODES: [(&str, &[&str], &str); 7] = [
     ("once", &[], ""),
     ("retries", &["--retries", "2"], ""),
@@ -28,16 +29,16 @@ const MODES: [(&str, &[&str], &str); 7] = [
     ),
 ];
 
-/// What spoils every run: its name, project and case, whose fault it is, and how the program ends.
+/// Faults that invalidate every run: name, project, case, fault, and exit code.
 fn faults(agent: &FakeAgent, other: &FakeAgent) -> Vec<(&'static str, String, String, &'static str, i32)> {
     let target = format!("target: {{ endpoint: '{}' }}\n", agent.url());
     let helpers = format!("{target}agents: {{ other: {{ endpoint: '{}' }} }}\n", other.url());
-    let gone = format!("{target}agents: {{ other: {{ endpoint: '{}' }} }}\n", nobody());
+    let gone = format!("{target}agents: {{ other: {{ endpoint: '{}' }} }}\n", unreachable_address());
     let asserting = |assertion: &str| format!("input: hello\nassert: [{assertion}]\n");
     vec![
         (
             "unreachable",
-            format!("target: {{ endpoint: '{}' }}\n", nobody()),
+            format!("target: {{ endpoint: '{}' }}\n", unreachable_address()),
             asserting("{ type: contains, value: hello }"),
             "infrastructure",
             3,
@@ -82,12 +83,14 @@ fn faults(agent: &FakeAgent, other: &FakeAgent) -> Vec<(&'static str, String, St
 }
 
 #[test]
-fn what_others_spoil_is_no_attempt_of_the_agent_in_any_mode() {
+fn external_faults_are_invalid_attempts() {
     let agent = echo_agent();
-    let other = FakeAgent::start(|request| Run::of(request).started().text(r#"{"answer": "?"}"#).finished());
+    let other = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().text(r#"{"answer": "?"}"#).finished()
+    });
     for (fault, project, case, whose, code) in faults(&agent, &other) {
         for (mode, arguments, said) in MODES {
-            let project = Project::with(&project)
+            let project = Project::with_config(&project)
                 .file("src/checks.ts", "export function broken() { throw new Error('mine') }\n")
                 .suite("a", &format!("name: a\n{said}{case}"));
             let tested = project.test(arguments);
@@ -116,21 +119,21 @@ fn what_others_spoil_is_no_attempt_of_the_agent_in_any_mode() {
     }
 }
 
-/// What the agent does is counted as if nothing had been spoiled between.
+/// Statistics of the agent are the same as without invalid attempts.
 #[test]
-fn spoiled_runs_change_no_figure_of_the_agent() {
-    let figures = |tested: &Tested, case: &str| {
+fn invalid_attempts_change_no_statistics() {
+    let figures = |tested: &TestRun, case: &str| {
         let result = tested.case(case);
         json!(["status", "runs", "passed", "failed", "pass_rate", "stability_class"].map(|key| &result[key]))
     };
     for letters in ["pppp", "ffff", "pfpf", "fppp"] {
-        let alone = lettered();
+        let alone = letter_agent();
         let whole = common::letters::project(&alone, &with(letters, ""));
         let expected = figures(&whole.test(&["--runs", "4", "--parallel", "1"]), letters);
         for (number, spoilt) in ["1", "2|3", "1|4|6", "5"].into_iter().enumerate() {
-            let agent = lettered();
-            let case = with(letters, &spoiled(&agent, "runs", spoilt));
-            let project = Project::with("target: { endpoint: '${url}' }\n").suite("a", &case);
+            let agent = letter_agent();
+            let case = with(letters, &unreachable_hook(&agent, "runs", spoilt));
+            let project = Project::with_config("target: { endpoint: '${url}' }\n").suite("a", &case);
             let tested = project.test(&["--runs", "4", "--parallel", "1"]);
             assert_eq!(figures(&tested, letters), expected, "{number}: {}", tested.output);
         }
@@ -138,8 +141,8 @@ fn spoiled_runs_change_no_figure_of_the_agent() {
 }
 
 #[test]
-fn a_retry_that_the_machine_has_spoiled_is_neither_a_failure_nor_flaky() {
-    // Letters are what the agent does, and which attempts are spoiled; the case is tried twice more.
+fn invalid_retry_is_neither_failed_nor_flaky() {
+    // Each letter is one attempt, valid or invalid; the case is retried twice.
     for (letters, spoilt, status, flaky, attempts) in [
         ("p", "1", "passed", false, 2),
         ("p", "1|2", "passed", false, 3),
@@ -147,9 +150,9 @@ fn a_retry_that_the_machine_has_spoiled_is_neither_a_failure_nor_flaky() {
         ("fff", "1|3", "failed", false, 5),
         ("f", "2|3|4|5", "failed", false, 4),
     ] {
-        let agent = lettered();
-        let case = with(letters, &spoiled(&agent, "runs", spoilt));
-        let project = Project::with("target: { endpoint: '${url}' }\n").suite("a", &case);
+        let agent = letter_agent();
+        let case = with(letters, &unreachable_hook(&agent, "runs", spoilt));
+        let project = Project::with_config("target: { endpoint: '${url}' }\n").suite("a", &case);
         let tested = project.test(&["--retries", "2", "--parallel", "1"]);
         let result = tested.case(letters);
         let found = (
@@ -165,9 +168,9 @@ fn a_retry_that_the_machine_has_spoiled_is_neither_a_failure_nor_flaky() {
 }
 
 #[test]
-fn what_a_judge_could_not_decide_is_not_counted_as_a_check_that_failed() {
+fn undecided_check_is_not_counted_as_failed() {
     let (agent, judge) = (echo_agent(), echo_agent());
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nagents: {{ judge: {{ endpoint: '{}' }} }}\n",
         agent.url(),
         judge.url()
@@ -177,18 +180,15 @@ fn what_a_judge_could_not_decide_is_not_counted_as_a_check_that_failed() {
     let failure = tested.failure("a");
     assert_eq!(failure["kind"], "assertion");
     let message = failure["message"].as_str().unwrap();
-    assert!(
-        message.starts_with("does not hold: ") && message.ends_with("; 1 could not be decided"),
-        "{message}"
-    );
-    let words = "1 of 3 checks does not hold, 1 could not be decided";
+    assert!(message.starts_with("does not hold: ") && message.ends_with("; 1 checks errored"), "{message}");
+    let words = "1 of 3 checks does not hold, 1 errored";
     assert!(tested.output.stdout.contains(words), "{}", tested.output);
 }
 
-// Scripts that do not end.
+// Endless scripts.
 
 #[test]
-fn a_loop_of_assertions_ends_at_the_time_limit_of_the_script() {
+fn assertion_loop_hits_script_time_limit() {
     let agent = echo_agent();
     for (body, words) in [
         ("for (;;) t.assert.True(true);", ["script_error", "did not end within 1000 ms"]),
@@ -197,7 +197,7 @@ fn a_loop_of_assertions_ends_at_the_time_limit_of_the_script() {
             ["script_error", "did not end within 1000 ms"],
         ),
     ] {
-        let project = Project::with(&format!(
+        let project = Project::with_config(&format!(
             "target: {{ endpoint: '{}' }}\nscripts: {{ timeout_ms: 1000 }}\n",
             agent.url()
         ))
@@ -208,84 +208,85 @@ fn a_loop_of_assertions_ends_at_the_time_limit_of_the_script() {
         let failure = tested.failure("TestLoop");
         let told = (failure["kind"].as_str().unwrap(), failure["message"].as_str().unwrap());
         let is_limit = told.0 == words[0] && told.1.contains("1000 ms");
-        // A fast machine may reach the other bound first.
+        // A fast machine may reach the other limit first.
         assert!(is_limit || told.1.contains("asserts more than 10000 times"), "{failure:#}");
         assert!(took < Duration::from_secs(15), "{took:?}");
     }
 }
 
 #[test]
-fn a_program_has_a_bounded_number_of_checks_decided() {
+fn program_check_count_is_limited() {
     let agent = echo_agent();
     for body in ["t.assert.True(true)", "t.assert.JSONPath({ a: 1 }, '$.a', 1)"] {
-        let project = Project::with(&format!(
+        let project = Project::with_config(&format!(
             "target: {{ endpoint: '{}' }}\nscripts: {{ timeout_ms: 300000 }}\n",
             agent.url()
         ))
         .file("a_test.ts", &format!("export function TestLoop(t) {{ for (;;) {body}; }}\n"));
-        let output = project.command(&["test", "a_test.ts", "-o", "out.json"]).timeout(4 * LONG).run();
+        let output =
+            project.command(&["test", "a_test.ts", "-o", "out.json"]).timeout(4 * TEST_TIMEOUT).run();
         let report: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
         let result = &report["results"][0];
         assert_eq!(result["failure"]["kind"], "test_error", "{output}");
-        assert_eq!(result["failure"]["message"], "the test asserts more than 10000 times");
+        assert_eq!(result["failure"]["message"], "the test makes more than 10000 checks");
         assert_eq!(result["assertions"].as_array().map(Vec::len), Some(10_000));
     }
 }
 
-// Who waits.
+// Waiting agents.
 
 #[test]
-fn an_agent_behind_chat_completions_that_asks_by_a_tool_waits_for_the_user() {
+fn chat_agent_asking_by_tool_waits_for_user() {
     let server = FakeAgent::start(|request| {
         let messages = request.json()["messages"].as_array().unwrap().clone();
         let asked = messages.iter().any(|message| message["role"] == "tool");
         match asked {
-            false => Completion::new()
+            false => ChatCompletion::new()
                 .tool(0, "call-1", "ask_user", &json!({"question": "How much?"}))
                 .finish("tool_calls"),
-            true => Completion::new().text("Submitted.").finish("stop"),
+            true => ChatCompletion::new().text("Submitted.").finish("stop"),
         }
     });
     let target = format!("target: {{ type: openai, base_url: '{}v1', model: m }}\n", server.url());
     let case = "name: a\ntype: multi_turn\nturns:\n  - { user: pay, assertions: [{ type: tool_called, name: ask_user }] }\n  - { user: '250', assertions: [{ type: contains, value: Submitted }] }\n";
-    let tested = Project::with(&target).suite("a", case).test(&[]);
-    tested.all_passed();
+    let tested = Project::with_config(&target).suite("a", case).test(&[]);
+    tested.assert_all_passed();
     let turns = &tested.case("a")["turns"];
     let reasons = [0, 1].map(|turn| (&turns[turn]["awaiting_reason"], &turns[turn]["finish_reason"]));
     assert_eq!(
         reasons,
         [(&json!("tool_requires_confirmation"), &json!("tool_calls")), (&json!("completed"), &json!("stop"))]
     );
-    // The protocol wants each call answered before anything else is said.
+    // The protocol requires an answer to every call before further messages.
     let sent = server.requests()[1].json()["messages"].as_array().unwrap().clone();
     let roles: Vec<&str> = sent.iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "user"]);
     assert_eq!(sent[1]["tool_calls"][0]["id"], sent[2]["tool_call_id"]);
     assert_eq!(sent[3]["content"], "250");
 
-    // Where nobody answers, the case is skipped as over any other protocol.
+    // Without an answer the case is skipped, as in every other adapter.
     let open = "name: a\ntype: multi_turn\nturns: [{ user: pay }]\n";
-    let tested = Project::with(&target).suite("a", open).test(&[]);
+    let tested = Project::with_config(&target).suite("a", open).test(&[]);
     assert_eq!(tested.case("a")["status"], "skipped", "{}", tested.output);
-    // A call of any other tool that nobody offers is still a mistake of the test.
+    // A call of another tool that is not offered remains a test error.
     let unknown = "name: a\nawaiting: { tools: [confirm] }\nturns: [{ user: pay }]\n";
-    let tested = Project::with(&target).suite("a", unknown).test(&[]);
+    let tested = Project::with_config(&target).suite("a", unknown).test(&[]);
     assert_eq!(tested.failure("a")["kind"], "test_error", "{}", tested.output);
 }
 
 #[test]
-fn the_default_simulator_answers_in_cases_that_name_none() {
+fn default_simulator_is_used_by_unnamed_cases() {
     let agent = FakeAgent::start(|request| {
         let text = match request.last_user_text().as_str() {
             "250" => "Submitted.",
             _ => "How much is it?",
         };
-        Run::of(request).started().text(text).finished()
+        FakeRun::for_request(request).started().text(text).finished()
     });
     let user = FakeAgent::start(|request| {
-        Run::of(request).started().text(r#"{"input": "250", "goal_achieved": false}"#).finished()
+        FakeRun::for_request(request).started().text(r#"{"input": "250", "goal_achieved": false}"#).finished()
     });
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\n",
         agent.url(),
         user.url()
@@ -298,9 +299,9 @@ fn the_default_simulator_answers_in_cases_that_name_none() {
     ];
     let suite: Vec<String> = cases.iter().map(Value::to_string).collect();
     let project = project.file("a.test.jsonl", &suite.join("\n"));
-    let held = |tested: &Tested| {
+    let held = |tested: &TestRun| {
         ["plain", "turns", "multi", "single"].map(|id| {
-            // A case of one turn has no list of them.
+            // A single-turn case has no list of turns.
             let turns = tested.case(id)["turns"]
                 .as_array()
                 .cloned()
@@ -312,31 +313,33 @@ fn the_default_simulator_answers_in_cases_that_name_none() {
         })
     };
     let tested = project.test(&["--simulator", "agents:user"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let answered = || vec!["static".to_string(), "simulated".to_string()];
     assert_eq!(held(&tested), [answered(), answered(), answered(), vec!["static".to_string()]]);
-    // Without the flag nobody answers in them.
+    // Without the flag there is no answer.
     let tested = project.test(&[]);
     assert_eq!(held(&tested), [(); 4].map(|()| vec!["static".to_string()]), "{}", tested.output);
 }
 
-// The end of a run.
+// End of a run.
 
-fn cleaning(agent: &FakeAgent, after: &str) -> Project {
+fn project_with_after_hook(agent: &FakeAgent, after: &str) -> Project {
     let text = format!(
         "target: {{ endpoint: '{}' }}\nhooks:\n  set_up: {{ cmd: [sh, -c, 'touch set-up'] }}\n  clean_up: {{ cmd: [sh, -c, '{after}'] }}\n",
         agent.url()
     );
     let case = "name: a\nbefore: set_up\nafter: clean_up\nturns: [{ user: hello }]\n";
-    Project::with(&text).suite("a", case)
+    Project::with_config(&text).suite("a", case)
 }
 
 #[test]
-fn hooks_behind_cases_run_when_a_run_is_cancelled() {
-    let agent = FakeAgent::start(|request| Run::of(request).started().gate("never").text("hi").finished());
-    let project = cleaning(&agent, "touch cleaned-up");
+fn after_hooks_run_when_run_is_cancelled() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().gate("never").text("hi").finished()
+    });
+    let project = project_with_after_hook(&agent, "touch cleaned-up");
     let mut running = project.command(&["test", "-o", "out.json", "--after", "clean_up"]).spawn();
-    agent.wait_for_requests(1, LONG);
+    agent.wait_for_requests(1, TEST_TIMEOUT);
     running.press_ctrl_c();
     running.wait_for_stdout("no new cases");
     let begun = Instant::now();
@@ -351,11 +354,13 @@ fn hooks_behind_cases_run_when_a_run_is_cancelled() {
 }
 
 #[test]
-fn a_hook_that_hangs_holds_a_cancelled_run_up_for_a_bounded_time() {
-    let agent = FakeAgent::start(|request| Run::of(request).started().gate("never").text("hi").finished());
-    let project = cleaning(&agent, "touch begun; sleep 1000");
-    let mut running = project.command(&["test", "-o", "out.json"]).timeout(2 * LONG).spawn();
-    agent.wait_for_requests(1, LONG);
+fn hanging_hook_delays_cancellation_for_bounded_time() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().gate("never").text("hi").finished()
+    });
+    let project = project_with_after_hook(&agent, "touch begun; sleep 1000");
+    let mut running = project.command(&["test", "-o", "out.json"]).timeout(2 * TEST_TIMEOUT).spawn();
+    agent.wait_for_requests(1, TEST_TIMEOUT);
     running.press_ctrl_c();
     running.wait_for_stdout("no new cases");
     running.press_ctrl_c();
@@ -365,5 +370,5 @@ fn a_hook_that_hangs_holds_a_cancelled_run_up_for_a_bounded_time() {
     assert_eq!(output.code, 130, "{output}");
     assert!(common::exists(&project.workspace, "begun"));
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
-    assert!(output.stdout.contains("given up 10000 ms after the run was cancelled"), "{output}");
+    assert!(output.stdout.contains("stopped 10000 ms after the run was cancelled"), "{output}");
 }

@@ -1,4 +1,4 @@
-//! Hooks: what they are given, what they give, and where it can be used.
+//! Hooks: their input, their output, and its use.
 #![cfg(unix)]
 
 mod common;
@@ -6,17 +6,17 @@ mod common;
 use std::collections::BTreeSet;
 
 use hotseat_testkit::FakeAgent;
-use hotseat_testkit::agui::Run;
+use hotseat_testkit::agui::FakeRun;
 use serde_json::json;
 
-use common::{Project, Tested, echo, echo_agent, exists};
+use common::{Project, TestRun, echo, echo_agent, exists};
 
-/// Runs a suite against an agent that repeats what it is told; gives what it was told.
+/// Runs a suite against an echo agent; returns the texts that it received.
 #[track_caller]
-fn told(project: impl FnOnce(Project) -> Project) -> Vec<String> {
+fn received_texts(project: impl FnOnce(Project) -> Project) -> Vec<String> {
     let agent = echo_agent();
-    let tested = project(Project::of(&agent)).test_in(&[("FROM_OUTSIDE", "outside")], &[]);
-    tested.all_passed();
+    let tested = project(Project::with_agent(&agent)).test_in(&[("FROM_OUTSIDE", "outside")], &[]);
+    tested.assert_all_passed();
     agent.requests().iter().map(|request| request.last_user_text()).collect()
 }
 
@@ -33,13 +33,13 @@ hooks:
   - cmd: [sh, '-c', 'echo third >> order']
 turns: [{ user: hello, assert: { text: { must_match: hello } } }]
 ";
-    let project = Project::of(&agent).suite("a", suite);
-    project.test(&[]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", suite);
+    project.test(&[]).assert_all_passed();
     assert_eq!(project.workspace.read("order"), "first\nsecond\nthird\n");
 }
 
 #[test]
-fn nobody_talks_to_the_agent_before_the_last_hook_has_ended() {
+fn agent_is_contacted_after_last_before_hook() {
     let project = Project::empty();
     let done = project.workspace.path("done");
     let agent = FakeAgent::start(move |request| {
@@ -52,12 +52,12 @@ hooks: [{ cmd: [sh, '-c', 'echo 1 >> done'] }, { cmd: [sh, '-c', 'echo 2 >> done
 turns: [{ user: hello, assert: { text: { must_match: hello } } }, { user: bye }]
 ";
     let project = project.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
-    project.suite("a", suite).test(&[]).all_passed();
+    project.suite("a", suite).test(&[]).assert_all_passed();
     assert_eq!(agent.requests().len(), 2);
 }
 
 #[test]
-fn a_hook_that_fails_ends_its_own_case_only() {
+fn failing_hook_ends_only_its_case() {
     let agent = echo_agent();
     let suite = "
 name: fails
@@ -68,7 +68,7 @@ name: goes on
 hooks: [{ cmd: [echo, '{\"WORD\":\"hello\"}'] }]
 turns: [{ user: '${WORD}', assert: { text: { must_match: hello } } }]
 ";
-    let project = Project::of(&agent).suite("a", suite);
+    let project = Project::with_agent(&agent).suite("a", suite);
     let tested = project.test(&["--parallel", "1"]);
     assert_eq!(tested.failure("fails")["kind"], "hook_error");
     assert_eq!(tested.failure("fails")["fault"], "test");
@@ -82,19 +82,19 @@ turns: [{ user: '${WORD}', assert: { text: { must_match: hello } } }]
 }
 
 #[test]
-fn the_hooks_of_a_skipped_case_do_not_run() {
+fn skipped_case_runs_no_hooks() {
     let agent = echo_agent();
     let suite = "name: a\nskip: later\nhooks: [{ cmd: [touch, ran] }]\nturns: [{ user: hello }]\n";
-    let project = Project::of(&agent).suite("a", suite);
+    let project = Project::with_agent(&agent).suite("a", suite);
     assert_eq!(project.test(&[]).output.code, 0);
     assert!(!exists(&project.workspace, "ran"));
 }
 
-// What they are given.
+// Input of hooks.
 
 #[test]
-fn a_hook_has_the_environment_and_its_own_variables() {
-    let said = told(|project| {
+fn hook_has_environment_and_own_variables() {
+    let said = received_texts(|project| {
         project.file("env.sh", r#"printf '{"SAID":"%s %s %s"}' "$FROM_OUTSIDE" "$OWN" "$FROM_SUITE""#).suite(
             "a",
             "
@@ -113,12 +113,13 @@ turns: [{ user: '${SAID}' }]
 }
 
 #[test]
-fn a_hook_runs_in_the_folder_of_the_project() {
+fn hook_runs_in_project_folder() {
     let agent = echo_agent();
     let where_am_i = r#"printf '{"WHERE":"%s"}' "$(pwd)""#;
-    let project = Project::of(&agent).file("where.sh", where_am_i).file("scripts/here.sh", where_am_i).file(
-        "deep/down/a.test.yaml",
-        "
+    let project =
+        Project::with_agent(&agent).file("where.sh", where_am_i).file("scripts/here.sh", where_am_i).file(
+            "deep/down/a.test.yaml",
+            "
 name: default
 hooks: [{ cmd: [sh, where.sh] }]
 turns: [{ user: '${WHERE}' }]
@@ -127,8 +128,8 @@ name: its own
 hooks: [{ cmd: [sh, here.sh], cwd: scripts }]
 turns: [{ user: '${WHERE}' }]
 ",
-    );
-    // Wherever it is started from.
+        );
+    // Independent of the working directory.
     for folder in [".", "deep/down"] {
         let output = project.command(&["test", "--parallel", "1"]).cwd(folder).run();
         assert_eq!(output.code, 0, "{output}");
@@ -140,9 +141,9 @@ turns: [{ user: '${WHERE}' }]
 }
 
 #[test]
-fn no_shell_touches_the_words_of_a_command() {
+fn command_words_bypass_shell() {
     let words = r#"$HOME * ~ `id` $(id) ; | & > x 'single' !"#;
-    let said = told(|project| {
+    let said = received_texts(|project| {
         let suite = format!(
             "name: a\nhooks: [{{ cmd: [printf, '{{\"SAID\":\"%s\"}}', {words:?}] }}]\nturns: [{{ user: '${{SAID}}' }}]\n"
         );
@@ -151,18 +152,20 @@ fn no_shell_touches_the_words_of_a_command() {
     assert_eq!(said, [words]);
 }
 
-/// A hook that reads does not wait for somebody to type.
+/// A hook that reads stdin does not block.
 #[test]
-fn a_hook_has_nothing_to_read() {
+fn hook_stdin_is_empty() {
     assert_eq!(
-        told(|project| project.suite("a", "name: a\nhooks: [{ cmd: [cat] }]\nturns: [{ user: hello }]\n")),
+        received_texts(
+            |project| project.suite("a", "name: a\nhooks: [{ cmd: [cat] }]\nturns: [{ user: hello }]\n")
+        ),
         ["hello"]
     );
 }
 
 #[test]
-fn what_a_hook_gave_can_be_used_by_the_next() {
-    let said = told(|project| {
+fn hook_output_is_available_to_next_hook() {
+    let said = received_texts(|project| {
         project.file("next.sh", r#"printf '{"BOTH":"%s-%s"}' "$1" "$ID""#).suite(
             "a",
             "
@@ -178,19 +181,19 @@ turns: [{ user: '${BOTH}' }]
 }
 
 #[test]
-fn the_first_hook_can_use_no_variable_of_a_hook() {
-    let project = Project::of(&echo_agent())
+fn first_hook_cannot_use_hook_variables() {
+    let project = Project::with_agent(&echo_agent())
         .suite("a", "name: a\nhooks: [{ cmd: [echo, '${ID}'] }]\nturns: [{ user: hello }]\n");
     let output = project.hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
     assert!(output.stderr.contains("variable `ID` is not defined"), "{output}");
 }
 
-// What they give.
+// Output of hooks.
 
 #[test]
-fn later_variables_replace_earlier_ones() {
-    let said = told(|project| {
+fn later_variables_override_earlier_ones() {
+    let said = received_texts(|project| {
         project.suite(
             "a",
             "
@@ -204,8 +207,8 @@ turns: [{ user: '${A}${B}${C}' }]
 }
 
 #[test]
-fn values_of_every_type_can_stand_in_text() {
-    let said = told(|project| {
+fn values_of_every_type_interpolate_into_text() {
+    let said = received_texts(|project| {
         let values = r#"{"TEXT":"two words","NUMBER":42.50,"TRUTH":true,"NOTHING":null,"LIST":[1,"a"],"MAP":{"a":{"b":1}}}"#;
         let suite = format!(
             "name: a\nhooks: [{{ cmd: [echo, {values:?}] }}]\nturns: [{{ user: '${{TEXT}} ${{NUMBER}} ${{TRUTH}} ${{NOTHING}} ${{LIST}} ${{MAP}} $${{TEXT}}' }}]\n"
@@ -215,10 +218,10 @@ fn values_of_every_type_can_stand_in_text() {
     assert_eq!(said, [r#"two words 42.5 true null [1,"a"] {"a":{"b":1}} ${TEXT}"#]);
 }
 
-/// What a value holds is text, not another text with variables.
+/// Values are text and are not interpolated again.
 #[test]
-fn values_are_not_filled_in_again() {
-    let said = told(|project| {
+fn values_are_interpolated_once() {
+    let said = received_texts(|project| {
         project.suite(
             "a",
             "name: a\nhooks: [{ cmd: [printf, '%s', '{\"A\":\"$${B} $${ENV.HOME}\",\"B\":\"b\"}'] }]\nturns: [{ user: '${A}' }]\n",
@@ -228,7 +231,7 @@ fn values_are_not_filled_in_again() {
 }
 
 #[test]
-fn values_in_patterns_are_literal() {
+fn values_are_escaped_in_patterns() {
     let agent = echo_agent();
     let suite = |id: &str| {
         format!(
@@ -239,13 +242,13 @@ turns: [{{ user: 'is it {id}', assert: {{ text: {{ must_match: 'is it ${{ID}}$' 
 "
         )
     };
-    Project::of(&agent).suite("a", &suite("a.c+(")).test(&[]).all_passed();
-    let tested = Project::of(&agent).suite("a", &suite("abcc(")).test(&[]);
+    Project::with_agent(&agent).suite("a", &suite("a.c+(")).test(&[]).assert_all_passed();
+    let tested = Project::with_agent(&agent).suite("a", &suite("abcc(")).test(&[]);
     assert_eq!(tested.failure("a")["kind"], "assertion");
 }
 
 #[test]
-fn values_in_the_state_keep_their_type() {
+fn state_values_keep_their_type() {
     let agent = echo_agent();
     let suite = "
 name: a
@@ -255,7 +258,7 @@ forwardedProps: { n: '${N}' }
 context: [{ description: cart, value: '${CART}' }]
 turns: [{ user: hello }]
 ";
-    Project::of(&agent).suite("a", suite).test(&[]).all_passed();
+    Project::with_agent(&agent).suite("a", suite).test(&[]).assert_all_passed();
     let input = agent.requests()[0].json();
     let state = json!({
         "cart": {"items": [1, 2]}, "n": 5, "text": "5", "no": false, "mixed": "n=5", "deep": [{"n": 5}],
@@ -266,7 +269,7 @@ turns: [{ user: hello }]
 }
 
 #[test]
-fn values_in_the_target_differ_from_case_to_case() {
+fn target_values_differ_per_case() {
     let agent = echo_agent();
     let target = format!(
         "target: {{ endpoint: '{}shops/${{SHOP}}', threadId: 'of-${{SHOP}}', headers: {{ X-Shop: '${{SHOP}}', Authorization: 'Bearer ${{KEY}}' }} }}\n",
@@ -278,7 +281,7 @@ fn values_in_the_target_differ_from_case_to_case() {
         )
     };
     let suite = [case("one"), case("two")].join("---\n");
-    Project::with(&target).suite("a", &suite).test(&["--parallel", "1"]).all_passed();
+    Project::with_config(&target).suite("a", &suite).test(&["--parallel", "1"]).assert_all_passed();
     let seen: Vec<_> = agent
         .requests()
         .iter()
@@ -294,7 +297,7 @@ fn values_in_the_target_differ_from_case_to_case() {
 }
 
 #[test]
-fn an_address_that_a_variable_spoils_is_refused() {
+fn rejects_address_made_invalid_by_variable() {
     let target = "target: { endpoint: '${URL}' }\n";
     let case = |name: &str, url: &str| {
         format!(
@@ -302,7 +305,7 @@ fn an_address_that_a_variable_spoils_is_refused() {
         )
     };
     let suite = [case("no address", "nowhere"), case("no protocol", "ftp://127.0.0.1/")].join("---\n");
-    let tested: Tested = Project::with(target).suite("a", &suite).test(&[]);
+    let tested: TestRun = Project::with_config(target).suite("a", &suite).test(&[]);
     for name in ["no address", "no protocol"] {
         assert_eq!(tested.failure(name)["kind"], "test_error", "{}", tested.output);
         let message = tested.failure(name)["message"].as_str().unwrap_or_default();
@@ -311,12 +314,16 @@ fn an_address_that_a_variable_spoils_is_refused() {
 }
 
 #[test]
-fn cases_at_once_do_not_see_the_variables_of_each_other() {
+fn concurrent_cases_have_separate_variables() {
     const CASES: usize = 8;
-    // All conversations are open at the same moment.
+    // All conversations are open at the same time.
     let agent = FakeAgent::start(|request| {
         let said = request.last_user_text();
-        Run::of(request).started().gate("all are here").text(&format!("You said: {said}")).finished()
+        FakeRun::for_request(request)
+            .started()
+            .gate("all are here")
+            .text(&format!("You said: {said}"))
+            .finished()
     });
     let case = |n: usize| {
         format!(
@@ -330,9 +337,9 @@ turns: [{{ user: 'I am ${{ID}}', assert: {{ text: {{ must_match: '^You said: I a
         )
     };
     let cases: Vec<String> = (0..CASES).map(case).collect();
-    let project = Project::of(&agent).suite("a", &cases.join("---\n"));
+    let project = Project::with_agent(&agent).suite("a", &cases.join("---\n"));
     let running = project.command(&["test", "-o", "out.json", "--parallel", "8"]).spawn();
-    let requests = agent.wait_for_requests(CASES, common::LONG);
+    let requests = agent.wait_for_requests(CASES, common::TEST_TIMEOUT);
     agent.release("all are here");
     let output = running.wait();
     assert_eq!(output.code, 0, "{output}");
@@ -346,10 +353,10 @@ turns: [{{ user: 'I am ${{ID}}', assert: {{ text: {{ must_match: '^You said: I a
 }
 
 #[test]
-fn a_hook_that_says_too_much_is_stopped_short() {
+fn hook_output_is_limited() {
     let agent = echo_agent();
     let suite = "name: a\nhooks: [{ cmd: [head, '-c', '9000000', /dev/zero] }]\nturns: [{ user: hello }]\n";
-    let tested = Project::of(&agent).suite("a", suite).test(&[]);
+    let tested = Project::with_agent(&agent).suite("a", suite).test(&[]);
     assert_eq!(tested.failure("a")["kind"], "hook_error");
     assert!(
         tested.failure("a")["message"]

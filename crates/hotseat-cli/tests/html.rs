@@ -1,36 +1,36 @@
-//! The page: what stands in it, and that nothing in it can be anything but text. How it looks and what it does is seen in
-//! a browser, by `interop/browser`.
+//! The HTML page: its content, and that all untrusted content is text. `interop/browser` tests appearance and
+//! behaviour in a browser.
 #![cfg(unix)]
 
 mod common;
 
 use std::collections::BTreeMap;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Reply, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
 use common::{Project, echo_agent};
 
-/// What a page must show as text.
+/// Text that the page must escape.
 const HOSTILE: &str = "</script><script>alert(1)</script><!-- <script> ]]> & \u{2028} \u{1b}[31m \u{202e}";
 
-fn hostile(request: &Request) -> Reply {
-    let run = Run::of(request).started().reasoning(HOSTILE);
+fn hostile_reply(request: &FakeRequest) -> FakeReply {
+    let run = FakeRun::for_request(request).started().reasoning(HOSTILE);
     let run = run.tool("c1", "<b>tool</b>", &json!({"</script>": HOSTILE}), Some(json!(HOSTILE)));
     run.text(HOSTILE).finished().into()
 }
 
-/// A page as a browser takes it apart: a script element ends at the first `</script`, whatever stands in it.
-struct Page {
+/// A page parsed like a browser does: a script element ends at the first `</script`.
+struct ReportPage {
     html: String,
     data: BTreeMap<String, Value>,
     scripts: Vec<String>,
 }
 
-impl Page {
+impl ReportPage {
     #[track_caller]
-    fn of(project: &Project, file: &str) -> Page {
+    fn from_report(project: &Project, file: &str) -> ReportPage {
         let html = project.workspace.read(file);
         let (mut data, mut scripts) = (BTreeMap::new(), Vec::new());
         let mut rest = html.as_str();
@@ -48,7 +48,7 @@ impl Page {
             }
             rest = &element[end..];
         }
-        Page { html, data, scripts }
+        ReportPage { html, data, scripts }
     }
 
     fn rows(&self) -> Vec<&Value> {
@@ -73,13 +73,13 @@ turns: [{ user: hello }]
 ";
 
 #[test]
-fn the_page_holds_what_the_json_report_holds_and_the_events() {
+fn page_contains_report_and_events() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", SUITE);
+    let project = Project::with_agent(&agent).suite("a", SUITE);
     let output = project.hotseat(&["test", "-o", "r.json", "-o", "pages/r.html", "--parallel", "1"]);
     assert_eq!(output.code, 1, "{output}");
     let report: Value = serde_json::from_str(&project.workspace.read("r.json")).expect("JSON");
-    let page = Page::of(&project, "pages/r.html");
+    let page = ReportPage::from_report(&project, "pages/r.html");
 
     assert_eq!(page.data["run"]["summary"], report["summary"]);
     assert_eq!(page.data["run"]["metadata"]["output_file"], "pages/r.html");
@@ -102,29 +102,29 @@ fn the_page_holds_what_the_json_report_holds_and_the_events() {
 }
 
 #[test]
-fn nothing_that_others_wrote_leaves_its_place() {
-    let agent = FakeAgent::start(hostile);
+fn page_escapes_untrusted_content() {
+    let agent = FakeAgent::start(hostile_reply);
     let suite = json!({"id": HOSTILE, "name": HOSTILE, "tags": [HOSTILE], "metadata": {"k": HOSTILE},
         "turns": [{"user": HOSTILE, "assert": {"text": {"must_match": "<script>never</script>"}}}]});
-    let project = Project::of(&agent).file("a.test.jsonl", &suite.to_string());
+    let project = Project::with_agent(&agent).file("a.test.jsonl", &suite.to_string());
     let output = project.hotseat(&["test", "-o", "r.html", "-o", "r.json"]);
     assert_eq!(output.code, 1, "{output}");
-    let page = Page::of(&project, "r.html");
+    let page = ReportPage::from_report(&project, "r.html");
     let report: Value = serde_json::from_str(&project.workspace.read("r.json")).expect("JSON");
 
     assert_eq!(page.data["case-0"]["result"], report["results"][0]);
     assert_eq!(page.data["rows"][0]["name"], HOSTILE);
-    // Our own script, and no other.
+    // Only the scripts of Hotseat.
     assert_eq!(page.scripts.len(), 1);
     assert!(!page.html.contains("<script>alert") && !page.html.contains("<!-- "), "it is data");
 }
 
 #[test]
-fn the_page_asks_nobody_for_anything() {
+fn page_loads_nothing_from_network() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", SUITE);
+    let project = Project::with_agent(&agent).suite("a", SUITE);
     project.hotseat(&["test", "-o", "r.html"]);
-    let page = Page::of(&project, "r.html");
+    let page = ReportPage::from_report(&project, "r.html");
     let head = page.html.split("</head>").next().expect("a head");
     assert!(head.contains("default-src 'none'; connect-src 'none'"), "{head}");
     for tag in ["<link rel=\"stylesheet\"", "src=\"", "@import", "url("] {
@@ -133,11 +133,11 @@ fn the_page_asks_nobody_for_anything() {
 }
 
 #[test]
-fn every_attempt_stands_in_the_page() {
+fn page_contains_every_attempt() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", SUITE);
+    let project = Project::with_agent(&agent).suite("a", SUITE);
     project.hotseat(&["test", "--runs", "3", "--run", "says", "-o", "r.html"]);
-    let page = Page::of(&project, "r.html");
+    let page = ReportPage::from_report(&project, "r.html");
     let case = &page.data["case-0"];
     assert_eq!(case["result"]["run_details"].as_array().map(Vec::len), Some(3));
     let numbers: Vec<&Value> =
@@ -148,13 +148,13 @@ fn every_attempt_stands_in_the_page() {
 }
 
 #[test]
-fn an_agent_of_our_own_is_shown_without_its_machinery() {
+fn page_hides_internals_of_embedded_agents() {
     let project = Project::empty();
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/expense/hotseat.yaml");
     let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/expense/expense.test.yaml");
     let output = project.hotseat(&["test", "--config", example, suite, "--run", "drafted,", "-o", "r.html"]);
     assert_eq!(output.code, 0, "{output}");
-    let attempt = &Page::of(&project, "r.html").data["case-0"]["attempts"][0];
+    let attempt = &ReportPage::from_report(&project, "r.html").data["case-0"]["attempts"][0];
     let events = attempt["events"].as_array().expect("events");
     assert!(attempt["left_out"].as_u64() > Some(20), "{}", attempt["left_out"]);
     assert!(events.iter().any(|event| event["type"] == "llm.call.completed"));
@@ -162,9 +162,9 @@ fn an_agent_of_our_own_is_shown_without_its_machinery() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_told() {
+fn reports_unwritable_page() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", SUITE).file("taken", "");
+    let project = Project::with_agent(&agent).suite("a", SUITE).file("taken", "");
     let output = project.hotseat(&["test", "-o", "taken/r.html"]);
     assert_eq!(output.code, 3, "{output}");
     assert!(output.stderr.contains("cannot write taken/r.html"), "{output}");

@@ -1,18 +1,18 @@
-//! On whose behalf agents are spoken to: flags, cases, a context file, and what agents are told of it.
+//! User identity: flags, cases and context files, and the requests that carry it.
 #![cfg(unix)]
 
 mod common;
 
 use common::{Project, echo_agent};
-use hotseat_testkit::completions::Completion;
-use hotseat_testkit::{FakeAgent, Reply};
+use hotseat_testkit::completions::ChatCompletion;
+use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::{Value, json};
 
 const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
-/// A case that says who speaks.
+/// A case with a user identity.
 const MARY: &str = "name: mary\nuser: mary\nteam: nurses\nturns: [{ user: hello }]\n";
 
-/// A context file with something in all of its parts.
+/// A context file with every section.
 fn context() -> Value {
     json!({
         "chat_id": "chat-7",
@@ -24,12 +24,12 @@ fn context() -> Value {
 }
 
 fn http_server() -> FakeAgent {
-    FakeAgent::start(|_| Reply::json(200, &json!({"reply": "fine"})))
+    FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "fine"})))
 }
 
-/// A project whose agent is told everything of who speaks.
+/// A project whose agent receives all identity fields.
 fn http_project(server: &FakeAgent) -> Project {
-    Project::with(&format!(
+    Project::with_config(&format!(
         "target:
   type: http
   endpoint: '{}chat/{{{{user}}}}'
@@ -42,9 +42,9 @@ fn http_project(server: &FakeAgent) -> Project {
 }
 
 #[test]
-fn a_template_is_told_who_speaks_also_where_nobody_says_it() {
+fn template_receives_default_identity() {
     let server = http_server();
-    http_project(&server).suite("a", HELLO).test(&[]).all_passed();
+    http_project(&server).suite("a", HELLO).test(&[]).assert_all_passed();
     let [request] = server.requests().try_into().expect("one request");
     assert_eq!(request.path, "/chat/test-user");
     assert_eq!(
@@ -63,7 +63,7 @@ fn a_template_is_told_who_speaks_also_where_nobody_says_it() {
 }
 
 #[test]
-fn a_flag_goes_before_the_case_the_case_before_the_file() {
+fn identity_precedence_is_flag_case_file() {
     for (flags, expected) in [
         (&[][..], ["mary", "nurses", "en-us"]),
         (&["--ctx", "ctx.json"], ["mary", "nurses", "de-de"]),
@@ -72,7 +72,7 @@ fn a_flag_goes_before_the_case_the_case_before_the_file() {
     ] {
         let server = http_server();
         let project = http_project(&server).suite("a", MARY).file("ctx.json", &context().to_string());
-        project.test(flags).all_passed();
+        project.test(flags).assert_all_passed();
         let body = server.requests()[0].json();
         let told = [
             &body["ctx"]["authorized"]["user_id"],
@@ -84,7 +84,7 @@ fn a_flag_goes_before_the_case_the_case_before_the_file() {
     }
     let server = http_server();
     let project = http_project(&server).suite("a", HELLO).file("ctx.json", &context().to_string());
-    project.test(&["--ctx", "ctx.json"]).all_passed();
+    project.test(&["--ctx", "ctx.json"]).assert_all_passed();
     let body = server.requests()[0].json();
     assert_eq!(
         (&body["user"], &body["scope"], &body["id"]),
@@ -98,7 +98,7 @@ fn a_flag_goes_before_the_case_the_case_before_the_file() {
 }
 
 #[test]
-fn reports_say_who_spoke() {
+fn reports_contain_user_identity() {
     let server = http_server();
     let project = http_project(&server).suite("a", HELLO).file("ctx.json", &context().to_string());
     for (flags, expected) in [
@@ -117,17 +117,17 @@ fn reports_say_who_spoke() {
 }
 
 #[test]
-fn a_flag_that_disagrees_with_the_file_is_noted() {
+fn warns_if_flag_overrides_file() {
     let server = http_server();
     let project = http_project(&server).suite("a", HELLO).file("ctx.json", &context().to_string());
     let output = project.hotseat(&["test", "--ctx", "ctx.json", "-u", "ann", "--locale", "de-de"]);
-    let note = "note: -u ann goes before `authorized.user_id` of --ctx, which says file-user";
+    let note = "note: -u ann overrides `authorized.user_id` of --ctx (file-user)";
     assert!(output.code == 0 && output.stderr.contains(note), "{output}");
     assert!(!output.stderr.contains("--locale"), "they agree: {output}");
 }
 
 #[test]
-fn metadata_comes_from_the_file_the_case_its_options_and_the_turn() {
+fn merges_metadata_from_all_levels() {
     let case = json!({
         "id": "a", "metadata": {"level": 2, "owner": "case"}, "options": {"metadata": {"owner": "options"}, "skip": {"history": false}},
         "turns": [{"input": "1"}, {"input": "2", "options": {"metadata": {"level": 3}}}],
@@ -141,22 +141,22 @@ fn metadata_comes_from_the_file_the_case_its_options_and_the_turn() {
     };
 
     let server = http_server();
-    with_files(http_project(&server)).test(&["--ctx", "ctx.json"]).all_passed();
+    with_files(http_project(&server)).test(&["--ctx", "ctx.json"]).assert_all_passed();
     let sent: Vec<Value> =
         server.requests().iter().map(|request| request.json()["options"].clone()).collect();
     assert_eq!(sent, [first.clone(), second]);
 
     let agent = echo_agent();
-    with_files(Project::of(&agent)).test(&["--ctx", "ctx.json"]).all_passed();
+    with_files(Project::with_agent(&agent)).test(&["--ctx", "ctx.json"]).assert_all_passed();
     assert_eq!(agent.requests()[0].json()["forwardedProps"]["options"], first);
 
-    // What the target says of every call stays beside it, and other options are members of the body.
-    let server = FakeAgent::start(|_| Completion::new().text("Fine.").finish("stop"));
+    // Metadata of the target is merged, and other options become members of the body.
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop"));
     let target = format!(
         "target:\n  type: openai\n  base_url: '{}v1'\n  model: m\n  body: {{ metadata: {{ chat: '{{{{conversation_id}}}}', level: 0 }} }}\n",
         server.url()
     );
-    with_files(Project::with(&target)).test(&["--ctx", "ctx.json"]).all_passed();
+    with_files(Project::with_config(&target)).test(&["--ctx", "ctx.json"]).assert_all_passed();
     let body = server.requests()[0].json();
     assert_eq!(
         body["metadata"],
@@ -166,53 +166,53 @@ fn metadata_comes_from_the_file_the_case_its_options_and_the_turn() {
 }
 
 #[test]
-fn over_ag_ui_only_what_was_given_is_forwarded() {
+fn ag_ui_forwards_only_explicit_identity() {
     let agent = echo_agent();
-    Project::of(&agent).suite("a", HELLO).test(&[]).all_passed();
+    Project::with_agent(&agent).suite("a", HELLO).test(&[]).assert_all_passed();
     assert_eq!(agent.requests()[0].json()["forwardedProps"], json!({}));
-    Project::of(&agent).suite("a", HELLO).test(&["-t", "ops"]).all_passed();
+    Project::with_agent(&agent).suite("a", HELLO).test(&["-t", "ops"]).assert_all_passed();
     let ctx = &agent.requests()[1].json()["forwardedProps"]["ctx"];
     assert_eq!(ctx["authorized"], json!({"user_id": "test-user", "team_id": "ops"}));
-    Project::of(&agent).suite("a", MARY).test(&[]).all_passed();
+    Project::with_agent(&agent).suite("a", MARY).test(&[]).assert_all_passed();
     let ctx = &agent.requests()[2].json()["forwardedProps"]["ctx"];
     assert_eq!(ctx["authorized"], json!({"user_id": "mary", "team_id": "nurses"}));
-    let project = Project::of(&agent).suite("a", HELLO).file("ctx.json", &context().to_string());
-    project.test(&["--ctx", "ctx.json"]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", HELLO).file("ctx.json", &context().to_string());
+    project.test(&["--ctx", "ctx.json"]).assert_all_passed();
     assert_eq!(agent.requests()[3].json()["threadId"], "chat-7");
-    // What a case says itself goes before the file.
+    // The case overrides the context file.
     let own = "name: a\nthreadId: own\nturns: [{ user: hello }]\n";
-    Project::of(&agent)
+    Project::with_agent(&agent)
         .suite("a", own)
         .file("ctx.json", &context().to_string())
         .test(&["--ctx", "ctx.json"])
-        .all_passed();
+        .assert_all_passed();
     assert_eq!(agent.requests()[4].json()["threadId"], "own");
 }
 
 #[test]
-fn over_chat_completions_the_user_is_told_if_somebody_says_who_it_is() {
-    let server = FakeAgent::start(|_| Completion::new().text("Fine.").finish("stop"));
+fn chat_completions_sends_explicit_user() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop"));
     let target = |body: &str| {
-        Project::with(&format!(
+        Project::with_config(&format!(
             "target: {{ type: openai, base_url: '{}v1', model: m, body: {body} }}\n",
             server.url()
         ))
     };
-    target("{}").suite("a", HELLO).test(&[]).all_passed();
+    target("{}").suite("a", HELLO).test(&[]).assert_all_passed();
     assert_eq!(server.requests()[0].json().get("user"), None);
     let tested = target("{}").suite("a", HELLO).test(&["-u", "ann", "-t", "ops"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(server.requests()[1].json()["user"], "ann");
-    let note = "note: -t: the agent is never told of it";
+    let note = "note: not supported by -t: the agent";
     assert!(
         tested.output.stderr.contains(note) && !tested.output.stderr.contains("-u:"),
         "{}",
         tested.output
     );
-    target("{ team: '{{team}}' }").suite("a", MARY).test(&[]).all_passed();
+    target("{ team: '{{team}}' }").suite("a", MARY).test(&[]).assert_all_passed();
     let body = server.requests()[2].json();
     assert_eq!((&body["user"], &body["team"]), (&json!("mary"), &json!("nurses")));
-    // A case that says what its agent cannot be told is refused.
+    // A case with identity that its agent cannot receive is rejected.
     let output = target("{}").suite("a", MARY).hotseat(&["test"]);
     assert!(
         output.code == 2 && output.stderr.contains("gives `team`, which its agent is never told"),
@@ -222,29 +222,29 @@ fn over_chat_completions_the_user_is_told_if_somebody_says_who_it_is() {
 }
 
 #[test]
-fn a_program_is_told_what_was_given() {
+fn process_receives_explicit_identity() {
     let agent = "while read -r message; do\n  printf '%s\\n' \"$message\" >> seen.jsonl\n  echo '{\"type\":\"text\",\"text\":\"fine\"}'\n  echo '{\"type\":\"done\"}'\ndone\n";
     let project =
-        Project::with("target: { type: command, command: [sh, agent.sh] }\n").file("agent.sh", agent);
+        Project::with_config("target: { type: command, command: [sh, agent.sh] }\n").file("agent.sh", agent);
     let project = project.suite("a", HELLO).suite("b", MARY);
-    project.test(&["--parallel", "1"]).all_passed();
+    project.test(&["--parallel", "1"]).assert_all_passed();
     let seen = project.workspace.read("seen.jsonl");
     let seen: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(seen[0].get("ctx"), None);
     assert_eq!(seen[1]["ctx"]["authorized"], json!({"user_id": "mary", "team_id": "nurses"}));
 
-    let text = Project::with(
+    let text = Project::with_config(
         "target: { type: command, speaks: text, command: [echo, '{{user}} of {{ctx.authorized.team_id}}:', '{{message}}'] }\n",
     );
     let tested = text.suite("b", MARY).test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.case("mary")["turns"][0]["output"], "mary of nurses: hello");
 }
 
 #[test]
-fn an_embedded_agent_knows_its_user_and_what_was_given() {
+fn embedded_agent_receives_identity() {
     let project = |suite: &str| {
-        Project::with("target: { type: embedded, agent: . }\n")
+        Project::with_config("target: { type: embedded, agent: . }\n")
             .file("agent.yaml", "name: Clerk\n")
             .file(
                 "script.yaml",
@@ -252,7 +252,7 @@ fn an_embedded_agent_knows_its_user_and_what_was_given() {
             )
             .suite("a", suite)
     };
-    let said = |tested: &common::Tested, case: &str| tested.case(case)["turns"][0]["output"].clone();
+    let said = |tested: &common::TestRun, case: &str| tested.case(case)["turns"][0]["output"].clone();
     let nobody = project(HELLO).test(&[]);
     assert_eq!(said(&nobody, "a"), "I know nothing.");
     let ops = project(HELLO);
@@ -263,17 +263,17 @@ fn an_embedded_agent_knows_its_user_and_what_was_given() {
 }
 
 #[test]
-fn hooks_act_on_behalf_of_the_same_user() {
+fn hooks_receive_identity() {
     let suite = "name: a\nuser: mary\nhooks: [{ cmd: [sh, -c, 'echo \"$HOTSEAT_USER $HOTSEAT_TEAM $HOTSEAT_LOCALE\" >> who.txt'] }]\nturns: [{ user: hello }]\n";
     let server = http_server();
     let project = http_project(&server).suite("a", suite).file("ctx.json", &context().to_string());
-    project.test(&["--ctx", "ctx.json"]).all_passed();
-    project.test(&["--ctx", "ctx.json", "-u", "ann", "-t", "ops"]).all_passed();
+    project.test(&["--ctx", "ctx.json"]).assert_all_passed();
+    project.test(&["--ctx", "ctx.json", "-u", "ann", "-t", "ops"]).assert_all_passed();
     assert_eq!(project.workspace.read("who.txt"), "mary file-team de-de\nann ops de-de\n");
 }
 
 #[test]
-fn mistakes_of_a_context_file_are_refused_with_their_place() {
+fn rejects_invalid_context_file_with_location() {
     let server = http_server();
     for (text, words) in [
         ("{\"authorised\": {}}", "did you mean `authorized`?"),
@@ -299,8 +299,9 @@ fn mistakes_of_a_context_file_are_refused_with_their_place() {
 }
 
 #[test]
-fn secrets_of_a_context_file_are_sent_and_never_shown() {
-    let server = FakeAgent::start(|request| Reply::json(200, &json!({"reply": request.json().to_string()})));
+fn redacts_context_file_secrets() {
+    let server =
+        FakeAgent::start(|request| FakeReply::json(200, &json!({"reply": request.json().to_string()})));
     let file = json!({"metadata": {"api_token": "plain-0123456789", "from": "${ENV.MY_PASSWORD}"}});
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: impossible } }\n";
     let project = http_project(&server).suite("a", suite).file("ctx.json", &file.to_string());
@@ -318,14 +319,15 @@ fn secrets_of_a_context_file_are_sent_and_never_shown() {
 }
 
 #[test]
-fn what_agents_are_never_told_is_noted_once() {
+fn warns_once_about_unsupported_identity() {
     let server = http_server();
     let target = format!("target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}' }}\n", server.url());
-    let project = Project::with(&target).suite("a", HELLO).suite("b", &HELLO.replace("name: a", "name: b"));
+    let project =
+        Project::with_config(&target).suite("a", HELLO).suite("b", &HELLO.replace("name: a", "name: b"));
     let project = project.file("ctx.json", &context().to_string());
     let output = project.hotseat(&["test", "--ctx", "ctx.json", "-u", "ann"]);
     for shown in ["-u", "`authorized.team_id` of --ctx", "`chat_id` of --ctx", "`locale` of --ctx"] {
-        let note = format!("note: {shown}: the agent is never told of it");
+        let note = format!("note: not supported by {shown}: the agent");
         assert_eq!(output.stderr.matches(&note).count(), 1, "{note}: {output}");
     }
     assert_eq!(output.code, 0, "{output}");

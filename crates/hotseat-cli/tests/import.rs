@@ -1,15 +1,15 @@
-//! Conversations that others held become a suite and recordings.
+//! Import: external conversations become a suite and recordings.
 #![cfg(unix)]
 
 mod common;
 
-use hotseat_testkit::Output;
+use hotseat_testkit::ProgramOutput;
 use serde_json::{Value, json};
 
 use common::{Project, echo_agent};
 
-/// A short conversation: a refund, with text beside a call.
-fn refund() -> Value {
+/// A short refund conversation with text next to a call.
+fn refund_conversation() -> Value {
     json!([
         {"role": "system", "content": "You work for a shop."},
         {"role": "user", "content": "I want my money back for order 7."},
@@ -30,7 +30,7 @@ fn refund() -> Value {
     ])
 }
 
-fn import(project: &Project, args: &[&str]) -> Output {
+fn run_import(project: &Project, args: &[&str]) -> ProgramOutput {
     project.hotseat(&[&["import", "openai-transcripts"], args].concat())
 }
 
@@ -39,22 +39,22 @@ fn cases(project: &Project, path: &str) -> Vec<Value> {
     project.workspace.read(path).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Runs a suite on the recordings beside it.
-fn replay(project: &Project, suite: &str) -> common::Tested {
+/// Runs a suite on its recordings.
+fn replay(project: &Project, suite: &str) -> common::TestRun {
     let folder = suite.rsplit_once('/').unwrap().0;
     project.test(&["-n", &format!("replay:{folder}/recordings"), suite])
 }
 
 #[test]
-fn a_conversation_becomes_a_case_and_a_recording() {
-    let project = Project::empty().file("shop.json", &refund().to_string());
-    let output = import(&project, &["shop.json", "-o", "out"]);
+fn conversation_becomes_case_and_recording() {
+    let project = Project::empty().file("shop.json", &refund_conversation().to_string());
+    let output = run_import(&project, &["shop.json", "-o", "out"]);
     assert_eq!(output.code, 0, "{output}");
     insta::assert_snapshot!(output.stdout, @r"
     1 conversation with 2 turns from shop.json
-    - 1 instruction to the agent (`system`, `developer`) left out
-    - 1 input left out: it is the last one, and the agent did not answer it
-    - 1 conversation: the data does not say which calls are expected, so nothing is asserted
+    - 1 instruction to the agent (`system`, `developer`) omitted
+    - 1 input omitted: last message of the conversation, not answered by the agent
+    - 1 conversation: the data lists no expected calls, so nothing is asserted
 
     Next:
       hotseat test -n replay:out/recordings out/shop.test.jsonl
@@ -67,7 +67,7 @@ fn a_conversation_becomes_a_case_and_a_recording() {
         ]})]
     );
     let tested = replay(&project, "out/shop.test.jsonl");
-    tested.all_passed();
+    tested.assert_all_passed();
     let turns = &tested.case("conversation-1")["turns"];
     assert_eq!(turns[1]["input"], "Yes, ${please} and $${ thanks");
     assert_eq!(turns[0]["messages"], json!(["Let me see.", "Shall I pay 12.50 back?"]));
@@ -84,14 +84,14 @@ fn a_conversation_becomes_a_case_and_a_recording() {
         json!([
             ["c1", "find_order", {"id": 7}, {"id": 7, "price": 12.5}],
             ["c2", "log", {}, "ok"],
-            // An id that was used before is another call.
+            // A reused id is another call.
             ["c1#2", "refund", {"id": 7.0, "note": "${N}"}, "paid"],
         ])
     );
 }
 
 #[test]
-fn files_have_many_forms() {
+fn reads_several_file_formats() {
     let one = |said: &str| json!([{"role": "user", "content": said}, {"role": "assistant", "content": said}]);
     let lines = |values: &[Value]| values.iter().map(|value| format!("{value}\n")).collect::<String>();
     let message = |value: &Value| value.as_array().unwrap().clone();
@@ -138,14 +138,14 @@ fn files_have_many_forms() {
         ),
     ] {
         let project = Project::empty().file(name, &text);
-        let output = import(&project, &[name, "-o", "out"]);
+        let output = run_import(&project, &[name, "-o", "out"]);
         assert_eq!(output.code, 0, "{name}: {output}");
         let suite = format!("out/{}.test.jsonl", name.split_once('.').unwrap().0);
         let ids: Vec<Value> = cases(&project, &suite).iter().map(|case| case["id"].clone()).collect();
         assert_eq!(json!(ids), json!(expected), "{name}");
         let tested = replay(&project, &suite);
-        tested.all_passed();
-        // Each case is served its own conversation.
+        tested.assert_all_passed();
+        // Each case replays its own conversation.
         for result in tested.report["results"].as_array().unwrap() {
             assert_eq!(result["turns"][0]["input"], result["turns"][0]["output"], "{name}");
         }
@@ -153,7 +153,7 @@ fn files_have_many_forms() {
 }
 
 #[test]
-fn what_has_no_turn_of_its_own_still_has_its_place() {
+fn imports_messages_outside_turns() {
     let text = json!([
         {"role": "assistant", "content": "Welcome!", "tool_calls": [{"id": "g", "name": "greet", "arguments": "{}"}]},
         {"role": "tool", "tool_call_id": "g", "content": "done"},
@@ -165,7 +165,7 @@ fn what_has_no_turn_of_its_own_still_has_its_place() {
         {"role": "developer", "content": "Be brief."},
     ]);
     let project = Project::empty().file("a.json", &text.to_string());
-    let output = import(&project, &["a.json", "-o", "out"]);
+    let output = run_import(&project, &["a.json", "-o", "out"]);
     assert!(output.stdout.contains("1 message of the agent left out"), "{output}");
     assert_eq!(
         cases(&project, "out/a.test.jsonl"),
@@ -175,14 +175,14 @@ fn what_has_no_turn_of_its_own_still_has_its_place() {
         ], "turns": [{"user": "Hello\n\nAre you there?"}]})]
     );
     let tested = replay(&project, "out/a.test.jsonl");
-    tested.all_passed();
+    tested.assert_all_passed();
     let turn = &tested.case("conversation-1")["turns"][0];
     assert_eq!((&turn["reasoning"], &turn["messages"]), (&json!(["They wait."]), &json!(["I cannot help."])));
     assert_eq!(turn["tool_calls"][0]["args_broken"], true);
 }
 
-/// Four conversations of one task: as expected, in another order, with a call more, with a call less.
-fn four() -> String {
+/// Four conversations of one task: as expected, in another order, with an extra call, with a missing call.
+fn four_conversations() -> String {
     let calls = |names: &[&str]| {
         let calls = names.iter().enumerate().map(|(number, name)| {
             json!({"id": format!("c{number}"), "function": {"name": name, "arguments": "{\"id\": 1, \"q\": \"${x}\"}"}})
@@ -201,7 +201,7 @@ fn four() -> String {
 }
 
 #[test]
-fn what_the_data_expects_is_asserted() {
+fn imports_expectations_as_assertions() {
     for (flags, passing, notes) in [
         (&[][..], &["same", "turned", "more", "nothing"][..], "1 conversation: no call is expected"),
         (&["--expect", "order"], &["same", "more", "nothing"], "1 conversation: no call is expected"),
@@ -209,8 +209,8 @@ fn what_the_data_expects_is_asserted() {
         (&["--writes", "pay,cancel"], &["same", "turned"], "Next"),
         (&["--expect", "order", "--writes", "pay"], &["same"], "Next"),
     ] {
-        let project = Project::empty().file("four.jsonl", &four());
-        let output = import(&project, &[&["four.jsonl", "-o", "out"], flags].concat());
+        let project = Project::empty().file("four.jsonl", &four_conversations());
+        let output = run_import(&project, &[&["four.jsonl", "-o", "out"], flags].concat());
         assert!(output.code == 0 && output.stdout.contains(notes), "{flags:?}: {output}");
         assert_eq!(output.stdout.contains("no call is expected"), notes != "Next", "{output}");
         let tested = replay(&project, "out/four.test.jsonl");
@@ -224,23 +224,23 @@ fn what_the_data_expects_is_asserted() {
 }
 
 #[test]
-fn the_suite_alone_is_for_an_agent_of_ones_own() {
+fn suite_can_target_another_agent() {
     let agent = echo_agent();
-    let project = Project::of(&agent).file("four.jsonl", &four());
-    let output = import(&project, &["four.jsonl", "-o", "out", "--cases-only"]);
+    let project = Project::with_agent(&agent).file("four.jsonl", &four_conversations());
+    let output = run_import(&project, &["four.jsonl", "-o", "out", "--cases-only"]);
     assert!(output.stdout.contains("hotseat test out/four.test.jsonl"), "{output}");
     assert!(!project.workspace.path("out/recordings").exists());
-    // It says what the user said, and calls no tool.
+    // It contains user text but no tool calls.
     let tested = project.test(&["out/four.test.jsonl"]);
     assert_eq!((tested.count("passed"), tested.count("failed")), (1, 4));
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_and_nothing_is_written() {
+fn reports_errors_with_location_and_writes_nothing() {
     for (text, place, words) in [
         ("", "", "no conversations found in a.jsonl"),
         ("{\"messages\": []}", "1:14", "no user says anything"),
-        ("7", "1:1", "this is no conversation"),
+        ("7", "1:1", "this is not a conversation"),
         ("{\"id\": 1}", "1:1", "neither a message nor a conversation"),
         ("{\"messages\": {}}", "1:14", "are a list"),
         ("{\"messages\": [7]}", "1:15", "an object with a `role`"),
@@ -269,34 +269,34 @@ fn what_is_wrong_is_told_with_its_place_and_nothing_is_written() {
         let good =
             r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;
         let project = Project::empty().file("a.jsonl", text);
-        let output = import(&project, &["a.jsonl", "-o", "out"]);
+        let output = run_import(&project, &["a.jsonl", "-o", "out"]);
         assert!(output.code == 2 && output.stderr.contains(words), "{text}: {output}");
         assert!(
             place.is_empty() || output.stderr.contains(&format!("a.jsonl:{place}\n")),
             "{text} {place}: {output}"
         );
         assert!(!project.workspace.path("out").exists(), "{text}");
-        // Among others it can be left out, when that is asked for.
+        // It can be skipped on request if there are others.
         if !place.is_empty() {
             project.workspace.file("a.jsonl", &format!("{good}\n{text}\n{good}\n"));
-            let output = import(&project, &["a.jsonl", "-o", "out"]);
+            let output = run_import(&project, &["a.jsonl", "-o", "out"]);
             assert!(
                 output.code == 2 && output.stderr.contains("a.jsonl:2:") || text.contains('\n'),
                 "{text}: {output}"
             );
-            let output = import(&project, &["a.jsonl", "-o", "out", "--skip-invalid"]);
+            let output = run_import(&project, &["a.jsonl", "-o", "out", "--skip-invalid"]);
             assert!(
                 output.code == 0 && output.stdout.contains("1 conversation left out"),
                 "{text}: {output}"
             );
             assert!(output.stdout.starts_with("2 conversations"), "{text}: {output}");
-            replay(&project, "out/a.test.jsonl").all_passed();
+            replay(&project, "out/a.test.jsonl").assert_all_passed();
         }
     }
 }
 
 #[test]
-fn what_cannot_be_taken_apart_is_never_skipped() {
+fn never_skips_unreadable_input() {
     let good = "[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]";
     let broken = [
         format!("[{good} {good}]"),
@@ -307,33 +307,34 @@ fn what_cannot_be_taken_apart_is_never_skipped() {
     ];
     for text in broken {
         let project = Project::empty().file("a.json", &text);
-        let output = import(&project, &["a.json", "-o", "out", "--skip-invalid"]);
+        let output = run_import(&project, &["a.json", "-o", "out", "--skip-invalid"]);
         assert!(output.code == 2 && output.stderr.contains("a.json:"), "{text}: {output}");
         assert!(!project.workspace.path("out").exists(), "{text}");
     }
 }
 
 #[test]
-fn many_mistakes_are_not_all_told() {
+fn truncates_long_error_lists() {
     let project = Project::empty().file("a.jsonl", &"7\n".repeat(50));
-    let output = import(&project, &["a.jsonl", "-o", "out"]);
+    let output = run_import(&project, &["a.jsonl", "-o", "out"]);
     assert!(output.code == 2 && output.stderr.contains("… and 30 mistakes more"), "{output}");
-    assert_eq!(output.stderr.matches("this is no conversation").count(), 20);
+    assert_eq!(output.stderr.matches("this is not a conversation").count(), 20);
 }
 
 #[test]
-fn a_suite_that_is_there_is_kept() {
-    let project = Project::empty().file("a.json", &refund().to_string()).file("out/a.test.jsonl", "mine");
-    let output = import(&project, &["a.json", "-o", "out"]);
-    assert!(output.code == 2 && output.stderr.contains("out/a.test.jsonl is there already"), "{output}");
+fn keeps_existing_suite() {
+    let project =
+        Project::empty().file("a.json", &refund_conversation().to_string()).file("out/a.test.jsonl", "mine");
+    let output = run_import(&project, &["a.json", "-o", "out"]);
+    assert!(output.code == 2 && output.stderr.contains("out/a.test.jsonl already exists"), "{output}");
     assert_eq!(project.workspace.read("out/a.test.jsonl"), "mine");
-    assert_eq!(import(&project, &["a.json", "-o", "out", "--force"]).code, 0);
-    replay(&project, "out/a.test.jsonl").all_passed();
+    assert_eq!(run_import(&project, &["a.json", "-o", "out", "--force"]).code, 0);
+    replay(&project, "out/a.test.jsonl").assert_all_passed();
 }
 
 #[test]
-fn wrong_usage_is_told() {
-    let project = Project::empty().file("a.json", &refund().to_string()).file("taken", "");
+fn rejects_invalid_usage() {
+    let project = Project::empty().file("a.json", &refund_conversation().to_string()).file("taken", "");
     for (args, code, words) in [
         (&["nowhere.json", "-o", "out"][..], 2, "cannot read nowhere.json"),
         (&[".", "-o", "out"], 2, "it is a folder"),
@@ -341,16 +342,16 @@ fn wrong_usage_is_told() {
         (&["a.json", "-o", "out", "--expect", "none", "--writes", "x"], 2, "--expect none"),
         (&["a.json", "-o", "taken"], 3, "cannot write"),
     ] {
-        let output = import(&project, args);
+        let output = run_import(&project, args);
         assert!(output.code == code && output.stderr.contains(words), "{args:?}: {output}");
     }
 }
 
 #[test]
-fn nothing_is_asserted_of_times_that_nobody_knows() {
+fn unknown_times_fail_time_assertions() {
     let shop = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]);
     let mut project = Project::empty().file("shop.json", &json!({"id": "t", "messages": shop}).to_string());
-    assert_eq!(import(&project, &["shop.json", "-o", "out"]).code, 0);
+    assert_eq!(run_import(&project, &["shop.json", "-o", "out"]).code, 0);
     let slow = "{ timing: { maxDurationMs: 60000 } }";
     for (script, turns) in [
         (format!("user.says('Hi'); evaluate(agent).toHold({slow});"), 1),

@@ -1,16 +1,16 @@
-//! What `-i` names: files, messages, generators, standard input; and helpers that write reports.
+//! Input sources of `-i`: files, messages, generators and stdin; and roles that write reports.
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Output, Reply, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
 use serde_json::{Value, json};
 
-use common::{LONG, Project, echo_agent, nobody};
+use common::{Project, TEST_TIMEOUT, echo_agent, unreachable_address};
 
-fn always(text: &'static str) -> FakeAgent {
-    FakeAgent::start(move |request: &Request| -> Reply {
-        Run::of(request).started().text(text).finished().into()
+fn constant_agent(text: &'static str) -> FakeAgent {
+    FakeAgent::start(move |request: &FakeRequest| -> FakeReply {
+        FakeRun::for_request(request).started().text(text).finished().into()
     })
 }
 
@@ -20,17 +20,17 @@ fn project(agents: &[(&str, String)]) -> Project {
         .iter()
         .map(|(name, url)| format!("  {name}: {{ endpoint: '{url}', description: 'Repeats' }}\n"))
         .collect();
-    Project::with(&format!("agents:\n{agents}"))
+    Project::with_config(&format!("agents:\n{agents}"))
 }
 
-fn ran(output: &Output, code: i32) {
+fn assert_exit_code(output: &ProgramOutput, code: i32) {
     assert_eq!(output.code, code, "{output}");
 }
 
 #[test]
-fn a_message_gets_the_reply_and_nothing_else() {
-    let agent = FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started();
+fn message_prints_only_reply() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         match request.last_user_text().as_str() {
             "json" => run.text("{\"a\": {\"b\": 1}}").finished(),
             "tools" => run
@@ -53,7 +53,7 @@ fn a_message_gets_the_reply_and_nothing_else() {
         "It was sent.\n--- Tool Calls ---\nfind_order → OK (args: {\"id\":7})\n"
     );
     let failed = said("fail");
-    ran(&failed, 1);
+    assert_exit_code(&failed, 1);
     assert!(failed.stdout.starts_with("error: the agent failed: out of order"), "{failed}");
     assert_eq!(agent.requests()[0].user_texts(), ["Hello, how are you?"]);
 
@@ -64,7 +64,7 @@ fn a_message_gets_the_reply_and_nothing_else() {
 }
 
 #[test]
-fn what_names_no_input_is_refused() {
+fn rejects_invalid_input_sources() {
     let agent = echo_agent();
     let project = project(&[("mock", agent.url()), ("other", agent.url())]);
     for (args, words) in [
@@ -75,22 +75,22 @@ fn what_names_no_input_is_refused() {
         (&["-i", "hello", "a.test.yaml"], "cannot be used with"),
     ] {
         let output = project.hotseat(&[&["test"], args].concat());
-        ran(&output, 2);
+        assert_exit_code(&output, 2);
         assert!(output.stderr.contains(words), "{words}\n{output}");
     }
     assert_eq!(agent.requests().len(), 0);
 }
 
 #[test]
-fn a_file_can_be_named_in_every_way() {
+fn accepts_every_input_flag_spelling() {
     let agent = echo_agent();
     let project = project(&[("mock", agent.url())])
         .file("some/cases.jsonl", "// one\n{\"id\": \"a\", \"input\": \"hi\", \"assertions\": [{\"type\": \"contains\", \"value\": \"hi\"}]}\n");
     for input in ["some/cases.jsonl", "./some/cases.jsonl", "@some/cases.jsonl"] {
-        ran(&project.hotseat(&["test", "-n", "mock", "-i", input]), 0);
+        assert_exit_code(&project.hotseat(&["test", "-n", "mock", "-i", input]), 0);
     }
     let absolute = project.workspace.path("some/cases.jsonl");
-    ran(&project.hotseat(&["test", "-i", absolute.to_str().unwrap()]), 0);
+    assert_exit_code(&project.hotseat(&["test", "-i", absolute.to_str().unwrap()]), 0);
     assert_eq!(agent.requests().len(), 4);
 }
 
@@ -103,13 +103,13 @@ const CASES: &str = r#"```json
 ```"#;
 
 #[test]
-fn cases_can_be_made_up() {
-    let (agent, generator, user) = (echo_agent(), always(CASES), always("good bye"));
+fn generates_cases() {
+    let (agent, generator, user) = (echo_agent(), constant_agent(CASES), constant_agent("good bye"));
     let project =
         project(&[("mock", agent.url()), ("workers.test.generator", generator.url()), ("user", user.url())]);
     let input = "agents:workers.test.generator?count=10&focus=edge-cases";
     let tested = project.test(&["-i", input, "-n", "mock"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.count("total"), 3);
     assert_eq!(agent.requests().len(), 4);
     let told: Value = serde_json::from_str(&generator.requests()[0].last_user_text()).unwrap();
@@ -125,11 +125,11 @@ fn cases_can_be_made_up() {
 }
 
 #[test]
-fn what_was_made_up_can_be_kept_and_run_again() {
-    let (agent, generator, user) = (echo_agent(), always(CASES), always("good bye"));
+fn generated_cases_can_be_saved_and_rerun() {
+    let (agent, generator, user) = (echo_agent(), constant_agent(CASES), constant_agent("good bye"));
     let project = project(&[("mock", agent.url()), ("gen", generator.url()), ("user", user.url())]);
     let printed = project.hotseat(&["test", "-i", "agents:gen", "-n", "mock", "--dry-run"]);
-    ran(&printed, 0);
+    assert_exit_code(&printed, 0);
     assert_eq!(printed.stdout.lines().count(), 3, "{printed}");
     let kept = project.hotseat(&[
         "test",
@@ -141,57 +141,57 @@ fn what_was_made_up_can_be_kept_and_run_again() {
         "-o",
         "tests/generated.jsonl",
     ]);
-    ran(&kept, 0);
+    assert_exit_code(&kept, 0);
     assert_eq!(project.workspace.read("tests/generated.jsonl"), printed.stdout);
     let third: Value = serde_json::from_str(printed.stdout.lines().nth(2).unwrap()).unwrap();
     assert_eq!(third["tags"], json!(["made-up"]), "nothing is lost");
     assert_eq!(agent.requests().len(), 0);
     let told: Value = serde_json::from_str(&generator.requests()[0].last_user_text()).unwrap();
-    assert_eq!(told["count"], 5, "where nobody says how many");
+    assert_eq!(told["count"], 5, "default number of cases");
 
     let tested = project.test(&["-i", "tests/generated.jsonl", "-n", "mock"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.count("total"), 3);
 }
 
 #[test]
-fn generators_that_give_no_cases_end_the_run() {
+fn failing_generators_end_run() {
     let agent = echo_agent();
-    let prose = always("I cannot think of any.");
-    let wrong = always(r#"{"cases": [{"id": "G1", "input": "hi", "asserts": []}]}"#);
-    let nameless = always(r#"{"cases": [{"id": "G0", "input": "x"}, {"input": "hi"}]}"#);
+    let prose = constant_agent("I cannot think of any.");
+    let wrong = constant_agent(r#"{"cases": [{"id": "G1", "input": "hi", "asserts": []}]}"#);
+    let nameless = constant_agent(r#"{"cases": [{"id": "G0", "input": "x"}, {"input": "hi"}]}"#);
     let project = project(&[
         ("mock", agent.url()),
         ("prose", prose.url()),
         ("wrong", wrong.url()),
         ("nameless", nameless.url()),
-        ("gone", nobody()),
+        ("gone", unreachable_address()),
     ]);
     for (input, code, words) in [
         ("agents:prose", 3, "failed to parse generator response as JSON"),
         ("agents:gone", 3, "agents:gone made no cases up"),
         ("agents:wrong", 2, "did you mean `assert`?"),
         ("agents:nameless", 2, "neither `name` nor `id`"),
-        ("agents:nobody", 2, "no agent is called `nobody`"),
+        ("agents:nobody", 2, "unknown agent `nobody`"),
         ("connectors:none", 2, "none"),
     ] {
         let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
-        ran(&output, code);
+        assert_exit_code(&output, code);
         assert!(output.stderr.contains(words), "{words}\n{output}");
     }
     let without = project.hotseat(&["test", "-i", "agents:prose"]);
-    ran(&without, 2);
-    assert!(without.stderr.contains("nobody says which agent the cases are for"), "{without}");
+    assert_exit_code(&without, 2);
+    assert!(without.stderr.contains("no agent is selected for the generated cases"), "{without}");
     assert_eq!((agent.requests().len(), prose.requests().len()), (0, 1));
 }
 
 #[test]
-fn a_conversation_can_be_typed_and_saved() {
+fn interactive_conversation_can_be_saved() {
     let agent = echo_agent();
     let project = project(&[("mock", agent.url())]);
     let args = ["test", "-i", "-", "-n", "mock", "--interactive", "-o", "out.json", "--save", "saved.jsonl"];
     let output = project.command(&args).stdin("hi\nbye\n").run();
-    ran(&output, 0);
+    assert_exit_code(&output, 0);
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
     let turns = report["results"][0]["turns"].as_array().unwrap();
     let said: Vec<&Value> = turns.iter().map(|turn| &turn["input"]).collect();
@@ -201,19 +201,20 @@ fn a_conversation_can_be_typed_and_saved() {
     let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
     assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "bye"}]));
     let again = project.test(&["-n", "mock", "-i", "saved.jsonl"]);
-    again.all_passed();
+    again.assert_all_passed();
     assert_eq!(agent.requests().len(), 4);
 
     let empty = project.command(&["test", "-i", "-", "-n", "mock"]).stdin("").run();
-    ran(&empty, 1);
+    assert_exit_code(&empty, 1);
     assert!(empty.stdout.contains("no initial input"), "{empty}");
 }
 
 #[test]
-fn a_conversation_at_a_terminal_shows_what_is_new() {
+fn interactive_terminal_shows_new_output() {
     let agent = echo_agent();
     let project = project(&[("mock", agent.url())]);
-    let mut running = project.command(&["test", "-i", "-", "-n", "mock"]).terminal(70).timeout(LONG).spawn();
+    let mut running =
+        project.command(&["test", "-i", "-", "-n", "mock"]).terminal(70).timeout(TEST_TIMEOUT).spawn();
     running.wait_for_stdout("You> ");
     running.type_line("hello");
     running.wait_for_stdout("Agent: You said: hello\r\nYou> ");
@@ -221,19 +222,19 @@ fn a_conversation_at_a_terminal_shows_what_is_new() {
     let seen = running.wait_for_stdout("Agent: You said: more\r\nYou> ");
     assert_eq!(seen.matches("Agent: You said: hello").count(), 1, "{seen}");
     running.type_line("/end");
-    ran(&running.wait(), 0);
+    assert_exit_code(&running.wait(), 0);
 }
 
 #[test]
-fn what_was_simulated_is_saved_with_the_rest_of_the_case() {
-    let (agent, user) = (echo_agent(), always("good bye"));
+fn saved_case_includes_simulated_turns() {
+    let (agent, user) = (echo_agent(), constant_agent("good bye"));
     let case = json!({
         "id": "a", "tags": ["x"], "input": "hi", "simulator": {"use": "user"},
         "checkpoints": [{"id": "end", "assertion": {"type": "contains", "value": "bye"}}]
     });
     let project =
         project(&[("mock", agent.url()), ("user", user.url())]).file("a.test.jsonl", &case.to_string());
-    ran(&project.hotseat(&["test", "-n", "mock", "--save", "saved.jsonl"]), 0);
+    assert_exit_code(&project.hotseat(&["test", "-n", "mock", "--save", "saved.jsonl"]), 0);
     let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
     assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "good bye"}]));
     assert_eq!((&saved["tags"], &saved["checkpoints"]), (&case["tags"], &case["checkpoints"]));
@@ -241,11 +242,14 @@ fn what_was_simulated_is_saved_with_the_rest_of_the_case() {
 }
 
 #[test]
-fn a_helper_can_write_the_report() {
-    let (agent, writer) = (echo_agent(), always("# All is well\n\u{1b}[31mred"));
+fn role_can_write_report() {
+    let (agent, writer) = (echo_agent(), constant_agent("# All is well\n\u{1b}[31mred"));
     let suite = r#"{"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}"#;
     let project = project(&[("mock", agent.url()), ("rep", writer.url())]).file("a.test.jsonl", suite);
-    ran(&project.hotseat(&["test", "-n", "mock", "-r", "rep", "-o", "report.md", "-o", "out.json"]), 0);
+    assert_exit_code(
+        &project.hotseat(&["test", "-n", "mock", "-r", "rep", "-o", "report.md", "-o", "out.json"]),
+        0,
+    );
     assert_eq!(project.workspace.read("report.md"), "# All is well\n\u{1b}[31mred");
     let told: Value = serde_json::from_str(&writer.requests()[0].last_user_text()).unwrap();
     assert_eq!((&told["format"], &told["test_mode"]), (&json!("md"), &json!("reporter")));
@@ -258,17 +262,17 @@ fn a_helper_can_write_the_report() {
 }
 
 #[test]
-fn a_report_is_there_even_if_the_helper_fails() {
+fn report_exists_if_report_writer_fails() {
     let agent = echo_agent();
-    let failing = FakeAgent::start(|_: &Request| Reply::text(500, "out of order"));
+    let failing = FakeAgent::start(|_: &FakeRequest| FakeReply::text(500, "out of order"));
     let suite = r#"{"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}"#;
     let project = project(&[("mock", agent.url()), ("rep", failing.url())]).file("a.test.jsonl", suite);
     let output = project.hotseat(&["test", "-n", "mock", "-r", "rep", "-o", "report.md"]);
-    ran(&output, 3);
+    assert_exit_code(&output, 3);
     assert!(output.stderr.contains("agents:rep wrote no report"), "{output}");
     let kept: Value = serde_json::from_str(&project.workspace.read("report.json")).unwrap();
     assert_eq!(kept["summary"]["passed"], 1);
     let unknown = project.hotseat(&["test", "-n", "mock", "-r", "nobody", "-o", "report.md"]);
-    ran(&unknown, 2);
+    assert_exit_code(&unknown, 2);
     assert_eq!(agent.requests().len(), 1, "nothing is run for a helper that there is not");
 }

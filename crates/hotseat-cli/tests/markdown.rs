@@ -1,10 +1,10 @@
-//! The summary in Markdown: short, failures first, and what others wrote is text.
+//! The Markdown summary: short, failures first, with untrusted text escaped.
 #![cfg(unix)]
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Reply, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 
 use common::{Project, echo_agent};
 
@@ -21,9 +21,9 @@ turns: [{ user: hello }]
 ";
 
 #[test]
-fn failures_come_with_what_was_found_and_the_conversation() {
+fn failures_include_checks_and_conversation() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", SUITE);
+    let project = Project::with_agent(&agent).suite("a", SUITE);
     let output = project.hotseat(&["test", "-o", "r.md"]);
     assert_eq!(output.code, 1, "{output}");
     let text = project.workspace.read("r.md");
@@ -32,7 +32,7 @@ fn failures_come_with_what_was_found_and_the_conversation() {
         "**1 passed**, **1 failed**, **1 skipped** of 3 cases",
         "### \u{2717} does not hold",
         "<code>a.test.yaml:5</code>",
-        "- turn 1: the agent says something that fits /never/<br>found&#58; ",
+        "- turn 1: the agent to say something that matches /never/<br>found&#58; ",
         "<details><summary>Conversation, 1 turn</summary>",
         "User: hello\nAgent: You said: hello\n",
     ] {
@@ -42,9 +42,9 @@ fn failures_come_with_what_was_found_and_the_conversation() {
 }
 
 #[test]
-fn the_step_summary_is_added_to() {
+fn appends_to_step_summary() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", SUITE).file("summary.md", "before\n");
+    let project = Project::with_agent(&agent).suite("a", SUITE).file("summary.md", "before\n");
     let output = project.command(&["test"]).env("GITHUB_STEP_SUMMARY", "summary.md").run();
     assert_eq!(output.code, 1, "{output}");
     let text = project.workspace.read("summary.md");
@@ -52,21 +52,21 @@ fn the_step_summary_is_added_to() {
 }
 
 #[test]
-fn what_others_wrote_is_text() {
-    fn hostile(request: &Request) -> Reply {
+fn escapes_untrusted_text() {
+    fn hostile_reply(request: &FakeRequest) -> FakeReply {
         let words = "</details><script>alert(1)</script>\n````\n@everyone [x](javascript:1) | a |";
-        Run::of(request).started().text(words).finished().into()
+        FakeRun::for_request(request).started().text(words).finished().into()
     }
-    let agent = FakeAgent::start(hostile);
+    let agent = FakeAgent::start(hostile_reply);
     let suite = "name: '<img src=x> @me #12 [a](b)'\nturns: [{ user: hi, assert: { text: { must_match: never } } }]\n";
-    let project = Project::of(&agent).suite("a", suite);
+    let project = Project::with_agent(&agent).suite("a", suite);
     project.hotseat(&["test", "-o", "r.md"]);
     let text = project.workspace.read("r.md");
     let (before, conversation) = text.split_once("<details>").expect("a conversation");
     for part in ["<script", "<img", "@me", "@everyone", "[a](b)", "](javascript"] {
         assert!(!before.contains(part), "{part} in {before}");
     }
-    // What GitHub makes of the text once entities are what they stand for.
+    // The text as GitHub renders it, with entities decoded.
     let read = before.replace("&#64;", "@").replace("&#35;", "#").replace("&#8203;", "\u{200b}");
     for mention in ["@me", "@everyone", "#12"] {
         assert!(!read.contains(mention), "{mention} in {before}");
@@ -76,7 +76,7 @@ fn what_others_wrote_is_text() {
 }
 
 #[test]
-fn a_summary_fits_into_a_comment() {
+fn summary_fits_comment_limit() {
     let agent = echo_agent();
     let case = |n: usize| {
         format!(
@@ -85,7 +85,7 @@ fn a_summary_fits_into_a_comment() {
         )
     };
     let suite = (1..=120).map(case).collect::<Vec<_>>().join("---\n");
-    let project = Project::of(&agent).suite("a", &suite);
+    let project = Project::with_agent(&agent).suite("a", &suite);
     project.hotseat(&["test", "-o", "r.md"]);
     let text = project.workspace.read("r.md");
     assert!(text.len() < 65_536, "{}", text.len());

@@ -1,36 +1,36 @@
-//! Hooks of the project, named by cases and on the command line.
+//! Project hooks, named by cases and on the command line.
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Output, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest, ProgramOutput};
 use serde_json::{Value, json};
 
 use common::{Project, echo_agent};
 
-/// A project whose hooks append what they are told to a file, and print something.
+/// A project whose hooks append their input to a file and print something.
 fn project(agent: &FakeAgent, hooks: &[(&str, &str)]) -> Project {
     let mut text = format!("target: {{ endpoint: '{}' }}\nhooks:\n", agent.url());
     for (name, script) in hooks {
         let script = json!(script);
         text.push_str(&format!("  {name}: {{ cmd: [sh, -c, {script}], timeout_ms: 20000 }}\n"));
     }
-    Project::with(&text)
+    Project::with_config(&text)
 }
 
-/// Writes down that it was called and what it was told, and prints nothing.
-const NOTES: &str = "read -r told; printf '%s\\n' \"$told\" >> log; ";
+/// Logs its input and prints nothing.
+const LOG_INPUT: &str = "read -r told; printf '%s\\n' \"$told\" >> log; ";
 
 fn log(project: &Project) -> Vec<Value> {
     let text = project.workspace.read("log");
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn ran(output: &Output, code: i32) {
+fn assert_exit_code(output: &ProgramOutput, code: i32) {
     assert_eq!(output.code, code, "{output}");
 }
 
-/// The sample of the documents: a case with its hooks, under the names that these have there.
+/// The sample of the documentation: a case and its hooks.
 const SAMPLE: &str = r#"{
   "id": "T001",
   "name": "Submit expense with user context",
@@ -46,13 +46,13 @@ const SAMPLE: &str = r#"{
 }"#;
 
 #[test]
-fn a_hook_before_gives_variables_and_data_to_the_one_after() {
+fn before_hook_passes_variables_to_after_hook() {
     let agent = echo_agent();
-    let before = format!("{NOTES} echo '{{\"who\": \"Ada\", \"data\": {{\"userId\": 7}}}}'");
-    let project = project(&agent, &[("env_test.Before", &before), ("env_test.After", NOTES)])
+    let before = format!("{LOG_INPUT} echo '{{\"who\": \"Ada\", \"data\": {{\"userId\": 7}}}}'");
+    let project = project(&agent, &[("env_test.Before", &before), ("env_test.After", LOG_INPUT)])
         .file("a.test.jsonl", SAMPLE);
     let tested = project.test(&["--user", "ada"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let log = log(&project);
     assert_eq!(log.len(), 2);
     assert_eq!(log[0]["test_case"]["id"], "T001");
@@ -65,17 +65,17 @@ fn a_hook_before_gives_variables_and_data_to_the_one_after() {
 }
 
 #[test]
-fn a_hook_after_runs_whatever_the_case_came_to() {
-    let agent = FakeAgent::start(|request: &Request| match request.last_user_text().as_str() {
-        "fail" => Run::of(request).started().error("out of order", None),
-        "hang" => Run::of(request).started().hang(),
-        _ => Run::of(request).started().text("hello").finished(),
+fn after_hook_runs_for_every_outcome() {
+    let agent = FakeAgent::start(|request: &FakeRequest| match request.last_user_text().as_str() {
+        "fail" => FakeRun::for_request(request).started().error("out of order", None),
+        "hang" => FakeRun::for_request(request).started().hang(),
+        _ => FakeRun::for_request(request).started().text("hello").finished(),
     });
     let cases = ["pass", "miss", "fail", "hang"].map(|said| {
         let wanted = if said == "miss" { "nowhere" } else { "hello" };
         json!({"id": said, "input": said, "after": "note", "timeout": "300ms", "assert": [{"type": "contains", "value": wanted}]}).to_string()
     });
-    let project = project(&agent, &[("note", NOTES)]).file("a.test.jsonl", &cases.join("\n"));
+    let project = project(&agent, &[("note", LOG_INPUT)]).file("a.test.jsonl", &cases.join("\n"));
     project.test(&["--parallel", "1"]);
     let came_to: Vec<(Value, Value)> = log(&project)
         .into_iter()
@@ -91,10 +91,10 @@ fn a_hook_after_runs_whatever_the_case_came_to() {
 }
 
 #[test]
-fn without_its_preparation_a_case_is_not_held() {
+fn failed_before_hook_skips_case() {
     let agent = echo_agent();
     let case = json!({"id": "a", "input": "hi", "before": "fails", "after": "note"});
-    let project = project(&agent, &[("fails", "echo no luck >&2; exit 3"), ("note", NOTES)])
+    let project = project(&agent, &[("fails", "echo no luck >&2; exit 3"), ("note", LOG_INPUT)])
         .file("a.test.jsonl", &case.to_string());
     let tested = project.test(&[]);
     let failure = tested.failure("a");
@@ -102,44 +102,47 @@ fn without_its_preparation_a_case_is_not_held() {
     assert!(failure["message"].as_str().unwrap().starts_with("before script failed: "), "{failure}");
     assert!(failure["detail"].as_str().unwrap().contains("no luck"), "{failure}");
     assert_eq!(agent.requests().len(), 0);
-    assert!(!common::exists(&project.workspace, "log"), "what was not prepared is not cleaned up");
+    assert!(
+        !common::exists(&project.workspace, "log"),
+        "without a successful before hook there is no cleanup"
+    );
 }
 
 #[test]
-fn a_hook_after_that_fails_is_a_warning() {
+fn failed_after_hook_is_a_warning() {
     let agent = echo_agent();
     let case =
         json!({"id": "a", "input": "hi", "after": "fails", "assert": [{"type": "contains", "value": "hi"}]});
     let project = project(&agent, &[("fails", "exit 3")]).file("a.test.jsonl", &case.to_string());
     let tested = project.test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let warning = tested.case("a")["warnings"][0].as_str().unwrap();
     assert!(warning.starts_with("after script failed: "), "{warning}");
     assert!(tested.output.stdout.contains("  warning: after script failed: "), "{}", tested.output);
 }
 
 #[test]
-fn a_hook_that_does_not_read_what_it_is_told_is_fine() {
+fn hook_may_ignore_stdin() {
     let agent = echo_agent();
     let long = "x".repeat(200_000);
     let case = json!({"id": "a", "input": long, "before": "deaf"});
     let project =
         project(&agent, &[("deaf", "exec 0<&-; echo '{}'")]).file("a.test.jsonl", &case.to_string());
-    project.test(&[]).all_passed();
+    project.test(&[]).assert_all_passed();
 }
 
 #[test]
-fn hooks_around_the_run() {
+fn run_hooks_wrap_the_run() {
     let agent = echo_agent();
-    let before = format!("{NOTES} echo '{{\"data\": {{\"ready\": true}}}}'");
+    let before = format!("{LOG_INPUT} echo '{{\"data\": {{\"ready\": true}}}}'");
     let cases = ["a", "b"].map(|id| {
         let wanted = if id == "b" { "nowhere" } else { "hi" };
         json!({"id": id, "input": "hi", "before": "each", "after": "each", "assert": [{"type": "contains", "value": wanted}]}).to_string()
     });
-    let hooks = [("first", before.as_str()), ("each", NOTES), ("last", NOTES)];
+    let hooks = [("first", before.as_str()), ("each", LOG_INPUT), ("last", LOG_INPUT)];
     let project = project(&agent, &hooks).file("a.test.jsonl", &cases.join("\n"));
     let args = ["test", "--before", "first", "--after-all", "last", "--parallel", "1", "--fail-fast"];
-    ran(&project.hotseat(&args), 1);
+    assert_exit_code(&project.hotseat(&args), 1);
     let log = log(&project);
     let kinds: Vec<&str> = log
         .iter()
@@ -160,12 +163,12 @@ fn hooks_around_the_run() {
 }
 
 #[test]
-fn nothing_runs_without_the_preparation_of_the_run() {
+fn failed_run_hook_prevents_all_cases() {
     let agent = echo_agent();
-    let project = project(&agent, &[("fails", "echo no luck >&2; exit 3"), ("note", NOTES)])
+    let project = project(&agent, &[("fails", "echo no luck >&2; exit 3"), ("note", LOG_INPUT)])
         .file("a.test.jsonl", r#"{"id": "a", "input": "hi"}"#);
     let output = project.hotseat(&["test", "--before", "fails", "--after", "note", "-o", "out.json"]);
-    ran(&output, 3);
+    assert_exit_code(&output, 3);
     assert!(output.stderr.contains("--before fails failed, and nothing ran"), "{output}");
     assert!(output.stderr.contains("no luck"), "{output}");
     assert_eq!(agent.requests().len(), 0);
@@ -173,15 +176,15 @@ fn nothing_runs_without_the_preparation_of_the_run() {
     assert_eq!(report["summary"]["total"], 0);
 
     let after = project.hotseat(&["test", "--after", "fails"]);
-    ran(&after, 0);
+    assert_exit_code(&after, 0);
     assert!(after.stderr.contains("warning: --after fails failed: "), "{after}");
 }
 
 #[test]
-fn names_of_hooks_are_checked_before_anything_runs() {
+fn hook_names_are_checked_before_run() {
     let agent = echo_agent();
     let secret = "  needs: { cmd: [echo, '${ENV.NOT_SET_ANYWHERE}'] }\n";
-    let named = project(&agent, &[("setup", NOTES)]);
+    let named = project(&agent, &[("setup", LOG_INPUT)]);
     named.workspace.file("hotseat.yaml", &(named.workspace.read("hotseat.yaml") + secret));
     for (hook, words) in [
         ("setpu", "did you mean `setup`?"),
@@ -191,10 +194,10 @@ fn names_of_hooks_are_checked_before_anything_runs() {
         let case = json!({"id": "a", "input": "hi", "before": hook});
         named.workspace.file("a.test.jsonl", &case.to_string());
         let output = named.hotseat(&["test"]);
-        ran(&output, 2);
+        assert_exit_code(&output, 2);
         assert!(output.stderr.contains(words), "{words}\n{output}");
         let flag = named.hotseat(&["test", "--before", hook]);
-        ran(&flag, 2);
+        assert_exit_code(&flag, 2);
     }
     assert_eq!(agent.requests().len(), 0);
 }

@@ -1,40 +1,40 @@
-//! Agents behind chat completions, from outside.
+//! Agents behind chat completions.
 #![cfg(unix)]
 
 mod common;
 
 use std::time::Duration;
 
-use hotseat_testkit::completions::{Completion, chunk, whole};
-use hotseat_testkit::{FakeAgent, Reply, Request};
+use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-use common::{Project, Tested, nobody};
+use common::{Project, TestRun, unreachable_address};
 
 const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
 
 /// A project whose target is this server.
 fn project(server: &FakeAgent, more: &str) -> Project {
-    Project::with(&format!(
+    Project::with_config(&format!(
         "target:\n  type: openai\n  base_url: {}v1\n  model: small\n  api_key: '${{ENV.KEY}}'\n{more}",
         server.url()
     ))
 }
 
-fn test(project: &Project) -> Tested {
+fn run_hello(project: &Project) -> TestRun {
     project.test_in(&[("KEY", "sk-0123456789")], &["--trace", "out/trace.jsonl"])
 }
 
-/// Holds one turn with a server that answers like this.
+/// Runs one turn with a server that answers like this.
 #[track_caller]
-fn hears<R: Into<Reply>>(reply: impl Fn(&Request) -> R + Send + Sync + 'static) -> Tested {
+fn run_with_reply<R: Into<FakeReply>>(reply: impl Fn(&FakeRequest) -> R + Send + Sync + 'static) -> TestRun {
     let server = FakeAgent::start(reply);
-    test(&project(&server, "").suite("a", HELLO))
+    run_hello(&project(&server, "").suite("a", HELLO))
 }
 
-/// No pass: it failed in this way, with these words.
+/// Asserts that the run failed with this kind and message.
 #[track_caller]
-fn not_a_pass(tested: &Tested, code: i32, kind: &str, words: &str) {
+fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
     let failure = tested.failure("a");
     assert_eq!(failure["kind"], kind, "{failure:#}");
     let message = failure["message"].as_str().unwrap_or_default();
@@ -42,14 +42,14 @@ fn not_a_pass(tested: &Tested, code: i32, kind: &str, words: &str) {
     assert_eq!(tested.output.code, code, "{}", tested.output);
 }
 
-// What is sent.
+// Requests.
 
 #[test]
-fn the_request_is_what_the_protocol_says() {
-    let server = FakeAgent::start(|_| Completion::new().text("Hello there.").finish("stop"));
+fn request_matches_protocol() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Hello there.").finish("stop"));
     let more = "  system: Be brief.\n  temperature: 0.5\n  headers: { X-Team: blue }\n  body: { max_tokens: 50, stream_options: null, user: '{{conversation_id}}' }\n";
-    let tested = test(&project(&server, more).suite("a", HELLO));
-    tested.all_passed();
+    let tested = run_hello(&project(&server, more).suite("a", HELLO));
+    tested.assert_all_passed();
     let [request] = server.requests().try_into().expect("one request");
     assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/chat/completions"));
     assert_eq!(request.header("authorization"), Some("Bearer sk-0123456789"));
@@ -69,22 +69,22 @@ fn the_request_is_what_the_protocol_says() {
 }
 
 #[test]
-fn the_address_may_name_the_route() {
-    let server = FakeAgent::start(|_| Completion::new().text("Hello.").finish("stop"));
+fn address_may_include_route() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Hello.").finish("stop"));
     let target =
         format!("target: {{ type: openai, base_url: '{}x/chat/completions/', model: m }}\n", server.url());
-    Project::with(&target).suite("a", HELLO).test(&[]).all_passed();
+    Project::with_config(&target).suite("a", HELLO).test(&[]).assert_all_passed();
     assert_eq!(server.requests()[0].path, "/x/chat/completions");
     assert_eq!(server.requests()[0].header("authorization"), None);
 }
 
 #[test]
-fn later_turns_carry_the_whole_conversation() {
+fn later_turns_resend_conversation() {
     let server = FakeAgent::start(|request| {
-        Completion::new().text(&format!("answer {}", request.index + 1)).finish("stop")
+        ChatCompletion::new().text(&format!("answer {}", request.index + 1)).finish("stop")
     });
     let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
-    test(&project(&server, "").suite("a", suite)).all_passed();
+    run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
     let said = |role: &str, content: &str| json!({"role": role, "content": content});
     assert_eq!(
         server.requests()[1].json()["messages"],
@@ -93,23 +93,23 @@ fn later_turns_carry_the_whole_conversation() {
 }
 
 #[test]
-fn a_server_that_keeps_conversations_is_told_only_what_is_new() {
-    let server = FakeAgent::start(|_| Completion::new().text("fine").finish("stop"));
+fn stateful_server_receives_only_new_messages() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("fine").finish("stop"));
     let suite = "name: a\nthreadId: t-7\nturns: [{ user: one }, { user: two }]\n";
     let more = "  history: delta\n  body: { metadata: { chat_id: '{{conversation_id}}' } }\n";
-    test(&project(&server, more).suite("a", suite)).all_passed();
+    run_hello(&project(&server, more).suite("a", suite)).assert_all_passed();
     for (request, said) in server.requests().iter().zip(["one", "two"]) {
         assert_eq!(request.json()["messages"], json!([{"role": "user", "content": said}]));
         assert_eq!(request.json()["metadata"]["chat_id"], "t-7");
     }
 }
 
-// What is read.
+// Answers.
 
 #[test]
-fn text_calls_usage_and_reasons_are_recorded() {
-    let tested = hears(|_| {
-        Completion::new()
+fn records_text_calls_usage_and_finish_reason() {
+    let tested = run_with_reply(|_| {
+        ChatCompletion::new()
             .chunk(chunk(json!({"reasoning_content": "Let me "}), None))
             .chunk(chunk(json!({"reasoning_content": "see."}), None))
             .text("One moment.")
@@ -117,7 +117,7 @@ fn text_calls_usage_and_reasons_are_recorded() {
             .tool(1, "c2", "search", &json!({"query": "socks"}))
             .finish("stop")
     });
-    tested.all_passed();
+    tested.assert_all_passed();
     let turn = &tested.case("a")["turns"][0];
     assert_eq!(turn["output"], "One moment.");
     assert_eq!(turn["reasoning"], json!(["Let me see."]));
@@ -138,49 +138,49 @@ fn text_calls_usage_and_reasons_are_recorded() {
 }
 
 #[test]
-fn a_whole_completion_is_read_as_well_whatever_was_asked_for() {
+fn accepts_unstreamed_completion() {
     let call =
         json!({"id": "c", "type": "function", "function": {"name": "search", "arguments": "{\"q\":1}"}});
     for stream in ["true", "false"] {
         let call = call.clone();
         let server = FakeAgent::start(move |_| {
-            whole(json!({"role": "assistant", "content": "Hi.", "tool_calls": [call]}), "stop")
+            complete_reply(json!({"role": "assistant", "content": "Hi.", "tool_calls": [call]}), "stop")
         });
-        let tested = test(&project(&server, &format!("  stream: {stream}\n")).suite("a", HELLO));
-        tested.all_passed();
+        let tested = run_hello(&project(&server, &format!("  stream: {stream}\n")).suite("a", HELLO));
+        tested.assert_all_passed();
         let turn = &tested.case("a")["turns"][0];
         assert_eq!((&turn["output"], &turn["tool_calls"][0]["args"]), (&json!("Hi."), &json!({"q": 1})));
         assert_eq!(server.requests()[0].json()["stream"], stream == "true");
     }
-    let streamed = FakeAgent::start(|_| Completion::new().text("Hi.").finish("stop"));
-    test(&project(&streamed, "  stream: false\n").suite("a", HELLO)).all_passed();
+    let streamed = FakeAgent::start(|_| ChatCompletion::new().text("Hi.").finish("stop"));
+    run_hello(&project(&streamed, "  stream: false\n").suite("a", HELLO)).assert_all_passed();
 }
 
 #[test]
-fn the_pieces_of_a_stream_may_come_in_any_portions() {
-    let tested = hears(|_| {
+fn stream_may_be_split_anywhere() {
+    let tested = run_with_reply(|_| {
         let tool = json!({"city": "Zürich", "note": "a \"quoted\" word"});
-        Completion::new()
+        ChatCompletion::new()
             .text("Grüezi 🙂.")
             .tool(0, "c", "weather", &tool)
             .finish("stop")
             .streamed()
-            .in_pieces_of(1)
+            .with_piece_size(1)
     });
-    tested.all_passed();
+    tested.assert_all_passed();
     let turn = &tested.case("a")["turns"][0];
     assert_eq!(turn["output"], "Grüezi 🙂.");
     assert_eq!(turn["tool_calls"][0]["args"]["city"], "Zürich");
 }
 
 #[test]
-fn what_the_agent_declares_is_in_the_trace() {
+fn records_declared_tools() {
     let server = FakeAgent::start(|_| {
         let declared = json!({"content": "How much?", "awaiting_input": true, "input_hint": "an amount"});
-        Completion::new().chunk(chunk(declared, None)).finish("stop")
+        ChatCompletion::new().chunk(chunk(declared, None)).finish("stop")
     });
     let project = project(&server, "").suite("a", HELLO);
-    test(&project).all_passed();
+    run_hello(&project).assert_all_passed();
     let trace = project.workspace.read("out/trace.jsonl");
     let event = |name: &str| {
         let lines = trace.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
@@ -192,27 +192,27 @@ fn what_the_agent_declares_is_in_the_trace() {
 }
 
 #[test]
-fn a_server_that_runs_its_tools_itself_may_tell_their_results() {
+fn server_may_report_its_tool_results() {
     let server = FakeAgent::start(|request| {
         let result = json!({"role": "tool", "tool_call_id": "c", "content": "{\"total\":3}"});
         match request.index {
-            0 => Completion::new()
+            0 => ChatCompletion::new()
                 .tool(0, "c", "search", &json!({}))
                 .chunk(chunk(result, None))
                 .text("Found 3.")
                 .finish("stop"),
-            _ => Completion::new().text("Bye.").finish("stop"),
+            _ => ChatCompletion::new().text("Bye.").finish("stop"),
         }
     });
     let suite = "name: a\nturns: [{ user: search }, { user: bye }]\nassert: { tools: { require: [{ name: search, result_match: '\"total\":3' }] } }\n";
-    test(&project(&server, "").suite("a", suite)).all_passed();
-    // What the server did itself is its own to remember.
+    run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
+    // Calls that the server ran itself are not resent.
     let history = server.requests()[1].json()["messages"].clone();
     assert_eq!(history[1], json!({"role": "assistant", "content": "Found 3."}));
     assert_eq!(history.as_array().map(Vec::len), Some(3));
 }
 
-// Tools that the test answers.
+// Client tools.
 
 const CONFIRM: &str = "
 name: a
@@ -232,19 +232,19 @@ turns:
 ";
 
 #[test]
-fn the_test_answers_the_tools_that_it_offers() {
+fn client_tools_are_answered_by_case() {
     let server = FakeAgent::start(|request| match request.index {
-        0 => Completion::new()
+        0 => ChatCompletion::new()
             .text("Wait.")
             .tool(0, "c-1", "confirm", &json!({"what": "pay 5"}))
             .finish("tool_calls"),
-        // Some servers say `stop` where they mean that calls are to be made.
-        1 => Completion::new().tool(0, "c-1", "confirm", &json!({"what": "really"})).finish("stop"),
-        2 => Completion::new().text("Paid.").finish("stop"),
-        _ => Completion::new().text("You are welcome.").finish("stop"),
+        // Some servers send `stop` although calls are pending.
+        1 => ChatCompletion::new().tool(0, "c-1", "confirm", &json!({"what": "really"})).finish("stop"),
+        2 => ChatCompletion::new().text("Paid.").finish("stop"),
+        _ => ChatCompletion::new().text("You are welcome.").finish("stop"),
     });
-    let tested = test(&project(&server, "").suite("a", CONFIRM));
-    tested.all_passed();
+    let tested = run_hello(&project(&server, "").suite("a", CONFIRM));
+    tested.assert_all_passed();
     let requests = server.requests();
     assert_eq!(
         requests[0].json()["tools"],
@@ -267,31 +267,32 @@ fn the_test_answers_the_tools_that_it_offers() {
             {"role": "user", "content": "thanks"},
         ])
     );
-    // The server used an id twice; these are two calls all the same.
+    // The server reused an id; these are two calls.
     let calls = tested.case("a")["turns"][0]["tool_calls"].as_array().expect("a list").clone();
     assert_eq!((&calls[0]["result"], &calls[1]["error"]), (&json!({"ok": true}), &json!("the user said no")));
 }
 
 #[test]
-fn calls_that_nobody_answers_are_no_pass() {
-    let tested = hears(|_| Completion::new().tool(0, "c", "pay", &json!({})).finish("tool_calls"));
-    not_a_pass(&tested, 1, "test_error", "the agent called tool pay and waits for its result");
+fn unanswered_calls_never_pass() {
+    let tested =
+        run_with_reply(|_| ChatCompletion::new().tool(0, "c", "pay", &json!({})).finish("tool_calls"));
+    assert_failed(&tested, 1, "test_error", "the agent called tool pay and waits for its result");
 
     let server = FakeAgent::start(|_| {
-        Completion::new().tool(0, "c", "confirm", &json!({"what": "x"})).finish("tool_calls")
+        ChatCompletion::new().tool(0, "c", "confirm", &json!({"what": "x"})).finish("tool_calls")
     });
     let suite = "name: a\ntools: [{ name: confirm, answers: [{ args_match: { what: ^pay }, content: ok }] }]\nturns: [{ user: hello }]\n";
-    let tested = test(&project(&server, "").suite("a", suite));
-    not_a_pass(
+    let tested = run_hello(&project(&server, "").suite("a", suite));
+    assert_failed(
         &tested,
         1,
         "test_error",
-        "client tool confirm was called with {\"what\":\"x\"} and no scripted answer fits",
+        "client tool confirm was called with {\"what\":\"x\"}, but no scripted answer matches",
     );
 }
 
-/// A suite whose tool is answered by a server, unless the first answer fits.
-fn asked_at(tools: &FakeAgent, must_match: &str) -> String {
+/// A suite whose tool is answered by a server, unless the scripted answer matches first.
+fn tool_server_suite(tools: &FakeAgent, must_match: &str) -> String {
     format!(
         "
 name: a
@@ -306,134 +307,140 @@ assert: {{ text: {{ must_match: '{must_match}' }} }}
     )
 }
 
-/// An agent that calls the tool with what it was told at first, and then tells what the tool returned.
-fn confirms(what: &'static str) -> FakeAgent {
+/// An agent that calls the tool with the first user text and then repeats the tool result.
+fn confirming_agent(what: &'static str) -> FakeAgent {
     FakeAgent::start(move |request| match request.index {
-        0 => Completion::new().tool(0, "c-1", "confirm", &json!({"what": what})).finish("tool_calls"),
+        0 => ChatCompletion::new().tool(0, "c-1", "confirm", &json!({"what": what})).finish("tool_calls"),
         _ => {
             let messages = request.json()["messages"].clone();
             let told = messages.as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
-            Completion::new().text(told["content"].as_str().unwrap_or("nothing")).finish("stop")
+            ChatCompletion::new().text(told["content"].as_str().unwrap_or("nothing")).finish("stop")
         }
     })
 }
 
 #[test]
-fn a_tool_can_be_answered_by_a_server() {
-    let tools = FakeAgent::start(|_| Reply::json(200, &json!({"confirmed": 7})));
-    let agent = confirms("delete");
-    let suite = asked_at(&tools, "^.\"confirmed\":7.$");
-    let tested = test(&project(&agent, "").suite("a", &suite));
-    tested.all_passed();
+fn client_tools_are_answered_by_server() {
+    let tools = FakeAgent::start(|_| FakeReply::json(200, &json!({"confirmed": 7})));
+    let agent = confirming_agent("delete");
+    let suite = tool_server_suite(&tools, "^.\"confirmed\":7.$");
+    let tested = run_hello(&project(&agent, "").suite("a", &suite));
+    tested.assert_all_passed();
     assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["result"], json!({"confirmed": 7}));
     let [asked] = tools.requests().try_into().expect("one request");
     assert_eq!((asked.method.as_str(), asked.path.as_str()), ("POST", "/tools/confirm"));
     assert_eq!(asked.json(), json!({"id": "c-1", "name": "confirm", "arguments": {"what": "delete"}}));
 
-    // What is scripted comes first.
-    test(&project(&confirms("pay 5"), "").suite("a", &asked_at(&tools, "^scripted$"))).all_passed();
+    // Scripted answers take precedence.
+    run_hello(&project(&confirming_agent("pay 5"), "").suite("a", &tool_server_suite(&tools, "^scripted$")))
+        .assert_all_passed();
     assert_eq!(tools.requests().len(), 1);
 
-    // A tool that fails has failed for the agent, which is told so.
-    let broken = FakeAgent::start(|_| Reply::text(500, "no database"));
-    let suite = asked_at(&broken, "HTTP 500 Internal Server Error: no database");
-    let tested = test(&project(&confirms("delete"), "").suite("a", &suite));
-    tested.all_passed();
+    // The agent is informed about a failed tool.
+    let broken = FakeAgent::start(|_| FakeReply::text(500, "no database"));
+    let suite = tool_server_suite(&broken, "HTTP 500 Internal Server Error: no database");
+    let tested = run_hello(&project(&confirming_agent("delete"), "").suite("a", &suite));
+    tested.assert_all_passed();
     let error = tested.case("a")["turns"][0]["tool_calls"][0]["error"].clone();
     assert!(error.as_str().is_some_and(|error| error.contains("no database")), "{error}");
 }
 
 #[test]
-fn a_tool_server_that_does_not_answer_is_no_pass() {
-    let silent = FakeAgent::start(|_| Reply::never());
-    let suite = asked_at(&silent, "x");
-    let tested = test(&project(&confirms("delete"), "  idle_timeout_ms: 100\n").suite("a", &suite));
-    not_a_pass(
+fn unresponsive_tool_server_never_passes() {
+    let silent = FakeAgent::start(|_| FakeReply::never());
+    let suite = tool_server_suite(&silent, "x");
+    let tested =
+        run_hello(&project(&confirming_agent("delete"), "  idle_timeout_ms: 100\n").suite("a", &suite));
+    assert_failed(
         &tested,
         1,
         "test_error",
         "client tool confirm could not be asked: it sent nothing for 100 ms",
     );
-    let tested = test(&project(&confirms("delete"), "  timeout_ms: 200\n").suite("a", &suite));
-    not_a_pass(&tested, 1, "timeout", "the turn timed out after 200 ms");
-    let cut = FakeAgent::start(|_| Reply::text(200, "half").cut());
-    let tested = test(&project(&confirms("delete"), "").suite("a", &asked_at(&cut, "x")));
-    not_a_pass(&tested, 1, "test_error", "client tool confirm could not be asked: the connection broke");
-    let suite = asked_at(&cut, "x").replace(&cut.url(), &nobody());
-    let tested = test(&project(&confirms("delete"), "").suite("a", &suite));
-    not_a_pass(&tested, 1, "test_error", "client tool confirm could not be asked: cannot reach");
+    let tested = run_hello(&project(&confirming_agent("delete"), "  timeout_ms: 200\n").suite("a", &suite));
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 200 ms");
+    let cut = FakeAgent::start(|_| FakeReply::text(200, "half").cut());
+    let tested =
+        run_hello(&project(&confirming_agent("delete"), "").suite("a", &tool_server_suite(&cut, "x")));
+    assert_failed(&tested, 1, "test_error", "client tool confirm could not be asked: the connection broke");
+    let suite = tool_server_suite(&cut, "x").replace(&cut.url(), &unreachable_address());
+    let tested = run_hello(&project(&confirming_agent("delete"), "").suite("a", &suite));
+    assert_failed(&tested, 1, "test_error", "client tool confirm could not be asked: cannot reach");
 }
 
 #[test]
-fn an_agent_that_asks_for_ever_is_stopped() {
+fn endless_tool_calls_are_stopped() {
     let server =
-        FakeAgent::start(|_| Completion::new().tool(0, "c", "confirm", &json!({})).finish("tool_calls"));
+        FakeAgent::start(|_| ChatCompletion::new().tool(0, "c", "confirm", &json!({})).finish("tool_calls"));
     let suite = "name: a\ntools: [{ name: confirm, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
-    let tested = test(&project(&server, "").suite("a", suite));
-    not_a_pass(&tested, 1, "agent_error", "25 times in one turn");
+    let tested = run_hello(&project(&server, "").suite("a", suite));
+    assert_failed(&tested, 1, "agent_error", "25 times in one turn");
     assert_eq!(server.requests().len(), 25);
 }
 
-// What is not a pass.
+// Failures.
 
 #[test]
-fn a_stream_that_is_cut_is_no_reply() {
-    let cases: [(Reply, &str); 7] = [
-        (Reply::sse(), "the stream ended without a single chunk"),
-        (Reply::sse().bytes("data: {\"choi"), "in the middle of its first chunk"),
-        (Completion::new().text("Hel").unfinished(), "without finish_reason and `[DONE]`"),
+fn truncated_stream_is_not_a_reply() {
+    let cases: [(FakeReply, &str); 7] = [
+        (FakeReply::sse(), "the stream ended without a single chunk"),
+        (FakeReply::sse().bytes("data: {\"choi"), "in the middle of its first chunk"),
+        (ChatCompletion::new().text("Hel").without_end(), "without finish_reason and `[DONE]`"),
         (
-            Completion::new().text("Hello.").finish("stop").unfinished(),
+            ChatCompletion::new().text("Hello.").finish("stop").without_end(),
             "with finish_reason stop and without `[DONE]`",
         ),
-        (Completion::new().text("Hel").unfinished().cut(), "the connection broke"),
-        (Completion::new().text("Hel").unfinished().reset(), "the connection broke"),
+        (ChatCompletion::new().text("Hel").without_end().cut(), "the connection broke"),
+        (ChatCompletion::new().text("Hel").without_end().reset(), "the connection broke"),
         (
-            Completion::new().text("Hel").unfinished().until_close().cut(),
+            ChatCompletion::new().text("Hel").without_end().until_close().cut(),
             "without finish_reason and `[DONE]`",
         ),
     ];
     for (reply, words) in cases {
-        not_a_pass(&hears(move |_| reply.clone()), 1, "protocol_error", words);
+        assert_failed(&run_with_reply(move |_| reply.clone()), 1, "protocol_error", words);
     }
 }
 
 #[test]
-fn what_came_before_a_cut_is_kept() {
-    let tested = hears(|_| {
-        Completion::new().text("Deleting.").tool(0, "c", "delete", &json!({"all": true})).unfinished()
+fn keeps_output_before_truncation() {
+    let tested = run_with_reply(|_| {
+        ChatCompletion::new().text("Deleting.").tool(0, "c", "delete", &json!({"all": true})).without_end()
     });
-    not_a_pass(&tested, 1, "protocol_error", "without finish_reason");
+    assert_failed(&tested, 1, "protocol_error", "without finish_reason");
     let turn = &tested.case("a")["turns"][0];
     assert_eq!((&turn["output"], &turn["tool_calls"][0]["name"]), (&json!("Deleting."), &json!("delete")));
 }
 
 #[test]
-fn what_is_no_completion_is_told_with_its_beginning() {
-    let cases: [(Reply, &str); 12] = [
-        (Reply::sse().bytes("data: hello\n\n"), "chunk 1 is not JSON"),
+fn invalid_completion_is_quoted() {
+    let cases: [(FakeReply, &str); 12] = [
+        (FakeReply::sse().bytes("data: hello\n\n"), "chunk 1 is not JSON"),
         (
-            Reply::sse().event(json!({"choices": [{"delta": {"content": 42}}]})),
-            "chunk 1 has a `content` that is no text: 42",
+            FakeReply::sse().event(json!({"choices": [{"delta": {"content": 42}}]})),
+            "chunk 1 has a `content` that is not text: 42",
         ),
-        (Reply::sse().event(json!([])), "chunk 1 is not a chat completion"),
-        (Reply::sse().event(json!({"choices": []})).bytes("data: [DONE]\n\n"), "the reply holds no choice"),
-        (Reply::sse().bytes("data: [DONE]\n\n"), "the reply holds no choice"),
-        (Reply::json(200, &json!({"choices": []})), "the reply holds no choice"),
-        (Reply::json(200, &json!({})), "the reply holds no choice"),
-        (Reply::text(200, "hello"), "HTTP 200 OK with text/plain is neither a completion"),
-        (Reply::status(200), "with no content type is neither a completion"),
+        (FakeReply::sse().event(json!([])), "chunk 1 is not a chat completion"),
         (
-            Reply::status(200).header("content-type", "application/json").bytes("{\"choices\": [{"),
+            FakeReply::sse().event(json!({"choices": []})).bytes("data: [DONE]\n\n"),
+            "the reply holds no choice",
+        ),
+        (FakeReply::sse().bytes("data: [DONE]\n\n"), "the reply holds no choice"),
+        (FakeReply::json(200, &json!({"choices": []})), "the reply holds no choice"),
+        (FakeReply::json(200, &json!({})), "the reply holds no choice"),
+        (FakeReply::text(200, "hello"), "HTTP 200 OK with text/plain is neither a completion"),
+        (FakeReply::status(200), "with no content type is neither a completion"),
+        (
+            FakeReply::status(200).header("content-type", "application/json").bytes("{\"choices\": [{"),
             "the answer is not JSON",
         ),
         (
-            Completion::new().chunk(chunk(json!({"function_call": {"name": "x"}}), None)).into(),
+            ChatCompletion::new().chunk(chunk(json!({"function_call": {"name": "x"}}), None)).into(),
             "the form before `tool_calls`",
         ),
         (
             {
-                Completion::new()
+                ChatCompletion::new()
                     .chunk(chunk(json!({"role": "tool", "tool_call_id": "x", "content": "1"}), None))
                     .into()
             },
@@ -441,44 +448,53 @@ fn what_is_no_completion_is_told_with_its_beginning() {
         ),
     ];
     for (reply, words) in cases {
-        not_a_pass(&hears(move |_| reply.clone()), 1, "protocol_error", words);
+        assert_failed(&run_with_reply(move |_| reply.clone()), 1, "protocol_error", words);
     }
 }
 
 #[test]
-fn a_call_without_a_name_is_no_call() {
-    let nameless = |_: &Request| {
+fn rejects_call_without_name() {
+    let nameless = |_: &FakeRequest| {
         let call = json!({"index": 0, "id": "c", "function": {"arguments": "{\"a\":1}"}});
-        Completion::new().text("Hm.").chunk(chunk(json!({"tool_calls": [call]}), None)).finish("tool_calls")
+        ChatCompletion::new()
+            .text("Hm.")
+            .chunk(chunk(json!({"tool_calls": [call]}), None))
+            .finish("tool_calls")
     };
-    not_a_pass(&hears(nameless), 1, "protocol_error", "a tool call has no name; its arguments are {\"a\":1}");
+    assert_failed(
+        &run_with_reply(nameless),
+        1,
+        "protocol_error",
+        "a tool call has no name; its arguments are {\"a\":1}",
+    );
 }
 
 #[test]
-fn an_answer_that_says_nothing_is_none() {
-    let nothing = |_: &Request| Completion::new().finish("stop");
-    not_a_pass(&hears(nothing), 1, "protocol_error", "the agent answered with nothing");
-    let null = |_: &Request| whole(json!({"role": "assistant", "content": null}), "stop");
-    not_a_pass(&hears(null), 1, "protocol_error", "the agent answered with nothing");
-    let thinks =
-        |_: &Request| Completion::new().chunk(chunk(json!({"reasoning": "Hm."}), None)).finish("stop");
-    not_a_pass(&hears(thinks), 1, "protocol_error", "the agent answered with nothing");
+fn empty_answer_is_an_error() {
+    let nothing = |_: &FakeRequest| ChatCompletion::new().finish("stop");
+    assert_failed(&run_with_reply(nothing), 1, "protocol_error", "the agent answered with nothing");
+    let null = |_: &FakeRequest| complete_reply(json!({"role": "assistant", "content": null}), "stop");
+    assert_failed(&run_with_reply(null), 1, "protocol_error", "the agent answered with nothing");
+    let thinks = |_: &FakeRequest| {
+        ChatCompletion::new().chunk(chunk(json!({"reasoning": "Hm."}), None)).finish("stop")
+    };
+    assert_failed(&run_with_reply(thinks), 1, "protocol_error", "the agent answered with nothing");
 }
 
 #[test]
-fn errors_of_the_server_are_errors_of_the_agent() {
+fn server_errors_are_agent_errors() {
     let told = json!({"error": {"message": "no such model", "code": "model_not_found"}});
     let status = told.clone();
-    let tested = hears(move |_| Reply::json(404, &status));
-    not_a_pass(&tested, 1, "agent_error", "answered HTTP 404 Not Found; check target.base_url");
+    let tested = run_with_reply(move |_| FakeReply::json(404, &status));
+    assert_failed(&tested, 1, "agent_error", "answered HTTP 404 Not Found; check target.base_url");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("no such model")));
-    not_a_pass(&hears(|_| Reply::text(429, "slow down")), 1, "agent_error", "HTTP 429");
+    assert_failed(&run_with_reply(|_| FakeReply::text(429, "slow down")), 1, "agent_error", "HTTP 429");
     let in_stream = told.clone();
-    let tested = hears(move |_| Reply::sse().event(in_stream.clone()));
-    not_a_pass(&tested, 1, "agent_error", "the agent failed: no such model (model_not_found)");
-    not_a_pass(&hears(move |_| Reply::json(200, &told)), 1, "agent_error", "no such model");
-    not_a_pass(
-        &hears(|_| Completion::new().text("Oh").finish("error")),
+    let tested = run_with_reply(move |_| FakeReply::sse().event(in_stream.clone()));
+    assert_failed(&tested, 1, "agent_error", "the agent failed: no such model (model_not_found)");
+    assert_failed(&run_with_reply(move |_| FakeReply::json(200, &told)), 1, "agent_error", "no such model");
+    assert_failed(
+        &run_with_reply(|_| ChatCompletion::new().text("Oh").finish("error")),
         1,
         "agent_error",
         "finish_reason error",
@@ -486,44 +502,47 @@ fn errors_of_the_server_are_errors_of_the_agent() {
 }
 
 #[test]
-fn nothing_is_sent_twice() {
-    for reply in
-        [|| Reply::text(503, "busy"), || Reply::refused(), || Completion::new().text("H").unfinished().cut()]
-    {
+fn requests_are_never_retried() {
+    for reply in [
+        || FakeReply::text(503, "busy"),
+        || FakeReply::refused(),
+        || ChatCompletion::new().text("H").without_end().cut(),
+    ] {
         let server = FakeAgent::start(move |_| reply());
-        let tested = test(&project(&server, "").suite("a", HELLO));
+        let tested = run_hello(&project(&server, "").suite("a", HELLO));
         assert_eq!(tested.case("a")["status"], "failed");
         assert_eq!(server.requests().len(), 1);
     }
 }
 
 #[test]
-fn a_server_that_is_silent_slow_or_not_there() {
-    let silent = FakeAgent::start(|_| Completion::new().text("Hel").unfinished().hang());
-    let tested = test(&project(&silent, "  idle_timeout_ms: 100\n").suite("a", HELLO));
-    not_a_pass(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
+fn silent_slow_and_missing_servers_fail() {
+    let silent = FakeAgent::start(|_| ChatCompletion::new().text("Hel").without_end().hang());
+    let tested = run_hello(&project(&silent, "  idle_timeout_ms: 100\n").suite("a", HELLO));
+    assert_failed(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
 
-    let never = FakeAgent::start(|_| Reply::never());
-    let tested = test(&project(&never, "  timeout_ms: 100\n").suite("a", HELLO));
-    not_a_pass(&tested, 1, "timeout", "the turn timed out after 100 ms");
+    let never = FakeAgent::start(|_| FakeReply::never());
+    let tested = run_hello(&project(&never, "  timeout_ms: 100\n").suite("a", HELLO));
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 100 ms");
 
     let drips = FakeAgent::start(|_| {
-        let drip =
-            |reply: Reply| reply.event(chunk(json!({"content": "x"}), None)).pause(Duration::from_millis(20));
-        (0..500).fold(Reply::sse(), |reply, _| drip(reply))
+        let drip = |reply: FakeReply| {
+            reply.event(chunk(json!({"content": "x"}), None)).pause(Duration::from_millis(20))
+        };
+        (0..500).fold(FakeReply::sse(), |reply, _| drip(reply))
     });
-    let tested = test(&project(&drips, "  timeout_ms: 200\n  idle_timeout_ms: 150\n").suite("a", HELLO));
-    not_a_pass(&tested, 1, "timeout", "the turn timed out after 200 ms");
+    let tested = run_hello(&project(&drips, "  timeout_ms: 200\n  idle_timeout_ms: 150\n").suite("a", HELLO));
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 200 ms");
 
-    let target = format!("target: {{ type: openai, base_url: '{}', model: m }}\n", nobody());
-    let tested = Project::with(&target).suite("a", HELLO).test(&[]);
-    not_a_pass(&tested, 3, "unreachable", "cannot reach");
+    let target = format!("target: {{ type: openai, base_url: '{}', model: m }}\n", unreachable_address());
+    let tested = Project::with_config(&target).suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 3, "unreachable", "cannot reach");
 }
 
 #[test]
-fn a_reply_that_was_cut_at_its_limit_says_so() {
-    let tested = hears(|_| Completion::new().text("And then").finish("length"));
-    tested.all_passed();
+fn reports_reply_cut_at_token_limit() {
+    let tested = run_with_reply(|_| ChatCompletion::new().text("And then").finish("length"));
+    tested.assert_all_passed();
     let notes = tested.case("a")["turns"][0]["notes"].to_string();
     assert!(notes.contains("cut at its token limit"), "{notes}");
 }
@@ -531,10 +550,10 @@ fn a_reply_that_was_cut_at_its_limit_says_so() {
 // Secrets and settings.
 
 #[test]
-fn the_key_is_never_shown_not_even_in_pieces() {
+fn api_key_is_redacted_even_in_fragments() {
     let secret = "sk-0123456789";
     let server = FakeAgent::start(move |_| {
-        Completion::new()
+        ChatCompletion::new()
             .text(&format!("The key is {secret}."))
             .tool(0, "c", "tell", &json!({"key": secret}))
             .finish("stop")
@@ -551,7 +570,7 @@ fn the_key_is_never_shown_not_even_in_pieces() {
     for text in files.iter().chain([&output.stdout, &output.stderr]) {
         assert!(!text.contains(secret), "{text}");
     }
-    // Whoever puts the received pieces together again does not find it either.
+    // Joining the received fragments does not reveal it either.
     let pieces: String = trace
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"))
@@ -566,22 +585,22 @@ fn the_key_is_never_shown_not_even_in_pieces() {
 }
 
 #[test]
-fn what_the_agent_could_not_be_told_is_refused() {
+fn rejects_unsupported_input() {
     let target = "target: { type: openai, base_url: 'http://127.0.0.1:9/', model: m }\n";
     for (key, value) in [("threadId", "t"), ("state", "{}"), ("context", "[]")] {
         let suite = format!("name: a\n{key}: {value}\nturns: [{{ user: hello }}]\n");
-        let output = Project::with(target).suite("a", &suite).hotseat(&["test"]);
+        let output = Project::with_config(target).suite("a", &suite).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains(&format!("gives `{key}`, which its agent is never told")), "{output}");
     }
-    let server = FakeAgent::start(|_| Completion::new().text("Hi.").finish("stop"));
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Hi.").finish("stop"));
     let suite = "name: a\nforwardedProps: { seed: 7 }\nturns: [{ user: hello }]\n";
-    test(&project(&server, "").suite("a", suite)).all_passed();
+    run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
     assert_eq!(server.requests()[0].json()["seed"], 7);
 }
 
 #[test]
-fn settings_that_are_wrong_are_refused_before_anything_is_sent() {
+fn rejects_invalid_settings_before_sending() {
     for (target, words) in [
         ("{ type: openai, base_url: 'http://127.0.0.1:9/' }", "`target` has no `model`"),
         (
@@ -591,7 +610,7 @@ fn settings_that_are_wrong_are_refused_before_anything_is_sent() {
         ("{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, history: some }", "`history` must be"),
         (
             "{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, body: { a: '{{conversation}}' } }",
-            "`{{conversation}}` is no placeholder",
+            "unknown placeholder `{{conversation}}`",
         ),
         (
             "{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, api_key: k, headers: { authorization: b } }",
@@ -602,7 +621,8 @@ fn settings_that_are_wrong_are_refused_before_anything_is_sent() {
             "environment variable `NOT_SET` is not set",
         ),
     ] {
-        let output = Project::with(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
+        let output =
+            Project::with_config(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains(words), "{words}: {output}");
     }
@@ -611,8 +631,8 @@ fn settings_that_are_wrong_are_refused_before_anything_is_sent() {
 // History, attachments, options.
 
 #[test]
-fn history_attachments_and_options_have_their_forms() {
-    let server = FakeAgent::start(|_| Completion::new().text("Fine.").finish("stop"));
+fn history_attachments_and_options_are_encoded() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop"));
     let case = json!({
         "id": "a",
         "options": {"connector": "large", "metadata": {"scenario": "x"}},
@@ -629,7 +649,7 @@ fn history_attachments_and_options_have_their_forms() {
         ]}],
     });
     let project = project(&server, "").file("a.test.json", &case.to_string()).file("notes.txt", "notes");
-    test(&project).all_passed();
+    run_hello(&project).assert_all_passed();
     let body = server.requests()[0].json();
     assert_eq!((&body["model"], &body["metadata"]), (&json!("large"), &json!({"scenario": "x"})));
     assert_eq!(
@@ -650,12 +670,12 @@ fn history_attachments_and_options_have_their_forms() {
 }
 
 #[test]
-fn what_has_no_form_is_refused_before_anything_is_sent() {
-    let server = FakeAgent::start(|_| Completion::new().text("Fine.").finish("stop"));
+fn rejects_unencodable_input_before_sending() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop"));
     let video = json!({"id": "a", "turns": [{"input": "x", "attachments": [{"type": "video", "source": "https://example.com/a.mp4"}]}]});
     let output = project(&server, "").file("a.test.json", &video.to_string()).hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("the address of video cannot be sent over chat completions"), "{output}");
+    assert!(output.stderr.contains("the address of video is not supported by chat completions"), "{output}");
     assert!(output.stderr.contains("a.test.json:1:"), "{output}");
     assert_eq!(server.requests().len(), 0);
 
@@ -671,8 +691,8 @@ fn what_has_no_form_is_refused_before_anything_is_sent() {
             "`attachments`",
         ),
     ] {
-        let output = Project::with(&plain).file("a.test.json", &case.to_string()).hotseat(&["test"]);
-        let words = format!("this case gives {words}, which its agent is never told");
+        let output = Project::with_config(&plain).file("a.test.json", &case.to_string()).hotseat(&["test"]);
+        let words = format!("this case sets {words}, which its agent does not support");
         assert!(output.code == 2 && output.stderr.contains(&words), "{words}: {output}");
     }
     assert_eq!(server.requests().len(), 0);

@@ -1,28 +1,28 @@
-//! One test written three times: as a case file, in TypeScript and in Rust. What is recorded of it is the same.
+//! Parity: one test as case file, in TypeScript and in Rust records the same results.
 
 mod common;
 
 use std::sync::Arc;
 
-use hotseat::dsl::{Harness, Output, World};
+use hotseat::dsl::{Harness, HarnessContext, HarnessOutput};
 use serde_json::Value;
 
-use common::records::{same, title, told, unordered};
+use common::records::{assert_same, comparable, title, unordered};
 use common::{Project, example};
 
 #[path = "../../../examples/booking/booking_test.rs"]
 mod booking;
 
-/// What is recorded of tests by each of the front-ends, test by test in the order of their names.
+/// Recorded results of each front end, in the order of the test names.
 struct Recorded {
     data: Vec<Value>,
     typescript: Vec<Value>,
     rust: Vec<Value>,
 }
 
-/// Runs the three.
+/// Runs all three.
 #[track_caller]
-fn record(project: &Project) -> Recorded {
+fn run_front_ends(project: &Project) -> Recorded {
     let report = |path: &str| {
         let report = serde_json::from_str::<Value>(&project.workspace.read(path)).unwrap();
         let mut results = report["results"].as_array().unwrap().clone();
@@ -34,12 +34,12 @@ fn record(project: &Project) -> Recorded {
     let typescript = project.test(&["booking_test.ts"]).output;
     let harness = Harness {
         arguments: ["-o", "rust.json", "--quiet"].map(str::to_string).to_vec(),
-        world: World {
+        context: HarnessContext {
             environment: Arc::default(),
             folder: project.workspace.path("."),
             color: false,
             width: 100,
-            output: Output::Standard,
+            output: HarnessOutput::Standard,
         },
         file: "booking_test.rs",
     };
@@ -48,9 +48,9 @@ fn record(project: &Project) -> Recorded {
     Recorded { data: report("data.json"), typescript: report("out/report.json"), rust: report("rust.json") }
 }
 
-/// A project whose agent makes mistakes: each of these words of its script is replaced.
+/// A project whose agent misbehaves: these phrases of its script are replaced.
 #[track_caller]
-fn faulty(mistakes: &[(&str, &str)]) -> Project {
+fn faulty_project(mistakes: &[(&str, &str)]) -> Project {
     let project = example("booking");
     let mut script = project.workspace.read("script.yaml");
     for (right, wrong) in mistakes {
@@ -60,30 +60,30 @@ fn faulty(mistakes: &[(&str, &str)]) -> Project {
     project.file("script.yaml", &script)
 }
 
-/// The same is recorded by all three, and these tests fail.
+/// Asserts that all three record the same results and that these tests fail.
 #[track_caller]
-fn all_the_same(recorded: &Recorded, failing: &[&str]) {
+fn assert_all_same(recorded: &Recorded, failing: &[&str]) {
     let Recorded { data, typescript, rust } = recorded;
     assert_eq!((data.len(), typescript.len(), rust.len()), (5, 5, 5));
     for ((data, typescript), rust) in data.iter().zip(typescript).zip(rust) {
         let status = if failing.contains(&title(rust)) { "failed" } else { "passed" };
         assert_eq!(rust["status"], status, "{rust:#}");
-        same(&told(typescript), &told(rust));
-        let (mut data, mut rust) = (unordered(&told(data)), unordered(&told(rust)));
+        assert_same(&comparable(typescript), &comparable(rust));
+        let (mut data, mut rust) = (unordered(&comparable(data)), unordered(&comparable(rust)));
         if rust["total_turns"] == 1 {
-            // A program that ends in its first turn has not said that there would have been more.
+            // A program that ends in its first turn has not declared later turns.
             for told in [&mut data, &mut rust] {
                 ["mode", "input", "output"]
                     .iter()
                     .for_each(|key| drop(told.as_object_mut().unwrap().shift_remove(*key)));
             }
         }
-        same(&data, &rust);
+        assert_same(&data, &rust);
     }
 }
 
-/// What was measured only, and did not hold.
-fn measured(results: &[Value]) -> Vec<&str> {
+/// Informational checks that failed.
+fn failed_soft_checks(results: &[Value]) -> Vec<&str> {
     let turns = results.iter().flat_map(|result| result["turns"].as_array().unwrap());
     let checks = turns.flat_map(|turn| turn["assertions"].as_array().unwrap());
     let failed = checks.filter(|check| check["soft"] == true && check["passed"] == false);
@@ -91,11 +91,11 @@ fn measured(results: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn the_same_is_recorded_of_case_files_typescript_and_rust() {
-    let recorded = record(&example("booking"));
-    all_the_same(&recorded, &[]);
-    assert_eq!(measured(&recorded.rust), [""; 0]);
-    // What a judge said, what was asserted of topics and what was measured is there to be compared.
+fn front_ends_record_the_same_trace() {
+    let recorded = run_front_ends(&example("booking"));
+    assert_all_same(&recorded, &[]);
+    assert_eq!(failed_soft_checks(&recorded.rust), [""; 0]);
+    // Judgements, topic assertions and informational checks are included in the comparison.
     let told = recorded.rust.iter().map(Value::to_string).collect::<String>();
     for word in [
         "claims.v1",
@@ -110,16 +110,16 @@ fn the_same_is_recorded_of_case_files_typescript_and_rust() {
 }
 
 #[test]
-fn what_is_only_measured_fails_in_the_same_words() {
-    let project = faulty(&[("reply: Gladly! Which room would", "reply: Which room would")]);
-    let recorded = record(&project);
-    all_the_same(&recorded, &[]);
-    assert_eq!(measured(&recorded.data), ["friendly"]);
+fn informational_failures_have_the_same_messages() {
+    let project = faulty_project(&[("reply: Gladly! Which room would", "reply: Which room would")]);
+    let recorded = run_front_ends(&project);
+    assert_all_same(&recorded, &[]);
+    assert_eq!(failed_soft_checks(&recorded.data), ["friendly"]);
 }
 
 #[test]
-fn a_faulty_agent_fails_in_the_same_words() {
-    let project = faulty(&[
+fn faulty_agent_fails_with_the_same_messages() {
+    let project = faulty_project(&[
         ("reply: Welcome! I am happy", "reply: Welcome! The hall is free, and I am happy"),
         ("reply: Gladly! Which room would", "reply: The Blue Room is free. Which room would"),
         ("(?<room>\\\\w+ room) for (?<capacity>", "(?<room>\\\\w+ hall) for (?<capacity>"),
@@ -129,20 +129,21 @@ fn a_faulty_agent_fails_in_the_same_words() {
         "handles booking with modification",
         "progresses through booking flow",
     ];
-    all_the_same(&record(&project), &failing);
+    assert_all_same(&run_front_ends(&project), &failing);
 }
 
-/// A program ends with the first check that does not hold; a case file has the others of that turn decided, too.
+/// A program stops at the first failed check; a case file also evaluates the other checks of the turn.
 #[test]
-fn behind_a_failure_only_a_case_file_goes_on_to_the_end_of_the_turn() {
-    let project = faulty(&[(
+fn case_file_finishes_turn_after_failed_check() {
+    let project = faulty_project(&[(
         "{ tool_calls: [{ name: book_room, arguments: { room: Blue Room, time: 3pm } }] }",
         "It is booked.",
     )]);
-    let Recorded { data, typescript, rust } = record(&project);
+    let Recorded { data, typescript, rust } = run_front_ends(&project);
     for ((data, typescript), rust) in data.iter().zip(&typescript).zip(&rust) {
-        let (data, typescript, rust) = (unordered(&told(data)), told(typescript), told(rust));
-        same(&typescript, &rust);
+        let (data, typescript, rust) =
+            (unordered(&comparable(data)), comparable(typescript), comparable(rust));
+        assert_same(&typescript, &rust);
         let rust = unordered(&rust);
         let failure = |of: &Value| (of["status"].clone(), of["failure"]["kind"].clone());
         assert_eq!(failure(&data), failure(&rust));

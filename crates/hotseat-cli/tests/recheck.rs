@@ -1,41 +1,40 @@
-//! Conversations of a run that are decided again: by the same text they come to the same, by another one to what that
-//! asserts, and nobody is contacted for it.
+//! `hotseat recheck`: an unchanged suite gives identical results, a changed one its own verdict, without
+//! contacting any agent.
 #![cfg(unix)]
 
 mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::completions::whole;
-use hotseat_testkit::{FakeAgent, Reply, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-use common::letters::{case, lettered, with};
-use common::{Project, Tested, echo_agent, never_panicked};
+use common::letters::{case, letter_agent, with};
+use common::{Project, TestRun, assert_no_panic, echo_agent};
 
-/// `hotseat recheck` with a report.
+/// Runs `hotseat recheck` with a report.
 #[track_caller]
-fn recheck_in(project: &Project, env: &[(&str, &str)], args: &[&str]) -> Tested {
+fn recheck_in(project: &Project, env: &[(&str, &str)], args: &[&str]) -> TestRun {
     const REPORT: &str = "out/again.json";
     let _ = std::fs::remove_file(project.workspace.path(REPORT));
     let command = project.command(&[&["recheck", "-o", REPORT], args].concat());
     let output = env.iter().fold(command, |command, (name, value)| command.env(name, value)).run();
-    never_panicked(&output);
+    assert_no_panic(&output);
     let report = std::fs::read_to_string(project.workspace.path(REPORT));
     let report = report.unwrap_or_else(|_| panic!("no report was written\n{output}"));
-    Tested { report: serde_json::from_str(&report).expect("JSON"), output }
+    TestRun { report: serde_json::from_str(&report).expect("JSON"), output }
 }
 
 #[track_caller]
-fn recheck(project: &Project, args: &[&str]) -> Tested {
+fn recheck(project: &Project, args: &[&str]) -> TestRun {
     recheck_in(project, &[], args)
 }
 
-/// What every case came to: verdict, checks, words, turns, times. Only how long asking a judge took is measured anew, and
-/// what is left out is left out now.
-fn results(tested: &Tested) -> Value {
-    fn without(value: &mut Value) {
+/// Verdict, checks, messages, turns and times of every case, without judge durations and skipped cases.
+fn normalized_results(tested: &TestRun) -> Value {
+    fn remove_volatile(value: &mut Value) {
         match value {
             Value::Object(members) => {
                 if members.get("status").is_some_and(|status| status == "skipped") {
@@ -44,27 +43,27 @@ fn results(tested: &Tested) -> Value {
                 if let Some(Value::Object(judgement)) = members.get_mut("judgement") {
                     judgement.remove("duration_ms");
                 }
-                members.values_mut().for_each(without);
+                members.values_mut().for_each(remove_volatile);
             }
-            Value::Array(values) => values.iter_mut().for_each(without),
+            Value::Array(values) => values.iter_mut().for_each(remove_volatile),
             _ => {}
         }
     }
     let mut results = tested.report["results"].clone();
-    without(&mut results);
+    remove_volatile(&mut results);
     results
 }
 
-/// The same text gives the same results, and the same exit code.
+/// Asserts that an unchanged suite gives identical results and exit code.
 #[track_caller]
-fn comes_to_the_same(project: &Project, before: &Tested) {
-    comes_to_the_same_in(project, &[], before);
+fn assert_recheck_is_identical(project: &Project, before: &TestRun) {
+    assert_recheck_is_identical_in(project, &[], before);
 }
 
 #[track_caller]
-fn comes_to_the_same_in(project: &Project, env: &[(&str, &str)], before: &Tested) {
+fn assert_recheck_is_identical_in(project: &Project, env: &[(&str, &str)], before: &TestRun) {
     let again = recheck_in(project, env, &[]);
-    let (one, other) = (results(before), results(&again));
+    let (one, other) = (normalized_results(before), normalized_results(&again));
     let (Some(ones), Some(others)) = (one.as_array(), other.as_array()) else { panic!("lists of results") };
     for (one, other) in ones.iter().zip(others) {
         assert_eq!(one, other, "{}: {:#}\n{:#}\n{}", one["name"], one, other, again.output);
@@ -73,9 +72,9 @@ fn comes_to_the_same_in(project: &Project, env: &[(&str, &str)], before: &Tested
     assert_eq!(before.output.code, again.output.code, "{}", again.output);
 }
 
-/// What a case that could not be decided says: its kind, and its words.
+/// Message of a case that could not be rechecked.
 #[track_caller]
-fn refusal(tested: &Tested, case: &str) -> String {
+fn error_message(tested: &TestRun, case: &str) -> String {
     let failure = tested.failure(case);
     assert_eq!(failure["kind"], "not_kept", "{}", tested.output);
     assert_ne!(tested.output.code, 0);
@@ -90,10 +89,10 @@ turns:
 ";
 
 #[test]
-fn a_changed_assertion_gives_its_verdict_and_the_agent_hears_nothing() {
+fn changed_assertion_is_rechecked_without_agent() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", GREETS);
-    project.test(&[]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", GREETS);
+    project.test(&[]).assert_all_passed();
     let heard = agent.requests().len();
 
     let project = project.suite("a", &GREETS.replace("You said: Hello", "Good evening"));
@@ -101,7 +100,7 @@ fn a_changed_assertion_gives_its_verdict_and_the_agent_hears_nothing() {
     assert_eq!((again.output.code, again.failure("greets")["kind"].as_str()), (1, Some("assertion")));
     let detail = again.failure("greets")["detail"].as_str().unwrap_or_default();
     assert!(detail.contains("Good evening") && detail.contains("You said: Hello"), "{detail}");
-    assert_eq!(agent.requests().len(), heard, "nobody is contacted");
+    assert_eq!(agent.requests().len(), heard, "the agent is not contacted");
 
     let runs = project.hotseat(&["runs"]);
     assert!(runs.stdout.contains("recheck of"), "{runs}");
@@ -121,25 +120,25 @@ fn a_changed_assertion_gives_its_verdict_and_the_agent_hears_nothing() {
     let resumed = project.hotseat(&["resume", "last"]);
     assert_eq!(resumed.code, 2, "{resumed}");
 
-    // What was decided again can be decided again, by other words, and with nobody there.
+    // A rechecked run can be rechecked again, offline and with another suite.
     drop(agent);
     let project = project.suite("a", GREETS);
-    recheck(&project, &["last"]).all_passed();
-    recheck(&project, &["last~1"]).all_passed();
-    recheck(&project, &["last~2", "a.test.yaml"]).all_passed();
+    recheck(&project, &["last"]).assert_all_passed();
+    recheck(&project, &["last~1"]).assert_all_passed();
+    recheck(&project, &["last~2", "a.test.yaml"]).assert_all_passed();
 }
 
-/// An agent that does everything that a check can look at.
-fn everything() -> FakeAgent {
-    FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started();
+/// An agent with output for every kind of check.
+fn versatile_agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         let said = request.last_user_text();
         if !request.tool_results_since_last_user().is_empty() {
-            return Reply::from(run.text("Thank you for the answer.").finished());
+            return FakeReply::from(run.text("Thank you for the answer.").finished());
         }
         match said.as_str() {
             "break" => run.text("I").error("broken", Some("E1")).into(),
-            "refuse" => Reply::status(500),
+            "refuse" => FakeReply::status(500),
             "hang" => run.text("One moment").hang().into(),
             "ask" => run.tool_call("call-ask", "ask_form", &json!({"form": "7"})).finished().into(),
             "token" => run.text("It is s3cr3t-value, and order o-77.").finished().into(),
@@ -266,8 +265,8 @@ classify_topics: triggers
 turns: [{ user: one }, { user: two }]
 "#;
 
-fn project_of_everything(agent: &FakeAgent) -> Project {
-    let project = Project::of(agent)
+fn versatile_project(agent: &FakeAgent) -> Project {
+    let project = Project::with_agent(agent)
         .suite("a", EVERYTHING)
         .file(
             "short.ts",
@@ -281,21 +280,21 @@ fn project_of_everything(agent: &FakeAgent) -> Project {
 const TOKEN: &[(&str, &str)] = &[("API_TOKEN", "s3cr3t-value")];
 
 #[test]
-fn by_the_same_text_everything_comes_to_the_same() {
-    let agent = everything();
-    let project = project_of_everything(&agent);
+fn unchanged_suite_gives_identical_results() {
+    let agent = versatile_agent();
+    let project = versatile_project(&agent);
     let before = project.test_in(TOKEN, &["--retries", "1"]);
     assert_ne!(before.count("passed"), 0, "{}", before.output);
     let heard = agent.requests().len();
-    comes_to_the_same_in(&project, TOKEN, &before);
+    assert_recheck_is_identical_in(&project, TOKEN, &before);
     assert_eq!(agent.requests().len(), heard);
     drop(agent);
-    comes_to_the_same_in(&project, TOKEN, &before);
+    assert_recheck_is_identical_in(&project, TOKEN, &before);
 }
 
 #[test]
-fn runs_of_a_case_are_decided_again_one_by_one() {
-    let agent = lettered();
+fn repeated_attempts_are_rechecked_individually() {
+    let agent = letter_agent();
     let half = "reliability: { rate: 0.5, confidence: 0.9 }\n";
     let few = "reliability: { rate: 0.5, confidence: 0.9, max_runs: 6 }\n";
     let suite = [
@@ -307,36 +306,36 @@ fn runs_of_a_case_are_decided_again_one_by_one() {
     ];
     let project = common::letters::project(&agent, &suite.join("---\n"));
     let before = project.test(&["--parallel", "1"]);
-    comes_to_the_same(&project, &before);
-    // What is declared now counts, and there are no more runs than are kept.
+    assert_recheck_is_identical(&project, &before);
+    // The current declaration applies, limited to the recorded runs.
     let suite = suite.join("---\n").replace("rate: 0.5, confidence: 0.9 }", "rate: 0.8, confidence: 0.9 }");
     let project = project.suite("a", &suite);
     let again = recheck(&project, &[]);
     assert_eq!(again.case("pppppppp")["reliability"]["status"], "INCONCLUSIVE", "{}", again.output);
     assert_eq!(again.case("pppppppp")["runs"], 4);
 
-    let agent = lettered();
+    let agent = letter_agent();
     let project = common::letters::project(&agent, &[case("ppp"), case("pfp"), case("fff")].join("---\n"));
     let before = project.test(&["--runs", "3", "--min-pass-rate", "0.6"]);
-    comes_to_the_same(&project, &before);
-    let agent = lettered();
+    assert_recheck_is_identical(&project, &before);
+    let agent = letter_agent();
     let project = common::letters::project(
         &agent,
         &[with("ffp", "retries: 3\n"), with("fff", "retries: 2\n")].join("---\n"),
     );
     let before = project.test(&[]);
-    comes_to_the_same(&project, &before);
+    assert_recheck_is_identical(&project, &before);
     let project = project.suite(
         "a",
         &[with("ffp", "retries: 3\n"), with("fff", "retries: 2\n")]
             .join("---\n")
             .replace("must_match: good", "must_match: bad"),
     );
-    recheck(&project, &[]).all_passed();
+    recheck(&project, &[]).assert_all_passed();
 }
 
 #[test]
-fn another_input_is_never_decided() {
+fn changed_input_is_not_rechecked() {
     let agent = echo_agent();
     const ASKS: &str = "
 name: asks
@@ -345,8 +344,8 @@ turns:
   - { user: Hello, assert: { text: { must_match: Hello } } }
   - { user: Bye }
 ";
-    let project = Project::of(&agent).suite("a", ASKS);
-    project.test(&[]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", ASKS);
+    project.test(&[]).assert_all_passed();
     let heard = agent.requests().len();
     for (from, to, named) in [
         ("user: Bye", "user: Good bye", "`user` of turn 2"),
@@ -370,37 +369,38 @@ turns:
         assert_ne!(text, ASKS);
         project.workspace.file("a.test.yaml", &text);
         let again = recheck(&project, &[]);
-        let message = refusal(&again, "asks");
+        let message = error_message(&again, "asks");
         assert!(
             message.starts_with("the case asks something else than in run") && message.contains(named),
             "{named}: {message}"
         );
     }
     assert_eq!(agent.requests().len(), heard);
-    // What only asserts, or says how long is waited, is no input.
+    // Assertions and time limits are not inputs.
     let text = ASKS.replace(
         "name: asks\n",
         "name: asks\ntags: [new]\ntimeout_ms: 9000\nretries: 2\non_missing_input: end\n",
     );
     let project = project.suite("a", &text);
-    recheck(&project, &[]).all_passed();
-    // A variable that is something else now.
+    recheck(&project, &[]).assert_all_passed();
+    // A variable with another value.
     let project = project.suite("b", "name: says\nturns: [{ user: 'I am ${ENV.WHO}' }]\n");
-    project.test_in(&[("WHO", "Ann")], &["b.test.yaml"]).all_passed();
-    recheck_in(&project, &[("WHO", "Ann")], &[]).all_passed();
+    project.test_in(&[("WHO", "Ann")], &["b.test.yaml"]).assert_all_passed();
+    recheck_in(&project, &[("WHO", "Ann")], &[]).assert_all_passed();
     let again = recheck_in(&project, &[("WHO", "Bob")], &[]);
-    assert!(refusal(&again, "says").contains("turn 1: the user says something else"), "{}", again.output);
+    assert!(error_message(&again, "says").contains("turn 1: the user's text differs"), "{}", again.output);
 }
 
 #[test]
-fn what_is_not_kept_is_an_error_of_its_own() {
+fn missing_recorded_data_is_a_distinct_error() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", GREETS).suite("b", "name: goes\nturns: [{ user: a }]\n");
-    project.test(&[]).all_passed();
+    let project =
+        Project::with_agent(&agent).suite("a", GREETS).suite("b", "name: goes\nturns: [{ user: a }]\n");
+    project.test(&[]).assert_all_passed();
     let project =
         project.suite("b", "name: comes\nturns: [{ user: a }]\n---\nname: greets\nturns: [{ user: a }]\n");
     let again = recheck(&project, &[]);
-    assert!(refusal(&again, "comes").contains("holds no conversation of this case"), "{}", again.output);
+    assert!(error_message(&again, "comes").contains("has no conversation of this case"), "{}", again.output);
     let results = again.report["results"].as_array().unwrap();
     let words = results.last().unwrap()["failure"]["message"].as_str().unwrap_or_default();
     assert!(words.contains("it holds `greets` of a.test.yaml, and this is b.test.yaml"), "{words}");
@@ -412,38 +412,38 @@ fn what_is_not_kept_is_an_error_of_its_own() {
     );
     assert_eq!(again.output.code, 1);
 
-    // A conversation that a check ended has no more turns.
+    // A conversation ended by a check has no further turns.
     let strict = GREETS.replace("You said: Hello", "Good evening");
     let project = project.suite("a", &strict);
     project.test(&["a.test.yaml"]);
     let project = project.suite("a", GREETS);
     let again = recheck(&project, &[]);
     assert!(
-        refusal(&again, "greets").contains("the kept conversation ended after turn 1"),
+        error_message(&again, "greets").contains("the kept conversation ended after turn 1"),
         "{}",
         again.output
     );
     let turns = again.case("greets")["turns"].as_array().unwrap();
     assert_eq!(turns.len(), 1, "no turn is made up: {}", again.output);
 
-    // A case that was left out holds nothing.
+    // A skipped case has no conversation.
     let project = project.suite("a", &GREETS.replace("name: greets", "name: greets\nskip: later"));
     project.test(&["a.test.yaml"]);
     let project = project.suite("a", GREETS);
-    assert!(refusal(&recheck(&project, &[]), "greets").contains("was left out"));
+    assert!(error_message(&recheck(&project, &[]), "greets").contains("was left out"));
 }
 
-/// A model that judges that all is well, as often as it is asked.
-fn judge(asked: &'static AtomicUsize) -> FakeAgent {
-    FakeAgent::start(move |_: &Request| {
+/// A judge model that always passes and counts its requests.
+fn counting_judge(asked: &'static AtomicUsize) -> FakeAgent {
+    FakeAgent::start(move |_: &FakeRequest| {
         asked.fetch_add(1, Ordering::SeqCst);
         let answer = json!({"reasoning": "It greets.", "satisfied": true});
-        whole(json!({"role": "assistant", "content": answer.to_string()}), "stop")
+        complete_reply(json!({"role": "assistant", "content": answer.to_string()}), "stop")
     })
 }
 
-fn judged(agent: &FakeAgent, judge: &FakeAgent, suite: &str) -> Project {
-    Project::with(&format!(
+fn judged_project(agent: &FakeAgent, judge: &FakeAgent, suite: &str) -> Project {
+    Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nconnectors:\n  j: {{ type: openai, base_url: '{}v1', model: m, stream: false }}\njudge: connectors:j\n",
         agent.url(),
         judge.url()
@@ -452,9 +452,9 @@ fn judged(agent: &FakeAgent, judge: &FakeAgent, suite: &str) -> Project {
 }
 
 #[test]
-fn judges_are_taken_at_their_word_and_asked_only_where_that_is_wanted() {
+fn judge_answers_are_reused_unless_requested() {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
-    let (agent, model) = (echo_agent(), judge(&ASKED));
+    let (agent, model) = (echo_agent(), counting_judge(&ASKED));
     const JUDGED: &str = "
 name: judged
 criteria: { friendly: Is friendly. }
@@ -463,12 +463,12 @@ turns:
     assert: [{ type: satisfy, criterion: friendly }, { type: satisfy, criterion: friendly, judge: { votes: 3 } }]
 final_assertions: [{ type: satisfy, criterion: friendly, negate: true }]
 ";
-    let project = judged(&agent, &model, JUDGED);
+    let project = judged_project(&agent, &model, JUDGED);
     let before = project.test(&[]);
     let asked = ASKED.load(Ordering::SeqCst);
     assert_ne!(asked, 0, "{}", before.output);
-    comes_to_the_same(&project, &before);
-    assert_eq!(ASKED.load(Ordering::SeqCst), asked, "nobody is contacted");
+    assert_recheck_is_identical(&project, &before);
+    assert_eq!(ASKED.load(Ordering::SeqCst), asked, "the judge is not contacted");
 
     let project = project
         .suite("a", &JUDGED.replace("Is friendly.", "Is friendly and short.").replace(", negate: true", ""));
@@ -477,15 +477,15 @@ final_assertions: [{ type: satisfy, criterion: friendly, negate: true }]
     assert_eq!((failure["kind"].as_str(), failure["fault"].as_str()), (Some("judge_error"), Some("judge")));
     let words = failure["message"].as_str().unwrap_or_default();
     assert!(words.contains("this question was not put") && words.contains("--judge"), "{words}");
-    assert_eq!(ASKED.load(Ordering::SeqCst), asked, "nobody is contacted");
-    recheck(&project, &["--judge"]).all_passed();
+    assert_eq!(ASKED.load(Ordering::SeqCst), asked, "the judge is not contacted");
+    recheck(&project, &["--judge"]).assert_all_passed();
     assert!(ASKED.load(Ordering::SeqCst) > asked);
 }
 
 #[test]
-fn simulated_users_have_said_what_they_said() {
+fn simulated_user_turns_are_reused() {
     let agent = echo_agent();
-    let user = FakeAgent::start(|request: &Request| {
+    let user = FakeAgent::start(|request: &FakeRequest| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
         let answer = match told["turn_number"].as_u64() {
             Some(3..) => json!({"message": "", "done": true, "goal_progress": "achieved", "reason": "r"}),
@@ -493,7 +493,7 @@ fn simulated_users_have_said_what_they_said() {
                 json!({"message": format!("Turn {turn:?}"), "done": false, "goal_progress": "partial", "reason": "r"})
             }
         };
-        Run::of(request).started().text(&answer.to_string()).finished()
+        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
     });
     const SIMULATED: &str = "
 name: simulated
@@ -501,22 +501,22 @@ simulate: { goal: A room, max_turns: 5 }
 assert: { text: { must_match: 'Turn Some' } }
 checkpoints: [{ id: said, assert: [{ type: contains, value: 'Some(2)' }] }]
 ";
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nagents:\n  user: {{ endpoint: '{}' }}\nsimulator: agents:user\n",
         agent.url(),
         user.url()
     ))
     .suite("a", SIMULATED);
     let before = project.test(&[]);
-    before.all_passed();
+    before.assert_all_passed();
     let heard = (agent.requests().len(), user.requests().len());
-    comes_to_the_same(&project, &before);
+    assert_recheck_is_identical(&project, &before);
     let project =
         project.suite("a", &SIMULATED.replace("'Turn Some'", "nothing").replace("id: said", "id: other"));
     let again = recheck(&project, &[]);
     assert_eq!(again.failure("simulated")["kind"], "assertion", "{}", again.output);
     let project = project.suite("a", &SIMULATED.replace("A room", "A hall"));
-    assert!(refusal(&recheck(&project, &[]), "simulated").contains("`simulate`"));
+    assert!(error_message(&recheck(&project, &[]), "simulated").contains("`simulate`"));
     assert_eq!((agent.requests().len(), user.requests().len()), heard);
 }
 
@@ -531,39 +531,39 @@ it('greets', () => {
 ";
 
 #[test]
-fn tests_in_typescript_drive_the_kept_conversation() {
+fn typescript_tests_drive_recorded_conversation() {
     let agent = echo_agent();
-    let project = Project::of(&agent).file("a_test.ts", TESTS);
+    let project = Project::with_agent(&agent).file("a_test.ts", TESTS);
     let before = project.test(&["a_test.ts"]);
-    before.all_passed();
+    before.assert_all_passed();
     let heard = agent.requests().len();
-    comes_to_the_same(&project, &before);
+    assert_recheck_is_identical(&project, &before);
     let project = project.file("a_test.ts", &TESTS.replace("toBe(2)", "toBe(3)"));
     assert_eq!(recheck(&project, &[]).failure("greets")["kind"], "assertion");
     let project = project.file("a_test.ts", &TESTS.replace("'Bye'", "'Good bye'"));
     let again = recheck(&project, &[]);
-    assert!(refusal(&again, "greets").contains("turn 2: the user says something else"), "{}", again.output);
+    assert!(error_message(&again, "greets").contains("turn 2: the user's text differs"), "{}", again.output);
     let project = project.file("a_test.ts", &TESTS.replace("  evaluate", "  user.says('More');\n  evaluate"));
-    assert!(refusal(&recheck(&project, &[]), "greets").contains("ended after turn 2"));
+    assert!(error_message(&recheck(&project, &[]), "greets").contains("ended after turn 2"));
     let project =
         project.file("a_test.ts", &TESTS.replace("  user.says('Bye');\n", "").replace("toBe(2)", "toBe(1)"));
-    assert!(refusal(&recheck(&project, &[]), "greets").contains("says nothing more after turn 1"));
+    assert!(error_message(&recheck(&project, &[]), "greets").contains("says nothing more after turn 1"));
     assert_eq!(agent.requests().len(), heard);
 }
 
 #[test]
-fn functions_of_scripts_decide_and_contact_nobody() {
+fn script_checks_run_without_contacting_agent() {
     let agent = echo_agent();
     let other = echo_agent();
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nscripts: {{ hosts: ['127.0.0.1:{}'] }}\n",
         agent.url(),
         other.port()
     ))
     .suite("a", "name: looked at\nturns: [{ user: Hello, assert: [{ type: script, use: scripts:look }] }]\n")
     .file("look.ts", "export default function look(output) { return output.includes('Hello'); }\n");
-    project.test(&[]).all_passed();
-    recheck(&project, &[]).all_passed();
+    project.test(&[]).assert_all_passed();
+    recheck(&project, &[]).assert_all_passed();
     let asks = format!(
         "export default async function look(output) {{ const r = await fetch('{}'); return r.ok; }}\n",
         other.url()
@@ -577,13 +577,13 @@ fn functions_of_scripts_decide_and_contact_nobody() {
 }
 
 #[test]
-fn a_secret_that_is_none_any_more_is_said() {
-    let agent = FakeAgent::start(|request: &Request| {
-        Run::of(request).started().text("It is s3cr3t-value.").finished()
+fn reports_value_that_is_no_longer_secret() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text("It is s3cr3t-value.").finished()
     });
-    let project = Project::of(&agent)
+    let project = Project::with_agent(&agent)
         .suite("a", "name: tells\nturns: [{ user: Hi, assert: { text: { must_not_match: s3cr3t } } }]\n");
-    project.test_in(TOKEN, &[]).all_passed();
+    project.test_in(TOKEN, &[]).assert_all_passed();
     let again = recheck_in(&project, TOKEN, &[]);
     assert!(!again.output.stdout.contains("a secret was taken out"), "{}", again.output);
     let again = recheck(&project, &[]);
@@ -592,26 +592,26 @@ fn a_secret_that_is_none_any_more_is_said() {
 }
 
 #[test]
-fn a_conversation_that_was_given_up_may_not_take_longer_afterwards() {
-    let agent = everything();
+fn aborted_conversation_keeps_original_time_limit() {
+    let agent = versatile_agent();
     const HANGS: &str =
         "name: hangs\nturns: [{ user: hang, assert: { timing: { max_duration_ms: 300 } } }]\n";
-    let project = Project::of(&agent).suite("a", HANGS);
+    let project = Project::with_agent(&agent).suite("a", HANGS);
     let before = project.test(&[]);
-    comes_to_the_same(&project, &before);
+    assert_recheck_is_identical(&project, &before);
     let project = project.suite("a", &HANGS.replace("300", "250"));
     assert_eq!(recheck(&project, &[]).failure("hangs")["kind"], "assertion");
     let project = project.suite("a", &HANGS.replace("300", "20000"));
-    assert!(refusal(&recheck(&project, &[]), "hangs").contains("was given up after"));
+    assert!(error_message(&recheck(&project, &[]), "hangs").contains("was given up after"));
 }
 
 #[test]
-fn what_cannot_be_decided_again_is_refused() {
+fn rejects_runs_that_cannot_be_rechecked() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", GREETS);
+    let project = Project::with_agent(&agent).suite("a", GREETS);
     let nothing = project.hotseat(&["recheck"]);
     assert_eq!(nothing.code, 2, "{nothing}");
-    project.test(&[]).all_passed();
+    project.test(&[]).assert_all_passed();
     let program = project.hotseat(&["recheck", "last", "tests/greets.rs"]);
     assert!(program.code == 2 && program.stderr.contains("tests/greets.rs is a program"), "{program}");
     let missing = project.hotseat(&["recheck", "last", "nowhere.test.yaml"]);
@@ -619,23 +619,23 @@ fn what_cannot_be_decided_again_is_refused() {
     let events = project.hotseat(&["recheck", "last", "--json"]);
     let last: Value = serde_json::from_str(events.stdout.lines().last().unwrap()).unwrap();
     assert_eq!((events.code, last["exit_code"].as_u64()), (0, Some(0)), "{events}");
-    // Parts that were joined are decided as one.
+    // A merged run is rechecked as one.
     for part in ["1/2", "2/2"] {
         project.hotseat(&["test", "--shard", part]);
     }
     assert_eq!(project.hotseat(&["merge", "last", "last~1"]).code, 0);
-    recheck(&project, &["last"]).all_passed();
+    recheck(&project, &["last"]).assert_all_passed();
 }
 
 #[test]
-fn times_that_were_not_known_are_not_known_afterwards() {
+fn unknown_times_remain_unknown() {
     let agent = echo_agent();
     let recording = r#"{"version": 1, "case": "greets", "turns": [
         {"user": "Hello", "events": [{"type": "message", "text": "You said: Hello"}, {"type": "finished"}]}]}"#;
     const ONE: &str = "name: greets\nturns: [{ user: Hello, assert: { text: { must_match: Hello } } }]\n";
-    let project = Project::of(&agent).suite("a", ONE).file("greets.json", recording);
-    project.test(&["-n", "replay:greets.json"]).all_passed();
-    recheck(&project, &[]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", ONE).file("greets.json", recording);
+    project.test(&["-n", "replay:greets.json"]).assert_all_passed();
+    recheck(&project, &[]).assert_all_passed();
     let project = project.suite("a", &ONE.replace("text:", "timing: { max_duration_ms: 5000 }, text:"));
     let again = recheck(&project, &[]);
     let failure = again.failure("greets");

@@ -1,4 +1,4 @@
-//! Cases that declare how reliable the agent has to be.
+//! Cases that declare a required reliability.
 #![cfg(unix)]
 
 mod common;
@@ -6,14 +6,14 @@ mod common;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use common::letters::{case, lettered, project, spoiled, with};
-use common::{LONG, Project, Tested, echo_agent};
+use common::letters::{case, letter_agent, project, unreachable_hook, with};
+use common::{Project, TEST_TIMEOUT, TestRun, echo_agent};
 
-/// Four runs show that a case that always passes reaches this.
+/// A case that always passes reaches this after four runs.
 const HALF: &str = "reliability: { rate: 0.5, confidence: 0.9 }\n";
 
 #[track_caller]
-fn promise(tested: &Tested, case: &str) -> Value {
+fn reliability_result(tested: &TestRun, case: &str) -> Value {
     let result = tested.case(case);
     json!([
         result["status"],
@@ -25,8 +25,8 @@ fn promise(tested: &Tested, case: &str) -> Value {
 }
 
 #[test]
-fn a_case_is_run_until_it_is_known_how_reliable_it_is() {
-    let agent = lettered();
+fn case_runs_until_reliability_is_decided() {
+    let agent = letter_agent();
     let few = "reliability: { rate: 0.5, confidence: 0.9, max_runs: 6 }\n";
     let suite = [
         with("pppppppp", HALF),
@@ -36,12 +36,20 @@ fn a_case_is_run_until_it_is_known_how_reliable_it_is() {
         case("p"),
     ];
     let tested = project(&agent, &suite.join("---\n")).test(&["--parallel", "1"]);
-    assert_eq!(promise(&tested, "pppppppp"), json!(["passed", null, "PASS", 4, 4]), "{}", tested.output);
-    assert_eq!(promise(&tested, "ffffffff"), json!(["failed", "assertion", "FAIL", 4, 4]));
-    assert_eq!(promise(&tested, "pffffffffff"), json!(["failed", "assertion", "FLAKY", 11, 11]));
-    assert_eq!(promise(&tested, "pfpfpf"), json!(["failed", "inconclusive", "INCONCLUSIVE", null, 6]));
     assert_eq!(
-        promise(&tested, "p"),
+        reliability_result(&tested, "pppppppp"),
+        json!(["passed", null, "PASS", 4, 4]),
+        "{}",
+        tested.output
+    );
+    assert_eq!(reliability_result(&tested, "ffffffff"), json!(["failed", "assertion", "FAIL", 4, 4]));
+    assert_eq!(reliability_result(&tested, "pffffffffff"), json!(["failed", "assertion", "FLAKY", 11, 11]));
+    assert_eq!(
+        reliability_result(&tested, "pfpfpf"),
+        json!(["failed", "inconclusive", "INCONCLUSIVE", null, 6])
+    );
+    assert_eq!(
+        reliability_result(&tested, "p"),
         json!(["passed", null, null, null, null]),
         "nothing is declared for it"
     );
@@ -53,16 +61,16 @@ fn a_case_is_run_until_it_is_known_how_reliable_it_is() {
     let error = |case: &str| tested.case(case)["error"].as_str().unwrap_or_default().to_string();
     assert_snapshot!(
         ["ffffffff", "pffffffffff", "pfpfpf"].map(error).join("\n"), @"
-    FAIL: 0 of 4 runs passed; 50% is declared and missed, with 90% confidence; run 1: does not hold: the agent says something that fits /good/
-    FLAKY: 1 of 11 runs passed; 50% is declared and missed, with 90% confidence; run 2: does not hold: the agent says something that fits /good/
-    INCONCLUSIVE: 3 of 6 runs passed; that does not tell whether the declared 50% is reached: the rate lies between 22% and 78%, with 90% confidence; more runs would tell (`max_runs`)
+    FAIL: 0 of 4 runs passed; the declared rate of 50% is missed, with 90% confidence; run 1: check failed: the agent to say something that matches /good/
+    FLAKY: 1 of 11 runs passed; the declared rate of 50% is missed, with 90% confidence; run 2: check failed: the agent to say something that matches /good/
+    INCONCLUSIVE: 3 of 6 runs passed; the declared rate of 50% is neither confirmed nor refuted: the pass rate is between 22% and 78%, with 90% confidence; increase `max_runs` for a conclusion
     "
     );
 }
 
 #[test]
-fn a_run_of_nothing_but_promises_that_are_kept_passes() {
-    let agent = lettered();
+fn run_with_only_reliable_cases_passes() {
+    let agent = letter_agent();
     let output = project(&agent, &with("pppppppp", HALF)).hotseat(&["test", "--parallel", "1"]).redacted();
     assert_eq!(output.code, 0, "{output}");
     let from = output.stdout.find('ℹ').unwrap_or(0);
@@ -70,7 +78,7 @@ fn a_run_of_nothing_but_promises_that_are_kept_passes() {
     ℹ Agent: http://127.0.0.1:[PORT]/
     ℹ Input: a.test.yaml (1 test case)
     ℹ Timeout: [TIME] per turn
-    ℹ Reliability: declared by 1 case, each run until it is known
+    ℹ Reliability: declared by 1 case, each repeated until decided
 
     ───────────────────────────────────────────────────────────────
       Running Tests
@@ -107,30 +115,38 @@ fn a_run_of_nothing_but_promises_that_are_kept_passes() {
 }
 
 #[test]
-fn runs_that_had_begun_when_it_was_known_come_to_their_end_and_change_nothing() {
-    let agent = lettered();
+fn in_flight_runs_finish_without_changing_result() {
+    let agent = letter_agent();
     let eight = "reliability: { rate: 0.5, confidence: 0.9, max_runs: 8 }\n";
     let tested = project(&agent, &with("pppppppp", eight)).test(&["--parallel", "8"]);
-    assert_eq!(promise(&tested, "pppppppp"), json!(["passed", null, "PASS", 4, 8]), "{}", tested.output);
+    assert_eq!(
+        reliability_result(&tested, "pppppppp"),
+        json!(["passed", null, "PASS", 4, 8]),
+        "{}",
+        tested.output
+    );
 }
 
 #[test]
-fn runs_that_say_nothing_decide_nothing() {
-    let agent = lettered();
-    let suite = with("pppp", &(spoiled(&agent, "one", "2|3") + HALF));
-    let project = Project::with("target: { endpoint: '${url}' }\n").suite("a", &suite);
+fn invalid_attempts_do_not_count() {
+    let agent = letter_agent();
+    let suite = with("pppp", &(unreachable_hook(&agent, "one", "2|3") + HALF));
+    let project = Project::with_config("target: { endpoint: '${url}' }\n").suite("a", &suite);
     let tested = project.test(&["--parallel", "1"]);
-    assert_eq!(promise(&tested, "pppp"), json!(["passed", null, "PASS", 6, 4]));
+    assert_eq!(reliability_result(&tested, "pppp"), json!(["passed", null, "PASS", 6, 4]));
     assert_eq!((&tested.case("pppp")["invalid"], &tested.case("pppp")["redrawn"]), (&json!(2), &json!(2)));
 }
 
 #[test]
-fn a_case_of_which_too_much_is_spoiled_is_inconclusive() {
-    let agent = lettered();
-    let suite = with("ppp", &(spoiled(&agent, "one", "2|3|4|5|6|7|8|9") + HALF));
-    let project = Project::with("target: { endpoint: '${url}' }\n").suite("a", &suite);
+fn too_many_invalid_attempts_are_inconclusive() {
+    let agent = letter_agent();
+    let suite = with("ppp", &(unreachable_hook(&agent, "one", "2|3|4|5|6|7|8|9") + HALF));
+    let project = Project::with_config("target: { endpoint: '${url}' }\n").suite("a", &suite);
     let tested = project.test(&["--parallel", "1", "--redraws", "2"]);
-    assert_eq!(promise(&tested, "ppp"), json!(["failed", "inconclusive", "INCONCLUSIVE", null, 1]));
+    assert_eq!(
+        reliability_result(&tested, "ppp"),
+        json!(["failed", "inconclusive", "INCONCLUSIVE", null, 1])
+    );
     assert_eq!(tested.failure("ppp")["fault"], "infrastructure");
     let error =
         tested.case("ppp")["error"].as_str().expect("an error").split(": connect").next().unwrap_or_default();
@@ -139,8 +155,8 @@ fn a_case_of_which_too_much_is_spoiled_is_inconclusive() {
 }
 
 #[test]
-fn the_project_declares_for_all_and_cases_say_better() {
-    let agent = lettered();
+fn case_reliability_overrides_project() {
+    let agent = letter_agent();
     let text = format!("target: {{ endpoint: '{}' }}\n{HALF}", agent.url());
     let suite = [
         case("pppp"),
@@ -148,33 +164,37 @@ fn the_project_declares_for_all_and_cases_say_better() {
         with("fp", "retries: 1\n"),
         with("pppppp", "reliability: { rate: 0.6, confidence: 0.9 }\n"),
     ];
-    let project = Project::with(&text).suite("a", &suite.join("---\n"));
+    let project = Project::with_config(&text).suite("a", &suite.join("---\n"));
     let tested = project.test(&["--parallel", "1"]);
-    assert_eq!(promise(&tested, "pppp"), json!(["passed", null, "PASS", 4, 4]), "{}", tested.output);
-    assert_eq!(promise(&tested, "p"), json!(["passed", null, null, null, null]));
-    assert_eq!(promise(&tested, "fp"), json!(["passed", null, null, null, null]));
-    assert_eq!(promise(&tested, "pppppp"), json!(["passed", null, "PASS", 6, 6]));
+    assert_eq!(
+        reliability_result(&tested, "pppp"),
+        json!(["passed", null, "PASS", 4, 4]),
+        "{}",
+        tested.output
+    );
+    assert_eq!(reliability_result(&tested, "p"), json!(["passed", null, null, null, null]));
+    assert_eq!(reliability_result(&tested, "fp"), json!(["passed", null, null, null, null]));
+    assert_eq!(reliability_result(&tested, "pppppp"), json!(["passed", null, "PASS", 6, 6]));
     assert_eq!(tested.output.code, 0);
 }
 
 #[test]
-fn whoever_says_how_many_runs_puts_promises_aside_and_is_told() {
-    let agent = lettered();
+fn runs_flag_overrides_reliability_with_warning() {
+    let agent = letter_agent();
     let tested = project(&agent, &with("pp", HALF)).test(&["--runs", "1"]);
-    assert_eq!(promise(&tested, "pp"), json!(["passed", null, null, null, null]));
+    assert_eq!(reliability_result(&tested, "pp"), json!(["passed", null, null, null, null]));
     assert_eq!(agent.requests().len(), 1);
-    let words =
-        "--runs says how many runs there are: `reliability`, which is declared for 1 case, is put aside";
+    let words = "--runs overrides `reliability`, which is declared for 1 case and ignored in this run";
     assert!(tested.output.stderr.contains(words), "{}", tested.output);
 }
 
 #[test]
-fn a_case_in_which_nobody_answers_the_agent_is_skipped_and_not_known() {
-    let agent = lettered();
+fn unanswered_case_is_skipped_and_inconclusive() {
+    let agent = letter_agent();
     let tested =
         project(&agent, &with("wwwwwwww", &format!("type: multi_turn\n{HALF}"))).test(&["--parallel", "1"]);
     assert_eq!(
-        promise(&tested, "wwwwwwww"),
+        reliability_result(&tested, "wwwwwwww"),
         json!(["skipped", null, "INCONCLUSIVE", 4, 4]),
         "{}",
         tested.output
@@ -182,19 +202,19 @@ fn a_case_in_which_nobody_answers_the_agent_is_skipped_and_not_known() {
 }
 
 #[test]
-fn fail_fast_stops_when_a_promise_is_broken() {
-    let agent = lettered();
+fn fail_fast_stops_on_missed_reliability() {
+    let agent = letter_agent();
     let suite = [with("ffffffff", HALF), case("p")].join("---\n");
     let tested = project(&agent, &suite).test(&["--parallel", "1", "--fail-fast"]);
     assert_eq!((&tested.case("p")["status"], agent.requests().len()), (&json!("skipped"), 4));
 }
 
 #[test]
-fn what_is_cut_short_is_not_known() {
-    let agent = lettered();
+fn interrupted_case_is_inconclusive() {
+    let agent = letter_agent();
     let project = project(&agent, &with("pgpp", HALF));
     let mut running = project.command(&["test", "-o", "out.json", "--parallel", "1"]).spawn();
-    agent.wait_for_requests(2, LONG);
+    agent.wait_for_requests(2, TEST_TIMEOUT);
     running.press_ctrl_c();
     running.wait_for_stdout("no new cases");
     agent.release("open");
@@ -212,49 +232,49 @@ fn what_is_cut_short_is_not_known() {
 }
 
 #[test]
-fn what_can_never_be_shown_is_refused() {
+fn rejects_unprovable_reliability() {
     let agent = echo_agent();
     let wrong = |project: &str, case: &str| {
         let text = format!("target: {{ endpoint: '{}' }}\n{project}", agent.url());
-        let output = Project::with(&text).suite("a", &with("p", case)).hotseat(&["test"]);
+        let output = Project::with_config(&text).suite("a", &with("p", case)).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
         output.stderr
     };
     assert_snapshot!(wrong("", "reliability: { rate: 0.9, max_runs: 10 }\n"), @"
-    error: 33 runs are needed to show that a case that always passes has a rate of 0.9, with a confidence of 0.95
+    error: at least 33 runs are needed to confirm a rate of 0.9 with a confidence of 0.95, even if every run passes
      --> a.test.yaml:2:37
       |
     2 | reliability: { rate: 0.9, max_runs: 10 }
       |                                     ^^
       |
-      = help: raise `max_runs` to 99 or so, or declare a lower `rate` or `confidence`
+      = help: increase `max_runs` to about 99, or declare a lower `rate` or `confidence`
     ");
     assert_snapshot!(wrong("", "reliability: { rate: 1 }\n"), @"
-    error: `rate` lies between 0 and 1: no number of runs can show that something always passes
+    error: `rate` must be between 0 and 1: no number of attempts can prove that a case always passes
      --> a.test.yaml:2:22
       |
     2 | reliability: { rate: 1 }
       |                      ^
       |
-      = help: 0.9: nine of ten attempts have to pass
+      = help: 0.9: nine of ten attempts must pass
     ");
     assert_snapshot!(wrong("", "reliability: { rate: 0.9 }\nretries: 2\n"), @"
-    error: `retries` and `reliability`: one of the two
+    error: `retries` and `reliability` cannot be combined
      --> a.test.yaml:3:1
       |
     3 | retries: 2
       | ^^^^^^^
       |
-      = help: a case that is run until its rate is known is never tried again, for that would hide the rate
+      = help: a case with a declared reliability is never retried, since retries would distort its pass rate
     ");
     assert_snapshot!(wrong("runs: 3\nreliability: { rate: 0.9 }\n", ""), @"
-    error: `runs` and `reliability`: one of the two
+    error: `runs` and `reliability` cannot be combined
      --> hotseat.yaml:2:1
       |
     2 | runs: 3
       | ^^^^
       |
-      = help: `max_runs` of `reliability` says how many runs there may be
+      = help: use `max_runs` of `reliability` to limit the number of runs
     ");
     for case in [
         "reliability: { rate: 0 }\n",

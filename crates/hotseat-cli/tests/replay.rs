@@ -1,18 +1,18 @@
-//! What an agent did is recorded, and served again.
+//! Recording and replay of agent behaviour.
 #![cfg(unix)]
 
 mod common;
 
 use std::time::{Duration, Instant};
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::completions::Completion;
-use hotseat_testkit::{FakeAgent, Reply, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::ChatCompletion;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-use common::{Project, Tested, echo, echo_agent, nobody};
+use common::{Project, TestRun, echo, echo_agent, unreachable_address};
 
-/// The recordings of a folder, each as JSON, by the name of its case.
+/// Recordings of a folder as JSON, by case name.
 fn recordings(project: &Project, folder: &str) -> Vec<(String, Value)> {
     let mut found: Vec<(String, Value)> = std::fs::read_dir(project.workspace.path(folder))
         .unwrap_or_else(|error| panic!("{folder}: {error}"))
@@ -26,7 +26,7 @@ fn recordings(project: &Project, folder: &str) -> Vec<(String, Value)> {
     found
 }
 
-/// The only recording of a folder: where it is, and what it says.
+/// The only recording of a folder: its path and content.
 fn recording(project: &Project, folder: &str) -> (String, Value) {
     let mut all = recordings(project, folder);
     assert_eq!(all.len(), 1, "{all:#?}");
@@ -34,14 +34,14 @@ fn recording(project: &Project, folder: &str) -> (String, Value) {
     (format!("{folder}/{name}"), value)
 }
 
-fn change(project: &Project, path: &str, change: impl FnOnce(&mut Value)) {
+fn edit_recording(project: &Project, path: &str, change: impl FnOnce(&mut Value)) {
     let mut value = serde_json::from_str(&project.workspace.read(path)).unwrap();
     change(&mut value);
     project.workspace.file(path, &serde_json::to_string_pretty(&value).unwrap());
 }
 
-/// What a conversation came to, without what is different each time.
-fn told(tested: &Tested) -> Value {
+/// Results of a conversation without values that differ per run.
+fn normalized_results(tested: &TestRun) -> Value {
     let mut results = tested.report["results"].clone();
     for result in results.as_array_mut().unwrap() {
         for key in ["agent", "started_at", "duration_ms"] {
@@ -61,7 +61,7 @@ fn told(tested: &Tested) -> Value {
     results
 }
 
-fn without_spending_if(wanted: bool, mut results: Value) -> Value {
+fn remove_usage_if(wanted: bool, mut results: Value) -> Value {
     for result in results.as_array_mut().unwrap().iter_mut().filter(|_| wanted) {
         for turn in result["turns"].as_array_mut().unwrap() {
             turn.as_object_mut().unwrap().remove("spent");
@@ -72,7 +72,7 @@ fn without_spending_if(wanted: bool, mut results: Value) -> Value {
 }
 
 #[track_caller]
-fn failed(tested: &Tested, case: &str, kind: &str, words: &[&str]) {
+fn assert_failed(tested: &TestRun, case: &str, kind: &str, words: &[&str]) {
     let failure = tested.failure(case);
     assert_eq!(failure["kind"], kind, "{failure:#}");
     let said =
@@ -83,18 +83,18 @@ fn failed(tested: &Tested, case: &str, kind: &str, words: &[&str]) {
     assert_eq!(tested.output.code, 1, "{}", tested.output);
 }
 
-/// Records with the agent, and runs the same again without it.
+/// Records a run with the agent and replays it without the agent.
 #[track_caller]
-fn recorded_and_replayed(project: &Project, agent: FakeAgent) -> (Tested, Tested) {
+fn record_and_replay(project: &Project, agent: FakeAgent) -> (TestRun, TestRun) {
     let live = project.test(&["--record", "rec"]);
     let asked = agent.requests().len();
     assert!(asked > 0);
     let replayed = project.test(&["-n", "replay:rec"]);
-    assert_eq!(agent.requests().len(), asked, "a replay asks nobody");
+    assert_eq!(agent.requests().len(), asked, "a replay contacts no agent");
     (live, replayed)
 }
 
-// Everything that an agent does, served again alike.
+// Everything an agent can do is replayed identically.
 
 const PAY: &str = "
 name: pays
@@ -117,10 +117,10 @@ turns:
   - { user: Break, expect_error: { message: 'out of', code: '^E7$' } }
 ";
 
-/// An agent that does whatever an agent can do over AG-UI.
-fn payer(request: &Request) -> Reply {
+/// An agent that uses every feature of AG-UI.
+fn versatile_agent(request: &FakeRequest) -> FakeReply {
     let input = request.input();
-    let run = Run::of(request).started();
+    let run = FakeRun::for_request(request).started();
     let answered = input.tool_results_since_last_user().len();
     let resumed = !input.resume().is_empty();
     match (input.last_user_text().as_str(), answered, resumed) {
@@ -154,13 +154,13 @@ fn payer(request: &Request) -> Reply {
 }
 
 #[test]
-fn an_agent_over_ag_ui_does_the_same_again() {
-    let agent = FakeAgent::start(payer);
-    let project = Project::of(&agent).suite("pay", PAY);
-    let (live, replayed) = recorded_and_replayed(&project, agent);
-    live.all_passed();
-    replayed.all_passed();
-    assert_eq!(told(&live), told(&replayed));
+fn ag_ui_agent_replays_identically() {
+    let agent = FakeAgent::start(versatile_agent);
+    let project = Project::with_agent(&agent).suite("pay", PAY);
+    let (live, replayed) = record_and_replay(&project, agent);
+    live.assert_all_passed();
+    replayed.assert_all_passed();
+    assert_eq!(normalized_results(&live), normalized_results(&replayed));
     let (path, recording) = recording(&project, "rec");
     assert!(path.starts_with("rec/pay--pays--"), "{path}");
     assert_eq!((&recording["suite"], &recording["case"]), (&json!("pay.test.yaml"), &json!("pays")));
@@ -168,14 +168,14 @@ fn an_agent_over_ag_ui_does_the_same_again() {
     let types: Vec<&str> =
         first["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();
     insta::assert_snapshot!(types.join(" "), @"reasoning tool_call tool_result tool_call tool_result tool_call tool_call finished tool_result tool_result message tool_call finished interrupt interrupt_answer tool_result message finished");
-    // Once more with what the replay recorded of itself.
-    project.test(&["-n", "replay:rec", "--record", "rec2"]).all_passed();
+    // Replays the recording made by the replay itself.
+    project.test(&["-n", "replay:rec", "--record", "rec2"]).assert_all_passed();
     let again = project.test(&["-n", "replay:rec2"]);
-    assert_eq!(told(&live), told(&again));
+    assert_eq!(normalized_results(&live), normalized_results(&again));
 }
 
 #[test]
-fn agents_of_every_kind_do_the_same_again() {
+fn agents_of_every_kind_replay_identically() {
     let suite = "
 name: a
 turns:
@@ -185,16 +185,18 @@ turns:
     let completions = FakeAgent::start(|request| {
         let said = String::from_utf8_lossy(&request.body).into_owned();
         match (said.contains("\"two\""), said.contains("tool_call_id")) {
-            (true, _) => Completion::new().text("That is three.").finish("length"),
-            (false, true) => Completion::new().text("Two.").finish("stop"),
-            (false, false) => Completion::new().tool(0, "c", "add", &json!({"a": 1})).finish("tool_calls"),
+            (true, _) => ChatCompletion::new().text("That is three.").finish("length"),
+            (false, true) => ChatCompletion::new().text("Two.").finish("stop"),
+            (false, false) => {
+                ChatCompletion::new().tool(0, "c", "add", &json!({"a": 1})).finish("tool_calls")
+            }
         }
     });
     let http = FakeAgent::start(|request| {
         let second = String::from_utf8_lossy(&request.body).contains("two");
         match second {
-            true => Reply::json(200, &json!({"text": "three", "waits": true})),
-            false => Reply::json(
+            true => FakeReply::json(200, &json!({"text": "three", "waits": true})),
+            false => FakeReply::json(
                 200,
                 &json!({"text": "Two.", "calls": [{"name": "add", "arguments": {"a": 1}, "result": "2"}], "used": {"tokens": 3}}),
             ),
@@ -213,44 +215,44 @@ turns:
         "type: embedded\n  agent: agent.yaml\n".to_string(),
     ];
     for target in targets {
-        let project = Project::with(&format!("target:\n  {target}")).suite("a", suite)
+        let project = Project::with_config(&format!("target:\n  {target}")).suite("a", suite)
             .file("agent.sh", "read -r m\necho '{\"type\":\"tool_call\",\"name\":\"add\",\"arguments\":{\"a\":1},\"error\":\"broken\"}'\necho '{\"type\":\"text\",\"text\":\"x\"}'\necho '{\"type\":\"done\",\"finish_reason\":\"stop\"}'\nread -r m\necho '{\"type\":\"reasoning\",\"text\":\"hm\"}'\necho '{\"type\":\"text\",\"text\":\"three\"}'\necho '{\"type\":\"state\",\"state\":{\"n\":3}}'\necho '{\"type\":\"done\"}'\n")
             .file("agent.yaml", "name: Adder\ntools: [{ name: add, task: { steps: [{ mock: { returns: 2 } }] } }]\n")
             .file("script.yaml", "use: always\nrules:\n  - { when: { user: two }, reply: That is three. }\n  - { when: { tool_result: { tool: add } }, reply: Two. }\n  - reply: { text: Let me see., tool_calls: [{ name: add, arguments: { a: 1 } }] }\n");
         let live = project.test(&["--record", "rec"]);
-        live.all_passed();
-        // Recordings hold what agents report; what is counted of the model calls of an agent in files is no part of it.
+        live.assert_all_passed();
+        // Recordings contain the usage reported by agents, not the model calls of embedded agents.
         let counted = target.starts_with("type: embedded");
-        let told = |tested: &Tested| without_spending_if(counted, told(tested));
-        // The program, and the agent in files, are gone.
+        let told = |tested: &TestRun| remove_usage_if(counted, normalized_results(tested));
+        // The program and the agent files are removed.
         project.workspace.file("agent.sh", "exit 1\n");
         let replayed = project.test(&["-n", "replay:rec"]);
-        replayed.all_passed();
+        replayed.assert_all_passed();
         assert_eq!(told(&live), told(&replayed), "{target}");
     }
 }
 
 #[test]
-fn a_target_can_be_recordings_by_itself() {
+fn target_can_be_recordings() {
     let agent = echo_agent();
     let suite = "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n";
-    let project = Project::of(&agent).suite("a", suite);
-    project.test(&["--record", "tests/rec"]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", suite);
+    project.test(&["--record", "tests/rec"]).assert_all_passed();
     let of = |from: &str| format!("target: {{ type: replay, from: {from} }}\n");
     project.workspace.file("hotseat.yaml", &of("tests/rec"));
-    project.test(&[]).all_passed();
+    project.test(&[]).assert_all_passed();
     // One recording serves every case.
     let (path, _) = recording(&project, "tests/rec");
     project.workspace.file("hotseat.yaml", &of(&path));
     project.workspace.file("b.test.yaml", &suite.replace("name: a", "name: b"));
-    project.test(&[]).all_passed();
-    // Without a project file, and from one that asserts and offers more.
+    project.test(&[]).assert_all_passed();
+    // Without a project file, and from one with further assertions and tools.
     std::fs::remove_file(project.workspace.path("hotseat.yaml")).unwrap();
-    project.test(&["-n", "replay:tests/rec", "a.test.yaml"]).all_passed();
+    project.test(&["-n", "replay:tests/rec", "a.test.yaml"]).assert_all_passed();
 }
 
 #[test]
-fn what_the_project_says_of_the_agent_holds_for_its_recordings() {
+fn project_agent_settings_apply_to_recordings() {
     let agent = echo_agent();
     let asserting = |pattern: &str| {
         format!(
@@ -258,21 +260,21 @@ fn what_the_project_says_of_the_agent_holds_for_its_recordings() {
             agent.url()
         )
     };
-    let project = Project::with(&asserting("hello")).suite("a", "name: a\nturns: [{ user: hello }]\n");
-    project.test_in(&[("SHOP_KEY", "sesame-open")], &["--record", "rec"]).all_passed();
-    // Its key is not needed to serve what it did.
-    project.test(&["-n", "replay:rec"]).all_passed();
+    let project = Project::with_config(&asserting("hello")).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    project.test_in(&[("SHOP_KEY", "sesame-open")], &["--record", "rec"]).assert_all_passed();
+    // Replay does not need the API key.
+    project.test(&["-n", "replay:rec"]).assert_all_passed();
     project.workspace.file("hotseat.yaml", &asserting("goodbye"));
-    failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &["goodbye"]);
+    assert_failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &["goodbye"]);
 }
 
 #[test]
-fn helpers_are_not_replaced() {
+fn roles_are_not_replayed() {
     let agent = echo_agent();
     let judge = FakeAgent::start(|_| {
-        Completion::new().text("{\"passed\": false, \"reason\": \"rude\"}").finish("stop")
+        ChatCompletion::new().text("{\"passed\": false, \"reason\": \"rude\"}").finish("stop")
     });
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: shop\nagents:\n  shop: {{ endpoint: '{}' }}\n  judge: {{ type: openai, base_url: '{}', model: m }}\n",
         agent.url(),
         judge.url()
@@ -281,30 +283,30 @@ fn helpers_are_not_replaced() {
         "a",
         "name: a\nturns: [{ user: hello }]\nassert: [{ type: agent, use: 'agents:judge', criteria: friendly }]\n",
     );
-    failed(&project.test(&["--record", "rec"]), "a", "assertion", &["rude"]);
+    assert_failed(&project.test(&["--record", "rec"]), "a", "assertion", &["rude"]);
     let asked = judge.requests().len();
-    failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &["rude"]);
+    assert_failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &["rude"]);
     assert_eq!((agent.requests().len(), judge.requests().len()), (1, asked + 1));
 }
 
-// What is no longer as it was recorded.
+// Differences from the recording.
 
 #[test]
-fn an_input_that_is_not_the_recorded_one_is_an_error() {
+fn changed_input_is_an_error() {
     let agent = echo_agent();
     let suite = "name: a\nturns: [{ user: hello }, { user: 'I want two' }]\n";
-    let project = Project::of(&agent).suite("a", suite);
-    project.test(&["--record", "rec"]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", suite);
+    project.test(&["--record", "rec"]).assert_all_passed();
     project.workspace.file("a.test.yaml", &suite.replace("two", "three"));
     let (path, _) = recording(&project, "rec");
     let tested = project.test(&["-n", "replay:rec"]);
-    failed(
+    assert_failed(
         &tested,
         "a",
         "test_error",
         &[
             "turn 2",
-            "something else than when it was recorded",
+            "something else from the recording",
             "now: \"I want three\"",
             &format!("recorded ({path}:"),
             "\"I want two\"",
@@ -313,25 +315,30 @@ fn an_input_that_is_not_the_recorded_one_is_an_error() {
     );
     assert_eq!(tested.failure("a")["fault"], "test");
     project.workspace.file("hotseat.yaml", "target: { type: replay, from: rec, match: position }\n");
-    project.test(&[]).all_passed();
+    project.test(&[]).assert_all_passed();
 }
 
 #[test]
-fn an_attachment_that_is_not_the_recorded_one_is_an_error() {
+fn changed_attachment_is_an_error() {
     let agent = echo_agent();
     let suite = "name: a\nturns: [{ user: look, attachments: [{ type: file, source: 'file://one.txt' }] }]\n";
-    let project = Project::of(&agent).suite("a", suite).file("one.txt", "1").file("two.txt", "2");
-    project.test(&["--record", "rec"]).all_passed();
-    project.test(&["-n", "replay:rec"]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", suite).file("one.txt", "1").file("two.txt", "2");
+    project.test(&["--record", "rec"]).assert_all_passed();
+    project.test(&["-n", "replay:rec"]).assert_all_passed();
     project.workspace.file("a.test.yaml", &suite.replace("one.txt", "two.txt"));
-    failed(&project.test(&["-n", "replay:rec"]), "a", "test_error", &["attached", "now: two.txt", "one.txt"]);
+    assert_failed(
+        &project.test(&["-n", "replay:rec"]),
+        "a",
+        "test_error",
+        &["attached", "now: two.txt", "one.txt"],
+    );
 }
 
 #[test]
-fn answers_of_the_test_that_are_not_the_recorded_ones_are_errors() {
-    let agent = FakeAgent::start(payer);
-    let project = Project::of(&agent).suite("pay", PAY);
-    project.test(&["--record", "rec"]).all_passed();
+fn changed_client_answers_are_errors() {
+    let agent = FakeAgent::start(versatile_agent);
+    let project = Project::with_agent(&agent).suite("pay", PAY);
+    project.test(&["--record", "rec"]).assert_all_passed();
     for (from, to, words) in [
         (
             "content: { ok: true }",
@@ -358,28 +365,28 @@ fn answers_of_the_test_that_are_not_the_recorded_ones_are_errors() {
     ] {
         assert!(PAY.contains(from), "{from}");
         project.workspace.file("pay.test.yaml", &PAY.replace(from, to));
-        failed(&project.test(&["-n", "replay:rec"]), "pays", "test_error", &words);
+        assert_failed(&project.test(&["-n", "replay:rec"]), "pays", "test_error", &words);
     }
-    // An answer that nobody asks for is a mistake of the test, as with the agent itself.
+    // An unused answer is a test error, as with the live agent.
     let more = PAY.replace(
         "resume: [{ status: cancelled }]",
         "resume: [{ status: cancelled }, { tool: other, payload: 1 }]",
     );
     project.workspace.file("pay.test.yaml", &more);
-    failed(&project.test(&["-n", "replay:rec"]), "pays", "assertion", &["never paused"]);
-    // Where only the place counts, the answers of now are what happened.
+    assert_failed(&project.test(&["-n", "replay:rec"]), "pays", "assertion", &["never paused"]);
+    // If only the position matters, the current answers are used.
     project.workspace.file("pay.test.yaml", &PAY.replace("content: { ok: true }", "content: { ok: false }"));
     project.workspace.file("hotseat.yaml", "target: { type: replay, from: rec, match: position }\n");
     let tested = project.test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.case("pays")["turns"][0]["tool_calls"][2]["result"], json!({"ok": false}));
 }
 
 #[test]
-fn a_tool_that_a_server_answers_is_not_asked_again() {
-    let tool = FakeAgent::start(|_| Reply::json(200, &json!({"ok": 1})));
+fn server_answered_tool_is_not_called_again() {
+    let tool = FakeAgent::start(|_| FakeReply::json(200, &json!({"ok": 1})));
     let agent = FakeAgent::start(|request| {
-        let run = Run::of(request).started();
+        let run = FakeRun::for_request(request).started();
         match request.tool_results_since_last_user().is_empty() {
             true => run.tool_call("c", "ask", &json!({})).finished(),
             false => run.text("Thanks.").finished(),
@@ -387,19 +394,19 @@ fn a_tool_that_a_server_answers_is_not_asked_again() {
     });
     let suite =
         format!("name: a\ntools: [{{ name: ask, url: '{}' }}]\nturns: [{{ user: hello }}]\n", tool.url());
-    let project = Project::of(&agent).suite("a", &suite);
+    let project = Project::with_agent(&agent).suite("a", &suite);
     let live = project.test(&["--record", "rec"]);
     let replayed = project.test(&["-n", "replay:rec"]);
-    replayed.all_passed();
-    assert_eq!((told(&live), tool.requests().len()), (told(&replayed), 1));
+    replayed.assert_all_passed();
+    assert_eq!((normalized_results(&live), tool.requests().len()), (normalized_results(&replayed), 1));
 }
 
 #[test]
-fn a_case_without_recording_or_with_too_few_turns_is_an_error() {
+fn missing_or_short_recording_is_an_error() {
     let agent = echo_agent();
     let suite = "name: a\nturns: [{ user: hello }]\n";
-    let project = Project::of(&agent).suite("a", suite);
-    project.test(&["--record", "rec"]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", suite);
+    project.test(&["--record", "rec"]).assert_all_passed();
     project.workspace.file(
         "a.test.yaml",
         "name: a\nturns: [{ user: hello }, { user: more }]\n---\nname: b\nturns: [{ user: hello }]\n",
@@ -407,23 +414,18 @@ fn a_case_without_recording_or_with_too_few_turns_is_an_error() {
     // The same case in another suite is another case.
     project.workspace.file("other/a.test.yaml", "name: c\nid: a\nturns: [{ user: hello }]\n");
     let tested = project.test(&["-n", "replay:rec"]);
-    failed(
+    assert_failed(
         &tested,
         "a",
         "test_error",
-        &["the recording of `a` has 1 turn(s), and this is turn 2", "--record"],
+        &["the recording of `a` has 1 turn(s), but this is turn 2", "--record"],
     );
-    failed(
-        &tested,
-        "b",
-        "test_error",
-        &["there is no recording of `b` of a.test.yaml in rec", "--record rec"],
-    );
-    failed(&tested, "c", "test_error", &["there is no recording of `a` of other/a.test.yaml in rec"]);
+    assert_failed(&tested, "b", "test_error", &["no recording of `b` of a.test.yaml in rec", "--record rec"]);
+    assert_failed(&tested, "c", "test_error", &["no recording of `a` of other/a.test.yaml in rec"]);
 }
 
 #[test]
-fn recordings_that_are_not_there_are_a_wrong_usage() {
+fn missing_recordings_are_usage_errors() {
     let project = Project::empty().suite("a", "name: a\nturns: [{ user: hello }]\n");
     project.workspace.file("empty/notes.txt", "nothing");
     project.workspace.file("broken.json", "{\"version\": 1,\n \"case\": \"a\", \"turn\": []}");
@@ -442,8 +444,8 @@ fn recordings_that_are_not_there_are_a_wrong_usage() {
     }
 }
 
-/// What is said of a recording whose one turn is this.
-fn said_of(turn: &str) -> String {
+/// Error message for a recording with this turn.
+fn recording_error(turn: &str) -> String {
     let text = format!("{{\"version\": 1, \"case\": \"a\", \"turns\": [\n{turn}\n]}}");
     let project = Project::empty().suite("a", "name: a\nturns: [{ user: hello }]\n").file("r.json", &text);
     let output = project.hotseat(&["test", "-n", "replay:r.json"]);
@@ -452,7 +454,7 @@ fn said_of(turn: &str) -> String {
 }
 
 #[test]
-fn a_recording_that_makes_no_sense_is_refused_with_its_place() {
+fn rejects_invalid_recording_with_location() {
     for (events, place, words) in [
         ("", "2:29", "the agent does nothing"),
         (r#"{"type": "mesage", "text": "x"}"#, "2:39", "did you mean `message`?"),
@@ -493,22 +495,24 @@ fn a_recording_that_makes_no_sense_is_refused_with_its_place() {
             "nothing comes behind",
         ),
     ] {
-        let said = said_of(&format!("{{\"user\": \"hello\", \"events\": [{events}], \"duration_ms\": 100}}"));
+        let said = recording_error(&format!(
+            "{{\"user\": \"hello\", \"events\": [{events}], \"duration_ms\": 100}}"
+        ));
         let right = said.contains(words) && said.contains(&format!("r.json:{place}\n"));
         assert!(right, "{events}\n{said}");
     }
 }
 
 #[test]
-fn a_recording_under_the_name_of_another_case_is_an_error() {
+fn recording_of_another_case_is_an_error() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
-    project.test(&["--record", "rec"]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    project.test(&["--record", "rec"]).assert_all_passed();
     let (path, _) = recording(&project, "rec");
-    change(&project, &path, |recording| recording["case"] = json!("b"));
-    failed(&project.test(&["-n", "replay:rec"]), "a", "test_error", &["says that it is of `b`"]);
+    edit_recording(&project, &path, |recording| recording["case"] = json!("b"));
+    assert_failed(&project.test(&["-n", "replay:rec"]), "a", "test_error", &["says that it is of `b`"]);
     project.workspace.file(&path, "{\"version\": 1,\n  \"case\": 7}");
-    failed(
+    assert_failed(
         &project.test(&["-n", "replay:rec"]),
         "a",
         "test_error",
@@ -516,43 +520,43 @@ fn a_recording_under_the_name_of_another_case_is_an_error() {
     );
 }
 
-// Time.
+// Times.
 
 #[test]
-fn time_passes_as_it_did_and_is_not_waited_for() {
-    const SLOW: Duration = Duration::from_millis(600);
+fn recorded_times_are_reproduced_without_waiting() {
+    const SLOW_DELAY: Duration = Duration::from_millis(600);
     let agent = FakeAgent::start(|request| {
-        let run = Run::of(request).started().tool("c", "look", &json!({}), Some(json!(1)));
-        run.pause(SLOW).text("Done.").finished()
+        let run = FakeRun::for_request(request).started().tool("c", "look", &json!({}), Some(json!(1)));
+        run.pause(SLOW_DELAY).text("Done.").finished()
     });
     let suite = |limit: u32| {
         format!(
             "name: a\nturns: [{{ user: hello, assert: {{ timing: {{ max_duration_ms: {limit}, max_idle_ms: {limit} }} }} }}]\n"
         )
     };
-    let project = Project::of(&agent).suite("a", &suite(30_000));
+    let project = Project::with_agent(&agent).suite("a", &suite(30_000));
     let live = project.test(&["--record", "rec"]);
-    live.all_passed();
+    live.assert_all_passed();
     let begun = Instant::now();
     let replayed = project.test(&["-n", "replay:rec"]);
-    replayed.all_passed();
-    assert!(begun.elapsed() < SLOW * 20);
-    let took = |tested: &Tested| tested.case("a")["turns"][0]["duration_ms"].as_f64().unwrap();
+    replayed.assert_all_passed();
+    assert!(begun.elapsed() < SLOW_DELAY * 20);
+    let took = |tested: &TestRun| tested.case("a")["turns"][0]["duration_ms"].as_f64().unwrap();
     let (then, now) = (took(&live), took(&replayed));
     assert!(now >= then && now < then + 100.0, "{then} {now}");
     assert!(replayed.case("a")["duration_ms"].as_f64().unwrap() < 500.0, "it was waited for");
 
     project.workspace.file("a.test.yaml", &suite(200));
-    failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &["200 ms"]);
-    // Time limits are those of now.
+    assert_failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &["200 ms"]);
+    // The current time limits apply.
     project.workspace.file("a.test.yaml", "name: a\nturns: [{ user: hello, timeout_ms: 200 }]\n");
-    failed(&project.test(&["-n", "replay:rec"]), "a", "timeout", &["the turn timed out after 200 ms"]);
+    assert_failed(&project.test(&["-n", "replay:rec"]), "a", "timeout", &["the turn timed out after 200 ms"]);
     project
         .workspace
         .file("a.test.yaml", "name: a\ntimeout: 800ms\nturns: [{ user: hello }, { user: hello }]\n");
     project.test(&["--record", "two", "--timeout", "60s"]);
     let (path, _) = recording(&project, "rec");
-    change(&project, &path, |recording| {
+    edit_recording(&project, &path, |recording| {
         let turn = recording["turns"][0].clone();
         let mut second = turn.clone();
         for event in second["events"].as_array_mut().unwrap() {
@@ -562,11 +566,11 @@ fn time_passes_as_it_did_and_is_not_waited_for() {
         }
         recording["turns"] = json!([turn, second]);
     });
-    failed(&project.test(&["-n", "replay:rec"]), "a", "timeout", &["the case timed out after 800 ms"]);
+    assert_failed(&project.test(&["-n", "replay:rec"]), "a", "timeout", &["the case timed out after 800 ms"]);
 }
 
 #[test]
-fn without_times_nothing_is_said_of_time() {
+fn recording_without_times_has_no_durations() {
     let recording = json!({"version": 1, "case": "a", "turns": [{"user": "hello", "events": [{"type": "message", "text": "Hi."}]}]});
     for timing in ["max_duration_ms", "max_gap_ms", "max_idle_ms"] {
         for place in ["assert", "turn_assert", "evaluate"] {
@@ -575,15 +579,15 @@ fn without_times_nothing_is_said_of_time() {
             );
             let project = Project::empty().suite("a", &suite).file("r.json", &recording.to_string());
             let tested = project.test(&["-n", "replay:r.json"]);
-            failed(&tested, "a", "test_error", &["nothing that asserts time can be judged"]);
+            assert_failed(&tested, "a", "test_error", &["nothing that asserts time can be judged"]);
         }
     }
 }
 
-// What is written.
+// Written files.
 
 #[test]
-fn names_of_cases_are_whatever_they_are() {
+fn case_names_may_contain_any_characters() {
     let ids = [
         "a",
         "A",
@@ -610,8 +614,8 @@ fn names_of_cases_are_whatever_they_are() {
         })
         .collect();
     let agent = echo_agent();
-    let project = Project::of(&agent).file("a.test.jsonl", &suite).file("b/a.test.jsonl", &suite);
-    project.test(&["--record", "out/rec"]).all_passed();
+    let project = Project::with_agent(&agent).file("a.test.jsonl", &suite).file("b/a.test.jsonl", &suite);
+    project.test(&["--record", "out/rec"]).assert_all_passed();
     let found = recordings(&project, "out/rec");
     assert_eq!(found.len(), 2 * (ids.len() + 1));
     assert!(found.iter().all(|(name, _)| name.len() < 130), "{found:?}");
@@ -620,9 +624,9 @@ fn names_of_cases_are_whatever_they_are() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(out.len(), 2, "{out:?}");
-    project.test(&["-n", "replay:out/rec"]).all_passed();
+    project.test(&["-n", "replay:out/rec"]).assert_all_passed();
     assert_eq!(agent.requests().len(), found.len());
-    // From wherever the tests are run.
+    // Independent of the working directory.
     let inside = project
         .command(&["test", "-n", "replay:../out/rec"])
         .cwd(&project.workspace.path("b").display().to_string())
@@ -631,64 +635,75 @@ fn names_of_cases_are_whatever_they_are() {
 }
 
 #[test]
-fn of_several_runs_the_one_that_the_report_tells_of_is_recorded() {
+fn representative_attempt_is_recorded() {
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let agent = FakeAgent::start(move |request| {
         let number = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        Run::of(request).started().text(if number == 1 { "bad" } else { "good" }).finished()
+        FakeRun::for_request(request).started().text(if number == 1 { "bad" } else { "good" }).finished()
     });
     let suite = "name: a\nturns: [{ user: hello, assert: { text: { must_match: good } } }]\n";
-    let project = Project::of(&agent).suite("a", suite);
-    failed(&project.test(&["--runs", "3", "--parallel", "1", "--record", "rec"]), "a", "assertion", &[]);
+    let project = Project::with_agent(&agent).suite("a", suite);
+    assert_failed(
+        &project.test(&["--runs", "3", "--parallel", "1", "--record", "rec"]),
+        "a",
+        "assertion",
+        &[],
+    );
     let (_, found) = recording(&project, "rec");
     assert_eq!(found["turns"][0]["events"][0]["text"], "bad", "{found:#}");
-    failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &[]);
+    assert_failed(&project.test(&["-n", "replay:rec"]), "a", "assertion", &[]);
 }
 
 #[test]
-fn secrets_are_in_no_recording() {
+fn recordings_contain_no_secrets() {
     let agent = FakeAgent::start(echo);
     let suite = "name: a\ntools: [{ name: t, answers: [{ content: '${ENV.SHOP_TOKEN}' }] }]\nturns: [{ user: 'my key is ${ENV.SHOP_TOKEN}', assert: { text: { must_match: 'key is ${ENV.SHOP_TOKEN}' } } }]\n";
-    let project = Project::of(&agent).suite("a", suite);
-    project.test_in(&[("SHOP_TOKEN", "tok-123456789")], &["--record", "rec"]).all_passed();
+    let project = Project::with_agent(&agent).suite("a", suite);
+    project.test_in(&[("SHOP_TOKEN", "tok-123456789")], &["--record", "rec"]).assert_all_passed();
     let (path, _) = recording(&project, "rec");
     assert!(!project.workspace.read(&path).contains("tok-123456789"));
-    // Another secret of the same name is the same.
-    project.test_in(&[("SHOP_TOKEN", "other-secret-value")], &["-n", "replay:rec"]).all_passed();
+    // Another value of the same secret matches.
+    project.test_in(&[("SHOP_TOKEN", "other-secret-value")], &["-n", "replay:rec"]).assert_all_passed();
 }
 
 #[test]
-fn a_conversation_that_could_not_be_held_is_never_a_pass() {
+fn failed_replay_is_never_a_pass() {
     let agent = FakeAgent::start(|request| match request.last_user_text().as_str() {
-        "cut" => Run::of(request).started().text("I was about to").cut(),
-        _ => Run::of(request).started().text("Fine.").finished(),
+        "cut" => FakeRun::for_request(request).started().text("I was about to").cut(),
+        _ => FakeRun::for_request(request).started().text("Fine.").finished(),
     });
     let suite = |word: &str| format!("name: a\nturns: [{{ user: hello }}, {{ user: {word} }}]\n");
-    let project = Project::of(&agent).suite("a", &suite("cut"));
-    failed(&project.test(&["--record", "rec"]), "a", "protocol_error", &[]);
+    let project = Project::with_agent(&agent).suite("a", &suite("cut"));
+    assert_failed(&project.test(&["--record", "rec"]), "a", "protocol_error", &[]);
     let replayed = project.test(&["-n", "replay:rec"]);
-    failed(&replayed, "a", "test_error", &["could not be held to its end", "RUN_FINISHED", "--record"]);
+    assert_failed(
+        &replayed,
+        "a",
+        "test_error",
+        &["could not be held to its end", "RUN_FINISHED", "--record"],
+    );
     assert_eq!(replayed.case("a")["turns"][1]["messages"], json!(["I was about to"]));
-    // An agent that was not reached leaves the recording as it was.
+    // An unreachable agent leaves the recording unchanged.
     let before = recording(&project, "rec");
-    project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", nobody()));
+    project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", unreachable_address()));
     assert_eq!(project.test(&["--record", "rec"]).output.code, 3);
     assert_eq!(recording(&project, "rec"), before);
-    // One that answers again replaces it.
+    // A successful run replaces it.
     project.workspace.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
     project.workspace.file("a.test.yaml", &suite("go"));
-    project.test(&["--record", "rec"]).all_passed();
-    project.test(&["-n", "replay:rec"]).all_passed();
+    project.test(&["--record", "rec"]).assert_all_passed();
+    project.test(&["-n", "replay:rec"]).assert_all_passed();
 }
 
 #[test]
-fn recordings_that_cannot_be_written_end_the_run() {
+fn unwritable_recordings_end_run() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n").file("rec", "a file");
+    let project =
+        Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n").file("rec", "a file");
     let output = project.hotseat(&["test", "--record", "rec"]);
     assert!(output.code == 3 && output.stderr.contains("cannot write rec"), "{output}");
     assert!(agent.requests().is_empty());
-    // What goes away while the run goes on is told, too.
+    // A recording that disappears during the run is reported too.
     let gone = project.workspace.path("gone");
     let folder = gone.clone();
     let agent = FakeAgent::start(move |request| {

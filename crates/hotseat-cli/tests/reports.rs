@@ -1,19 +1,19 @@
-//! Reports: files for machines, annotations, and what never stands in any of them.
+//! Reports: machine-readable files, annotations, and data that no report may contain.
 #![cfg(unix)]
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Output, Reply, Request, checkout};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput, checkout};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use common::{LONG, Project, Tested, echo_agent, nobody};
+use common::{Project, TEST_TIMEOUT, TestRun, echo_agent, unreachable_address};
 
-/// An agent that pays, or refuses, or breaks.
-fn shop(request: &Request) -> Reply {
-    let run = Run::of(request).started();
-    let charge = |run: Run, status: &str| {
+/// An agent that pays, refuses or fails.
+fn shop_reply(request: &FakeRequest) -> FakeReply {
+    let run = FakeRun::for_request(request).started();
+    let charge = |run: FakeRun, status: &str| {
         run.tool(
             "call-1",
             "charge_card",
@@ -59,13 +59,14 @@ turns: [{ user: hello }]
 ";
 
 fn shop_project() -> (FakeAgent, Project) {
-    let agent = FakeAgent::start(shop);
-    let project = Project::of(&agent).suite("a", SUITE).suite("b", "name: other\nturns: [{ user: pay }]\n");
+    let agent = FakeAgent::start(shop_reply);
+    let project =
+        Project::with_agent(&agent).suite("a", SUITE).suite("b", "name: other\nturns: [{ user: pay }]\n");
     (agent, project)
 }
 
-/// A report without what differs from run to run: times, durations, ids and addresses.
-fn steady(value: &mut Value) {
+/// Removes values that differ from run to run: times, durations, ids and addresses.
+fn normalize(value: &mut Value) {
     match value {
         Value::Object(members) => {
             for (key, value) in members.iter_mut() {
@@ -73,18 +74,18 @@ fn steady(value: &mut Value) {
                 match value {
                     Value::Number(_) if time => *value = json!("[TIME]"),
                     Value::String(_) if time => *value = json!("[WHEN]"),
-                    other => steady(other),
+                    other => normalize(other),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(steady),
+        Value::Array(items) => items.iter_mut().for_each(normalize),
         Value::String(text) => *text = hotseat_testkit::redact(text, std::path::Path::new("/nowhere")),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
 #[track_caller]
-fn lines(project: &Project, file: &str) -> Vec<Value> {
+fn read_json_lines(project: &Project, file: &str) -> Vec<Value> {
     let text = project.workspace.read(file);
     assert!(text.ends_with('\n'), "{text}");
     text.lines()
@@ -95,11 +96,11 @@ fn lines(project: &Project, file: &str) -> Vec<Value> {
 // Files.
 
 #[test]
-fn json_holds_everything_in_the_order_of_the_cases() {
+fn json_contains_all_cases_in_order() {
     let (_agent, project) = shop_project();
-    let Tested { output, mut report } = project.test(&[]);
+    let TestRun { output, mut report } = project.test(&[]);
     assert_eq!(output.code, 1, "{output}");
-    steady(&mut report);
+    normalize(&mut report);
     assert_snapshot!(serde_json::to_string_pretty(&report).expect("JSON"), @r#"
     {
       "summary": {
@@ -180,7 +181,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                 {
                   "passed": true,
                   "state": "passed",
-                  "expected": "the agent says something that fits /hello/",
+                  "expected": "the agent to say something that matches /hello/",
                   "actual": "\"You said: hello\"",
                   "file": "a.test.yaml",
                   "line": 5,
@@ -228,7 +229,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
             {
               "passed": true,
               "state": "passed",
-              "expected": "charge_card with a result that fits /approved/ is called exactly once",
+              "expected": "charge_card with a result that matches /approved/ is called exactly once",
               "actual": "called once: turn 2: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"approved\"}",
               "file": "a.test.yaml",
               "line": 8,
@@ -248,15 +249,15 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           "failure": {
             "kind": "assertion",
             "fault": "agent",
-            "message": "does not hold: charge_card with a result that fits /approved/ is called",
-            "detail": "a.test.yaml:15:27: expected charge_card with a result that fits /approved/ is called; found 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+            "message": "check failed: charge_card with a result that matches /approved/ is called",
+            "detail": "a.test.yaml:15:27: expected charge_card with a result that matches /approved/ is called, got 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
           },
-          "error": "does not hold: charge_card with a result that fits /approved/ is called",
+          "error": "check failed: charge_card with a result that matches /approved/ is called",
           "error_kind": "assertion",
           "completion": {
             "state": "fail",
             "failure_type": "assertion",
-            "failure_message": "does not hold: charge_card with a result that fits /approved/ is called",
+            "failure_message": "check failed: charge_card with a result that matches /approved/ is called",
             "final_topic": null,
             "turn_count": 1
           },
@@ -302,7 +303,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                 {
                   "passed": false,
                   "state": "failed",
-                  "expected": "charge_card with a result that fits /approved/ is called",
+                  "expected": "charge_card with a result that matches /approved/ is called",
                   "actual": "0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
                   "file": "a.test.yaml",
                   "line": 15,
@@ -311,7 +312,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                 {
                   "passed": true,
                   "state": "passed",
-                  "expected": "the agent says nothing that fits /Paid/",
+                  "expected": "the agent to say nothing that matches /Paid/",
                   "actual": "\"Payment failed.\"",
                   "file": "a.test.yaml",
                   "line": 16,
@@ -319,7 +320,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
                 }
               ],
               "assertion_errors": [
-                "expected charge_card with a result that fits /approved/ is called; found 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+                "expected charge_card with a result that matches /approved/ is called, got 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
               ],
               "start_ts": "[TIME]",
               "end_ts": "[TIME]",
@@ -328,7 +329,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
           ],
           "assertions": [],
           "assertion_errors": [
-            "expected charge_card with a result that fits /approved/ is called; found 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+            "expected charge_card with a result that matches /approved/ is called, got 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
           ]
         },
         {
@@ -433,7 +434,7 @@ fn json_holds_everything_in_the_order_of_the_cases() {
               "error": "timeout after [TIME]",
               "error_info": {
                 "code": "timeout",
-                "message": "given up at its time limit"
+                "message": "stopped at its time limit"
               },
               "awaiting_input": false,
               "awaiting_reason": "completed",
@@ -532,21 +533,21 @@ fn json_holds_everything_in_the_order_of_the_cases() {
 }
 
 #[test]
-fn json_lines_are_written_as_cases_end() {
+fn json_lines_are_written_as_cases_finish() {
     let agent = FakeAgent::start(|request| {
         let said = request.last_user_text();
-        let run = Run::of(request).started();
+        let run = FakeRun::for_request(request).started();
         let run = if said == "second" { run.gate("open") } else { run };
         run.text(&said).finished()
     });
-    let project = Project::of(&agent)
+    let project = Project::with_agent(&agent)
         .suite("a", "name: first\nturns: [{ user: first }]\n---\nname: second\nturns: [{ user: second }]\n");
     let mut running =
         project.command(&["test", "-o", "out.jsonl", "-o", "out.json", "--parallel", "1"]).spawn();
-    agent.wait_at_gate("open", LONG);
+    agent.wait_at_gate("open", TEST_TIMEOUT);
     running.wait_for_stdout("► first");
 
-    let soon = lines(&project, "out.jsonl");
+    let soon = read_json_lines(&project, "out.jsonl");
     let types: Vec<&Value> = soon.iter().map(|line| &line["type"]).collect();
     assert_eq!(types, ["start", "result"], "before the run has ended");
     assert_eq!((&soon[0]["total"], &soon[0]["parallel"]), (&json!(2), &json!(1)));
@@ -554,10 +555,10 @@ fn json_lines_are_written_as_cases_end() {
 
     agent.release("open");
     assert_eq!(running.wait().code, 0);
-    let all = lines(&project, "out.jsonl");
+    let all = read_json_lines(&project, "out.jsonl");
     let types: Vec<&Value> = all.iter().map(|line| &line["type"]).collect();
     assert_eq!(types, ["start", "result", "result", "summary"]);
-    // A result is the same in both files.
+    // A result is identical in both files.
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("JSON");
     for (line, result) in all[1..3].iter().zip(report["results"].as_array().expect("results")) {
         let mut line = line.clone();
@@ -568,38 +569,39 @@ fn json_lines_are_written_as_cases_end() {
     assert_eq!((&summary["total"], &summary["passed"]), (&json!(2), &json!(2)));
 }
 
-/// Whether `value` has all the members of `sample`, with values of the same kinds. Lists are compared entry by entry.
+/// Asserts that `value` has all members of `sample` with values of the same type. Lists are compared entry by
+/// entry.
 #[track_caller]
-fn has_all_of(value: &Value, sample: &Value, path: &str) {
+fn assert_has_members(value: &Value, sample: &Value, path: &str) {
     match (value, sample) {
         (Value::Object(members), Value::Object(wanted)) => {
             for (key, sample) in wanted {
                 let found = members.get(key).unwrap_or_else(|| panic!("{path}.{key} is missing: {value:#}"));
-                has_all_of(found, sample, &format!("{path}.{key}"));
+                assert_has_members(found, sample, &format!("{path}.{key}"));
             }
         }
         (Value::Array(entries), Value::Array(wanted)) => {
             assert_eq!(entries.len(), wanted.len(), "{path}: {value:#}");
             for (number, (entry, sample)) in entries.iter().zip(wanted).enumerate() {
-                has_all_of(entry, sample, &format!("{path}[{number}]"));
+                assert_has_members(entry, sample, &format!("{path}[{number}]"));
             }
         }
-        // Times and paths differ, everything else is to the letter.
+        // Times and paths differ; everything else is identical.
         (Value::Number(_), Value::Number(_)) if path.ends_with("duration_ms") => {}
         (Value::String(_), Value::String(_)) if path.ends_with("_at") || path.ends_with("_path") => {}
         (found, sample) => assert_eq!(found, sample, "{path}"),
     }
 }
 
-/// What the documents show of a report of single questions.
+/// Documented report of single-turn cases.
 #[test]
-fn json_has_the_documented_members_of_single_questions() {
+fn json_has_documented_members_for_single_turn_cases() {
     let agent = FakeAgent::start(|request| {
         let answer = match request.last_user_text().as_str() {
             "Business travel, $3500" => "Confirm $3500 expense?",
             _ => "What type of expense would you like to submit?",
         };
-        Run::of(request).started().text(answer).finished()
+        FakeRun::for_request(request).started().text(answer).finished()
     });
     let history = json!([
         {"role": "user", "content": "I want to submit an expense"},
@@ -609,7 +611,7 @@ fn json_has_the_documented_members_of_single_questions() {
     let first = json!([{"role": "user", "content": "I want to submit an expense"}]);
     let cases =
         [json!({"id": "expense-turn1", "input": first}), json!({"id": "expense-turn2", "input": history})];
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "agents:\n  assistants.expense: {{ endpoint: '{}' }}\ntarget: assistants.expense\n",
         agent.url()
     ))
@@ -631,14 +633,14 @@ fn json_has_the_documented_members_of_single_questions() {
             "options": {"parallel": 8, "timeout_ms": 90_000.0, "fail_fast": false, "run": "expense"}
         }
     });
-    has_all_of(&report, &sample, "report");
+    assert_has_members(&report, &sample, "report");
 }
 
-/// What the documents show of a report of conversations, in JSON and in JSON lines.
+/// Documented report of conversations, in JSON and JSON lines.
 #[test]
-fn json_has_the_documented_members_of_conversations() {
+fn json_has_documented_members_for_conversations() {
     let agent = FakeAgent::start(|request| {
-        let run = Run::of(request).started();
+        let run = FakeRun::for_request(request).started();
         let said = request.last_user_text();
         let status = json!({"expense": {"status": "submitted"}});
         match said.as_str() {
@@ -654,7 +656,10 @@ fn json_has_the_documented_members_of_conversations() {
         let told: Value = serde_json::from_str(&request.last_user_text()).expect("a question");
         let script = ["Help me file an expense", "Client dinner, $250", "Yes, confirm"];
         let turn = told["turn_number"].as_u64().and_then(|turn| usize::try_from(turn).ok()).expect("a turn");
-        Run::of(request).started().text(&json!({"input": script[turn - 1]}).to_string()).finished()
+        FakeRun::for_request(request)
+            .started()
+            .text(&json!({"input": script[turn - 1]}).to_string())
+            .finished()
     });
     let check = |check: &Value, passed: bool| {
         let mut check = check.clone();
@@ -677,13 +682,13 @@ fn json_has_the_documented_members_of_conversations() {
         flow["turns"][2] = json!({"input": "Yes, confirm"});
         flow
     };
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "agents:\n  assistants.expense: {{ endpoint: '{}' }}\n  sim: {{ endpoint: '{}' }}\ntarget: assistants.expense\n",
         agent.url(), user.url()
     ))
     .file("tests/a.test.jsonl", &format!("{flow}\n{dynamic}\n"));
     let tested = project.test(&["-o", "out.jsonl"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let flow = json!({
         "id": "T001", "name": "Expense Reimbursement Flow", "mode": "multi_turn", "status": "passed",
         "turns": [
@@ -715,19 +720,19 @@ fn json_has_the_documented_members_of_conversations() {
         ],
         "total_turns": 3, "duration_ms": 0
     });
-    has_all_of(&tested.report["results"], &json!([flow, dynamic]), "results");
-    let written = lines(&project, "out.jsonl");
+    assert_has_members(&tested.report["results"], &json!([flow, dynamic]), "results");
+    let written = read_json_lines(&project, "out.jsonl");
     for sample in [flow, dynamic] {
         let line = written.iter().find(|line| line["id"] == sample["id"]).expect("a line for each case");
         assert_eq!(line["type"], "result");
-        has_all_of(line, &sample, "line");
+        assert_has_members(line, &sample, "line");
     }
     let start = json!({"type": "start", "agent_id": "assistants.expense", "input_file": "tests/a.test.jsonl", "options": {}});
-    has_all_of(&written[0], &start, "start");
+    assert_has_members(&written[0], &start, "start");
 }
 
 #[test]
-fn a_folder_gets_a_report_for_each_run() {
+fn folder_receives_one_report_per_run() {
     let (_agent, project) = shop_project();
     let names = |folder: &str| {
         let entries = std::fs::read_dir(project.workspace.path(folder)).expect("the folder is made");
@@ -746,14 +751,14 @@ fn a_folder_gets_a_report_for_each_run() {
         "{one:?}"
     );
     assert!(output.stdout.contains(&format!("  Output: results/{}\n", one[0])), "{output}");
-    assert_eq!(lines(&project, &format!("results/{}", one[0])).len(), 8);
-    // Now it is there, so it need not be written as a folder; and no run takes the file of another.
+    assert_eq!(read_json_lines(&project, &format!("results/{}", one[0])).len(), 8);
+    // The folder exists now, so the trailing slash is optional; runs use separate files.
     for _ in 0..3 {
         project.hotseat(&["test", "-o", "results", "--run", "^pays$"]);
     }
     assert_eq!(names("results").len(), 4);
-    assert_eq!(lines(&project, &format!("results/{}", one[0])).len(), 8, "it stays as it was");
-    // Nobody has asked for a file.
+    assert_eq!(read_json_lines(&project, &format!("results/{}", one[0])).len(), 8, "it stays as it was");
+    // No file was requested.
     project.hotseat(&["test"]);
     assert!(names(".").iter().all(|name| !name.starts_with("output")), "{:?}", names("."));
 }
@@ -768,7 +773,7 @@ fn counts_add_up() {
 }
 
 #[test]
-fn junit_is_well_formed_and_adds_up() {
+fn junit_is_well_formed_with_correct_counts() {
     let (_agent, project) = shop_project();
     project.hotseat(&["test", "-o", "out.xml"]);
     let report =
@@ -793,10 +798,10 @@ fn junit_is_well_formed_and_adds_up() {
 }
 
 #[test]
-fn junit_takes_any_file_name() {
+fn junit_accepts_any_file_name() {
     let agent = echo_agent();
     let name = "<testsuite a=\"b\"> &amp; <testcase '.test.yaml";
-    let project = Project::of(&agent)
+    let project = Project::with_agent(&agent)
         .file(name, "name: a\nturns: [{ user: hello }]\n---\nname: b\nturns: [{ user: hello }]\n")
         .suite("z", "name: c\nturns: [{ user: hello }]\n");
     assert_eq!(project.hotseat(&["test", "-o", "out.xml"]).code, 0);
@@ -809,7 +814,7 @@ fn junit_takes_any_file_name() {
 }
 
 #[test]
-fn several_reports_are_written_at_once() {
+fn writes_several_reports_at_once() {
     let (_agent, project) = shop_project();
     let files = ["deep/down/out.json", "out.jsonl", "out.ndjson", "deep/OUT.XML"];
     let arguments: Vec<&str> =
@@ -818,13 +823,13 @@ fn several_reports_are_written_at_once() {
     assert_eq!(output.code, 1, "{output}");
     let json: Value = serde_json::from_str(&project.workspace.read(files[0])).expect("JSON");
     assert_eq!(json["results"].as_array().map(Vec::len), Some(6));
-    assert_eq!(lines(&project, files[1]).len(), 8);
-    assert_eq!(lines(&project, files[2]).len(), 8);
+    assert_eq!(read_json_lines(&project, files[1]).len(), 8);
+    assert_eq!(read_json_lines(&project, files[2]).len(), 8);
     assert!(project.workspace.read(files[3]).starts_with("<?xml"));
 }
 
 #[test]
-fn reports_are_whole_when_nothing_could_be_run() {
+fn reports_are_complete_when_nothing_ran() {
     let (_agent, project) = shop_project();
     project
         .workspace
@@ -835,9 +840,9 @@ fn reports_are_whole_when_nothing_could_be_run() {
     assert_eq!(output.code, 3, "{output}");
     let json: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("JSON");
     assert_eq!((&json["summary"]["total"], &json["results"]), (&json!(0), &json!([])));
-    assert_eq!(lines(&project, "out.jsonl").len(), 1);
-    // No report may be taken for that of a run in which nothing failed.
-    for why in [&json["summary"]["error"], &lines(&project, "out.jsonl")[0]["error"]] {
+    assert_eq!(read_json_lines(&project, "out.jsonl").len(), 1);
+    // No report may look like one of a run without failures.
+    for why in [&json["summary"]["error"], &read_json_lines(&project, "out.jsonl")[0]["error"]] {
         assert!(why.as_str().is_some_and(|why| why.contains("ended before it answered")), "{json}");
     }
     let xml = project.workspace.read("out.xml");
@@ -851,19 +856,19 @@ fn reports_are_whole_when_nothing_could_be_run() {
 }
 
 #[test]
-fn where_nothing_passed_nothing_is_well() {
+fn report_without_passed_cases_shows_no_success_mark() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", "name: a\nskip: later\nturns: [{ user: hello }]\n");
+    let project = Project::with_agent(&agent).suite("a", "name: a\nskip: later\nturns: [{ user: hello }]\n");
     assert_eq!(project.hotseat(&["test", "-o", "out.md"]).code, 0);
     let text = project.workspace.read("out.md");
     assert!(!text.contains('\u{2705}'), "{text}");
 }
 
 #[test]
-fn a_trace_holds_what_the_agent_sent() {
+fn trace_contains_agent_events() {
     let (_agent, project) = shop_project();
     project.hotseat(&["test", "--trace", "trace.jsonl", "--run", "^pays$"]);
-    let trace = lines(&project, "trace.jsonl");
+    let trace = read_json_lines(&project, "trace.jsonl");
     assert_eq!(
         (&trace[0]["type"], &trace[0]["id"], &trace[0]["status"]),
         (&json!("case"), &json!("P-1"), &json!("passed"))
@@ -877,26 +882,27 @@ fn a_trace_holds_what_the_agent_sent() {
     assert!(raw.contains(&"TOOL_CALL_RESULT"), "{raw:?}");
 }
 
-/// The same words of an agent come to the same report, but for times and ids.
+/// Identical agent output gives identical reports, except for times and ids.
 #[test]
-fn reports_are_the_same_for_the_same_conversations() {
+fn reports_are_deterministic() {
     let (_agent, project) = shop_project();
     let mut reports = ["1", "1", "8"].map(|parallel| {
         let mut report = project.test(&["--parallel", parallel]).report;
-        steady(&mut report);
+        normalize(&mut report);
         report["metadata"]["options"]["parallel"] = json!("[PARALLEL]");
         serde_json::to_string_pretty(&report).expect("JSON")
     });
     assert_eq!(reports[0], reports[1]);
     assert_eq!(reports[0], reports[2], "the order in which cases end is not the order of the report");
-    // Another word is another report.
+    // Different output gives a different report.
     let other = FakeAgent::start(|request| match request.last_user_text().as_str() {
-        "pay" => Run::of(request).started().text("Paid 42.51 EUR.").finished().into(),
-        _ => shop(request),
+        "pay" => FakeRun::for_request(request).started().text("Paid 42.51 EUR.").finished().into(),
+        _ => shop_reply(request),
     });
-    let project = Project::of(&other).suite("a", SUITE).suite("b", "name: other\nturns: [{ user: pay }]\n");
+    let project =
+        Project::with_agent(&other).suite("a", SUITE).suite("b", "name: other\nturns: [{ user: pay }]\n");
     let mut report = project.test(&[]).report;
-    steady(&mut report);
+    normalize(&mut report);
     report["metadata"]["options"]["parallel"] = json!("[PARALLEL]");
     reports[1] = serde_json::to_string_pretty(&report).expect("JSON");
     assert_ne!(reports[0], reports[1]);
@@ -905,22 +911,22 @@ fn reports_are_the_same_for_the_same_conversations() {
 // GitHub.
 
 #[test]
-fn each_failed_case_is_annotated_once() {
+fn annotates_each_failed_case_once() {
     let (_agent, project) = shop_project();
     let output = project.command(&["test", "--parallel", "1"]).env("GITHUB_ACTIONS", "true").run();
     let annotations: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("::")).collect();
     assert_snapshot!(annotations.join("\n"), @r#"
-    ::error file=a.test.yaml,line=15,col=27,title=is declined::does not hold: charge_card with a result that fits /approved/ is called%0Aa.test.yaml:15:27: expected charge_card with a result that fits /approved/ is called; found 0 of 1 call fits: turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
+    ::error file=a.test.yaml,line=15,col=27,title=is declined::check failed: charge_card with a result that matches /approved/ is called%0Aa.test.yaml:15:27: expected charge_card with a result that matches /approved/ is called, got 0 of 1 call fits: turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
     ::error file=a.test.yaml,line=18,col=7,title=crashes::the agent failed: model exploded (BOOM)
     ::error file=a.test.yaml,line=21,col=7,title=hangs::the turn timed out after 100 ms
     "#);
-    // Nobody else gets any.
+    // Annotations are written only on GitHub.
     assert!(!project.hotseat(&["test"]).stdout.contains("::error"));
 }
 
 #[test]
-fn annotations_are_placed_in_the_repository() {
-    let agent = FakeAgent::start(shop);
+fn annotation_paths_are_relative_to_repository() {
+    let agent = FakeAgent::start(shop_reply);
     let project = Project::empty()
         .file(
             "sub/hotseat.yaml",
@@ -952,16 +958,16 @@ fn annotations_are_placed_in_the_repository() {
     );
 }
 
-// Words of others.
+// Untrusted text.
 
-/// Everything a terminal, a CI server or a parser of XML could take for more than text.
+/// Text with special meaning for terminals, CI servers and XML parsers.
 const HOSTILE: &str = "\x1b[31mred\x1b[0m\x1b]0;title\x07\r\x1b[2K\u{9b}31m\u{202e}\n::error file=a::pwned\n  ::set-output name=a::b\n##[error]pwned <b>&amp;\"']]></b>\u{0}\u{fffe} 100%";
 
-fn hostile(request: &Request) -> Reply {
-    let run = Run::of(request).started();
+fn hostile_reply(request: &FakeRequest) -> FakeReply {
+    let run = FakeRun::for_request(request).started();
     match request.last_user_text().as_str() {
         "error" => run.error(HOSTILE, Some(HOSTILE)).into(),
-        "body" => Reply::text(500, HOSTILE),
+        "body" => FakeReply::text(500, HOSTILE),
         "interrupt" => {
             run.interrupted(vec![json!({"id": HOSTILE, "reason": HOSTILE, "message": HOSTILE})]).into()
         }
@@ -986,18 +992,18 @@ fn hostile_project(agent: &FakeAgent) -> Project {
     let calls = "---\nname: calls\nturns: [{ user: say }]\nassert: { tools: { forbid: [charge_card] } }\n";
     let suite: String =
         ["error", "body", "interrupt", "unknown", "say"].iter().map(|user| case(user)).collect();
-    Project::of(agent).suite("a", &format!("{suite}{hook}{calls}")).file(
+    Project::with_agent(agent).suite("a", &format!("{suite}{hook}{calls}")).file(
         "hook.sh",
         "printf '\\033[31m\\n::error::x\\n##[error]y\\r\\n'; printf '\\n::error::z\\n' >&2; exit 1\n",
     )
 }
 
 #[test]
-fn nothing_that_others_say_steers_the_console() {
-    let agent = FakeAgent::start(hostile);
+fn untrusted_text_cannot_control_console() {
+    let agent = FakeAgent::start(hostile_reply);
     let project = hostile_project(&agent);
     for width in ["40", "80", "200"] {
-        let Output { stdout, stderr, code, .. } =
+        let ProgramOutput { stdout, stderr, code, .. } =
             project.command(&["test", "-v"]).env("COLUMNS", width).run();
         assert_eq!(code, 1);
         for text in [&stdout, &stderr] {
@@ -1011,15 +1017,16 @@ fn nothing_that_others_say_steers_the_console() {
 }
 
 #[test]
-fn what_an_agent_answers_is_no_command() {
+fn agent_answer_cannot_inject_workflow_command() {
     let words = "  ::set-output name=a::b\n\t::error::pwned\n\u{a0}::warning::too\n##\r[error]x";
-    let agent = FakeAgent::start(move |request| Run::of(request).started().text(words).finished());
-    let project = Project::of(&agent);
+    let agent =
+        FakeAgent::start(move |request| FakeRun::for_request(request).started().text(words).finished());
+    let project = Project::with_agent(&agent);
     for args in [&["test", "-i", "hello"][..], &["test", "-i", "hello", "-v"]] {
         let output = project.hotseat(args);
         assert_eq!(output.code, 0, "{output}");
         for line in output.stdout.lines().chain(output.stderr.lines()) {
-            // A command has its name right behind the colons.
+            // A command has its name directly after the colons.
             let name = line.trim_start().strip_prefix("::").and_then(|rest| rest.chars().next());
             assert!(!name.is_some_and(char::is_alphabetic) && !line.contains("##["), "{line:?}");
         }
@@ -1027,8 +1034,8 @@ fn what_an_agent_answers_is_no_command() {
 }
 
 #[test]
-fn annotations_are_commands_of_ours_only() {
-    let agent = FakeAgent::start(hostile);
+fn only_hotseat_emits_workflow_commands() {
+    let agent = FakeAgent::start(hostile_reply);
     let project = hostile_project(&agent);
     let output = project.command(&["test"]).env("GITHUB_ACTIONS", "true").run();
     let commands: Vec<&str> =
@@ -1042,8 +1049,8 @@ fn annotations_are_commands_of_ours_only() {
 }
 
 #[test]
-fn hostile_words_are_data_in_reports() {
-    let agent = FakeAgent::start(hostile);
+fn untrusted_text_is_data_in_reports() {
+    let agent = FakeAgent::start(hostile_reply);
     let project = hostile_project(&agent);
     let tested = project.test(&["-o", "out.xml", "-o", "out.jsonl"]);
     let said =
@@ -1060,7 +1067,7 @@ fn hostile_words_are_data_in_reports() {
     let no_character =
         |c: char| matches!(c, '\u{fffe}' | '\u{ffff}') || c.is_control() && !matches!(c, '\n' | '\t' | '\r');
     assert!(!xml.contains(no_character), "{xml:?}");
-    assert_eq!(lines(&project, "out.jsonl").len(), 9);
+    assert_eq!(read_json_lines(&project, "out.jsonl").len(), 9);
 }
 
 // Secrets.
@@ -1068,16 +1075,16 @@ fn hostile_words_are_data_in_reports() {
 /// Long enough to be split over several deltas.
 const SECRET: &str = "sk-live-0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// One that is nowhere but where a test puts it.
+/// A secret that exists only where a test puts it.
 const OTHER_SECRET: &str = "pw-9876543210zyxwvutsrqponmlkjihgfedcba";
 
-/// Gives away what it was told in the header, in every way an agent can.
-fn blabbing(request: &Request) -> Reply {
+/// Leaks the header token through every output of an agent.
+fn leaking_reply(request: &FakeRequest) -> FakeReply {
     let secret =
         request.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_string();
     let secret =
         if secret.is_empty() { request.header("x-key").unwrap_or_default().to_string() } else { secret };
-    let run = Run::of(request).started();
+    let run = FakeRun::for_request(request).started();
     let words = request.last_user_text();
     match words.split(' ').next().unwrap_or_default() {
         "text" => run.text(&format!("The token is {secret}.")).finished().into(),
@@ -1101,18 +1108,18 @@ fn blabbing(request: &Request) -> Reply {
         "thought" => run.reasoning(&secret).finished().into(),
         "snapshot" => run.messages_snapshot(vec![json!({"id": "m", "role": "assistant", "content": secret})]).finished().into(),
         "error" => run.error(&format!("bad token {secret}"), Some(&secret)).into(),
-        "body" => Reply::json(401, &json!({ "token": secret })),
-        "page" => Reply::status(200).header("content-type", "text/html").bytes(format!("<b>{secret}</b>")),
-        "garbage" => Reply::sse().bytes(format!("data: {secret}\n\n")),
-        "cut" => Reply::sse().bytes(format!("data: {{\"token\": \"{secret}")),
+        "body" => FakeReply::json(401, &json!({ "token": secret })),
+        "page" => FakeReply::status(200).header("content-type", "text/html").bytes(format!("<b>{secret}</b>")),
+        "garbage" => FakeReply::sse().bytes(format!("data: {secret}\n\n")),
+        "cut" => FakeReply::sse().bytes(format!("data: {{\"token\": \"{secret}")),
         "interrupt" => run.interrupted(vec![json!({"id": "i", "reason": secret, "message": secret})]).into(),
         "unknown" => run.raw_event(json!({"type": secret})).finished().into(),
-        "moved" => Reply::status(307).header("location", &format!("http://127.0.0.1:9/?token={secret}")),
+        "moved" => FakeReply::status(307).header("location", &format!("http://127.0.0.1:9/?token={secret}")),
         other => panic!("{other} gives nothing away"),
     }
 }
 
-const WAYS: [&str; 18] = [
+const LEAK_KINDS: [&str; 18] = [
     "text",
     "chunks",
     "call",
@@ -1133,8 +1140,8 @@ const WAYS: [&str; 18] = [
     "moved",
 ];
 
-/// A case for each way, with checks that show what was found.
-fn blabbing_suite(hooks: &str) -> String {
+/// A case for each leak, with checks that show their findings.
+fn leaking_suite(hooks: &str) -> String {
     let case = |way: &&str| {
         format!(
             "
@@ -1148,22 +1155,22 @@ turns:
 "
         )
     };
-    WAYS.iter().map(case).collect::<Vec<_>>().join("---\n")
+    LEAK_KINDS.iter().map(case).collect::<Vec<_>>().join("---\n")
 }
 
-/// Runs the suite with every kind of output; none of them may hold the secret.
+/// Runs the suite with every output and asserts that none contains the secret.
 #[track_caller]
-fn kept_secret(project: &Project, env: &[(&str, &str)]) {
+fn assert_secret_redacted(project: &Project, env: &[(&str, &str)]) {
     let outputs = ["out/report.json", "out.jsonl", "out.xml", "out.html", "trace.jsonl"];
     let arguments = ["-v", "-o", outputs[1], "-o", outputs[2], "-o", outputs[3], "--trace", outputs[4]];
     let env = [&[("GITHUB_ACTIONS", "true")], env].concat();
     let tested = project.test_in(&env, &arguments);
     assert_eq!(tested.output.code, 1, "{}", tested.output);
-    assert_eq!(tested.count("failed"), WAYS.len() as u64, "{}", tested.output);
+    assert_eq!(tested.count("failed"), LEAK_KINDS.len() as u64, "{}", tested.output);
     let mut all = vec![("stdout", tested.output.stdout.clone()), ("stderr", tested.output.stderr.clone())];
     all.extend(outputs.map(|file| (file, project.workspace.read(file))));
     for (name, text) in &all {
-        // The console breaks lines, and cuts them.
+        // The console wraps and truncates lines.
         let joined: String = text.split_whitespace().filter(|word| !matches!(*word, "│" | "|")).collect();
         for text in [text, &joined] {
             let found = text.find(&SECRET[..24]);
@@ -1175,63 +1182,66 @@ fn kept_secret(project: &Project, env: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_token_of_the_environment_in_a_header_is_never_told() {
-    let agent = FakeAgent::start(blabbing);
+fn redacts_header_token_from_environment() {
+    let agent = FakeAgent::start(leaking_reply);
     let target =
         format!("target: {{ endpoint: '{}', headers: {{ X-Key: '${{ENV.PLAIN_NAME}}' }} }}\n", agent.url());
-    kept_secret(&Project::with(&target).suite("a", &blabbing_suite("")), &[("PLAIN_NAME", SECRET)]);
+    assert_secret_redacted(
+        &Project::with_config(&target).suite("a", &leaking_suite("")),
+        &[("PLAIN_NAME", SECRET)],
+    );
 }
 
 #[test]
-fn a_token_written_in_a_header_is_never_told() {
-    let agent = FakeAgent::start(blabbing);
+fn redacts_literal_header_token() {
+    let agent = FakeAgent::start(leaking_reply);
     let target = format!(
         "target:\n  endpoint: '{}'\n  headers: {{ Authorization: 'Bearer {SECRET}' }}\n",
         agent.url()
     );
-    kept_secret(&Project::with(&target).suite("a", &blabbing_suite("")), &[]);
+    assert_secret_redacted(&Project::with_config(&target).suite("a", &leaking_suite("")), &[]);
 }
 
 #[test]
-fn a_token_that_a_hook_gave_is_never_told() {
-    let agent = FakeAgent::start(blabbing);
+fn redacts_hook_token() {
+    let agent = FakeAgent::start(leaking_reply);
     let target =
         format!("target: {{ endpoint: '{}', headers: {{ X-Key: '${{SHOP_TOKEN}}' }} }}\n", agent.url());
     let hooks = format!("hooks: [{{ cmd: [echo, '{{\"SHOP_TOKEN\":\"{SECRET}\"}}'] }}]");
-    kept_secret(&Project::with(&target).suite("a", &blabbing_suite(&hooks)), &[]);
+    assert_secret_redacted(&Project::with_config(&target).suite("a", &leaking_suite(&hooks)), &[]);
 }
 
 #[test]
-fn what_the_project_calls_a_secret_is_never_told() {
-    let agent = FakeAgent::start(blabbing);
+fn redacts_project_secrets() {
+    let agent = FakeAgent::start(leaking_reply);
     let target = format!(
         "secrets: [ANYTHING]\ntarget: {{ endpoint: '{}', headers: {{ X-Key: '${{ANYTHING}}' }} }}\n",
         agent.url()
     );
     let hooks = format!("hooks: [{{ cmd: [echo, '{{\"ANYTHING\":\"{SECRET}\"}}'] }}]");
-    kept_secret(&Project::with(&target).suite("a", &blabbing_suite(&hooks)), &[]);
+    assert_secret_redacted(&Project::with_config(&target).suite("a", &leaking_suite(&hooks)), &[]);
 }
 
-/// A secret that is cut into pieces can be put together again by whoever reads all of them.
+/// Readers could join the fragments of a split secret.
 #[test]
-fn the_pieces_of_a_secret_are_no_way_around() {
-    let agent = FakeAgent::start(blabbing);
+fn redacts_split_secrets() {
+    let agent = FakeAgent::start(leaking_reply);
     let target = format!(
         "target:\n  endpoint: '{}'\n  headers: {{ Authorization: 'Bearer {SECRET}' }}\n",
         agent.url()
     );
-    let project = Project::with(&target).suite("a", &blabbing_suite(""));
+    let project = Project::with_config(&target).suite("a", &leaking_suite(""));
     project.hotseat(&["test", "--trace", "trace.jsonl"]);
     let mut pieces = String::new();
-    for event in lines(&project, "trace.jsonl") {
+    for event in read_json_lines(&project, "trace.jsonl") {
         pieces.push_str(event["payload"]["event"]["delta"].as_str().unwrap_or_default());
     }
     assert!(!pieces.is_empty() && !pieces.contains(SECRET), "{pieces}");
 }
 
-/// No output of a run holds the secret, which the environment has as `API_TOKEN`.
+/// Asserts that no output of a run contains the secret from `API_TOKEN`.
 #[track_caller]
-fn never_told(project: &Project) -> String {
+fn assert_token_redacted(project: &Project) -> String {
     let outputs = ["out/report.json", "out.jsonl", "out.xml", "out.html", "trace.jsonl"];
     let arguments = ["-v", "-o", outputs[1], "-o", outputs[2], "-o", outputs[3], "--trace", outputs[4]];
     let tested = project.test_in(&[("API_TOKEN", SECRET), ("GITHUB_ACTIONS", "true")], &arguments);
@@ -1243,148 +1253,149 @@ fn never_told(project: &Project) -> String {
     all
 }
 
-/// The same for a suite, with an agent that repeats what it is told.
+/// Same for a suite with an echo agent.
 #[track_caller]
-fn never_told_by(suite: &str) {
+fn assert_suite_redacts_token(suite: &str) {
     let agent = echo_agent();
-    let all = never_told(&Project::of(&agent).suite("a", suite));
+    let all = assert_token_redacted(&Project::with_agent(&agent).suite("a", suite));
     assert!(all.contains("[redacted:"), "nothing was there to be told: {all}");
 }
 
 #[test]
-fn what_the_user_says_tells_no_secret() {
-    never_told_by(
+fn redacts_secrets_in_user_messages() {
+    assert_suite_redacts_token(
         "name: a\nturns: [{ user: 'I am ${ENV.API_TOKEN}', assert: { text: { must_match: x } } }]\n",
     );
 }
 
 #[test]
-fn the_input_of_a_case_tells_no_secret() {
-    never_told_by("id: a\ninput: 'I am ${ENV.API_TOKEN}'\n");
-    never_told_by(
+fn redacts_secrets_in_case_input() {
+    assert_suite_redacts_token("id: a\ninput: 'I am ${ENV.API_TOKEN}'\n");
+    assert_suite_redacts_token(
         "id: a\ninput: [{ role: user, content: 'I am ${ENV.API_TOKEN}' }]\nskip: 'not ${ENV.API_TOKEN}'\n",
     );
 }
 
 #[test]
-fn a_pattern_tells_no_secret() {
-    never_told_by(
+fn redacts_secrets_in_patterns() {
+    assert_suite_redacts_token(
         "name: a\nturns: [{ user: a, assert: { text: { must_match: 'not ${ENV.API_TOKEN}' } } }]\n",
     );
 }
 
 #[test]
-fn state_and_thread_tell_no_secret() {
-    never_told_by(
+fn redacts_secrets_in_state_and_thread() {
+    assert_suite_redacts_token(
         "name: a\nstate: { token: '${ENV.API_TOKEN}' }\nthreadId: '${ENV.API_TOKEN}'\nturns: [{ user: a }]\n",
     );
 }
 
 #[test]
-fn a_case_named_after_a_secret_does_not_tell_it() {
-    never_told_by("name: 'with ${ENV.API_TOKEN}'\nid: 'id-${ENV.API_TOKEN}'\nturns: [{ user: a }]\n");
+fn redacts_secrets_in_case_names() {
+    assert_suite_redacts_token(
+        "name: 'with ${ENV.API_TOKEN}'\nid: 'id-${ENV.API_TOKEN}'\nturns: [{ user: a }]\n",
+    );
 }
 
 #[test]
-fn a_reason_to_skip_tells_no_secret() {
-    never_told_by("name: a\nskip: 'no ${ENV.API_TOKEN}'\nturns: [{ user: a }]\n");
+fn redacts_secrets_in_skip_reasons() {
+    assert_suite_redacts_token("name: a\nskip: 'no ${ENV.API_TOKEN}'\nturns: [{ user: a }]\n");
 }
 
 #[test]
-fn a_hook_that_fails_tells_no_secret() {
-    never_told_by(
+fn redacts_secrets_in_hook_failures() {
+    assert_suite_redacts_token(
         "name: a\nhooks: [{ cmd: [sh, -c, 'echo $API_TOKEN; echo $API_TOKEN >&2; exit 1'] }]\nturns: [{ user: a }]\n",
     );
-    never_told_by("name: a\nhooks: [{ cmd: [no-such-program, '${ENV.API_TOKEN}'] }]\nturns: [{ user: a }]\n");
+    assert_suite_redacts_token(
+        "name: a\nhooks: [{ cmd: [no-such-program, '${ENV.API_TOKEN}'] }]\nturns: [{ user: a }]\n",
+    );
 }
 
-/// Its address is known only when its hooks have run.
+/// The address is known only after the hooks have run.
 #[test]
-fn a_hook_that_fails_tells_no_secret_where_the_target_differs_from_case_to_case() {
+fn redacts_secrets_in_hook_failures_with_per_case_target() {
     let agent = echo_agent();
     let suite = "name: a\nhooks: [{ cmd: [sh, -c, 'echo $API_TOKEN; exit 1'] }]\nturns: [{ user: a }]\n";
     let target = format!("target: {{ endpoint: '{}${{SHOP}}' }}\n", agent.url());
-    never_told(&Project::with(&target).suite("a", suite));
+    assert_token_redacted(&Project::with_config(&target).suite("a", suite));
 }
 
 #[test]
-fn a_hook_that_was_given_a_secret_by_another_does_not_tell_it() {
+fn redacts_secrets_passed_between_hooks() {
     let gives = format!("{{ cmd: [echo, '{{\"OTHER_TOKEN\":\"{OTHER_SECRET}\"}}'] }}");
     let fails = "{ cmd: [sh, -c, 'echo $1; exit 1', sh, '${OTHER_TOKEN}'] }";
-    never_told_by(&format!("name: a\nhooks: [{gives}, {fails}]\nturns: [{{ user: a }}]\n"));
+    assert_suite_redacts_token(&format!("name: a\nhooks: [{gives}, {fails}]\nturns: [{{ user: a }}]\n"));
 }
 
 #[test]
-fn the_address_tells_no_secret() {
+fn redacts_secrets_in_address() {
     let agent = echo_agent();
     let target = format!("target: {{ endpoint: '{}?key=${{ENV.API_TOKEN}}' }}\n", agent.url());
-    never_told(&Project::with(&target).suite("a", "name: a\nturns: [{ user: a }]\n"));
+    assert_token_redacted(&Project::with_config(&target).suite("a", "name: a\nturns: [{ user: a }]\n"));
     let target = "target: { endpoint: 'http://user:${ENV.API_TOKEN}@127.0.0.1:9/' }\n";
-    never_told(&Project::with(target).suite("a", "name: a\nturns: [{ user: a }]\n"));
+    assert_token_redacted(&Project::with_config(target).suite("a", "name: a\nturns: [{ user: a }]\n"));
 }
 
 #[test]
-fn a_check_of_the_target_tells_no_secret() {
+fn redacts_secrets_in_target_checks() {
     let agent = echo_agent();
     let target = format!(
         "target:\n  endpoint: '{}'\n  assert: {{ text: {{ must_match: 'x${{ENV.API_TOKEN}}' }} }}\n",
         agent.url()
     );
-    never_told(&Project::with(&target).suite("a", "name: a\nturns: [{ user: a }]\n"));
+    assert_token_redacted(&Project::with_config(&target).suite("a", "name: a\nturns: [{ user: a }]\n"));
 }
 
-/// It was reached once, and is gone when the second case asks: its last output is shown.
+/// The agent exits before the second case; its last output is shown.
 #[test]
 #[cfg(target_os = "linux")]
-fn an_agent_that_died_does_not_tell_a_secret_with_its_last_words() {
-    let url = nobody();
+fn redacts_secrets_in_crashed_agent_output() {
+    let url = unreachable_address();
     let port = url.trim_matches('/').rsplit(':').next().expect("a port").to_string();
     let script = format!(
         "echo $$ > pid\n'{}' --port {port} &\nagent=$!\nread x < die\nkill -9 $agent\nwait\necho key was $API_TOKEN\nexit 1\n",
         checkout::binary().display()
     );
     let hook = "echo now > die\nwhile ! grep -q 'State:.Z' /proc/$(cat pid)/status; do :; done\n";
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{url}', start: {{ command: [sh, agent.sh], ready: '{url}health' }} }}\n"
     ))
     .file("agent.sh", &script)
     .file("kill.sh", hook)
     .suite("a", "name: a\nhooks: [{ cmd: [sh, kill.sh] }]\nturns: [{ user: pay }]\n");
     assert_eq!(project.workspace.run("mkfifo", &["die"]).code, 0);
-    let all = never_told(&project);
+    let all = assert_token_redacted(&project);
     assert!(all.contains("key was"), "{all}");
 }
 
 #[test]
-fn an_agent_that_was_started_does_not_tell_a_secret_with_its_last_words() {
+fn redacts_secrets_in_started_agent_output() {
     let target = "
 target:
   endpoint: http://127.0.0.1:9/
   start: { command: [sh, -c, 'echo key is $API_TOKEN; exit 1'] }
 ";
-    let project = Project::with(target).suite("a", "name: a\nturns: [{ user: a }]\n");
+    let project = Project::with_config(target).suite("a", "name: a\nturns: [{ user: a }]\n");
     let output = project.command(&["test"]).env("API_TOKEN", SECRET).run();
     assert!(output.code == 3 && output.stderr.contains("key is"), "{output}");
     assert!(!output.stderr.contains(SECRET), "{output}");
 }
 
 #[test]
-fn no_report_overwrites_what_is_read() {
+fn reports_never_overwrite_inputs() {
     let agent = echo_agent();
     let suite = "{\"id\": \"a\", \"input\": \"hello\"}\n";
-    let project = Project::of(&agent).file("a.test.jsonl", suite).file("sub/x", "");
+    let project = Project::with_agent(&agent).file("a.test.jsonl", suite).file("sub/x", "");
     let config = project.workspace.read("hotseat.yaml");
     for (args, words) in [
         (&["--save", "a.test.jsonl"][..], "--save a.test.jsonl would overwrite a suite of this run"),
         (&["--trace", "./a.test.jsonl"], "--trace ./a.test.jsonl would overwrite a suite of this run"),
         (&["-o", "sub/../a.test.jsonl"], "would overwrite a suite of this run"),
         (&["--save", "hotseat.yaml"], "--save hotseat.yaml would overwrite the project file"),
-        (
-            &["-o", "x.jsonl", "--save", "sub/../x.jsonl"],
-            "--save sub/../x.jsonl is a file that -o names already",
-        ),
+        (&["-o", "x.jsonl", "--save", "sub/../x.jsonl"], "--save sub/../x.jsonl is already named by -o"),
         (&["-o", "x.jsonl", "-o", "./x.jsonl"], "-o ./x.jsonl is given twice"),
-        (&["--save", "x.jsonl", "--trace", "x.jsonl"], "is a file that --trace names already"),
+        (&["--save", "x.jsonl", "--trace", "x.jsonl"], "is already named by --trace"),
     ] {
         let output = project.hotseat(&[&["test"], args].concat());
         assert!(output.code == 2 && output.stderr.contains(words), "{args:?}: {output}");

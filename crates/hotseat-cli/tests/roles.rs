@@ -1,19 +1,19 @@
-//! Simulated users and judges: what they are told, what of their answers is read, what comes of it.
+//! Simulated users and judges: their input, interpretation of their answers, and results.
 
 mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hotseat_testkit::agui::{Input, Run};
-use hotseat_testkit::{FakeAgent, Reply, Request};
+use hotseat_testkit::agui::{FakeRun, RunAgentInput};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-use common::{Project, Tested, nobody};
+use common::{Project, TestRun, unreachable_address};
 
-/// An agent that sells: it asks for what it needs and confirms in the end.
-fn seller() -> FakeAgent {
-    FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started();
+/// A sales agent that asks for details and finally confirms.
+fn sales_agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         let said = request.last_user_text().to_lowercase();
         match said {
             said if said.contains("confirm") => run
@@ -27,28 +27,28 @@ fn seller() -> FakeAgent {
     })
 }
 
-/// A simulated user that says one thing after the other; what is more than once in a list is said more than once.
-fn user(script: &'static [&'static str]) -> FakeAgent {
-    FakeAgent::start(move |request: &Request| {
+/// A simulated user that sends these messages in order.
+fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
+    FakeAgent::start(move |request: &FakeRequest| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
         let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
-        // The first turn may be written: then the user begins with the second.
+        // If the first turn is written, the user starts with the second.
         let first = usize::try_from(told["first"].as_u64().unwrap_or(1)).unwrap();
-        answer(request, script.get(turn - first).copied().unwrap_or(r#"{"goal_achieved": true}"#))
+        text_answer(request, script.get(turn - first).copied().unwrap_or(r#"{"goal_achieved": true}"#))
     })
 }
 
-fn answer(request: &Request, text: &str) -> Reply {
-    Run::of(request).started().text(text).finished().into()
+fn text_answer(request: &FakeRequest, text: &str) -> FakeReply {
+    FakeRun::for_request(request).started().text(text).finished().into()
 }
 
-/// A judge that always says the same.
-fn judge(text: &'static str) -> FakeAgent {
-    FakeAgent::start(move |request: &Request| answer(request, text))
+/// A judge with a constant answer.
+fn constant_judge(text: &'static str) -> FakeAgent {
+    FakeAgent::start(move |request: &FakeRequest| text_answer(request, text))
 }
 
-/// What a helper was told in each of its questions.
-fn told(helper: &FakeAgent) -> Vec<Value> {
+/// Input of a role in each request.
+fn received_inputs(helper: &FakeAgent) -> Vec<Value> {
     let requests = helper.requests();
     requests.iter().map(|request| serde_json::from_str(&request.last_user_text()).unwrap()).collect()
 }
@@ -58,11 +58,11 @@ fn project(target: &FakeAgent, helpers: &[(&str, &FakeAgent)]) -> Project {
     for (name, agent) in helpers {
         text.push_str(&format!("  {name}: {{ endpoint: '{}' }}\n", agent.url()));
     }
-    Project::with(&text)
+    Project::with_config(&text)
 }
 
-/// Runs cases, a JSON value each.
-fn held(project: Project, cases: &[Value], args: &[&str]) -> Tested {
+/// Runs cases, one JSON value each.
+fn run_cases(project: Project, cases: &[Value], args: &[&str]) -> TestRun {
     let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
     project.file("a.test.jsonl", &lines.join("\n")).test(args)
 }
@@ -72,7 +72,7 @@ const DONE: &[&str] = &[
     "Confirm",
 ];
 
-fn dynamic() -> Value {
+fn dynamic_case() -> Value {
     json!({
         "id": "T004",
         "name": "Expense Submission Coverage",
@@ -91,10 +91,11 @@ fn dynamic() -> Value {
 }
 
 #[test]
-fn a_dynamic_case_goes_on_until_its_checkpoints_are_reached() {
-    let (agent, user) = (seller(), user(DONE));
-    let tested = held(project(&agent, &[("workers.test.user-simulator", &user)]), &[dynamic()], &[]);
-    tested.all_passed();
+fn dynamic_case_runs_until_checkpoints_are_reached() {
+    let (agent, user) = (sales_agent(), simulated_user(DONE));
+    let tested =
+        run_cases(project(&agent, &[("workers.test.user-simulator", &user)]), &[dynamic_case()], &[]);
+    tested.assert_all_passed();
     let case = tested.case("Expense Submission Coverage");
     let reached: Vec<(&str, u64)> = case["checkpoints"]
         .as_array()
@@ -108,17 +109,18 @@ fn a_dynamic_case_goes_on_until_its_checkpoints_are_reached() {
     assert_eq!(case["total_turns"], 2);
     let said: Vec<&Value> = case["turns"].as_array().unwrap().iter().map(|turn| &turn["input"]).collect();
     assert_eq!(said, ["Client dinner, $250", "Confirm"]);
-    // Nobody is asked any more when all is reached.
+    // No request is made after all checkpoints are reached.
     assert_eq!((user.requests().len(), agent.requests().len()), (2, 2));
     let threads: Vec<Value> = agent.requests().iter().map(|r| r.json()["threadId"].clone()).collect();
     assert_eq!(threads[0], threads[1], "one conversation");
 }
 
 #[test]
-fn a_simulated_user_is_told_all_there_is() {
-    let (agent, user) = (seller(), user(DONE));
-    held(project(&agent, &[("workers.test.user-simulator", &user)]), &[dynamic()], &[]).all_passed();
-    let told = told(&user);
+fn simulated_user_receives_full_context() {
+    let (agent, user) = (sales_agent(), simulated_user(DONE));
+    run_cases(project(&agent, &[("workers.test.user-simulator", &user)]), &[dynamic_case()], &[])
+        .assert_all_passed();
+    let told = received_inputs(&user);
     let first = &told[0];
     for (key, value) in [
         ("test_mode", json!("simulator")),
@@ -146,17 +148,17 @@ fn a_simulated_user_is_told_all_there_is() {
             {"role": "assistant", "content": "I will create it. Please confirm."}
         ])
     );
-    // Each question is a conversation of its own.
+    // Each question is a separate conversation.
     let threads: Vec<Value> = user.requests().iter().map(|r| r.json()["threadId"].clone()).collect();
     assert_ne!(threads[0], threads[1]);
-    assert_eq!(Input::read(&user.requests()[1]).unwrap().messages().len(), 1);
+    assert_eq!(RunAgentInput::from_request(&user.requests()[1]).unwrap().messages().len(), 1);
 }
 
-/// The hybrid sample: two turns are written, the rest is simulated.
+/// The hybrid sample: two written turns, then simulated ones.
 #[test]
-fn written_turns_come_first() {
-    let agent = seller();
-    let user = user(&[
+fn written_turns_precede_simulated_ones() {
+    let agent = sales_agent();
+    let user = simulated_user(&[
         r#"{"message": "It was $250"}"#,
         "Please confirm it",
         r#"{"input": "", "goal_achieved": true}"#,
@@ -167,28 +169,30 @@ fn written_turns_come_first() {
         "simulator": {"use": "agents:workers.test.user-sim", "metadata": {"goal": "Complete the submission", "first": 3}},
         "final_assertions": [{"type": "tool_called", "name": "create_expense"}, {"type": "contains", "value": "submitted"}]
     });
-    let tested = held(project(&agent, &[("workers.test.user-sim", &user)]), &[case], &[]);
-    tested.all_passed();
+    let tested = run_cases(project(&agent, &[("workers.test.user-sim", &user)]), &[case], &[]);
+    tested.assert_all_passed();
     let turns = tested.case("hybrid")["turns"].as_array().unwrap();
     let sources: Vec<&str> = turns.iter().map(|turn| turn["input_source"].as_str().unwrap()).collect();
     assert_eq!(sources, ["static", "static", "simulated", "simulated"]);
-    // The agent waits for nothing any more when it has submitted, so nobody is asked.
+    // The agent does not wait after submitting, so the simulated user is not asked.
     assert_eq!(user.requests().len(), 2);
 }
 
 #[test]
-fn the_simulated_user_is_asked_only_if_the_agent_waits() {
-    let (agent, user) = (seller(), user(&["never said"]));
+fn simulated_user_is_asked_only_if_agent_waits() {
+    let (agent, user) = (sales_agent(), simulated_user(&["never said"]));
     let case = json!({"id": "done", "turns": [{"input": "thanks"}], "simulator": {"use": "u"}});
-    held(project(&agent, &[("u", &user)]), &[case], &[]).all_passed();
+    run_cases(project(&agent, &[("u", &user)]), &[case], &[]).assert_all_passed();
     assert_eq!(user.requests().len(), 0);
 }
 
 #[test]
-fn a_goal_that_is_achieved_ends_the_conversation() {
-    let agent = seller();
-    let user =
-        user(&["250 it is", r#"{"input": "Bye, thanks", "goal_achieved": true, "reasoning": "it asked"}"#]);
+fn achieved_goal_ends_conversation() {
+    let agent = sales_agent();
+    let user = simulated_user(&[
+        "250 it is",
+        r#"{"input": "Bye, thanks", "goal_achieved": true, "reasoning": "it asked"}"#,
+    ]);
     let goes_on = |id: &str, more: Value| {
         let mut case = json!({"id": id, "simulator": {"use": "u"}});
         case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -196,7 +200,7 @@ fn a_goal_that_is_achieved_ends_the_conversation() {
     };
     let asserted = |value: &str| json!({"final_assertions": [{"type": "contains", "value": value}]});
     let checkpoint = |value: &str| json!({"checkpoints": [{"id": "said", "assertion": {"type": "contains", "value": value}}, {"id": "extra", "required": false, "assertion": {"type": "contains", "value": "nowhere"}}]});
-    let tested = held(
+    let tested = run_cases(
         project(&agent, &[("u", &user)]),
         &[
             goes_on("holds", asserted("confirm")),
@@ -223,16 +227,16 @@ fn a_goal_that_is_achieved_ends_the_conversation() {
         assert_eq!(case["error_kind"], error, "{name}");
     }
     assert_eq!(tested.case("missing")["error"], "missing checkpoints: said");
-    // What it would have said is not sent.
+    // Its message is not sent.
     assert!(agent.requests().iter().all(|request| !request.last_user_text().contains("Bye")));
 }
 
 #[test]
-fn conversations_end_at_the_last_turn_that_they_may_have() {
-    let agent = FakeAgent::start(|request: &Request| answer(request, "And then?"));
-    let user = FakeAgent::start(|request: &Request| answer(request, "More"));
+fn conversation_ends_at_turn_limit() {
+    let agent = FakeAgent::start(|request: &FakeRequest| text_answer(request, "And then?"));
+    let user = FakeAgent::start(|request: &FakeRequest| text_answer(request, "More"));
     let pending = json!([{"id": "end", "assertion": {"type": "contains", "value": "The end"}}]);
-    let tested = held(
+    let tested = run_cases(
         project(&agent, &[("u", &user)]),
         &[
             json!({"id": "own", "simulator": {"use": "u"}, "max_turns": 3}),
@@ -257,12 +261,12 @@ fn conversations_end_at_the_last_turn_that_they_may_have() {
 }
 
 #[test]
-fn a_simulated_user_that_fails_is_not_the_agents_fault() {
-    let agent = seller();
-    let broken = judge(r#"{"answer": "?"}"#);
-    let empty = judge(r#"{"input": " ", "goal_achieved": false}"#);
-    let failing = FakeAgent::start(|_: &Request| Reply::text(500, "out of order"));
-    let gone = nobody();
+fn failing_simulated_user_is_not_agent_failure() {
+    let agent = sales_agent();
+    let broken = constant_judge(r#"{"answer": "?"}"#);
+    let empty = constant_judge(r#"{"input": " ", "goal_achieved": false}"#);
+    let failing = FakeAgent::start(|_: &FakeRequest| FakeReply::text(500, "out of order"));
+    let gone = unreachable_address();
     let project = project(&agent, &[("broken", &broken), ("empty", &empty), ("failing", &failing)]);
     project.workspace.file(
         "hotseat.yaml",
@@ -275,7 +279,7 @@ fn a_simulated_user_that_fails_is_not_the_agents_fault() {
     };
     let dynamic =
         json!({"checkpoints": [{"id": "x", "assertion": {"type": "contains", "value": "nowhere"}}]});
-    let tested = held(
+    let tested = run_cases(
         project,
         &[
             case("multi", "broken", json!({})),
@@ -307,23 +311,24 @@ fn a_simulated_user_that_fails_is_not_the_agents_fault() {
 }
 
 #[test]
-fn a_simulated_user_that_never_answers_ends_with_the_case() {
-    let agent = seller();
-    let silent = FakeAgent::start(|_: &Request| Reply::never());
+fn unresponsive_simulated_user_ends_with_case() {
+    let agent = sales_agent();
+    let silent = FakeAgent::start(|_: &FakeRequest| FakeReply::never());
     let checkpoints = json!([{"id": "x", "assertion": {"type": "contains", "value": "nowhere"}}]);
     let case = json!({"id": "a", "simulator": {"use": "u"}, "timeout": "300ms", "checkpoints": checkpoints});
-    let tested = held(project(&agent, &[("u", &silent)]), &[case], &[]);
+    let tested = run_cases(project(&agent, &[("u", &silent)]), &[case], &[]);
     let case = tested.case("a");
     assert_eq!((&case["error"], &case["error_kind"]), (&json!("timeout after 300ms"), &json!("timeout")));
 }
 
 #[test]
-fn who_simulates_can_be_said_for_all_cases() {
-    let (agent, first, second) = (seller(), user(DONE), user(DONE));
-    let without = json!({"id": "without", "simulator": {}, "checkpoints": dynamic()["checkpoints"]});
-    let own = json!({"id": "own", "simulator": {"use": "second"}, "checkpoints": dynamic()["checkpoints"]});
+fn default_simulator_applies_to_all_cases() {
+    let (agent, first, second) = (sales_agent(), simulated_user(DONE), simulated_user(DONE));
+    let without = json!({"id": "without", "simulator": {}, "checkpoints": dynamic_case()["checkpoints"]});
+    let own =
+        json!({"id": "own", "simulator": {"use": "second"}, "checkpoints": dynamic_case()["checkpoints"]});
     let project = || project(&agent, &[("first", &first), ("second", &second)]);
-    held(project(), &[without.clone(), own], &["--simulator", "first"]).all_passed();
+    run_cases(project(), &[without.clone(), own], &["--simulator", "first"]).assert_all_passed();
     assert_eq!((first.requests().len(), second.requests().len()), (2, 2));
 
     let text = |project: &Project| project.workspace.read("hotseat.yaml");
@@ -331,21 +336,18 @@ fn who_simulates_can_be_said_for_all_cases() {
     project_wide
         .workspace
         .file("hotseat.yaml", &format!("{}simulator: agents:second\n", text(&project_wide)));
-    held(project_wide, std::slice::from_ref(&without), &[]).all_passed();
+    run_cases(project_wide, std::slice::from_ref(&without), &[]).assert_all_passed();
     assert_eq!(second.requests().len(), 4);
 
     let nobody = project().file("a.test.jsonl", &without.to_string());
     let output = nobody.hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("nobody says who the simulated user is"), "{output}");
+    assert!(output.stderr.contains("no simulated user is configured"), "{output}");
     assert!(output.stderr.contains("a.test.jsonl:1:"), "{output}");
     let output = nobody.hotseat(&["test", "--simulator", "frist"]);
     assert_eq!(output.code, 2, "{output}");
-    assert!(
-        output.stderr.contains("no agent is called `frist`") && output.stderr.contains("`first`"),
-        "{output}"
-    );
-    assert_eq!(agent.requests().len(), 3 * 2, "nobody was contacted");
+    assert!(output.stderr.contains("unknown agent `frist`") && output.stderr.contains("`first`"), "{output}");
+    assert_eq!(agent.requests().len(), 3 * 2, "no agent was contacted");
 }
 
 const MODEL: &str = r#"
@@ -358,10 +360,10 @@ rules:
 "#;
 
 #[test]
-fn a_model_can_simulate_and_judge_with_the_built_in_prompts() {
-    let agent = seller();
+fn model_simulates_and_judges_with_builtin_prompts() {
+    let agent = sales_agent();
     let judge = "name: a judge\nuse: always\nrules:\n  - when: { system: 'You judge', user: 'EXP-001' }\n    reply: { json: { passed: true, score: 0.9, reason: 'it names the reference' } }\n";
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\n  judge: {{ type: scripted, script: judge.yaml }}\njudge: connectors:judge\n",
         agent.url()
     ))
@@ -372,25 +374,25 @@ fn a_model_can_simulate_and_judge_with_the_built_in_prompts() {
         "simulator": {"use": "connectors:user", "metadata": {"goal": "dinner"}},
         "final_assertions": [{"type": "agent", "criteria": "names a reference"}]
     });
-    let tested = held(project, &[case], &[]);
-    tested.all_passed();
+    let tested = run_cases(project, &[case], &[]);
+    tested.assert_all_passed();
     let check = &tested.case("models")["final_assertions"][0];
     assert_eq!(check["actual"], "the judge agrees (score 0.9): it names the reference");
 }
 
 #[test]
-fn a_judge_is_told_what_it_needs_and_decides() {
-    let agent = seller();
+fn judge_receives_context_and_decides() {
+    let agent = sales_agent();
     let (kind, strict) = (
-        judge(r#"{"passed": true, "score": 0.95, "reason": "helpful", "suggestions": []}"#),
-        judge("```json\n{\"passed\": false, \"reason\": \"rude\"}\n```"),
+        constant_judge(r#"{"passed": true, "score": 0.95, "reason": "helpful", "suggestions": []}"#),
+        constant_judge("```json\n{\"passed\": false, \"reason\": \"rude\"}\n```"),
     );
     let judged = |judge: &str, more: Value| {
         let mut check = json!({"type": "agent", "use": judge, "options": {"metadata": {"criteria": "be polite", "tone": "friendly"}}});
         check.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         check
     };
-    let tested = held(
+    let tested = run_cases(
         project(&agent, &[("kind", &kind), ("strict", &strict)]),
         &[
             json!({"id": "agrees", "input": "confirm it", "assertions": [judged("agents:kind", json!({}))]}),
@@ -413,7 +415,7 @@ fn a_judge_is_told_what_it_needs_and_decides() {
     assert_eq!(tested.case("does not")["error_kind"], "assertion");
     assert_eq!(tested.case("does not")["assertions"][0]["actual"], "the judge does not agree: rude");
     assert_eq!(tested.case("message")["error"], "It was rude.");
-    let told = &told(&kind)[0];
+    let told = &received_inputs(&kind)[0];
     for (key, value) in [
         ("test_mode", json!("validator")),
         ("test_id", json!("agrees")),
@@ -434,13 +436,13 @@ fn a_judge_is_told_what_it_needs_and_decides() {
 }
 
 #[test]
-fn what_is_no_judgement_is_an_error_of_the_judge() {
-    let agent = seller();
+fn invalid_judge_answer_is_judge_error() {
+    let agent = sales_agent();
     let judges = [
-        ("prose", judge("It is fine, passed.")),
-        ("silent", judge(r#"{"score": 1}"#)),
-        ("texts", judge(r#"{"passed": "true"}"#)),
-        ("failing", FakeAgent::start(|_: &Request| Reply::text(500, "out of order"))),
+        ("prose", constant_judge("It is fine, passed.")),
+        ("silent", constant_judge(r#"{"score": 1}"#)),
+        ("texts", constant_judge(r#"{"passed": "true"}"#)),
+        ("failing", FakeAgent::start(|_: &FakeRequest| FakeReply::text(500, "out of order"))),
     ];
     let helpers: Vec<(&str, &FakeAgent)> = judges.iter().map(|(name, agent)| (*name, agent)).collect();
     let mut cases = Vec::new();
@@ -458,7 +460,7 @@ fn what_is_no_judgement_is_an_error_of_the_judge() {
     let checkpoint =
         json!([{"id": "polite", "assertion": {"type": "agent", "use": "silent", "criteria": "x"}}]);
     cases.push(json!({"id": "checkpoint", "input": "confirm", "checkpoints": checkpoint}));
-    let tested = held(project(&agent, &helpers), &cases, &[]);
+    let tested = run_cases(project(&agent, &helpers), &cases, &[]);
     for (name, words) in [
         ("prose", "judge error: invalid response format"),
         ("silent", "judge error: validator response missing 'passed' field"),
@@ -478,7 +480,7 @@ fn what_is_no_judgement_is_an_error_of_the_judge() {
         }
     }
     assert_eq!(tested.case("measured")["status"], "passed");
-    // A check that does not hold says something of the agent, whatever its judge does.
+    // A failed check is a statement about the agent, even if another judge fails.
     assert_eq!(tested.case("both")["error_kind"], "assertion");
     let error = tested.case("checkpoint")["error"].as_str().unwrap().to_string();
     assert!(
@@ -488,9 +490,9 @@ fn what_is_no_judgement_is_an_error_of_the_judge() {
 }
 
 #[test]
-fn a_checkpoint_that_waits_asks_no_judge() {
-    let agent = seller();
-    let judge = judge(r#"{"passed": true}"#);
+fn waiting_checkpoint_asks_no_judge() {
+    let agent = sales_agent();
+    let judge = constant_judge(r#"{"passed": true}"#);
     let case = json!({
         "id": "order",
         "turns": [{"input": "Help"}, {"input": "250"}],
@@ -499,21 +501,21 @@ fn a_checkpoint_that_waits_asks_no_judge() {
             {"id": "first", "assertion": {"type": "contains", "value": "confirm"}}
         ]
     });
-    let tested = held(project(&agent, &[("j", &judge)]), &[case], &[]);
-    tested.all_passed();
+    let tested = run_cases(project(&agent, &[("j", &judge)]), &[case], &[]);
+    tested.assert_all_passed();
     assert_eq!(judge.requests().len(), 1, "only in the turn in which it could be reached");
 }
 
 #[test]
-fn agents_that_help_are_started_like_all_others() {
-    let agent = seller();
+fn role_agents_are_started_like_targets() {
+    let agent = sales_agent();
     let asked = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
-    let user = FakeAgent::start(move |request: &Request| {
+    let user = FakeAgent::start(move |request: &FakeRequest| {
         counted.fetch_add(1, Ordering::Relaxed);
-        answer(request, "250, and confirm")
+        text_answer(request, "250, and confirm")
     });
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nagents:\n  u:\n    endpoint: '{}'\n    headers: {{ authorization: 'Bearer ${{ENV.USER_TOKEN}}' }}\n",
         agent.url(),
         user.url()
@@ -523,7 +525,7 @@ fn agents_that_help_are_started_like_all_others() {
     let output = project.hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
     assert!(output.stderr.contains("USER_TOKEN"), "{output}");
-    project.test_in(&[("USER_TOKEN", "very-secret-token")], &[]).all_passed();
+    project.test_in(&[("USER_TOKEN", "very-secret-token")], &[]).assert_all_passed();
     assert_eq!(user.requests()[0].header("authorization"), Some("Bearer very-secret-token"));
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }

@@ -1,4 +1,4 @@
-//! Runs: what is started, when, how many at once, and how a run ends.
+//! Runs: started processes, order, parallelism, and ends of a run.
 #![cfg(unix)]
 
 mod common;
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Reply, Workspace, checkout};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, TestWorkspace, checkout};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use common::{LONG, Lifeline, Project, echo, echo_agent, exists, nobody};
+use common::{Lifeline, Project, TEST_TIMEOUT, echo, echo_agent, exists, unreachable_address};
 
-/// A case that passes when the agent repeats what it is told.
+/// A case that passes if the agent repeats the user text.
 fn case(name: &str) -> String {
     format!("name: {name}\nturns: [{{ user: {name}, assert: {{ text: {{ must_match: {name} }} }} }}]\n")
 }
 
-/// A suite of cases that pass.
+/// A suite of passing cases.
 fn cases(count: usize) -> String {
     (0..count).map(|n| case(&format!("case-{n}"))).collect::<Vec<_>>().join("---\n")
 }
@@ -28,11 +28,11 @@ fn cases(count: usize) -> String {
 fn waiting_agent() -> FakeAgent {
     FakeAgent::start(|request| {
         let said = request.last_user_text();
-        Run::of(request).started().gate("open").text(&format!("You said: {said}")).finished()
+        FakeRun::for_request(request).started().gate("open").text(&format!("You said: {said}")).finished()
     })
 }
 
-/// Name and status of every result, in the order of the report.
+/// Name and status of every result in report order.
 fn statuses(report: &Value) -> Vec<(&str, &str)> {
     let results = report["results"].as_array().expect("a list of results");
     results
@@ -43,94 +43,99 @@ fn statuses(report: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-fn report(workspace: &Workspace) -> Value {
+fn report(workspace: &TestWorkspace) -> Value {
     serde_json::from_str(&workspace.read("out.json")).expect("the report is JSON")
 }
 
-// How many at once.
+// Parallelism.
 
-/// Holds `all` cases; the gate opens when as many are open as may be.
+/// Runs `all` cases; the gate opens once the expected number is in flight.
 #[track_caller]
-fn at_once(project: impl FnOnce(&FakeAgent) -> Project, args: &[&str], all: usize, expected: usize) {
+fn assert_concurrency(
+    project: impl FnOnce(&FakeAgent) -> Project,
+    args: &[&str],
+    all: usize,
+    expected: usize,
+) {
     let agent = waiting_agent();
     let project = project(&agent).suite("a", &cases(all));
     let running = project.command(&[&["test"], args].concat()).spawn();
-    agent.wait_for_requests(expected, LONG);
+    agent.wait_for_requests(expected, TEST_TIMEOUT);
     agent.release("open");
     let output = running.wait();
     assert_eq!((output.code, agent.requests().len(), agent.most_in_flight()), (0, all, expected), "{output}");
 }
 
 #[test]
-fn so_many_conversations_are_held_at_once() {
-    at_once(Project::of, &["--parallel", "1"], 3, 1);
-    at_once(Project::of, &["--parallel", "3"], 7, 3);
-    at_once(Project::of, &["--parallel", "100"], 12, 12);
+fn parallel_limit_is_respected() {
+    assert_concurrency(Project::with_agent, &["--parallel", "1"], 3, 1);
+    assert_concurrency(Project::with_agent, &["--parallel", "3"], 7, 3);
+    assert_concurrency(Project::with_agent, &["--parallel", "100"], 12, 12);
 }
 
 #[test]
-fn eight_conversations_are_held_at_once_where_nobody_says() {
-    at_once(Project::of, &[], 12, 8);
+fn default_parallelism_is_eight() {
+    assert_concurrency(Project::with_agent, &[], 12, 8);
 }
 
 #[test]
-fn the_project_says_how_many_and_the_command_line_says_better() {
+fn parallel_flag_overrides_project() {
     let project = |agent: &FakeAgent| {
-        Project::with(&format!("target: {{ endpoint: '{}' }}\nparallel: 2\n", agent.url()))
+        Project::with_config(&format!("target: {{ endpoint: '{}' }}\nparallel: 2\n", agent.url()))
     };
-    at_once(project, &[], 5, 2);
-    at_once(project, &["--parallel", "3"], 5, 3);
+    assert_concurrency(project, &[], 5, 2);
+    assert_concurrency(project, &["--parallel", "3"], 5, 3);
 }
 
 #[test]
-fn the_turns_of_a_case_come_one_after_the_other() {
+fn turns_of_a_case_are_sequential() {
     let agent = echo_agent();
     let suite = "name: a\nturns: [{ user: one }, { user: two }, { user: three, assert: { text: { must_match: three } } }]\n";
-    Project::of(&agent).suite("a", suite).test(&[]).all_passed();
+    Project::with_agent(&agent).suite("a", suite).test(&[]).assert_all_passed();
     let told: Vec<Vec<String>> = agent.requests().iter().map(|request| request.user_texts()).collect();
     assert_eq!(told, [vec!["one"], vec!["one", "two"], vec!["one", "two", "three"]]);
     assert_eq!(agent.most_in_flight(), 1);
 }
 
 #[test]
-fn no_further_turn_is_sent_when_one_has_failed() {
+fn no_turn_is_sent_after_a_failed_turn() {
     let agent = echo_agent();
     let suite = "name: a\nturns: [{ user: one, assert: { text: { must_match: two } } }, { user: two }]\n";
-    let tested = Project::of(&agent).suite("a", suite).test(&[]);
+    let tested = Project::with_agent(&agent).suite("a", suite).test(&[]);
     assert_eq!(tested.failure("a")["kind"], "assertion");
     assert_eq!(agent.requests().len(), 1);
 }
 
-// Which cases.
+// Selection.
 
 #[test]
-fn fail_fast_starts_no_case_after_a_failure() {
+fn fail_fast_starts_no_case_after_failure() {
     let agent = FakeAgent::start(|request| match request.last_user_text().as_str() {
-        "bad" => Run::of(request).started().error("no", None),
-        said => Run::of(request).started().text(said).finished(),
+        "bad" => FakeRun::for_request(request).started().error("no", None),
+        said => FakeRun::for_request(request).started().text(said).finished(),
     });
     let suite = [case("good"), case("bad"), case("late"), case("later")].join("---\n");
-    let project = Project::of(&agent).suite("a", &suite);
+    let project = Project::with_agent(&agent).suite("a", &suite);
     let tested = project.test(&["--fail-fast", "--parallel", "1"]);
     let expected = [("good", "passed"), ("bad", "failed"), ("late", "skipped"), ("later", "skipped")];
     assert_eq!(statuses(&tested.report), expected, "{}", tested.output);
     assert_eq!(tested.case("late")["skip_reason"], "not run: `bad` failed (--fail-fast)");
     assert_eq!((tested.output.code, agent.requests().len()), (1, 2));
-    // Without it all are run.
+    // Without the flag all cases run.
     let tested = project.test(&["--parallel", "1"]);
     assert_eq!((tested.count("passed"), tested.count("failed"), tested.count("skipped")), (3, 1, 0));
 }
 
 #[test]
-fn fail_fast_lets_what_runs_come_to_its_end() {
+fn fail_fast_finishes_running_cases() {
     let agent = FakeAgent::start(|request| match request.last_user_text().as_str() {
-        "bad" => Run::of(request).started().error("no", None),
-        said => Run::of(request).started().gate("open").text(said).finished(),
+        "bad" => FakeRun::for_request(request).started().error("no", None),
+        said => FakeRun::for_request(request).started().gate("open").text(said).finished(),
     });
     let suite = [case("good"), case("bad"), case("late")].join("---\n");
-    let project = Project::of(&agent).suite("a", &suite);
+    let project = Project::with_agent(&agent).suite("a", &suite);
     let mut running = project.command(&["test", "-o", "out.json", "--fail-fast", "--parallel", "2"]).spawn();
-    agent.wait_at_gate("open", LONG);
+    agent.wait_at_gate("open", TEST_TIMEOUT);
     running.wait_for_stdout("► bad");
     agent.release("open");
     let output = running.wait();
@@ -140,7 +145,7 @@ fn fail_fast_lets_what_runs_come_to_its_end() {
 }
 
 #[test]
-fn run_selects_by_id_and_by_name() {
+fn filter_matches_id_and_name() {
     let agent = echo_agent();
     let suite = "
 name: checkout works
@@ -154,7 +159,7 @@ turns: [{ user: two }]
 name: refund is refused
 turns: [{ user: three }]
 ";
-    let project = Project::of(&agent).suite("a", suite).suite("b", &case("other"));
+    let project = Project::with_agent(&agent).suite("a", suite).suite("b", &case("other"));
     let selected = |pattern: &str| {
         let tested = project.test(&["--run", pattern]);
         assert_eq!(tested.output.code, 0, "{}", tested.output);
@@ -167,10 +172,10 @@ turns: [{ user: three }]
 }
 
 #[test]
-fn a_dry_run_contacts_nobody_and_writes_nothing() {
+fn dry_run_contacts_no_agent_and_writes_nothing() {
     let agent = echo_agent();
     let suite = "name: a\nhooks: [{ cmd: [touch, hook-ran] }]\nturns: [{ user: hello, assert: { text: { must_match: h } } }]\n";
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}', start: {{ command: [touch, agent-ran] }} }}\n",
         agent.url()
     ))
@@ -179,7 +184,7 @@ fn a_dry_run_contacts_nobody_and_writes_nothing() {
     assert_snapshot!(project.hotseat(&["test", "--dry-run", "-o", "out.json", "--trace", "trace.jsonl"]), @"
     exit code: 0
     ----- stdout -----
-    nothing is wrong with 3 cases in 2 suites; nobody was contacted
+    no errors in 3 cases in 2 suites; no agent was contacted
 
     ----- stderr -----
     ");
@@ -189,7 +194,7 @@ fn a_dry_run_contacts_nobody_and_writes_nothing() {
 }
 
 #[test]
-fn what_is_skipped_is_counted_and_does_not_fail_the_run() {
+fn skipped_cases_are_counted_and_do_not_fail_run() {
     let agent = echo_agent();
     let suite = "
 name: with a reason
@@ -204,23 +209,25 @@ name: not at all
 skip: false
 turns: [{ user: three }]
 ";
-    let tested = Project::of(&agent).suite("a", suite).test(&[]);
+    let tested = Project::with_agent(&agent).suite("a", suite).test(&[]);
     let expected = [("with a reason", "skipped"), ("without", "skipped"), ("not at all", "passed")];
     assert_eq!(statuses(&tested.report), expected);
     assert_eq!(tested.case("with a reason")["skip_reason"], "waits for the new tool");
     assert_eq!((tested.output.code, agent.requests().len()), (0, 1));
 
-    // Nor does it when nothing else is there.
-    let tested = Project::of(&agent).suite("a", "name: a\nskip: true\nturns: [{ user: one }]\n").test(&[]);
+    // An empty selection does not fail either.
+    let tested =
+        Project::with_agent(&agent).suite("a", "name: a\nskip: true\nturns: [{ user: one }]\n").test(&[]);
     assert_eq!((tested.output.code, tested.count("skipped")), (0, 1));
 }
 
 #[test]
-fn the_same_name_in_two_files_is_two_cases() {
+fn same_name_in_two_files_is_two_cases() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("one", &case("hello")).file("deep/two.test.yml", &case("hello"));
+    let project =
+        Project::with_agent(&agent).suite("one", &case("hello")).file("deep/two.test.yml", &case("hello"));
     let tested = project.test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let results = tested.report["results"].as_array().expect("results");
     let files: Vec<&Value> = results.iter().map(|result| &result["file"]).collect();
     assert_eq!(files, ["deep/two.test.yml", "one.test.yaml"]);
@@ -228,15 +235,16 @@ fn the_same_name_in_two_files_is_two_cases() {
 
 #[test]
 fn suites_are_files_folders_and_globs() {
-    let project = Project::with("target: { endpoint: 'http://127.0.0.1:9/' }\nsuites: ['tests/**/*.yaml']\n")
-        .file("tests/a.yaml", &case("a"))
-        .file("tests/deep/b.yaml", &case("b"))
-        .file("tests/deep/c.test.yaml", &case("c"))
-        .file("tests/.hidden/d.yaml", &case("d"))
-        .file("tests/node_modules/e.yaml", &case("e"))
-        .file("tests/ignored.yaml", &case("f"))
-        .file(".gitignore", "ignored.yaml\n")
-        .file("other.txt", &case("g"));
+    let project =
+        Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\nsuites: ['tests/**/*.yaml']\n")
+            .file("tests/a.yaml", &case("a"))
+            .file("tests/deep/b.yaml", &case("b"))
+            .file("tests/deep/c.test.yaml", &case("c"))
+            .file("tests/.hidden/d.yaml", &case("d"))
+            .file("tests/node_modules/e.yaml", &case("e"))
+            .file("tests/ignored.yaml", &case("f"))
+            .file(".gitignore", "ignored.yaml\n")
+            .file("other.txt", &case("g"));
     let listed = |args: &[&str], folder: &str| {
         let output = project.command(&[&["list", "--json"], args].concat()).cwd(folder).run();
         assert_eq!(output.code, 0, "{output}");
@@ -258,9 +266,9 @@ fn suites_are_files_folders_and_globs() {
 }
 
 #[test]
-fn a_list_names_the_cases() {
+fn list_prints_case_names() {
     let suite = "name: first\nid: C-1\nturns: [{ user: one }, { user: two }]\n---\nname: second\nskip: later\nturns: [{ user: a }]\n";
-    let project = Project::with("target: { endpoint: 'http://127.0.0.1:9/' }\n")
+    let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
         .suite("a", suite)
         .suite("b", &case("third"));
     assert_snapshot!(project.hotseat(&["list"]), @"
@@ -295,7 +303,7 @@ fn a_list_names_the_cases() {
 // init
 
 #[test]
-fn init_writes_files_that_work() {
+fn init_creates_working_files() {
     let agent = echo_agent();
     let project = Project::empty();
     assert_snapshot!(project.hotseat(&["init", "--endpoint", &agent.url()]), @"
@@ -322,7 +330,7 @@ fn init_writes_files_that_work() {
         let schema: Value = serde_json::from_str(&project.workspace.read(schema)).expect("a schema is JSON");
         assert!(schema["properties"].is_object(), "{schema:#}");
     }
-    // What the files refer to is where they say.
+    // Referenced files exist.
     for (file, schema) in [("hotseat.yaml", "suite"), ("tests/first.test.yaml", "project")] {
         let text = project.workspace.read(file);
         let relative = text.lines().next().and_then(|line| line.rsplit_once('=')).expect("a schema").1;
@@ -332,18 +340,18 @@ fn init_writes_files_that_work() {
 }
 
 #[test]
-fn init_keeps_what_is_there() {
-    let project = Project::with("target: { endpoint: 'http://127.0.0.1:9/' }\n")
+fn init_keeps_existing_files() {
+    let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
         .file(".hotseat/suite.schema.json", "old");
     assert_snapshot!(project.hotseat(&["init"]), @"
     exit code: 0
     ----- stdout -----
-    kept   hotseat.yaml (it is there already)
+    kept   hotseat.yaml (it already exists)
     wrote  tests/first.test.yaml
     wrote  .hotseat/suite.schema.json
     wrote  .hotseat/project.schema.json
 
-    Next: put your agent's address into hotseat.yaml, then
+    Next: set the address of your agent in hotseat.yaml, then
       hotseat test
 
     ----- stderr -----
@@ -353,7 +361,7 @@ fn init_keeps_what_is_there() {
 }
 
 #[test]
-fn init_writes_where_it_is_told() {
+fn init_writes_to_given_folder() {
     let project = Project::empty();
     assert_snapshot!(project.hotseat(&["init", "agents/shop"]), @"
     exit code: 0
@@ -363,7 +371,7 @@ fn init_writes_where_it_is_told() {
     wrote  .hotseat/suite.schema.json
     wrote  .hotseat/project.schema.json
 
-    Next: put your agent's address into hotseat.yaml, then
+    Next: set the address of your agent in hotseat.yaml, then
       cd agents/shop && hotseat test
 
     ----- stderr -----
@@ -377,14 +385,14 @@ fn init_writes_where_it_is_told() {
 // Ctrl-C.
 
 #[test]
-fn ctrl_c_lets_what_runs_come_to_its_end() {
+fn ctrl_c_finishes_running_cases() {
     let agent = waiting_agent();
-    let project = Project::of(&agent).suite("a", &[case("running"), case("waiting")].join("---\n"));
+    let project = Project::with_agent(&agent).suite("a", &[case("running"), case("waiting")].join("---\n"));
     let mut running =
         project.command(&["test", "-o", "out.json", "-o", "out.xml", "--parallel", "1"]).spawn();
-    agent.wait_at_gate("open", LONG);
+    agent.wait_at_gate("open", TEST_TIMEOUT);
     running.press_ctrl_c();
-    running.wait_for_stdout("no new cases; waiting for those that run (Ctrl-C again cancels them)");
+    running.wait_for_stdout("no new cases; waiting for running cases (Ctrl-C again cancels them)");
     agent.release("open");
     let output = running.wait();
     assert_eq!(output.code, 130, "{output}");
@@ -397,31 +405,33 @@ fn ctrl_c_lets_what_runs_come_to_its_end() {
 }
 
 #[test]
-fn ctrl_c_twice_cancels_at_once() {
-    let agent = FakeAgent::start(|request| Run::of(request).started().text("Hello.").gate("never").hang());
-    let project = Project::of(&agent).suite("a", &[case("running"), case("waiting")].join("---\n"));
+fn second_ctrl_c_cancels_immediately() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().text("Hello.").gate("never").hang()
+    });
+    let project = Project::with_agent(&agent).suite("a", &[case("running"), case("waiting")].join("---\n"));
     let mut running = project.command(&["test", "-o", "out.json", "--parallel", "1"]).spawn();
-    agent.wait_at_gate("never", LONG);
+    agent.wait_at_gate("never", TEST_TIMEOUT);
     running.press_ctrl_c();
     running.wait_for_stdout("no new cases");
     running.press_ctrl_c();
     let output = running.wait();
     assert_eq!(output.code, 130, "{output}");
-    assert!(output.stdout.contains("cancelling what runs"), "{output}");
+    assert!(output.stdout.contains("cancelling running cases"), "{output}");
     let report = report(&project.workspace);
     assert_eq!(statuses(&report), [("running", "failed"), ("waiting", "skipped")], "{output}");
     assert_eq!(report["results"][0]["failure"]["kind"], "cancelled");
     assert_eq!(report["results"][0]["failure"]["fault"], "infrastructure");
-    agent.wait_for_abandoned(1, LONG);
+    agent.wait_for_abandoned(1, TEST_TIMEOUT);
 }
 
-/// What a CI server sends when a job is cancelled.
+/// CI servers send this signal when a job is cancelled.
 #[test]
-fn a_request_to_terminate_is_a_ctrl_c() {
+fn sigterm_acts_like_ctrl_c() {
     let agent = waiting_agent();
-    let project = Project::of(&agent).suite("a", &case("running"));
+    let project = Project::with_agent(&agent).suite("a", &case("running"));
     let mut running = project.command(&["test", "-o", "out.json"]).spawn();
-    agent.wait_at_gate("open", LONG);
+    agent.wait_at_gate("open", TEST_TIMEOUT);
     assert_eq!(project.workspace.run("kill", &["-TERM", &running.id().to_string()]).code, 0);
     running.wait_for_stdout("no new cases");
     agent.release("open");
@@ -430,12 +440,12 @@ fn a_request_to_terminate_is_a_ctrl_c() {
     assert_eq!(statuses(&report(&project.workspace)), [("running", "passed")]);
 }
 
-/// A terminal sends Ctrl-C to everybody; hooks are not interrupted by it, and are killed with their case.
+/// A terminal sends Ctrl-C to all processes; hooks are not interrupted by it, and are killed with their case.
 #[test]
-fn a_hook_survives_one_ctrl_c_and_not_two() {
+fn hook_survives_first_ctrl_c_but_not_second() {
     let agent = echo_agent();
     let hook = "exec 3>alive\necho started > started\nsh -c 'sleep 1000 & wait'\n";
-    let project = Project::of(&agent)
+    let project = Project::with_agent(&agent)
         .file("hook.sh", hook)
         .suite("a", "name: a\nhooks: [{ cmd: [sh, hook.sh] }]\nturns: [{ user: hello }]\n");
     let alive = Lifeline::new(&project.workspace, "alive");
@@ -454,11 +464,11 @@ fn a_hook_survives_one_ctrl_c_and_not_two() {
 
 // target.start
 
-/// A project that starts the example agent by a script, which a lifeline can hold.
-fn started(script: &str) -> (Project, Lifeline, String) {
-    let url = nobody();
+/// A project that starts the example agent with a script observed by a lifeline.
+fn start_script_agent(script: &str) -> (Project, Lifeline, String) {
+    let url = unreachable_address();
     let port = url.trim_matches('/').rsplit(':').next().expect("a port").to_string();
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "
 target:
   endpoint: {url}
@@ -476,24 +486,25 @@ turns: [{ user: pay, assert: { tools: { require: [{ name: charge_card, count: { 
 ";
 
 #[test]
-fn the_agent_is_started_and_stopped_with_what_it_started() {
-    // The agent is a child of what was started, with a brother that nobody asked for.
-    let (project, alive, _) = started("exec 3>../alive\nsleep 1000 &\nAGENT --port $PORT &\nwait\n");
-    project.suite("a", PAYS).test(&[]).all_passed();
-    alive.wait_for_end();
-}
-
-#[test]
-fn an_agent_that_does_not_want_to_end_is_killed() {
+fn starts_and_stops_agent_with_children() {
+    // The agent is a child of the started script, which also starts another process.
     let (project, alive, _) =
-        started("exec 3>../alive\ntrap '' TERM\nAGENT --port $PORT &\nwhile :; do wait; done\n");
-    project.suite("a", PAYS).test(&[]).all_passed();
+        start_script_agent("exec 3>../alive\nsleep 1000 &\nAGENT --port $PORT &\nwait\n");
+    project.suite("a", PAYS).test(&[]).assert_all_passed();
     alive.wait_for_end();
 }
 
 #[test]
-fn an_agent_that_dies_before_it_answers() {
-    let (project, _alive, _) = started("exit 3\n");
+fn unresponsive_agent_is_killed() {
+    let (project, alive, _) =
+        start_script_agent("exec 3>../alive\ntrap '' TERM\nAGENT --port $PORT &\nwhile :; do wait; done\n");
+    project.suite("a", PAYS).test(&[]).assert_all_passed();
+    alive.wait_for_end();
+}
+
+#[test]
+fn agent_exits_before_ready() {
+    let (project, _alive, _) = start_script_agent("exit 3\n");
     let project = project.suite("a", PAYS);
     assert_snapshot!(project.hotseat(&["test"]).redacted(), @"
     exit code: 3
@@ -503,17 +514,17 @@ fn an_agent_that_dies_before_it_answers() {
     ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
-    error: the agent `sh agent.sh` ended before it answered at http://127.0.0.1:[PORT]/health (exit status: 3)
+    error: the agent `sh agent.sh` exited before it responded at http://127.0.0.1:[PORT]/health (exit status: 3)
      |
      = help: it printed nothing
     ");
 }
 
 #[test]
-fn an_agent_that_dies_is_quoted() {
-    // Once is not enough to see it: what was printed last is lost now and then.
+fn agent_exit_quotes_its_output() {
+    // Repeated, since output lost at exit is an intermittent error.
     for _ in 0..20 {
-        let (project, _alive, _) = started("echo booting\necho 'no module named shop'\nexit 3\n");
+        let (project, _alive, _) = start_script_agent("echo booting\necho 'no module named shop'\nexit 3\n");
         let output = project.suite("a", PAYS).hotseat(&["test"]);
         assert!(
             output.stderr.contains("│ booting") && output.stderr.contains("│ no module named shop"),
@@ -523,10 +534,10 @@ fn an_agent_that_dies_is_quoted() {
 }
 
 #[test]
-fn an_agent_that_is_not_there() {
-    let project = Project::with(&format!(
+fn agent_program_is_missing() {
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}', start: {{ command: [no-such-agent, --serve] }} }}\n",
-        nobody()
+        unreachable_address()
     ))
     .suite("a", PAYS);
     assert_snapshot!(project.hotseat(&["test"]).redacted(), @"
@@ -542,9 +553,9 @@ fn an_agent_that_is_not_there() {
 }
 
 #[test]
-fn an_agent_that_is_never_ready() {
-    let url = nobody();
-    let project = Project::with(&format!(
+fn agent_never_becomes_ready() {
+    let url = unreachable_address();
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{url}', start: {{ command: [sh, -c, 'exec 3>alive; echo loading; sleep 1000'], timeout_ms: 1500 }} }}\n"
     ))
     .suite("a", PAYS);
@@ -557,7 +568,7 @@ fn an_agent_that_is_never_ready() {
     ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
-    error: the agent `sh -c exec 3>alive; echo loading; sleep 1000` did not answer at http://127.0.0.1:[PORT]/ within 1500 ms
+    error: the agent `sh -c exec 3>alive; echo loading; sleep 1000` did not respond at http://127.0.0.1:[PORT]/ within 1500 ms
      |
      = help: its last output:
              │ loading
@@ -566,9 +577,9 @@ fn an_agent_that_is_never_ready() {
 }
 
 #[test]
-fn an_address_that_is_taken() {
-    let stranger = FakeAgent::start(|_| Reply::status(405));
-    let project = Project::with(&format!(
+fn agent_address_is_in_use() {
+    let stranger = FakeAgent::start(|_| FakeReply::status(405));
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}', start: {{ command: [touch, started] }} }}\n",
         stranger.url()
     ))
@@ -581,18 +592,21 @@ fn an_address_that_is_taken() {
     ═══════════════════════════════════════════════════════════════
 
     ----- stderr -----
-    error: http://127.0.0.1:[PORT]/ answers before the agent was started: another process has its address
+    error: http://127.0.0.1:[PORT]/ is already in use by another process
      |
-     = help: end that process (`lsof -i :PORT` shows it), give the agent another address, or leave `start` out to test the one that runs
+     = help: end that process (find it with `lsof -i :PORT`), change the address of the agent, or remove `start` to test the running agent
     ");
     assert!(!exists(&project.workspace, "started"));
-    assert!(stranger.requests().iter().all(|request| request.method == "GET"), "nobody talks to a stranger");
+    assert!(
+        stranger.requests().iter().all(|request| request.method == "GET"),
+        "the other server receives no messages"
+    );
 }
 
 #[test]
-fn ctrl_c_while_the_agent_starts() {
-    let url = nobody();
-    let project = Project::with(&format!(
+fn ctrl_c_during_agent_start() {
+    let url = unreachable_address();
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{url}', start: {{ command: [sh, -c, 'exec 3>alive; sleep 1000'] }} }}\n"
     ))
     .suite("a", PAYS);
@@ -605,12 +619,12 @@ fn ctrl_c_while_the_agent_starts() {
     alive.wait_for_end();
 }
 
-/// The agent ends between two cases: the second cannot reach it, and says what became of it.
+/// The agent exits between two cases: the second fails as unreachable and reports the exit.
 #[test]
 #[cfg(target_os = "linux")]
-fn an_agent_that_dies_while_it_is_needed() {
+fn agent_dies_during_run() {
     let script = "exec 3>../alive\nAGENT --port $PORT 3>&- &\nagent=$!\necho $$ > ../pid\nread x < ../die\nkill -9 $agent\nwait\necho 'out of memory' >&2\nexit 9\n";
-    let (project, alive, _) = started(script);
+    let (project, alive, _) = start_script_agent(script);
     assert_eq!(project.workspace.run("mkfifo", &["die"]).code, 0);
     let hook = "echo now > die\nwhile ! grep -q 'State:.Z' /proc/$(cat pid)/status; do :; done\n";
     let suite =
@@ -625,14 +639,14 @@ fn an_agent_that_dies_while_it_is_needed() {
     alive.wait_for_end();
 }
 
-// Output that nobody reads to its end.
+// Incomplete reading of the output.
 
 #[test]
-fn a_reader_who_leaves_early_breaks_nothing() {
+fn closed_output_pipe_is_handled() {
     let agent = echo_agent();
     let many: Vec<String> =
         (0..50).map(|n| case(&format!("case-{n}")).replace("must_match: case", "must_match: x")).collect();
-    let project = Project::of(&agent).suite("a", &many.join("---\n"));
+    let project = Project::with_agent(&agent).suite("a", &many.join("---\n"));
     assert_eq!(project.workspace.run("mkfifo", &["pipe"]).code, 0);
     for (arguments, code) in [
         ("test -o out.json", "1"),
@@ -643,7 +657,7 @@ fn a_reader_who_leaves_early_breaks_nothing() {
         ("init", "0"),
         ("test --help", "0"),
     ] {
-        // A pipe that has lost its only reader before the first line.
+        // A pipe whose reader closes before the first line.
         let script = format!(
             "exec 3<>pipe; exec 1>pipe; exec 3<&-; '{}' {arguments}; echo $? > code",
             common::HOTSEAT
@@ -656,14 +670,14 @@ fn a_reader_who_leaves_early_breaks_nothing() {
         );
     }
     let report = report(&project.workspace);
-    assert_eq!(report["summary"]["failed"], 50, "the run goes on, and its report is whole");
+    assert_eq!(report["summary"]["failed"], 50, "the run continues and its report is complete");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn output_that_cannot_be_written_is_not_lost_in_silence() {
+fn unwritable_output_is_reported() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", &case("hello"));
+    let project = Project::with_agent(&agent).suite("a", &case("hello"));
     for arguments in ["test", "list", "schema"] {
         let script = format!("'{}' {arguments} > /dev/full", common::HOTSEAT);
         let output = project.workspace.run("sh", &["-c", &script]);
@@ -675,35 +689,35 @@ fn output_that_cannot_be_written_is_not_lost_in_silence() {
     }
 }
 
-// Time.
+// Time limits.
 
 #[test]
-fn a_limit_that_is_not_reached_costs_nothing() {
+fn unreached_limit_has_no_effect() {
     let agent = FakeAgent::start(echo);
     let suite = "name: a\ntimeout_ms: 600000\nturns: [{ user: a, timeout_ms: 600000, assert: { timing: { max_duration_ms: 600000 } } }]\n";
     let started = std::time::Instant::now();
-    Project::of(&agent).suite("a", suite).test(&["--timeout", "10m"]).all_passed();
+    Project::with_agent(&agent).suite("a", suite).test(&["--timeout", "10m"]).assert_all_passed();
     assert!(started.elapsed() < Duration::from_secs(20));
     let turn = &agent.requests()[0].json()["messages"][0];
     assert_eq!((&turn["role"], &turn["content"]), (&json!("user"), &json!("a")));
 }
 
 #[test]
-fn a_slow_reader_is_no_slow_agent() {
+fn slow_reader_does_not_slow_agent() {
     let agent = FakeAgent::start(|request| {
-        Run::of(request)
+        FakeRun::for_request(request)
             .started()
             .text(&format!("{} {}", request.last_user_text(), "long ".repeat(400)))
             .finished()
     });
-    // A conversation that is held up has a turn still to come when its time is over.
+    // A blocked conversation still has a turn left when its time is over.
     let two_turns = |n: usize| format!("---\nname: case-{n}\nturns: [{{ user: hello }}, {{ user: bye }}]\n");
-    let project = Project::of(&agent).suite("a", &(0..400).map(two_turns).collect::<String>());
+    let project = Project::with_agent(&agent).suite("a", &(0..400).map(two_turns).collect::<String>());
     let script = format!(
         "('{}' test -v --parallel 4 --timeout 5s -o out.json; echo $? > code) | (sleep 8; cat > seen)",
         common::HOTSEAT
     );
-    let output = project.workspace.command("sh", &["-c", &script]).timeout(4 * LONG).run();
+    let output = project.workspace.command("sh", &["-c", &script]).timeout(4 * TEST_TIMEOUT).run();
     let report = report(&project.workspace);
     assert_eq!(report["summary"]["passed"], 400, "{}", report["summary"]);
     assert_eq!(project.workspace.read("code").trim(), "0", "{output}");
@@ -711,24 +725,24 @@ fn a_slow_reader_is_no_slow_agent() {
 }
 
 #[test]
-fn ctrl_c_is_heard_where_nobody_reads() {
+fn ctrl_c_works_when_output_is_not_read() {
     let agent = FakeAgent::start(|request| {
-        Run::of(request)
+        FakeRun::for_request(request)
             .started()
             .text(&format!("{} {}", request.last_user_text(), "long ".repeat(400)))
             .finished()
     });
-    let project = Project::of(&agent).suite("a", &cases(2_000));
+    let project = Project::with_agent(&agent).suite("a", &cases(2_000));
     assert_eq!(project.workspace.run("mkfifo", &["pipe"]).code, 0);
     for arguments in ["test -v", "test --json"] {
         let before = agent.requests().len();
         let script = format!("exec '{}' {arguments} --parallel 4 3<>pipe >pipe", common::HOTSEAT);
-        let running = project.workspace.command("sh", &["-c", &script]).timeout(2 * LONG).spawn();
-        agent.wait_for_requests(before + 40, LONG);
+        let running = project.workspace.command("sh", &["-c", &script]).timeout(2 * TEST_TIMEOUT).spawn();
+        agent.wait_for_requests(before + 40, TEST_TIMEOUT);
         let (ended, id) = (AtomicBool::new(false), running.id().to_string());
         let output = thread::scope(|scope| {
             scope.spawn(|| {
-                // Signals that come together count once.
+                // Signals that arrive together count once.
                 while !ended.load(Ordering::Relaxed) {
                     project.workspace.run("kill", &["-INT", &id]);
                     thread::sleep(Duration::from_millis(100));
@@ -739,6 +753,9 @@ fn ctrl_c_is_heard_where_nobody_reads() {
             output
         });
         assert_eq!(output.code, 130, "{arguments}");
-        assert!(agent.requests().len() < before + 2_000, "no new conversations begin while nobody reads");
+        assert!(
+            agent.requests().len() < before + 2_000,
+            "no conversation starts while the output is not read"
+        );
     }
 }

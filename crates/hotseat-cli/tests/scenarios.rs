@@ -1,17 +1,17 @@
-//! Scenario sets: one case for each scenario, with what it says filled in; identities; and every mistake with its place.
+//! Scenario sets: one case per scenario with its data; ids; and errors with their location.
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
 use common::Project;
 
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &Request| {
+    FakeAgent::start(|request: &FakeRequest| {
         let said = request.last_user_text();
-        Run::of(request)
+        FakeRun::for_request(request)
             .started()
             .tool("c1", "add_service", &json!({"service_type": "catering", "count": 15}), Some(json!("ok")))
             .text(&format!("You want: {said}"))
@@ -39,13 +39,13 @@ final_assertions: '${scenario.verification.assert}'
 ";
 
 #[test]
-fn a_case_is_held_once_with_each_scenario() {
+fn each_scenario_becomes_a_case() {
     let agent = agent();
     let suite = SUITE.replace("metadata: { extra: '${scenario.extra}' }\n", "");
-    let project = Project::of(&agent).suite("a", &suite).file("venues.json", SCENARIOS);
+    let project = Project::with_agent(&agent).suite("a", &suite).file("venues.json", SCENARIOS);
     let tested = project.test(&["--parallel", "1"]);
-    tested.all_passed();
-    let said: Vec<String> = agent.requests().iter().map(Request::last_user_text).collect();
+    tested.assert_all_passed();
+    let said: Vec<String> = agent.requests().iter().map(FakeRequest::last_user_text).collect();
     assert_eq!(said, ["Find a venue (for 50) please", "g2 please"]);
     let one = tested.case("handles Corporate workshop");
     assert_eq!(one["id"], "venues@one");
@@ -58,16 +58,16 @@ fn a_case_is_held_once_with_each_scenario() {
     assert_eq!(two["final_assertions"].as_array().unwrap().len(), 1);
     assert!(two["stable_id"].as_str().unwrap().starts_with("example:"));
     assert_ne!(one["stable_id"], two["stable_id"]);
-    // What looks like a variable in a scenario is none.
+    // Variable syntax inside scenario values is literal.
     let listed = project.hotseat(&["test", "--run", "venues@one", "--dry-run"]);
     assert_eq!(listed.code, 0, "{listed}");
 }
 
 #[test]
-fn identities_stay_when_lines_and_files_move_and_data_changes() {
+fn case_ids_are_stable_when_data_moves_or_changes() {
     let agent = agent();
     let ids = |scenarios: &str, suite: &str, name: &str| -> Vec<(Value, Value, Value)> {
-        let tested = Project::of(&agent).suite(name, suite).file("venues.json", scenarios).test(&[]);
+        let tested = Project::with_agent(&agent).suite(name, suite).file("venues.json", scenarios).test(&[]);
         tested.report["results"]
             .as_array()
             .unwrap()
@@ -82,12 +82,12 @@ fn identities_stay_when_lines_and_files_move_and_data_changes() {
     let moved = ids(r#"[{"goal": "g", "name": "A", "id": "a"}]"#, &format!("# moved\n\n{suite}"), "b");
     assert_eq!(first, moved);
     let changed = ids(r#"[{"id": "a", "name": "A", "goal": "another"}]"#, suite, "a");
-    assert_eq!((&changed[0].0, &changed[0].1), (&first[0].0, &first[0].1), "its id is what it is known by");
+    assert_eq!((&changed[0].0, &changed[0].1), (&first[0].0, &first[0].1), "the id identifies the case");
     assert_ne!(changed[0].2, first[0].2, "and its fingerprint tells that it changed");
 }
 
 #[test]
-fn scenarios_may_stand_in_the_case_and_in_other_formats() {
+fn inline_scenarios_and_other_formats_work() {
     let agent = agent();
     for (suite, file) in [
         (
@@ -102,7 +102,7 @@ fn scenarios_may_stand_in_the_case_and_in_other_formats() {
         ("name: x\nscenarios: s.jsonl\nturns: [{ user: '${scenario.goal}' }]\n", "s.jsonl"),
     ] {
         let before = agent.requests().len();
-        let project = Project::of(&agent).suite("a", suite);
+        let project = Project::with_agent(&agent).suite("a", suite);
         let project = match file {
             "s.yaml" => project.file("s.yaml", "- { name: A, goal: g }\n- { name: B, goal: h }\n"),
             "s.jsonl" => project
@@ -110,16 +110,16 @@ fn scenarios_may_stand_in_the_case_and_in_other_formats() {
             _ => project,
         };
         let tested = project.test(&["--parallel", "1"]);
-        tested.all_passed();
-        let said: Vec<String> = agent.requests()[before..].iter().map(Request::last_user_text).collect();
+        tested.assert_all_passed();
+        let said: Vec<String> = agent.requests()[before..].iter().map(FakeRequest::last_user_text).collect();
         assert_eq!(said, ["g", "h"], "{suite}");
-        // A name that says nothing of the scenario is made to.
+        // A name without scenario data is extended to be unique.
         tested.case("x: A");
     }
 }
 
 #[test]
-fn every_mistake_names_the_set_the_file_and_the_index() {
+fn errors_name_scenario_set_file_and_index() {
     let agent = agent();
     let suite = "name: x\nscenarios: { name: venues, from: s.json }\nturns: [{ user: '${scenario.goal}' }]\n";
     for (file, words) in [
@@ -133,13 +133,13 @@ fn every_mistake_names_the_set_the_file_and_the_index() {
         ),
         (
             r#"[{"name": "A", "goal": "g", "context": "x"}]"#,
-            "index 0 of set `venues` in s.json: `context` has to be a list",
+            "index 0 of set `venues` in s.json: `context` must be a list",
         ),
         (r#"[{"name": "A", "goal": "g", "personality": ["x"]}]"#, "`personality` has to be a text"),
         (r#"[{"name": "A", "goal": "g", "verification": []}]"#, "`verification` has to be a mapping"),
         (r#"[{"name": "A", "goal": 7}]"#, "`goal` has to be a text"),
         (r#"[7]"#, "scenario at index 0 of set `venues` in s.json is no mapping"),
-        (r#"{"name": "A", "goal": "g"}"#, "the scenarios of set `venues` are no list"),
+        (r#"{"name": "A", "goal": "g"}"#, "the scenarios of set `venues` are not a list"),
         ("[]", "set `venues` has no scenario"),
         ("[{]", "s.json:1:"),
         (
@@ -147,12 +147,12 @@ fn every_mistake_names_the_set_the_file_and_the_index() {
             "another scenario of the set has the id `a`",
         ),
     ] {
-        let output = Project::of(&agent).suite("a", suite).file("s.json", file).hotseat(&["test"]);
+        let output = Project::with_agent(&agent).suite("a", suite).file("s.json", file).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{file}: {output}");
         assert!(output.stderr.contains(words), "{words}: {output}");
     }
     for (scenarios, words) in [
-        ("scenarios: nowhere.json", "there is no file `nowhere.json` with scenarios"),
+        ("scenarios: nowhere.json", "scenario file `nowhere.json` not found"),
         ("scenarios: .", "cannot be read"),
         ("scenarios: { name: set }", "neither `from` nor `scenarios`"),
         (
@@ -166,7 +166,7 @@ fn every_mistake_names_the_set_the_file_and_the_index() {
         ),
     ] {
         let suite = format!("name: x\n{scenarios}\nturns: [{{ user: hi }}]\n");
-        let output = Project::of(&agent).suite("a", &suite).file("s.json", "[]").hotseat(&["test"]);
+        let output = Project::with_agent(&agent).suite("a", &suite).file("s.json", "[]").hotseat(&["test"]);
         assert_eq!(output.code, 2, "{scenarios}: {output}");
         assert!(output.stderr.contains(words), "{words}: {output}");
     }
@@ -174,17 +174,17 @@ fn every_mistake_names_the_set_the_file_and_the_index() {
 }
 
 #[test]
-fn a_scenario_tells_a_simulated_user_who_it_is() {
+fn scenario_configures_simulated_user() {
     let agent = agent();
-    let user = FakeAgent::start(|request: &Request| {
+    let user = FakeAgent::start(|request: &FakeRequest| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
         let answer = match told["turn_number"].as_u64() {
             Some(1) => json!({"message": "Hello", "done": false, "goal_progress": "none", "reason": "r"}),
             _ => json!({"message": "", "done": true, "goal_progress": "achieved", "reason": "r"}),
         };
-        Run::of(request).started().text(&answer.to_string()).finished()
+        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
     });
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\nsimulator: agents:user\n",
         agent.url(),
         user.url()
@@ -198,7 +198,7 @@ simulate:
   personality: ${scenario.personality}
 ";
     let scenarios = r#"[{"id": "one", "name": "One", "goal": "g1", "context": ["Acme", "Budget"], "personality": "Calm"}]"#;
-    project.suite("a", suite).file("venues.json", scenarios).test(&[]).all_passed();
+    project.suite("a", suite).file("venues.json", scenarios).test(&[]).assert_all_passed();
     let told: Value = serde_json::from_str(&user.requests()[0].last_user_text()).unwrap();
     assert_eq!(
         (&told["goal"], &told["context"], &told["personality"]),

@@ -1,22 +1,22 @@
-//! Functions of scripts as simulated users, judges, generators and writers of reports; and as hooks, whatever happens.
+//! Script functions as simulated users, judges, generators and report writers, and as hooks.
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Reply, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use serde_json::{Value, json};
 
-use common::{LONG, Project, Tested, echo, echo_agent};
+use common::{Project, TEST_TIMEOUT, TestRun, echo, echo_agent};
 
-/// A project whose scripts stand in `src/roles.ts`, and its cases.
+/// A project whose scripts are in `src/roles.ts`, with cases.
 fn project(agent: &FakeAgent, more: &str, script: &str, cases: &[Value]) -> Project {
     let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
-    Project::with(&format!("agents: {{ it: {{ endpoint: '{}' }} }}\n{more}", agent.url()))
+    Project::with_config(&format!("agents: {{ it: {{ endpoint: '{}' }} }}\n{more}", agent.url()))
         .file("src/roles.ts", script)
         .file("a.test.jsonl", &lines.join("\n"))
 }
 
-fn simulated(user: &Value) -> Value {
+fn simulated_case(user: &Value) -> Value {
     json!({
         "id": "a", "simulator": user, "max_turns": 4,
         "checkpoints": [{"id": "dinner", "assertion": {"type": "contains", "value": "dinner"}}],
@@ -34,11 +34,11 @@ export const done = async (told: Told) => (told.turn_number === 1 ? 'hello' : { 
 ";
 
 #[test]
-fn a_function_says_what_the_user_says() {
+fn function_provides_user_messages() {
     let agent = echo_agent();
     let user = json!({"use": "scripts:roles.user", "metadata": {"goal": "A dinner"}});
-    let tested = project(&agent, "", USER, &[simulated(&user)]).test(&[]);
-    tested.all_passed();
+    let tested = project(&agent, "", USER, &[simulated_case(&user)]).test(&[]);
+    tested.assert_all_passed();
     let turns = tested.case("a")["turns"].as_array().unwrap();
     let inputs: Vec<&str> = turns.iter().map(|turn| turn["input"].as_str().unwrap()).collect();
     assert_eq!(inputs, ["hello", "A dinner, after You said: hello and 2"]);
@@ -49,15 +49,15 @@ fn a_function_says_what_the_user_says() {
         [("simulator: scripts:roles.user\n", &[][..]), ("", &["--simulator", "scripts:roles.user"][..])]
     {
         let user = json!({"metadata": {"goal": "A dinner"}});
-        project(&agent, more, USER, &[simulated(&user)]).test(args).all_passed();
+        project(&agent, more, USER, &[simulated_case(&user)]).test(args).assert_all_passed();
     }
-    let done = simulated(&json!({"use": "scripts:roles.done"}));
+    let done = simulated_case(&json!({"use": "scripts:roles.done"}));
     let failure = project(&agent, "", USER, &[done]).test(&[]).failure("a").clone();
     assert_eq!(failure["message"], "missing checkpoints: dinner");
 }
 
 #[test]
-fn a_function_that_simulates_badly_is_not_the_agents_fault() {
+fn failing_simulator_function_is_not_agent_failure() {
     let agent = echo_agent();
     for (body, words) in [
         ("", "the answer is empty"),
@@ -70,7 +70,7 @@ fn a_function_that_simulates_badly_is_not_the_agents_fault() {
         ("fetch('http://127.0.0.1:1/')", "may not be reached"),
     ] {
         let script = format!("export function user(told: object): any {{\n      {body}\n}}\n");
-        let case = simulated(&json!({"use": "scripts:roles.user"}));
+        let case = simulated_case(&json!({"use": "scripts:roles.user"}));
         let tested = project(&agent, "scripts: { timeout_ms: 300 }\n", &script, &[case]).test(&[]);
         let failure = tested.failure("a");
         assert_eq!(
@@ -81,24 +81,24 @@ fn a_function_that_simulates_badly_is_not_the_agents_fault() {
         assert!(failure["message"].as_str().unwrap().contains(words), "{body}: {failure}");
     }
     let refused = |user: &Value, words: &str| {
-        let output = project(&agent, "", USER, &[simulated(user)]).hotseat(&["test"]);
+        let output = project(&agent, "", USER, &[simulated_case(user)]).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains(words) && output.stderr.contains("a.test.jsonl:1:"), "{output}");
     };
     refused(&json!({"use": "scripts:roles.usr"}), "did you mean `user`?");
-    refused(&json!({"use": "scripts:nowhere.user"}), "there is no script for `nowhere.user`");
+    refused(&json!({"use": "scripts:nowhere.user"}), "unknown script for `nowhere.user`");
     refused(
         &json!({"use": "scripts:roles.user", "options": {"connector": "fast"}}),
         "`connector` names a model",
     );
 }
 
-fn judged(by: &str) -> Value {
+fn judged_case(by: &str) -> Value {
     json!({"id": "a", "input": "hi", "assertions": [{"type": "agent", "use": by, "criteria": "It greets"}]})
 }
 
 #[test]
-fn a_function_judges_as_an_agent_does() {
+fn function_judges_like_an_agent() {
     let agent = echo_agent();
     let script = "export function fair(told: any) {
       if (told.criteria !== 'It greets' || told.input !== 'hi') throw new Error(JSON.stringify(told));
@@ -109,14 +109,14 @@ fn a_function_judges_as_an_agent_does() {
     export const bare = () => true;
     export const broken = () => { throw new Error('no court') };";
     let came_to =
-        |name: &str| project(&agent, "", script, &[judged(&format!("scripts:roles.{name}"))]).test(&[]);
+        |name: &str| project(&agent, "", script, &[judged_case(&format!("scripts:roles.{name}"))]).test(&[]);
     let fair = came_to("fair");
-    fair.all_passed();
+    fair.assert_all_passed();
     let check = &fair.case("a")["assertions"][0];
     assert!(check["actual"].as_str().unwrap().contains("seen"), "{check}");
     assert_eq!(came_to("hard").failure("a")["kind"], "assertion");
     for name in ["vague", "bare", "broken"] {
-        let tested: Tested = came_to(name);
+        let tested: TestRun = came_to(name);
         let failure = tested.failure("a");
         assert_eq!(
             (&failure["kind"], &failure["fault"]),
@@ -125,11 +125,11 @@ fn a_function_judges_as_an_agent_does() {
         );
     }
     let usual = json!({"id": "a", "input": "hi", "assertions": [{"type": "agent", "criteria": "It greets"}]});
-    project(&agent, "judge: scripts:roles.fair\n", script, &[usual]).test(&[]).all_passed();
+    project(&agent, "judge: scripts:roles.fair\n", script, &[usual]).test(&[]).assert_all_passed();
 }
 
 #[test]
-fn a_function_makes_cases_up() {
+fn function_generates_cases() {
     let agent = echo_agent();
     let script = "export function make(told: any) {
       const cases = [];
@@ -142,7 +142,7 @@ fn a_function_makes_cases_up() {
     export const broken = () => { throw new Error('no ideas') };";
     let project = project(&agent, "", script, &[]);
     let tested = project.test(&["-n", "it", "-i", "scripts:roles.make?count=3&focus=edges"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.count("total"), 3);
     assert_eq!(tested.case("G2")["turns"][0]["input"], "edges 2");
     for (name, code, words) in [
@@ -156,11 +156,11 @@ fn a_function_makes_cases_up() {
         assert!(output.stderr.contains(words), "{name}: {output}");
     }
     let output = project.hotseat(&["test", "-i", "scripts:roles.make"]);
-    assert_eq!(output.code, 2, "nobody says for whom: {output}");
+    assert_eq!(output.code, 2, "no agent is named: {output}");
 }
 
 #[test]
-fn a_function_writes_the_report() {
+fn function_writes_report() {
     let agent = echo_agent();
     let script = "export const write = (told: any) => `# ${told.report.summary.passed} passed`;";
     let case = json!({"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]});
@@ -170,7 +170,7 @@ fn a_function_writes_the_report() {
     assert_eq!(project.workspace.read("report.txt").trim(), "# 1 passed");
 }
 
-/// Hooks that write down when they run, and for what.
+/// Hooks that log their calls.
 const HOOKS: &str = "const note = (what: string) => files.append('log.txt', what + '\\n');
 export const BeforeAll = (ctx: any, cases: any[]) => { note(`all ${cases.length}`); return { data: { shared: 7 } }; };
 export const Before = (ctx: any, test: any) => { note(`before ${test.id}`); return { data: test.id }; };
@@ -184,7 +184,7 @@ export const AfterAll = (ctx: any, results: any[], data: any) => {
 
 const AROUND: [&str; 4] = ["--before", "env_test.BeforeAll", "--after", "env_test.AfterAll"];
 
-fn hooked(agent: &FakeAgent, cases: &[Value]) -> Project {
+fn project_with_hooks(agent: &FakeAgent, cases: &[Value]) -> Project {
     let cases: Vec<Value> = cases
         .iter()
         .map(|case| {
@@ -193,8 +193,8 @@ fn hooked(agent: &FakeAgent, cases: &[Value]) -> Project {
             case
         })
         .collect();
-    // The hooks stand where the document has them: in `src` of the agent.
-    let project = Project::with(&format!(
+    // The hooks are in `src` of the agent, as documented.
+    let project = Project::with_config(&format!(
         "agents: {{ it: {{ endpoint: '{}', folder: assistants/expense, timeout_ms: 60000 }} }}\nscripts: {{ write: [log.txt] }}\n",
         agent.url()
     ));
@@ -209,16 +209,16 @@ fn log(project: &Project) -> Vec<String> {
 }
 
 fn agent_of_all_kinds() -> FakeAgent {
-    FakeAgent::start(|request: &Request| match request.last_user_text().as_str() {
-        "hang" => Reply::never(),
-        "fail" => Run::of(request).started().error("it broke", None).into(),
-        "gate" => Reply::sse().gate("open"),
+    FakeAgent::start(|request: &FakeRequest| match request.last_user_text().as_str() {
+        "hang" => FakeReply::never(),
+        "fail" => FakeRun::for_request(request).started().error("it broke", None).into(),
+        "gate" => FakeReply::sse().gate("open"),
         _ => echo(request),
     })
 }
 
 #[test]
-fn hooks_run_in_the_order_of_the_document_and_after_always_runs() {
+fn hooks_run_in_document_order_and_after_always_runs() {
     let agent = agent_of_all_kinds();
     let cases = [
         json!({"id": "good", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}),
@@ -226,7 +226,7 @@ fn hooks_run_in_the_order_of_the_document_and_after_always_runs() {
         json!({"id": "broken", "input": "fail"}),
         json!({"id": "late", "input": "hang", "timeout": "300ms"}),
     ];
-    let project = hooked(&agent, &cases);
+    let project = project_with_hooks(&agent, &cases);
     let output = project.hotseat(&[&["test", "--parallel", "1"][..], &AROUND].concat());
     assert_eq!(output.code, 1, "{output}");
     assert_eq!(
@@ -246,7 +246,7 @@ fn hooks_run_in_the_order_of_the_document_and_after_always_runs() {
     );
 
     let many: Vec<Value> = (0..30).map(|n| json!({"id": format!("c{n}"), "input": "hi"})).collect();
-    let project = hooked(&agent, &many);
+    let project = project_with_hooks(&agent, &many);
     project.hotseat(&[&["test", "--parallel", "10"][..], &AROUND].concat());
     let log = log(&project);
     assert_eq!((log.len(), log[0].as_str()), (62, "all 30"));
@@ -260,13 +260,13 @@ fn hooks_run_in_the_order_of_the_document_and_after_always_runs() {
 }
 
 #[test]
-fn after_runs_when_the_run_is_interrupted_or_stopped() {
+fn after_runs_when_run_is_interrupted_or_stopped() {
     let agent = agent_of_all_kinds();
     let cases = [json!({"id": "a", "input": "gate", "timeout": "2s"}), json!({"id": "b", "input": "hi"})];
-    let project = hooked(&agent, &cases);
+    let project = project_with_hooks(&agent, &cases);
     let command = project.command(&[&["test", "--parallel", "1"][..], &AROUND].concat());
     let mut running = command.spawn();
-    agent.wait_at_gate("open", LONG);
+    agent.wait_at_gate("open", TEST_TIMEOUT);
     running.press_ctrl_c();
     running.wait_for_stdout("no new cases");
     let output = running.wait();
@@ -277,27 +277,27 @@ fn after_runs_when_the_run_is_interrupted_or_stopped() {
     assert!(log[3].starts_with("end a failed,b skipped") && log.len() == 4, "{log:?}");
 
     let cases = [json!({"id": "a", "input": "fail"}), json!({"id": "b", "input": "hi"})];
-    let project = hooked(&agent, &cases);
+    let project = project_with_hooks(&agent, &cases);
     project.hotseat(&[&["test", "--parallel", "1", "--fail-fast"][..], &AROUND].concat());
     let log = self::log(&project);
     assert!(log[3].starts_with("end a failed,b skipped") && log.len() == 4, "{log:?}");
 }
 
 #[test]
-fn a_hook_of_the_project_file_may_be_a_function_with_a_time_of_its_own() {
+fn project_hook_can_be_function_with_own_time_limit() {
     let agent = echo_agent();
     let script = "export const slow = () => { for (;;) {} }; export const seed = () => ({ who: 'Ada' });";
     let with = |hook: &str| {
         let case = json!({"id": "a", "input": "as ${who}", "before": "seed", "assert": [{"type": "contains", "value": "as Ada"}]});
         project(&agent, &format!("hooks: {{ seed: {hook} }}\n"), script, &[case])
     };
-    with("{ use: 'scripts:roles.seed' }").test(&[]).all_passed();
+    with("{ use: 'scripts:roles.seed' }").test(&[]).assert_all_passed();
     let failure = with("{ use: 'roles.slow', timeout_ms: 200 }").test(&[]).failure("a").clone();
     assert!(failure["message"].as_str().unwrap().contains("did not end within 200 ms"), "{failure}");
     for (hook, words) in [
         ("{ use: 'roles.seed', cmd: [echo] }", "a command, `cmd`, or a function of a script, `use`"),
         ("{ timeout_ms: 5 }", "a command, `cmd`, or a function of a script, `use`"),
-        ("{ use: 'roles.seed', cwd: . }", "a function has no `cwd`"),
+        ("{ use: 'roles.seed', cwd: . }", "a function hook does not support `cwd`"),
         ("{ use: 'roles.sed' }", "did you mean `seed`?"),
     ] {
         let output = with(hook).hotseat(&["test"]);

@@ -1,38 +1,38 @@
-//! Functions of scripts: they judge, and they run before and after cases and runs.
+//! Script functions that judge and that run before and after cases and runs.
 
 mod common;
 
 use std::collections::BTreeSet;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Output, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest, ProgramOutput};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use common::{Project, Tested, echo_agent};
+use common::{Project, TestRun, echo_agent};
 
-/// A case with one assertion about what an echo says.
+/// A case with one assertion on an echo.
 fn case(id: &str, assertion: &Value) -> String {
     json!({"id": id, "input": "hi", "assert": [assertion]}).to_string()
 }
 
-/// A project whose one case is judged by `src/checks.ts`.
-fn judged(agent: &FakeAgent, script: &str, assertion: &Value) -> Project {
-    Project::of(agent).file("src/checks.ts", script).file("a.test.jsonl", &case("a", assertion))
+/// A project whose only case is judged by `src/checks.ts`.
+fn judged_project(agent: &FakeAgent, script: &str, assertion: &Value) -> Project {
+    Project::with_agent(agent).file("src/checks.ts", script).file("a.test.jsonl", &case("a", assertion))
 }
 
-fn by(function: &str) -> Value {
+fn judge_assertion(function: &str) -> Value {
     json!({"type": "script", "use": function})
 }
 
 #[track_caller]
-fn came_to(script: &str, assertion: &Value) -> Tested {
+fn run_judged(script: &str, assertion: &Value) -> TestRun {
     let agent = echo_agent();
-    judged(&agent, script, assertion).test(&[])
+    judged_project(&agent, script, assertion).test(&[])
 }
 
 #[track_caller]
-fn refused(project: &Project, agent: &FakeAgent, args: &[&str]) -> Output {
+fn assert_rejected(project: &Project, agent: &FakeAgent, args: &[&str]) -> ProgramOutput {
     let output = project.hotseat(&[&["test"], args].concat());
     assert_eq!(output.code, 2, "{output}");
     assert_eq!(agent.requests().len(), 0);
@@ -40,9 +40,9 @@ fn refused(project: &Project, agent: &FakeAgent, args: &[&str]) -> Output {
 }
 
 #[test]
-fn a_function_judges_what_the_agent_said_and_did() {
-    let agent = FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started();
+fn function_judges_agent_text_and_calls() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         run.tool("c1", "lookup", &json!({"id": 7}), Some(json!({"ok": true})))
             .text("{\"total\": 12}")
             .finished()
@@ -56,8 +56,8 @@ fn a_function_judges_what_the_agent_said_and_did() {
           return { pass: context.response.json.total <= context.metadata.most, message: `total of ${context.response.json.total}` };
         }";
     let assertion = json!({"type": "script", "use": "scripts:checks.total", "value": {"a": 1}, "options": {"metadata": {"most": 20}}});
-    let tested = judged(&agent, script, &assertion).test(&[]);
-    tested.all_passed();
+    let tested = judged_project(&agent, script, &assertion).test(&[]);
+    tested.assert_all_passed();
     let told = &tested.case("a")["assertions"][0];
     assert_eq!(told["actual"], "total of 12");
     let seen = told["logs"][0].as_str().unwrap().strip_prefix("seen ").unwrap();
@@ -70,7 +70,7 @@ fn a_function_judges_what_the_agent_said_and_did() {
 }
 
 #[test]
-fn a_judgement_is_a_word_or_an_object_with_one() {
+fn judgement_is_word_or_object() {
     for (returned, passed) in [
         ("true", true),
         ("false", false),
@@ -79,9 +79,9 @@ fn a_judgement_is_a_word_or_an_object_with_one() {
         ("{ pass: false, message: 'too long' }", false),
     ] {
         let script = format!("export const judge = () => ({returned});");
-        let tested = came_to(&script, &by("scripts:checks.judge"));
+        let tested = run_judged(&script, &judge_assertion("scripts:checks.judge"));
         let negated =
-            came_to(&script, &json!({"type": "script", "use": "scripts:checks.judge", "negate": true}));
+            run_judged(&script, &json!({"type": "script", "use": "scripts:checks.judge", "negate": true}));
         for (tested, passed) in [(tested, passed), (negated, !passed)] {
             let case = tested.case("a");
             assert_eq!(case["status"] == "passed", passed, "{returned}: {case:#}");
@@ -96,7 +96,7 @@ fn a_judgement_is_a_word_or_an_object_with_one() {
 }
 
 #[test]
-fn what_is_no_judgement_passes_neither_way() {
+fn invalid_judgement_errors_even_if_negated() {
     for script in [
         "export const judge = () => {};",
         "export const judge = () => 1;",
@@ -111,8 +111,10 @@ fn what_is_no_judgement_passes_neither_way() {
         "export const judge = () => () => true;",
     ] {
         for negate in [false, true] {
-            let tested =
-                came_to(script, &json!({"type": "script", "use": "scripts:checks.judge", "negate": negate}));
+            let tested = run_judged(
+                script,
+                &json!({"type": "script", "use": "scripts:checks.judge", "negate": negate}),
+            );
             let failure = tested.failure("a");
             assert_eq!(
                 (&failure["kind"], &failure["fault"]),
@@ -125,9 +127,9 @@ fn what_is_no_judgement_passes_neither_way() {
 }
 
 #[test]
-fn a_script_error_shows_its_line() {
+fn script_error_reports_line() {
     let script = "type Output = string;\nexport function judge(output: Output) {\n  const parts: string[] = output.split(':');\n  return parts[5]!.trim() === '';\n}\n";
-    let tested = came_to(script, &by("scripts:checks.judge"));
+    let tested = run_judged(script, &judge_assertion("scripts:checks.judge"));
     let failure = tested.failure("a");
     assert_snapshot!(failure["message"].as_str().unwrap(), @"script error: scripts:checks.judge: src/checks.ts:4:10: TypeError: cannot read property 'trim' of undefined");
     assert_snapshot!(failure["detail"].as_str().unwrap(), @"
@@ -141,10 +143,12 @@ fn a_script_error_shows_its_line() {
 }
 
 #[test]
-fn functions_are_found_where_people_put_them() {
+fn functions_are_found_in_conventional_locations() {
     let agent = echo_agent();
-    let project =
-        Project::with(&format!("agents:\n  it: {{ endpoint: '{}', folder: agents/it }}\n", agent.url()));
+    let project = Project::with_config(&format!(
+        "agents:\n  it: {{ endpoint: '{}', folder: agents/it }}\n",
+        agent.url()
+    ));
     let yes = "export const judge = () => true; export default () => true;";
     let no = "export const judge = () => false; export default () => false;";
     let project = project
@@ -180,14 +184,18 @@ fn functions_are_found_where_people_put_them() {
         })
         .collect();
     let project = project.file("agents/it/tests/a.test.jsonl", &cases.join("\n"));
-    project.test(&[]).all_passed();
+    project.test(&[]).assert_all_passed();
 }
 
 #[test]
-fn a_function_that_is_not_there_is_found_before_anything_runs() {
+fn missing_function_is_reported_before_run() {
     let agent = echo_agent();
     let script = "export const polite = () => true;\nexport const words = 1;\n";
-    let output = refused(&judged(&agent, script, &by("scripts:checks.polit")), &agent, &[]);
+    let output = assert_rejected(
+        &judged_project(&agent, script, &judge_assertion("scripts:checks.polit")),
+        &agent,
+        &[],
+    );
     assert_snapshot!(output.stderr, @r#"
     error: src/checks.ts exports no function `polit`
      --> a.test.jsonl:1:57
@@ -197,9 +205,13 @@ fn a_function_that_is_not_there_is_found_before_anything_runs() {
       |
       = help: did you mean `polite`?
     "#);
-    let output = refused(&judged(&agent, script, &by("scripts:chekcs.polite")), &agent, &[]);
+    let output = assert_rejected(
+        &judged_project(&agent, script, &judge_assertion("scripts:chekcs.polite")),
+        &agent,
+        &[],
+    );
     assert_snapshot!(output.stderr, @r#"
-    error: there is no script for `scripts:chekcs.polite`
+    error: unknown script for `scripts:chekcs.polite`
      --> a.test.jsonl:1:57
       |
     1 | {"id":"a","input":"hi","assert":[{"type":"script","use":"scripts:chekcs.polite"}]}
@@ -207,8 +219,12 @@ fn a_function_that_is_not_there_is_found_before_anything_runs() {
       |
       = help: looked for src/chekcs.ts, src/chekcs_test.ts, chekcs.ts, chekcs_test.ts, src/chekcs/polite.ts, src/chekcs/polite_test.ts, chekcs/polite.ts, chekcs/polite_test.ts
     "#);
-    let output = refused(
-        &judged(&agent, "export const polite = () => {;\n", &by("scripts:checks.polite")),
+    let output = assert_rejected(
+        &judged_project(
+            &agent,
+            "export const polite = () => {;\n",
+            &judge_assertion("scripts:checks.polite"),
+        ),
         &agent,
         &[],
     );
@@ -224,59 +240,66 @@ fn a_function_that_is_not_there_is_found_before_anything_runs() {
     1 | {"id":"a","input":"hi","assert":[{"type":"script","use":"scripts:checks.polite"}]}
       |                                                         ----------------------- named here
     "#);
-    let output = refused(
-        &judged(&agent, "throw new Error('no');\nexport const polite = 1;", &by("scripts:checks.polite")),
+    let output = assert_rejected(
+        &judged_project(
+            &agent,
+            "throw new Error('no');\nexport const polite = 1;",
+            &judge_assertion("scripts:checks.polite"),
+        ),
         &agent,
         &[],
     );
     assert!(output.stderr.contains("src/checks.ts:1:11"), "{output}");
     for (function, words) in [
         ("scripts:checks.words", "is not a function"),
-        ("scripts:../outside.polite", "names no function of a script"),
-        ("scripts:", "names no function of a script"),
-        ("scripts:/etc/passwd", "names no function of a script"),
+        ("scripts:../outside.polite", "is not a reference to a script function"),
+        ("scripts:", "is not a reference to a script function"),
+        ("scripts:/etc/passwd", "is not a reference to a script function"),
     ] {
-        let output = refused(&judged(&agent, script, &by(function)), &agent, &[]);
+        let output =
+            assert_rejected(&judged_project(&agent, script, &judge_assertion(function)), &agent, &[]);
         assert!(output.stderr.contains(words), "{output}");
         assert!(output.stderr.contains("a.test.jsonl:1:"), "{output}");
     }
     let missing = json!({"type": "script"});
-    refused(&judged(&agent, script, &missing), &agent, &[]);
+    assert_rejected(&judged_project(&agent, script, &missing), &agent, &[]);
 }
 
 #[test]
-fn a_script_cannot_read_beside_the_project() {
+fn script_cannot_read_outside_project() {
     let agent = echo_agent();
-    let project = judged(
+    let project = judged_project(
         &agent,
         "import secret from '../../secret.json';\nexport const judge = () => !!secret;",
-        &by("scripts:checks.judge"),
+        &judge_assertion("scripts:checks.judge"),
     );
-    let output = refused(&project, &agent, &[]);
+    let output = assert_rejected(&project, &agent, &[]);
     assert!(output.stderr.contains("leads out of the folder"), "{output}");
     assert!(output.stderr.contains("src/checks.ts:1:20"), "{output}");
 }
 
 #[test]
-fn functions_judge_wherever_typed_assertions_do() {
+fn functions_work_wherever_typed_assertions_do() {
     let agent = echo_agent();
     let script = "export const hi = (output: string) => output.includes('hi');
         export const two = (_o: string, _i: string, _e: unknown, c: any) => c.conversation.filter((m: any) => m.role === 'user').length === 2;";
-    let hi = by("scripts:checks.hi");
+    let hi = judge_assertion("scripts:checks.hi");
     let text = json!({
         "id": "a",
-        "turns": [{"input": "hi", "assertions": [hi]}, {"input": "hi you", "evaluate": [by("scripts:checks.two"), {"type": "script", "use": "scripts:checks.hi", "negate": true}]}],
-        "final_assertions": [by("scripts:checks.two")],
+        "turns": [{"input": "hi", "assertions": [hi]}, {"input": "hi you", "evaluate": [judge_assertion("scripts:checks.two"), {"type": "script", "use": "scripts:checks.hi", "negate": true}]}],
+        "final_assertions": [judge_assertion("scripts:checks.two")],
     });
-    let tested =
-        Project::of(&agent).file("src/checks.ts", script).file("a.test.jsonl", &text.to_string()).test(&[]);
-    tested.all_passed();
+    let tested = Project::with_agent(&agent)
+        .file("src/checks.ts", script)
+        .file("a.test.jsonl", &text.to_string())
+        .test(&[]);
+    tested.assert_all_passed();
     let of_second: Vec<&Value> =
         tested.case("a")["turns"][1]["assertions"].as_array().unwrap().iter().map(|a| &a["passed"]).collect();
     assert_eq!(of_second, [true, false], "a soft one is only measured");
 }
 
-/// The sample of the documents, as far as it needs nothing but scripts.
+/// The sample of the documentation, reduced to scripts.
 const ENV_TEST: &str = r#"
 interface Case { id: string }
 export function Before(ctx: Context, testCase: Case): BeforeResult {
@@ -301,16 +324,16 @@ export function AfterAll(ctx: Context, results: TestResult[], beforeData: any) {
 }
 "#;
 
-fn hooked(agent: &FakeAgent, before: &str, after: &str) -> Project {
+fn project_with_hooks(agent: &FakeAgent, before: &str, after: &str) -> Project {
     let case = json!({
         "id": "T001", "input": "as ${who}", "before": before, "after": after,
         "assertions": [{"type": "contains", "value": "as Ada"}],
     });
-    Project::of(agent).file("a.test.jsonl", &case.to_string())
+    Project::with_agent(agent).file("a.test.jsonl", &case.to_string())
 }
 
 #[test]
-fn functions_run_before_and_after_a_case() {
+fn functions_run_before_and_after_case() {
     let agent = echo_agent();
     for (before, after) in [
         ("env_test.Before", "env_test.After"),
@@ -318,9 +341,9 @@ fn functions_run_before_and_after_a_case() {
         ("env.Before", "scripts:env_test.After"),
         ("Before", "After"),
     ] {
-        let project = hooked(&agent, before, after).file("src/env_test.ts", ENV_TEST);
+        let project = project_with_hooks(&agent, before, after).file("src/env_test.ts", ENV_TEST);
         let tested = project.test(&["--user", "ada", "-v"]);
-        tested.all_passed();
+        tested.assert_all_passed();
         let logs = &tested.case("T001")["logs"];
         assert_eq!(
             logs,
@@ -335,17 +358,18 @@ fn functions_run_before_and_after_a_case() {
         ("src/env_test.js", "env_test"),
     ] {
         let plain = "export const Before = () => ({ who: 'Ada' }); export const After = (c, t, r, data) => console.log(data);";
-        let project = hooked(&agent, &format!("{name}.Before"), &format!("{name}.After")).file(place, plain);
+        let project = project_with_hooks(&agent, &format!("{name}.Before"), &format!("{name}.After"))
+            .file(place, plain);
         let tested = project.test(&[]);
-        tested.all_passed();
+        tested.assert_all_passed();
         assert_eq!(tested.case("T001")["logs"], json!(["{\"who\":\"Ada\"}"]), "{place}");
     }
 }
 
 #[test]
-fn functions_run_around_the_run() {
+fn functions_run_before_and_after_run() {
     let agent = echo_agent();
-    let project = Project::of(&agent).file("src/env_test.ts", ENV_TEST).file(
+    let project = Project::with_agent(&agent).file("src/env_test.ts", ENV_TEST).file(
         "a.test.jsonl",
         &[
             case("a", &json!({"type": "contains", "value": "hi"})),
@@ -366,10 +390,11 @@ fn functions_run_around_the_run() {
 }
 
 #[test]
-fn a_function_before_that_fails_keeps_its_case_from_running() {
+fn failing_before_function_prevents_case() {
     let agent = echo_agent();
     let script = "export function Before() {\n  console.log('on the way');\n  throw new Error('no database');\n}\nexport const After = () => { throw new Error('not cleaned') };\n";
-    let project = hooked(&agent, "env_test.Before", "env_test.After").file("src/env_test.ts", script);
+    let project =
+        project_with_hooks(&agent, "env_test.Before", "env_test.After").file("src/env_test.ts", script);
     let tested = project.test(&[]);
     let failure = tested.failure("T001");
     assert_eq!(failure["kind"], "hook_error");
@@ -383,7 +408,11 @@ fn a_function_before_that_fails_keeps_its_case_from_running() {
     console:
     on the way
     ");
-    assert_eq!(tested.case("T001").get("warnings"), None, "what was not prepared is not cleaned up");
+    assert_eq!(
+        tested.case("T001").get("warnings"),
+        None,
+        "without a successful before hook there is no cleanup"
+    );
     assert_eq!(agent.requests().len(), 0);
 
     let output = project.hotseat(&["test", "--before", "env_test.Before"]);
@@ -391,8 +420,10 @@ fn a_function_before_that_fails_keeps_its_case_from_running() {
     assert!(output.stderr.contains("--before env_test.Before failed, and nothing ran"), "{output}");
 
     let good = script.replace("throw new Error('no database');", "return { who: 'Ada' };");
-    let tested = hooked(&agent, "env_test.Before", "env_test.After").file("src/env_test.ts", &good).test(&[]);
-    tested.all_passed();
+    let tested = project_with_hooks(&agent, "env_test.Before", "env_test.After")
+        .file("src/env_test.ts", &good)
+        .test(&[]);
+    tested.assert_all_passed();
     let warning = tested.case("T001")["warnings"][0].as_str().unwrap();
     assert!(
         warning.contains(
@@ -403,34 +434,39 @@ fn a_function_before_that_fails_keeps_its_case_from_running() {
 }
 
 #[test]
-fn hooks_that_are_not_there_are_found_before_anything_runs() {
+fn missing_hooks_are_reported_before_run() {
     let agent = echo_agent();
-    let with = |name: &str| hooked(&agent, name, "env_test.After").file("src/env_test.ts", ENV_TEST);
-    let output = refused(&with("env_test.Befor"), &agent, &[]);
+    let with =
+        |name: &str| project_with_hooks(&agent, name, "env_test.After").file("src/env_test.ts", ENV_TEST);
+    let output = assert_rejected(&with("env_test.Befor"), &agent, &[]);
     assert!(output.stderr.contains("did you mean `Before`?"), "{output}");
     assert!(output.stderr.contains("a.test.jsonl:1:"), "{output}");
-    let output = refused(&with("other_test.Before"), &agent, &[]);
-    assert!(output.stderr.contains("no hook is called `other_test.Before`"), "{output}");
+    let output = assert_rejected(&with("other_test.Before"), &agent, &[]);
+    assert!(output.stderr.contains("unknown hook `other_test.Before`"), "{output}");
     let two = with("Before").file("src/more_test.ts", "export const Before = () => 1;");
-    let output = refused(&two, &agent, &[]);
+    let output = assert_rejected(&two, &agent, &[]);
     assert!(output.stderr.contains("several scripts have a function `Before`"), "{output}");
-    refused(&with("env_test.Before"), &agent, &["--before", "env_test.Nothing"]);
+    assert_rejected(&with("env_test.Before"), &agent, &["--before", "env_test.Nothing"]);
 }
 
 #[test]
-fn a_command_goes_before_a_function_of_its_name() {
+fn command_takes_precedence_over_function() {
     let agent = echo_agent();
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nhooks:\n  env_test.Before: {{ cmd: [sh, -c, 'echo \"{{\\\"who\\\": \\\"Ada\\\"}}\"'] }}\n",
         agent.url()
     ));
     let case = json!({"id": "a", "input": "as ${who}", "before": "env_test.Before", "assert": [{"type": "contains", "value": "as Ada"}]});
     let script = "export const Before = () => ({ who: 'nobody' });";
-    project.file("src/env_test.ts", script).file("a.test.jsonl", &case.to_string()).test(&[]).all_passed();
+    project
+        .file("src/env_test.ts", script)
+        .file("a.test.jsonl", &case.to_string())
+        .test(&[])
+        .assert_all_passed();
 }
 
 #[test]
-fn side_by_side_each_call_has_an_engine_of_its_own() {
+fn concurrent_calls_use_separate_engines() {
     let agent = echo_agent();
     let script = "let n = 0;
         export const Before = (_ctx: unknown, test: { id: string }) => ({ who: `${test.id}.${++n}`, data: test.id });
@@ -439,11 +475,11 @@ fn side_by_side_each_call_has_an_engine_of_its_own() {
     let cases: Vec<String> = (0..50).map(|number| {
         json!({"id": format!("c{number}"), "input": "as ${who}", "before": "Before", "after": "After", "assert": [{"type": "script", "use": "env_test.own"}]}).to_string()
     }).collect();
-    let tested = Project::of(&agent)
+    let tested = Project::with_agent(&agent)
         .file("src/env_test.ts", script)
         .file("a.test.jsonl", &cases.join("\n"))
         .test(&["--parallel", "10"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let logs: BTreeSet<String> = (0..50)
         .map(|number| tested.case(&format!("c{number}"))["logs"][0].as_str().unwrap().to_string())
         .collect();
@@ -451,19 +487,20 @@ fn side_by_side_each_call_has_an_engine_of_its_own() {
 }
 
 #[test]
-fn a_judging_function_that_does_not_end_is_stopped() {
-    let tested = came_to("export function judge() {\n  for (;;) {}\n}\n", &by("scripts:checks.judge"));
+fn endless_judge_function_is_stopped() {
+    let tested =
+        run_judged("export function judge() {\n  for (;;) {}\n}\n", &judge_assertion("scripts:checks.judge"));
     let failure = tested.failure("a");
     assert_eq!(failure["kind"], "script_error");
     assert!(failure["message"].as_str().unwrap().contains("did not end within 10000 ms"), "{failure}");
 }
 
 #[test]
-fn secrets_are_taken_out_of_what_scripts_say() {
+fn redacts_secrets_in_script_output() {
     let agent = echo_agent();
     let script = "export const Before = () => ({ who: 'Ada', API_TOKEN: 'sesame-open-1' });
         export const After = (_c: unknown, _t: unknown, _r: unknown, data: any) => console.log(data.API_TOKEN);";
-    let tested = hooked(&agent, "Before", "After").file("src/env_test.ts", script).test(&[]);
-    tested.all_passed();
+    let tested = project_with_hooks(&agent, "Before", "After").file("src/env_test.ts", script).test(&[]);
+    tested.assert_all_passed();
     assert_eq!(tested.case("T001")["logs"], json!(["[redacted:API_TOKEN]"]));
 }

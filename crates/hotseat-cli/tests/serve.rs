@@ -1,4 +1,4 @@
-//! `hotseat serve`, as a person and as `hotseat test` meet it.
+//! `hotseat serve`, used by a human and by `hotseat test`.
 
 mod common;
 
@@ -6,8 +6,8 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use common::{HOTSEAT, LONG, Project, never_panicked};
-use hotseat_testkit::Running;
+use common::{HOTSEAT, Project, TEST_TIMEOUT, assert_no_panic};
+use hotseat_testkit::SpawnedProgram;
 use serde_json::json;
 
 const AGENT: &str = "\
@@ -117,52 +117,52 @@ fn project() -> Project {
         .file("clerk/expert.script.yaml", "use: always\nrules: [{ reply: I know. }]\n")
 }
 
-/// A server that runs, with its address.
-fn start(project: &Project, args: &[&str]) -> (Running, String) {
+/// Starts a server and returns its address.
+fn start_server(project: &Project, args: &[&str]) -> (SpawnedProgram, String) {
     let args = [&["serve", "clerk", "--port", "0"], args].concat();
-    let mut running = project.command(&args).timeout(LONG).spawn();
+    let mut running = project.command(&args).timeout(TEST_TIMEOUT).spawn();
     let printed = running.wait_for_stdout("Ctrl-C stops it.");
     let address = printed.split_whitespace().nth(2).expect("an address").to_string();
     (running, address)
 }
 
 #[test]
-fn the_strict_client_accepts_everything_that_is_served() {
+fn strict_client_accepts_served_events() {
     let project = project();
-    let (running, address) = start(&project, &[]);
+    let (running, address) = start_server(&project, &[]);
     let target = format!("target:\n  endpoint: {address}/\n  protocol: strict\n");
     let project = project.file("hotseat.yaml", &target).suite("serve", SUITE);
     let tested = project.test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.count("passed"), 5);
     running.interrupt();
     let output = running.wait();
-    never_panicked(&output);
+    assert_no_panic(&output);
     assert_eq!(output.code, 0, "{output}");
 }
 
 #[test]
-fn the_same_suite_holds_over_chat_completions_that_show_tools() {
+fn suite_passes_over_chat_completions_with_visible_tools() {
     let project = project();
-    let (_running, address) = start(&project, &[]);
+    let (_running, address) = start_server(&project, &[]);
     let target = format!(
         "target: {{ type: openai, base_url: '{address}/v1', model: clerk, body: {{ show_tools: true }} }}\n"
     );
     let tested = project.file("hotseat.yaml", &target).suite("serve", SUITE).test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.count("passed"), 5);
 }
 
 #[test]
-fn the_same_suite_holds_over_standard_streams() {
+fn suite_passes_over_stdio() {
     let target = format!("target: {{ type: command, command: ['{HOTSEAT}', serve, clerk, --stdio] }}\n");
     let tested = project().file("hotseat.yaml", &target).suite("serve", SUITE).test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.count("passed"), 5);
 }
 
-/// What is printed for these lines on standard input.
-fn lines(project: &Project, args: &[&str], input: &[serde_json::Value]) -> Vec<serde_json::Value> {
+/// Output for these lines on stdin.
+fn answered_lines(project: &Project, args: &[&str], input: &[serde_json::Value]) -> Vec<serde_json::Value> {
     let args = [&["serve", "clerk", "--stdio"], args].concat();
     let text: Vec<String> = input.iter().map(serde_json::Value::to_string).collect();
     let output = project.command(&args).stdin(&format!("{}\n", text.join("\n\n"))).run();
@@ -171,9 +171,9 @@ fn lines(project: &Project, args: &[&str], input: &[serde_json::Value]) -> Vec<s
 }
 
 #[test]
-fn lines_that_cannot_be_understood_are_answered_with_errors() {
+fn invalid_lines_are_answered_with_errors() {
     let tools = json!([{"name": "look_up"}]);
-    let said = lines(
+    let said = answered_lines(
         &project(),
         &[],
         &[
@@ -190,10 +190,10 @@ fn lines_that_cannot_be_understood_are_answered_with_errors() {
     for (number, part) in [
         "neither a `message` nor a `tool_result`",
         "unknown variant `massage`",
-        "no call c1 waits for a result",
+        "no call `c1` is waiting for a result",
         "the agent reads words only",
-        "the agent has a tool of its own called",
-        "plays a failure: auth",
+        "the agent already has a tool named",
+        "simulates a failure: auth",
     ]
     .iter()
     .enumerate()
@@ -201,48 +201,48 @@ fn lines_that_cannot_be_understood_are_answered_with_errors() {
         assert!(words[number].contains(part), "{part}: {words:#?}");
     }
     assert_eq!(said[5]["code"], "LLM_FAILED");
-    assert_eq!(said[6], json!({"type": "text", "text": "Hello."}), "the conversation goes on");
+    assert_eq!(said[6], json!({"type": "text", "text": "Hello."}), "the conversation continues");
     assert_eq!(said.last().unwrap(), &json!({"type": "done"}));
 }
 
 #[test]
-fn a_client_answers_its_tools_over_standard_streams() {
+fn client_answers_tools_over_stdio() {
     let tools = json!([{"name": "confirm", "parameters": {"type": "object"}}]);
     let ask = json!({"type": "message", "conversation_id": "c", "text": "confirm it", "tools": tools});
     let answer = |id: &str| json!({"type": "tool_result", "id": id, "error": "nobody is there"});
     let hello = json!({"type": "message", "conversation_id": "c", "text": "hello"});
-    let said = lines(&project(), &[], &[ask, answer("c-t1-k9"), hello]);
+    let said = answered_lines(&project(), &[], &[ask, answer("c-t1-k9"), hello]);
     let call = &said[0];
     assert_eq!(
         (&call["type"], &call["name"], &call["id"]),
         (&json!("tool_call"), &json!("confirm"), &json!("c-t1-k1"))
     );
     assert!(said[1]["message"].as_str().unwrap().contains("no call c-t1-k9 waits"), "{said:#?}");
-    // Whoever says something else has given the call up.
+    // Any other message abandons the call.
     assert_eq!(said[2], json!({"type": "text", "text": "Hello."}));
     assert_eq!(said.last().unwrap(), &json!({"type": "done"}));
 }
 
 #[test]
-fn conversations_over_standard_streams_can_be_kept() {
+fn stdio_conversations_can_be_stored() {
     let project = project();
     let say = |text: &str| [json!({"type": "message", "conversation_id": "kept", "text": text})];
-    let first = lines(&project, &["--store", "kept.db"], &say("order o-1"));
+    let first = answered_lines(&project, &["--store", "kept.db"], &say("order o-1"));
     assert_eq!(first[1]["id"], "kept-t1-k1", "{first:#?}");
-    let second = lines(&project, &["--store", "kept.db"], &say("order o-2"));
+    let second = answered_lines(&project, &["--store", "kept.db"], &say("order o-2"));
     assert_eq!(second[1]["id"], "kept-t2-k1", "{second:#?}");
 }
 
 #[test]
-fn standard_streams_and_ports_do_not_go_together() {
+fn rejects_stdio_with_port() {
     let output = project().hotseat(&["serve", "clerk", "--stdio", "--port", "0"]);
     assert_eq!(output.code, 2, "{output}");
 }
 
 #[test]
-fn a_failed_turn_is_an_error_of_the_agent() {
+fn failed_turn_is_agent_error() {
     let project = project();
-    let (_running, address) = start(&project, &[]);
+    let (_running, address) = start_server(&project, &[]);
     let target = format!("target:\n  endpoint: {address}/\n  protocol: strict\n");
     let suite = "name: crash\nturns: [{ user: crash }]\n";
     let project = project.file("hotseat.yaml", &target).suite("serve", suite);
@@ -251,9 +251,9 @@ fn a_failed_turn_is_an_error_of_the_agent() {
 }
 
 #[test]
-fn what_is_printed_can_be_tried() {
+fn startup_message_shows_working_command() {
     let project = project();
-    let (running, address) = start(&project, &[]);
+    let (running, address) = start_server(&project, &[]);
     let port = address.rsplit(':').next().unwrap().to_string();
     running.interrupt();
     let output = running.wait();
@@ -267,11 +267,11 @@ fn what_is_printed_can_be_tried() {
     "#);
 }
 
-/// The line to try, without curl.
+/// The suggested command, without curl.
 #[test]
-fn the_line_to_try_is_answered() {
+fn example_input_line_is_answered() {
     let project = project();
-    let (_running, address) = start(&project, &[]);
+    let (_running, address) = start_server(&project, &[]);
     let host = address.strip_prefix("http://").unwrap();
     let body = r#"{"model": "clerk", "stream": true, "messages": [{"role": "user", "content": "Hello"}]}"#;
     let mut socket = TcpStream::connect(host).unwrap();
@@ -288,7 +288,7 @@ fn the_line_to_try_is_answered() {
 }
 
 #[test]
-fn conversations_outlive_the_server_in_their_file() {
+fn stored_conversations_survive_restart() {
     let project = project();
     let told = |address: &str, messages: &str| {
         let host = address.strip_prefix("http://").unwrap();
@@ -305,12 +305,12 @@ fn conversations_outlive_the_server_in_their_file() {
         socket.read_to_string(&mut answer).unwrap();
         answer
     };
-    let (running, address) = start(&project, &["--store", "kept.db"]);
+    let (running, address) = start_server(&project, &["--store", "kept.db"]);
     let first = r#"{"id": "1", "role": "user", "content": "hello"}"#;
     assert!(told(&address, first).contains("t-t1-r1"));
     running.interrupt();
     assert_eq!(running.wait().code, 0);
-    let (_running, address) = start(&project, &["--store", "kept.db"]);
+    let (_running, address) = start_server(&project, &["--store", "kept.db"]);
     let other = r#"{"id": "1", "role": "user", "content": "something else"}, {"id": "2", "role": "user", "content": "x"}"#;
     assert!(told(&address, other).contains("is not what the user said in turn 1"));
     let second = format!(r#"{first}, {{"id": "2", "role": "user", "content": "hello"}}"#);
@@ -318,7 +318,7 @@ fn conversations_outlive_the_server_in_their_file() {
 }
 
 #[test]
-fn an_agent_file_with_mistakes_is_shown_with_their_places() {
+fn reports_agent_file_errors_with_location() {
     let project = project().file("clerk/agent.yaml", "name: Clerk\nsistem: x\n");
     let output = project.hotseat(&["serve", "clerk"]);
     assert_eq!(output.code, 2, "{output}");
@@ -327,7 +327,7 @@ fn an_agent_file_with_mistakes_is_shown_with_their_places() {
 }
 
 #[test]
-fn an_agent_that_is_not_there() {
+fn reports_missing_agent() {
     let output = Project::empty().hotseat(&["serve", "nowhere"]);
     assert_eq!(output.code, 2, "{output}");
     assert!(output.stderr.contains("nowhere"), "{output}");
@@ -354,7 +354,7 @@ fn ask(address: &str, path: &str, body: Option<&str>) -> String {
 #[test]
 fn connections_that_send_no_request_give_way_after_the_time_that_is_set() {
     let project = project();
-    let (_running, address) = start(&project, &["--max-connections", "1", "--head-timeout", "300ms"]);
+    let (_running, address) = start_server(&project, &["--max-connections", "1", "--head-timeout", "300ms"]);
     let mut half_open = TcpStream::connect(address.strip_prefix("http://").unwrap()).unwrap();
     write!(half_open, "GET /health HTTP/1.1\r\n").unwrap();
     let asked = Instant::now();
@@ -362,7 +362,7 @@ fn connections_that_send_no_request_give_way_after_the_time_that_is_set() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     // Where nothing is set it is ten seconds, and there is room for both.
     assert!(asked.elapsed() < Duration::from_secs(9), "{:?}", asked.elapsed());
-    half_open.set_read_timeout(Some(LONG)).unwrap();
+    half_open.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let mut rest = String::new();
     // The server has closed it, with words or without.
     let closed = half_open.read_to_string(&mut rest);
@@ -375,7 +375,7 @@ fn connections_that_send_no_request_give_way_after_the_time_that_is_set() {
 #[test]
 fn the_conversations_that_were_used_longest_ago_are_forgotten_beyond_the_number_that_is_set() {
     let project = project();
-    let (_running, address) = start(&project, &["--max-conversations", "2"]);
+    let (_running, address) = start_server(&project, &["--max-conversations", "2"]);
     for thread in ["one", "two", "three", "four"] {
         let said = r#"{"id": "1", "role": "user", "content": "hello"}"#;
         let body = format!(r#"{{"threadId": "{thread}", "runId": "r", "messages": [{said}]}}"#);
@@ -403,9 +403,9 @@ fn limits_that_are_none_or_hold_for_nothing_are_refused() {
 }
 
 #[test]
-fn a_port_that_is_taken() {
+fn reports_port_in_use() {
     let project = project();
-    let (_running, address) = start(&project, &[]);
+    let (_running, address) = start_server(&project, &[]);
     let port = address.rsplit(':').next().unwrap();
     let output = project.hotseat(&["serve", "clerk", "--port", port]);
     assert_eq!(output.code, 3, "{output}");
@@ -414,7 +414,7 @@ fn a_port_that_is_taken() {
 }
 
 #[test]
-fn an_address_that_others_reach_is_warned_of() {
+fn warns_about_externally_reachable_address() {
     let project = project();
     let mut running = project.command(&["serve", "clerk", "--port", "0", "--host", "0.0.0.0"]).spawn();
     let said = running.wait_for_stderr("warning");

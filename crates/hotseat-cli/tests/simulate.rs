@@ -1,17 +1,17 @@
-//! Simulated users with a brief: what they are told, when they stop, what is recorded, and what is held against them.
+//! Simulated users with a brief: their input, stop conditions, recorded data, and invalid behaviour.
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
-use common::{Project, Tested};
+use common::{Project, TestRun};
 
-/// An agent that finds a venue and books it.
+/// An agent that finds and books a venue.
 fn agent() -> FakeAgent {
-    FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started();
+    FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         match request.last_user_text().to_lowercase() {
             said if said.contains("stuttgart") => run
                 .tool("c1", "search", &json!({"city": "Stuttgart"}), Some(json!([{"name": "Liederhalle"}])))
@@ -26,9 +26,9 @@ fn agent() -> FakeAgent {
     })
 }
 
-/// A simulated user that says one thing after the other, as it is asked to.
-fn user(script: &'static [&'static str]) -> FakeAgent {
-    FakeAgent::start(move |request: &Request| {
+/// A simulated user that sends the requested messages in order.
+fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
+    FakeAgent::start(move |request: &FakeRequest| {
         let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
         let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
         let said = script.get(turn - 1).copied().unwrap_or("And then?");
@@ -39,37 +39,37 @@ fn user(script: &'static [&'static str]) -> FakeAgent {
             None if said.starts_with('{') => serde_json::from_str(said).unwrap(),
             None => json!({"message": said, "done": false, "goal_progress": "partial", "reason": "r"}),
         };
-        Run::of(request).started().text(&answer.to_string()).finished()
+        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
     })
 }
 
 fn project(agent: &FakeAgent, user: &FakeAgent) -> Project {
-    Project::with(&format!(
+    Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nagents:\n  user: {{ endpoint: '{}' }}\nsimulator: agents:user\n",
         agent.url(),
         user.url()
     ))
 }
 
-fn held(agent: &FakeAgent, user: &FakeAgent, suite: &str) -> Tested {
+fn run_suite(agent: &FakeAgent, user: &FakeAgent, suite: &str) -> TestRun {
     project(agent, user).suite("a", suite).test(&[])
 }
 
-fn told(helper: &FakeAgent) -> Vec<Value> {
+fn received_inputs(helper: &FakeAgent) -> Vec<Value> {
     let requests = helper.requests();
     requests.iter().map(|request| serde_json::from_str(&request.last_user_text()).unwrap()).collect()
 }
 
-fn said(agent: &FakeAgent) -> Vec<String> {
-    agent.requests().iter().map(Request::last_user_text).collect()
+fn user_texts(agent: &FakeAgent) -> Vec<String> {
+    agent.requests().iter().map(FakeRequest::last_user_text).collect()
 }
 
 const GOAL: &str = "name: s\nsimulate:\n  goal: Find a venue in Stuttgart\n";
 
 #[test]
-fn what_is_said_of_the_user_is_merged_from_the_project_to_the_topic() {
+fn user_description_is_merged_from_project_to_topic() {
     let agent = agent();
-    let user = user(&["Hello", "In Stuttgart", "Book it", "DONE achieved"]);
+    let user = simulated_user(&["Hello", "In Stuttgart", "Book it", "DONE achieved"]);
     let project = project(&agent, &user);
     let head = project.workspace.read("hotseat.yaml");
     let shared = "
@@ -107,8 +107,8 @@ simulate:
 ",
         )
         .test(&[]);
-    tested.all_passed();
-    let told = told(&user);
+    tested.assert_all_passed();
+    let told = received_inputs(&user);
     let first = &told[0];
     assert_eq!(first["goal"], "Find a venue");
     assert_eq!(first["role"], "Planner");
@@ -117,7 +117,7 @@ simulate:
     assert_eq!(first["should"], json!(["be brief", "confirm everything"]));
     assert_eq!(first["should_not"], json!(["engage in small talk"]));
     assert_eq!(first["max_turns"], 10);
-    // The rules of a topic hold while it lasts: behind the second turn the conversation is in it.
+    // Topic settings apply while the conversation is in the topic, here after the second turn.
     assert_eq!(told[1]["personality"], json!(["Professional", "Values efficiency"]));
     assert_eq!(told[2]["personality"], "Impatient");
     assert_eq!(told[2]["should"], json!(["be brief", "confirm everything", "double-check every detail"]));
@@ -133,7 +133,7 @@ simulate:
 }
 
 #[test]
-fn what_ends_a_simulation_is_recorded() {
+fn end_of_simulation_is_recorded() {
     for (script, brief, turns, reason) in [
         (
             &["Hello", "In Stuttgart", "Book it", "Thanks"][..],
@@ -142,7 +142,7 @@ fn what_ends_a_simulation_is_recorded() {
             "stop_condition",
         ),
         (&["Hello", "In Stuttgart", "Book it"][..], "  max_turns: 2\n", 2, "max_turns"),
-        // At the same turn the limit goes first.
+        // In the same turn the limit takes precedence.
         (
             &["Hello", "Book it", "x"][..],
             "  max_turns: 2\n  stop_when: { type: tool_called, name: book_venue }\n",
@@ -164,7 +164,7 @@ fn what_ends_a_simulation_is_recorded() {
     ] {
         let (agent, user) = (
             agent(),
-            FakeAgent::start(move |request: &Request| {
+            FakeAgent::start(move |request: &FakeRequest| {
                 let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
                 let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
                 let said = script[turn - 1];
@@ -174,11 +174,11 @@ fn what_ends_a_simulation_is_recorded() {
                     }
                     None => json!({"message": said, "done": false, "goal_progress": "none", "reason": "r"}),
                 };
-                Run::of(request).started().text(&answer.to_string()).finished()
+                FakeRun::for_request(request).started().text(&answer.to_string()).finished()
             }),
         );
-        let tested = held(&agent, &user, &format!("{GOAL}{brief}"));
-        tested.all_passed();
+        let tested = run_suite(&agent, &user, &format!("{GOAL}{brief}"));
+        tested.assert_all_passed();
         assert_eq!(agent.requests().len(), turns, "{brief}{script:?}");
         let case = tested.case("s");
         assert_eq!(case["completion"]["termination"], reason, "{brief}");
@@ -187,12 +187,12 @@ fn what_ends_a_simulation_is_recorded() {
 }
 
 #[test]
-fn a_function_of_a_script_can_say_that_it_is_enough() {
-    let (agent, user) = (agent(), user(&["Hello", "In Stuttgart", "Book it", "More"]));
+fn script_function_can_end_simulation() {
+    let (agent, user) = (agent(), simulated_user(&["Hello", "In Stuttgart", "Book it", "More"]));
     let project = project(&agent, &user).suite("a", &format!("{GOAL}  stop_when: scripts:stop.booked\n"));
     let project = project.file("src/stop.ts", "export const booked = (o: string, i: string, e: any, c: any) => c.tool_calls.some((t: any) => t.name === 'book_venue');");
     let tested = project.test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.case("s")["completion"]["termination"], "stop_condition");
     assert_eq!(agent.requests().len(), 3);
     let project = project.file("src/stop.ts", "export const booked = () => 'yes';");
@@ -205,11 +205,11 @@ fn a_function_of_a_script_can_say_that_it_is_enough() {
 }
 
 #[test]
-fn that_the_limit_is_reached_fails_nothing_unless_a_hard_check_fails() {
-    let (agent, user) = (agent(), user(&["Hello", "I like venues", "Well"]));
+fn turn_limit_fails_case_only_with_failed_hard_check() {
+    let (agent, user) = (agent(), simulated_user(&["Hello", "I like venues", "Well"]));
     let suite =
         format!("{GOAL}  max_turns: 2\nfinal_assertions: {{ type: tool_called, name: book_venue }}\n");
-    let tested = held(&agent, &user, &suite);
+    let tested = run_suite(&agent, &user, &suite);
     let failure = tested.failure("s");
     assert_eq!((&failure["kind"], &failure["fault"]), (&json!("max_turns"), &json!("agent")));
     assert!(failure["message"].as_str().unwrap().starts_with("max turns (2) reached; "), "{failure}");
@@ -220,37 +220,40 @@ fn that_the_limit_is_reached_fails_nothing_unless_a_hard_check_fails() {
     );
     // A conversation that ended otherwise fails by its check.
     let stopped = suite.replace("max_turns: 2", "stop_when: { type: contains, value: 'What' }");
-    let tested = held(&agent, &user, &stopped);
+    let tested = run_suite(&agent, &user, &stopped);
     assert_eq!(tested.case("s")["completion"]["failure_type"], "assertion");
 }
 
 #[test]
-fn a_simulation_goes_on_where_the_turns_end() {
-    let (agent, user) = (agent(), user(&["never", "In Stuttgart", "DONE achieved"]));
-    let tested = held(&agent, &user, &format!("{GOAL}  max_turns: 2\nturns: [{{ user: Good morning }}]\n"));
-    tested.all_passed();
-    assert_eq!(said(&agent), ["Good morning", "In Stuttgart"]);
+fn simulation_continues_after_written_turns() {
+    let (agent, user) = (agent(), simulated_user(&["never", "In Stuttgart", "DONE achieved"]));
+    let tested =
+        run_suite(&agent, &user, &format!("{GOAL}  max_turns: 2\nturns: [{{ user: Good morning }}]\n"));
+    tested.assert_all_passed();
+    assert_eq!(user_texts(&agent), ["Good morning", "In Stuttgart"]);
     assert_eq!(tested.case("s")["simulations"][0]["first_turn"], 2);
 }
 
 #[test]
-fn what_the_user_says_is_cleaned_and_never_empty() {
-    let (agent, user) = (agent(), user(&["User: \"In Stuttgart\"", "DONE achieved"]));
-    held(&agent, &user, GOAL).all_passed();
-    assert_eq!(said(&agent), ["In Stuttgart"]);
+fn user_message_is_cleaned_and_never_empty() {
+    let (agent, user) = (agent(), simulated_user(&["User: \"In Stuttgart\"", "DONE achieved"]));
+    run_suite(&agent, &user, GOAL).assert_all_passed();
+    assert_eq!(user_texts(&agent), ["In Stuttgart"]);
 }
 
 #[test]
-fn a_user_that_says_nothing_of_use_is_asked_again_and_then_an_error() {
+fn unusable_user_message_is_retried_then_error() {
     for rubbish in [
         r#"{"message": " ", "done": false, "goal_progress": "none"}"#,
         r#"{"message": "x", "done": "no", "goal_progress": "none"}"#,
     ] {
         let (agent, user) = (
             agent(),
-            FakeAgent::start(move |request: &Request| Run::of(request).started().text(rubbish).finished()),
+            FakeAgent::start(move |request: &FakeRequest| {
+                FakeRun::for_request(request).started().text(rubbish).finished()
+            }),
         );
-        let tested = held(&agent, &user, GOAL);
+        let tested = run_suite(&agent, &user, GOAL);
         let failure = tested.failure("s");
         assert_eq!((&failure["kind"], &failure["fault"]), (&json!("simulator_error"), &json!("simulator")));
         assert_eq!((user.requests().len(), agent.requests().len()), (3, 0));
@@ -260,7 +263,7 @@ fn a_user_that_says_nothing_of_use_is_asked_again_and_then_an_error() {
 }
 
 #[test]
-fn a_user_that_does_not_behave_as_one_makes_the_attempt_invalid() {
+fn out_of_role_user_makes_attempt_invalid() {
     for (script, brief, words) in [
         (
             &["I need a big venue", "i need a BIG venue!", "I need a big venue", "I need a big venue"][..],
@@ -280,15 +283,15 @@ fn a_user_that_does_not_behave_as_one_makes_the_attempt_invalid() {
     ] {
         let (agent, user) = (
             agent(),
-            FakeAgent::start(move |request: &Request| {
+            FakeAgent::start(move |request: &FakeRequest| {
                 let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
                 let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
                 let answer = json!({"message": script[turn - 1], "done": false, "goal_progress": "none", "reason": "r"});
-                Run::of(request).started().text(&answer.to_string()).finished()
+                FakeRun::for_request(request).started().text(&answer.to_string()).finished()
             }),
         );
         let suite = format!("{GOAL}{brief}final_assertions: {{ type: tool_called, name: book_venue }}\n");
-        let tested = held(&agent, &user, &suite);
+        let tested = run_suite(&agent, &user, &suite);
         let failure = tested.failure("s");
         assert_eq!(
             (&failure["kind"], &failure["fault"]),
@@ -296,8 +299,8 @@ fn a_user_that_does_not_behave_as_one_makes_the_attempt_invalid() {
             "{words}"
         );
         assert!(failure["message"].as_str().unwrap().contains(words), "{words}: {failure}");
-        assert_eq!(agent.requests().len(), script.len() - 1, "what is held against the user is not sent");
-        // What it said is on record, and so is what was said before.
+        assert_eq!(agent.requests().len(), script.len() - 1, "the invalid user message is not sent");
+        // The message and everything before it are recorded.
         let case = tested.case("s");
         let kept =
             case["turns"].as_array().unwrap().iter().flat_map(|turn| turn["roles"].as_array().unwrap());
@@ -307,19 +310,19 @@ fn a_user_that_does_not_behave_as_one_makes_the_attempt_invalid() {
         );
         assert_eq!(case["total_turns"], script.len() - 1);
     }
-    // It may be allowed.
-    let (agent, user) = (agent(), user(&["I need a big venue"; 8]));
-    held(&agent, &user, &format!("{GOAL}  max_turns: 8\n  max_repeats: 0\n")).all_passed();
+    // It can be allowed.
+    let (agent, user) = (agent(), simulated_user(&["I need a big venue"; 8]));
+    run_suite(&agent, &user, &format!("{GOAL}  max_turns: 8\n  max_repeats: 0\n")).assert_all_passed();
 }
 
 #[test]
-fn topics_are_judged_when_they_are_left_and_stop_the_conversation() {
+fn topics_are_judged_on_exit_and_can_stop_conversation() {
     let topics = "classify_topics: triggers\ngraph:\n  start: { next: found, characteristic: S, assert: { text: { must_match: Berlin } }, evaluate: { type: contains, value: never } }\n  found: { next: start, triggers: { on_tool_call: search } }\n";
-    let (agent, user) = (agent(), user(&["Hello", "In Stuttgart", "Book it", "DONE achieved"]));
-    let tested = held(&agent, &user, &format!("{GOAL}{topics}"));
+    let (agent, user) = (agent(), simulated_user(&["Hello", "In Stuttgart", "Book it", "DONE achieved"]));
+    let tested = run_suite(&agent, &user, &format!("{GOAL}{topics}"));
     let failure = tested.failure("s");
     assert_eq!(failure["kind"], "assertion");
-    assert_eq!(said(&agent), ["Hello", "In Stuttgart"], "no further message is sent");
+    assert_eq!(user_texts(&agent), ["Hello", "In Stuttgart"], "no further message is sent");
     let case = tested.case("s");
     assert_eq!(case["completion"]["termination"], "error");
     let visit = &case["topic_visits"][0];
@@ -334,21 +337,21 @@ fn topics_are_judged_when_they_are_left_and_stop_the_conversation() {
         .map(|check| (check["passed"] == true, check["soft"] == true))
         .collect();
     assert_eq!(checks, [(false, false), (false, true)]);
-    // Run on, if that is wanted.
-    let user = user_again();
+    // Continues on request.
+    let user = unusable_user();
     let before = agent.requests().len();
-    let tested = held(&agent, &user, &format!("continue_on_failure: true\n{GOAL}{topics}"));
+    let tested = run_suite(&agent, &user, &format!("continue_on_failure: true\n{GOAL}{topics}"));
     tested.failure("s");
     assert_eq!(agent.requests().len() - before, 3);
 }
 
-fn user_again() -> FakeAgent {
-    user(&["Hello", "In Stuttgart", "Book it", "DONE achieved"])
+fn unusable_user() -> FakeAgent {
+    simulated_user(&["Hello", "In Stuttgart", "Book it", "DONE achieved"])
 }
 
 #[test]
-fn each_visit_of_a_topic_is_judged_by_its_own_turns() {
-    // The turn that leads to a topic belongs to it; coming back is a visit of its own.
+fn each_topic_visit_is_judged_by_its_own_turns() {
+    // The turn that leads to a topic belongs to it; returning starts a new visit.
     let topics = "
 classify_topics: triggers
 graph:
@@ -361,10 +364,17 @@ graph:
 ";
     let (agent, user) = (
         agent(),
-        user(&["Hello", "In Stuttgart", "Well", "again please", "In Stuttgart too", "DONE achieved"]),
+        simulated_user(&[
+            "Hello",
+            "In Stuttgart",
+            "Well",
+            "again please",
+            "In Stuttgart too",
+            "DONE achieved",
+        ]),
     );
-    let tested = held(&agent, &user, &format!("{GOAL}{topics}"));
-    tested.all_passed();
+    let tested = run_suite(&agent, &user, &format!("{GOAL}{topics}"));
+    tested.assert_all_passed();
     let case = tested.case("s");
     assert_eq!(case["topic_history"], json!(["start", "found", "start", "found"]));
     let visits = case["topic_visits"].as_array().unwrap();
@@ -378,13 +388,13 @@ graph:
         .map(|check| (&check["turn"], &check["passed"]))
         .collect();
     assert_eq!(every, [(&json!(2), &json!(true)), (&json!(3), &json!(false))]);
-    // They stand with the visit and nowhere else.
+    // The checks are listed with the visit only.
     assert_eq!(case["assertions"], json!([]));
 }
 
 #[test]
-fn a_brief_without_a_goal_or_with_one_for_all_is_refused() {
-    let (agent, user) = (agent(), user(&[]));
+fn rejects_brief_without_goal_or_with_shared_goal() {
+    let (agent, user) = (agent(), simulated_user(&[]));
     for (suite, words) in [
         ("name: s\nsimulate: { role: Planner }\n", "`simulate` has no `goal`"),
         ("suite: { simulate: { goal: Find } }\n---\nname: s\nturns: [{ user: x }]\n", "unknown key `goal`"),
@@ -401,7 +411,7 @@ fn a_brief_without_a_goal_or_with_one_for_all_is_refused() {
             "no topics are followed here",
         ),
         ("name: s\nsimulate: { goal: Find, stop_when: {} }\n", "asserts nothing"),
-        ("name: s\nsimulate: { goal: Find, template: nowhere.md }\n", "there is no file `nowhere.md`"),
+        ("name: s\nsimulate: { goal: Find, template: nowhere.md }\n", "unknown file `nowhere.md`"),
         ("name: s\nsimulate: { goal: Find, never_says: '(' }\n", "does not compile"),
     ] {
         let output = project(&agent, &user).suite("a", suite).hotseat(&["test"]);
@@ -412,9 +422,9 @@ fn a_brief_without_a_goal_or_with_one_for_all_is_refused() {
 }
 
 #[test]
-fn a_model_gets_a_prompt_with_all_of_it_and_its_own_form_of_answers() {
+fn model_receives_full_prompt_and_answer_format() {
     let agent = agent();
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\nsimulator: connectors:user\n",
         agent.url()
     ));
@@ -435,22 +445,22 @@ rules:
 "#,
         )
         .suite("a", "name: s\nsimulate: { goal: Find a venue in Stuttgart, role: Planner }\n");
-    project.test(&[]).all_passed();
-    // A prompt of the case's own.
+    project.test(&[]).assert_all_passed();
+    // A prompt defined by the case.
     let project = project
         .file("own.md", "I am a planner.\n{{system}}\n{{rules}}\nSo far:\n{{conversation}}\nTurn {{turn}} of {{max_turns}}.")
         .suite("a", "name: s\nsimulate: { goal: Find, role: Planner, should: hurry, template: own.md }\n");
     let tested = project.test(&[]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let project = project.file("own.md", "{{system}} {{topic}}");
     let output = project.hotseat(&["test"]);
     assert!(output.code == 2 && output.stderr.contains("has a place for `topic`"), "{output}");
 }
 
 #[test]
-fn a_model_that_answers_in_another_form_is_an_error() {
+fn wrong_answer_format_is_an_error() {
     let agent = agent();
-    let project = Project::with(&format!(
+    let project = Project::with_config(&format!(
         "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\nsimulator: connectors:user\n",
         agent.url()
     ));
@@ -463,8 +473,8 @@ fn a_model_that_answers_in_another_form_is_an_error() {
 }
 
 #[test]
-fn the_console_says_how_it_ended() {
-    let (agent, user) = (agent(), user(&["Hello", "DONE achieved"]));
+fn console_shows_end_of_simulation() {
+    let (agent, user) = (agent(), simulated_user(&["Hello", "DONE achieved"]));
     let output = project(&agent, &user).suite("a", GOAL).hotseat(&["test", "-v"]);
     assert!(
         output.stdout.contains("Simulation: goal_reached after 1 input, goal achieved: that is all"),
@@ -473,42 +483,48 @@ fn the_console_says_how_it_ended() {
 }
 
 #[test]
-fn who_works_with_machines_is_none() {
+fn user_mentioning_machines_stays_in_role() {
     let script =
         &["I'm a digital marketer", "I am a virtual event planner", "I'm an AI researcher", "DONE achieved"];
-    let (agent, user) = (agent(), user(script));
-    held(&agent, &user, GOAL).all_passed();
-    assert_eq!(said(&agent), script[..3]);
+    let (agent, user) = (agent(), simulated_user(script));
+    run_suite(&agent, &user, GOAL).assert_all_passed();
+    assert_eq!(user_texts(&agent), script[..3]);
 }
 
 #[test]
-fn what_is_asserted_is_decided_even_if_nothing_was_said() {
-    let (agent, user) = (agent(), user(&[]));
+fn assertions_are_evaluated_without_any_turn() {
+    let (agent, user) = (agent(), simulated_user(&[]));
     let asserted = "final_assertions: { type: tool_called, name: book_venue }\n";
-    let tested = held(&agent, &user, &format!("{GOAL}  max_turns: 0\n{asserted}"));
+    let tested = run_suite(&agent, &user, &format!("{GOAL}  max_turns: 0\n{asserted}"));
     let failure = tested.failure("s");
     assert_eq!(failure["kind"], "max_turns", "{failure:#}");
     assert!(failure["message"].as_str().unwrap().contains("book_venue"), "{failure:#}");
     assert_eq!(tested.case("s")["final_assertions"][0]["passed"], false);
-    // A simulated user that breaks before the first input has held no conversation that could end in order.
-    let broken = FakeAgent::start(|request: &Request| Run::of(request).started().text("{}").finished());
+    // If the simulated user fails before the first input, there is no conversation to complete.
+    let broken = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text("{}").finished()
+    });
     for assertions in ["", asserted] {
         let suite = format!("name: s\nsimulator: {{ use: user }}\non_missing_input: end\n{assertions}");
-        assert_eq!(held(&agent, &broken, &suite).failure("s")["kind"], "simulator_error", "{assertions}");
+        assert_eq!(
+            run_suite(&agent, &broken, &suite).failure("s")["kind"],
+            "simulator_error",
+            "{assertions}"
+        );
     }
     assert!(agent.requests().is_empty());
 }
 
 #[test]
-fn what_a_user_says_before_the_first_turn_is_kept_too() {
-    const RUBBISH: &str = r#"{"message": " ", "done": false, "goal_progress": "none"}"#;
+fn user_text_before_first_turn_is_recorded() {
+    const UNUSABLE_ANSWER: &str = r#"{"message": " ", "done": false, "goal_progress": "none"}"#;
     for (script, words) in [
-        (&["DONE achieved"][..], "it says that its goal is achieved before it has said anything"),
-        (&["DONE none"][..], "it gives up before it has said anything"),
+        (&["DONE achieved"][..], "it reports its goal as achieved before its first input"),
+        (&["DONE none"][..], "it gives up before its first input"),
         (&["As an AI language model, I need no venue"][..], "it has left its role"),
-        (&[RUBBISH][..], "the answer says nothing"),
+        (&[UNUSABLE_ANSWER][..], "the answer says nothing"),
     ] {
-        let (agent, user) = (agent(), user(script));
+        let (agent, user) = (agent(), simulated_user(script));
         let project = project(&agent, &user).suite("a", GOAL);
         let tested = project.test(&["--trace", "trace.jsonl"]);
         let failure = tested.failure("s");

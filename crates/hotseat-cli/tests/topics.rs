@@ -1,17 +1,17 @@
-//! Topics: which turns belong to which, who says so, what is asserted when they are left, and what the report says.
+//! Topics: assignment of turns, triggers and judges, assertions on exit, and reports.
 
 mod common;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
-use common::{Project, Tested};
+use common::{Project, TestRun};
 
-/// An agent that books rooms; what it says depends on what it is told.
-fn booking() -> FakeAgent {
-    FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started();
+/// An agent that books rooms and answers by the user text.
+fn booking_agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         match request.last_user_text().to_lowercase() {
             said if said.contains("blue room") => run
                 .tool(
@@ -32,9 +32,9 @@ fn booking() -> FakeAgent {
     })
 }
 
-/// A judge who finds the topic of a turn by its last user's words; and what it was asked is seen by its requests.
-fn judge() -> FakeAgent {
-    FakeAgent::start(|request: &Request| {
+/// A judge that selects the topic of a turn by the end of the user text.
+fn topic_judge() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
         let asked = request.last_user_text();
         let last = asked.lines().rev().find(|line| line.contains("\"user\"")).unwrap_or_default();
         let topic = match () {
@@ -44,12 +44,14 @@ fn judge() -> FakeAgent {
         };
         let answer =
             json!({"reasoning": format!("it sounds like {topic}"), "topic": topic, "confidence": "high"});
-        Run::of(request).started().text(&answer.to_string()).finished()
+        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
     })
 }
 
-fn judge_saying(text: &'static str) -> FakeAgent {
-    FakeAgent::start(move |request: &Request| Run::of(request).started().text(text).finished())
+fn constant_judge(text: &'static str) -> FakeAgent {
+    FakeAgent::start(move |request: &FakeRequest| {
+        FakeRun::for_request(request).started().text(text).finished()
+    })
 }
 
 fn project(agent: &FakeAgent, judge: Option<&FakeAgent>) -> Project {
@@ -57,16 +59,16 @@ fn project(agent: &FakeAgent, judge: Option<&FakeAgent>) -> Project {
     if let Some(judge) = judge {
         text.push_str(&format!("agents:\n  judge: {{ endpoint: '{}' }}\njudge: agents:judge\n", judge.url()));
     }
-    Project::with(&text)
+    Project::with_config(&text)
 }
 
-fn held(agent: &FakeAgent, judge: Option<&FakeAgent>, suite: &str) -> Tested {
+fn run_suite(agent: &FakeAgent, judge: Option<&FakeAgent>, suite: &str) -> TestRun {
     project(agent, judge).suite("a", suite).test(&[])
 }
 
-/// What is written on standard error and output of a suite that must be refused.
-fn refused(suite: &str) -> String {
-    let (agent, judge) = (booking(), judge());
+/// Stdout and stderr of a suite that must be rejected.
+fn rejection_output(suite: &str) -> String {
+    let (agent, judge) = (booking_agent(), topic_judge());
     let output = project(&agent, Some(&judge)).suite("a", suite).hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
     assert!(agent.requests().is_empty(), "nothing is contacted before all is right");
@@ -104,10 +106,10 @@ final_assertions:
 ";
 
 #[test]
-fn a_scripted_conversation_is_followed_by_a_judge() {
-    let (agent, judge) = (booking(), judge());
-    let tested = held(&agent, Some(&judge), BOOKING);
-    tested.all_passed();
+fn judge_tracks_topics_of_scripted_conversation() {
+    let (agent, judge) = (booking_agent(), topic_judge());
+    let tested = run_suite(&agent, Some(&judge), BOOKING);
+    tested.assert_all_passed();
     let case = tested.case("booking");
     assert_eq!(topics_of(case), ["greeting", "gathering", "confirming"]);
     assert_eq!(case["topic_history"], json!(["greeting", "gathering", "confirming"]));
@@ -123,8 +125,8 @@ fn a_scripted_conversation_is_followed_by_a_judge() {
         (why["from"].as_str(), why["why"].as_str(), why["confidence"].as_str(), why["reasoning"].as_str()),
         (Some("greeting"), Some("judge"), Some("high"), Some("it sounds like gathering"))
     );
-    // Each turn that could have led to another topic is asked about: the third one is the first in the last topic.
-    let asked: Vec<String> = judge.requests().iter().map(Request::last_user_text).collect();
+    // Every turn that could lead to another topic is judged: the third is the first in the last topic.
+    let asked: Vec<String> = judge.requests().iter().map(FakeRequest::last_user_text).collect();
     assert_eq!(asked.len(), 3, "each turn had a choice before it");
     let second = &asked[1];
     for part in [
@@ -139,8 +141,8 @@ fn a_scripted_conversation_is_followed_by_a_judge() {
 }
 
 #[test]
-fn the_trace_says_why() {
-    let (agent, judge) = (booking(), judge());
+fn trace_explains_topic_decisions() {
+    let (agent, judge) = (booking_agent(), topic_judge());
     let project = project(&agent, Some(&judge)).suite("a", BOOKING);
     let output = project.hotseat(&["test", "--trace", "out.jsonl"]);
     assert_eq!(output.code, 0, "{output}");
@@ -157,23 +159,23 @@ fn the_trace_says_why() {
         (&changed[1]["to"], &changed[1]["turn"], &changed[1]["why"]),
         (&json!("gathering"), &json!(2), &json!("judge"))
     );
-    // That it stays where it is has a reason, too.
+    // Staying in a topic has a reason too.
     assert_eq!(of("topic.kept")[0]["turn"], 1);
 }
 
-/// Topics that triggers tell apart; nobody is asked.
-fn triggered(triggers: &str, turns: &[&str]) -> (Vec<String>, Tested) {
-    let agent = booking();
+/// Topics selected by triggers, without a judge.
+fn run_with_triggers(triggers: &str, turns: &[&str]) -> (Vec<String>, TestRun) {
+    let agent = booking_agent();
     let turns: String = turns.iter().map(|turn| format!("  - user: {turn}\n")).collect();
     let known = "topics: { a: { characteristic: A }, b: { characteristic: B } }";
     let suite = format!("name: t\nclassify_topics: triggers\n{known}\ngraph:\n{triggers}\nturns:\n{turns}");
-    let tested = held(&agent, None, &suite);
+    let tested = run_suite(&agent, None, &suite);
     let found = topics_of(tested.case("t")).into_iter().map(str::to_string).collect();
     (found, tested)
 }
 
 #[test]
-fn every_kind_of_trigger_fires() {
+fn every_trigger_kind_fires() {
     for (trigger, fires) in [
         ("{ on_tool_call: check_availability }", true),
         ("{ on_tool_call: check_availability, with_params: { capacity: 10 } }", true),
@@ -190,14 +192,14 @@ fn every_kind_of_trigger_fires() {
         ("[{ on_user_match: nothing }, { on_user_match: Blue }]", true),
     ] {
         let graph = format!("  a: b\n  b: {{ triggers: {trigger} }}");
-        let (topics, _) = triggered(&graph, &["Hello", "The Blue Room"]);
+        let (topics, _) = run_with_triggers(&graph, &["Hello", "The Blue Room"]);
         assert_eq!(topics, ["a", if fires { "b" } else { "a" }], "{trigger}");
     }
 }
 
 #[test]
-fn a_function_of_a_script_is_a_trigger() {
-    let agent = booking();
+fn script_function_can_be_trigger() {
+    let agent = booking_agent();
     let suite = "name: t\nclassify_topics: triggers\ntopics: { a: {} }\ngraph:\n  a: b\n  b: { triggers: { on_condition: 'scripts:topics.booked' } }\nturns:\n  - user: Hello\n  - user: book it\n";
     let project = project(&agent, None).suite("a", suite);
     let project = project.file(
@@ -209,38 +211,39 @@ fn a_function_of_a_script_is_a_trigger() {
     let why = &tested.case("t")["turns"][1]["topic_reason"];
     assert_eq!((&why["why"], &why["trigger"]), (&json!("trigger"), &json!("scripts:topics.booked holds")));
 
-    // One that fails is an error of the test, and no topic.
+    // A failing trigger function is a test error.
     let project = project.file("src/topics.ts", "export function booked() { throw new Error('no idea'); }");
     let tested = project.test(&[]);
     assert_eq!(tested.failure("t")["kind"], "script_error");
 }
 
 #[test]
-fn the_current_topic_goes_first_and_then_its_successors_as_they_are_declared() {
-    // Both fire: it stays.
-    let (topics, _) = triggered(
+fn current_topic_then_successors_in_order() {
+    // Both fire: the current topic wins.
+    let (topics, _) = run_with_triggers(
         "  a: { next: b, triggers: { on_user_match: Blue } }\n  b: { triggers: { on_user_match: Blue } }",
         &["The Blue Room"],
     );
     assert_eq!(topics, ["a"]);
-    // Both successors fire: the first that is declared wins, not the first of the graph.
+    // Both successors fire: the first declared successor wins, not the first topic of the graph.
     let fires = "{ triggers: { on_user_match: Blue } }";
-    let (topics, _) = triggered(&format!("  a: [c, b]\n  b: {fires}\n  c: {fires}"), &["The Blue Room"]);
+    let (topics, _) =
+        run_with_triggers(&format!("  a: [c, b]\n  b: {fires}\n  c: {fires}"), &["The Blue Room"]);
     assert_eq!(topics, ["c"]);
-    // What does not follow is never entered.
-    let (topics, _) = triggered(&format!("  a: b\n  b: c\n  c: {fires}"), &["The Blue Room"]);
+    // A topic that is not a successor is never entered.
+    let (topics, _) = run_with_triggers(&format!("  a: b\n  b: c\n  c: {fires}"), &["The Blue Room"]);
     assert_eq!(topics, ["a"]);
-    // What may come from everywhere is.
+    // A topic reachable from everywhere can be entered.
     let graph =
         "  a: b\n  b:\n  lost: { from: any, next: b, triggers: { on_response_match: did not understand } }";
-    let (topics, tested) = triggered(graph, &["Hello", "nonsense"]);
+    let (topics, tested) = run_with_triggers(graph, &["Hello", "nonsense"]);
     assert_eq!(topics, ["a", "lost"]);
     assert_eq!(tested.case("t")["topic_graph"][2]["fromAny"], true);
 }
 
 #[test]
-fn a_judge_is_asked_only_when_no_trigger_decides() {
-    let (agent, judge) = (booking(), judge());
+fn judge_is_asked_only_if_no_trigger_fires() {
+    let (agent, judge) = (booking_agent(), topic_judge());
     let suite = "
 name: t
 graph:
@@ -249,18 +252,20 @@ graph:
   confirming: { triggers: { on_tool_call: book_room } }
 turns: [{ user: Hello }, { user: The Blue Room }, { user: book it }, { user: thanks }]
 ";
-    let tested = held(&agent, Some(&judge), suite);
+    let tested = run_suite(&agent, Some(&judge), suite);
     assert_eq!(topics_of(tested.case("t")), ["greeting", "gathering", "confirming", "confirming"]);
-    // Of the first turn nothing is known; the last topic has nothing to follow it.
+    // Nothing precedes the first turn; the last topic has no successor.
     assert_eq!(judge.requests().len(), 1);
 }
 
 #[test]
-fn an_answer_that_names_no_candidate_changes_nothing_and_says_so() {
-    let (agent, judge) =
-        (booking(), judge_saying(r#"{"reasoning": "surely", "topic": "confirming", "confidence": "high"}"#));
+fn unknown_topic_answer_is_ignored_with_warning() {
+    let (agent, judge) = (
+        booking_agent(),
+        constant_judge(r#"{"reasoning": "surely", "topic": "confirming", "confidence": "high"}"#),
+    );
     let suite = BOOKING.split("turns:").next().unwrap().to_string() + "turns: [{ user: Hello }]\n";
-    let tested = held(&agent, Some(&judge), &suite);
+    let tested = run_suite(&agent, Some(&judge), &suite);
     let turn = &tested.case("booking")["turns"][0];
     assert_eq!(turn["topic"], "greeting");
     assert_eq!(
@@ -270,10 +275,10 @@ fn an_answer_that_names_no_candidate_changes_nothing_and_says_so() {
 }
 
 #[test]
-fn a_judge_that_says_nothing_of_use_is_an_error_and_no_topic() {
-    let (agent, judge) = (booking(), judge_saying("It is about booking, I think."));
+fn unusable_topic_judge_answer_is_an_error() {
+    let (agent, judge) = (booking_agent(), constant_judge("It is about booking, I think."));
     let suite = BOOKING.replace("type: topic, name: greeting", "type: topic, name: greeting, negate: true");
-    let tested = held(&agent, Some(&judge), &suite);
+    let tested = run_suite(&agent, Some(&judge), &suite);
     let failure = tested.failure("booking");
     assert_eq!((&failure["kind"], &failure["fault"]), (&json!("judge_error"), &json!("judge")));
     assert_eq!(tested.case("booking")["completion"]["failure_type"], "error");
@@ -281,20 +286,20 @@ fn a_judge_that_says_nothing_of_use_is_an_error_and_no_topic() {
 }
 
 #[test]
-fn without_a_judge_that_is_known_before_anything_is_sent() {
-    let agent = booking();
+fn missing_topic_judge_is_reported_before_run() {
+    let agent = booking_agent();
     let output = project(&agent, None).suite("a", BOOKING).hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
     assert!(
-        output.stderr.contains("nobody says who the judge is") && output.stderr.contains("a.test.yaml:8"),
+        output.stderr.contains("no judge is configured") && output.stderr.contains("a.test.yaml:8"),
         "{output}"
     );
     assert!(agent.requests().is_empty());
 }
 
 #[test]
-fn every_mistake_of_a_graph_is_named_with_its_line() {
-    let stderr = refused(
+fn graph_errors_report_their_lines() {
+    let stderr = rejection_output(
         "
 name: g
 topics:
@@ -331,30 +336,30 @@ turns: [{ user: Hello }]
         ("graph: { a: { triggers: { on_tool_call: x, on_user_match: y } } }", "triggers of their own"),
         ("graph: { a: { triggers: { on_user_match: '(' } } }", "does not compile"),
         ("graph: { a: { triggers: { on_user_match: x, count: 2 } } }", "`count` goes with `after_turns_in`"),
-        ("graph: { a: { triggers: { after_turns_in: b } } }", "no topic of the graph is called `b`"),
+        ("graph: { a: { triggers: { after_turns_in: b } } }", "unknown topic `b`: it is not in the graph"),
         ("topics: { a: { characteristic: A } }", "there is no `graph`"),
         (
             "graph: { a: { characteristic: A } }\nassert: { type: topic, name: aa, negate: true }",
-            "no topic of the graph is called `aa`",
+            "unknown topic `aa`: it is not in the graph",
         ),
         ("assert: { type: reached_topic, name: a, negate: true }", "no topics are followed here"),
     ] {
-        let stderr = refused(&format!("name: g\n{graph}\nturns: [{{ user: Hello }}]\n"));
+        let stderr = rejection_output(&format!("name: g\n{graph}\nturns: [{{ user: Hello }}]\n"));
         assert!(stderr.contains(words), "{graph}: {stderr}");
     }
 }
 
 #[test]
-fn the_same_topic_twice_is_refused_by_what_reads_the_file() {
-    let stderr = refused(
+fn duplicate_topics_are_rejected_while_reading() {
+    let stderr = rejection_output(
         "name: g\ngraph:\n  a: { characteristic: A }\n  a: { characteristic: B }\nturns: [{ user: x }]\n",
     );
     assert!(stderr.contains("`a`") && stderr.contains("a.test.yaml:4:"), "{stderr}");
 }
 
 #[test]
-fn topics_come_from_the_project_the_suite_and_the_case() {
-    let (agent, judge) = (booking(), judge());
+fn topics_come_from_project_suite_and_case() {
+    let (agent, judge) = (booking_agent(), topic_judge());
     let project = project(&agent, Some(&judge));
     let head = project.workspace.read("hotseat.yaml");
     project.workspace.file(
@@ -385,8 +390,8 @@ turns: [{ user: Hello }]
 ",
     );
     let tested = project.test(&["--parallel", "1"]);
-    tested.all_passed();
-    let asked: Vec<String> = judge.requests().iter().map(Request::last_user_text).collect();
+    tested.assert_all_passed();
+    let asked: Vec<String> = judge.requests().iter().map(FakeRequest::last_user_text).collect();
     for (question, of) in asked.iter().zip(["Of the suite", "Of the case", "Of the graph"]) {
         assert!(question.contains(&format!("## gathering\nCharacteristic: {of}\n")), "{of}: {question}");
         assert!(question.contains("## greeting\nCharacteristic: Of the project\n"), "{question}");
@@ -394,23 +399,24 @@ turns: [{ user: Hello }]
 }
 
 #[test]
-fn the_head_of_a_suite_stands_first_and_alone() {
+fn suite_head_must_be_first_and_alone() {
     let case = "name: c\nturns: [{ user: Hello }]\n";
-    let stderr = refused(&format!("{case}---\nsuite: {{ topics: {{ a: {{ characteristic: A }} }} }}\n"));
+    let stderr =
+        rejection_output(&format!("{case}---\nsuite: {{ topics: {{ a: {{ characteristic: A }} }} }}\n"));
     assert!(stderr.contains("`suite` is no key of a case"), "{stderr}");
-    let stderr = refused(&format!("suite: {{ topics: {{}} }}\nname: c\n---\n{case}"));
-    assert!(stderr.contains("`name` stands beside `suite`"), "{stderr}");
-    let stderr = refused(&format!("suite: {{ topic: {{}} }}\n---\n{case}"));
+    let stderr = rejection_output(&format!("suite: {{ topics: {{}} }}\nname: c\n---\n{case}"));
+    assert!(stderr.contains("`name` is not allowed next to `suite`"), "{stderr}");
+    let stderr = rejection_output(&format!("suite: {{ topic: {{}} }}\n---\n{case}"));
     assert!(stderr.contains("unknown key `topic`") && stderr.contains("`topics`"), "{stderr}");
-    let stderr = refused("suite: { topics: {} }\n");
+    let stderr = rejection_output("suite: { topics: {} }\n");
     assert!(stderr.contains("no test cases found"), "{stderr}");
 }
 
 #[test]
-fn more_turns_in_a_topic_than_there_may_be_fail_the_case() {
-    let agent = booking();
+fn exceeding_topic_turn_limit_fails_case() {
+    let agent = booking_agent();
     let suite = "name: t\nclassify_topics: triggers\ngraph: { a: { next: b, max_turns: 2, characteristic: A }, b: { triggers: { on_tool_call: book_room } } }\nturns: [{ user: x }, { user: y }, { user: z }, { user: book it }]\n";
-    let tested = held(&agent, None, suite);
+    let tested = run_suite(&agent, None, suite);
     let failure = tested.failure("t");
     assert_eq!(failure["kind"], "max_turns");
     assert!(failure["message"].as_str().unwrap().contains("topic `a` (2)"), "{failure}");
@@ -419,19 +425,19 @@ fn more_turns_in_a_topic_than_there_may_be_fail_the_case() {
 }
 
 #[test]
-fn what_topics_assert_is_decided_in_scripted_conversations_if_it_is_wanted() {
-    let agent = booking();
+fn topic_assertions_are_optional_in_scripted_conversations() {
+    let agent = booking_agent();
     let suite = |how: &str| {
         format!(
             "name: t\nclassify_topics: triggers\n{how}graph:\n  a: {{ next: b, assert: {{ type: tool_called, name: book_room }} }}\n  b: {{ triggers: {{ on_user_match: Blue }}, assert: {{ type: tool_called, name: check_availability }} }}\nturns: [{{ user: Hello }}, {{ user: Blue Room }}, {{ user: book it }}]\n"
         )
     };
-    held(&agent, None, &suite("")).all_passed();
+    run_suite(&agent, None, &suite("")).assert_all_passed();
     let before = agent.requests().len();
-    let tested = held(&agent, None, &suite("decide_topics: always\n"));
+    let tested = run_suite(&agent, None, &suite("decide_topics: always\n"));
     assert_eq!(tested.failure("t")["kind"], "assertion");
     assert_eq!(agent.requests().len() - before, 2, "it ends when the topic is left");
-    let tested = held(&agent, None, &suite("decide_topics: always\ncontinue_on_failure: true\n"));
+    let tested = run_suite(&agent, None, &suite("decide_topics: always\ncontinue_on_failure: true\n"));
     let visits = tested.case("t")["topic_visits"].as_array().unwrap();
     assert_eq!(
         (visits.len(), &visits[0]["assertions"][0]["passed"], &visits[1]["assertions"][0]["passed"]),
@@ -442,8 +448,8 @@ fn what_topics_assert_is_decided_in_scripted_conversations_if_it_is_wanted() {
 }
 
 #[test]
-fn the_console_shows_where_the_conversation_went() {
-    let (agent, judge) = (booking(), judge());
+fn console_shows_topic_path() {
+    let (agent, judge) = (booking_agent(), topic_judge());
     let output = project(&agent, Some(&judge)).suite("a", BOOKING).hotseat(&["test", "-v"]);
     assert!(
         output.stdout.contains("Topic: greeting → gathering (judge: high, it sounds like gathering)"),
@@ -452,10 +458,10 @@ fn the_console_shows_where_the_conversation_went() {
 }
 
 #[test]
-fn topics_measure_what_the_agent_is_after_and_know_the_criteria_around_them() {
-    let agent = booking();
+fn topics_support_soft_agent_intent_and_inherited_criteria() {
+    let agent = booking_agent();
     let judge =
-        judge_saying(r#"{"reasoning": "it greets", "observed_intent": "to greet", "matches": false}"#);
+        constant_judge(r#"{"reasoning": "it greets", "observed_intent": "to greet", "matches": false}"#);
     let suite = "
 name: t
 classify_topics: triggers
@@ -466,8 +472,8 @@ graph:
   b: { triggers: { on_user_match: Blue } }
 turns: [{ user: Hello }, { user: The Blue Room }]
 ";
-    let tested = held(&agent, Some(&judge), suite);
-    tested.all_passed();
+    let tested = run_suite(&agent, Some(&judge), suite);
+    tested.assert_all_passed();
     let visits = tested.case("t")["topic_visits"].as_array().unwrap();
     let check = &visits[0]["assertions"][0];
     assert_eq!((&check["soft"], &check["passed"]), (&json!(true), &json!(false)));
@@ -479,7 +485,7 @@ turns: [{ user: Hello }, { user: The Blue Room }]
         ("{ evaluate_intent: true, characteristic: A }", "wants an `agent_intent`"),
         ("{ characteristic: A, evaluate: { type: satisfy, criteria: polit } }", "polit"),
     ] {
-        let stderr = refused(&format!(
+        let stderr = rejection_output(&format!(
             "name: t\ncriteria: {{ polite: Is polite }}\ngraph: {{ a: {topic} }}\nturns: [{{ user: x }}]\n"
         ));
         assert!(stderr.contains(words) && stderr.contains("a.test.yaml:3:"), "{words}: {stderr}");
@@ -487,8 +493,8 @@ turns: [{ user: Hello }, { user: The Blue Room }]
 }
 
 #[test]
-fn a_soft_check_of_a_topic_that_nobody_can_decide_ends_nothing() {
-    let (agent, judge) = (booking(), judge_saying("I would rather not say."));
+fn undecided_soft_topic_check_does_not_end_case() {
+    let (agent, judge) = (booking_agent(), constant_judge("I would rather not say."));
     let suite = "
 name: t
 classify_topics: triggers
@@ -498,18 +504,18 @@ graph:
   b: { triggers: { on_user_match: Blue } }
 turns: [{ user: Hello }, { user: The Blue Room }]
 ";
-    let tested = held(&agent, Some(&judge), suite);
-    tested.all_passed();
+    let tested = run_suite(&agent, Some(&judge), suite);
+    tested.assert_all_passed();
     let check = &tested.case("t")["topic_visits"][0]["assertions"][0];
     assert!(check["passed"] == false && check["error"].is_string(), "{check}");
     let hard = suite.replace("evaluate:", "assert:");
-    let tested = held(&agent, Some(&judge), &hard);
+    let tested = run_suite(&agent, Some(&judge), &hard);
     assert_eq!(tested.failure("t")["kind"], "judge_error");
 }
 
 #[test]
-fn the_page_of_a_run_has_the_graph_with_the_way_that_was_taken() {
-    let (agent, judge) = (booking(), judge());
+fn html_report_shows_topic_graph_and_path() {
+    let (agent, judge) = (booking_agent(), topic_judge());
     let suite = BOOKING.replace("greeting", "a</script><script>alert(1)");
     let suite = suite.replace("a</script><script>alert(1): ", "'a</script><script>alert(1)': ");
     let project = project(&agent, Some(&judge)).suite("a", &suite);
@@ -521,8 +527,8 @@ fn the_page_of_a_run_has_the_graph_with_the_way_that_was_taken() {
 }
 
 #[test]
-fn what_topics_assert_is_no_case_that_asserts_nothing() {
-    let agent = booking();
+fn topic_assertions_count_as_assertions() {
+    let agent = booking_agent();
     let suite = |more: &str| {
         format!(
             "name: t\nclassify_topics: triggers\n{more}graph: {{ a: {{ assert: {{ type: contains, value: Hello }} }} }}\nturns: [{{ user: x }}]\n"
@@ -544,7 +550,7 @@ fn what_topics_assert_is_no_case_that_asserts_nothing() {
 }
 
 #[test]
-fn a_criterion_that_names_no_topic_of_the_graph_is_refused() {
+fn rejects_criterion_with_unknown_topic() {
     let suite = |name: &str, graph: &str| {
         format!(
             "name: t
@@ -557,13 +563,13 @@ final_assertions: {{ type: satisfy, criteria: booked, negate: true }}
         )
     };
     let graph = "graph: { greeting: booking, booking: }\nclassify_topics: triggers";
-    held(&booking(), None, &suite("booking", graph)).all_passed();
-    let words = refused(&suite("boking", graph));
+    run_suite(&booking_agent(), None, &suite("booking", graph)).assert_all_passed();
+    let words = rejection_output(&suite("boking", graph));
     assert!(
-        words.contains("no topic of the graph is called `boking`") && words.contains("a.test.yaml:2:"),
+        words.contains("unknown topic `boking`: it is not in the graph") && words.contains("a.test.yaml:2:"),
         "{words}"
     );
     assert!(words.contains("did you mean `booking`?"), "{words}");
-    let words = refused(&suite("booking", "").replace("topics:", "metadata:"));
+    let words = rejection_output(&suite("booking", "").replace("topics:", "metadata:"));
     assert!(words.contains("no topics are followed here"), "{words}");
 }

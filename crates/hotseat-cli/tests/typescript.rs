@@ -1,16 +1,17 @@
-//! Tests in TypeScript: declared by a file, run one by one, decided by what was recorded.
+//! TypeScript tests: declared by a file, run individually, decided by the recorded trace.
 
 mod common;
 
 use std::time::{Duration, Instant};
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Reply, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use common::typescript::{
-    IMPORTS, JUDGE, USER, booking, came_to, heard, helped, holds_or_not, project, refused, statuses,
+    IMPORTS, JUDGE, USER, assert_outcomes, booking, project, project_with_roles, refused, run_script,
+    statuses, user_texts,
 };
 use common::{Project, echo_agent, example};
 
@@ -31,7 +32,7 @@ it('stands alone', () => {});
 ";
 
 #[test]
-fn a_file_of_tests_is_a_suite() {
+fn test_file_is_a_suite() {
     let agent = booking();
     let project = project(&agent, MIXED);
     let listed = project.hotseat(&["list", "a_test.ts"]);
@@ -58,13 +59,13 @@ fn a_file_of_tests_is_a_suite() {
     );
     assert_eq!(tested.case("Booking > is left")["skip_reason"], "no rooms yet");
     assert_eq!(tested.case("Booking > by day > finds a room")["tags"], json!(["day"]));
-    assert_eq!(heard(&agent), ["hello"]);
+    assert_eq!(user_texts(&agent), ["hello"]);
     let chosen = project.test(&["a_test.ts", "--run", "^Test"]);
     assert_eq!(statuses(&chosen), ["TestFirst passed", "TestSecond passed"]);
 }
 
 #[test]
-fn tests_are_found_in_folders_beside_other_suites_and_only_ours() {
+fn discovers_only_hotseat_tests_in_folders() {
     let agent = booking();
     let project = project(&agent, "it('one', () => {});")
         .suite("b", "name: written\nturns: [{user: hi}]")
@@ -84,7 +85,7 @@ fn tests_are_found_in_folders_beside_other_suites_and_only_ours() {
 }
 
 #[test]
-fn a_hard_assertion_ends_the_test_and_a_soft_one_does_not() {
+fn hard_assertion_ends_test_and_soft_one_does_not() {
     let agent = booking();
     let script = "it('a', () => {
       user.says('one');
@@ -94,17 +95,17 @@ fn a_hard_assertion_ends_the_test_and_a_soft_one_does_not() {
       user.says('three');
     });";
     let tested = project(&agent, script).test(&["a_test.ts"]);
-    assert_eq!(heard(&agent), ["one", "two"]);
+    assert_eq!(user_texts(&agent), ["one", "two"]);
     let failure = tested.failure("a");
     assert_eq!((&failure["kind"], &failure["fault"]), (&json!("assertion"), &json!("agent")));
     assert!(failure["detail"].as_str().unwrap().contains("a_test.ts:6:21"), "{failure:#}");
     assert_eq!(tested.output.code, 1);
     let soft = "it('a', () => { user.says('one'); evaluate(agent).toCallTool('book_room'); });";
-    assert_eq!(came_to(soft).output.code, 0);
+    assert_eq!(run_script(soft).output.code, 0);
 }
 
 #[test]
-fn a_failure_that_is_swallowed_stays_one() {
+fn caught_failure_still_fails() {
     let agent = booking();
     let script = "it('a', async () => {
       user.says('one');
@@ -119,7 +120,7 @@ fn a_failure_that_is_swallowed_stays_one() {
       t.assert.True(true);
     }";
     let tested = project(&agent, script).test(&["a_test.ts"]);
-    assert_eq!(heard(&agent), ["one"]);
+    assert_eq!(user_texts(&agent), ["one"]);
     assert_eq!(tested.failure("a")["kind"], "assertion");
     let said = tested.case("a")["logs"].as_array().unwrap();
     assert!(said.iter().any(|line| line.as_str().unwrap().starts_with("the case has ended: ")), "{said:?}");
@@ -127,7 +128,7 @@ fn a_failure_that_is_swallowed_stays_one() {
 }
 
 #[test]
-fn what_the_test_does_wrong_is_its_own_fault() {
+fn test_bugs_are_test_errors() {
     for (script, words) in [
         ("it('a', () => { missing(); });", "missing is not defined"),
         ("it('a', () => { throw new Error('broken'); });", "broken"),
@@ -147,7 +148,7 @@ fn what_the_test_does_wrong_is_its_own_fault() {
         ("after(() => { throw new Error('of after'); }); it('a', () => {});", "of after"),
         ("before(() => { throw new Error('of before'); }); it('a', () => {});", "of before"),
     ] {
-        let tested = came_to(script);
+        let tested = run_script(script);
         let failure = tested.failure("a");
         assert_eq!(
             (&failure["kind"], &failure["fault"]),
@@ -163,7 +164,7 @@ fn what_the_test_does_wrong_is_its_own_fault() {
 }
 
 #[test]
-fn what_a_file_declares_wrongly_is_told_before_anybody_is_contacted() {
+fn declaration_errors_are_reported_before_run() {
     for (script, words) in [
         ("it('a', { tiemout: '1s' }, () => {});", "unknown key `tiemout`"),
         ("it('a', { timeout: 'soon' }, () => {});", "soon"),
@@ -197,9 +198,9 @@ fn what_a_file_declares_wrongly_is_told_before_anybody_is_contacted() {
 }
 
 #[test]
-fn mistakes_are_shown_with_their_lines() {
+fn errors_report_their_lines() {
     let shown = |script: &str| {
-        let tested = came_to(script);
+        let tested = run_script(script);
         let detail = tested.failure("a")["detail"].as_str().unwrap().to_string();
         format!("{}\n{detail}", tested.failure("a")["message"].as_str().unwrap())
     };
@@ -212,16 +213,16 @@ fn mistakes_are_shown_with_their_lines() {
       |   ^^^^
     "#);
     assert_snapshot!(shown("it('a', () => {\n  user.says('hello');\n  expect(agent).toCallTool('book_room', { room: /blue/i });\n});"), @r#"
-    does not hold: book_room with room: fits /(?i)blue/ is called
-    a_test.ts:4:17: expected book_room with room: fits /(?i)blue/ is called; found not called; called were check_availability
+    check failed: book_room with room: fits /(?i)blue/ is called
+    a_test.ts:4:17: expected book_room with room: fits /(?i)blue/ is called, got no call; tools called: check_availability
     "#);
     assert_snapshot!(shown("it('a', () => {\n  expect(1 + 1, 'sums are right').toBe(3);\n});"), @r#"
     sums are right
-    a_test.ts:3:35: expected `1 + 1` to be 3; found 2
+    a_test.ts:3:35: expected `1 + 1` to be 3, got 2
     "#);
     assert_snapshot!(shown("it('a', { timeout: '200ms' }, () => {\n  while (true) {}\n});"), @r#"
-    the script did not end within 200 ms (a_test.ts:2:1)
-    error: the script did not end within 200 ms
+    the script did not finish within 200 ms (a_test.ts:2:1)
+    error: the script did not finish within 200 ms
      --> a_test.ts:2:1
       |
     2 | it('a', { timeout: '200ms' }, () => {
@@ -237,7 +238,7 @@ fn mistakes_are_shown_with_their_lines() {
     "#);
     let refused = |script: &str| refused(script).stderr;
     assert_snapshot!(refused("import { rooms } from './rooms';\nit('a', () => {});"), @r#"
-    error: there is no file for `./rooms`
+    error: unknown file for `./rooms`
      --> a_test.ts:2:23
       |
     2 | import { rooms } from './rooms';
@@ -273,28 +274,28 @@ fn mistakes_are_shown_with_their_lines() {
 }
 
 #[test]
-fn each_test_has_an_engine_of_its_own() {
+fn each_test_has_its_own_engine() {
     let script = "let count = 0;
       for (const name of ['a', 'b', 'c']) it(name, () => { count += 1; expect(count).toBe(1); globalThis.seen = (globalThis.seen ?? 0) + 1; expect(globalThis.seen).toBe(1); });";
-    let tested = came_to(script);
-    tested.all_passed();
+    let tested = run_script(script);
+    tested.assert_all_passed();
     let repeated = project(&booking(), script).test(&["a_test.ts", "--runs", "3", "--parallel", "4"]);
-    repeated.all_passed();
+    repeated.assert_all_passed();
 }
 
 #[test]
-fn a_test_that_fails_is_tried_again_as_any_case() {
-    let agent = FakeAgent::start(|request: &Request| {
-        Run::of(request).started().text(if request.index == 0 { "no" } else { "yes" }).finished()
+fn failed_test_is_retried_like_any_case() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text(if request.index == 0 { "no" } else { "yes" }).finished()
     });
     let script = "it('a', { retries: 1 }, () => { expect(user.says('hi').text).toBe('yes'); });";
     let tested = project(&agent, script).test(&["a_test.ts"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(agent.requests().len(), 2);
 }
 
 #[test]
-fn hooks_run_around_each_test_whatever_comes_of_it() {
+fn hooks_run_around_each_test_for_every_outcome() {
     let script = "before(() => console.log('file'));
       after(() => console.log('file after'));
       describe('g', () => {
@@ -302,32 +303,32 @@ fn hooks_run_around_each_test_whatever_comes_of_it() {
         after(() => console.log('group after'));
         it('a', () => { console.log('body'); expect(1).toBe(2); });
       });";
-    let tested = came_to(script);
+    let tested = run_script(script);
     assert_eq!(tested.failure("g > a")["kind"], "assertion");
     assert_eq!(tested.case("g > a")["logs"], json!(["file", "group", "body", "group after", "file after"]));
 }
 
 #[test]
-fn only_marked_tests_run_where_some_are_marked() {
+fn focused_tests_run_alone() {
     let script = "it('a', () => { throw 1; }); it.only('b', () => {}); describe.only('g', () => { it('c', () => {}); });";
-    let tested = came_to(script);
+    let tested = run_script(script);
     assert_eq!(statuses(&tested), ["a skipped", "b passed", "g > c passed"]);
     assert_eq!(tested.case("a")["skip_reason"], "another test of this file is marked `only`");
 }
 
 #[test]
-fn time_is_that_of_the_script_and_not_that_of_the_agent() {
-    let agent = FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started().pause(Duration::from_millis(400));
+fn script_time_is_separate_from_agent_time() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started().pause(Duration::from_millis(400));
         run.text("slow").finished()
     });
-    // The time of the script is limited by that of the case, of which the agent takes most.
+    // The case limit also limits the script; the agent uses most of the time.
     let slow = "it('a', { timeout: '5s' }, () => { for (let i = 0; i < 3; i++) user.says('hi'); });";
-    project(&agent, slow).test(&["a_test.ts"]).all_passed();
+    project(&agent, slow).test(&["a_test.ts"]).assert_all_passed();
     let late = "it('a', { timeout: '700ms' }, () => { for (let i = 0; i < 9; i++) user.says('hi'); });";
     let tested = project(&agent, late).test(&["a_test.ts"]);
     assert_eq!(tested.failure("a")["kind"], "timeout");
-    let silent = FakeAgent::start(|_: &Request| Reply::never());
+    let silent = FakeAgent::start(|_: &FakeRequest| FakeReply::never());
     let begun = Instant::now();
     let script = "it('a', () => { user.says({ user: 'hi', timeout: '300ms' }); });";
     let tested = project(&silent, script).test(&["a_test.ts"]);
@@ -336,7 +337,7 @@ fn time_is_that_of_the_script_and_not_that_of_the_agent() {
 }
 
 #[test]
-fn a_conversation_can_be_looked_at() {
+fn conversation_is_readable() {
     let script = "it('a', () => {
       expect(conversation.isEmpty).toBe(true);
       const response = user.says('hello');
@@ -366,10 +367,10 @@ fn a_conversation_can_be_looked_at() {
       expect(conversation.softEvaluations).toHaveLength(1);
       expect(conversation.softEvaluations[0]).toMatchObject({ mode: 'soft', type: 'contains', passed: false, turn: 2 });
     });";
-    came_to(script).all_passed();
+    run_script(script).assert_all_passed();
 }
 
-/// Something that is asserted, and whether it holds.
+/// An assertion, and whether it passes.
 const OF_AGENT: &[(&str, bool)] = &[
     ("expect(agent).toCallTool('check_availability')", true),
     ("expect(agent).toCallTool('book_room')", false),
@@ -431,8 +432,8 @@ const OF_AGENT: &[(&str, bool)] = &[
 ];
 
 #[test]
-fn what_is_asserted_of_the_agent() {
-    holds_or_not(
+fn agent_assertions() {
+    assert_outcomes(
         "criterion('by_code', 'x', { match: (c) => c.calledTool('check_availability') === 2 });
          criterion('by_messages', { matchMessages: (all) => all.some((m) => m.isAgent && m.content.includes('form')) });",
         "user.says('hello'); user.says('again');",
@@ -441,7 +442,7 @@ fn what_is_asserted_of_the_agent() {
 }
 
 #[test]
-fn what_is_asserted_of_values() {
+fn value_assertions() {
     let all: &[(&str, bool)] = &[
         ("expect(1).toBe(1)", true),
         ("expect({}).toBe({})", false),
@@ -484,11 +485,11 @@ fn what_is_asserted_of_values() {
         ("expect(() => {}).toThrow()", false),
         ("expect(() => {}).not.toThrow()", true),
     ];
-    holds_or_not("", "", all);
+    assert_outcomes("", "", all);
 }
 
 #[test]
-fn what_cannot_be_said_holds_neither_way() {
+fn undecidable_assertion_errors_even_if_negated() {
     for code in [
         "expect(5).toContain(5)",
         "expect('2').toBeGreaterThan(1)",
@@ -501,24 +502,25 @@ fn what_cannot_be_said_holds_neither_way() {
         "expect(agent).not.toSatisfy((turn) => turn.missing.too)",
         "expect(agent).not.toSatisfy(async () => false)",
     ] {
-        let tested = came_to(&format!("it('a', () => {{ user.says('hi'); {code}; user.says('never'); }});"));
+        let tested =
+            run_script(&format!("it('a', () => {{ user.says('hi'); {code}; user.says('never'); }});"));
         assert_eq!(tested.failure("a")["kind"], "script_error", "{code}");
         let soft = code.replace("expect(", "evaluate(");
-        let tested = came_to(&format!("it('a', () => {{ user.says('hi'); {soft}; }});"));
+        let tested = run_script(&format!("it('a', () => {{ user.says('hi'); {soft}; }});"));
         assert_eq!(tested.case("a")["status"], "passed", "{soft}");
     }
     for code in
         ["expect(agent).toMatch(/a/)", "expect(agent).not.toCallTool('x')", "expect(agent).toContain('a')"]
     {
-        let tested = came_to(&format!("it('a', () => {{ {code}; }});"));
+        let tested = run_script(&format!("it('a', () => {{ {code}; }});"));
         let failure = tested.failure("a");
-        assert!(failure["message"].as_str().unwrap().contains("there is no turn to look at"), "{failure:#}");
+        assert!(failure["message"].as_str().unwrap().contains("unknown turn to look at"), "{failure:#}");
         assert_eq!(failure["fault"], "test");
     }
 }
 
 #[test]
-fn test_functions_note_all_that_fails() {
+fn test_functions_collect_all_failures() {
     let all: &[(&str, bool)] = &[
         ("True(1)", true),
         ("True('')", false),
@@ -583,7 +585,7 @@ fn test_functions_note_all_that_fails() {
         "export async function TestAll(t, ctx) {{ t.assert.Equal(t.failed, false);\n{}\nt.assert.Equal(t.failed, true); t.assert.Equal(ctx.locale, 'en-us'); }}",
         calls.join("\n")
     );
-    let tested = came_to(&script);
+    let tested = run_script(&script);
     let checks = tested.case("TestAll")["assertions"].as_array().unwrap();
     assert_eq!(checks.len(), all.len() + 3);
     for (check, (code, holds)) in checks[1..].iter().zip(all) {
@@ -592,13 +594,13 @@ fn test_functions_note_all_that_fails() {
     assert!(checks[all.len() + 1..].iter().all(|check| check["passed"] == true));
     let failing = all.iter().filter(|(_, holds)| !holds).count();
     let message = tested.failure("TestAll")["message"].as_str().unwrap().to_string();
-    // What misuses an assertion cannot be decided, and is counted apart.
+    // Misused assertions are undecidable and counted separately.
     assert!(message.starts_with(&format!("{} checks do not hold", failing - 3)), "{message}");
     assert!(message.ends_with("3 could not be decided"), "{message}");
 }
 
 #[test]
-fn test_functions_end_as_they_say() {
+fn test_functions_control_outcome() {
     let script = "
 export function TestError(t) { t.error('first', { a: 1 }); t.log('after', 1); }
 export function TestFail(t) { t.fail(); console.log('after'); }
@@ -614,7 +616,7 @@ export function TestParts(t) {
 export function TestTalks(t) { t.assert.Contains(user.says('hi').text, 'Blue'); user.says('again'); t.assert.Len(conversation.turns, 2); }
 export function TestThrows(t) { t.assert.True(false); null.x; }
 ";
-    let tested = came_to(script);
+    let tested = run_script(script);
     assert_eq!(
         statuses(&tested),
         [
@@ -633,15 +635,15 @@ export function TestThrows(t) { t.assert.True(false); null.x; }
     assert_eq!(said("TestFatal"), Value::Null);
     assert_eq!(said("TestSkip"), json!(["SKIP: not now"]));
     assert_eq!(said("TestParts"), json!(["SKIP: left: for now", "goes on"]));
-    assert_eq!(tested.failure("TestError")["message"], "does not hold: first { a: 1 }");
-    assert_eq!(tested.failure("TestFail")["message"], "does not hold: test failed");
+    assert_eq!(tested.failure("TestError")["message"], "check failed: first { a: 1 }");
+    assert_eq!(tested.failure("TestFail")["message"], "check failed: test failed");
     assert!(tested.failure("TestParts")["message"].as_str().unwrap().contains("bad: own words"));
     assert_eq!(tested.failure("TestThrows")["kind"], "script_error");
     assert!(tested.failure("TestThrows")["detail"].as_str().unwrap().contains("null"));
 }
 
 #[test]
-fn what_the_project_asserts_holds_for_tests_too() {
+fn project_assertions_apply_to_tests() {
     let agent = booking();
     let text = format!(
         "target:\n  endpoint: {}\n  assert: {{ tools: {{ forbid: [check_availability] }} }}\n",
@@ -649,14 +651,15 @@ fn what_the_project_asserts_holds_for_tests_too() {
     );
     let script =
         format!("{IMPORTS}\nit('talks', () => {{ user.says('hi'); }}); it('is silent', () => {{}});");
-    let tested = Project::with(&text).file("a_test.ts", &script).test(&["a_test.ts"]);
+    let tested = Project::with_config(&text).file("a_test.ts", &script).test(&["a_test.ts"]);
     assert_eq!(statuses(&tested), ["is silent passed", "talks failed"]);
 }
 
 #[test]
-fn the_user_may_say_all_that_a_turn_of_a_case_file_may() {
-    let agent =
-        FakeAgent::start(|request: &Request| Run::of(request).started().error("no rooms", Some("E1")));
+fn user_turns_support_all_case_file_features() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().error("no rooms", Some("E1"))
+    });
     let script = "it('a', () => { user.says({ user: 'hi', expectError: { code: /^E/ } }); });
       it('b', () => { user.says('hi', { expectError: 'something else' }); });
       it('c', () => { user.says('hi'); });";
@@ -666,20 +669,20 @@ fn the_user_may_say_all_that_a_turn_of_a_case_file_may() {
 }
 
 #[test]
-fn what_is_attached_is_read_and_what_cannot_be_sent_is_refused() {
+fn attachments_are_read_and_unsupported_ones_rejected() {
     let script = "it('a', () => { user.says({ user: 'hi', attachments: [{ type: 'image', source: 'file://receipt.png' }] }); });
       it('b', () => { user.says({ user: 'hi', attachments: [{ type: 'image', source: 'file://nowhere.png' }] }); });";
     let agent = echo_agent();
     let tested =
         project(&agent, script).file("receipt.png", "a picture").test(&["a_test.ts", "--run", "^a$"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let sent = agent.requests()[0].json()["messages"].to_string();
     assert!(sent.contains("YSBwaWN0dXJl"), "what the file says, in base64: {sent}");
     let tested = project(&agent, script).test(&["a_test.ts", "--run", "^b$"]);
     assert!(tested.failure("b")["message"].as_str().unwrap().contains("no such file: nowhere.png"));
-    // An embedded agent reads words only.
+    // Embedded agents read only text.
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/expense/");
-    let project = Project::with(&format!("target: {{ type: embedded, agent: {root} }}\n"))
+    let project = Project::with_config(&format!("target: {{ type: embedded, agent: {root} }}\n"))
         .file("a_test.ts", &format!("{IMPORTS}\n{script}"))
         .file("receipt.png", "a picture");
     let failure = project.test(&["a_test.ts", "--run", "^a$"]).failure("a").clone();
@@ -689,7 +692,7 @@ fn what_is_attached_is_read_and_what_cannot_be_sent_is_refused() {
 }
 
 #[test]
-fn secrets_stay_out_of_what_tests_say() {
+fn redacts_secrets_in_test_output() {
     let agent = echo_agent();
     let text = format!(
         "target:\n  endpoint: {}\n  headers: {{ Authorization: \"Bearer ${{ENV.API_KEY}}\" }}\n",
@@ -698,22 +701,22 @@ fn secrets_stay_out_of_what_tests_say() {
     let script = format!(
         "{IMPORTS}\nit('a', () => {{ console.log('hush-hush-42'); user.says('hush-hush-42'); expect('hush-hush-42').toBe('x'); }});"
     );
-    let project = Project::with(&text).file("a_test.ts", &script);
+    let project = Project::with_config(&text).file("a_test.ts", &script);
     let tested = project.test_in(&[("API_KEY", "hush-hush-42")], &["a_test.ts"]);
     let told = tested.report["results"].to_string();
     assert!(!told.contains("hush-hush-42"), "{told}");
 }
 
 #[test]
-fn init_writes_a_first_suite_that_runs() {
+fn init_creates_working_typescript_suite() {
     let agent = echo_agent();
     let project = Project::empty();
     let written = project.hotseat(&["init", "--typescript", "--endpoint", &agent.url()]);
     assert_eq!(written.code, 0, "{written}");
     let types = std::fs::read_to_string(project.workspace.path(".hotseat/hotseat.d.ts")).unwrap();
-    assert_eq!(types, hotseat::typescript::TYPES);
-    project.test(&[]).all_passed();
-    // What a person may have changed is left alone, and the types are brought up to date.
+    assert_eq!(types, hotseat::typescript::TYPE_DEFINITIONS);
+    project.test(&[]).assert_all_passed();
+    // User edits are kept, and the type declarations are updated.
     project.workspace.file("tests/first_test.ts", "// mine");
     project.workspace.file(".hotseat/hotseat.d.ts", "// old");
     assert_eq!(project.hotseat(&["init", "--typescript"]).code, 0);
@@ -721,7 +724,7 @@ fn init_writes_a_first_suite_that_runs() {
     assert_eq!(project.workspace.read(".hotseat/hotseat.d.ts"), types);
 }
 
-/// The test script of a document, word for word.
+/// Test script of a document, verbatim.
 const EXPENSE_TEST: &str = r#"
 export function TestExpenseResponse(t: TestingT, ctx: Context) {
   const messages = [
@@ -745,7 +748,7 @@ export function TestExpenseResponse(t: TestingT, ctx: Context) {
 }
 "#;
 
-/// The hooks of the same document, word for word.
+/// Hooks of the same document, verbatim.
 const ENV_TEST: &str = r#"
 export function Before(ctx: Context, testCase: TestCase): BeforeResult {
   // Prepare database
@@ -781,7 +784,7 @@ export function After(
 "#;
 
 #[test]
-fn the_scripts_of_the_document_run_as_they_stand() {
+fn documented_scripts_run_unchanged() {
     let hotseat = "
 agents:
   expense: { type: embedded, agent: . }
@@ -811,7 +814,7 @@ scripts:
     let tested = project.test(&["src/expense_test.ts", "hooked.test.jsonl"]);
     assert_eq!(statuses(&tested), ["T001 passed", "TestExpenseResponse passed"], "{}", tested.output);
     let test = tested.case("TestExpenseResponse");
-    // What is asserted behind the call of the agent belongs to its turn.
+    // Assertions after a call of the agent belong to its turn.
     let checks = [&test["turns"][0]["assertions"], &test["assertions"]];
     let checks = checks.into_iter().flat_map(|checks| checks.as_array().unwrap());
     let kinds: Vec<&Value> = checks.map(|check| &check["type"]).collect();
@@ -819,7 +822,7 @@ scripts:
     assert!(project.workspace.read("created.txt").contains("Test User"));
     assert!(project.workspace.read("deleted.txt").contains("[7]"));
     assert!(project.workspace.read("knowledge.txt").contains("knowledge.expense.Clear"));
-    // A judge that says no fails the test; one that is not there is no verdict.
+    // A negative judgement fails the test; a missing judge gives no verdict.
     let project = project.file("validator/script.yaml", &validator(false));
     let tested = project.test(&["src/expense_test.ts"]);
     assert_eq!(tested.failure("TestExpenseResponse")["kind"], "assertion", "{}", tested.output);
@@ -830,17 +833,17 @@ scripts:
 }
 
 #[test]
-fn the_three_examples_of_the_document_run_against_the_booking_agent() {
+fn documented_examples_run_against_booking_agent() {
     let project = example("booking");
     let tested = project.test(&["booking_test.ts"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     let results = tested.report["results"].as_array().unwrap();
     assert!(results.len() >= 4, "{}", tested.output);
     let measured = tested.report["results"].to_string();
     assert!(!measured.contains("nobody says what"), "{measured}");
     let simulated = tested.case("Event Booking Agent > handles standard venue search");
     assert_eq!(simulated["turns"].as_array().unwrap().last().unwrap()["input_source"], "simulated");
-    // A booking that is asserted and not made fails.
+    // A missing booking fails the assertion.
     let text = project
         .workspace
         .read("booking_test.ts")
@@ -850,7 +853,7 @@ fn the_three_examples_of_the_document_run_against_the_booking_agent() {
 }
 
 #[test]
-fn criteria_are_judged_by_the_judge_of_the_project() {
+fn criteria_use_project_judge() {
     let script = "
       criterion('good', 'is it good');
       criterion('bad', 'is it bad');
@@ -865,7 +868,7 @@ fn criteria_are_judged_by_the_judge_of_the_project() {
       it('achieves', () => { user.says('fine'); expect(conversation).toHaveAchievedGoal('all'); });
       it('states no goal', () => { user.says('fine'); expect(conversation).toHaveAchievedStatedGoal(); });
     ";
-    let tested = helped(JUDGE, USER, script).test(&["a_test.ts"]);
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
     assert_eq!(
         statuses(&tested),
         [
@@ -886,18 +889,18 @@ fn criteria_are_judged_by_the_judge_of_the_project() {
     assert_eq!(tested.failure("breaks")["kind"], "judge_error");
     assert_eq!(tested.failure("names nothing")["fault"], "test");
     assert!(tested.failure("names nothing").to_string().contains("godo"));
-    // A criterion that nobody can judge is no reason to pass.
+    // An undecidable criterion never passes.
     let text = "target:\n  endpoint: http://127.0.0.1:9/\n";
     let agent = echo_agent();
     let script =
         format!("{IMPORTS}\nit('a', () => {{ user.says('hi'); expect(agent).toSatisfy('it is polite'); }});");
     let project =
-        Project::with(&text.replace("http://127.0.0.1:9/", &agent.url())).file("a_test.ts", &script);
+        Project::with_config(&text.replace("http://127.0.0.1:9/", &agent.url())).file("a_test.ts", &script);
     assert_eq!(project.test(&["a_test.ts"]).failure("a")["kind"], "test_error");
 }
 
 #[test]
-fn a_judge_is_asked_for_what_a_matcher_says() {
+fn matchers_ask_judge() {
     let script = "
       it('is grounded', () => { user.says('hi'); expect(agent).toBeGroundedIn(['venues'], { fromTools: ['check_availability'] }); });
       it('is not', () => { user.says('hi'); expect(agent).toBeGroundedIn('venues'); });
@@ -917,7 +920,7 @@ rules:
     reply: { json: { reasoning: it does, observed_intent: to ask, matches: true } }
   - reply: { json: { reasoning: it does not, observed_intent: to book, matches: false } }
 "#;
-    let tested = helped(judge, USER, script).test(&["a_test.ts"]);
+    let tested = project_with_roles(judge, USER, script).test(&["a_test.ts"]);
     let came =
         ["asks passed", "does ask failed", "does not ask failed", "is grounded passed", "is not failed"];
     assert_eq!(statuses(&tested), came, "{}", tested.output);
@@ -927,7 +930,7 @@ rules:
 }
 
 #[test]
-fn a_failure_in_a_helper_names_the_line_of_the_test() {
+fn failure_in_helper_function_reports_test_line() {
     let script = "import { isPolite } from './helpers';
       it('a', () => { user.says('hi');
         isPolite();
@@ -947,7 +950,7 @@ export function isPolite(words = 'please', wrong = false) {
 }
 
 #[test]
-fn a_simulated_user_goes_on_and_stops_when_it_is_told() {
+fn simulated_user_continues_until_stopped() {
     let script = "
       simulator({ role: 'somebody' });
       it('to its end', () => { const end = user.simulate({ goal: 'say it all' }); expect(end.reason).toBe('goal_reached'); expect(conversation.turns.map((t) => t.userMessage.content)).toEqual(['one', 'two', 'three']); expect(conversation.lastUserMessage.source).toBe('simulator'); expect(conversation).toHaveAchievedStatedGoal(); });
@@ -957,7 +960,7 @@ fn a_simulated_user_goes_on_and_stops_when_it_is_told() {
       it('without a goal', () => { user.simulate({ role: 'x' }); });
       it('with a mistake', () => { user.simulate({ goal: 'x', shoud: ['y'] }); });
     ";
-    let tested = helped(JUDGE, USER, script).test(&["a_test.ts"]);
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
     assert_eq!(
         statuses(&tested),
         [
@@ -977,7 +980,7 @@ fn a_simulated_user_goes_on_and_stops_when_it_is_told() {
 }
 
 #[test]
-fn topics_are_followed_and_asserted_of() {
+fn topics_are_tracked_and_asserted() {
     let script = "
       topic('start', { characteristic: 'start' });
       topic('middle', { triggers: [{ onUserMatch: /two/ }], expect: { 'is short': (turn) => turn.agentResponse.length < 20 } });
@@ -1004,7 +1007,7 @@ fn topics_are_followed_and_asserted_of() {
       it('asks for no such topic', () => { expectConversationTo(graph); user.says('one'); expect(agent).toBeInTopic('strat'); });
       it('has no graph', () => { user.says('one'); expect(agent).not.toBeInTopic('start'); });
     ";
-    let tested = helped(JUDGE, USER, script).test(&["a_test.ts"]);
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
     assert_eq!(
         statuses(&tested),
         [
@@ -1036,11 +1039,11 @@ fn topics_are_followed_and_asserted_of() {
 }
 
 #[test]
-fn each_simulated_user_is_the_one_that_is_named() {
+fn each_simulated_user_is_resolved_by_name() {
     let user = |words: &'static str| {
-        FakeAgent::start(move |request: &Request| {
+        FakeAgent::start(move |request: &FakeRequest| {
             let answer = json!({"message": words, "done": false, "goal_progress": "none", "reason": ""});
-            Run::of(request).started().text(&answer.to_string()).finished()
+            FakeRun::for_request(request).started().text(&answer.to_string()).finished()
         })
     };
     let (agent, usual, other) = (echo_agent(), user("I am the usual one"), user("I am the other one"));
@@ -1057,20 +1060,18 @@ fn each_simulated_user_is_the_one_that_is_named() {
             usual.url(),
             other.url()
         );
-        Project::with(&text).file("a_test.ts", &format!("{IMPORTS}\n{script}"))
+        Project::with_config(&text).file("a_test.ts", &format!("{IMPORTS}\n{script}"))
     };
     let tested = project("simulator: agents:usual\n").test(&["a_test.ts"]);
-    tested.all_passed();
+    tested.assert_all_passed();
     assert_eq!(tested.case("a")["logs"], json!(["other,usual,usual,other"]));
     let tested = project("").test(&["a_test.ts"]);
-    assert!(
-        tested.failure("a")["message"].as_str().unwrap().contains("nobody says who the simulated user is")
-    );
+    assert!(tested.failure("a")["message"].as_str().unwrap().contains("no simulated user is configured"));
     assert_eq!(tested.case("a")["turns"].as_array().unwrap().len(), 1);
 }
 
 #[test]
-fn whatever_is_asserted_means_what_its_names_mean() {
+fn assertion_names_are_resolved() {
     let script = "
       criterion('good', 'is it good');
       criterion('quiet', { match: (conversation) => conversation.turns.every((turn) => turn.agentResponse.length < 20) });
@@ -1087,7 +1088,7 @@ fn whatever_is_asserted_means_what_its_names_mean() {
       it('the stated goal', () => { user.simulate({ goal: 'x', stopWhen: { type: 'goal' } }); expect(conversation.turnCount).toBe(1); });
     ";
     let judge = JUDGE.replace("fine'", "two'");
-    let tested = helped(&judge, USER, script).test(&["a_test.ts"]);
+    let tested = project_with_roles(&judge, USER, script).test(&["a_test.ts"]);
     let came = statuses(&tested);
     let expected = [
         "a function failed",
@@ -1122,7 +1123,7 @@ fn whatever_is_asserted_means_what_its_names_mean() {
 }
 
 #[test]
-fn what_a_test_refers_to_in_vain_is_its_mistake_even_if_it_is_only_measured() {
+fn unresolved_names_are_test_errors_even_if_soft() {
     let script = "
       criterion('good', 'is it good');
       topic('start', { characteristic: 'start' });
@@ -1138,10 +1139,10 @@ fn what_a_test_refers_to_in_vain_is_its_mistake_even_if_it_is_only_measured() {
       it('measured', () => { user.says('hi'); evaluate(agent).toSatisfy('godo'); user.says('never'); });
       it('a topic that is measured', () => { expectConversationTo(graph); user.says('hi'); never(() => evaluate(agent).not.toBeInTopic('strat')); });
     ";
-    let tested = helped(JUDGE, USER, script).test(&["a_test.ts"]);
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
     for (name, words, turns) in [
-        ("of a topic", "no criterion is called `godo`: did you mean `good`?", 0),
-        ("a topic of a topic", "no topic of the graph is called `strat`: did you mean `start`?", 0),
+        ("of a topic", "unknown criterion `godo`: did you mean `good`?", 0),
+        ("a topic of a topic", "unknown topic `strat`: it is not in the graph: did you mean `start`?", 0),
         ("to stop", "`godo`", 0),
         ("a topic to stop", "`strat`", 0),
         ("during a topic", "`strat`", 0),
@@ -1158,12 +1159,12 @@ fn what_a_test_refers_to_in_vain_is_its_mistake_even_if_it_is_only_measured() {
 }
 
 #[test]
-fn scripts_do_only_what_the_project_grants() {
+fn scripts_are_limited_to_project_grants() {
     let script = "it('a', () => { files.read('hotseat.yaml'); });
       it('b', () => { fetch('http://127.0.0.1:9/'); });
       it('c', () => { Process('models.user.Create', {}); });
       it('d', () => { process.env.HOME; });";
-    let tested = came_to(script);
+    let tested = run_script(script);
     for name in ["a", "b", "c", "d"] {
         assert_eq!(tested.failure(name)["kind"], "script_error", "{name}");
     }

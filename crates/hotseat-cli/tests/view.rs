@@ -1,4 +1,4 @@
-//! Runs in a browser: what `hotseat view` and `hotseat test --view` answer while a run goes on, and whom they answer.
+//! Runs in a browser: responses of `hotseat view` and `hotseat test --view` during a run, and access control.
 #![cfg(unix)]
 
 mod common;
@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Running};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, SpawnedProgram};
 use serde_json::Value;
 
-use common::{LONG, Project, echo_agent};
+use common::{Project, TEST_TIMEOUT, echo_agent};
 
-/// An agent that says `good`, and stands still for who says `wait`.
+/// An agent that answers `good`, and blocks on `wait`.
 fn agent() -> FakeAgent {
     FakeAgent::start(|request| {
-        let run = Run::of(request).started();
+        let run = FakeRun::for_request(request).started();
         match request.last_user_text().as_str() {
             "wait" => run.gate("open").text("good").finished(),
             said => run.text(&format!("good, and you said {said}")).finished(),
@@ -24,29 +24,29 @@ fn agent() -> FakeAgent {
     })
 }
 
-/// A case in which the agent has to say `word`.
+/// A case that expects `word` in the answer.
 fn case(id: &str, said: &str, word: &str) -> String {
     format!("---\nid: {id}\nturns: [{{ user: '{said}', assert: {{ text: {{ must_match: {word} }} }} }}]\n")
 }
 
-/// Three cases, the second of which stands still.
+/// Three cases, the second of which blocks.
 fn suite() -> String {
     [case("first", "hello", "good"), case("second", "wait", "bad"), case("third", "HELLO there", "good")]
         .concat()
 }
 
-/// A server, by its address.
-struct Site {
+/// A server by its address.
+struct ViewServer {
     host: String,
 }
 
-struct Reply {
+struct HttpReply {
     status: u16,
     head: String,
     body: String,
 }
 
-impl Reply {
+impl HttpReply {
     #[track_caller]
     fn json(&self) -> Value {
         assert_eq!(self.status, 200, "{}\n{}", self.head, self.body);
@@ -62,14 +62,14 @@ impl Reply {
     }
 }
 
-impl Site {
-    /// What a program says of its address, `http://127.0.0.1:PORT/`.
+impl ViewServer {
+    /// The server at the address printed by a program, `http://127.0.0.1:PORT/`.
     #[track_caller]
-    fn said(words: &str) -> Site {
+    fn from_output(words: &str) -> ViewServer {
         let (_, rest) = words.split_once("http://").expect("an address");
         let (host, _) = rest.split_once('/').expect("an address ends with a slash");
         assert!(host.starts_with("127.0.0.1:"), "{host} is this machine");
-        Site { host: host.to_string() }
+        ViewServer { host: host.to_string() }
     }
 
     fn port(&self) -> &str {
@@ -77,56 +77,56 @@ impl Site {
     }
 
     #[track_caller]
-    fn request(&self, request: &str) -> Reply {
+    fn request(&self, request: &str) -> HttpReply {
         let mut socket = TcpStream::connect(&self.host).expect("somebody listens");
-        socket.set_read_timeout(Some(LONG)).expect("a time is taken");
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).expect("a time is taken");
         socket.write_all(request.as_bytes()).expect("somebody reads");
         let mut all = Vec::new();
         socket.read_to_end(&mut all).expect("an answer");
         let all = String::from_utf8(all).expect("text");
         let (head, body) = all.split_once("\r\n\r\n").expect("a head");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        Reply { status, head: head.to_ascii_lowercase(), body: body.to_string() }
+        HttpReply { status, head: head.to_ascii_lowercase(), body: body.to_string() }
     }
 
-    /// Asks as a page of the server itself does.
+    /// Sends a request like a page of the server.
     #[track_caller]
-    fn get(&self, path: &str) -> Reply {
-        self.asked_as(&self.host, path)
+    fn get(&self, path: &str) -> HttpReply {
+        self.get_with_host(&self.host, path)
     }
 
-    /// Asks under another name.
+    /// Sends a request with another host name.
     #[track_caller]
-    fn asked_as(&self, host: &str, path: &str) -> Reply {
+    fn get_with_host(&self, host: &str, path: &str) -> HttpReply {
         self.request(&format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
     }
 }
 
-/// A page that follows a run: it knows what it was told, and asks for what is new.
-struct Page<'a> {
-    site: &'a Site,
+/// A page that follows a run: keeps the received state and requests updates.
+struct RunPage<'a> {
+    site: &'a ViewServer,
     path: String,
     position: i64,
     seen: Option<String>,
     run: Value,
-    /// What is known of the cases, by their ids.
+    /// Received status of cases, by id.
     cases: BTreeMap<String, Value>,
-    /// How many cases each answer told of.
+    /// Number of cases in each response.
     told: Vec<usize>,
 }
 
-impl<'a> Page<'a> {
-    fn open(site: &'a Site, path: &str) -> Page<'a> {
+impl<'a> RunPage<'a> {
+    fn follow(site: &'a ViewServer, path: &str) -> RunPage<'a> {
         let (path, cases, told) = (path.to_string(), BTreeMap::new(), Vec::new());
-        Page { site, path, position: 0, seen: None, run: Value::Null, cases, told }
+        RunPage { site, path, position: 0, seen: None, run: Value::Null, cases, told }
     }
 
-    /// Asks until it knows this. Each answer waits until there is something new.
+    /// Requests updates until the condition is met. Each response waits for new data.
     #[track_caller]
-    fn until(&mut self, enough: impl Fn(&Page) -> bool) {
+    fn poll_until(&mut self, enough: impl Fn(&RunPage) -> bool) {
         let begin = std::time::Instant::now();
         while !enough(self) {
-            assert!(begin.elapsed() < LONG, "{} {:?}", self.run, self.cases);
+            assert!(begin.elapsed() < TEST_TIMEOUT, "{} {:?}", self.run, self.cases);
             let seen = self.seen.as_ref().map_or_else(String::new, |seen| format!("&seen={seen}"));
             let news = self.site.get(&format!("{}?after={}{seen}", self.path, self.position)).json();
             let rows = news["rows"].as_array().expect("rows");
@@ -151,31 +151,31 @@ impl<'a> Page<'a> {
     }
 }
 
-/// `hotseat view`, and where it is.
+/// Starts `hotseat view` and returns its address.
 #[track_caller]
-fn view(project: &Project, args: &[&str]) -> (Running, Site) {
+fn start_view(project: &Project, args: &[&str]) -> (SpawnedProgram, ViewServer) {
     let mut viewing = project.command(&[&["view"], args].concat()).spawn();
     let said = viewing.wait_for_stdout("Ctrl-C stops it.");
-    (viewing, Site::said(&said))
+    (viewing, ViewServer::from_output(&said))
 }
 
 #[track_caller]
-fn stops(viewing: Running) {
+fn assert_stops(viewing: SpawnedProgram) {
     viewing.interrupt();
     let output = viewing.wait();
     assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output}");
 }
 
 #[test]
-fn a_run_is_followed_while_it_goes_on() {
+fn live_run_can_be_followed() {
     let agent = agent();
-    let project = Project::of(&agent).suite("a", &suite());
+    let project = Project::with_agent(&agent).suite("a", &suite());
     let mut running = project.command(&["test", "--parallel", "1"]).spawn();
     running.wait_for_stdout("Running Tests");
-    agent.wait_at_gate("open", LONG);
-    let (viewing, site) = view(&project, &[]);
-    let mut page = Page::open(&site, "/api/run");
-    page.until(|page| page.case("second") == "running");
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    let (viewing, site) = start_view(&project, &[]);
+    let mut page = RunPage::follow(&site, "/api/run");
+    page.poll_until(|page| page.case("second") == "running");
     assert_eq!((page.state(), page.case("first"), page.case("third")), ("running", "passed", ""));
     assert_eq!(page.run["kept"]["total"], 3);
     assert_eq!(page.run["start"]["agent_id"], agent.url());
@@ -188,72 +188,72 @@ fn a_run_is_followed_while_it_goes_on() {
 
     page.told.clear();
     agent.release("open");
-    page.until(|page| page.state() == "ended");
+    page.poll_until(|page| page.state() == "ended");
     assert_eq!((page.case("second"), page.case("third")), ("failed", "passed"));
     assert!(page.told.iter().all(|told| *told <= 2), "only what is new is told: {:?}", page.told);
     assert_eq!(page.run["summary"]["failed"], 1);
     assert_eq!(running.wait().code, 1);
     let second = site.get(&format!("/api/runs/{id}/cases/1")).json();
     assert_eq!(second["result"]["failure"]["kind"], "assertion");
-    stops(viewing);
+    assert_stops(viewing);
 }
 
 #[test]
-fn attempts_of_a_case_that_goes_on_are_counted() {
+fn attempts_of_running_case_are_counted() {
     let agent = FakeAgent::start(|request| match request.index {
-        2 => Run::of(request).started().gate("open").text("good").finished(),
-        _ => Run::of(request).started().text("good").finished(),
+        2 => FakeRun::for_request(request).started().gate("open").text("good").finished(),
+        _ => FakeRun::for_request(request).started().text("good").finished(),
     });
-    let project = Project::of(&agent).suite("a", &case("steady", "hello", "good"));
+    let project = Project::with_agent(&agent).suite("a", &case("steady", "hello", "good"));
     let mut running = project.command(&["test", "--runs", "3", "--parallel", "1"]).spawn();
     running.wait_for_stdout("Running Tests");
-    agent.wait_at_gate("open", LONG);
-    let (viewing, site) = view(&project, &[]);
-    let mut page = Page::open(&site, "/api/run");
-    page.until(|page| page.cases.get("steady").is_some_and(|row| row["attempts"] == 2));
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    let (viewing, site) = start_view(&project, &[]);
+    let mut page = RunPage::follow(&site, "/api/run");
+    page.poll_until(|page| page.cases.get("steady").is_some_and(|row| row["attempts"] == 2));
     assert_eq!(page.case("steady"), "running");
     agent.release("open");
-    page.until(|page| page.state() == "ended" && page.case("steady") == "passed");
+    page.poll_until(|page| page.state() == "ended" && page.case("steady") == "passed");
     assert_eq!(running.wait().code, 0);
-    stops(viewing);
+    assert_stops(viewing);
 }
 
 #[test]
-fn a_run_that_was_killed_is_broken_off_and_one_that_is_gone_on_with_goes_on() {
+fn killed_run_is_incomplete_and_resumed_run_is_running() {
     let agent = agent();
-    let project = Project::of(&agent).suite("a", &suite());
+    let project = Project::with_agent(&agent).suite("a", &suite());
     let mut running = project.command(&["test", "--parallel", "1"]).spawn();
     running.wait_for_stdout("Running Tests");
-    agent.wait_at_gate("open", LONG);
-    let (viewing, site) = view(&project, &[]);
-    let mut page = Page::open(&site, "/api/run");
-    page.until(|page| page.case("second") == "running");
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    let (viewing, site) = start_view(&project, &[]);
+    let mut page = RunPage::follow(&site, "/api/run");
+    page.poll_until(|page| page.case("second") == "running");
     let position = page.position;
     project.workspace.run("kill", &["-9", &running.id().to_string()]);
-    page.until(|page| page.state() == "killed");
-    assert_eq!(page.case("second"), "running", "nobody knows what it would have come to");
+    page.poll_until(|page| page.state() == "killed");
+    assert_eq!(page.case("second"), "running", "the case was running when the process was killed");
     assert_eq!(running.wait().code, 137);
     let shown = project.hotseat(&["show"]);
     assert!(shown.stderr.contains("did not come to its end"), "{shown}");
     let second = project.hotseat(&["show", "last", "second"]);
     assert!(second.code == 2 && second.stderr.contains("`second` was broken off with run"), "{second}");
     let started = project.hotseat(&["show", "--json"]).stdout;
-    assert_eq!(started.matches(r#""type":"test_start""#).count(), 2, "what was told is there: {started}");
+    assert_eq!(started.matches(r#""type":"test_start""#).count(), 2, "reported events are stored: {started}");
 
     agent.release("open");
     assert_eq!(project.hotseat(&["resume"]).code, 1);
-    page.until(|page| page.state() == "ended");
+    page.poll_until(|page| page.state() == "ended");
     assert_eq!((page.case("first"), page.case("second"), page.case("third")), ("passed", "failed", "passed"));
     assert!(page.position > position);
-    stops(viewing);
+    assert_stops(viewing);
 }
 
 #[test]
-fn only_pages_of_the_server_itself_are_answered() {
+fn rejects_requests_from_other_origins() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", &case("hello", "hello", "hello"));
+    let project = Project::with_agent(&agent).suite("a", &case("hello", "hello", "hello"));
     project.hotseat(&["test"]);
-    let (viewing, site) = view(&project, &[]);
+    let (viewing, site) = start_view(&project, &[]);
     let port = site.port();
     for own in [
         format!("127.0.0.1:{port}"),
@@ -261,7 +261,7 @@ fn only_pages_of_the_server_itself_are_answered() {
         format!("LOCALHOST:{port}"),
         format!("[::1]:{port}"),
     ] {
-        assert_eq!(site.asked_as(&own, "/api/run").status, 200, "{own}");
+        assert_eq!(site.get_with_host(&own, "/api/run").status, 200, "{own}");
     }
     let foreign = [
         format!("evil.example:{port}"),
@@ -276,7 +276,7 @@ fn only_pages_of_the_server_itself_are_answered() {
     ];
     for host in foreign {
         for path in ["/", "/api/run", "/api/runs"] {
-            let refused = site.asked_as(&host, path);
+            let refused = site.get_with_host(&host, path);
             assert_eq!(refused.status, 403, "{host} {path}");
             assert!(refused.error().contains("answers nobody who calls it"), "{}", refused.body);
         }
@@ -293,7 +293,7 @@ fn only_pages_of_the_server_itself_are_answered() {
         ("same-site", "/api/runs/last/search?q=hello", 403),
         ("same-origin", "/api/run", 200),
         ("none", "/api/run", 200),
-        // A link of somebody else may lead here.
+        // Links from other sites may point here.
         ("cross-site", "/", 200),
     ] {
         let reply = site.request(&format!(
@@ -314,17 +314,17 @@ fn only_pages_of_the_server_itself_are_answered() {
         );
         assert!(!refused.head.contains("access-control"), "{}", refused.head);
     }
-    stops(viewing);
+    assert_stops(viewing);
 }
 
 #[test]
-fn answers_say_what_a_browser_may_do_with_them() {
+fn responses_have_security_headers() {
     let agent = FakeAgent::start(|request| {
-        Run::of(request).started().text("</script><script>alert(1)</script>").finished()
+        FakeRun::for_request(request).started().text("</script><script>alert(1)</script>").finished()
     });
-    let project = Project::of(&agent).suite("a", &case("hello", "hello", "hello"));
+    let project = Project::with_agent(&agent).suite("a", &case("hello", "hello", "hello"));
     project.hotseat(&["test"]);
-    let (viewing, site) = view(&project, &[]);
+    let (viewing, site) = start_view(&project, &[]);
     let always = [
         "x-content-type-options: nosniff",
         "cross-origin-resource-policy: same-origin",
@@ -359,16 +359,17 @@ fn answers_say_what_a_browser_may_do_with_them() {
         "{}",
         told.head
     );
-    stops(viewing);
+    assert_stops(viewing);
 }
 
 #[test]
-fn no_file_is_served() {
+fn serves_no_files() {
     let agent = echo_agent();
-    let project =
-        Project::of(&agent).suite("a", &case("hello", "hello", "hello")).file("secret.txt", "top secret");
+    let project = Project::with_agent(&agent)
+        .suite("a", &case("hello", "hello", "hello"))
+        .file("secret.txt", "top secret");
     project.hotseat(&["test"]);
-    let (viewing, site) = view(&project, &[]);
+    let (viewing, site) = start_view(&project, &[]);
     for path in [
         "/secret.txt",
         "/../secret.txt",
@@ -393,22 +394,22 @@ fn no_file_is_served() {
     }
     let named = site.get("/api/runs/%25");
     assert!(named.status == 404 && named.error().contains("no run is called `%`"), "{}", named.body);
-    stops(viewing);
+    assert_stops(viewing);
 }
 
 #[test]
-fn runs_are_listed_and_named() {
+fn lists_and_names_runs() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", &case("hello", "hello", "hello"));
+    let project = Project::with_agent(&agent).suite("a", &case("hello", "hello", "hello"));
     let none = project.hotseat(&["view"]);
     assert!(none.code == 2 && none.stderr.contains("`hotseat test` keeps them there"), "{none}");
     project.hotseat(&["test"]);
     let project = project.suite("b", &case("bye", "bye", "hello"));
     assert_eq!(project.hotseat(&["test"]).code, 1);
     let unknown = project.hotseat(&["view", "last~7"]);
-    assert!(unknown.code == 2 && unknown.stderr.contains("not so many are kept"), "{unknown}");
+    assert!(unknown.code == 2 && unknown.stderr.contains("fewer runs are saved"), "{unknown}");
 
-    let (viewing, site) = view(&project, &["last~1"]);
+    let (viewing, site) = start_view(&project, &["last~1"]);
     let earlier = site.get("/api/run").json();
     assert_eq!(
         (&earlier["run"]["kept"]["total"], &earlier["run"]["kept"]["state"]),
@@ -432,16 +433,16 @@ fn runs_are_listed_and_named() {
 
     let taken = project.hotseat(&["view", "--port", site.port()]);
     assert!(taken.code == 3 && taken.stderr.contains("without --port any port is taken"), "{taken}");
-    stops(viewing);
+    assert_stops(viewing);
 }
 
 #[test]
-fn words_of_conversations_are_found() {
+fn searches_conversation_text() {
     let agent = echo_agent();
     let suite = [case("first", "a \"Quoted\" word", "said"), case("second", "nothing", "said")].concat();
-    let project = Project::of(&agent).suite("a", &suite);
+    let project = Project::with_agent(&agent).suite("a", &suite);
     assert_eq!(project.hotseat(&["test", "--parallel", "1"]).code, 0);
-    let (viewing, site) = view(&project, &[]);
+    let (viewing, site) = start_view(&project, &[]);
     let found =
         |words: &str, after: i64| site.get(&format!("/api/runs/last/search?q={words}&after={after}")).json();
     let all = found("you+SAID", 0);
@@ -450,32 +451,32 @@ fn words_of_conversations_are_found() {
     assert_eq!(found("%22quoted%22", 0)["found"], serde_json::json!([0]));
     assert_eq!(found(".*", 0)["found"], serde_json::json!([]), "words are no pattern");
     assert_eq!(found("said", all["position"].as_i64().expect("a place"))["found"], serde_json::json!([]));
-    stops(viewing);
+    assert_stops(viewing);
 }
 
 #[test]
-fn many_cases_come_in_parts() {
+fn many_cases_are_paginated() {
     let agent = echo_agent();
     let suite: String = (0..620).map(|n| case(&format!("c{n}"), "hello", "said")).collect();
-    let project = Project::of(&agent).suite("a", &suite);
+    let project = Project::with_agent(&agent).suite("a", &suite);
     assert_eq!(project.hotseat(&["test"]).code, 0);
-    let (viewing, site) = view(&project, &[]);
-    let mut page = Page::open(&site, "/api/run");
-    page.until(|page| page.cases.len() == 620);
+    let (viewing, site) = start_view(&project, &[]);
+    let mut page = RunPage::follow(&site, "/api/run");
+    page.poll_until(|page| page.cases.len() == 620);
     assert_eq!(page.told, [500, 120]);
-    stops(viewing);
+    assert_stops(viewing);
 }
 
 #[test]
-fn what_is_wrong_with_the_store_is_said_in_the_page_and_on_the_terminal() {
+fn store_errors_show_in_page_and_terminal() {
     let agent = echo_agent();
-    let project = Project::of(&agent).suite("a", &case("hello", "hello", "hello"));
+    let project = Project::with_agent(&agent).suite("a", &case("hello", "hello", "hello"));
     project.hotseat(&["test"]);
-    let (mut viewing, site) = view(&project, &[]);
+    let (mut viewing, site) = start_view(&project, &[]);
     assert_eq!(site.get("/api/run").status, 200);
     let store = project.workspace.path(".hotseat/runs.db");
     let whole = std::fs::read(&store).expect("it is there");
-    // The version of the tables stands there.
+    // Offset of the schema version.
     let mut later = whole.clone();
     later[60..64].copy_from_slice(&99_u32.to_be_bytes());
     std::fs::write(&store, later).expect("it can be written");
@@ -488,9 +489,9 @@ fn what_is_wrong_with_the_store_is_said_in_the_page_and_on_the_terminal() {
     viewing.wait_for_stderr("later version of Hotseat (tables 99");
 
     std::fs::write(&store, whole).expect("it can be written");
-    let mut page = Page::open(&site, "/api/run");
-    page.until(|page| page.state() == "ended");
-    // A page that waits is told as well.
+    let mut page = RunPage::follow(&site, "/api/run");
+    page.poll_until(|page| page.state() == "ended");
+    // A waiting page is notified too.
     std::fs::remove_dir_all(project.workspace.path(".hotseat")).expect("it is there");
     let seen = page.seen.clone().expect("all is told");
     let gone = site.get(&format!("/api/run?after={}&seen={seen}", page.position));
@@ -498,25 +499,25 @@ fn what_is_wrong_with_the_store_is_said_in_the_page_and_on_the_terminal() {
     site.get("/api/run");
     let said = viewing.wait_for_stderr("`hotseat test` keeps them there");
     assert_eq!(said.matches("keeps them there").count(), 1, "once: {said}");
-    // The next run is shown.
+    // Shows the next run.
     assert_eq!(project.hotseat(&["test"]).code, 0);
-    let mut page = Page::open(&site, "/api/run");
-    page.until(|page| page.state() == "ended");
+    let mut page = RunPage::follow(&site, "/api/run");
+    page.poll_until(|page| page.state() == "ended");
     viewing.interrupt();
     assert_eq!(viewing.wait().code, 0);
 }
 
 #[test]
-fn a_run_shows_its_own_page_and_ends_as_ever() {
+fn test_view_serves_run_and_exits_normally() {
     let agent = agent();
-    let project = Project::of(&agent).suite("a", &suite());
+    let project = Project::with_agent(&agent).suite("a", &suite());
     let mut running = project.command(&["test", "--parallel", "1", "--view"]).spawn();
-    let site = Site::said(&running.wait_for_stderr("/\n"));
-    agent.wait_at_gate("open", LONG);
-    let mut page = Page::open(&site, "/api/run");
-    page.until(|page| page.case("second") == "running");
+    let site = ViewServer::from_output(&running.wait_for_stderr("/\n"));
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    let mut page = RunPage::follow(&site, "/api/run");
+    page.poll_until(|page| page.case("second") == "running");
     agent.release("open");
-    page.until(|page| page.case("second") == "failed");
+    page.poll_until(|page| page.case("second") == "failed");
     let id = page.run["kept"]["id"].as_str().expect("an id").to_string();
     let with = running.wait();
     let said = format!(
@@ -525,7 +526,7 @@ fn a_run_shows_its_own_page_and_ends_as_ever() {
         &id[..8]
     );
     assert_eq!((with.code, with.stderr.as_str()), (1, said.as_str()), "{with}");
-    assert!(TcpStream::connect(&site.host).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(&site.host).is_err(), "the server has stopped");
     let without = project.hotseat(&["test", "--parallel", "1"]);
     let lines =
         |text: &str| text.lines().filter(|line| !line.contains("ms")).map(str::to_string).collect::<Vec<_>>();
@@ -534,30 +535,30 @@ fn a_run_shows_its_own_page_and_ends_as_ever() {
 }
 
 #[test]
-fn on_a_terminal_the_page_stays_until_ctrl_c() {
+fn terminal_view_stays_until_ctrl_c() {
     let agent = agent();
     agent.release("open");
-    let project = Project::of(&agent).suite("a", &suite());
+    let project = Project::with_agent(&agent).suite("a", &suite());
     let mut running = project.command(&["test", "--view"]).terminal(100).spawn();
-    let site = Site::said(&running.wait_for_stdout("stays until Ctrl-C"));
-    let mut page = Page::open(&site, "/api/run");
-    page.until(|page| page.state() == "ended");
+    let site = ViewServer::from_output(&running.wait_for_stdout("stays available until Ctrl-C"));
+    let mut page = RunPage::follow(&site, "/api/run");
+    page.poll_until(|page| page.state() == "ended");
     assert_eq!(site.get("/api/runs/last/cases/1").json()["result"]["status"], "failed");
     running.press_ctrl_c();
     assert_eq!(running.wait().code, 1, "what the run came to");
 
-    // On a CI server nobody presses anything.
+    // On a CI server there is no keyboard input.
     let output = project.command(&["test", "--view"]).env("CI", "true").terminal(100).run();
     assert!(output.code == 1 && output.stdout.contains("view: ended with the run"), "{output}");
 }
 
 #[test]
-fn without_a_store_there_is_no_page() {
+fn missing_store_serves_no_page() {
     let agent = echo_agent();
     let suite = case("hello", "hello", "hello");
-    let off =
-        Project::with(&format!("target:\n  endpoint: {}\nstore: false\n", agent.url())).suite("a", &suite);
-    let on = Project::of(&agent).suite("a", &suite);
+    let off = Project::with_config(&format!("target:\n  endpoint: {}\nstore: false\n", agent.url()))
+        .suite("a", &suite);
+    let on = Project::with_agent(&agent).suite("a", &suite);
     for (project, args, what) in [
         (&off, &["test", "--view"][..], "`store: false` in the project file keeps nothing"),
         (&on, &["test", "--view", "--no-store"], "--no-store keeps nothing"),
@@ -566,5 +567,5 @@ fn without_a_store_there_is_no_page() {
         assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains(what) && output.stderr.contains("`-o report.html`"), "{output}");
     }
-    assert_eq!(agent.requests().len(), 0, "nobody was contacted");
+    assert_eq!(agent.requests().len(), 0, "the agent was not contacted");
 }

@@ -1,27 +1,27 @@
-//! Keys that are written twice in one mapping.
+//! Duplicate keys of a mapping.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::sync::Arc;
 
 use super::diagnostic::Diagnostic;
-use super::node::{Entry, Key, shorten};
-use super::place::Source;
+use super::node::{MapEntry, MapKey, shorten};
+use super::place::SourceText;
 
-/// The mistake of a key that stands in one mapping twice.
-pub(super) fn written_twice(first: &Key, second: &Key, source: &Arc<Source>) -> Diagnostic {
+/// Error for a key that occurs twice in a mapping.
+pub(super) fn duplicate_key_error(first: &MapKey, second: &MapKey, source: &Arc<SourceText>) -> Diagnostic {
     Diagnostic::new(format!("the key `{}` is written twice", shorten(&first.text)))
         .at(second.place(source))
-        .label("again")
-        .also(first.place(source), "first")
+        .with_label("again")
+        .with_related(first.place(source), "first")
 }
 
-/// The positions of keys that occurred before, each with the position of the first.
-pub(super) fn duplicates(entries: &[Entry]) -> Vec<[usize; 2]> {
-    // Nearly all mappings are so small that looking at each pair costs less than hashing.
-    const SMALL: usize = 16;
+/// Returns the positions of repeated keys, each with the position of the first occurrence.
+pub(super) fn find_duplicates(entries: &[MapEntry]) -> Vec<[usize; 2]> {
+    // Nearly all mappings are so small that comparing all pairs costs less than hashing.
+    const MAX_PAIRWISE_ENTRIES: usize = 16;
     let mut found = Vec::new();
-    if entries.len() <= SMALL {
+    if entries.len() <= MAX_PAIRWISE_ENTRIES {
         for (second, entry) in entries.iter().enumerate() {
             if let Some(first) = entries[..second].iter().position(|other| other.key.text == entry.key.text) {
                 found.push([first, second]);

@@ -1,9 +1,9 @@
-//! What people write, turned into data that still knows where it was written.
+//! Reads YAML and JSON documents as data that keeps its source locations.
 //!
-//! A file becomes [`Source`] chunks (one per document), a chunk becomes a tree of [`Node`]s, the tree is
-//! [checked](check()) against a [`Shape`] with every mistake reported at once, and a [`View`] or [`Map`] reads
-//! what passed. Nothing here knows what a case is: the shapes are given by those who do. The tree does not
-//! remember which syntax it came from either; [`yaml`] and [`json`] are two ways to make it.
+//! A file becomes [`SourceText`] chunks (one per document), a chunk becomes a tree of [`DocumentNode`]s, the tree is
+//! [validated](check()) against a [`Shape`] with all errors reported at once, and a [`NodeView`] or [`MapView`] reads
+//! the validated tree. This crate does not know what a case is: callers define the shapes. [`yaml`] and
+//! [`json`] are two parsers for the same tree.
 
 mod check;
 mod diagnostic;
@@ -21,9 +21,9 @@ pub mod yaml;
 pub use check::{check, nearest};
 pub use diagnostic::visible_char;
 pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
-pub use node::{Entry, Key, Node, Value, shorten};
-pub use place::{Place, Source};
-pub use reader::{Map, View};
+pub use node::{DocumentNode, MapEntry, MapKey, NodeValue, shorten};
+pub use place::{SourceSpan, SourceText};
+pub use reader::{MapView, NodeView};
 pub use schema::{json_schema, reference_markdown};
 pub use secrets::{address_password, is_secret_header, is_secret_name};
-pub use shape::{Field, Kind, Shape, Tagged};
+pub use shape::{Field, Kind, Shape, TaggedShapes};

@@ -1,4 +1,4 @@
-//! The tree that a document becomes.
+//! The tree of a document.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,142 +6,153 @@ use std::sync::Arc;
 
 use serde_json::Number;
 
-use super::place::{Place, Source};
+use super::place::{SourceSpan, SourceText};
 
-/// A value and the span of the text that spells it.
+/// A value and its span in the source text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
-    /// What it is.
-    pub value: Value,
-    /// Byte offsets into the text of its [`Source`].
+pub struct DocumentNode {
+    /// The value.
+    pub value: NodeValue,
+    /// Byte offsets into the text of its [`SourceText`].
     pub span: Range<usize>,
-    /// Whether the span is a scalar written without quotes, so that a message can say how to quote it.
+    /// True for an unquoted scalar, so that an error can suggest quoting it.
     pub plain: bool,
 }
 
-/// What a [`Node`] holds: the types of JSON.
+/// Value of a [`DocumentNode`], one of the JSON types.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// Nothing.
+pub enum NodeValue {
+    /// Null.
     Null,
-    /// True or false.
+    /// Boolean.
     Bool(bool),
-    /// A number.
+    /// Number.
     Number(Number),
-    /// Text.
+    /// String.
     String(String),
-    /// A list.
-    List(Vec<Node>),
-    /// A mapping, in the order in which it was written. No key occurs twice.
-    Map(Vec<Entry>),
+    /// List.
+    List(Vec<DocumentNode>),
+    /// Mapping in source order, without duplicate keys.
+    Map(Vec<MapEntry>),
 }
 
-/// One key of a mapping and its value.
+/// Key and value of a mapping.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct MapEntry {
     /// The key.
-    pub key: Key,
+    pub key: MapKey,
     /// The value.
-    pub value: Node,
+    pub value: DocumentNode,
 }
 
-/// The key of a mapping and the span of the text that spells it.
+/// Key of a mapping and its span in the source text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Key {
-    /// The key as text.
+pub struct MapKey {
+    /// The key.
     pub text: String,
-    /// Byte offsets into the text of its [`Source`].
+    /// Byte offsets into the text of its [`SourceText`].
     pub span: Range<usize>,
 }
 
-impl Node {
-    /// Where the node is written.
-    pub fn place(&self, source: &Arc<Source>) -> Place {
-        Place::new(source, self.span.clone())
+impl DocumentNode {
+    /// Returns the location of the node.
+    pub fn place(&self, source: &Arc<SourceText>) -> SourceSpan {
+        SourceSpan::new(source, self.span.clone())
     }
 
-    /// The node as a JSON value, without its places.
+    /// Converts the node to JSON, dropping locations.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
-            Value::Null => serde_json::Value::Null,
-            Value::Bool(truth) => serde_json::Value::Bool(*truth),
-            Value::Number(number) => serde_json::Value::Number(number.clone()),
-            Value::String(text) => serde_json::Value::String(text.clone()),
-            Value::List(nodes) => serde_json::Value::Array(nodes.iter().map(Node::to_json).collect()),
-            Value::Map(entries) => serde_json::Value::Object(
+            NodeValue::Null => serde_json::Value::Null,
+            NodeValue::Bool(truth) => serde_json::Value::Bool(*truth),
+            NodeValue::Number(number) => serde_json::Value::Number(number.clone()),
+            NodeValue::String(text) => serde_json::Value::String(text.clone()),
+            NodeValue::List(nodes) => {
+                serde_json::Value::Array(nodes.iter().map(DocumentNode::to_json).collect())
+            }
+            NodeValue::Map(entries) => serde_json::Value::Object(
                 entries.iter().map(|entry| (entry.key.text.clone(), entry.value.to_json())).collect(),
             ),
         }
     }
 
-    /// What the node is, as a fragment that follows "found".
-    pub(super) fn in_words(&self) -> String {
+    /// Describes the node, as a fragment that follows "found".
+    pub(super) fn describe(&self) -> String {
         match &self.value {
-            Value::Null => "nothing".to_owned(),
-            Value::Bool(truth) => truth.to_string(),
-            Value::Number(number) => format!("the number {number}"),
-            Value::String(text) if text.is_empty() => "an empty text".to_owned(),
-            Value::String(text) => format!("the text {}", quote(text)),
-            Value::List(_) => "a list".to_owned(),
-            Value::Map(_) => "a mapping".to_owned(),
+            NodeValue::Null => "nothing".to_owned(),
+            NodeValue::Bool(truth) => truth.to_string(),
+            NodeValue::Number(number) => format!("the number {number}"),
+            NodeValue::String(text) if text.is_empty() => "an empty text".to_owned(),
+            NodeValue::String(text) => format!("the text {}", quote(text)),
+            NodeValue::List(_) => "a list".to_owned(),
+            NodeValue::Map(_) => "a mapping".to_owned(),
         }
     }
 
-    /// How the same characters are written to be text, if the node is a plain scalar.
-    pub(super) fn as_quoted(&self, source: &Source) -> Option<String> {
+    /// Returns the source text in quotes, if the node is an unquoted scalar.
+    pub(super) fn as_quoted(&self, source: &SourceText) -> Option<String> {
         if !self.plain || self.span.is_empty() {
             return None;
         }
         source.text.get(self.span.clone()).map(quote)
     }
 
-    /// The value of a key, if this is a mapping that has it.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    /// Returns the value of a key, if this is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<&DocumentNode> {
         match &self.value {
-            Value::Map(entries) => {
+            NodeValue::Map(entries) => {
                 entries.iter().find(|entry| entry.key.text == key).map(|entry| &entry.value)
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::List(_) => None,
+            NodeValue::Null
+            | NodeValue::Bool(_)
+            | NodeValue::Number(_)
+            | NodeValue::String(_)
+            | NodeValue::List(_) => None,
         }
     }
 }
 
-impl From<serde_json::Value> for Node {
-    /// A value that stands in no file: its spans are empty.
+impl From<serde_json::Value> for DocumentNode {
+    /// Converts a value without a source; all spans are empty.
     fn from(value: serde_json::Value) -> Self {
         let value = match value {
-            serde_json::Value::Null => Value::Null,
-            serde_json::Value::Bool(truth) => Value::Bool(truth),
-            serde_json::Value::Number(number) => Value::Number(number),
-            serde_json::Value::String(text) => Value::String(text),
-            serde_json::Value::Array(values) => Value::List(values.into_iter().map(Node::from).collect()),
-            serde_json::Value::Object(members) => Value::Map(
+            serde_json::Value::Null => NodeValue::Null,
+            serde_json::Value::Bool(truth) => NodeValue::Bool(truth),
+            serde_json::Value::Number(number) => NodeValue::Number(number),
+            serde_json::Value::String(text) => NodeValue::String(text),
+            serde_json::Value::Array(values) => {
+                NodeValue::List(values.into_iter().map(DocumentNode::from).collect())
+            }
+            serde_json::Value::Object(members) => NodeValue::Map(
                 members
                     .into_iter()
-                    .map(|(text, value)| Entry { key: Key { text, span: 0..0 }, value: Node::from(value) })
+                    .map(|(text, value)| MapEntry {
+                        key: MapKey { text, span: 0..0 },
+                        value: DocumentNode::from(value),
+                    })
                     .collect(),
             ),
         };
-        Node { value, span: 0..0, plain: false }
+        DocumentNode { value, span: 0..0, plain: false }
     }
 }
 
-impl Key {
-    /// Where the key is written.
-    pub fn place(&self, source: &Arc<Source>) -> Place {
-        Place::new(source, self.span.clone())
+impl MapKey {
+    /// Returns the location of the key.
+    pub fn place(&self, source: &Arc<SourceText>) -> SourceSpan {
+        SourceSpan::new(source, self.span.clone())
     }
 }
 
-/// A text in double quotes, shortened to what fits into a sentence.
+/// Quotes and shortens a text to fit into a sentence.
 fn quote(text: &str) -> String {
     format!("{:?}", shorten(text))
 }
 
-/// A text shortened to what fits into a sentence.
+/// Shortens a text to fit into a sentence.
 pub fn shorten(text: &str) -> Cow<'_, str> {
-    const LONGEST: usize = 60;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_SHOWN_CHARS: usize = 60;
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         None => Cow::Borrowed(text),
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
     }

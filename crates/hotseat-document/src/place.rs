@@ -1,30 +1,30 @@
-//! Where in a file something was written.
+//! Locations in source files.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A piece of a file: the whole file, or one document of a file that holds many.
+/// Text of a file, or of one document of a file with several.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Source {
-    /// The path as it is shown to people.
+pub struct SourceText {
+    /// Display path of the file.
     pub name: Arc<str>,
-    /// The text of this piece, without a byte order mark.
+    /// The text, without a byte order mark.
     pub text: String,
-    /// The line of the file on which this piece begins, counted from 1.
+    /// Line of the file at which the text starts, counted from 1.
     pub first_line: u32,
-    /// The column of that line at which it begins, counted in characters from 1.
+    /// Column at which the text starts, counted in characters from 1.
     pub first_column: u32,
 }
 
-impl Source {
-    /// A piece of a file that begins on `first_line`. A leading byte order mark is dropped, so that it neither
-    /// takes part in columns nor in the text.
+impl SourceText {
+    /// Creates a source that starts on `first_line`. A leading byte order mark is dropped, so it does not
+    /// count as a column.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<String>, first_line: u32) -> Arc<Self> {
-        Source::starting_at(name, text, first_line, 1)
+        SourceText::starting_at(name, text, first_line, 1)
     }
 
-    /// The same for a piece that does not begin at the start of its line.
+    /// Creates a source that does not start at the beginning of its line.
     pub fn starting_at(
         name: impl Into<Arc<str>>,
         text: impl Into<String>,
@@ -35,27 +35,27 @@ impl Source {
         if text.starts_with('\u{FEFF}') {
             text.drain(..'\u{FEFF}'.len_utf8());
         }
-        Arc::new(Source { name: name.into(), text, first_line, first_column })
+        Arc::new(SourceText { name: name.into(), text, first_line, first_column })
     }
 
-    /// The largest character boundary that is not behind `offset` and not behind the end.
+    /// Returns the last character boundary not after `offset`.
     pub(super) fn boundary(&self, offset: usize) -> usize {
         self.text.floor_char_boundary(offset)
     }
 
-    /// The line of the file on which the character at `offset` stands.
+    /// Returns the line of the file at `offset`.
     pub(super) fn line_at(&self, offset: usize) -> u32 {
         let before = &self.text.as_bytes()[..self.boundary(offset)];
         let breaks = before.iter().filter(|&&byte| byte == b'\n').count();
         self.first_line.saturating_add(u32::try_from(breaks).unwrap_or(u32::MAX))
     }
 
-    /// Where the line that holds `offset` begins.
+    /// Returns the start of the line that contains `offset`.
     pub(super) fn line_start(&self, offset: usize) -> usize {
         self.text[..self.boundary(offset)].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
-    /// The span of the line that holds `offset`, without its line break.
+    /// Returns the span of the line that contains `offset`, without its line break.
     pub(super) fn line_span(&self, offset: usize) -> Range<usize> {
         let start = self.line_start(offset);
         let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
@@ -64,38 +64,38 @@ impl Source {
     }
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for SourceText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Source({}:{}, {} bytes)", self.name, self.first_line, self.text.len())
     }
 }
 
-/// A span of a [`Source`]. Cheap to clone.
+/// A span of a [`SourceText`]. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The piece of a file.
-    pub source: Arc<Source>,
+pub struct SourceSpan {
+    /// The source.
+    pub source: Arc<SourceText>,
     /// Byte offsets into the text of the source.
     pub span: Range<usize>,
 }
 
-impl Place {
-    /// The place of `span` in `source`.
-    pub fn new(source: &Arc<Source>, span: Range<usize>) -> Self {
-        Place { source: Arc::clone(source), span }
+impl SourceSpan {
+    /// Creates a span of a source.
+    pub fn new(source: &Arc<SourceText>, span: Range<usize>) -> Self {
+        SourceSpan { source: Arc::clone(source), span }
     }
 
-    /// The path as it is shown to people.
+    /// Returns the display path of the file.
     pub fn file(&self) -> &str {
         &self.source.name
     }
 
-    /// The line of the file, counted from 1.
+    /// Returns the line of the file, counted from 1.
     pub fn line(&self) -> u32 {
         self.source.line_at(self.span.start)
     }
 
-    /// The column, counted in characters from 1.
+    /// Returns the column, counted in characters from 1.
     pub fn column(&self) -> u32 {
         let start = self.source.line_start(self.span.start);
         let before = self.source.text[start..self.source.boundary(self.span.start)].chars().count();
@@ -103,11 +103,11 @@ impl Place {
         u32::try_from(before + 1).unwrap_or(u32::MAX).saturating_add(shift)
     }
 
-    /// Where in the spelling of `text` its part `part` (in bytes) is, if this is the place of a node that is that
-    /// text. The whole place where the spelling differs too much from the text, as it does with escapes.
-    pub fn within(&self, text: &str, part: Range<usize>) -> Place {
+    /// Returns the location of `part` (in bytes) of `text`, if this is the location of a node with that text.
+    /// Returns the whole location if the source differs too much from the text, as with escapes.
+    pub fn within(&self, text: &str, part: Range<usize>) -> SourceSpan {
         let written = self.text();
-        // A text without line breaks and escapes stands there as it is, perhaps in quotes.
+        // A text without line breaks and escapes occurs literally, possibly in quotes.
         let found = match written.find(text).filter(|_| !text.is_empty()) {
             Some(start) => Some(start + part.start.min(text.len())..start + part.end.min(text.len())),
             None => align(written, text, &part),
@@ -115,15 +115,15 @@ impl Place {
         let Some(found) = found else { return self.clone() };
         let start = self.source.boundary(self.span.start + found.start);
         let end = self.source.boundary(self.span.start + found.end).max(start);
-        Place { source: Arc::clone(&self.source), span: start..end }
+        SourceSpan { source: Arc::clone(&self.source), span: start..end }
     }
 
-    /// Whether another place lies within this one.
-    pub fn contains(&self, other: &Place) -> bool {
+    /// Returns true if `other` lies within this location.
+    pub fn contains(&self, other: &SourceSpan) -> bool {
         self.source == other.source && self.span.start <= other.span.start && other.span.end <= self.span.end
     }
 
-    /// What is written there.
+    /// Returns the source text.
     pub fn text(&self) -> &str {
         let start = self.source.boundary(self.span.start);
         let end = self.source.boundary(self.span.end).max(start);
@@ -131,14 +131,14 @@ impl Place {
     }
 }
 
-/// Where a part of a text is in its spelling, which may have other white space.
+/// Finds a part of a text in its source, which may have different white space.
 fn align(written: &str, text: &str, part: &Range<usize>) -> Option<Range<usize>> {
     let visible = |text: &str| -> Vec<(usize, char)> {
         text.char_indices().filter(|(_, letter)| !letter.is_whitespace()).collect()
     };
     let (spelt, meant) = (visible(written), visible(text));
-    // What stands before the text is the mark of a block, or a quote.
-    let most = spelt.len().checked_sub(meant.len())?.min(LONGEST_MARK);
+    // Skips a quote or block indicator before the text.
+    let most = spelt.len().checked_sub(meant.len())?.min(MAX_INDICATOR_CHARS);
     let mark = (0..=most)
         .find(|&mark| spelt[mark..].iter().zip(&meant).all(|((_, spelt), (_, meant))| spelt == meant))?;
     let before = |offset: usize| meant.partition_point(|(at, _)| *at < offset);
@@ -151,16 +151,16 @@ fn align(written: &str, text: &str, part: &Range<usize>) -> Option<Range<usize>>
     Some(start..last.and_then(end_of).unwrap_or(start).max(start))
 }
 
-/// `>+9` is the longest mark of a block.
-const LONGEST_MARK: usize = 3;
+/// Length of the longest block indicator, `>+9`.
+const MAX_INDICATOR_CHARS: usize = 3;
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file(), self.line(), self.column())
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for SourceSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Place({self})")
     }

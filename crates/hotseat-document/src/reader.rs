@@ -1,240 +1,247 @@
-//! Reading a tree that has been checked.
+//! Reads a validated tree.
 //!
-//! Every getter returns an `Option`, so a decoder cannot panic; after [`check`](super::check()) a `None` means
-//! that the key was left out.
+//! Every getter returns an `Option`, so a decoder cannot panic. After [`check`](super::check()), `None` means
+//! that the key was omitted.
 
 use std::sync::Arc;
 
 use serde_json::Number;
 
 use super::check::whole_number;
-use super::node::{Entry, Node, Value};
-use super::place::{Place, Source};
-use super::shape::{Kind, Shape, Tagged};
+use super::node::{DocumentNode, MapEntry, NodeValue};
+use super::place::{SourceSpan, SourceText};
+use super::shape::{Kind, Shape, TaggedShapes};
 
-/// A node together with the source it is written in.
+/// A node and its source.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct NodeView<'a> {
     /// The node.
-    pub node: &'a Node,
-    /// The source it is written in.
-    pub source: &'a Arc<Source>,
+    pub node: &'a DocumentNode,
+    /// Source of the node.
+    pub source: &'a Arc<SourceText>,
 }
 
-impl<'a> View<'a> {
-    /// A view of a node.
-    pub fn new(node: &'a Node, source: &'a Arc<Source>) -> Self {
-        View { node, source }
+impl<'a> NodeView<'a> {
+    /// Creates a view of a node.
+    pub fn new(node: &'a DocumentNode, source: &'a Arc<SourceText>) -> Self {
+        NodeView { node, source }
     }
 
-    /// Where it is written.
-    pub fn place(self) -> Place {
+    /// Returns the location of the node.
+    pub fn place(self) -> SourceSpan {
         self.node.place(self.source)
     }
 
-    /// Whether it is nothing.
+    /// Returns true if the value is null.
     pub fn is_null(self) -> bool {
-        self.node.value == Value::Null
+        self.node.value == NodeValue::Null
     }
 
-    /// The truth value.
+    /// Returns the boolean.
     pub fn bool(self) -> Option<bool> {
         match self.node.value {
-            Value::Bool(truth) => Some(truth),
+            NodeValue::Bool(truth) => Some(truth),
             _ => None,
         }
     }
 
-    /// The text.
+    /// Returns the string.
     pub fn text(self) -> Option<&'a str> {
         match &self.node.value {
-            Value::String(text) => Some(text),
+            NodeValue::String(text) => Some(text),
             _ => None,
         }
     }
 
-    /// The number, if it is a whole one.
+    /// Returns the number, if it is a whole number.
     pub fn integer(self) -> Option<i64> {
         self.number().and_then(whole_number)
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn number(self) -> Option<&'a Number> {
         match &self.node.value {
-            Value::Number(number) => Some(number),
+            NodeValue::Number(number) => Some(number),
             _ => None,
         }
     }
 
-    /// The entries, if it is a list.
-    pub fn list(self) -> Option<impl ExactSizeIterator<Item = View<'a>>> {
+    /// Returns the entries of a list.
+    pub fn list(self) -> Option<impl ExactSizeIterator<Item = NodeView<'a>>> {
         match &self.node.value {
-            Value::List(nodes) => Some(nodes.iter().map(move |node| View::new(node, self.source))),
+            NodeValue::List(nodes) => Some(nodes.iter().map(move |node| NodeView::new(node, self.source))),
             _ => None,
         }
     }
 
-    /// The entries if it is a list, otherwise itself: for what may be written as one or as several.
-    pub fn one_or_many(self) -> impl Iterator<Item = View<'a>> {
+    /// Returns the entries of a list, or the node itself otherwise.
+    pub fn one_or_many(self) -> impl Iterator<Item = NodeView<'a>> {
         let nodes = match &self.node.value {
-            Value::List(nodes) => nodes.as_slice(),
+            NodeValue::List(nodes) => nodes.as_slice(),
             _ => std::slice::from_ref(self.node),
         };
-        nodes.iter().map(move |node| View::new(node, self.source))
+        nodes.iter().map(move |node| NodeView::new(node, self.source))
     }
 
-    /// The keys with their places, and the values, if it is a mapping.
-    pub fn entries(self) -> Option<impl ExactSizeIterator<Item = (&'a str, Place, View<'a>)>> {
+    /// Returns keys, locations and values of a mapping.
+    pub fn entries(self) -> Option<impl ExactSizeIterator<Item = (&'a str, SourceSpan, NodeView<'a>)>> {
         match &self.node.value {
-            Value::Map(entries) => Some(entries.iter().map(move |entry| {
-                (entry.key.text.as_str(), entry.key.place(self.source), View::new(&entry.value, self.source))
+            NodeValue::Map(entries) => Some(entries.iter().map(move |entry| {
+                (
+                    entry.key.text.as_str(),
+                    entry.key.place(self.source),
+                    NodeView::new(&entry.value, self.source),
+                )
             })),
             _ => None,
         }
     }
 
-    /// The mapping, to be read by the keys of `shape`.
-    pub fn map(self, shape: &'static Shape) -> Option<Map<'a>> {
-        Map::of(self.node, self.source, shape)
+    /// Returns the mapping, to be read by the keys of `shape`.
+    pub fn map(self, shape: &'static Shape) -> Option<MapView<'a>> {
+        MapView::from_node(self.node, self.source, shape)
     }
 
-    /// The mapping, to be read by the keys of the shape that it says it has.
-    pub fn tagged(self, tagged: &'static Tagged) -> Option<Map<'a>> {
+    /// Returns the mapping, to be read by the shape that its tag names.
+    pub fn tagged(self, tagged: &'static TaggedShapes) -> Option<MapView<'a>> {
         self.map(tagged.shape_of(self.node)?)
     }
 
-    /// The value without its places.
+    /// Converts the node to JSON, dropping locations.
     pub fn json(self) -> serde_json::Value {
         self.node.to_json()
     }
 }
 
-/// A mapping that is read by the keys of its shape. A key that was written in another spelling is found by its
-/// main one.
+/// A mapping read by the keys of its shape. A key in an alternative spelling is found by its main spelling.
 ///
-/// Whoever asks for a key that the shape does not have is wrong about the shape: builds with debug assertions panic,
-/// others find nothing.
+/// Requesting a key that the shape does not have is a bug: builds with debug assertions panic, others return
+/// `None`.
 #[derive(Clone, Copy, Debug)]
-pub struct Map<'a> {
-    node: &'a Node,
-    entries: &'a [Entry],
-    source: &'a Arc<Source>,
+pub struct MapView<'a> {
+    node: &'a DocumentNode,
+    entries: &'a [MapEntry],
+    source: &'a Arc<SourceText>,
     shape: &'static Shape,
 }
 
-impl<'a> Map<'a> {
-    /// The mapping that a node is, if it is one.
-    pub fn of(node: &'a Node, source: &'a Arc<Source>, shape: &'static Shape) -> Option<Self> {
+impl<'a> MapView<'a> {
+    /// Returns the mapping of a node, if it is one.
+    pub fn from_node(
+        node: &'a DocumentNode,
+        source: &'a Arc<SourceText>,
+        shape: &'static Shape,
+    ) -> Option<Self> {
         match &node.value {
-            Value::Map(entries) => Some(Map { node, entries, source, shape }),
+            NodeValue::Map(entries) => Some(MapView { node, entries, source, shape }),
             _ => None,
         }
     }
 
-    /// Where it is written.
-    pub fn place(&self) -> Place {
+    /// Returns the location of the mapping.
+    pub fn place(&self) -> SourceSpan {
         self.node.place(self.source)
     }
 
-    /// The source it is written in.
-    pub fn source(&self) -> &'a Arc<Source> {
+    /// Returns the source.
+    pub fn source(&self) -> &'a Arc<SourceText> {
         self.source
     }
 
-    fn entry(&self, key: &str) -> Option<&'a Entry> {
+    fn entry(&self, key: &str) -> Option<&'a MapEntry> {
         let field = self.shape.field(key);
         debug_assert!(field.is_some(), "`{}` has no key `{key}`", self.shape.name);
-        let is_meant = |entry: &&Entry| {
+        let is_meant = |entry: &&MapEntry| {
             field.is_some_and(|field| field.spellings().any(|spelling| spelling == entry.key.text))
         };
         self.entries.iter().find(is_meant)
     }
 
-    /// The mapping as the node that it is.
-    pub fn as_node(&self) -> &'a Node {
+    /// Returns the mapping as a node.
+    pub fn as_node(&self) -> &'a DocumentNode {
         self.node
     }
 
-    /// The mapping as a JSON value, without its places.
+    /// Converts the mapping to JSON, dropping locations.
     pub fn to_json(&self) -> serde_json::Value {
         self.node.to_json()
     }
 
-    /// The shape by whose keys it is read.
+    /// Returns the shape.
     pub fn shape(&self) -> &'static Shape {
         self.shape
     }
 
-    /// Whether it has no key at all.
+    /// Returns true if the mapping has no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether the key is there.
+    /// Returns true if the key is present.
     pub fn has(&self, key: &str) -> bool {
         self.entry(key).is_some()
     }
 
-    /// The value of a key.
-    pub fn get(&self, key: &str) -> Option<View<'a>> {
-        self.entry(key).map(|entry| View::new(&entry.value, self.source))
+    /// Returns the value of a key.
+    pub fn get(&self, key: &str) -> Option<NodeView<'a>> {
+        self.entry(key).map(|entry| NodeView::new(&entry.value, self.source))
     }
 
-    /// The value of a key, as a node.
-    pub fn node(&self, key: &str) -> Option<&'a Node> {
+    /// Returns the node of a key.
+    pub fn node(&self, key: &str) -> Option<&'a DocumentNode> {
         self.entry(key).map(|entry| &entry.value)
     }
 
-    /// Where a key is written.
-    pub fn key_place(&self, key: &str) -> Option<Place> {
+    /// Returns the location of a key.
+    pub fn key_place(&self, key: &str) -> Option<SourceSpan> {
         self.entry(key).map(|entry| entry.key.place(self.source))
     }
 
-    /// Where the value of a key is written.
-    pub fn place_of(&self, key: &str) -> Option<Place> {
-        self.get(key).map(View::place)
+    /// Returns the location of the value of a key.
+    pub fn place_of(&self, key: &str) -> Option<SourceSpan> {
+        self.get(key).map(NodeView::place)
     }
 
-    /// The truth value of a key.
+    /// Returns the boolean of a key.
     pub fn bool(&self, key: &str) -> Option<bool> {
         self.get(key)?.bool()
     }
 
-    /// The text of a key.
+    /// Returns the string of a key.
     pub fn text(&self, key: &str) -> Option<&'a str> {
         self.get(key)?.text()
     }
 
-    /// The whole number of a key.
+    /// Returns the whole number of a key.
     pub fn integer(&self, key: &str) -> Option<i64> {
         self.get(key)?.integer()
     }
 
-    /// The number of a key.
+    /// Returns the number of a key.
     pub fn number(&self, key: &str) -> Option<&'a Number> {
         self.get(key)?.number()
     }
 
-    /// The entries of the list of a key. None if the key was left out.
-    pub fn list(&self, key: &str) -> Option<impl ExactSizeIterator<Item = View<'a>>> {
+    /// Returns the entries of the list of a key, or `None` if the key was omitted.
+    pub fn list(&self, key: &str) -> Option<impl ExactSizeIterator<Item = NodeView<'a>>> {
         self.get(key)?.list()
     }
 
-    /// The mapping of a key, to be read by the keys of the shape that the field names.
-    pub fn map(&self, key: &str) -> Option<Map<'a>> {
+    /// Returns the mapping of a key, to be read by the shape of its field.
+    pub fn map(&self, key: &str) -> Option<MapView<'a>> {
         let view = self.get(key)?;
         let shape = shape_of(&self.shape.field(key)?.kind, view.node)?;
         view.map(shape)
     }
 
-    /// The value of a key as JSON, without its places.
+    /// Converts the value of a key to JSON, dropping locations.
     pub fn json(&self, key: &str) -> Option<serde_json::Value> {
-        self.get(key).map(View::json)
+        self.get(key).map(NodeView::json)
     }
 }
 
-/// The shape that a mapping of this kind has.
-fn shape_of(kind: &Kind, node: &Node) -> Option<&'static Shape> {
+/// Returns the shape of a mapping of this kind.
+fn shape_of(kind: &Kind, node: &DocumentNode) -> Option<&'static Shape> {
     match kind {
         Kind::Shape(shape) => Some(shape),
         Kind::Tagged(tagged) => tagged.shape_of(node),

@@ -1,4 +1,4 @@
-//! What is made from shapes for people and their editors.
+//! JSON Schemas and reference pages, generated from shapes.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::shape::{Field, Kind, Shape};
 
-/// The JSON Schema (draft 2020-12) of a shape. Shapes it refers to become `$defs` under their names.
+/// Returns the JSON Schema (draft 2020-12) of a shape. Referenced shapes become `$defs` under their names.
 pub fn json_schema(shape: &'static Shape, title: &str, id: &str) -> Value {
     let mut schema = Map::new();
     schema.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
@@ -94,7 +94,7 @@ fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
         Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
         Kind::Json => json!({}),
         Kind::JsonMap => json!({ "type": "object" }),
-        Kind::Url => json!({ "type": "string", "pattern": URL }),
+        Kind::Url => json!({ "type": "string", "pattern": URL_PATTERN }),
         Kind::Choice([word]) => json!({ "const": word }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::List(kind) => json!({ "type": "array", "items": kind_schema(kind, root) }),
@@ -118,10 +118,10 @@ fn kind_schema(kind: &Kind, root: &Shape) -> Map<String, Value> {
     }
 }
 
-/// The same as the check of [`Kind::Url`].
-const URL: &str = r"^(https?://[^\s/?#]\S*|\S*\$\{\S*)$";
+/// Accepts the same texts as the check of [`Kind::Url`].
+const URL_PATTERN: &str = r"^(https?://[^\s/?#]\S*|\S*\$\{\S*)$";
 
-/// A reference page: a section with a table for a shape and for each that it refers to.
+/// Returns a Markdown reference page with a section and a table for the shape and each shape it refers to.
 pub fn reference_markdown(shape: &'static Shape) -> String {
     let mut page = String::new();
     for shape in shape.all() {
@@ -157,12 +157,12 @@ fn type_markdown(kind: &Kind) -> String {
         Kind::False => "`false`".to_owned(),
         Kind::Text | Kind::NonEmptyText => "text".to_owned(),
         Kind::Integer { .. } | Kind::Pattern | Kind::Url | Kind::Number => {
-            let words = kind.in_words();
+            let words = kind.describe();
             words.trim_start_matches("a ").to_owned()
         }
         Kind::Json => "any value".to_owned(),
         Kind::JsonMap => "mapping".to_owned(),
-        Kind::Choice(_) => kind.in_words(),
+        Kind::Choice(_) => kind.describe(),
         Kind::List(kind) | Kind::NonEmptyList(kind) => format!("list of {}", type_markdown(kind)),
         Kind::Map(kind) => format!("mapping of names to {}", type_markdown(kind)),
         Kind::Shape(shape) => format!("[{}](#{})", shape.name, anchor(shape.name)),
@@ -174,7 +174,7 @@ fn type_markdown(kind: &Kind) -> String {
     }
 }
 
-/// The anchor that Markdown renderers give to a heading.
+/// Returns the anchor that Markdown renderers give to a heading.
 fn anchor(heading: &str) -> String {
     heading
         .chars()

@@ -1,9 +1,9 @@
-//! Names that secrets have, and masking of secrets that are written out in a file.
+//! Detects names of secrets, and masks secrets written literally in files.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Parts of names that only secrets have.
+/// Words that mark a name as secret.
 const SECRET_WORDS: [&str; 9] = [
     "TOKEN",
     "SECRET",
@@ -16,10 +16,10 @@ const SECRET_WORDS: [&str; 9] = [
     "CREDENTIAL",
 ];
 
-/// Ends of names that secrets have.
+/// Suffixes that mark a name as secret.
 const SECRET_SUFFIXES: [&str; 3] = ["_KEY", "_PASS", "_PWD"];
 
-/// Header names whose values are secrets, whatever they consist of.
+/// Headers whose values are secret.
 const SECRET_HEADERS: [&str; 7] = [
     "authorization",
     "proxy-authorization",
@@ -30,10 +30,11 @@ const SECRET_HEADERS: [&str; 7] = [
     "x-access-token",
 ];
 
-/// Ends of names of headers that are made for secrets.
+/// Suffixes that mark a header as secret.
 const SECRET_HEADER_SUFFIXES: [&str; 3] = ["-key", "-token", "-secret"];
 
-/// Whether a variable or member is a secret by its name, in any spelling: `API_KEY`, `apiKey`, `DB_PASS`.
+/// Returns true if the name of a variable or member marks it as secret, in any spelling: `API_KEY`, `apiKey`,
+/// `DB_PASS`.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace('-', "_");
     let joined = name.replace('_', "");
@@ -41,17 +42,17 @@ pub fn is_secret_name(name: &str) -> bool {
         || SECRET_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Whether the value of a header is a secret by the header's name.
+/// Returns true if the name of a header marks its value as secret.
 pub fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_HEADERS.contains(&&*name)
         || name.starts_with("x-") && SECRET_HEADER_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// A line of a file in which an `x` stands for each byte of a key, password or header that is written out, so that
-/// everything else stays in its place. References to variables (`${NAME}`) stay readable.
-pub(crate) fn mask_written_secrets(line: &str) -> Cow<'_, str> {
-    let secrets = written_secrets(line);
+/// Replaces each byte of a literal key, password or header value by `x`, so that columns stay the same.
+/// References to variables (`${NAME}`) stay readable.
+pub(crate) fn mask_literal_secrets(line: &str) -> Cow<'_, str> {
+    let secrets = find_literal_secrets(line);
     if secrets.is_empty() {
         return Cow::Borrowed(line);
     }
@@ -66,8 +67,8 @@ pub(crate) fn mask_written_secrets(line: &str) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
-/// Where secrets are written out in a line, in order.
-fn written_secrets(line: &str) -> Vec<Range<usize>> {
+/// Returns the spans of literal secrets in a line, in order.
+fn find_literal_secrets(line: &str) -> Vec<Range<usize>> {
     let mut secrets: Vec<Range<usize>> = Vec::new();
     for (colon, _) in line.match_indices(':') {
         if secrets.last().is_some_and(|last| colon < last.end) {
@@ -82,7 +83,7 @@ fn written_secrets(line: &str) -> Vec<Range<usize>> {
     secrets
 }
 
-/// The password that an address carries: `scheme://user:password@host`.
+/// Returns the password of an address: `scheme://user:password@host`.
 pub fn address_password(address: &str) -> Option<&str> {
     let start = address.find("://")? + "://".len();
     password_in_address(address, start)
@@ -90,7 +91,7 @@ pub fn address_password(address: &str) -> Option<&str> {
         .filter(|password| !password.is_empty())
 }
 
-/// The password of an address whose part behind `://` begins at `start`.
+/// Returns the span of the password of an address whose authority starts at `start`.
 fn password_in_address(line: &str, start: usize) -> Option<Range<usize>> {
     let rest = &line[start..];
     let authority =
@@ -101,7 +102,7 @@ fn password_in_address(line: &str, start: usize) -> Option<Range<usize>> {
     Some(first..first + password.len())
 }
 
-/// The value behind a colon, if a key made for secrets stands before it.
+/// Returns the span of the value after a colon, if a secret key precedes it.
 fn value_of_secret_key(line: &str, colon: usize) -> Option<Range<usize>> {
     let before = line[..colon].trim_end().trim_end_matches(['"', '\'']);
     let is_name = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
@@ -114,7 +115,7 @@ fn value_of_secret_key(line: &str, colon: usize) -> Option<Range<usize>> {
     let start = colon + 1 + (rest.len() - rest.trim_start().len());
     let value = &line[start..];
     let length = match value.chars().next()? {
-        // A block, a list or a map: its secrets have keys of their own, or stand on other lines.
+        // The secrets of a block, list or mapping have keys of their own.
         '|' | '>' | '{' | '[' => return None,
         quote @ ('"' | '\'') => {
             let inside = &value[1..];
@@ -122,7 +123,7 @@ fn value_of_secret_key(line: &str, colon: usize) -> Option<Range<usize>> {
             let length = end.map_or(inside.len(), |(end, _)| end);
             return Some(start + 1..start + 1 + length);
         }
-        // Within braces a comma ends a plain value.
+        // In flow style a comma ends a plain value.
         _ if line[..colon].contains(['{', '[']) => value.find([',', '}', ']']).unwrap_or(value.len()),
         _ => value.find(" #").unwrap_or(value.len()),
     };
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_secrets_are_known_in_any_spelling() {
+    fn detects_secret_names_in_any_spelling() {
         for name in
             ["OPENAI_API_KEY", "apiKey", "SIGNING_KEY", "DB_PASS", "DB_PWD", "db-password", "githubToken"]
         {
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn written_secrets_are_masked_in_their_place() {
+    fn masks_literal_secrets_in_place() {
         for (line, masked) in [
             ("api_key: sk-live-1 # mine", "api_key: xxxxxxxxx # mine"),
             ("a: { api_key: sk-1, modl: x }", "a: { api_key: xxxx, modl: x }"),
@@ -157,12 +158,12 @@ mod tests {
             ("api_key: \"open", "api_key: \"xxxx"),
             ("api_key: pässe", "api_key: xxxxxx"),
         ] {
-            assert_eq!(mask_written_secrets(line), masked);
+            assert_eq!(mask_literal_secrets(line), masked);
         }
     }
 
     #[test]
-    fn what_is_no_written_secret_stays_readable() {
+    fn keeps_other_text_readable() {
         for line in [
             "api_key: ${ENV.KEY}",
             "Authorization: Bearer ${ENV.TOKEN}",
@@ -171,7 +172,7 @@ mod tests {
             "api_key:",
             "api_key: |",
         ] {
-            assert_eq!(mask_written_secrets(line), line);
+            assert_eq!(mask_literal_secrets(line), line);
         }
     }
 }

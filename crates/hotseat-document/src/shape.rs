@@ -1,19 +1,19 @@
-//! What may be written, as data: the checks, the JSON Schema and the reference page are all made from it.
+//! File formats as data. Validation, JSON Schema and reference pages are generated from them.
 
 use super::check::check;
 use super::diagnostic::Diagnostics;
-use super::node::{Node, Value};
-use super::place::Source;
+use super::node::{DocumentNode, NodeValue};
+use super::place::SourceText;
 use super::yaml;
 
 /// A mapping with known keys.
 #[derive(Debug)]
 pub struct Shape {
-    /// Its name, unique among the shapes that refer to each other.
+    /// Name, unique among the shapes that refer to each other.
     pub name: &'static str,
-    /// What it is, in a sentence or two.
+    /// Description, in a sentence or two.
     pub doc: &'static str,
-    /// Its keys, in the order in which the documentation lists them.
+    /// Keys in documentation order.
     pub fields: &'static [Field],
 }
 
@@ -22,51 +22,50 @@ pub struct Shape {
 pub struct Field {
     /// The key.
     pub key: &'static str,
-    /// Other spellings that are read as well.
+    /// Alternative spellings.
     pub aliases: &'static [&'static str],
-    /// What its value may be.
+    /// Kind of the value.
     pub kind: Kind,
-    /// Whether the key has to be there.
+    /// True if the key must be present.
     pub required: bool,
-    /// What it means, in a sentence or two.
+    /// Description, in a sentence or two.
     pub doc: &'static str,
-    /// The value that holds when the key is left out, as YAML. A default that has to be worked out is told in
-    /// `doc` instead.
+    /// Default value as YAML. Computed defaults are described in `doc` instead.
     pub default: Option<&'static str>,
 }
 
-/// What a value may be.
+/// Kind of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// Nothing: the key alone says all there is to say.
+    /// Null: the key alone carries the meaning.
     Null,
     /// `true` or `false`.
     Bool,
-    /// `false`, where `true` would say nothing.
+    /// `false`, where `true` would have no meaning.
     False,
-    /// Text. Numbers and truth values are not taken for text.
+    /// A string. Numbers and booleans are not accepted.
     Text,
-    /// Text that is not empty.
+    /// A string that is not empty.
     NonEmptyText,
-    /// A whole number between two limits, both included.
+    /// A whole number between two inclusive limits.
     Integer {
-        /// The smallest.
+        /// Minimum.
         min: i64,
-        /// The largest.
+        /// Maximum.
         max: i64,
     },
     /// Any number.
     Number,
-    /// A regular expression. It is not compiled here: it may hold variables. An empty one is refused, because it
-    /// fits everything.
+    /// A regular expression. It is not compiled here because it may contain variables. An empty one is
+    /// rejected, because it matches everything.
     Pattern,
-    /// Anything.
+    /// Any value.
     Json,
-    /// A mapping that holds anything.
+    /// A mapping with any content.
     JsonMap,
-    /// A URL of HTTP, or a text with variables that will become one.
+    /// An HTTP URL, or a string with variables that becomes one.
     Url,
-    /// One of some words.
+    /// One of several words.
     Choice(&'static [&'static str]),
     /// A list.
     List(&'static Kind),
@@ -77,29 +76,29 @@ pub enum Kind {
     /// A mapping with known keys.
     Shape(&'static Shape),
     /// A mapping of one of several shapes, told apart by one of its keys.
-    Tagged(&'static Tagged),
-    /// One of several, told apart by their JSON types. For each type there is at most one.
+    Tagged(&'static TaggedShapes),
+    /// One of several kinds with different JSON types.
     OneOf(&'static [Kind]),
 }
 
-/// Several shapes that are told apart by the value of one key, which each of them has as a [`Kind::Choice`] of its own
-/// words. Where one of them does not require the key, a mapping without it is of that shape.
+/// Several shapes distinguished by the value of one key, which each shape declares as a [`Kind::Choice`] of
+/// its own words. If one of them does not require the key, a mapping without it has that shape.
 #[derive(Debug)]
-pub struct Tagged {
+pub struct TaggedShapes {
     /// The key.
     pub key: &'static str,
     /// The shapes.
     pub shapes: &'static [&'static Shape],
-    /// A shape that does not have the key, and of which a mapping without it may be. One that has none of the keys of
-    /// this shape was to have the key.
+    /// Shape of a mapping without the key. A mapping that has none of the keys of this shape is reported as
+    /// lacking the key.
     pub untagged: Option<&'static Shape>,
 }
 
-impl Tagged {
-    /// The shape of a mapping; none if the key is missing where it has to be, or has a value that no shape knows.
-    pub fn shape_of(&self, node: &Node) -> Option<&'static Shape> {
+impl TaggedShapes {
+    /// Returns the shape of a mapping, or `None` if the key is missing or its value is unknown.
+    pub fn shape_of(&self, node: &DocumentNode) -> Option<&'static Shape> {
         match node.get(self.key).map(|tag| &tag.value) {
-            Some(Value::String(word)) => {
+            Some(NodeValue::String(word)) => {
                 self.shapes.iter().copied().find(|shape| self.words(shape).contains(&word.as_str()))
             }
             Some(_) => None,
@@ -107,17 +106,17 @@ impl Tagged {
         }
     }
 
-    /// All words that the key may have.
+    /// Returns all words of the key.
     pub(super) fn all_words(&self) -> impl Iterator<Item = &'static str> {
         self.shapes.iter().flat_map(|shape| self.words(shape)).copied()
     }
 
-    /// One word for each shape.
+    /// Returns one word for each shape.
     pub(super) fn main_words(&self) -> impl Iterator<Item = &'static str> {
         self.shapes.iter().filter_map(|shape| self.words(shape).first()).copied()
     }
 
-    /// The words by which a shape is told.
+    /// Returns the words that select a shape.
     pub(super) fn words(&self, shape: &'static Shape) -> &'static [&'static str] {
         match shape.field(self.key).map(|field| field.kind) {
             Some(Kind::Choice(words)) => words,
@@ -125,7 +124,7 @@ impl Tagged {
         }
     }
 
-    /// All its shapes.
+    /// Returns all shapes.
     pub fn all(&self) -> impl Iterator<Item = &'static Shape> {
         self.untagged.into_iter().chain(self.shapes.iter().copied())
     }
@@ -148,48 +147,48 @@ impl Tagged {
 }
 
 impl Field {
-    /// A key that has to be there.
+    /// Creates a required key.
     pub const fn required(key: &'static str, kind: Kind, doc: &'static str) -> Self {
         Field { key, aliases: &[], kind, required: true, doc, default: None }
     }
 
-    /// A key that may be left out.
+    /// Creates an optional key.
     pub const fn optional(key: &'static str, kind: Kind, doc: &'static str) -> Self {
         Field { key, aliases: &[], kind, required: false, doc, default: None }
     }
 
-    /// The same key with other spellings.
+    /// Adds alternative spellings.
     pub const fn aliases(self, aliases: &'static [&'static str]) -> Self {
         Field { aliases, ..self }
     }
 
-    /// The same key with the value that holds when it is left out, as YAML.
+    /// Sets the default value, as YAML.
     pub const fn default(self, default: &'static str) -> Self {
         Field { default: Some(default), ..self }
     }
 
-    /// The default as JSON. None if there is none, or one that the kind of the field would refuse.
+    /// Returns the default as JSON, or `None` if there is none or it does not validate.
     pub fn default_json(&self) -> Option<serde_json::Value> {
-        let source = Source::new(self.key, self.default?, 1);
+        let source = SourceText::new(self.key, self.default?, 1);
         let node = yaml::parse(&source).ok()?;
         let mut mistakes = Diagnostics::new();
         check(&node, &self.kind, &source, &mut mistakes);
         mistakes.is_empty().then(|| node.to_json())
     }
 
-    /// The key and its other spellings.
+    /// Returns the key and its alternative spellings.
     pub fn spellings(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.key).chain(self.aliases.iter().copied())
     }
 }
 
 impl Shape {
-    /// The field that a key belongs to, by any of its spellings.
+    /// Returns the field of a key in any of its spellings.
     pub fn field(&self, key: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.spellings().any(|spelling| spelling == key))
     }
 
-    /// This shape and those it refers to, each once, in the order of their first mention.
+    /// Returns this shape and all shapes it refers to, each once, in order of first mention.
     pub fn all(&'static self) -> Vec<&'static Shape> {
         let mut shapes = vec![self];
         let mut at = 0;
@@ -202,8 +201,8 @@ impl Shape {
         shapes
     }
 
-    /// What is wrong with the shape itself and those it refers to, for a test beside their definition: names and
-    /// keys that are used twice, alternatives that cannot be told apart, defaults that would not pass.
+    /// Returns the errors of this shape and those it refers to: duplicate names and keys, ambiguous
+    /// alternatives, invalid defaults. Call it in a unit test.
     pub fn problems(&'static self) -> Vec<String> {
         let shapes = self.all();
         let mut problems = Vec::new();
@@ -229,9 +228,9 @@ impl Shape {
     }
 }
 
-/// The types of JSON, by which the alternatives of [`Kind::OneOf`] are told apart.
+/// JSON types, which distinguish the alternatives of [`Kind::OneOfMatcher`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum JsonType {
     Null,
     Bool,
     Number,
@@ -240,29 +239,30 @@ pub(super) enum Type {
     Map,
 }
 
-impl Type {
-    const ALL: [Type; 6] = [Type::Null, Type::Bool, Type::Number, Type::String, Type::List, Type::Map];
+impl JsonType {
+    const ALL: [JsonType; 6] =
+        [JsonType::Null, JsonType::Bool, JsonType::Number, JsonType::String, JsonType::List, JsonType::Map];
 }
 
 impl Kind {
-    /// Whether a value of this type may fit.
-    pub(super) fn accepts(&self, given: Type) -> bool {
+    /// Returns true if a value of this type may be accepted.
+    pub(super) fn accepts(&self, given: JsonType) -> bool {
         match self {
-            Kind::Null => given == Type::Null,
-            Kind::Bool | Kind::False => given == Type::Bool,
+            Kind::Null => given == JsonType::Null,
+            Kind::Bool | Kind::False => given == JsonType::Bool,
             Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => {
-                given == Type::String
+                given == JsonType::String
             }
-            Kind::Integer { .. } | Kind::Number => given == Type::Number,
+            Kind::Integer { .. } | Kind::Number => given == JsonType::Number,
             Kind::Json => true,
-            Kind::List(_) | Kind::NonEmptyList(_) => given == Type::List,
-            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => given == Type::Map,
+            Kind::List(_) | Kind::NonEmptyList(_) => given == JsonType::List,
+            Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => given == JsonType::Map,
             Kind::OneOf(kinds) => kinds.iter().any(|kind| kind.accepts(given)),
         }
     }
 
-    /// What fits, as a fragment that follows "must be".
-    pub(super) fn in_words(&self) -> String {
+    /// Describes the accepted values, as a fragment that follows "must be".
+    pub(super) fn describe(&self) -> String {
         match self {
             Kind::Null => "nothing".to_owned(),
             Kind::Bool => "true or false".to_owned(),
@@ -278,10 +278,10 @@ impl Kind {
             Kind::Json => "any value".to_owned(),
             Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => "a mapping".to_owned(),
             Kind::Url => "a URL".to_owned(),
-            Kind::Choice(words) => either(words.iter().map(|word| format!("`{word}`")).collect()),
+            Kind::Choice(words) => join_with_or(words.iter().map(|word| format!("`{word}`")).collect()),
             Kind::List(_) => "a list".to_owned(),
             Kind::NonEmptyList(_) => "a list that is not empty".to_owned(),
-            Kind::OneOf(kinds) => either(kinds.iter().map(Kind::in_words).collect()),
+            Kind::OneOf(kinds) => join_with_or(kinds.iter().map(Kind::describe).collect()),
         }
     }
 
@@ -314,8 +314,8 @@ impl Kind {
     fn problems(&self, path: &str, problems: &mut Vec<String>) {
         match self {
             Kind::OneOf(kinds) => {
-                let fitting = |given: Type| kinds.iter().filter(|kind| kind.accepts(given)).count();
-                if Type::ALL.into_iter().any(|given| fitting(given) > 1) {
+                let fitting = |given: JsonType| kinds.iter().filter(|kind| kind.accepts(given)).count();
+                if JsonType::ALL.into_iter().any(|given| fitting(given) > 1) {
                     problems.push(format!("the alternatives of `{path}` cannot be told apart"));
                 }
                 kinds.iter().for_each(|kind| kind.problems(path, problems));
@@ -341,8 +341,8 @@ impl Kind {
     }
 }
 
-/// `a`, `a or b`, `a, b or c`.
-fn either(mut words: Vec<String>) -> String {
+/// Joins words: `a`, `a or b`, `a, b or c`.
+fn join_with_or(mut words: Vec<String>) -> String {
     let last = words.pop().unwrap_or_default();
     if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) }
 }

@@ -1,35 +1,35 @@
-//! Mistakes are shown with the lines they are about, and nothing in them can steer a terminal.
+//! Diagnostics show the lines they refer to, and their text cannot control a terminal.
 
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostic, Diagnostics, Place, Source, yaml};
+use hotseat_document::{Diagnostic, Diagnostics, SourceSpan, SourceText, yaml};
 use proptest::prelude::*;
 
-fn source(text: &str) -> Arc<Source> {
-    Source::new("cases/suite.yaml", text, 1)
+fn source(text: &str) -> Arc<SourceText> {
+    SourceText::new("cases/suite.yaml", text, 1)
 }
 
-/// The place of the first `part` in `source`.
+/// Location of the first `part` in `source`.
 #[track_caller]
-fn place_of(source: &Arc<Source>, part: &str) -> Place {
+fn location_of(source: &Arc<SourceText>, part: &str) -> SourceSpan {
     let start = source.text.find(part).expect("the text holds the part");
-    Place::new(source, start..start + part.len())
+    SourceSpan::new(source, start..start + part.len())
 }
 
 #[track_caller]
-fn assert_shown(diagnostic: &Diagnostic, expected: &str) {
+fn assert_rendered(diagnostic: &Diagnostic, expected: &str) {
     let shown = diagnostic.render(false, 80);
     assert_eq!(shown, expected.trim_matches('\n'), "\n{shown}");
 }
 
 #[test]
-fn a_mistake_shows_its_line_its_label_and_its_help() {
+fn shows_line_label_and_help() {
     let source = source("name: x\nturns:\n  - tpye: user\n");
     let diagnostic = Diagnostic::new("unknown key `tpye`")
-        .at(place_of(&source, "tpye"))
-        .label("not known here")
+        .at(location_of(&source, "tpye"))
+        .with_label("not known here")
         .help("did you mean `type`?");
-    assert_shown(
+    assert_rendered(
         &diagnostic,
         "
 error: unknown key `tpye`
@@ -44,18 +44,18 @@ error: unknown key `tpye`
 }
 
 #[test]
-fn a_mistake_without_a_place_is_its_message() {
-    assert_shown(&Diagnostic::new("nothing was found"), "error: nothing was found");
+fn diagnostic_without_location_is_its_message() {
+    assert_rendered(&Diagnostic::new("nothing was found"), "error: nothing was found");
 }
 
 #[test]
-fn two_places_near_each_other_share_an_excerpt() {
+fn nearby_locations_share_an_excerpt() {
     let mistakes =
         yaml::parse(&source("a: 1\nb: 2\nc: 3\nd: 4\na: 5\n")).expect_err("a key is written twice");
-    assert_shown(
+    assert_rendered(
         &mistakes[0],
         "
-error: the key `a` is written twice
+error: duplicate key `a` is written
  --> cases/suite.yaml:5:1
   |
 1 | a: 1
@@ -68,13 +68,13 @@ error: the key `a` is written twice
 }
 
 #[test]
-fn places_far_apart_or_in_another_file_have_their_own_excerpt() {
+fn distant_locations_have_separate_excerpts() {
     let here = source("user: ${NAME}\n");
-    let far = Source::new("hotseat.yaml", "a: 1\nb: 2\n", 300);
+    let far = SourceText::new("hotseat.yaml", "a: 1\nb: 2\n", 300);
     let diagnostic = Diagnostic::new("`NAME` is not defined")
-        .at(place_of(&here, "${NAME}"))
-        .also(place_of(&far, "b: 2"), "others are defined here");
-    assert_shown(
+        .at(location_of(&here, "${NAME}"))
+        .with_related(location_of(&far, "b: 2"), "others are defined here");
+    assert_rendered(
         &diagnostic,
         "
 error: `NAME` is not defined
@@ -92,10 +92,10 @@ error: `NAME` is not defined
 }
 
 #[test]
-fn what_covers_several_lines_is_shown_on_its_first() {
+fn multi_line_span_is_shown_on_first_line() {
     let source = source("hooks:\n  - cmd: x\n    cwd: y\n");
-    assert_shown(
-        &Diagnostic::new("not like this").at(place_of(&source, "cmd: x\n    cwd: y")),
+    assert_rendered(
+        &Diagnostic::new("not like this").at(location_of(&source, "cmd: x\n    cwd: y")),
         "
 error: not like this
  --> cases/suite.yaml:2:5
@@ -107,13 +107,13 @@ error: not like this
 }
 
 #[test]
-fn lines_are_those_of_the_file() {
-    let source = Source::new("suite.yaml", "---\nname: @x\n", 9_999);
+fn line_numbers_match_file() {
+    let source = SourceText::new("suite.yaml", "---\nname: @x\n", 9_999);
     let mistakes = yaml::parse(&source).expect_err("it is not valid");
-    assert_shown(
+    assert_rendered(
         &mistakes[0],
         "
-error: a plain text cannot begin with this character
+error: unquoted text cannot start with this character
      --> suite.yaml:10000:7
       |
 10000 | name: @x
@@ -125,11 +125,11 @@ error: a plain text cannot begin with this character
 }
 
 #[test]
-fn the_caret_stands_below_wide_characters_and_tabs() {
+fn caret_aligns_with_wide_characters_and_tabs() {
     let source = source("k: 😀漢字\t[é]\r\nnext: line\r\n");
-    let diagnostic = Diagnostic::new("here").at(place_of(&source, "é"));
+    let diagnostic = Diagnostic::new("here").at(location_of(&source, "é"));
     assert_eq!((diagnostic.line(), diagnostic.column()), (Some(1), Some(9)));
-    assert_shown(
+    assert_rendered(
         &diagnostic,
         "
 error: here
@@ -142,10 +142,10 @@ error: here
 }
 
 #[test]
-fn an_empty_place_is_one_caret_also_at_the_end_of_the_text() {
+fn empty_span_is_one_caret_even_at_end() {
     let source = source("a: [1\n");
-    assert_shown(
-        &Diagnostic::new("open").at(Place::new(&source, 5..5)),
+    assert_rendered(
+        &Diagnostic::new("open").at(SourceSpan::new(&source, 5..5)),
         "
 error: open
  --> cases/suite.yaml:1:6
@@ -154,8 +154,8 @@ error: open
   |      ^
 ",
     );
-    assert_shown(
-        &Diagnostic::new("end").at(Place::new(&source, 6..6)),
+    assert_rendered(
+        &Diagnostic::new("end").at(SourceSpan::new(&source, 6..6)),
         "
 error: end
  --> cases/suite.yaml:2:1
@@ -167,14 +167,15 @@ error: end
 }
 
 #[test]
-fn control_characters_are_made_visible() {
-    let source = Source::new("a\u{1b}[2J.yaml", "name: \u{1b}[31mred\u{7f}\u{9b}0m\u{202e}txt\0 here\n", 1);
+fn control_characters_are_escaped() {
+    let source =
+        SourceText::new("a\u{1b}[2J.yaml", "name: \u{1b}[31mred\u{7f}\u{9b}0m\u{202e}txt\0 here\n", 1);
     let diagnostic = Diagnostic::new("bad \u{1b}]0;title\u{7} name\nerror: fake")
-        .at(place_of(&source, "here"))
-        .label("l\u{8}abel")
-        .also(place_of(&source, "name"), "al\rso")
+        .at(location_of(&source, "here"))
+        .with_label("l\u{8}abel")
+        .with_related(location_of(&source, "name"), "al\rso")
         .help("first\nsecond \u{1b}[1m");
-    assert_shown(
+    assert_rendered(
         &diagnostic,
         "
 error: bad ␛]0;title␇ name␊error: fake
@@ -190,18 +191,18 @@ error: bad ␛]0;title␇ name␊error: fake
 }
 
 #[test]
-fn color_is_there_when_asked_for() {
+fn color_is_optional() {
     let source = source("a: 1\n");
-    let diagnostic = Diagnostic::new("wrong").at(place_of(&source, "1"));
+    let diagnostic = Diagnostic::new("wrong").at(location_of(&source, "1"));
     assert!(!diagnostic.render(false, 80).contains('\u{1b}'));
     assert!(diagnostic.render(true, 80).contains("\u{1b}[1m"));
 }
 
 #[test]
-fn long_lines_are_cut_around_the_caret() {
+fn long_lines_are_cut_around_caret() {
     let text = format!("{{a: \"{}\", b: c: d, e: \"{}\"}}\n", "x ".repeat(250_000), "y ".repeat(250_000));
     let mistakes = yaml::parse(&source(&text)).expect_err("it is not valid");
-    assert_shown(
+    assert_rendered(
         &mistakes[0],
         "
 error: expected `,` or `}` here
@@ -210,17 +211,17 @@ error: expected `,` or `}` here
 1 | ... x x x x x x x x x x x x x \", b: c: d, e: \"y y y y y y y y y y y y y y...
   |                                      ^
   |
-  = help: a text that holds `,`, `{`, `}`, `[` or `]` is written in quotes
+  = help: write text that contains `,`, `{`, `}`, `[` or `]` in quotes
 ",
     );
 }
 
 #[test]
-fn a_place_as_long_as_its_long_line_is_shown_by_its_beginning() {
+fn span_as_long_as_line_shows_its_start() {
     let text = "x ".repeat(250_000);
     let source = source(&text);
-    assert_shown(
-        &Diagnostic::new("long").at(Place::new(&source, 0..text.len())).label("all of it"),
+    assert_rendered(
+        &Diagnostic::new("long").at(SourceSpan::new(&source, 0..text.len())).with_label("all of it"),
         "
 error: long
  --> cases/suite.yaml:1:1
@@ -232,7 +233,7 @@ error: long
 }
 
 #[test]
-fn two_places_far_apart_on_one_long_line_do_not_show_what_lies_between() {
+fn distant_spans_on_long_line_omit_text_between() {
     let text = format!("{{a: 1, b: \"{}\", a: 2}}", "x ".repeat(250_000));
     let mistakes = yaml::parse(&source(&text)).expect_err("a key is written twice");
     let shown = mistakes[0].render(false, 80);
@@ -241,17 +242,17 @@ fn two_places_far_apart_on_one_long_line_do_not_show_what_lies_between() {
 }
 
 #[test]
-fn long_keys_are_shortened_in_messages() {
+fn long_keys_are_truncated_in_messages() {
     let key = "k".repeat(900);
     let mistakes =
         yaml::parse(&source(&format!("{key}: 1\n{key}: 2\n"))).expect_err("a key is written twice");
-    assert_eq!(mistakes[0].message(), format!("the key `{}…` is written twice", "k".repeat(60)));
+    assert_eq!(mistakes[0].message(), format!("duplicate key `{}…` is written", "k".repeat(60)));
 }
 
 #[test]
-fn a_machine_can_read_where_it_is() {
-    let source = Source::new("suite.yaml", "é: x\n", 7);
-    let diagnostic = Diagnostic::new("wrong").at(place_of(&source, "x"));
+fn location_is_machine_readable() {
+    let source = SourceText::new("suite.yaml", "é: x\n", 7);
+    let diagnostic = Diagnostic::new("wrong").at(location_of(&source, "x"));
     assert_eq!(
         (diagnostic.message(), diagnostic.file(), diagnostic.line(), diagnostic.column()),
         ("wrong", Some("suite.yaml"), Some(7), Some(4))
@@ -262,7 +263,7 @@ fn a_machine_can_read_where_it_is() {
 }
 
 #[test]
-fn several_mistakes_are_shown_with_empty_lines_between() {
+fn diagnostics_are_separated_by_blank_lines() {
     let mut mistakes = Diagnostics::new();
     mistakes.push(Diagnostic::new("first"));
     mistakes.push(Diagnostic::new("second"));
@@ -272,30 +273,30 @@ fn several_mistakes_are_shown_with_empty_lines_between() {
 }
 
 #[test]
-fn places_are_short_in_debug_output() {
+fn debug_format_of_spans_is_short() {
     let source = source("a: 1\n");
-    assert_eq!(format!("{:?}", place_of(&source, "1")), "Place(cases/suite.yaml:1:4)");
+    assert_eq!(format!("{:?}", location_of(&source, "1")), "Place(cases/suite.yaml:1:4)");
     assert_eq!(format!("{source:?}"), "Source(cases/suite.yaml:1, 5 bytes)");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Also with places that are not in the text, or not on its characters.
+    /// Includes locations outside the text and inside characters.
     #[test]
-    fn anything_can_be_shown(
+    fn rendering_never_panics(
         text in "(\\PC|[\\n\\r\\t\\x00-\\x1f\u{9b}]){0,60}",
         message in any::<String>(),
         spans in prop::collection::vec((0usize..80, 0usize..80), 1..4),
         width in 0usize..200,
     ) {
         let source = source(&text);
-        let mut diagnostic = Diagnostic::new(&message).label(&message).help(&message);
+        let mut diagnostic = Diagnostic::new(&message).with_label(&message).help(&message);
         for (start, end) in spans {
-            let place = Place::new(&source, start..end);
+            let place = SourceSpan::new(&source, start..end);
             diagnostic = match diagnostic.place {
                 None => diagnostic.at(place),
-                Some(_) => diagnostic.also(place, &message),
+                Some(_) => diagnostic.with_related(place, &message),
             };
         }
         let shown = diagnostic.render(false, width);

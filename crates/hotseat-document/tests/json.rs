@@ -1,13 +1,13 @@
-//! JSON becomes the same tree as YAML, a file of it comes apart into its values, and what is wrong has a place.
+//! JSON produces the same tree as YAML, a file splits into its values, and errors have locations.
 
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 
-use hotseat_document::{Source, json, yaml};
+use hotseat_document::{SourceText, json, yaml};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// What a file holds: each value with the line and column where it begins, or its mistakes, one on each line.
+/// Values of a file with line and column, or their errors, one per line.
 fn read(reader: impl BufRead) -> Vec<Result<(u32, u32, Value), String>> {
     let values = json::values("a.jsonl", reader, "cases");
     let read = values.map(|source| {
@@ -25,31 +25,31 @@ fn values(text: &str) -> Vec<Value> {
     read.into_iter().map(|value| value.unwrap_or_else(|words| panic!("{text:?}: {words}")).2).collect()
 }
 
-/// Where the values begin.
+/// Start locations of the values.
 #[track_caller]
-fn places(text: &str) -> Vec<(u32, u32)> {
+fn start_locations(text: &str) -> Vec<(u32, u32)> {
     read(text.as_bytes())
         .into_iter()
         .map(|value| value.map(|(line, column, _)| (line, column)).unwrap())
         .collect()
 }
 
-/// All mistakes of a file, as `line:column: message`.
-fn mistakes(text: &str) -> Vec<String> {
+/// All errors of a file as `line:column: message`.
+fn error_lines(text: &str) -> Vec<String> {
     let wrong = read(text.as_bytes()).into_iter().filter_map(Result::err);
     wrong.flat_map(|words| words.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 #[test]
-fn values_stand_one_to_a_line_or_over_several_with_comments_anywhere() {
+fn values_may_span_lines_and_have_comments() {
     let text = "// first\n{\"id\": 1}\n\n/* second\n */ {\n  // inside\n  \"id\": /* here */ 2\n}\r\n{\"id\":3}{\"id\":4} // behind\n";
     let ids: Vec<_> = values(text).into_iter().map(|value| value["id"].clone()).collect();
     assert_eq!(ids, [1, 2, 3, 4]);
-    assert_eq!(places(text), [(2, 1), (5, 5), (9, 1), (9, 9)]);
+    assert_eq!(start_locations(text), [(2, 1), (5, 5), (9, 1), (9, 9)]);
 }
 
 #[test]
-fn one_list_is_its_entries_also_as_the_one_member_of_an_object() {
+fn single_list_or_wrapped_list_yields_entries() {
     for text in [
         "[{\"id\": 1}, {\"id\": 2}]",
         "// c\n[\n  {\"id\": 1}, // d\n  {\"id\": 2}\n]\n",
@@ -58,7 +58,7 @@ fn one_list_is_its_entries_also_as_the_one_member_of_an_object() {
     ] {
         assert_eq!(values(text), [serde_json::json!({"id": 1}), serde_json::json!({"id": 2})], "{text}");
     }
-    assert_eq!(places("[{},\n  {}]"), [(1, 2), (2, 3)]);
+    assert_eq!(start_locations("[{},\n  {}]"), [(1, 2), (2, 3)]);
     assert_eq!(values("[]"), Vec::<Value>::new());
     assert_eq!(values("{\"case\": []}"), [serde_json::json!({"case": []})]);
     // Only at the start of a file.
@@ -67,22 +67,22 @@ fn one_list_is_its_entries_also_as_the_one_member_of_an_object() {
 }
 
 #[test]
-fn a_file_may_be_empty_begin_with_a_mark_and_have_a_very_long_line() {
+fn accepts_empty_file_bom_and_very_long_lines() {
     assert_eq!(values(""), Vec::<Value>::new());
     assert_eq!(values("  // nothing\n"), Vec::<Value>::new());
-    assert_eq!(places("\u{FEFF}{}"), [(1, 1)]);
+    assert_eq!(start_locations("\u{FEFF}{}"), [(1, 1)]);
     let long = "x".repeat(3 << 20);
     assert_eq!(values(&format!("{{\"a\": \"{long}\"}}\n{{}}"))[0]["a"], long);
 }
 
 #[test]
-fn a_mistake_has_its_place() {
+fn errors_report_location() {
     for (text, expected) in [
-        ("{\"a\": 1,}", "1:8: behind this comma a key is missing"),
-        ("{\"a\": [1,]}", "1:9: behind this comma a value is missing"),
+        ("{\"a\": 1,}", "1:8: after this comma a key is missing"),
+        ("{\"a\": [1,]}", "1:9: after this comma a value is missing"),
         ("{\"a\": 1 \"b\": 2}", "1:9: `,` or `}` is missing"),
         ("{\"a\": 1\n \"b\": 2}", "1:8: `,` or `}` is missing"),
-        ("{\"a\" 1}", "1:6: `:` is missing behind the key `a`"),
+        ("{\"a\" 1}", "1:6: `:` is missing after the key `a`"),
         ("{\"a\": }", "1:7: the key `a` has no value"),
         ("{a: 1}", "1:2: expected a key, found `a`"),
         ("{'a': 1}", "1:2: expected a key, found `'a'`"),
@@ -97,35 +97,35 @@ fn a_mistake_has_its_place() {
         ("{\"a\": 0x10}", "1:7: `0x10` is not a number"),
         ("{\"a\": 123456789012345678901}", "1:7: this number is too large to be kept exactly"),
         ("{\"a\": 1e999}", "1:7: this number is too large to be kept exactly"),
-        ("{\"a\": \"x\\q\"}", "1:9: this escape is not known"),
-        ("{\"a\": \"\\u12\"}", "1:8: `\\u` is followed by 4 hexadecimal digits"),
-        ("{\"a\": \"\\uD800\"}", "1:8: this is half a character"),
-        ("{\"a\": \"x\ty\"}", "1:9: a control character stands in a text"),
-        ("{\"ä\": \"é\tx\"}", "1:9: a control character stands in a text"),
-        ("{\"a\": \"x\n}", "1:7: this text has no closing quote"),
+        ("{\"a\": \"x\\q\"}", "1:9: unknown escape"),
+        ("{\"a\": \"\\u12\"}", "1:8: expected 4 hexadecimal digits after `\\u`"),
+        ("{\"a\": \"\\uD800\"}", "1:8: this escape is half of a surrogate pair"),
+        ("{\"a\": \"x\ty\"}", "1:9: this string contains a control character"),
+        ("{\"ä\": \"é\tx\"}", "1:9: this string contains a control character"),
+        ("{\"a\": \"x\n}", "1:7: this string has no closing quote"),
         ("{\"a\": 1", "1:8: `,` or `}` is missing"),
         ("{\"a\": [1}", "1:9: `,` or `]` is missing"),
-        ("{\"a\": 1, \"a\": 2}", "1:10: the key `a` is written twice"),
+        ("{\"a\": 1, \"a\": 2}", "1:10: duplicate key `a` is written"),
         ("{} }", "1:4: expected a value, found `}`"),
         ("id: x", "1:1: expected a value, found `id`"),
-        ("{},\n{}", "1:3: this comma stands between values"),
+        ("{},\n{}", "1:3: unexpected comma between values"),
         ("[{} {}]", "1:5: `,` or `]` is missing"),
-        ("[,{}]", "1:2: before this comma a value is missing"),
-        (", {}", "1:1: this comma stands between values"),
-        ("[{},]", "1:5: behind the comma before this a value is missing"),
+        ("[,{}]", "1:2: a value is missing before this comma"),
+        (", {}", "1:1: unexpected comma between values"),
+        ("[{},]", "1:5: a value is missing after the previous comma"),
         ("[{}", "1:4: `]` is missing at the end of the list"),
-        ("[{}] {}", "1:6: nothing may stand behind the list of cases"),
-        ("{\"cases\": [{}], \"x\": 1}", "1:15: `}` is missing behind the list"),
+        ("[{}] {}", "1:6: unexpected text after the list of cases"),
+        ("{\"cases\": [{}], \"x\": 1}", "1:15: `}` is missing after the list"),
         ("{} /* x", "1:4: this comment has no end"),
         ("{} / {}", "1:4: expected a value or a comment, found `/`"),
         ("{\"a\": 1 /* x", "1:9: this comment has no end"),
     ] {
-        assert_eq!(mistakes(text), [expected], "{text}");
+        assert_eq!(error_lines(text), [expected], "{text}");
     }
 }
 
 #[test]
-fn one_broken_value_does_not_hide_the_next() {
+fn broken_value_does_not_hide_next_value() {
     for (text, expected) in [
         (
             "{\"a\": 1\n{\"b\": tru}\n{\"c\": 3}",
@@ -133,7 +133,7 @@ fn one_broken_value_does_not_hide_the_next() {
         ),
         (
             "{\"a\": \"x}\n{\"b\": tru}\n{}",
-            ["1:7: this text has no closing quote", "2:7: expected a value, found `tru`"],
+            ["1:7: this string has no closing quote", "2:7: expected a value, found `tru`"],
         ),
         (
             "[\n {\"a\": [1}},\n {\"b\": tru},\n {}\n]",
@@ -141,24 +141,25 @@ fn one_broken_value_does_not_hide_the_next() {
         ),
         ("word\n{\"b\": tru}", ["1:1: expected a value, found `word`", "2:7: expected a value, found `tru`"]),
     ] {
-        assert_eq!(mistakes(text), expected, "{text}");
+        assert_eq!(error_lines(text), expected, "{text}");
         let fine = read(text.as_bytes()).into_iter().filter(Result::is_ok).count();
         assert_eq!(fine, usize::from(!text.starts_with("word")), "{text}");
     }
 }
 
 #[test]
-fn what_is_not_utf8_is_refused_at_its_place() {
+fn rejects_invalid_utf8_at_its_location() {
     let read = read(&b"{\"a\": 1}\n  {\"a\": \"x\xFF\"}\n{}"[..]);
     assert_eq!(read[1], Err("2:11: this is not UTF-8".to_owned()));
     assert!(read[0].is_ok() && read[2].is_ok());
 }
 
 #[test]
-fn a_mistake_far_to_the_right_of_its_line_is_shown_under_what_is_wrong() {
-    let sources: Vec<Arc<Source>> = json::values("a.json", "[{\"a\": 1}, {\"b\": tru}]".as_bytes(), "cases")
-        .map(Result::unwrap)
-        .collect();
+fn error_far_right_on_line_is_shown() {
+    let sources: Vec<Arc<SourceText>> =
+        json::values("a.json", "[{\"a\": 1}, {\"b\": tru}]".as_bytes(), "cases")
+            .map(Result::unwrap)
+            .collect();
     let shown = json::parse(&sources[1]).unwrap_err().render(false, 80);
     let line = shown.lines().find(|line| line.contains("tru}")).unwrap();
     let marks = shown.lines().find(|line| line.contains("^^^")).unwrap();
@@ -167,12 +168,12 @@ fn a_mistake_far_to_the_right_of_its_line_is_shown_under_what_is_wrong() {
 }
 
 #[test]
-fn depth_is_limited() {
+fn nesting_depth_is_limited() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let inner = |levels| format!("{{\"a\": {}}}", deep(levels));
-    assert!(mistakes(&inner(99)).is_empty());
-    assert!(mistakes(&inner(100))[0].contains("nested more than 100 levels"));
-    assert!(mistakes(&inner(1_000_000))[0].contains("nested more than 100 levels"));
+    assert!(error_lines(&inner(99)).is_empty());
+    assert!(error_lines(&inner(100))[0].contains("nested more than 100 levels"));
+    assert!(error_lines(&inner(1_000_000))[0].contains("nested more than 100 levels"));
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -200,7 +201,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 const BLANKS: [&str; 7] = ["", " ", "\n", "\r\n\t", "// a } \" {\n", "/* ] * \" // \n */", "  "];
 
-/// Writes a value with something blank wherever that may stand.
+/// Writes a value with random blanks wherever JSON allows them.
 fn write(value: &Value, blanks: &mut impl Iterator<Item = usize>, out: &mut String) {
     let mut blank = |out: &mut String| out.push_str(BLANKS[blanks.next().unwrap_or(0) % BLANKS.len()]);
     match value {
@@ -241,14 +242,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_in_any_layout_reads_back(
+    fn any_layout_round_trips(
         trees in prop::collection::vec(any_json(), 0..6),
         blanks in prop::collection::vec(0usize..7, 0..200),
         capacity in 1usize..40,
     ) {
         let mut blanks = blanks.into_iter();
         let mut text = String::new();
-        // A list at the start would be taken for the list of all values.
+        // A leading list would be read as the list of all values.
         text.push_str("{}");
         for tree in &trees {
             text.push('\n');
@@ -257,21 +258,21 @@ proptest! {
         }
         let all = [&[serde_json::json!({})][..], &trees].concat();
         prop_assert_eq!(&values(&text), &all);
-        // However it is read.
+        // With any buffer size.
         let pieces = read(BufReader::with_capacity(capacity, text.as_bytes()));
         prop_assert_eq!(pieces, read(text.as_bytes()));
-        // As the entries of one list too, and as another reader of JSON reads each of them.
+        // Also as the entries of one list, and as serde reads each value.
         let list = Value::Array(all.clone()).to_string();
         prop_assert_eq!(&values(&list), &all);
         for tree in &trees {
-            let source = Source::new("a", tree.to_string(), 1);
+            let source = SourceText::new("a", tree.to_string(), 1);
             let known: Value = serde_json::from_str(&source.text).unwrap();
             prop_assert_eq!(json::parse(&source).unwrap().to_json(), known);
         }
     }
 
     #[test]
-    fn what_another_reader_refuses_is_refused_and_nothing_panics(
+    fn rejects_what_serde_rejects_without_panic(
         tree in any_json(),
         change in (any::<prop::sample::Index>(), "[\\[\\]{}\",:x0 \n\\\\/*-]{0,2}", 0usize..3),
     ) {
@@ -280,12 +281,12 @@ proptest! {
         let at = text.floor_char_boundary(index.index(text.len()));
         let end = text.ceil_char_boundary((at + drop).min(text.len()));
         text.replace_range(at..end, &put);
-        let source = Source::new("a", text.as_str(), 1);
+        let source = SourceText::new("a", text.as_str(), 1);
         let ours = json::parse(&source);
         match serde_json::from_str::<Value>(&text) {
-            // A key that is written twice is refused here only.
+            // Duplicate keys are rejected only here.
             Ok(known) => if let Ok(node) = &ours { prop_assert_eq!(node.to_json(), known) },
-            // Comments and marks are allowed here only.
+            // Comments and byte order marks are accepted only here.
             Err(_) if text.contains("//") || text.contains("/*") => {}
             Err(error) => prop_assert!(ours.is_err(), "{} is read although {}", text, error),
         }
@@ -294,17 +295,17 @@ proptest! {
             prop_assert!(place.span.end <= text.len());
             prop_assert!(!mistake.render(false, 80).is_empty());
         }
-        // Splitting never loses what parsing would refuse.
+        // Splitting never drops text that the parser would reject.
         let split = read(text.as_bytes());
         let fine = split.len() == 1 && split[0].is_ok();
         prop_assert_eq!(fine, json::parse(&source).is_ok() && !text.starts_with('['), "{}: {:?}", text, split);
     }
 
     #[test]
-    fn the_tree_does_not_remember_its_syntax(tree in any_json()) {
-        // What both syntaxes write alike.
+    fn tree_is_independent_of_syntax(tree in any_json()) {
+        // Syntax common to both formats.
         let text = serde_json::json!({"a": tree}).to_string();
-        let source = Source::new("a", text.as_str(), 1);
+        let source = SourceText::new("a", text.as_str(), 1);
         if let Ok(node) = yaml::parse(&source) {
             prop_assert_eq!(json::parse(&source).unwrap().to_json(), node.to_json());
         }

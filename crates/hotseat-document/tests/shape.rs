@@ -1,9 +1,11 @@
-//! Shapes say what may be written: checks, getters, JSON Schema and reference page follow from them.
+//! Shapes define the accepted documents: checks, getters, JSON Schema and reference page are derived from
+//! them.
 
 use std::sync::Arc;
 
 use hotseat_document::{
-    Diagnostics, Field, Kind, Map, Shape, Source, Tagged, View, check, json_schema, reference_markdown, yaml,
+    Diagnostics, Field, Kind, MapView, NodeView, Shape, SourceText, TaggedShapes, check, json_schema,
+    reference_markdown, yaml,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -13,8 +15,12 @@ static SUITE: Shape = Shape {
     doc: "What one document holds.",
     fields: &[
         Field::required("name", Kind::NonEmptyText, "How it is called."),
-        Field::optional("timeout_ms", Kind::Integer { min: 1, max: 600_000 }, "How long it may take.")
-            .default("60000"),
+        Field::optional(
+            "timeout_ms",
+            Kind::Integer { min: 1, max: 600_000 },
+            "Time limits of the turn or conversation.",
+        )
+        .default("60000"),
         Field::optional("endpoint", Kind::Url, "Where the agent listens.").aliases(&["url"]),
         Field::optional("skip", Kind::OneOf(&[Kind::Bool, Kind::NonEmptyText]), "Whether to leave it out.")
             .default("false"),
@@ -52,8 +58,8 @@ static CHECKS: Shape = Shape {
     ],
 };
 
-fn source(text: &str) -> Arc<Source> {
-    Source::new("suite.yaml", text, 1)
+fn source(text: &str) -> Arc<SourceText> {
+    SourceText::new("suite.yaml", text, 1)
 }
 
 #[track_caller]
@@ -65,9 +71,9 @@ fn check_text(text: &str, kind: &Kind) -> Diagnostics {
     mistakes
 }
 
-/// What is wrong with a suite, one line per mistake, with its help in brackets.
+/// Errors of a suite, one per line, with their help in brackets.
 #[track_caller]
-fn mistakes(text: &str) -> Vec<String> {
+fn error_lines(text: &str) -> Vec<String> {
     let describe = |mistake: &hotseat_document::Diagnostic| {
         let text = mistake.to_string().replacen("suite.yaml:", "", 1);
         mistake.help.as_ref().map_or(text.clone(), |help| format!("{text} [{help}]"))
@@ -76,7 +82,7 @@ fn mistakes(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_fits_is_accepted() {
+fn accepts_matching_documents() {
     let text = "
 name: x
 timeout_ms: 1e3
@@ -94,11 +100,11 @@ props: { 'a': ~ }
 protocol: strict
 ratio: 0.5
 ";
-    assert_eq!(mistakes(text), [""; 0]);
+    assert_eq!(error_lines(text), [""; 0]);
 }
 
 #[test]
-fn every_mistake_is_reported_at_once() {
+fn reports_every_error_at_once() {
     let text = "
 name: 42
 timeout_ms: 0
@@ -116,11 +122,11 @@ ratio: '1'
 color: red
 ";
     assert_eq!(
-        mistakes(text),
+        error_lines(text),
         [
             "2:7: `name` must be a text that is not empty, found the number 42 [write \"42\" to mean text]",
             "3:13: `timeout_ms` must be a whole number from 1 to 600000, found the number 0",
-            "4:11: `endpoint` must be a URL, found the text \"localhost:80\" [a URL begins with `http://` or `https://`]",
+            "4:11: `endpoint` must be a URL, found the text \"localhost:80\" [a URL starts with `http://` or `https://`]",
             "5:7: `skip` must be true or false or a text that is not empty, found an empty list",
             "7:5: unknown key `tpye` in an entry of `turns` [known keys are `user`, `assert`, `verbose`, `sub`]",
             "9:5: an entry of `turns` must be a mapping, found the number 3",
@@ -137,10 +143,10 @@ color: red
 }
 
 #[test]
-fn a_misspelt_key_is_reported_once_with_what_was_meant() {
+fn misspelled_key_is_reported_once_with_suggestion() {
     for (written, meant) in [("nmae", "name"), ("Name", "name"), ("names", "name")] {
         assert_eq!(
-            mistakes(&format!("{written}: x\nturns: [{{user: hi}}]\n")),
+            error_lines(&format!("{written}: x\nturns: [{{user: hi}}]\n")),
             [format!("1:1: unknown key `{written}` [did you mean `{meant}`?]")]
         );
     }
@@ -151,19 +157,19 @@ fn a_misspelt_key_is_reported_once_with_what_was_meant() {
         ("ulr", "url"),
     ] {
         assert_eq!(
-            mistakes(&format!("name: x\nturns: [{{user: hi}}]\n{written}: 5\n")),
+            error_lines(&format!("name: x\nturns: [{{user: hi}}]\n{written}: 5\n")),
             [format!("3:1: unknown key `{written}` [did you mean `{meant}`?]")]
         );
     }
-    // What is there already cannot have been meant.
-    let found = mistakes("name: x\nnmae: y\nturns: [{user: hi}]\n");
+    // Existing keys are not suggested.
+    let found = error_lines("name: x\nnmae: y\nturns: [{user: hi}]\n");
     assert!(found.len() == 1 && found[0].starts_with("2:1: unknown key `nmae` [known keys are"), "{found:?}");
 }
 
 #[test]
-fn keys_without_a_value_are_not_left_out() {
+fn keys_without_value_are_not_missing() {
     assert_eq!(
-        mistakes("name:\nturns:\n"),
+        error_lines("name:\nturns:\n"),
         [
             "1:5: `name` must be a text that is not empty, found nothing [give it a value, or leave the key out]",
             "2:6: `turns` must be a list that is not empty, found nothing [give it a value, or leave the key out]",
@@ -172,17 +178,17 @@ fn keys_without_a_value_are_not_left_out() {
 }
 
 #[test]
-fn missing_keys_are_reported_at_the_mapping() {
+fn missing_keys_are_reported_at_mapping() {
     assert_eq!(
-        mistakes("{}"),
+        error_lines("{}"),
         [
             "1:1: this document has no `name` [`name`: How it is called.]",
             "1:1: this document has no `turns` [`turns`: What is said.]",
         ]
     );
-    assert_eq!(mistakes("- a\n"), ["1:1: this document must be a mapping, found a list"]);
+    assert_eq!(error_lines("- a\n"), ["1:1: this document must be a mapping, found a list"]);
     assert_eq!(
-        mistakes("name: '  '\nturns: []\n"),
+        error_lines("name: '  '\nturns: []\n"),
         [
             "1:7: `name` must be a text that is not empty, found the text \"  \"",
             "2:8: `turns` must be a list that is not empty, found an empty list",
@@ -191,7 +197,7 @@ fn missing_keys_are_reported_at_the_mapping() {
 }
 
 #[test]
-fn two_spellings_of_one_key_are_refused() {
+fn rejects_two_spellings_of_one_key() {
     let found = check_text(
         "name: x\nurl: http://a\nendpoint: http://b\nturns: [{user: a, input: b, message: c}]\n",
         &Kind::Shape(&SUITE),
@@ -199,7 +205,7 @@ fn two_spellings_of_one_key_are_refused() {
     let found: Vec<_> = found
         .iter()
         .map(|mistake| {
-            (mistake.to_string(), mistake.also.iter().map(|(place, _)| place.to_string()).collect())
+            (mistake.to_string(), mistake.related.iter().map(|(place, _)| place.to_string()).collect())
         })
         .collect();
     let expected = |text: &str, also: &str| (text.to_owned(), vec![also.to_owned()]);
@@ -213,9 +219,9 @@ fn two_spellings_of_one_key_are_refused() {
     );
 }
 
-/// What is wrong with a value of some kind, without its place.
+/// Error message for a value of the given kind, without its location.
 #[track_caller]
-fn wrong(text: &str, kind: &Kind) -> Option<String> {
+fn kind_error(text: &str, kind: &Kind) -> Option<String> {
     let found = check_text(&format!("- {text}\n"), &Kind::List(&Kind::Json));
     assert!(found.is_empty());
     let source = source(&format!("key: {text}\n"));
@@ -226,48 +232,54 @@ fn wrong(text: &str, kind: &Kind) -> Option<String> {
 }
 
 #[test]
-fn kinds_accept_what_they_name_and_nothing_else() {
+fn kinds_accept_only_their_values() {
     let text = Kind::Text;
-    assert_eq!(wrong("yes", &text), None);
-    assert_eq!(wrong("2024-01-31", &text), None);
-    assert_eq!(wrong("''", &text), None);
-    assert_eq!(wrong("1.50", &text).as_deref(), Some("text, found the number 1.5"));
-    assert_eq!(wrong("false", &text).as_deref(), Some("text, found false"));
-    assert_eq!(wrong("~", &text).as_deref(), Some("text, found nothing"));
-    assert_eq!(wrong("[a]", &text).as_deref(), Some("text, found a list"));
-    assert_eq!(wrong("{a: b}", &text).as_deref(), Some("text, found a mapping"));
+    assert_eq!(kind_error("yes", &text), None);
+    assert_eq!(kind_error("2024-01-31", &text), None);
+    assert_eq!(kind_error("''", &text), None);
+    assert_eq!(kind_error("1.50", &text).as_deref(), Some("text, found the number 1.5"));
+    assert_eq!(kind_error("false", &text).as_deref(), Some("text, found false"));
+    assert_eq!(kind_error("~", &text).as_deref(), Some("text, found nothing"));
+    assert_eq!(kind_error("[a]", &text).as_deref(), Some("text, found a list"));
+    assert_eq!(kind_error("{a: b}", &text).as_deref(), Some("text, found a mapping"));
 
-    assert_eq!(wrong("True", &Kind::Bool), None);
-    assert_eq!(wrong("yes", &Kind::Bool).as_deref(), Some("true or false, found the text \"yes\""));
-    assert_eq!(wrong("1", &Kind::Bool).as_deref(), Some("true or false, found the number 1"));
+    assert_eq!(kind_error("True", &Kind::Bool), None);
+    assert_eq!(kind_error("yes", &Kind::Bool).as_deref(), Some("true or false, found the text \"yes\""));
+    assert_eq!(kind_error("1", &Kind::Bool).as_deref(), Some("true or false, found the number 1"));
 
     let any = Kind::Integer { min: i64::MIN, max: i64::MAX };
-    assert_eq!(wrong("-3", &any), None);
-    assert_eq!(wrong("0x1F", &any), None);
-    assert_eq!(wrong("2.0", &any), None);
-    assert_eq!(wrong("2.5", &any).as_deref(), Some("a whole number, found the number 2.5"));
-    assert_eq!(wrong("1e300", &any).as_deref(), Some("a whole number, found the number 1e+300"));
+    assert_eq!(kind_error("-3", &any), None);
+    assert_eq!(kind_error("0x1F", &any), None);
+    assert_eq!(kind_error("2.0", &any), None);
+    assert_eq!(kind_error("2.5", &any).as_deref(), Some("a whole number, found the number 2.5"));
+    assert_eq!(kind_error("1e300", &any).as_deref(), Some("a whole number, found the number 1e+300"));
     assert_eq!(
-        wrong("18446744073709551615", &any).as_deref(),
+        kind_error("18446744073709551615", &any).as_deref(),
         Some("a whole number, found the number 18446744073709551615")
     );
     let positive = Kind::Integer { min: 1, max: i64::MAX };
-    assert_eq!(wrong("0", &positive).as_deref(), Some("a whole number, 1 or more, found the number 0"));
-    assert_eq!(wrong("9223372036854775807", &positive), None);
+    assert_eq!(kind_error("0", &positive).as_deref(), Some("a whole number, 1 or more, found the number 0"));
+    assert_eq!(kind_error("9223372036854775807", &positive), None);
 
-    assert_eq!(wrong("''", &Kind::Pattern).as_deref(), Some("a regular expression, found an empty text"));
-    assert_eq!(wrong("42", &Kind::Pattern).as_deref(), Some("a regular expression, found the number 42"));
-    assert_eq!(wrong("'['", &Kind::Pattern), None);
-
-    assert_eq!(wrong("x", &Kind::List(&Kind::Text)).as_deref(), Some("a list, found the text \"x\""));
     assert_eq!(
-        wrong("x", &Kind::Choice(&["a", "b", "c"])).as_deref(),
+        kind_error("''", &Kind::Pattern).as_deref(),
+        Some("a regular expression, found an empty text")
+    );
+    assert_eq!(
+        kind_error("42", &Kind::Pattern).as_deref(),
+        Some("a regular expression, found the number 42")
+    );
+    assert_eq!(kind_error("'['", &Kind::Pattern), None);
+
+    assert_eq!(kind_error("x", &Kind::List(&Kind::Text)).as_deref(), Some("a list, found the text \"x\""));
+    assert_eq!(
+        kind_error("x", &Kind::Choice(&["a", "b", "c"])).as_deref(),
         Some("`a`, `b` or `c`, found the text \"x\"")
     );
 }
 
 #[test]
-fn urls_may_be_made_of_variables() {
+fn urls_may_contain_variables() {
     for url in [
         "http://127.0.0.1:8801/",
         "https://example.org",
@@ -275,7 +287,7 @@ fn urls_may_be_made_of_variables() {
         "${ENV.SCHEME}://x",
         "http://${HOST}:80",
     ] {
-        assert_eq!(wrong(&format!("'{url}'"), &Kind::Url), None, "{url}");
+        assert_eq!(kind_error(&format!("'{url}'"), &Kind::Url), None, "{url}");
     }
     for url in [
         "",
@@ -288,20 +300,20 @@ fn urls_may_be_made_of_variables() {
         "/run",
         "$BASE/run",
     ] {
-        assert!(wrong(&format!("'{url}'"), &Kind::Url).is_some(), "{url}");
+        assert!(kind_error(&format!("'{url}'"), &Kind::Url).is_some(), "{url}");
     }
 }
 
 #[test]
-fn an_alias_that_does_not_fit_is_reported_where_it_is_used() {
+fn mismatched_alias_is_reported_at_its_use() {
     assert_eq!(
-        mistakes("name: &n x\nturns: [{user: hi, verbose: *n}]\n"),
+        error_lines("name: &n x\nturns: [{user: hi, verbose: *n}]\n"),
         ["2:29: `verbose` must be true or false, found the text \"x\""]
     );
 }
 
 #[test]
-fn getters_read_what_was_written() {
+fn getters_return_written_values() {
     let source = source(
         "name: x\ntimeout_ms: 1e3\nurl: http://a\nturns:\n  - input: hi\n    assert: {must_match: a}\n  - user: bye\nstate: {a: [1]}\nenv: {A: b}\nratio: 0.5\nskip: true\n",
     );
@@ -310,7 +322,7 @@ fn getters_read_what_was_written() {
     check(&node, &Kind::Shape(&SUITE), &source, &mut mistakes);
     assert!(mistakes.is_empty(), "{mistakes}");
 
-    let suite = Map::of(&node, &source, &SUITE).expect("it is a mapping");
+    let suite = MapView::from_node(&node, &source, &SUITE).expect("it is a mapping");
     assert_eq!(suite.place().to_string(), "suite.yaml:1:1");
     assert_eq!(suite.text("name"), Some("x"));
     assert_eq!(suite.integer("timeout_ms"), Some(1000));
@@ -321,7 +333,7 @@ fn getters_read_what_was_written() {
     assert_eq!(suite.number("ratio").and_then(serde_json::Number::as_f64), Some(0.5));
     assert_eq!(suite.bool("skip"), Some(true));
     assert!(suite.has("env") && !suite.has("protocol"));
-    let env = suite.get("env").and_then(View::entries).expect("it is a mapping");
+    let env = suite.get("env").and_then(NodeView::entries).expect("it is a mapping");
     let env: Vec<_> = env.map(|(key, place, value)| (key, place.to_string(), value.text())).collect();
     assert_eq!(env, [("A", "suite.yaml:9:7".to_owned(), Some("b"))]);
 
@@ -330,27 +342,27 @@ fn getters_read_what_was_written() {
     assert_eq!(turns.iter().map(|turn| turn.text("user")).collect::<Vec<_>>(), [Some("hi"), Some("bye")]);
     let checks = turns[0].map("assert").expect("it is a mapping");
     let patterns: Vec<_> =
-        checks.get("must_match").expect("it is there").one_or_many().map(View::text).collect();
+        checks.get("must_match").expect("it is there").one_or_many().map(NodeView::text).collect();
     assert_eq!(patterns, [Some("a")]);
     assert!(turns[1].map("assert").is_none());
 }
 
 #[test]
-fn getters_of_another_type_return_nothing() {
+fn getters_of_other_types_return_none() {
     let source = source("name: 42\nturns: x\nratio: []\n");
     let node = yaml::parse(&source).expect("it is valid");
-    let suite = Map::of(&node, &source, &SUITE).expect("it is a mapping");
+    let suite = MapView::from_node(&node, &source, &SUITE).expect("it is a mapping");
     assert_eq!(suite.text("name"), None);
     assert!(suite.list("turns").is_none());
     assert_eq!(suite.bool("ratio"), None);
     assert_eq!(suite.integer("ratio"), None);
     assert!(suite.map("turns").is_none());
-    assert!(View::new(&node, &source).text().is_none());
-    assert!(Map::of(node.get("name").expect("it is there"), &source, &SUITE).is_none());
+    assert!(NodeView::new(&node, &source).text().is_none());
+    assert!(MapView::from_node(node.get("name").expect("it is there"), &source, &SUITE).is_none());
 }
 
 #[test]
-fn the_json_schema_says_the_same() {
+fn json_schema_agrees_with_validation() {
     assert_eq!(
         json_schema(&SUITE, "A suite", "https://example.org/suite.json"),
         json!({
@@ -363,7 +375,7 @@ fn the_json_schema_says_the_same() {
                 "name": { "type": "string", "pattern": "\\S", "description": "How it is called." },
                 "timeout_ms": {
                     "type": "integer", "minimum": 1, "maximum": 600_000,
-                    "description": "How long it may take.", "default": 60_000,
+                    "description": "Time limits of the turn or conversation.", "default": 60_000,
                 },
                 "endpoint": {
                     "type": "string", "pattern": "^(https?://[^\\s/?#]\\S*|\\S*\\$\\{\\S*)$",
@@ -450,14 +462,14 @@ fn the_json_schema_says_the_same() {
 }
 
 #[test]
-fn a_shape_that_holds_itself_refers_to_the_root() {
+fn recursive_shape_refers_to_root() {
     let schema = json_schema(&TURN, "A turn", "https://example.org/turn.json");
     assert_eq!(schema["properties"]["sub"]["items"], json!({ "$ref": "#" }));
     assert!(schema["$defs"].get("turn").is_none() && schema["$defs"].get("checks").is_some());
 }
 
 #[test]
-fn the_reference_page_lists_every_shape_once() {
+fn reference_page_lists_each_shape_once() {
     assert_eq!(
         reference_markdown(&TURN),
         "## turn
@@ -484,12 +496,12 @@ What must hold.
 }
 
 #[test]
-fn sound_shapes_have_no_problems() {
+fn valid_shapes_have_no_problems() {
     assert_eq!(SUITE.problems(), [""; 0]);
 }
 
 #[test]
-fn unsound_shapes_are_told() {
+fn invalid_shapes_are_reported() {
     static INNER: Shape = Shape { name: "unsound", doc: "", fields: &[] };
     static UNSOUND: Shape = Shape {
         name: "unsound",
@@ -506,7 +518,7 @@ fn unsound_shapes_are_told() {
     assert_eq!(
         UNSOUND.problems(),
         [
-            "`unsound` has the key `a` twice",
+            "`unsound` has duplicate key `a`",
             "the alternatives of `unsound.a` cannot be told apart",
             "the alternatives of `unsound.b` cannot be told apart",
             "the default of `unsound.c` would not pass",
@@ -517,7 +529,7 @@ fn unsound_shapes_are_told() {
     );
 }
 
-const PIECES: &[&str] = &[
+const TEXT_FRAGMENTS: &[&str] = &[
     "name: ",
     "nmae: ",
     "turns: ",
@@ -556,8 +568,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_that_parses_makes_a_check_panic(
-        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..20),
+    fn validation_never_panics(
+        pieces in prop::collection::vec(prop::sample::select(TEXT_FRAGMENTS), 0..20),
     ) {
         let source = source(&pieces.concat());
         if let Ok(node) = yaml::parse(&source) {
@@ -565,9 +577,9 @@ proptest! {
             check(&node, &Kind::Shape(&SUITE), &source, &mut mistakes);
             let shown = mistakes.render(false, 80);
             prop_assert_eq!(shown.is_empty(), mistakes.is_empty());
-            // What passed can be read by its keys.
+            // A valid value can be read by its keys.
             if mistakes.is_empty() {
-                let suite = Map::of(&node, &source, &SUITE).expect("it passed");
+                let suite = MapView::from_node(&node, &source, &SUITE).expect("it passed");
                 prop_assert!(suite.text("name").is_some());
                 prop_assert!(suite.list("turns").is_some_and(|turns| turns.len() > 0));
             }
@@ -575,7 +587,7 @@ proptest! {
     }
 }
 
-// Shapes told apart by a key.
+// Shapes selected by a key.
 
 static CIRCLE: Shape = Shape {
     name: "circle",
@@ -595,7 +607,7 @@ static SQUARE: Shape = Shape {
     ],
 };
 
-static FIGURE: Tagged = Tagged { key: "type", shapes: &[&CIRCLE, &SQUARE], untagged: None };
+static FIGURE: TaggedShapes = TaggedShapes { key: "type", shapes: &[&CIRCLE, &SQUARE], untagged: None };
 
 static DRAWING: Shape = Shape {
     name: "drawing",
@@ -604,7 +616,7 @@ static DRAWING: Shape = Shape {
 };
 
 #[test]
-fn a_key_tells_which_shape_is_meant() {
+fn discriminating_key_selects_shape() {
     let kind = Kind::Shape(&DRAWING);
     for fits in [
         "figure: { type: circle, radius: 1 }",
@@ -631,10 +643,10 @@ fn a_key_tells_which_shape_is_meant() {
 }
 
 #[test]
-fn the_shape_that_a_key_tells_is_the_one_it_is_read_by() {
+fn selected_shape_is_used_for_decoding() {
     let source = source("figure: { type: square, side: 2 }");
     let node = yaml::parse(&source).unwrap();
-    let figure = Map::of(&node, &source, &DRAWING).unwrap().map("figure").unwrap();
+    let figure = MapView::from_node(&node, &source, &DRAWING).unwrap().map("figure").unwrap();
     assert_eq!((figure.shape().name, figure.integer("side")), ("square", Some(2)));
     assert_eq!(DRAWING.problems(), Vec::<String>::new());
     let schema = json_schema(&DRAWING, "drawing", "urn:drawing");
@@ -644,8 +656,8 @@ fn the_shape_that_a_key_tells_is_the_one_it_is_read_by() {
 }
 
 #[test]
-fn shapes_that_no_key_tells_apart_are_a_problem() {
-    static ALIKE: Tagged = Tagged { key: "type", shapes: &[&CIRCLE, &CIRCLE], untagged: None };
+fn ambiguous_shapes_are_a_problem() {
+    static ALIKE: TaggedShapes = TaggedShapes { key: "type", shapes: &[&CIRCLE, &CIRCLE], untagged: None };
     static WRONG: Shape =
         Shape { name: "wrong", doc: "", fields: &[Field::required("a", Kind::Tagged(&ALIKE), "")] };
     assert_eq!(WRONG.problems(), ["the shapes of `wrong.a` cannot be told apart"]);

@@ -1,11 +1,11 @@
-//! A stream of YAML documents comes apart where its markers stand, however it is read.
+//! A stream of YAML documents splits at its markers, independently of the buffer size.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use hotseat_document::yaml;
 use proptest::prelude::*;
 
-/// The documents of a stream: the line on which each begins, and its text. A mistake is its message with its place.
+/// Documents of a stream: first line and text. An error is its message with its location.
 fn split(reader: impl BufRead) -> Vec<Result<(u32, String), String>> {
     yaml::documents("suite.yaml", reader)
         .map(|document| match document {
@@ -15,7 +15,7 @@ fn split(reader: impl BufRead) -> Vec<Result<(u32, String), String>> {
         .collect()
 }
 
-/// The documents of a stream without mistakes.
+/// Documents of a stream without errors.
 #[track_caller]
 fn documents(text: &str) -> Vec<(u32, String)> {
     split(text.as_bytes()).into_iter().map(|document| document.expect("it is UTF-8")).collect()
@@ -26,13 +26,13 @@ fn owned(documents: &[(u32, &str)]) -> Vec<(u32, String)> {
 }
 
 #[test]
-fn a_file_without_markers_is_one_document() {
+fn file_without_markers_is_one_document() {
     assert_eq!(documents("a: 1\nb: 2\n"), owned(&[(1, "a: 1\nb: 2\n")]));
     assert_eq!(documents("# first\n\na: 1"), owned(&[(1, "# first\n\na: 1")]));
 }
 
 #[test]
-fn a_marker_begins_a_document() {
+fn marker_starts_a_document() {
     assert_eq!(
         documents("---\na: 1\n---\nb: 2\n--- # c\nc: 3\n---\td\n"),
         owned(&[(1, "---\na: 1\n"), (3, "---\nb: 2\n"), (5, "--- # c\nc: 3\n"), (7, "---\td\n")])
@@ -41,7 +41,7 @@ fn a_marker_begins_a_document() {
 }
 
 #[test]
-fn what_stands_behind_a_marker_is_content() {
+fn text_after_marker_is_content() {
     assert_eq!(
         documents("--- text\n--- {a: 1}\n--- |\n  x\n"),
         owned(&[(1, "--- text\n"), (2, "--- {a: 1}\n"), (3, "--- |\n  x\n")])
@@ -49,7 +49,7 @@ fn what_stands_behind_a_marker_is_content() {
 }
 
 #[test]
-fn longer_words_and_indented_markers_are_content() {
+fn longer_or_indented_markers_are_content() {
     let text = "a: |\n  ---\n ---\n----\n---x\n....\n";
     assert_eq!(documents(text), owned(&[(1, text)]));
 }
@@ -63,7 +63,7 @@ fn dots_end_a_document() {
 }
 
 #[test]
-fn what_holds_only_comments_is_left_out() {
+fn comment_only_documents_are_skipped() {
     for text in ["", "\n\n", "# a\n", "---\n---\n---\n", "---\n# a\n \n--- # b\n...\n", "\u{FEFF}# a\n---\n"]
     {
         assert_eq!(documents(text), [], "{text:?}");
@@ -72,23 +72,23 @@ fn what_holds_only_comments_is_left_out() {
 }
 
 #[test]
-fn null_that_is_written_is_a_document() {
+fn explicit_null_is_a_document() {
     assert_eq!(documents("--- ~\n---\nnull\n"), owned(&[(1, "--- ~\n"), (2, "---\nnull\n")]));
 }
 
 #[test]
-fn directives_go_with_the_document_behind_them() {
+fn directives_belong_to_next_document() {
     assert_eq!(
         documents("# c\n%YAML 1.2\n---\na: 1\n...\n%TAG !x! y:\n---\nb: 2\n"),
         owned(&[(1, "# c\n%YAML 1.2\n---\na: 1\n...\n"), (6, "%TAG !x! y:\n---\nb: 2\n")])
     );
-    // A directive that belongs to nothing is left to the parser, which refuses it.
+    // A directive without a document is left to the parser, which rejects it.
     assert_eq!(documents("%YAML 1.2\n"), owned(&[(1, "%YAML 1.2\n")]));
-    assert!(yaml::parse(&hotseat_document::Source::new("x", "%YAML 1.2\n", 1)).is_err());
+    assert!(yaml::parse(&hotseat_document::SourceText::new("x", "%YAML 1.2\n", 1)).is_err());
 }
 
 #[test]
-fn line_ends_of_windows_and_byte_order_marks_are_accepted() {
+fn accepts_crlf_and_byte_order_mark() {
     assert_eq!(
         documents("\u{FEFF}a: 1\r\n---\r\nb: 2\r\n...\r\n\u{FEFF}c: 3\r\n\u{FEFF}---\r\nd: 4\r\n"),
         owned(&[(1, "a: 1\r\n"), (2, "---\r\nb: 2\r\n...\r\n"), (5, "c: 3\r\n"), (6, "---\r\nd: 4\r\n")])
@@ -96,13 +96,13 @@ fn line_ends_of_windows_and_byte_order_marks_are_accepted() {
 }
 
 #[test]
-fn a_lone_carriage_return_does_not_hide_what_follows_a_comment() {
+fn lone_carriage_return_ends_comment() {
     assert_eq!(documents("# c\rname: x\r"), owned(&[(1, "# c\rname: x\r")]));
     assert_eq!(documents("--- # c\rname: x\r"), owned(&[(1, "--- # c\rname: x\r")]));
 }
 
 #[test]
-fn bytes_that_are_not_utf8_spoil_only_their_document() {
+fn invalid_utf8_affects_only_its_document() {
     assert_eq!(
         split(&b"a: 1\n---\nb: \xC3\xA9 \xFF\n---\nc: 3\n"[..]),
         [
@@ -114,7 +114,7 @@ fn bytes_that_are_not_utf8_spoil_only_their_document() {
 }
 
 #[test]
-fn utf16_is_named() {
+fn utf16_is_reported_by_name() {
     let mistake = yaml::documents("suite.yaml", &b"\xFF\xFEa\0:\0"[..]).next().expect("there is something");
     assert_eq!(
         mistake.expect_err("it is not UTF-8").help.as_deref(),
@@ -122,7 +122,7 @@ fn utf16_is_named() {
     );
 }
 
-/// Gives its bytes one read at a time, then fails.
+/// Returns its bytes in single reads, then fails.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {
@@ -135,19 +135,19 @@ impl Read for Failing<'_> {
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_an_error_and_the_last_item() {
+fn read_error_ends_stream() {
     let reader = BufReader::new(Failing(b"a: 1\n---\nb: 2\n"));
     assert_eq!(
         split(reader),
         [
             Ok((1, "a: 1\n".to_owned())),
-            Err("suite.yaml:4:1: the file cannot be read: the disk is gone".to_owned())
+            Err("suite.yaml:4:1: the cannot read file: the disk is gone".to_owned())
         ]
     );
 }
 
 #[test]
-fn no_more_is_read_than_the_next_document_needs() {
+fn reads_only_as_far_as_needed() {
     let text = "---\na: 1\n".repeat(10_000);
     let mut reader = BufReader::with_capacity(64, text.as_bytes());
     let first = yaml::documents("suite.yaml", &mut reader).next();
@@ -156,7 +156,7 @@ fn no_more_is_read_than_the_next_document_needs() {
 }
 
 #[test]
-fn a_document_that_does_not_end_is_refused() {
+fn rejects_endless_document() {
     let endless = BufReader::new(io::repeat(b'x'));
     assert_eq!(split(endless), [Err("suite.yaml:1:1: this document is larger than 64 MiB".to_owned())]);
 }
@@ -184,7 +184,7 @@ const LINES: &[&str] = &[
     "---",
 ];
 
-/// What a test writes as one document: something, on one line.
+/// A one-line document.
 fn any_document() -> impl Strategy<Value = serde_json::Value> {
     prop_oneof![
         any::<i64>().prop_map(serde_json::Value::from),
@@ -197,7 +197,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn how_much_is_read_at_once_changes_nothing(
+    fn buffer_size_does_not_change_result(
         lines in prop::collection::vec(prop::sample::select(LINES), 0..20),
         garbage in prop::option::of((any::<u8>(), any::<prop::sample::Index>())),
         capacity in 1usize..9,
@@ -212,14 +212,14 @@ proptest! {
     }
 
     #[test]
-    fn no_line_with_content_is_lost(lines in prop::collection::vec(prop::sample::select(LINES), 0..20)) {
+    fn no_content_line_is_lost(lines in prop::collection::vec(prop::sample::select(LINES), 0..20)) {
         let text = lines.concat();
         let found: String = documents(&text).into_iter().map(|(_, text)| text).collect();
         prop_assert_eq!(found.matches("a: ").count(), text.matches("a: ").count());
     }
 
     #[test]
-    fn a_document_begins_on_its_line(lines in prop::collection::vec(prop::sample::select(LINES), 0..20)) {
+    fn documents_start_at_their_line(lines in prop::collection::vec(prop::sample::select(LINES), 0..20)) {
         let text = lines.concat().replace('\u{FEFF}', "");
         for (line, document) in documents(&text) {
             let start: usize = text.split_inclusive('\n').take(line as usize - 1).map(str::len).sum();
@@ -228,7 +228,7 @@ proptest! {
     }
 
     #[test]
-    fn documents_put_together_come_apart(values in prop::collection::vec(any_document(), 0..6)) {
+    fn joined_documents_split_again(values in prop::collection::vec(any_document(), 0..6)) {
         let text: String = values.iter().map(|value| format!("---\n{value}\n")).collect();
         let found: Vec<_> = yaml::documents("suite.yaml", text.as_bytes())
             .map(|source| yaml::parse(&source.expect("it is UTF-8")).expect("it is valid").to_json())

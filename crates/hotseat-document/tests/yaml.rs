@@ -1,17 +1,17 @@
-//! YAML becomes a tree whose nodes know where they were written.
+//! YAML produces a tree whose nodes know their locations.
 
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostics, Node, Source, Value, yaml};
+use hotseat_document::{Diagnostics, DocumentNode, NodeValue, SourceText, yaml};
 use proptest::prelude::*;
 use serde_json::json;
 
-fn source(text: &str) -> Arc<Source> {
-    Source::new("suite.yaml", text, 1)
+fn source(text: &str) -> Arc<SourceText> {
+    SourceText::new("suite.yaml", text, 1)
 }
 
 #[track_caller]
-fn parse(text: &str) -> Node {
+fn parse(text: &str) -> DocumentNode {
     match yaml::parse(&source(text)) {
         Ok(node) => node,
         Err(mistakes) => panic!("{text:?} is refused:\n{mistakes}"),
@@ -19,53 +19,53 @@ fn parse(text: &str) -> Node {
 }
 
 #[track_caller]
-fn refused(text: &str) -> Diagnostics {
+fn expect_errors(text: &str) -> Diagnostics {
     match yaml::parse(&source(text)) {
         Ok(node) => panic!("{text:?} is read as {}", node.to_json()),
         Err(mistakes) => mistakes,
     }
 }
 
-/// One mistake per line, as `line:column: message`.
+/// Errors as `line:column: message`, one per line.
 #[track_caller]
-fn mistakes(text: &str) -> Vec<String> {
+fn error_lines(text: &str) -> Vec<String> {
     let name = "suite.yaml:";
-    refused(text).to_string().lines().map(|line| line.replacen(name, "", 1)).collect()
+    expect_errors(text).to_string().lines().map(|line| line.replacen(name, "", 1)).collect()
 }
 
 /// The value of the plain scalar `text`.
 #[track_caller]
-fn plain(text: &str) -> serde_json::Value {
+fn parse_plain(text: &str) -> serde_json::Value {
     parse(&format!("a: {text}\n")).get("a").expect("the key is there").to_json()
 }
 
 #[test]
-fn plain_scalars_follow_the_core_schema() {
+fn plain_scalars_follow_core_schema() {
     for text in ["", "~", "null", "Null", "NULL"] {
-        assert_eq!(plain(text), json!(null), "{text:?}");
+        assert_eq!(parse_plain(text), json!(null), "{text:?}");
     }
     for text in ["true", "True", "TRUE"] {
-        assert_eq!(plain(text), json!(true), "{text:?}");
+        assert_eq!(parse_plain(text), json!(true), "{text:?}");
     }
     for text in ["false", "False", "FALSE"] {
-        assert_eq!(plain(text), json!(false), "{text:?}");
+        assert_eq!(parse_plain(text), json!(false), "{text:?}");
     }
     for (text, number) in
         [("0", 0), ("42", 42), ("-7", -7), ("+7", 7), ("007", 7), ("0x1F", 31), ("0o17", 15)]
     {
-        assert_eq!(plain(text), json!(number), "{text:?}");
+        assert_eq!(parse_plain(text), json!(number), "{text:?}");
     }
-    assert_eq!(plain("-9223372036854775808"), json!(i64::MIN));
-    assert_eq!(plain("18446744073709551615"), json!(u64::MAX));
+    assert_eq!(parse_plain("-9223372036854775808"), json!(i64::MIN));
+    assert_eq!(parse_plain("18446744073709551615"), json!(u64::MAX));
     for (text, number) in
         [("1e3", 1000.0), (".5", 0.5), ("-.5", -0.5), ("5.", 5.0), ("1.5E-1", 0.15), ("+1.0e+2", 100.0)]
     {
-        assert_eq!(plain(text), json!(number), "{text:?}");
+        assert_eq!(parse_plain(text), json!(number), "{text:?}");
     }
 }
 
 #[test]
-fn what_only_looks_like_something_else_stays_text() {
+fn lookalike_scalars_stay_text() {
     for text in [
         "yes",
         "no",
@@ -103,7 +103,7 @@ fn what_only_looks_like_something_else_stays_text() {
         "a#b",
         "a:b",
     ] {
-        assert_eq!(plain(text), json!(text), "{text:?}");
+        assert_eq!(parse_plain(text), json!(text), "{text:?}");
     }
 }
 
@@ -116,7 +116,7 @@ fn quoted_and_block_scalars_are_text() {
 }
 
 #[test]
-fn block_scalars_keep_or_fold_their_lines() {
+fn block_scalars_keep_or_fold_lines() {
     let text = "literal: |\n  one\n    two\n\n  three\n\nstripped: |-\n  one\nkept: |+\n  one\n\nfolded: >\n  one\n  two\n\n  three\n";
     assert_eq!(
         parse(text).to_json(),
@@ -138,7 +138,7 @@ fn flow_collections_nest() {
 }
 
 #[test]
-fn tags_of_the_core_schema_decide() {
+fn core_schema_tags_set_the_type() {
     assert_eq!(
         parse("a: !!str 42\nb: ! true\nc: !!int \"3\"\nd: !!float 1\ne: !!bool 'true'\nf: !!null ''\ng: !!seq [1]\nh: !!map {x: y}\ni: !!str\nj: !<tag:yaml.org,2002:str> 1\n")
             .to_json(),
@@ -151,22 +151,22 @@ fn tags_of_the_core_schema_decide() {
 }
 
 #[test]
-fn other_tags_are_refused_where_they_stand() {
+fn rejects_other_tags_at_their_location() {
     assert_eq!(
-        mistakes("a: !!binary aGk=\nb: !mine {x: y}\nc: &z !!map [1]\nd: !!int abc\ne: !!str [1]\n"),
+        error_lines("a: !!binary aGk=\nb: !mine {x: y}\nc: &z !!map [1]\nd: !!int abc\ne: !!str [1]\n"),
         [
-            "1:4: the tag `!!binary` means nothing here",
-            "2:4: the tag `!mine` means nothing here",
-            "3:7: this tag does not fit what follows it",
+            "1:4: the tag `!!binary` is not supported",
+            "2:4: the tag `!mine` is not supported",
+            "3:7: this tag does not match the node after it",
             "4:10: this does not fit its tag `!!int`",
-            "5:4: this tag does not fit what follows it",
+            "5:4: this tag does not match the node after it",
         ]
     );
 }
 
 #[test]
-fn numbers_that_json_cannot_hold_are_refused() {
-    let found = refused(
+fn rejects_numbers_outside_json() {
+    let found = expect_errors(
         "a: .inf\nb: -.INF\nc: .nan\nd: 123456789012345678901234567890\ne: 1e999\nf: 0x1FFFFFFFFFFFFFFFF\n",
     );
     let messages: Vec<_> = found.iter().map(|mistake| (mistake.line(), mistake.message())).collect();
@@ -182,12 +182,12 @@ fn numbers_that_json_cannot_hold_are_refused() {
         ]
     );
     assert_eq!(found[0].help.as_deref(), Some("write \".inf\" to mean text"));
-    // Half of these are text already, and quoted they all are.
+    // Half of these are text anyway; quoted, all of them are.
     assert_eq!(parse("a: '.inf'\nb: \"1e999\"\n").to_json(), json!({ "a": ".inf", "b": "1e999" }));
 }
 
 #[test]
-fn aliases_stand_for_what_their_anchor_names() {
+fn aliases_repeat_anchor_content() {
     let text =
         "base: &base\n  - x\n  - &inner {a: 1}\nagain: *base\ninner: *inner\nname: &n word\n*n : value\n";
     assert_eq!(
@@ -203,7 +203,7 @@ fn aliases_stand_for_what_their_anchor_names() {
 }
 
 #[test]
-fn an_alias_has_its_own_place_and_its_content_that_of_the_anchor() {
+fn alias_has_own_location_and_anchor_content() {
     let source = source("a: &a\n  k: v\nb: *a\n");
     let node = yaml::parse(&source).expect("it is valid");
     let a = node.get("a").expect("a is there");
@@ -214,36 +214,39 @@ fn an_alias_has_its_own_place_and_its_content_that_of_the_anchor() {
 }
 
 #[test]
-fn aliases_without_or_within_their_anchor_are_refused() {
-    assert_eq!(mistakes("a: *missing\n"), ["1:4: this alias names an anchor that is not defined above it"]);
-    assert_eq!(mistakes("a: &a [*a]\n"), ["1:8: this alias stands inside of what it names"]);
+fn rejects_undefined_or_recursive_aliases() {
+    assert_eq!(
+        error_lines("a: *missing\n"),
+        ["1:4: this alias names an anchor that is not defined above it"]
+    );
+    assert_eq!(error_lines("a: &a [*a]\n"), ["1:8: this alias is inside the node that it refers to"]);
 }
 
 #[test]
-fn an_anchor_may_be_defined_again() {
+fn anchors_can_be_redefined() {
     assert_eq!(parse("- &a 1\n- *a\n- &a 2\n- *a\n").to_json(), json!([1, 1, 2, 2]));
 }
 
 #[test]
-fn aliases_cannot_fill_the_memory() {
+fn alias_expansion_is_bounded() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..20 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
         text.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
     }
-    let found = refused(&text);
-    assert_eq!(found[0].message(), "the aliases of this document stand for too much text");
+    let found = expect_errors(&text);
+    assert_eq!(found[0].message(), "the aliases of this document expand to too much text");
     assert!(found[0].line().is_some_and(|line| (4..=8).contains(&line)), "{found}");
 }
 
 #[test]
-fn one_long_text_behind_many_aliases_counts_as_well() {
+fn repeated_long_text_counts_toward_alias_bound() {
     let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 100].join(", "));
-    assert_eq!(refused(&text)[0].message(), "the aliases of this document stand for too much text");
+    assert_eq!(expect_errors(&text)[0].message(), "the aliases of this document expand to too much text");
 }
 
 #[test]
-fn merge_keys_fill_in_what_is_not_written() {
+fn merge_keys_fill_missing_keys() {
     let text = "a: &a {x: 1, y: 2}\nb: &b {y: 3, z: 4}\none:\n  <<: *a\n  y: own\ntwo:\n  y: own\n  <<: [*b, *a]\nthree: {<<: {q: r}}\nfour: {'<<': text}\n";
     let json = parse(text).to_json();
     assert_eq!(json["one"], json!({ "y": "own", "x": 1 }));
@@ -253,9 +256,9 @@ fn merge_keys_fill_in_what_is_not_written() {
 }
 
 #[test]
-fn what_cannot_be_merged_is_refused() {
+fn rejects_invalid_merges() {
     assert_eq!(
-        mistakes("a: {<<: text}\nb: {<<: [{x: y}, 3]}\nc:\n  <<: {x: y}\n  <<: {z: y}\n"),
+        error_lines("a: {<<: text}\nb: {<<: [{x: y}, 3]}\nc:\n  <<: {x: y}\n  <<: {z: y}\n"),
         [
             "1:9: `<<` merges a mapping or a list of mappings",
             "2:18: `<<` merges a mapping or a list of mappings",
@@ -265,32 +268,32 @@ fn what_cannot_be_merged_is_refused() {
 }
 
 #[test]
-fn a_key_written_twice_is_refused_with_both_places() {
-    let found = refused("name: x\nturns: []\nname: y\n");
+fn duplicate_key_reports_both_locations() {
+    let found = expect_errors("name: x\nturns: []\nname: y\n");
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].to_string(), "suite.yaml:3:1: the key `name` is written twice");
+    assert_eq!(found[0].to_string(), "suite.yaml:3:1: duplicate key `name` is written");
     let also: Vec<_> =
-        found[0].also.iter().map(|(place, label)| (place.to_string(), label.as_str())).collect();
+        found[0].related.iter().map(|(place, label)| (place.to_string(), label.as_str())).collect();
     assert_eq!(also, [("suite.yaml:1:1".to_owned(), "first")]);
 }
 
 #[test]
-fn duplicates_in_large_mappings_are_found() {
+fn finds_duplicates_in_large_mappings() {
     let mut text: String = (0..100).map(|number| format!("k{number}: x\n")).collect();
     text.push_str("k7: y\n\"k99\": z\nk7: again\n");
     assert_eq!(
-        mistakes(&text),
+        error_lines(&text),
         [
-            "101:1: the key `k7` is written twice",
-            "102:1: the key `k99` is written twice",
-            "103:1: the key `k7` is written twice",
+            "101:1: duplicate key `k7` is written",
+            "102:1: duplicate key `k99` is written",
+            "103:1: duplicate key `k7` is written",
         ]
     );
 }
 
 #[test]
-fn keys_that_are_not_text_are_refused() {
-    let found = refused("42: a\ntrue: b\n~: c\n? [x]\n: d\n? {y: z}\n: e\n: f\nok: g\n");
+fn rejects_non_text_keys() {
+    let found = expect_errors("42: a\ntrue: b\n~: c\n? [x]\n: d\n? {y: z}\n: e\n: f\nok: g\n");
     let found: Vec<_> = found.iter().map(|mistake| (mistake.message(), mistake.help.as_deref())).collect();
     assert_eq!(
         found,
@@ -310,99 +313,99 @@ fn keys_that_are_not_text_are_refused() {
 }
 
 #[test]
-fn all_mistakes_of_a_document_are_reported_in_the_order_of_the_text() {
+fn reports_all_errors_in_text_order() {
     assert_eq!(
-        mistakes("a: 1\na: 2\nb: {c: !x 1, c: 2}\n3: 4\n"),
+        error_lines("a: 1\na: 2\nb: {c: !x 1, c: 2}\n3: 4\n"),
         [
-            "2:1: the key `a` is written twice",
-            "3:8: the tag `!x` means nothing here",
-            "3:14: the key `c` is written twice",
+            "2:1: duplicate key `a` is written",
+            "3:8: the tag `!x` is not supported",
+            "3:14: duplicate key `c` is written",
             "4:1: a key must be text, found the number 3",
         ]
     );
 }
 
 #[test]
-fn syntax_errors_have_their_place_in_plain_words() {
+fn syntax_errors_report_location_plainly() {
     for (text, expected) in [
         ("a: b: c\n", "1:5: a `:` is not allowed here"),
         ("a:\n\tb: 1\n", "2:2: a tab cannot be used for indentation"),
         ("a: 'x\n", "1:4: this quoted text has no closing quote"),
         ("a: 'x\nb: c\n", "1:4: this quoted text has no closing quote, or its lines are not indented"),
         ("a: [1, 2\nb: c\n", "2:2: a `:` is not allowed here"),
-        ("a:\n  - [1,\n2]\n", "3:1: the indentation of this line fits nothing above it"),
+        ("a:\n  - [1,\n2]\n", "3:1: the indentation of this line matches no line above it"),
         ("a: [- 1]\n", "1:5: within brackets, list entries are separated by commas and have no `-`"),
-        ("a: | text\n", "1:4: the text of a block begins on the line below"),
+        ("a: | text\n", "1:4: the text of a block starts on the next line"),
         ("a: {x: 'y'# c\n}\n", "1:11: expected a space before `#`"),
-        ("a: 1\n\u{FEFF}b: 2\n", "2:1: a byte order mark stands in the middle of the document"),
+        ("a: 1\n\u{FEFF}b: 2\n", "2:1: unexpected byte order mark inside the document"),
         ("a: [1, 2\n", "1:9: expected `,` or `]` here"),
         ("a: {x: 1\n", "1:9: expected `,` or `}` here"),
-        ("a: \"x \\d+\"\n", "1:7: this escape is not known in double quotes"),
-        ("a: \"\\ud83d\"\n", "1:4: this text holds an escape that names no character"),
-        ("a: @x\n", "1:4: a plain text cannot begin with this character"),
-        ("a: 'x' y\n", "1:8: something stands behind the closing quote"),
+        ("a: \"x \\d+\"\n", "1:7: unknown escape in double quotes"),
+        ("a: \"\\ud83d\"\n", "1:4: this escape is not a valid character"),
+        ("a: @x\n", "1:4: unquoted text cannot start with this character"),
+        ("a: 'x' y\n", "1:8: unexpected text after the closing quote"),
         ("a: ]\n", "1:4: this bracket was not opened"),
         ("a: 1\n  b: 2\n", "2:4: a `:` is not allowed here"),
         ("a:\n    b: 1\n  c: 2\n", "3:3: expected `key: value` here"),
         ("- a\nb: c\n", "2:1: a list entry is not allowed here, or one is missing"),
-        ("a: x # c\n  y\n", "1:6: a comment cuts this text in two"),
-        ("a: \u{0}\n", "1:4: a character that cannot be printed is not allowed here"),
-        ("%YML 1.2\n---\na: 1\n", "1:1: this directive is not known"),
-        ("a: 1\n---\nb: 2\n", "2:1: expected one document, and here a second one begins"),
+        ("a: x # c\n  y\n", "1:6: a comment interrupts this text"),
+        ("a: \u{0}\n", "1:4: a control character is not allowed here"),
+        ("%YML 1.2\n---\na: 1\n", "1:1: unknown directive"),
+        ("a: 1\n---\nb: 2\n", "2:1: expected one document, but a second one starts here"),
     ] {
-        assert_eq!(mistakes(text), [expected], "{text:?}");
+        assert_eq!(error_lines(text), [expected], "{text:?}");
     }
 }
 
 #[test]
-fn deep_nesting_is_refused_before_it_can_hurt() {
+fn rejects_deep_nesting_early() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     assert!(yaml::parse(&source(&deep(100))).is_ok());
     for text in [deep(101), deep(100_000), "- ".repeat(100_000), "? ".repeat(100_000), "{a: ".repeat(100_000)]
     {
-        let found = refused(&text);
+        let found = expect_errors(&text);
         assert_eq!(found[0].message(), "this is nested too deeply");
     }
 }
 
 #[test]
-fn aliases_cannot_nest_deeper_than_brackets() {
+fn aliases_cannot_exceed_nesting_limit() {
     let text =
         format!("a: &a {}x{}\nb: {}*a{}\n", "[".repeat(60), "]".repeat(60), "[".repeat(60), "]".repeat(60));
-    assert_eq!(mistakes(&text), ["2:64: this is nested too deeply"]);
+    assert_eq!(error_lines(&text), ["2:64: this is nested too deeply"]);
 }
 
 #[test]
-fn a_source_without_a_document_is_null() {
+fn source_without_document_is_null() {
     for text in ["", "\n", "# only a comment\n", "---\n", "--- # nothing\n...\n"] {
-        assert_eq!(parse(text).value, Value::Null, "{text:?}");
+        assert_eq!(parse(text).value, NodeValue::Null, "{text:?}");
     }
 }
 
 #[test]
-fn text_on_the_marker_line_belongs_to_the_document() {
+fn text_on_marker_line_belongs_to_document() {
     assert_eq!(parse("--- text\n").to_json(), json!("text"));
     assert_eq!(parse("%YAML 1.2\n--- {a: 1} # c\n...\n").to_json(), json!({ "a": 1 }));
 }
 
-/// The text of every scalar and of every key, in the order of the tree.
-fn spelled(node: &Node, source: &Arc<Source>, into: &mut Vec<String>) {
+/// Text of every scalar and key in tree order.
+fn collect_source_texts(node: &DocumentNode, source: &Arc<SourceText>, into: &mut Vec<String>) {
     match &node.value {
-        Value::List(nodes) => nodes.iter().for_each(|node| spelled(node, source, into)),
-        Value::Map(entries) => {
+        NodeValue::List(nodes) => nodes.iter().for_each(|node| collect_source_texts(node, source, into)),
+        NodeValue::Map(entries) => {
             for entry in entries {
                 into.push(entry.key.place(source).text().to_owned());
-                spelled(&entry.value, source, into);
+                collect_source_texts(&entry.value, source, into);
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::String(_) => {
             into.push(node.place(source).text().to_owned());
         }
     }
 }
 
 #[test]
-fn the_span_of_a_node_is_what_was_written() {
+fn node_span_covers_source_text() {
     let source = source(concat!(
         "a: 'it''s' # 'c'\n",
         "\"b\" : \"x \\\" y\"   \n",
@@ -419,7 +422,7 @@ fn the_span_of_a_node_is_what_was_written() {
     ));
     let node = yaml::parse(&source).expect("it is valid");
     let mut found = Vec::new();
-    spelled(&node, &source, &mut found);
+    collect_source_texts(&node, &source, &mut found);
     assert_eq!(
         found,
         [
@@ -450,7 +453,7 @@ fn the_span_of_a_node_is_what_was_written() {
 }
 
 #[test]
-fn lists_are_found_with_their_dashes_and_brackets() {
+fn list_spans_include_dashes_and_brackets() {
     let source = source("a:\n- x\n- y # c\nb:\n  - x\nc: [x,\n  y # c\n  , ] # d\nd: {x: y,\n} # e\n");
     let node = yaml::parse(&source).expect("it is valid");
     let text =
@@ -462,7 +465,7 @@ fn lists_are_found_with_their_dashes_and_brackets() {
 }
 
 #[test]
-fn only_scalars_without_quotes_are_plain() {
+fn only_unquoted_scalars_are_plain() {
     let node = parse("a: 42\nb: '42'\nc: !!str 42\nd: [x]\ne: &e x\nf: *e\ng: |\n  x\n");
     let plain: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"]
         .iter()
@@ -472,12 +475,12 @@ fn only_scalars_without_quotes_are_plain() {
 }
 
 #[test]
-fn columns_count_characters_and_survive_crlf_and_a_byte_order_mark() {
+fn columns_count_characters_with_crlf_and_bom() {
     for text in ["é: 😀\r\n漢字: [a, \"😀\", b]\r\n", "\u{FEFF}é: 😀\n漢字: [a, \"😀\", b]\n"] {
         let source = source(text);
         let node = yaml::parse(&source).expect("it is valid");
         assert_eq!(node.to_json(), json!({ "é": "😀", "漢字": ["a", "😀", "b"] }));
-        let Some(Value::List(nodes)) = node.get("漢字").map(|node| &node.value) else {
+        let Some(NodeValue::List(nodes)) = node.get("漢字").map(|node| &node.value) else {
             panic!("it is a list")
         };
         let places: Vec<_> = nodes.iter().map(|node| node.place(&source).to_string()).collect();
@@ -486,14 +489,14 @@ fn columns_count_characters_and_survive_crlf_and_a_byte_order_mark() {
 }
 
 #[test]
-fn lines_are_counted_from_where_the_chunk_begins() {
-    let source = Source::new("suite.yaml", "a: 1\nb: @\n", 41);
+fn lines_count_from_chunk_start() {
+    let source = SourceText::new("suite.yaml", "a: 1\nb: @\n", 41);
     let mistakes = yaml::parse(&source).expect_err("it is not valid");
-    assert_eq!(mistakes.to_string(), "suite.yaml:42:4: a plain text cannot begin with this character");
+    assert_eq!(mistakes.to_string(), "suite.yaml:42:4: unquoted text cannot start with this character");
 }
 
 #[test]
-fn tabs_are_allowed_where_they_do_not_indent() {
+fn tabs_are_allowed_outside_indentation() {
     let source = source("a:\t1\t# c\n-é:\t\ttext\nb: [\t1,\t2\t]\nc: |\n  x:\ty\n\t\nd:\tx\ty\n");
     let node = yaml::parse(&source).expect("it is valid");
     assert_eq!(node.to_json(), json!({ "a": 1, "-é": "text", "b": [1, 2], "c": "x:\ty\n", "d": "x\ty" }));
@@ -501,20 +504,20 @@ fn tabs_are_allowed_where_they_do_not_indent() {
 }
 
 #[test]
-fn tabs_do_not_make_a_mapping_of_a_text() {
-    assert_eq!(mistakes("a:\tb: c\n"), ["1:5: a `:` is not allowed here"]);
-    assert_eq!(mistakes("-\t- a\n"), ["1:3: a tab cannot stand here"]);
+fn rejects_inline_mapping_after_tab() {
+    assert_eq!(error_lines("a:\tb: c\n"), ["1:5: a `:` is not allowed here"]);
+    assert_eq!(error_lines("-\t- a\n"), ["1:3: a tab is not allowed here"]);
 }
 
 #[test]
-fn the_order_of_keys_is_kept() {
+fn key_order_is_preserved() {
     let serde_json::Value::Object(map) = parse("z: 1\na: 2\nm: 3\n").to_json() else {
         panic!("it is a mapping")
     };
     assert_eq!(map.keys().collect::<Vec<_>>(), ["z", "a", "m"]);
 }
 
-/// Any JSON value, with the strings that are hard to write and with keys that look like other things.
+/// Any JSON value, with strings that need escaping and keys that resemble other types.
 fn any_json() -> impl Strategy<Value = serde_json::Value> {
     let text = prop_oneof![
         any::<String>(),
@@ -560,23 +563,24 @@ fn write_block(value: &serde_json::Value, indent: usize, into: &mut String) {
     }
 }
 
-/// Every span lies within the text and on characters, and a plain text is what its span says.
-fn check_spans(node: &Node, source: &Arc<Source>) {
+/// Asserts that every span is within the text and on character boundaries, and that a plain text equals its
+/// span.
+fn check_spans(node: &DocumentNode, source: &Arc<SourceText>) {
     let text = source.text.get(node.span.clone()).expect("the span is one of the text");
     match &node.value {
-        Value::String(value) if node.plain && !text.contains(['\n', '\r']) => assert_eq!(text, value),
-        Value::List(nodes) => nodes.iter().for_each(|node| check_spans(node, source)),
-        Value::Map(entries) => {
+        NodeValue::String(value) if node.plain && !text.contains(['\n', '\r']) => assert_eq!(text, value),
+        NodeValue::List(nodes) => nodes.iter().for_each(|node| check_spans(node, source)),
+        NodeValue::Map(entries) => {
             for entry in entries {
                 assert!(source.text.get(entry.key.span.clone()).is_some());
                 check_spans(&entry.value, source);
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::String(_) => {}
     }
 }
 
-/// Everything that can be done with a text that somebody wrote.
+/// Calls every operation on a text.
 fn read_and_show(text: &[u8]) {
     for document in yaml::documents("suite.yaml", text) {
         let shown = match document.map_err(Diagnostics::from).and_then(|source| {
@@ -595,7 +599,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn json_reads_back_equal(value in any_json()) {
+    fn json_round_trips(value in any_json()) {
         let compact = value.to_string();
         prop_assert_eq!(parse(&compact).to_json(), value.clone());
         let pretty = serde_json::to_string_pretty(&value).expect("it is JSON");
@@ -603,7 +607,7 @@ proptest! {
     }
 
     #[test]
-    fn block_style_reads_back_equal(value in any_json()) {
+    fn block_style_round_trips(value in any_json()) {
         let mut text = "---".to_owned();
         write_block(&value, 0, &mut text);
         let source = source(&text);
@@ -613,29 +617,29 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         read_and_show(&bytes);
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in any::<String>()) {
+    fn arbitrary_text_never_panics(text in any::<String>()) {
         read_and_show(text.as_bytes());
     }
 
     #[test]
-    fn nothing_that_resembles_yaml_makes_it_panic(
-        pieces in prop::collection::vec(prop::sample::select(PIECES), 0..30),
+    fn yaml_like_text_never_panics(
+        pieces in prop::collection::vec(prop::sample::select(TEXT_FRAGMENTS), 0..30),
     ) {
         let text = pieces.concat();
         read_and_show(text.as_bytes());
-        // Without the splitter, so that markers meet the parser.
+        // Bypasses the splitter, so that the parser sees markers.
         if let Ok(node) = yaml::parse(&source(&text)) {
             check_spans(&node, &source(&text));
         }
     }
 }
 
-const PIECES: &[&str] = &[
+const TEXT_FRAGMENTS: &[&str] = &[
     "a",
     "b: ",
     ": ",

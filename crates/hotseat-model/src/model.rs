@@ -1,22 +1,22 @@
-//! The one thing that can be done with a language model.
+//! The interface of a language model.
 
 use std::pin::Pin;
 
-use crate::{Delta, ModelError, Reply, Request};
+use crate::{ModelError, ModelReply, ModelRequest, ReplyDelta};
 
-/// A reply that is on its way. Dropping it gives the call up.
-pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Reply, ModelError>> + Send + 'a>>;
+/// A pending reply. Dropping it cancels the call.
+pub type ReplyFuture<'a> = Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>>;
 
-/// Something that answers requests as a language model does.
+/// Answers requests as a language model does.
 pub trait Model: Send + Sync {
-    /// What the model is called in traces and errors.
+    /// Returns the name of the model for traces and errors.
     fn name(&self) -> &str;
 
-    /// Answers one request. Pieces of the reply go to `sink` as they arrive; the reply at the end is whole.
+    /// Answers one request. Pieces of the reply go to `sink` as they arrive; the returned reply is complete.
     ///
     /// # Errors
-    /// When there is no reply; the error says whether another attempt makes sense.
-    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a>;
+    /// If there is no reply. The error tells whether a retry makes sense.
+    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a>;
 }
 
 impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
@@ -24,7 +24,7 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
         (**self).name()
     }
 
-    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         (**self).call(request, sink)
     }
 }
@@ -34,27 +34,28 @@ impl<M: Model + ?Sized> Model for Box<M> {
         (**self).name()
     }
 
-    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         (**self).call(request, sink)
     }
 }
 
-/// Takes the pieces of a reply as they arrive. It is never waited for: a slow watcher must not slow a conversation.
-pub trait Sink: Send {
-    /// Takes the next piece.
-    fn delta(&mut self, delta: Delta);
+/// Receives the pieces of a reply as they arrive. Implementations must return at once: callers do not wait
+/// for slow watchers.
+pub trait ReplySink: Send {
+    /// Receives the next piece.
+    fn delta(&mut self, delta: ReplyDelta);
 }
 
-impl<F: FnMut(Delta) + Send> Sink for F {
-    fn delta(&mut self, delta: Delta) {
+impl<F: FnMut(ReplyDelta) + Send> ReplySink for F {
+    fn delta(&mut self, delta: ReplyDelta) {
         self(delta);
     }
 }
 
-/// The sink of those who only want the whole reply.
+/// A sink that discards all pieces.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Discard;
+pub struct DiscardSink;
 
-impl Sink for Discard {
-    fn delta(&mut self, _delta: Delta) {}
+impl ReplySink for DiscardSink {
+    fn delta(&mut self, _delta: ReplyDelta) {}
 }

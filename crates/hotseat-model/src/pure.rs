@@ -1,100 +1,102 @@
-//! Models that need nobody else: what they answer depends on what they are asked and nothing more.
+//! Deterministic models: the answer depends only on the requests.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::{Answering, Delta, Model, ModelError, Reply, Request, Sink, Sleep, Timed, TokioSleep};
+use crate::{
+    Model, ModelError, ModelReply, ModelRequest, ReplyDelta, ReplyFuture, ReplySink, Sleep, TimedValue,
+    TokioSleep,
+};
 
-/// A model without clock, chance and network: the same requests in the same order get the same answers. A simulator
-/// asks it as it is; [`Live`] makes a [`Model`] of it.
+/// A deterministic model without clock or network: the same requests in the same order get the same answers.
+/// Simulators call it directly; [`LiveModel`] makes a [`Model`] of it.
 pub trait PureModel: Send {
-    /// What the model is called in traces and errors.
+    /// Returns the name of the model for traces and errors.
     fn name(&self) -> &str;
 
-    /// Answers one request, and says how long that takes.
-    fn answer(&mut self, request: &Request) -> Timed<Result<Reply, ModelError>>;
+    /// Answers one request, with the simulated delay of the answer.
+    fn answer(&mut self, request: &ModelRequest) -> TimedValue<Result<ModelReply, ModelError>>;
 
-    /// The answers that it was given and has not used, by their names.
+    /// Returns the names of the answers that were not used.
     fn unused(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// A function as a model, for answers that no rule can say.
+/// A model backed by a function, for answers that rules cannot express.
 ///
 /// ```
-/// use hotseat_model::{Function, PureModel, Reply, Request, Timed};
+/// use hotseat_model::{FunctionModel, ModelReply, ModelRequest, PureModel, TimedValue};
 ///
-/// let mut echo = Function::new("echo", |request: &Request| {
-///     Timed::now(Ok(Reply::text(request.last_user_text().unwrap_or_default())))
+/// let mut echo = FunctionModel::new("echo", |request: &ModelRequest| {
+///     TimedValue::now(Ok(ModelReply::text(request.last_user_text().unwrap_or_default())))
 /// });
-/// assert_eq!(echo.answer(&Request::default()).value.unwrap().text, "");
+/// assert_eq!(echo.answer(&ModelRequest::default()).value.unwrap().text, "");
 /// ```
-pub struct Function<F> {
+pub struct FunctionModel<F> {
     name: String,
     answer: F,
 }
 
-impl<F> Function<F>
+impl<F> FunctionModel<F>
 where
-    F: FnMut(&Request) -> Timed<Result<Reply, ModelError>> + Send,
+    F: FnMut(&ModelRequest) -> TimedValue<Result<ModelReply, ModelError>> + Send,
 {
-    /// A model of this name that answers what the function returns.
+    /// Creates a model that answers with the result of a function.
     pub fn new(name: impl Into<String>, answer: F) -> Self {
-        Function { name: name.into(), answer }
+        FunctionModel { name: name.into(), answer }
     }
 }
 
-impl<F> PureModel for Function<F>
+impl<F> PureModel for FunctionModel<F>
 where
-    F: FnMut(&Request) -> Timed<Result<Reply, ModelError>> + Send,
+    F: FnMut(&ModelRequest) -> TimedValue<Result<ModelReply, ModelError>> + Send,
 {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn answer(&mut self, request: &Request) -> Timed<Result<Reply, ModelError>> {
+    fn answer(&mut self, request: &ModelRequest) -> TimedValue<Result<ModelReply, ModelError>> {
         (self.answer)(request)
     }
 }
 
-impl<F> fmt::Debug for Function<F> {
+impl<F> fmt::Debug for FunctionModel<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Function").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// A [`PureModel`] in real time: it waits as long as the answer takes and streams the words of the reply one by one,
-/// spread evenly over that time.
-pub struct Live<P> {
+/// A [`PureModel`] in real time: streams the words of the reply one by one, spread evenly over its delay.
+pub struct LiveModel<P> {
     name: String,
-    pure: Mutex<P>,
+    inner: Mutex<P>,
     sleep: Arc<dyn Sleep>,
 }
 
-impl<P: PureModel> Live<P> {
-    /// The model on tokio's timer.
+impl<P: PureModel> LiveModel<P> {
+    /// Creates the model with tokio's timer.
     pub fn new(pure: P) -> Self {
-        Live { name: pure.name().to_owned(), pure: Mutex::new(pure), sleep: Arc::new(TokioSleep) }
+        LiveModel { name: pure.name().to_owned(), inner: Mutex::new(pure), sleep: Arc::new(TokioSleep) }
     }
 
-    /// The same model with another way to wait.
+    /// Replaces the timer.
     pub fn with_sleep(self, sleep: Arc<dyn Sleep>) -> Self {
-        Live { sleep, ..self }
+        LiveModel { sleep, ..self }
     }
 
-    /// Looks at the model, for instance to see which rules of a script were never used.
-    pub fn look<T>(&self, look: impl FnOnce(&P) -> T) -> T {
-        look(&self.pure.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Gives access to the inner model, for instance to list unused rules.
+    pub fn inspect<T>(&self, look: impl FnOnce(&P) -> T) -> T {
+        look(&self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Streams the pieces of a reply over the time that it takes.
-    async fn stream(&self, reply: Option<&Reply>, time: Duration, sink: &mut dyn Sink) {
-        let deltas: Vec<Delta> = reply.map(Reply::deltas).unwrap_or_default();
+    /// Streams the pieces of a reply over the given time.
+    async fn stream(&self, reply: Option<&ModelReply>, time: Duration, sink: &mut dyn ReplySink) {
+        let deltas: Vec<ReplyDelta> = reply.map(ModelReply::deltas).unwrap_or_default();
         let pieces = u32::try_from(deltas.len().max(1)).unwrap_or(u32::MAX);
         let each = time / pieces;
-        // What the division leaves over is waited first, so that the whole takes exactly `time`.
+        // The remainder of the division is waited first, so that the total is exactly `time`.
         self.wait(time - each * pieces).await;
         if deltas.is_empty() {
             self.wait(each).await;
@@ -112,15 +114,15 @@ impl<P: PureModel> Live<P> {
     }
 }
 
-impl<P: PureModel> Model for Live<P> {
+impl<P: PureModel> Model for LiveModel<P> {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         Box::pin(async move {
-            let Timed { delay, value } =
-                self.pure.lock().unwrap_or_else(PoisonError::into_inner).answer(request);
+            let TimedValue { delay, value } =
+                self.inner.lock().unwrap_or_else(PoisonError::into_inner).answer(request);
             let shown = match &value {
                 Ok(reply) => Some(reply),
                 Err(error) => error.partial.as_deref(),
@@ -131,7 +133,7 @@ impl<P: PureModel> Model for Live<P> {
     }
 }
 
-impl<P> fmt::Debug for Live<P> {
+impl<P> fmt::Debug for LiveModel<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Live").field("name", &self.name).finish_non_exhaustive()
     }

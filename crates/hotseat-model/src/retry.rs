@@ -1,90 +1,91 @@
-//! Makes a failed call again, where that makes sense.
+//! Retries failed calls.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Answering, Delta, Model, ModelError, Request, Sink, Sleep, TokioSleep};
+use crate::{Model, ModelError, ModelRequest, ReplyDelta, ReplyFuture, ReplySink, Sleep, TokioSleep};
 
-/// When a call is made again, and after which wait.
+/// Policy for retries and their delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often a call is made at most, the first time included.
-    pub attempts: u32,
-    /// The wait after the first attempt. It doubles with each further one.
-    pub first_wait: Duration,
-    /// The longest wait. A provider that asks for a longer one is not asked again.
-    pub longest_wait: Duration,
-    /// Also make a call again of which pieces of the reply had been seen. Who watches gets [`Delta::Restarted`].
+    /// Maximum number of attempts, including the first.
+    pub max_attempts: u32,
+    /// Delay after the first attempt. It doubles with each further one.
+    pub initial_delay: Duration,
+    /// Maximum delay. If the provider asks for a longer one, the call is not retried.
+    pub max_delay: Duration,
+    /// Also retries after parts of the reply were streamed. Watchers then get [`ReplyDelta::Restarted`].
     pub after_output: bool,
 }
 
 impl Default for RetryPolicy {
-    /// Three attempts, half a second and a second apart; never after output.
+    /// Three attempts with delays of 0.5 s and 1 s; no retry after output.
     fn default() -> Self {
         RetryPolicy {
-            attempts: 3,
-            first_wait: Duration::from_millis(500),
-            longest_wait: Duration::from_secs(30),
+            max_attempts: 3,
+            initial_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(30),
             after_output: false,
         }
     }
 }
 
 impl RetryPolicy {
-    /// How long to wait after `attempt` (from 1) has failed; none if there is to be no further attempt. `seen` says
-    /// that pieces of the reply had been seen.
+    /// Returns the delay after attempt number `attempt` (from 1) failed, or None if there is no further
+    /// attempt. `seen` is true if parts of the reply were streamed.
     ///
     /// ```
     /// use std::time::Duration;
-    /// use hotseat_model::{ErrorKind, ModelError, RetryPolicy};
+    /// use hotseat_model::{ModelError, ModelErrorKind, RetryPolicy};
     ///
-    /// let error = ModelError::new(ErrorKind::Server, "HTTP 503");
-    /// let waits: Vec<_> = (1..4).map(|attempt| RetryPolicy::default().wait(attempt, &error, false)).collect();
+    /// let error = ModelError::new(ModelErrorKind::Server, "HTTP 503");
+    /// let policy = RetryPolicy::default();
+    /// let waits: Vec<_> = (1..4).map(|attempt| policy.delay_after(attempt, &error, false)).collect();
     /// assert_eq!(waits, [Some(Duration::from_millis(500)), Some(Duration::from_secs(1)), None]);
     /// ```
-    pub fn wait(&self, attempt: u32, error: &ModelError, seen: bool) -> Option<Duration> {
-        if attempt >= self.attempts || !error.can_retry() || (seen && !self.after_output) {
+    pub fn delay_after(&self, attempt: u32, error: &ModelError, seen: bool) -> Option<Duration> {
+        if attempt >= self.max_attempts || !error.can_retry() || (seen && !self.after_output) {
             return None;
         }
         let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
-        let backoff = self.first_wait.saturating_mul(doubled).min(self.longest_wait);
+        let backoff = self.initial_delay.saturating_mul(doubled).min(self.max_delay);
         match error.retry_after {
-            Some(asked) if asked > self.longest_wait => None,
+            Some(asked) if asked > self.max_delay => None,
             Some(asked) => Some(backoff.max(asked)),
             None => Some(backoff),
         }
     }
 }
 
-/// A model whose failed calls are made again. The positions of its requests count the attempts.
-pub struct Retrying<M> {
+/// A model that retries failed calls. The positions of its requests count the attempts.
+pub struct RetryingModel<M> {
     model: M,
     policy: RetryPolicy,
     sleep: Arc<dyn Sleep>,
 }
 
-impl<M: Model> Retrying<M> {
-    /// The model with a policy, on tokio's timer.
+impl<M: Model> RetryingModel<M> {
+    /// Creates the model with a policy and tokio's timer.
     pub fn new(model: M, policy: RetryPolicy) -> Self {
-        Retrying { model, policy, sleep: Arc::new(TokioSleep) }
+        RetryingModel { model, policy, sleep: Arc::new(TokioSleep) }
     }
 
-    /// The same model with another way to wait.
+    /// Replaces the timer.
     pub fn with_sleep(self, sleep: Arc<dyn Sleep>) -> Self {
-        Retrying { sleep, ..self }
+        RetryingModel { sleep, ..self }
     }
 }
 
-impl<M: Model> Model for Retrying<M> {
+impl<M: Model> Model for RetryingModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }
 
-    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         Box::pin(async move {
             let mut request = request.clone();
-            let mut watched = Watched { sink, seen: false };
+            let mut watched = OutputTrackingSink { sink, seen: false };
             let mut attempt = 0;
             loop {
                 attempt += 1;
@@ -92,12 +93,14 @@ impl<M: Model> Model for Retrying<M> {
                     Ok(reply) => return Ok(reply),
                     Err(error) => error,
                 };
-                let Some(wait) = self.policy.wait(attempt, &error, watched.seen) else { return Err(error) };
+                let Some(wait) = self.policy.delay_after(attempt, &error, watched.seen) else {
+                    return Err(error);
+                };
                 if !wait.is_zero() {
                     self.sleep.sleep(wait).await;
                 }
                 if watched.seen {
-                    watched.sink.delta(Delta::Restarted);
+                    watched.sink.delta(ReplyDelta::Restarted);
                     watched.seen = false;
                 }
                 request.position.attempt = request.position.attempt.max(1).saturating_add(1);
@@ -106,7 +109,7 @@ impl<M: Model> Model for Retrying<M> {
     }
 }
 
-impl<M: fmt::Debug> fmt::Debug for Retrying<M> {
+impl<M: fmt::Debug> fmt::Debug for RetryingModel<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Retrying")
             .field("model", &self.model)
@@ -115,14 +118,14 @@ impl<M: fmt::Debug> fmt::Debug for Retrying<M> {
     }
 }
 
-/// A sink that knows whether anything came.
-struct Watched<'a> {
-    sink: &'a mut dyn Sink,
+/// A sink that records whether it received anything.
+struct OutputTrackingSink<'a> {
+    sink: &'a mut dyn ReplySink,
     seen: bool,
 }
 
-impl Sink for Watched<'_> {
-    fn delta(&mut self, delta: Delta) {
+impl ReplySink for OutputTrackingSink<'_> {
+    fn delta(&mut self, delta: ReplyDelta) {
         self.seen = true;
         self.sink.delta(delta);
     }

@@ -1,15 +1,15 @@
-//! Waiting, given to whoever must wait, so that tests need not.
+//! Timers as a parameter, so that tests need not wait.
 
 use std::pin::Pin;
 use std::time::Duration;
 
-/// A wait that is going on.
-pub type Sleeping = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A pending wait.
+pub type SleepFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Waits for a time.
+/// Waits for a duration.
 pub trait Sleep: Send + Sync {
-    /// A future that is done after `time`.
-    fn sleep(&self, time: Duration) -> Sleeping;
+    /// Returns a future that completes after `time`.
+    fn sleep(&self, time: Duration) -> SleepFuture;
 }
 
 /// Waits in real time, on tokio's timer.
@@ -17,13 +17,13 @@ pub trait Sleep: Send + Sync {
 pub struct TokioSleep;
 
 impl Sleep for TokioSleep {
-    fn sleep(&self, time: Duration) -> Sleeping {
+    fn sleep(&self, time: Duration) -> SleepFuture {
         Box::pin(tokio::time::sleep(time))
     }
 }
 
-impl<F: Fn(Duration) -> Sleeping + Send + Sync> Sleep for F {
-    fn sleep(&self, time: Duration) -> Sleeping {
+impl<F: Fn(Duration) -> SleepFuture + Send + Sync> Sleep for F {
+    fn sleep(&self, time: Duration) -> SleepFuture {
         self(time)
     }
 }

@@ -1,29 +1,29 @@
-//! What goes through a model can be written down and played, and only that.
+//! Recording and replay of model calls.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hotseat_model::recording::{Outcome, Played, Recorded, digest};
-use hotseat_model::script::{Script, Scripted};
+use hotseat_model::recording::{RecordedAnswer, RecordingModel, ReplayModel, digest};
+use hotseat_model::script::{ModelScript, ScriptedModel};
 use hotseat_model::{
-    Discard, ErrorKind, Live, Message, Model, ModelError, Position, PureModel, Reply, Request, Tool,
-    ToolResult,
+    CallPosition, DiscardSink, LiveModel, Model, ModelError, ModelErrorKind, ModelMessage, ModelReply,
+    ModelRequest, ModelTool, ModelToolResult, PureModel,
 };
 use proptest::prelude::*;
 use serde_json::json;
 
-/// A file in memory that the test can look into.
+/// A readable in-memory file.
 #[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
+struct MemoryFile(Arc<Mutex<Vec<u8>>>);
 
-impl Memory {
+impl MemoryFile {
     fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-impl Write for Memory {
+impl Write for MemoryFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -44,93 +44,93 @@ rules:
   - { reply: 'no position: {{ user }}' }
 ";
 
-fn at(conversation: &str, turn: u32, call: u32, attempt: u32) -> Position {
-    Position { conversation: conversation.into(), agent: "clerk".into(), turn, call, attempt }
+fn at(conversation: &str, turn: u32, call: u32, attempt: u32) -> CallPosition {
+    CallPosition { conversation: conversation.into(), agent: "clerk".into(), turn, call, attempt }
 }
 
-/// The calls of one conversation.
-fn calls(conversation: &str) -> Vec<Request> {
-    let tools = vec![Tool {
+/// Requests of one conversation.
+fn calls(conversation: &str) -> Vec<ModelRequest> {
+    let tools = vec![ModelTool {
         name: "find".into(),
         description: "Finds.".into(),
         input_schema: json!({"b": 1, "a": 2}),
     }];
-    let first = Request {
+    let first = ModelRequest {
         position: at(conversation, 1, 1, 1),
         system: Some("Be kind.".into()),
-        messages: vec![Message::user("shoes")],
+        messages: vec![ModelMessage::user("shoes")],
         tools,
         temperature: Some(0.5),
-        ..Request::default()
+        ..ModelRequest::default()
     };
     let mut second = first.clone();
     second.position = at(conversation, 1, 2, 1);
-    let result = ToolResult {
+    let result = ModelToolResult {
         call_id: "call_1_1_1".into(),
         name: "find".into(),
         content: json!(["red"]),
         is_error: false,
     };
-    second.messages.push(Message::Tool(result));
-    let third = Request { position: at(conversation, 1, 2, 2), ..second.clone() };
+    second.messages.push(ModelMessage::Tool(result));
+    let third = ModelRequest { position: at(conversation, 1, 2, 2), ..second.clone() };
     let mut fourth = second.clone();
     fourth.position = at(conversation, 2, 1, 1);
-    fourth.messages.push(Message::user("and hats"));
+    fourth.messages.push(ModelMessage::user("and hats"));
     vec![first, second, third, fourth]
 }
 
-fn without_position(text: &str) -> Request {
-    Request { messages: vec![Message::user(text)], ..Request::default() }
+fn without_position(text: &str) -> ModelRequest {
+    ModelRequest { messages: vec![ModelMessage::user(text)], ..ModelRequest::default() }
 }
 
-/// A recording of these calls, and what they were answered.
-async fn record(requests: &[Request]) -> (String, Vec<Result<Reply, ModelError>>) {
-    let file = Memory::default();
-    let script = Scripted::new(Script::parse("s.yaml", SCRIPT).unwrap());
-    let model = Recorded::new(Live::new(script), file.clone()).unwrap();
+/// Records these requests; returns the recording and the replies.
+async fn record(requests: &[ModelRequest]) -> (String, Vec<Result<ModelReply, ModelError>>) {
+    let file = MemoryFile::default();
+    let script = ScriptedModel::new(ModelScript::parse("s.yaml", SCRIPT).unwrap());
+    let model = RecordingModel::new(LiveModel::new(script), file.clone()).unwrap();
     let mut answers = Vec::new();
     for request in requests {
-        answers.push(model.call(request, &mut Discard).await);
+        answers.push(model.call(request, &mut DiscardSink).await);
     }
     (file.text(), answers)
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_recorded_is_played() {
+async fn recorded_answers_are_replayed() {
     let requests = calls("c1");
     let (text, answers) = record(&requests).await;
-    let mut played = Played::parse("r.jsonl", &text).unwrap();
+    let mut played = ReplayModel::parse("r.jsonl", &text).unwrap();
     assert_eq!(played.name(), "clerk");
-    assert_eq!(played.unplayed().len(), 4);
-    // The order of the calls does not matter, and each can be made again.
+    assert_eq!(played.unused_exchanges().len(), 4);
+    // The order of the calls does not matter, and each can be repeated.
     for (request, answer) in requests.iter().zip(&answers).rev().chain(requests.iter().zip(&answers)) {
         let again = played.answer(request);
         assert_eq!((again.delay, &again.value), (Duration::ZERO, answer));
     }
-    assert!(played.unplayed().is_empty());
+    assert!(played.unused_exchanges().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_recorded_form_stays_as_it_is() {
+async fn recording_format_is_stable() {
     let (text, _) = record(&calls("c1")).await;
     insta::assert_snapshot!(text);
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_can_take_as_long_as_they_took() {
+async fn replay_can_keep_original_timing() {
     let requests = calls("c1");
     let (text, _) = record(&requests).await;
-    let mut played = Played::parse("r.jsonl", &text).unwrap().in_recorded_time();
+    let mut played = ReplayModel::parse("r.jsonl", &text).unwrap().with_recorded_timing();
     assert_eq!(played.answer(&requests[0]).delay, Duration::from_millis(40));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_is_recognised_under_another_id() {
+async fn conversation_is_matched_under_another_id() {
     let mut one = calls("recorded-1");
     let mut two = calls("recorded-2");
-    two[0].messages = vec![Message::user("coats")];
+    two[0].messages = vec![ModelMessage::user("coats")];
     let (text, answers) = record(&[one.clone(), two.clone()].concat()).await;
-    let mut played = Played::parse("r.jsonl", &text).unwrap();
+    let mut played = ReplayModel::parse("r.jsonl", &text).unwrap();
     for (requests, id) in [(&mut two, "live-1"), (&mut one, "live-2")] {
         requests.iter_mut().for_each(|request| request.position.conversation = id.into());
     }
@@ -141,29 +141,29 @@ async fn a_conversation_is_recognised_under_another_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_without_a_position_are_played_in_order() {
+async fn calls_without_position_replay_in_order() {
     let requests = [without_position("a"), without_position("b"), without_position("a")];
     let (text, answers) = record(&requests).await;
-    let mut played = Played::parse("r.jsonl", &text).unwrap();
+    let mut played = ReplayModel::parse("r.jsonl", &text).unwrap();
     for (request, answer) in requests.iter().zip(&answers) {
         assert_eq!(&played.answer(request).value, answer);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_differs_is_refused_with_what_has_changed() {
+async fn changed_request_is_rejected_with_differences() {
     let requests = calls("c1");
     let (text, _) = record(&requests).await;
-    let mut played = Played::parse("r.jsonl", &text).unwrap();
+    let mut played = ReplayModel::parse("r.jsonl", &text).unwrap();
     let mut refused = Vec::new();
 
     let mut changed = requests[1].clone();
     changed.system = Some(format!("{}Be kind and {}", "Always. ".repeat(20), "polite. ".repeat(20)));
     changed.temperature = None;
     changed.max_tokens = Some(100);
-    changed.messages.push(Message::user("and more"));
+    changed.messages.push(ModelMessage::user("and more"));
     changed.tools[0].input_schema = json!({"a": 2, "b/c": 1});
-    if let Message::Tool(result) = &mut changed.messages[1] {
+    if let ModelMessage::Tool(result) = &mut changed.messages[1] {
         result.content = json!(["red", {"green": true}]);
     }
     refused.push(changed);
@@ -171,11 +171,11 @@ async fn a_request_that_differs_is_refused_with_what_has_changed() {
     shorter.messages.truncate(1);
     refused.push(shorter);
     let mut many = requests[3].clone();
-    many.messages = (0..20).map(|n| Message::user(format!("message {n}"))).collect();
+    many.messages = (0..20).map(|n| ModelMessage::user(format!("message {n}"))).collect();
     refused.push(many);
     let mut other_beginning = requests[0].clone();
     other_beginning.position.conversation = "unknown".into();
-    other_beginning.messages = vec![Message::user("Shoes")];
+    other_beginning.messages = vec![ModelMessage::user("Shoes")];
     refused.push(other_beginning);
     let mut unknown_turn = requests[0].clone();
     unknown_turn.position.turn = 9;
@@ -185,13 +185,13 @@ async fn a_request_that_differs_is_refused_with_what_has_changed() {
 
     let errors = refused.iter().map(|request| played.answer(request).value.unwrap_err());
     let errors: Vec<ModelError> = errors.collect();
-    assert!(errors.iter().all(|error| error.kind == ErrorKind::Unanswered));
+    assert!(errors.iter().all(|error| error.kind == ModelErrorKind::Unanswered));
     let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(shown.join("\n\n"));
 }
 
 #[test]
-fn files_that_are_no_recordings_are_refused() {
+fn rejects_files_that_are_not_recordings() {
     let header = r#"{"format":"hotseat-model-traffic","version":1,"model":"m"}"#;
     let files = [
         String::new(),
@@ -200,14 +200,14 @@ fn files_that_are_no_recordings_are_refused() {
         header.replace(":1", ":2"),
         format!("{header}\n{{\"digest\":\"x\"}}\n\nnot JSON\n"),
     ];
-    let shown = files.map(|text| Played::parse("r.jsonl", &text).unwrap_err().to_string());
+    let shown = files.map(|text| ReplayModel::parse("r.jsonl", &text).unwrap_err().to_string());
     insta::assert_snapshot!(shown.join("\n\n"));
 }
 
 #[test]
-fn an_empty_recording_can_be_read() {
+fn reads_empty_recording() {
     let text = r#"{"format":"hotseat-model-traffic","version":1,"model":"m"}"#;
-    let mut played = Played::parse("r.jsonl", text).unwrap();
+    let mut played = ReplayModel::parse("r.jsonl", text).unwrap();
     let error = played.answer(&without_position("a")).value.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -215,11 +215,11 @@ fn an_empty_recording_can_be_read() {
     );
 }
 
-struct Full;
+struct FullDisk;
 
-impl Write for Full {
+impl Write for FullDisk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // The first line fits.
+        // There is room for the first line only.
         if bytes.starts_with(b"{\"format\"") {
             Ok(bytes.len())
         } else {
@@ -233,16 +233,16 @@ impl Write for Full {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_cannot_be_written_down_is_an_error() {
-    let script = Scripted::new(Script::parse("s.yaml", SCRIPT).unwrap());
-    let model = Recorded::new(Live::new(script), Full).unwrap();
-    let error = model.call(&without_position("a"), &mut Discard).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Configuration);
+async fn unwritable_answer_is_an_error() {
+    let script = ScriptedModel::new(ModelScript::parse("s.yaml", SCRIPT).unwrap());
+    let model = RecordingModel::new(LiveModel::new(script), FullDisk).unwrap();
+    let error = model.call(&without_position("a"), &mut DiscardSink).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Configuration);
     assert_eq!(error.to_string(), "the recording cannot be written: no storage space");
 }
 
 #[test]
-fn a_digest_names_what_is_asked_and_not_where() {
+fn digest_depends_on_request_not_location() {
     let requests = calls("c1");
     assert_eq!(digest(&requests[1]), digest(&requests[2]));
     assert_ne!(digest(&requests[0]), digest(&requests[1]));
@@ -255,18 +255,22 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[ -~]{0,12}", Just("é你🌍\u{2028}\n\"\\".to_owned())]
 }
 
-fn outcome() -> impl Strategy<Value = Outcome> {
+fn outcome() -> impl Strategy<Value = RecordedAnswer> {
     let reply = (text(), text(), text()).prop_map(|(said, thought, name)| {
-        let call = hotseat_model::ToolCall { id: name.clone(), name, arguments: json!({"x": said}) };
-        Outcome::Reply(Reply { reasoning: thought, tool_calls: vec![call], ..Reply::text(said) })
+        let call = hotseat_model::ModelToolCall { id: name.clone(), name, arguments: json!({"x": said}) };
+        RecordedAnswer::Reply(ModelReply {
+            reasoning: thought,
+            tool_calls: vec![call],
+            ..ModelReply::text(said)
+        })
     });
     let error =
         (text(), proptest::option::of(0u64..100_000), text()).prop_map(|(message, retry_after, partial)| {
-            Outcome::Error(ModelError {
+            RecordedAnswer::Error(ModelError {
                 status: Some(503),
                 retry_after: retry_after.map(Duration::from_millis),
-                partial: Some(Box::new(Reply::text(partial))),
-                ..ModelError::new(ErrorKind::Server, message)
+                partial: Some(Box::new(ModelReply::text(partial))),
+                ..ModelError::new(ModelErrorKind::Server, message)
             })
         });
     prop_oneof![reply, error]
@@ -274,9 +278,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(outcome in outcome()) {
+    fn recording_round_trips(outcome in outcome()) {
         let text = serde_json::to_string(&outcome).unwrap();
         prop_assert!(!text.contains('\n'));
-        prop_assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), outcome);
+        prop_assert_eq!(serde_json::from_str::<RecordedAnswer>(&text).unwrap(), outcome);
     }
 }

@@ -1,66 +1,66 @@
-//! How work outside the machine fails, and whether trying again makes sense.
+//! Failures of work outside the state machines, and their retry classification.
 
 use std::fmt;
 
 use hotseat_trace::ErrorInfo;
 use serde::{Deserialize, Serialize};
 
-/// Something that was asked for and did not come.
+/// Failure of requested work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Failure {
-    /// The means failed, not the thing itself: it may work at another attempt.
+pub enum WorkFailure {
+    /// Temporary failure of infrastructure; another attempt may succeed.
     Infrastructure {
-        /// What kind of means.
+        /// Kind of the infrastructure failure.
         kind: InfrastructureKind,
-        /// What happened, for a person.
+        /// Message for users.
         message: String,
     },
-    /// The thing itself failed, and will again.
+    /// Permanent failure of the work itself.
     Business {
-        /// What kind of failure it is.
+        /// Error code of the failure.
         code: ErrorCode,
-        /// What happened, for the model and for a person.
+        /// Message for the model and for users.
         message: String,
     },
 }
 
-/// Which means failed.
+/// Kind of an infrastructure failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InfrastructureKind {
-    /// A connection.
+    /// Connection failure.
     Network,
-    /// A time limit passed.
+    /// Time limit exceeded.
     Timeout,
-    /// Too much was asked at once.
+    /// Too many requests.
     RateLimit,
-    /// A server.
+    /// Server error.
     Server,
 }
 
-/// What kind of failure a tool reports.
+/// Error code that a tool reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCode {
-    /// It ran and failed.
+    /// The tool ran and failed.
     ExecutionFailed,
-    /// It did not end in time.
+    /// The tool exceeded its time limit.
     Timeout,
-    /// There is no such tool, task, workflow or agent.
+    /// Unknown tool, task, workflow or agent.
     NotFound,
-    /// The agent may not use it: a person declined.
+    /// A human declined the call.
     PermissionDenied,
-    /// What it was given does not fit its schema.
+    /// The input does not match the schema.
     InvalidInput,
-    /// The agent that was asked declined.
+    /// The called agent declined.
     AgentDeclined,
-    /// The runtime itself is at fault.
+    /// Bug in the runtime.
     InternalError,
 }
 
 impl ErrorCode {
-    /// The name in traces and in what the model is told.
+    /// Returns the code used in traces and for the model.
     pub fn name(self) -> &'static str {
         match self {
             ErrorCode::ExecutionFailed => "EXECUTION_FAILED",
@@ -74,42 +74,42 @@ impl ErrorCode {
     }
 }
 
-impl Failure {
-    /// A failure of the thing itself.
+impl WorkFailure {
+    /// Creates a business failure.
     pub fn business(code: ErrorCode, message: impl Into<String>) -> Self {
-        Failure::Business { code, message: message.into() }
+        WorkFailure::Business { code, message: message.into() }
     }
 
-    /// A failure of the means.
+    /// Creates an infrastructure failure.
     pub fn infrastructure(kind: InfrastructureKind, message: impl Into<String>) -> Self {
-        Failure::Infrastructure { kind, message: message.into() }
+        WorkFailure::Infrastructure { kind, message: message.into() }
     }
 
-    /// Whether another attempt may succeed.
+    /// Returns true if another attempt may succeed.
     pub fn can_retry(&self) -> bool {
         match self {
-            Failure::Infrastructure { .. } => true,
-            Failure::Business { .. } => false,
+            WorkFailure::Infrastructure { .. } => true,
+            WorkFailure::Business { .. } => false,
         }
     }
 
-    /// What happened.
+    /// Returns the message.
     pub fn message(&self) -> &str {
         match self {
-            Failure::Infrastructure { message, .. } | Failure::Business { message, .. } => message,
+            WorkFailure::Infrastructure { message, .. } | WorkFailure::Business { message, .. } => message,
         }
     }
 
-    /// The failure as a tool reports it.
+    /// Returns the error code that a tool reports.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Failure::Infrastructure { kind: InfrastructureKind::Timeout, .. } => ErrorCode::Timeout,
-            Failure::Infrastructure { .. } => ErrorCode::ExecutionFailed,
-            Failure::Business { code, .. } => *code,
+            WorkFailure::Infrastructure { kind: InfrastructureKind::Timeout, .. } => ErrorCode::Timeout,
+            WorkFailure::Infrastructure { .. } => ErrorCode::ExecutionFailed,
+            WorkFailure::Business { code, .. } => *code,
         }
     }
 
-    /// The failure as events carry it.
+    /// Returns the failure in the form used by events.
     pub fn info(&self) -> ErrorInfo {
         ErrorInfo {
             code: Some(self.code().name().to_string()),
@@ -119,7 +119,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for WorkFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.message())
     }

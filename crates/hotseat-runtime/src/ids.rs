@@ -1,11 +1,11 @@
-//! Names of things. They are made from counters, so the same conversation always has the same ones.
+//! Identifiers, generated from counters so that the same conversation always has the same ids.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Declares ids: texts that cannot be taken for each other.
+/// Declares distinct id types.
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
         $(
@@ -15,7 +15,7 @@ macro_rules! ids {
             pub struct $name(pub Arc<str>);
 
             impl $name {
-                /// The id as text.
+                /// Returns the id as text.
                 pub fn as_str(&self) -> &str {
                     &self.0
                 }
@@ -43,30 +43,31 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A conversation.
+    /// Id of a conversation.
     ConversationId,
-    /// A turn of a conversation.
+    /// Id of a turn.
     TurnId,
-    /// Something that was said.
+    /// Id of a message.
     MessageId,
-    /// A model step within a turn.
+    /// Id of a model step of a turn.
     MoveId,
-    /// A tool call, and the operation that it started.
+    /// Id of a tool call and its operation.
     CallId,
-    /// One run of a workflow or task.
+    /// Id of a run of a workflow or task.
     RunId,
-    /// An agent.
+    /// Id of an agent.
     AgentId,
-    /// A task.
+    /// Id of a task.
     TaskId,
-    /// A workflow.
+    /// Id of a workflow.
     WorkflowId,
-    /// A record of an agent's memory.
+    /// Id of a memory record.
     MemoryId,
 }
 
 impl CallId {
-    /// The run that attempt `attempt` (from 1) at this call starts; the first has the name of the call.
+    /// Returns the id of the run for attempt `attempt` (from 1) of this call. The first run has the id of the
+    /// call.
     pub fn run(&self, attempt: u32) -> RunId {
         match attempt {
             0 | 1 => RunId(self.0.clone()),
@@ -75,7 +76,7 @@ impl CallId {
     }
 }
 
-/// An id made from a name that a person chose: lower case, with `-` for everything that is no letter or digit.
+/// Converts a name into an id: lower case, with `-` for all characters except letters and digits.
 pub fn slug(name: &str) -> String {
     let mut id = String::with_capacity(name.len());
     for letter in name.chars() {

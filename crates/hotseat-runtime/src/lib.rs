@@ -1,9 +1,9 @@
 //! The reference agent.
 //!
-//! A [`Conversation`](conversation::Conversation) is a state machine without I/O: it takes inputs and answers with
-//! decisions, events and effects. Tasks and workflows ([`work`]) are machines of the same kind. What connects them
-//! with each other is a [`World`](world::World), and what connects that with everything outside is a driver: [`sim`]
-//! with virtual time, in which everything can happen again in exactly the same way, and [`live`] on tokio.
+//! A [`Conversation`](conversation::Conversation) is a state machine without I/O: it takes inputs and returns
+//! decisions, events and effects. Tasks and workflows ([`work`]) are state machines of the same kind. A
+//! [`World`](world::World) connects them, and a driver connects the world to its environment: [`sim`] with
+//! deterministic virtual time, [`live`] on tokio.
 
 pub mod conversation;
 pub mod definition;

@@ -1,104 +1,112 @@
-//! What agents remember, and how it is found again.
+//! Memory of agents and its search.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::definition::Memory;
-use crate::failure::{ErrorCode, Failure};
+use crate::definition::MemoryAction;
+use crate::failure::{ErrorCode, WorkFailure};
 use crate::ids::{AgentId, MemoryId, RunId};
 use crate::work::TokenId;
 
-/// Something an agent remembers.
+/// One memory of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryRecord {
-    /// Its id.
+    /// The id of the record.
     pub id: MemoryId,
-    /// Whose it is.
+    /// The agent that owns the record.
     pub agent: AgentId,
-    /// Its kind.
+    /// Kind of the memory.
     pub kind: String,
-    /// What it says.
+    /// Text of the memory.
     pub content: String,
-    /// How much it matters, from 0 to 1.
+    /// Significance, from 0 to 1.
     pub significance: f64,
-    /// When it was written.
+    /// Creation time.
     pub created_at: u64,
 }
 
-/// One use of an agent's memory.
+/// Access to an agent's memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum MemoryUse {
-    /// Keeps something.
+    /// Stores a record.
     Write {
-        /// What it is called from now on. It follows from who writes, so that writing again changes nothing.
+        /// Id derived from the writer, so that repeated writes are idempotent.
         id: MemoryId,
-        /// Its kind.
+        /// Kind of the memory.
         kind: String,
-        /// What it says.
+        /// Text of the memory.
         content: String,
-        /// How much it matters, from 0 to 1.
+        /// Significance, from 0 to 1.
         significance: f64,
     },
     /// Returns a record.
     Read {
-        /// Which.
+        /// The id of the record.
         id: MemoryId,
     },
     /// Returns the best records for a query.
     Search {
         /// The query.
         query: String,
-        /// How many at most.
+        /// Maximum number of results.
         limit: usize,
     },
     /// Returns all records, oldest first.
     List {
-        /// How many at most.
+        /// Maximum number of results.
         limit: Option<usize>,
     },
     /// Deletes a record.
     Delete {
-        /// Which.
+        /// The id of the record.
         id: MemoryId,
     },
 }
 
-/// What came of one use of an agent's memory.
+/// Result of a memory access.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "members are named as in the use they answer")]
-pub enum Recalled {
-    /// It is kept.
+pub enum MemoryResult {
+    /// The record was stored.
     Written { id: MemoryId, kind: String, content: String },
-    /// The record, if there is one.
+    /// The record, if it exists.
     Read { id: MemoryId, record: Option<MemoryRecord> },
-    /// Whether there was one.
+    /// True if the record existed.
     Deleted { id: MemoryId, deleted: bool },
-    /// The records; an empty query where all were listed.
+    /// Matching records; the query is empty for a list.
     Found { query: String, records: Vec<MemoryRecord> },
 }
 
 impl MemoryUse {
-    /// How many records a search returns where nothing is said.
-    const LIMIT: usize = 10;
+    /// Default number of search results.
+    const DEFAULT_SEARCH_LIMIT: usize = 10;
 
-    /// The use that an action with this input means; `run` and `token` say who asks.
+    /// Decodes a memory access from the input of an action. `run` and `token` identify the writer.
     ///
     /// # Errors
-    /// When the input lacks what the action needs.
-    pub fn read(action: Memory, input: &Value, run: &RunId, token: TokenId) -> Result<MemoryUse, Failure> {
+    /// If a required member is missing.
+    pub fn from_input(
+        action: MemoryAction,
+        input: &Value,
+        run: &RunId,
+        token: TokenId,
+    ) -> Result<MemoryUse, WorkFailure> {
         let text = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_string);
         let needed = |name: &str| {
             text(name).ok_or_else(|| {
-                Failure::business(ErrorCode::InvalidInput, format!("memory needs the text `{name}`"))
+                WorkFailure::business(
+                    ErrorCode::InvalidInput,
+                    format!("the memory action requires the string `{name}`"),
+                )
             })
         };
         let limit = input.get("limit").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
         Ok(match action {
-            Memory::Write => MemoryUse::Write {
+            MemoryAction::Write => MemoryUse::Write {
                 id: MemoryId(format!("{run}-w{}", token.0).into()),
                 kind: text("kind").unwrap_or_else(|| "note".to_string()),
                 content: needed("content")?,
@@ -108,24 +116,25 @@ impl MemoryUse {
                     .unwrap_or(0.5)
                     .clamp(0.0, 1.0),
             },
-            Memory::Read => MemoryUse::Read { id: needed("id")?.into() },
-            Memory::Search => {
-                MemoryUse::Search { query: needed("query")?, limit: limit.unwrap_or(Self::LIMIT) }
-            }
-            Memory::List => MemoryUse::List { limit },
-            Memory::Delete => MemoryUse::Delete { id: needed("id")?.into() },
+            MemoryAction::Read => MemoryUse::Read { id: needed("id")?.into() },
+            MemoryAction::Search => MemoryUse::Search {
+                query: needed("query")?,
+                limit: limit.unwrap_or(Self::DEFAULT_SEARCH_LIMIT),
+            },
+            MemoryAction::List => MemoryUse::List { limit },
+            MemoryAction::Delete => MemoryUse::Delete { id: needed("id")?.into() },
         })
     }
 }
 
-impl Recalled {
-    /// What the action returns.
+impl MemoryResult {
+    /// Returns the result of the action.
     pub fn output(&self) -> Value {
         match self {
-            Recalled::Written { id, .. } => json!({"id": id}),
-            Recalled::Read { record, .. } => json!({"record": record.as_ref().map(MemoryRecord::output)}),
-            Recalled::Deleted { deleted, .. } => json!({"deleted": deleted}),
-            Recalled::Found { records, .. } => {
+            MemoryResult::Written { id, .. } => json!({"id": id}),
+            MemoryResult::Read { record, .. } => json!({"record": record.as_ref().map(MemoryRecord::output)}),
+            MemoryResult::Deleted { deleted, .. } => json!({"deleted": deleted}),
+            MemoryResult::Found { records, .. } => {
                 json!({"records": records.iter().map(MemoryRecord::output).collect::<Vec<_>>()})
             }
         }
@@ -164,15 +173,15 @@ impl Default for MemoryLimits {
     }
 }
 
-/// The memories of all agents, kept in this process. Each agent sees its own.
+/// Memories of all agents, in this process. Agents cannot see each other's records.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MemoryStore {
     records: BTreeMap<AgentId, Vec<MemoryRecord>>,
 }
 
 impl MemoryStore {
-    /// Carries out one use, at `now` on whatever clock its driver has.
-    pub fn carry_out(&mut self, agent: &AgentId, usage: &MemoryUse, now: u64) -> Recalled {
+    /// Executes one access at `now`, in the driver's time.
+    pub fn execute(&mut self, agent: &AgentId, usage: &MemoryUse, now: u64) -> MemoryResult {
         match usage {
             MemoryUse::Write { id, kind, content, significance } => {
                 self.write(MemoryRecord {
@@ -183,23 +192,25 @@ impl MemoryStore {
                     significance: *significance,
                     created_at: now,
                 });
-                Recalled::Written { id: id.clone(), kind: kind.clone(), content: content.clone() }
+                MemoryResult::Written { id: id.clone(), kind: kind.clone(), content: content.clone() }
             }
             MemoryUse::Read { id } => {
-                Recalled::Read { id: id.clone(), record: self.read(agent, id).cloned() }
+                MemoryResult::Read { id: id.clone(), record: self.read(agent, id).cloned() }
             }
             MemoryUse::Search { query, limit } => {
-                Recalled::Found { query: query.clone(), records: self.search(agent, query, *limit) }
+                MemoryResult::Found { query: query.clone(), records: self.search(agent, query, *limit) }
             }
             MemoryUse::List { limit } => {
                 let records = self.list(agent).iter().take(limit.unwrap_or(usize::MAX)).cloned().collect();
-                Recalled::Found { query: String::new(), records }
+                MemoryResult::Found { query: String::new(), records }
             }
-            MemoryUse::Delete { id } => Recalled::Deleted { id: id.clone(), deleted: self.delete(agent, id) },
+            MemoryUse::Delete { id } => {
+                MemoryResult::Deleted { id: id.clone(), deleted: self.delete(agent, id) }
+            }
         }
     }
 
-    /// Keeps a record, in place of one with the same id.
+    /// Stores a record, replacing one with the same id.
     pub fn write(&mut self, record: MemoryRecord) {
         let records = self.records.entry(record.agent.clone()).or_default();
         match records.iter_mut().find(|known| known.id == record.id) {
@@ -234,17 +245,17 @@ impl MemoryStore {
         self.records.retain(|_, records| !records.is_empty());
     }
 
-    /// A record of this agent.
+    /// Returns a record of this agent.
     pub fn read(&self, agent: &AgentId, id: &MemoryId) -> Option<&MemoryRecord> {
         self.list(agent).iter().find(|record| record.id == *id)
     }
 
-    /// All records of this agent, oldest first.
+    /// Returns all records of this agent, oldest first.
     pub fn list(&self, agent: &AgentId) -> &[MemoryRecord] {
         self.records.get(agent).map_or(&[], Vec::as_slice)
     }
 
-    /// Removes a record of this agent; says whether there was one.
+    /// Deletes a record of this agent. Returns true if it existed.
     pub fn delete(&mut self, agent: &AgentId, id: &MemoryId) -> bool {
         let Some(records) = self.records.get_mut(agent) else { return false };
         let before = records.len();
@@ -252,18 +263,18 @@ impl MemoryStore {
         records.len() < before
     }
 
-    /// The records of this agent that share words with the query, best first.
+    /// Returns the records of this agent that share words with the query, best first.
     pub fn search(&self, agent: &AgentId, query: &str, limit: usize) -> Vec<MemoryRecord> {
         let mut found = self.list(agent).to_vec();
-        best_first(&mut found, query);
+        rank(&mut found, query);
         found.truncate(limit);
         found
     }
 }
 
-/// Keeps the records that share words with the query, best first. What matters much stands before what fits
-/// slightly better.
-pub(crate) fn best_first(records: &mut Vec<MemoryRecord>, query: &str) {
+/// Removes records that share no word with the query and sorts the rest, best first. High significance may
+/// outweigh a slightly better match.
+pub(crate) fn rank(records: &mut Vec<MemoryRecord>, query: &str) {
     let wanted = words(query);
     let fit = |record: &MemoryRecord| {
         let shared = wanted.intersection(&words(&record.content)).count();
@@ -280,7 +291,7 @@ pub(crate) fn best_first(records: &mut Vec<MemoryRecord>, query: &str) {
     records.extend(found.into_iter().map(|(_, record)| record));
 }
 
-/// The words of a text, in lower case.
+/// Returns the words of a text in lower case.
 pub(crate) fn words(text: &str) -> BTreeSet<String> {
     text.split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -298,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_stands_before_what_fits_slightly_better() {
+    fn significance_outweighs_a_slightly_better_match() {
         let mut store = MemoryStore::default();
         store.write(record("ann", "1", "Alice likes green tea", 0.0));
         store.write(record("ann", "2", "tea makes Alice ill", 1.0));
@@ -309,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_record_comes_back_whole_and_a_deleted_one_does_not() {
+    fn stores_long_records_and_deletes_records() {
         let mut store = MemoryStore::default();
         let (ann, id) = ("ann".into(), "1".into());
         store.write(record("ann", "1", &"x".repeat(10_000), 0.5));
@@ -340,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_again_under_the_same_id_changes_nothing_else() {
+    fn writing_the_same_id_replaces_the_record() {
         let mut store = MemoryStore::default();
         store.write(record("ann", "1", "tea", 0.5));
         store.write(record("ann", "1", "tea", 0.5));

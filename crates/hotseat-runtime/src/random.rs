@@ -1,26 +1,26 @@
-//! Numbers that look like chance and come from a seed.
+//! Deterministic pseudo-random numbers.
 
-/// A sequence of numbers that its seed decides.
+/// Pseudo-random sequence determined by its seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Random(u64);
+pub struct DeterministicRandom(u64);
 
-impl Random {
-    /// The sequence of this seed.
+impl DeterministicRandom {
+    /// Creates the sequence of a seed.
     pub fn new(seed: u64) -> Self {
-        Random(seed)
+        DeterministicRandom(seed)
     }
 
-    /// The sequence of this seed and a text, the same in every process.
-    pub fn of(seed: u64, text: &str) -> Self {
-        // FNV-1a, which is short and the same everywhere.
+    /// Creates the sequence of a seed and a text, identical in every process.
+    pub fn from_seed_and_text(seed: u64, text: &str) -> Self {
+        // FNV-1a is short and platform-independent.
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        Random(seed ^ hash)
+        DeterministicRandom(seed ^ hash)
     }
 
-    /// The next number.
-    pub fn number(&mut self) -> u64 {
+    /// Returns the next number.
+    pub fn next_u64(&mut self) -> u64 {
         // SplitMix64.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -29,19 +29,19 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`; 0 where there is none.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         match u64::try_from(limit) {
-            Ok(limit) if limit > 0 => usize::try_from(self.number() % limit).unwrap_or(0),
+            Ok(limit) if limit > 0 => usize::try_from(self.next_u64() % limit).unwrap_or(0),
             _ => 0,
         }
     }
 
-    /// A number from `from` to `to`, both included.
+    /// Returns a number from `from` to `to`, both inclusive.
     pub fn between(&mut self, from: u64, to: u64) -> u64 {
         match to.saturating_sub(from).checked_add(1) {
-            Some(choices) => from + self.number() % choices,
-            None => self.number(),
+            Some(choices) => from + self.next_u64() % choices,
+            None => self.next_u64(),
         }
     }
 }

@@ -4,4 +4,4 @@ mod kit;
 
 const DRIVER: kit::Driver = kit::Driver::Simulated;
 
-include!("fourteen/mod.rs");
+include!("foundation_tests/mod.rs");

@@ -1,7 +1,7 @@
-//! The fourteen foundation tests on the tokio driver, with a clock that jumps over every wait.
+//! The fourteen foundation tests on the tokio driver, with a clock that skips every wait.
 
 mod kit;
 
 const DRIVER: kit::Driver = kit::Driver::Live;
 
-include!("fourteen/mod.rs");
+include!("foundation_tests/mod.rs");

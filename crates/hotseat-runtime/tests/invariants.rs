@@ -1,47 +1,48 @@
-//! Every invariant can fail: a good trace is damaged in one place, and the invariant that is meant says so.
+//! Each invariant can be violated: every test damages a valid trace in one place and expects that invariant
+//! to report it.
 
 mod kit;
 
 use hotseat_runtime::conversation::ApprovalVerdict;
-use hotseat_trace::{InvariantOptions, Payload, Record, Trace, check_invariants};
+use hotseat_trace::{EventRecord, InvariantOptions, Payload, Trace, check_invariants};
 use kit::{Test, subjects};
 
-fn records(test: &Test) -> Vec<Record> {
+fn records(test: &Test) -> Vec<EventRecord> {
     test.run().trace.all().to_vec()
 }
 
-/// The names of the invariants that do not hold.
-fn broken(records: Vec<Record>, options: InvariantOptions) -> Vec<&'static str> {
+/// Names of violated invariants.
+fn violated_invariants(records: Vec<EventRecord>, options: InvariantOptions) -> Vec<&'static str> {
     let mut names: Vec<_> =
         check_invariants(&Trace::new(records), options).iter().map(|v| v.invariant).collect();
     names.dedup();
     names
 }
 
-/// Without the events of this type; the numbers close up.
-fn without(test: &Test, name: &str) -> Vec<&'static str> {
+/// Removes events of this type and renumbers the rest.
+fn without_event(test: &Test, name: &str) -> Vec<&'static str> {
     let mut kept: Vec<_> =
         records(test).into_iter().filter(|record| record.payload.type_name() != name).collect();
     for (index, record) in kept.iter_mut().enumerate() {
         record.event.sequence = index as u64 + 1;
     }
-    broken(kept, InvariantOptions { allow_failed_turns: true, deny_tool_failures: false })
+    violated_invariants(kept, InvariantOptions { allow_failed_turns: true, deny_tool_failures: false })
 }
 
-/// With every event of this type there twice.
-fn doubled(test: &Test, name: &str) -> Vec<&'static str> {
-    let twice = |record: Record| {
+/// Duplicates every event of this type.
+fn with_duplicates(test: &Test, name: &str) -> Vec<&'static str> {
+    let twice = |record: EventRecord| {
         if record.payload.type_name() == name { vec![record.clone(), record] } else { vec![record] }
     };
     let mut all: Vec<_> = records(test).into_iter().flat_map(twice).collect();
     for (index, record) in all.iter_mut().enumerate() {
         record.event.sequence = index as u64 + 1;
     }
-    broken(all, InvariantOptions { allow_failed_turns: true, deny_tool_failures: false })
+    violated_invariants(all, InvariantOptions { allow_failed_turns: true, deny_tool_failures: false })
 }
 
-/// With the first events of two types exchanged.
-fn swapped(test: &Test, one: &str, other: &str) -> Vec<&'static str> {
+/// Swaps the first events of two types.
+fn with_swapped_events(test: &Test, one: &str, other: &str) -> Vec<&'static str> {
     let mut all = records(test);
     let place = |name: &str| all.iter().position(|record| record.payload.type_name() == name).unwrap();
     let (a, b) = (place(one), place(other));
@@ -49,11 +50,11 @@ fn swapped(test: &Test, one: &str, other: &str) -> Vec<&'static str> {
     for (index, record) in all.iter_mut().enumerate() {
         record.event.sequence = index as u64 + 1;
     }
-    broken(all, InvariantOptions { allow_failed_turns: true, deny_tool_failures: false })
+    violated_invariants(all, InvariantOptions { allow_failed_turns: true, deny_tool_failures: false })
 }
 
 #[test]
-fn an_event_that_is_missing_is_missed() {
+fn detects_missing_event() {
     let (sync, slow, one) = (subjects::sync_tool(), subjects::async_tool(), subjects::greeter());
     let agents = subjects::delegate();
     let asked = subjects::approval(ApprovalVerdict::Approved { input: None });
@@ -74,14 +75,14 @@ fn an_event_that_is_missing_is_missed() {
         (&asked, "interrupt.raised", "ids_known"),
     ];
     for (test, event, invariant) in table {
-        let found = without(test, event);
+        let found = without_event(test, event);
         assert!(found.contains(&invariant), "without {event}: {found:?}");
     }
-    assert!(without(&sync, "tool.completed").contains(&"nothing_outstanding"));
+    assert!(without_event(&sync, "tool.completed").contains(&"nothing_outstanding"));
 }
 
 #[test]
-fn an_event_that_is_there_twice_is_found() {
+fn detects_duplicate_event() {
     let sync = subjects::sync_tool();
     for (event, invariant) in [
         ("move.recorded", "moves_counted"),
@@ -91,20 +92,20 @@ fn an_event_that_is_there_twice_is_found() {
         ("message.assistant", "ids_known"),
         ("turn.resumed", "waits_resumed"),
     ] {
-        let found = doubled(&sync, event);
+        let found = with_duplicates(&sync, event);
         assert!(found.contains(&invariant), "{event} twice: {found:?}");
     }
     let asked = subjects::approval(ApprovalVerdict::Approved { input: None });
     for (event, invariant) in
         [("interrupt.raised", "ids_known"), ("interrupt.answered", "interrupts_answered")]
     {
-        let found = doubled(&asked, event);
+        let found = with_duplicates(&asked, event);
         assert!(found.contains(&invariant), "{event} twice: {found:?}");
     }
 }
 
 #[test]
-fn every_rule_of_order_can_be_broken() {
+fn every_order_rule_can_be_violated() {
     let (sync, slow, one, flow) =
         (subjects::sync_tool(), subjects::async_tool(), subjects::greeter(), subjects::workflow_tool());
     let (agent, failed) = (subjects::delegate(), subjects::extraction_failure());
@@ -138,37 +139,37 @@ fn every_rule_of_order_can_be_broken() {
         (&asked, "interrupt.raised", "interrupt.answered"),
         (&asked, "interrupt.answered", "turn.waiting"),
     ] {
-        let found = swapped(test, first, then);
+        let found = with_swapped_events(test, first, then);
         assert!(found.contains(&"ordered"), "{then} before {first}: {found:?}");
     }
 }
 
 #[test]
-fn numbers_that_are_zero_or_leave_a_gap_are_found() {
+fn detects_zero_or_skipped_numbers() {
     let mut zero = records(&subjects::greeter());
     zero[0].event.sequence = 0;
-    assert!(broken(zero, InvariantOptions::default()).contains(&"sequences_positive"));
+    assert!(violated_invariants(zero, InvariantOptions::default()).contains(&"sequences_positive"));
     let mut gap = records(&subjects::greeter());
     gap.remove(3);
-    assert!(broken(gap, InvariantOptions::default()).contains(&"sequences_contiguous"));
+    assert!(violated_invariants(gap, InvariantOptions::default()).contains(&"sequences_contiguous"));
 }
 
 #[test]
-fn options_allow_and_forbid() {
+fn options_allow_and_forbid_events() {
     let failed = records(&subjects::context_failure());
-    assert!(broken(failed.clone(), InvariantOptions::default()).contains(&"no_errors"));
+    assert!(violated_invariants(failed.clone(), InvariantOptions::default()).contains(&"no_errors"));
     assert_eq!(
-        broken(failed, InvariantOptions { allow_failed_turns: true, deny_tool_failures: false }),
+        violated_invariants(failed, InvariantOptions { allow_failed_turns: true, deny_tool_failures: false }),
         [""; 0]
     );
     let tool = records(&subjects::tool_failure());
     let strict = InvariantOptions { allow_failed_turns: false, deny_tool_failures: true };
-    assert_eq!(broken(tool.clone(), strict), ["no_tool_failures"]);
-    assert_eq!(broken(tool, InvariantOptions::default()), [""; 0]);
+    assert_eq!(violated_invariants(tool.clone(), strict), ["no_tool_failures"]);
+    assert_eq!(violated_invariants(tool, InvariantOptions::default()), [""; 0]);
 }
 
 #[test]
-fn a_failed_turn_that_was_extracted_is_found() {
+fn detects_extraction_of_failed_turn() {
     let mut all = records(&subjects::greeter());
     for record in &mut all {
         if let Payload::TurnCompleted(end) = &record.event.payload {
@@ -181,11 +182,11 @@ fn a_failed_turn_that_was_extracted_is_found() {
         }
     }
     let options = InvariantOptions { allow_failed_turns: true, deny_tool_failures: false };
-    assert_eq!(broken(all, options), ["failed_extract_nothing"]);
+    assert_eq!(violated_invariants(all, options), ["failed_extract_nothing"]);
 }
 
 #[test]
-fn a_violation_is_shown_in_its_surroundings() {
+fn violation_shows_surrounding_events() {
     let mut all = records(&subjects::greeter());
     all.pop();
     let panic = std::panic::catch_unwind(|| {

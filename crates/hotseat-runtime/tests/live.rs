@@ -5,38 +5,44 @@ mod kit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use hotseat_model::{Answering, Delta, Live, Model, Reply, Request, Sink};
-use hotseat_runtime::conversation::{Input, Phase};
+use hotseat_model::{LiveModel, Model, ModelReply, ModelRequest, ReplyDelta, ReplyFuture, ReplySink};
+use hotseat_runtime::conversation::{ConversationInput, TurnPhase};
 use hotseat_runtime::definition::{Definitions, Persona, mock, persona, task, tool};
 use hotseat_runtime::ids::{AgentId, ConversationId, TurnId};
-use hotseat_runtime::live::{Entry, Handle, Host, HostError, HostOptions, Models, Signal, Watcher};
-use hotseat_runtime::memory::{MemoryRecord, MemoryStore, MemoryUse, Recalled};
-use hotseat_runtime::store::{Commit, InMemory, Kept, Pending, Sqlite, Store, StoreError};
-use hotseat_trace::{InvariantOptions, Payload, Record, assert_conversation_invariants};
+use hotseat_runtime::live::{
+    ConversationHandle, ConversationHost, HostError, HostOptions, LogEntry, ModelRegistry, Signal, Watcher,
+};
+use hotseat_runtime::memory::{MemoryRecord, MemoryResult, MemoryStore, MemoryUse};
+use hotseat_runtime::store::{
+    ConversationStore, ConversationStoreError, EntryCommit, InMemoryStore, SqliteStore, StoreFuture,
+    StoredEntry,
+};
+use hotseat_trace::{EventRecord, InvariantOptions, Payload, assert_conversation_invariants};
 use kit::{at, subjects};
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-fn host(persona: &Persona, model: impl Model + 'static, options: HostOptions) -> (Host, AgentId) {
-    let (definitions, agent) = Definitions::of(persona).unwrap();
-    (Host::new(Arc::new(definitions), Models::one(model), options), agent)
+fn host(persona: &Persona, model: impl Model + 'static, options: HostOptions) -> (ConversationHost, AgentId) {
+    let (definitions, agent) = Definitions::from_persona(persona).unwrap();
+    (ConversationHost::new(Arc::new(definitions), ModelRegistry::single(model), options), agent)
 }
 
-fn stored(store: impl Store) -> HostOptions {
+fn store_options(store: impl ConversationStore) -> HostOptions {
     HostOptions { store: Arc::new(store), ..HostOptions::default() }
 }
 
-async fn say(handle: &Handle, content: &str) -> TurnId {
-    let input = Input::UserMessage { user: "user".into(), content: content.to_string(), reply_to: None };
+async fn say(handle: &ConversationHandle, content: &str) -> TurnId {
+    let input =
+        ConversationInput::UserMessage { user: "user".into(), content: content.to_string(), reply_to: None };
     handle.send(input).await.unwrap().turn.unwrap()
 }
 
-/// Everything up to the end of a turn.
+/// Signals up to the end of a turn.
 async fn until_end(watcher: &mut Watcher, turn: &TurnId) -> Vec<Signal> {
     let mut seen = Vec::new();
     loop {
-        let signal = watcher.next().await.expect("the conversation goes on");
+        let signal = watcher.next().await.expect("the conversation continues");
         let ended = match &signal {
             Signal::Event(record) => match &record.payload {
                 Payload::TurnCompleted(end) => end.turn_id == turn.0,
@@ -52,7 +58,7 @@ async fn until_end(watcher: &mut Watcher, turn: &TurnId) -> Vec<Signal> {
     }
 }
 
-fn said(signals: &[Signal]) -> Vec<String> {
+fn spoken_texts(signals: &[Signal]) -> Vec<String> {
     let messages = signals.iter().filter_map(|signal| match signal {
         Signal::Event(record) => match &record.payload {
             Payload::AssistantMessage(message) => Some(message.content.clone()),
@@ -63,26 +69,26 @@ fn said(signals: &[Signal]) -> Vec<String> {
     messages.collect()
 }
 
-/// Says what it is told to, when it is told to, and knows how many calls are under way.
+/// A model controlled by a gate that counts its concurrent calls.
 #[derive(Clone, Default)]
-struct Gated {
-    open: Gate,
-    begun: Gate,
+struct GatedModel {
+    open: CallGate,
+    begun: CallGate,
     running: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
 }
 
-/// Lets through as often as it was opened.
+/// A gate that lets one call pass per opening.
 #[derive(Clone)]
-struct Gate(Arc<Semaphore>);
+struct CallGate(Arc<Semaphore>);
 
-impl Default for Gate {
+impl Default for CallGate {
     fn default() -> Self {
-        Gate(Arc::new(Semaphore::new(0)))
+        CallGate(Arc::new(Semaphore::new(0)))
     }
 }
 
-impl Gate {
+impl CallGate {
     fn open(&self) {
         self.0.add_permits(1);
     }
@@ -92,36 +98,36 @@ impl Gate {
     }
 }
 
-struct Running(Arc<AtomicUsize>);
+struct RunningCall(Arc<AtomicUsize>);
 
-impl Drop for Running {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Model for Gated {
+impl Model for GatedModel {
     fn name(&self) -> &str {
         "gated"
     }
 
-    fn call<'a>(&'a self, _request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+    fn call<'a>(&'a self, _request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         Box::pin(async move {
             let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(running, Ordering::SeqCst);
-            let _running = Running(self.running.clone());
-            sink.delta(Delta::Text { text: "One ".to_string() });
+            let _running = RunningCall(self.running.clone());
+            sink.delta(ReplyDelta::Text { text: "One ".to_string() });
             self.begun.open();
             self.open.pass().await;
-            sink.delta(Delta::Text { text: "two.".to_string() });
-            Ok(Reply::text("One two."))
+            sink.delta(ReplyDelta::Text { text: "two.".to_string() });
+            Ok(ModelReply::text("One two."))
         })
     }
 }
 
 #[tokio::test]
-async fn pieces_of_a_reply_are_seen_before_the_whole() {
-    let model = Gated::default();
+async fn reply_pieces_arrive_before_whole_reply() {
+    let model = GatedModel::default();
     let (host, agent) = host(&persona("P"), model.clone(), HostOptions::default());
     let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
     let mut watcher = handle.watch();
@@ -132,44 +138,45 @@ async fn pieces_of_a_reply_are_seen_before_the_whole() {
             break delta;
         }
     };
-    assert_eq!(first, Delta::Text { text: "One ".to_string() });
+    assert_eq!(first, ReplyDelta::Text { text: "One ".to_string() });
     model.open.open();
     let seen = until_end(&mut watcher, &turn).await;
-    let second = Delta::Text { text: "two.".to_string() };
+    let second = ReplyDelta::Text { text: "two.".to_string() };
     let place = seen.iter().position(|s| matches!(s, Signal::Delta { delta, .. } if *delta == second));
-    let whole = seen.iter().position(|signal| !said(std::slice::from_ref(signal)).is_empty());
+    let whole = seen.iter().position(|signal| !spoken_texts(std::slice::from_ref(signal)).is_empty());
     assert!(place.unwrap() < whole.unwrap());
-    assert_eq!(said(&seen), ["One two."]);
+    assert_eq!(spoken_texts(&seen), ["One two."]);
 }
 
 #[tokio::test]
-async fn a_turn_that_is_cancelled_gives_its_model_call_up_and_the_next_one_is_held() {
-    let model = Gated::default();
+async fn cancelled_turn_drops_model_call_and_next_turn_runs() {
+    let model = GatedModel::default();
     let (host, agent) = host(&persona("P"), model.clone(), HostOptions::default());
     let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
     let mut watcher = handle.watch();
     let turn = say(&handle, "go").await;
     model.begun.pass().await;
-    let cancel = Input::CancelTurn { turn: turn.clone(), reason: "the client is gone".to_string() };
+    let cancel =
+        ConversationInput::CancelTurn { turn: turn.clone(), reason: "the client is gone".to_string() };
     assert_eq!(handle.send(cancel.clone()).await.unwrap().ignored, None);
     let seen = until_end(&mut watcher, &turn).await;
-    assert!(said(&seen).is_empty());
+    assert!(spoken_texts(&seen).is_empty());
     let again = handle.send(cancel).await.unwrap();
-    assert_eq!(again.ignored.as_deref(), Some("the turn to cancel has ended or never began"));
+    assert_eq!(again.ignored.as_deref(), Some("the turn to cancel is not active"));
 
     let turn = say(&handle, "once more").await;
     model.begun.pass().await;
     assert_eq!(model.running.load(Ordering::SeqCst), 1, "the first call was given up");
     model.open.open();
-    assert_eq!(said(&until_end(&mut watcher, &turn).await), ["One two."]);
+    assert_eq!(spoken_texts(&until_end(&mut watcher, &turn).await), ["One two."]);
     let options = InvariantOptions { allow_failed_turns: true, deny_tool_failures: false };
     assert_conversation_invariants(&handle.trace().await.unwrap(), options);
 }
 
 #[tokio::test]
-async fn no_more_model_calls_are_under_way_than_were_allowed() {
-    let model = Gated::default();
-    let options = HostOptions { calls_at_once: 2, ..HostOptions::default() };
+async fn concurrent_model_calls_are_limited() {
+    let model = GatedModel::default();
+    let options = HostOptions { max_model_calls: 2, ..HostOptions::default() };
     let (host, agent) = host(&persona("P"), model.clone(), options);
     let mut held = Vec::new();
     for number in 0..5 {
@@ -183,39 +190,39 @@ async fn no_more_model_calls_are_under_way_than_were_allowed() {
         model.open.open();
     }
     for (turn, watcher, _) in &mut held {
-        assert_eq!(said(&until_end(watcher, turn).await), ["One two."]);
+        assert_eq!(spoken_texts(&until_end(watcher, turn).await), ["One two."]);
     }
     assert_eq!(model.most.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
-async fn a_model_that_panics_fails_its_turn_and_nothing_else() {
-    struct Broken;
-    impl Model for Broken {
+async fn panicking_model_fails_only_its_turn() {
+    struct PanickingModel;
+    impl Model for PanickingModel {
         fn name(&self) -> &str {
             "broken"
         }
 
-        fn call<'a>(&'a self, _: &'a Request, _: &'a mut dyn Sink) -> Answering<'a> {
+        fn call<'a>(&'a self, _: &'a ModelRequest, _: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
             Box::pin(async { panic!("a model that breaks down on purpose") })
         }
     }
     let mut options = HostOptions::default();
     options.limits.model.backoff_ms = 1;
-    let (host, agent) = host(&persona("P"), Broken, options);
+    let (host, agent) = host(&persona("P"), PanickingModel, options);
     let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
     let mut watcher = handle.watch();
     let turn = say(&handle, "go").await;
     let seen = until_end(&mut watcher, &turn).await;
     let Some(Signal::Event(last)) = seen.last() else { panic!("{seen:?}") };
     let Payload::TurnFailed(failed) = &last.payload else { panic!("{last:?}") };
-    assert!(failed.error.message.contains("the model call broke down"), "{failed:?}");
+    assert!(failed.error.message.contains("the model call panicked"), "{failed:?}");
     assert!(handle.state().await.is_ok());
 }
 
 #[tokio::test]
-async fn a_conversation_is_unloaded_when_nobody_needs_it_and_comes_back() {
-    let model = Gated::default();
+async fn idle_conversation_is_unloaded_and_restored() {
+    let model = GatedModel::default();
     let (host, agent) = host(&persona("P"), model.clone(), HostOptions::default());
     let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
     say(&handle, "go").await;
@@ -235,15 +242,15 @@ async fn a_conversation_is_unloaded_when_nobody_needs_it_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_conversation_belongs_to_one_agent() {
-    let store = Arc::new(InMemory::default());
+async fn conversation_belongs_to_one_agent() {
+    let store = Arc::new(InMemoryStore::default());
     let reviewer = persona("Reviewer").system("Review.");
     let manager = persona("Manager").tool(tool("ask").agent(&reviewer));
     let options = || HostOptions { store: store.clone(), ..HostOptions::default() };
-    let (definitions, agent) = Definitions::of(&manager).unwrap();
+    let (definitions, agent) = Definitions::from_persona(&manager).unwrap();
     let definitions = Arc::new(definitions);
-    let model = || Models::one(Live::new(subjects::greeter().model()));
-    let host = Host::new(definitions.clone(), model(), options());
+    let model = || ModelRegistry::single(LiveModel::new(subjects::greeter().model()));
+    let host = ConversationHost::new(definitions.clone(), model(), options());
     let id: ConversationId = "c1".into();
     let handle = host.conversation(&id, &agent).await.unwrap();
     let mut watcher = handle.watch();
@@ -251,83 +258,85 @@ async fn a_conversation_belongs_to_one_agent() {
     until_end(&mut watcher, &turn).await;
 
     let wrong = host.conversation(&id, &"reviewer".into()).await.err().unwrap();
-    assert_eq!(wrong.to_string(), "conversation c1 is held by agent manager");
+    assert_eq!(wrong.to_string(), "conversation c1 belongs to agent manager");
     let wrong = host.conversation(&id, &"nobody".into()).await.err().unwrap();
-    assert_eq!(wrong.to_string(), "there is no agent nobody");
+    assert_eq!(wrong.to_string(), "unknown agent nobody");
 
-    let (changed, agent) = Definitions::of(&persona("Manager").system("Now something else.")).unwrap();
-    let other = Host::new(Arc::new(changed), model(), options());
+    let (changed, agent) =
+        Definitions::from_persona(&persona("Manager").system("Now something else.")).unwrap();
+    let other = ConversationHost::new(Arc::new(changed), model(), options());
     let handle = other.conversation(&id, &agent).await.unwrap();
     let trace = handle.trace().await.unwrap();
     assert!(trace.all().iter().any(|record| matches!(record.payload, Payload::DefinitionChanged(_))));
 }
 
-/// A store that remembers what it was given, and fails from some entry on.
-struct Observed {
-    store: InMemory,
-    commits: Mutex<Vec<Commit>>,
+/// A store that records its commits and fails from a given entry on.
+struct RecordingStore {
+    store: InMemoryStore,
+    commits: Mutex<Vec<EntryCommit>>,
     fails_from: u64,
 }
 
-impl Observed {
+impl RecordingStore {
     fn failing_from(fails_from: u64) -> Self {
-        Observed { store: InMemory::default(), commits: Mutex::default(), fails_from }
+        RecordingStore { store: InMemoryStore::default(), commits: Mutex::default(), fails_from }
     }
 }
 
-impl Store for Observed {
-    fn commit(&self, commit: Commit) -> Pending<()> {
+impl ConversationStore for RecordingStore {
+    fn commit(&self, commit: EntryCommit) -> StoreFuture<()> {
         if commit.number >= self.fails_from {
-            let error = StoreError { message: "the disk is full".to_string(), is_full: false };
+            let error = ConversationStoreError { message: "the disk is full".to_string(), is_full: false };
             return Box::pin(std::future::ready(Err(error)));
         }
         self.commits.lock().unwrap().push(commit.clone());
         self.store.commit(commit)
     }
 
-    fn entries(&self, conversation: &ConversationId) -> Pending<Vec<Kept>> {
+    fn entries(&self, conversation: &ConversationId) -> StoreFuture<Vec<StoredEntry>> {
         self.store.entries(conversation)
     }
 
-    fn records(&self, conversation: &ConversationId) -> Pending<Vec<Record>> {
+    fn records(&self, conversation: &ConversationId) -> StoreFuture<Vec<EventRecord>> {
         self.store.records(conversation)
     }
 
-    fn conversations(&self) -> Pending<Vec<ConversationId>> {
+    fn conversations(&self) -> StoreFuture<Vec<ConversationId>> {
         self.store.conversations()
     }
 
-    fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> Pending<Recalled> {
+    fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> StoreFuture<MemoryResult> {
         self.store.remember(agent, usage, timestamp)
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_not_done_and_everybody_is_told() {
-    let model = Gated::default();
-    let store = Observed::failing_from(2);
-    let (host, agent) = host(&persona("P"), model.clone(), stored(store));
+async fn store_failure_stops_work_and_is_reported() {
+    let model = GatedModel::default();
+    let store = RecordingStore::failing_from(2);
+    let (host, agent) = host(&persona("P"), model.clone(), store_options(store));
     let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
     let mut watcher = handle.watch();
-    let input = Input::UserMessage { user: "user".into(), content: "go".to_string(), reply_to: None };
+    let input =
+        ConversationInput::UserMessage { user: "user".into(), content: "go".to_string(), reply_to: None };
     let error = handle.send(input).await.err().unwrap();
-    assert_eq!(error.to_string(), "the conversation cannot be kept: the disk is full");
+    assert_eq!(error.to_string(), "the conversation cannot be stored: the disk is full");
     assert!(watcher.next().await.is_none());
-    assert_eq!(handle.state().await.err(), Some(HostError::Gone));
+    assert_eq!(handle.state().await.err(), Some(HostError::Closed));
     assert_eq!(model.most.load(Ordering::SeqCst), 0, "no model was asked");
     drop((handle, watcher));
     let again = host.conversation(&"c1".into(), &agent).await.unwrap();
     assert_eq!(again.state().await.unwrap().turns.len(), 0);
 }
 
-/// Every conversation of the foundation tests is broken off after each of its entries and goes on from there.
+/// Every foundation conversation is interrupted after each entry and resumed from there.
 #[test]
-fn a_conversation_goes_on_after_a_restart_at_any_entry() {
-    let held = |test: &kit::Test, known: &[Commit]| {
+fn conversation_resumes_after_restart_at_any_entry() {
+    let held = |test: &kit::Test, known: &[EntryCommit]| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        runtime.unwrap().block_on(held_from(test, known))
+        runtime.unwrap().block_on(resume_from(test, known))
     };
-    let words = |commits: &[Commit]| -> Vec<String> {
+    let words = |commits: &[EntryCommit]| -> Vec<String> {
         let records = commits.iter().flat_map(|commit| &commit.records);
         let messages = records.filter_map(|record| match &record.payload {
             Payload::AssistantMessage(message) => Some(message.content.clone()),
@@ -351,57 +360,65 @@ fn a_conversation_goes_on_after_a_restart_at_any_entry() {
     assert!(restarts > 40, "{restarts}");
 }
 
-/// Holds what is left of a conversation of which this is kept; gives everything that is kept in the end.
-async fn held_from(test: &kit::Test, known: &[Commit]) -> Vec<Commit> {
-    let store = Arc::new(Observed::failing_from(u64::MAX));
+/// Resumes a conversation from the known commits; returns all commits at its end.
+async fn resume_from(test: &kit::Test, known: &[EntryCommit]) -> Vec<EntryCommit> {
+    let store = Arc::new(RecordingStore::failing_from(u64::MAX));
     for commit in known {
         store.commit(commit.clone()).await.unwrap();
     }
-    let is_message = |commit: &&Commit| {
-        matches!(&commit.kept.entry, Entry::Input { input: Input::UserMessage { .. }, .. })
+    let is_message = |commit: &&EntryCommit| {
+        matches!(&commit.stored.entry, LogEntry::Input { input: ConversationInput::UserMessage { .. }, .. })
     };
     let sent = known.iter().filter(is_message).count();
-    let (definitions, agent) = Definitions::of(&test.persona).unwrap();
+    let (definitions, agent) = Definitions::from_persona(&test.persona).unwrap();
     let options = HostOptions { store: store.clone(), ..HostOptions::default() };
-    let host = Host::new(Arc::new(definitions), Models::one(Live::new(test.model())), options);
+    let host = ConversationHost::new(
+        Arc::new(definitions),
+        ModelRegistry::single(LiveModel::new(test.model())),
+        options,
+    );
     let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
     let mut watcher = handle.watch();
     for message in test.messages.iter().skip(sent) {
         if test.sequential {
-            at_rest(&handle, &mut watcher).await;
+            wait_until_idle(&handle, &mut watcher).await;
         }
         say(&handle, &message.content).await;
     }
-    at_rest(&handle, &mut watcher).await;
+    wait_until_idle(&handle, &mut watcher).await;
     let commits = store.commits.lock().unwrap();
     commits.clone()
 }
 
 /// Waits until every turn has ended.
-async fn at_rest(handle: &Handle, watcher: &mut Watcher) {
-    while handle.state().await.unwrap().turns.iter().any(|turn| !matches!(turn.phase, Phase::Ended(_))) {
+async fn wait_until_idle(handle: &ConversationHandle, watcher: &mut Watcher) {
+    while handle.state().await.unwrap().turns.iter().any(|turn| !matches!(turn.phase, TurnPhase::Ended(_))) {
         watcher.next().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn sqlite_keeps_conversations_and_memories_over_restarts() {
+async fn sqlite_persists_conversations_and_memories() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("agent.db");
     let id: ConversationId = "c1".into();
     let test = subjects::multi_turn();
-    let (definitions, agent) = Definitions::of(&test.persona).unwrap();
+    let (definitions, agent) = Definitions::from_persona(&test.persona).unwrap();
     let definitions = Arc::new(definitions);
     let mut records = Vec::new();
     for message in &test.messages {
-        let store = Arc::new(Sqlite::open(&file).unwrap());
+        let store = Arc::new(SqliteStore::open(&file).unwrap());
         let options = HostOptions { store: store.clone(), ..HostOptions::default() };
-        let host = Host::new(definitions.clone(), Models::one(Live::new(test.model())), options);
+        let host = ConversationHost::new(
+            definitions.clone(),
+            ModelRegistry::single(LiveModel::new(test.model())),
+            options,
+        );
         let handle = host.conversation(&id, &agent).await.unwrap();
         let mut watcher = handle.watch();
         let before = handle.trace().await.unwrap();
         if !records.is_empty() {
-            assert_eq!(before.all(), records, "what was kept is there");
+            assert_eq!(before.all(), records, "stored records are unchanged");
         }
         let turn = say(&handle, &message.content).await;
         until_end(&mut watcher, &turn).await;
@@ -420,29 +437,33 @@ async fn sqlite_keeps_conversations_and_memories_over_restarts() {
 }
 
 #[tokio::test]
-async fn a_file_is_used_by_one_process_and_by_no_earlier_version() {
+async fn database_is_locked_and_version_checked() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("agent.db");
-    let first = Sqlite::open(&file).unwrap();
-    let wrong = Sqlite::open(&file).err().unwrap();
+    let first = SqliteStore::open(&file).unwrap();
+    let wrong = SqliteStore::open(&file).err().unwrap();
     assert!(wrong.message.ends_with("another process uses this file"), "{wrong}");
     drop(first);
     let connection = rusqlite::Connection::open(&file).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
-    let wrong = Sqlite::open(&file).err().unwrap();
-    assert!(wrong.message.contains("made by a later version (tables 99, known 2)"), "{wrong}");
-    let wrong = Sqlite::open(folder.path()).err().unwrap();
+    let wrong = SqliteStore::open(&file).err().unwrap();
+    assert!(wrong.message.contains("created by a later version (schema 99, known 2)"), "{wrong}");
+    let wrong = SqliteStore::open(folder.path()).err().unwrap();
     assert!(wrong.message.starts_with(&folder.path().display().to_string()), "{wrong}");
 }
 
 #[tokio::test]
-async fn an_entry_that_does_not_follow_is_refused_and_leaves_nothing() {
+async fn out_of_order_entry_is_rejected_without_effect() {
     let folder = tempfile::tempdir().unwrap();
-    let stores: [Box<dyn Store>; 2] =
-        [Box::new(InMemory::default()), Box::new(Sqlite::open(&folder.path().join("s.db")).unwrap())];
-    let kept = || Kept { stamp: hotseat_runtime::world::Stamp::default(), entry: Entry::Due };
-    let commit = |number| Commit { conversation: "c1".into(), number, kept: kept(), records: Vec::new() };
+    let stores: [Box<dyn ConversationStore>; 2] = [
+        Box::new(InMemoryStore::default()),
+        Box::new(SqliteStore::open(&folder.path().join("s.db")).unwrap()),
+    ];
+    let kept =
+        || StoredEntry { stamp: hotseat_runtime::world::DeliveryTime::default(), entry: LogEntry::Due };
+    let commit =
+        |number| EntryCommit { conversation: "c1".into(), number, stored: kept(), records: Vec::new() };
     for store in stores {
         store.commit(commit(1)).await.unwrap();
         assert!(store.commit(commit(1)).await.is_err());
@@ -451,7 +472,7 @@ async fn an_entry_that_does_not_follow_is_refused_and_leaves_nothing() {
     }
 }
 
-/// Words that collide often, with what a search could take for operators.
+/// Text with frequent collisions and search operators.
 fn words() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "tea", "Tea", "green", "Alice", "likes", "\"", "OR", "NOT", "tea*", "a-b", "Füße", "NEAR(", "x'; --",
@@ -462,13 +483,13 @@ fn words() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever is written, read, deleted and searched, both stores remember the same.
+    /// After any writes, reads, deletions and searches, both stores return the same memories.
     #[test]
-    fn sqlite_remembers_what_the_store_in_memory_remembers(
+    fn sqlite_and_memory_store_behave_alike(
         uses in prop::collection::vec((0..6_u8, 0..4_u8, words(), 0..3_u8), 1..30)
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let sqlite = Sqlite::open(&folder.path().join("s.db")).unwrap();
+        let sqlite = SqliteStore::open(&folder.path().join("s.db")).unwrap();
         let mut memory = MemoryStore::default();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for (kind, id, text, agent) in uses {
@@ -486,13 +507,13 @@ proptest! {
                 _ => MemoryUse::Delete { id },
             };
             let kept = runtime.block_on(sqlite.remember(agent.clone(), usage.clone(), 7)).unwrap();
-            prop_assert_eq!(kept, memory.carry_out(&agent, &usage, 7));
+            prop_assert_eq!(kept, memory.execute(&agent, &usage, 7));
         }
     }
 }
 
 #[test]
-fn a_record_survives_its_tables() {
+fn memory_record_round_trips_through_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("s.db");
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -502,9 +523,10 @@ fn a_record_survives_its_tables() {
         content: "Alice likes tea".to_string(),
         significance: 0.25,
     };
-    runtime.block_on(Sqlite::open(&file).unwrap().remember("ann".into(), usage, 5)).unwrap();
+    runtime.block_on(SqliteStore::open(&file).unwrap().remember("ann".into(), usage, 5)).unwrap();
     let read = MemoryUse::Read { id: "m1".into() };
-    let recalled = runtime.block_on(Sqlite::open(&file).unwrap().remember("ann".into(), read, 9)).unwrap();
+    let recalled =
+        runtime.block_on(SqliteStore::open(&file).unwrap().remember("ann".into(), read, 9)).unwrap();
     let record = MemoryRecord {
         id: "m1".into(),
         agent: "ann".into(),
@@ -513,11 +535,11 @@ fn a_record_survives_its_tables() {
         significance: 0.25,
         created_at: 5,
     };
-    assert_eq!(recalled, Recalled::Read { id: "m1".into(), record: Some(record) });
+    assert_eq!(recalled, MemoryResult::Read { id: "m1".into(), record: Some(record) });
 }
 
 #[tokio::test]
-async fn a_slow_watcher_slows_nobody() {
+async fn slow_observer_blocks_nothing() {
     let slow = task("Slow").step(mock().returns(json!({"done": true})));
     let agent = persona("P").tool(tool("work").task(&slow));
     let script = kit::Test::new(
@@ -525,7 +547,7 @@ async fn a_slow_watcher_slows_nobody() {
         ["go"],
         [at("p", 1, 1).call_tool("work", json!({})), at("p", 1, 2).say("Done with it.")],
     );
-    let (host, id) = host(&agent, Live::new(script.model()), HostOptions::default());
+    let (host, id) = host(&agent, LiveModel::new(script.model()), HostOptions::default());
     let handle = host.conversation(&"c1".into(), &id).await.unwrap();
     let (mut slow, mut fast) = (handle.watch(), handle.watch());
     let turn = say(&handle, "go").await;

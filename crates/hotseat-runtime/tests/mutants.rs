@@ -1,19 +1,20 @@
-//! Every event of fifteen traces is deleted, doubled, exchanged with its neighbour, and altered member by member. Each
-//! mutant breaks an invariant, or it stands in a table with the reason why nothing can tell it from a sound trace.
+//! Mutation test: every event of fifteen traces is deleted, duplicated, swapped with its neighbour, and
+//! altered member by member. Each mutant violates an invariant or is listed in a table with the reason why it
+//! is valid.
 
 mod kit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hotseat_runtime::conversation::ApprovalVerdict;
-use hotseat_trace::{InvariantOptions, Record, Trace, check_invariants};
+use hotseat_trace::{EventRecord, InvariantOptions, Trace, check_invariants};
 use kit::subjects;
 use serde_json::Value;
 
 const OPTIONS: InvariantOptions = InvariantOptions { allow_failed_turns: true, deny_tool_failures: false };
 
-/// The mutants that nothing can tell from a sound trace, and why. A star stands for one word, or for the rest of one.
-const TWINS: &[(&str, &str)] = &[
+/// Undetectable mutants with the reason. A star matches one word or the rest of a word.
+const UNDETECTABLE_MUTANTS: &[(&str, &str)] = &[
     ("swapped apart * *", "two turns or runs go on beside each other, and neither waits for the other"),
     ("swapped message.assistant interrupt.answered", "a person may answer before the words are out"),
     (
@@ -50,22 +51,22 @@ const TWINS: &[(&str, &str)] = &[
     ),
 ];
 
-fn traces() -> Vec<(&'static str, Vec<Record>)> {
+fn traces() -> Vec<(&'static str, Vec<EventRecord>)> {
     let approval = subjects::approval(ApprovalVerdict::Approved { input: None });
     let all = subjects::all().into_iter().chain([("15 approval", approval)]);
     all.map(|(name, test)| (name, test.run().trace.all().to_vec())).collect()
 }
 
-fn is_caught(mut records: Vec<Record>) -> bool {
-    // The numbers close up: a mutant that leaves a gap would be caught by nothing else.
+fn is_caught(mut records: Vec<EventRecord>) -> bool {
+    // Renumbered, since a gap would always be detected.
     for (index, record) in records.iter_mut().enumerate() {
         record.event.sequence = index as u64 + 1;
     }
     !check_invariants(&Trace::new(records), OPTIONS).is_empty()
 }
 
-/// Another value of the same kind.
-fn other(value: &Value) -> Value {
+/// A different value of the same type.
+fn altered_value(value: &Value) -> Value {
     match value {
         Value::Null => Value::from("altered"),
         Value::Bool(value) => Value::from(!value),
@@ -76,12 +77,12 @@ fn other(value: &Value) -> Value {
     }
 }
 
-/// The paths of the members of a value, the nested ones of events' own structures too.
+/// Member paths of a value, including nested structures of events.
 fn members(value: &Value, prefix: &str, into: &mut Vec<String>) {
     let Some(object) = value.as_object() else { return };
     for (name, inner) in object {
         let path = format!("{prefix}/{name}");
-        // What tools are given and return is theirs.
+        // Tool arguments and results are arbitrary.
         let is_foreign =
             matches!(name.as_str(), "input" | "output" | "result" | "value" | "payload" | "state");
         if inner.is_object() && !(is_foreign && name != "result") {
@@ -91,12 +92,12 @@ fn members(value: &Value, prefix: &str, into: &mut Vec<String>) {
     }
 }
 
-/// Whether two events belong to different turns or runs.
-fn is_apart(one: &Record, other: &Record) -> bool {
+/// Returns true if two events belong to different turns or runs.
+fn are_unrelated(one: &EventRecord, other: &EventRecord) -> bool {
     one.execution != other.execution || one.payload.turn_id() != other.payload.turn_id()
 }
 
-fn mutants(records: &[Record]) -> Vec<(String, Vec<Record>)> {
+fn mutants(records: &[EventRecord]) -> Vec<(String, Vec<EventRecord>)> {
     let mut mutants = Vec::new();
     for (place, record) in records.iter().enumerate() {
         let name = record.payload.type_name();
@@ -109,7 +110,7 @@ fn mutants(records: &[Record]) -> Vec<(String, Vec<Record>)> {
         if let Some(next) = records.get(place + 1) {
             let mut swapped = records.to_vec();
             swapped.swap(place, place + 1);
-            let apart = if is_apart(record, next) { "apart " } else { "" };
+            let apart = if are_unrelated(record, next) { "apart " } else { "" };
             mutants.push((format!("swapped {apart}{name} {}", next.payload.type_name()), swapped));
         }
         let whole = serde_json::to_value(record).unwrap();
@@ -119,9 +120,9 @@ fn mutants(records: &[Record]) -> Vec<(String, Vec<Record>)> {
             let at = format!("/payload{path}");
             let mut altered = whole.clone();
             let slot = altered.pointer_mut(&at).unwrap();
-            *slot = other(slot);
-            // What cannot be read is no trace.
-            if let Ok(altered) = serde_json::from_value::<Record>(altered) {
+            *slot = altered_value(slot);
+            // Unreadable records are not a trace.
+            if let Ok(altered) = serde_json::from_value::<EventRecord>(altered) {
                 let mut all = records.to_vec();
                 all[place] = altered;
                 mutants.push((format!("altered {name} {path}"), all));
@@ -143,10 +144,10 @@ fn every_mutant_is_caught_or_listed() {
             *into.entry(kind).or_default() += 1;
         }
     }
-    let mut unused: BTreeSet<&str> = TWINS.iter().map(|(pattern, _)| *pattern).collect();
+    let mut unused: BTreeSet<&str> = UNDETECTABLE_MUTANTS.iter().map(|(pattern, _)| *pattern).collect();
     let mut unlisted = Vec::new();
     for (kind, count) in &survivors {
-        match TWINS.iter().find(|(pattern, _)| fits(pattern, kind)) {
+        match UNDETECTABLE_MUTANTS.iter().find(|(pattern, _)| matches_pattern(pattern, kind)) {
             Some((pattern, _)) => drop(unused.remove(pattern)),
             None => {
                 unlisted.push(format!("{count:>4} of {:>4} {kind}", count + caught.get(kind).unwrap_or(&0)))
@@ -159,8 +160,8 @@ fn every_mutant_is_caught_or_listed() {
     assert!(total > 5000, "{total}, of which {left} cannot be told from a sound trace");
 }
 
-/// Whether a kind of mutant is one that a pattern stands for; a star stands for one word.
-fn fits(pattern: &str, kind: &str) -> bool {
+/// Returns true if a pattern matches a kind of mutant; a star matches one word.
+fn matches_pattern(pattern: &str, kind: &str) -> bool {
     let (mut wanted, mut words) = (pattern.split(' '), kind.split(' '));
     loop {
         match (wanted.next(), words.next()) {

@@ -1,20 +1,20 @@
-//! The verifier: holds where it should, and every check of it can fail.
+//! The verifier: passes on valid traces, and each of its checks can fail.
 
 mod kit;
 
 use hotseat_trace::{
-    AgentCall, FailedSpec, InvocationMode, MessagesSpec, Moment, MovesSpec, ToolCallSpec, Trace, TurnsSpec,
-    Verifier, verify,
+    AgentCallSpec, FailureSpec, InvocationMode, MessagesSpec, MovesSpec, ToolCallSpec, Trace, TraceMoment,
+    TraceVerifier, TurnsSpec, verify,
 };
 use kit::subjects;
 use serde_json::json;
 
 fn call(name: &str, is_async: bool) -> ToolCallSpec {
-    ToolCallSpec { completed: Some(true), is_async: Some(is_async), ..ToolCallSpec::of(name) }
+    ToolCallSpec { completed: Some(true), is_async: Some(is_async), ..ToolCallSpec::new(name) }
 }
 
 #[test]
-fn a_sync_tool_is_as_expected() {
+fn verifies_sync_tool() {
     let result = subjects::sync_tool().run();
     let trace = &result.trace;
     let turn = trace.turns().ids()[0].to_string();
@@ -39,31 +39,31 @@ fn a_sync_tool_is_as_expected() {
             last_contains: Some("hello".into()),
         })
         .with_order([
-            Moment::Invoked("echo"),
-            Moment::Event("turn.waiting"),
-            Moment::Event("executor.task.started"),
-            Moment::Event("executor.task.completed"),
-            Moment::Event("tool.completed"),
-            Moment::MoveWithResult("echo"),
-            Moment::Event("turn.resumed"),
-            Moment::LlmStarted(2),
-            Moment::Said("hello world"),
-            Moment::Event("turn.completed"),
+            TraceMoment::Invoked("echo"),
+            TraceMoment::Event("turn.waiting"),
+            TraceMoment::Event("executor.task.started"),
+            TraceMoment::Event("executor.task.completed"),
+            TraceMoment::Event("tool.completed"),
+            TraceMoment::MoveWithResult("echo"),
+            TraceMoment::Event("turn.resumed"),
+            TraceMoment::LlmStarted(2),
+            TraceMoment::Said("hello world"),
+            TraceMoment::Event("turn.completed"),
         ])
         .assert();
 }
 
 #[test]
-fn agents_and_failures_are_as_expected() {
+fn verifies_agents_and_failures() {
     let looped = subjects::loop_in().run();
-    let seen = AgentCall { mode: InvocationMode::LoopIn, completed: true, saw_history: true };
+    let seen = AgentCallSpec { mode: InvocationMode::LoopIn, completed: true, saw_history: true };
     verify(&looped.trace).completed().with_agent_calls([seen]).assert();
     let apart = subjects::delegate().run();
-    let apart_call = AgentCall { mode: InvocationMode::Delegate, completed: true, saw_history: false };
+    let apart_call = AgentCallSpec { mode: InvocationMode::Delegate, completed: true, saw_history: false };
     verify(&apart.trace).completed().with_agent_calls([apart_call]).assert();
     assert!(verify(&apart.trace).with_agent_calls([seen]).run().is_err());
     let failed = subjects::context_failure().run();
-    let spec = FailedSpec {
+    let spec = FailureSpec {
         code: Some("CONTEXT_ASSEMBLY_FAILED".into()),
         message_contains: Some("store".into()),
         turn: None,
@@ -74,7 +74,7 @@ fn agents_and_failures_are_as_expected() {
 }
 
 /// Adds an expectation.
-type Expect = fn(Verifier<'_>) -> Verifier<'_>;
+type Expect = fn(TraceVerifier<'_>) -> TraceVerifier<'_>;
 
 #[test]
 fn every_check_can_fail() {
@@ -98,7 +98,9 @@ fn every_check_can_fail() {
         ("tools", |v| v.with_tool_invocations([])),
         ("async", |v| v.with_tool_invocations([call("echo", true)])),
         ("messages", |v| v.with_messages(MessagesSpec { user: Some(2), ..MessagesSpec::default() })),
-        ("order", |v| v.with_order([Moment::Event("tool.completed"), Moment::Event("tool.invoked")])),
+        ("order", |v| {
+            v.with_order([TraceMoment::Event("tool.completed"), TraceMoment::Event("tool.invoked")])
+        }),
         ("custom", |v| v.with_custom("never", |_| Err("found it".into()))),
     ];
     for (name, check) in checks {
@@ -115,12 +117,12 @@ fn every_check_can_fail() {
 }
 
 #[test]
-fn everything_wrong_is_reported_at_once_with_the_conversation() {
+fn all_failures_are_reported_with_conversation() {
     let result = subjects::sync_tool().run();
     let error = verify(&result.trace)
         .with_turns(TurnsSpec { count: Some(2), ..TurnsSpec::default() })
         .with_moves(MovesSpec { exact_count: Some(5), ..MovesSpec::default() })
-        .with_tool_invocations([ToolCallSpec { completed: Some(false), ..ToolCallSpec::of("echo") }])
+        .with_tool_invocations([ToolCallSpec { completed: Some(false), ..ToolCallSpec::new("echo") }])
         .run()
         .unwrap_err();
     assert_eq!(error.mismatches.len(), 3);

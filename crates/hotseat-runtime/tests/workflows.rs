@@ -1,22 +1,23 @@
-//! Workflows beyond a line: conditions, branches and where they come together, loops, workflows within workflows.
+//! Workflow features: conditions, branches and joins, loops, nested workflows.
 
 mod kit;
 
 use hotseat_runtime::definition::{
-    Join, Merging, Node, OnJoinTimeout, Task, Workflow, mock, node, persona, task, tool, transition, workflow,
+    BranchMerge, JoinRule, OnJoinTimeout, TaskDefinition, WorkflowDefinition, WorkflowNode, mock, node,
+    persona, task, tool, transition, workflow,
 };
 use hotseat_runtime::sim::TestConversation;
 use hotseat_trace::{TokenStatus, TokensSpec, verify_workflow};
 use kit::{Test, at, completed};
 use serde_json::{Value, json};
 
-fn run(flow: &Workflow, input: Value) -> TestConversation {
+fn run(flow: &WorkflowDefinition, input: Value) -> TestConversation {
     let agent = persona("P").tool(tool("flow").workflow(flow));
     let test = Test::new(agent, ["go"], [at("p", 1, 1).call_tool("flow", input), at("p", 1, 2).say("ok")]);
     let result = test.run();
     completed(&result);
     for seed in 1..10 {
-        let other = test.held(test.options().seed(seed).crashing());
+        let other = test.run_with(test.options().seed(seed).restart_every_step());
         test.check(&other);
         assert_eq!(output(&other), output(&result), "seed {seed}");
     }
@@ -36,16 +37,16 @@ fn failure(result: &TestConversation) -> String {
     result.trace.tools().failures()[0].error.message.clone()
 }
 
-fn computing(name: &str, expression: &str) -> Task {
+fn computing(name: &str, expression: &str) -> TaskDefinition {
     task(name).step(mock().computes(expression))
 }
 
-fn start() -> Task {
+fn start() -> TaskDefinition {
     computing("Start", "{}")
 }
 
-/// A fan-out to so many branches that take ever longer, and where they come together.
-fn fan(join: Join, merge: Merging) -> Workflow {
+/// A fan-out with branches of increasing duration, and their join.
+fn fan_out(join: JoinRule, merge: BranchMerge) -> WorkflowDefinition {
     let work = task("Work").step(mock().computes("{n: input.n}"));
     let wait = task("Wait").step(mock().delay_between_ms(1, 50).computes("{n: input.n}"));
     workflow("Fan")
@@ -59,7 +60,7 @@ fn fan(join: Join, merge: Merging) -> Workflow {
 }
 
 #[test]
-fn a_token_passes_through_its_states() {
+fn token_passes_through_states() {
     let flow = workflow("One").node(computing("Only", "{a: 1}"));
     let result = run(&flow, json!({}));
     let run = result.trace.workflows().runs(hotseat_trace::WorkOrigin::Tool)[0];
@@ -70,7 +71,7 @@ fn a_token_passes_through_its_states() {
 }
 
 #[test]
-fn conditions_and_priorities_decide_the_way() {
+fn conditions_and_priorities_select_edge() {
     let flow = workflow("Grade")
         .node(node("read", &computing("Read", "{score: input.score}")))
         .node(node("high", &computing("High", "{grade: 'high'}")))
@@ -85,24 +86,27 @@ fn conditions_and_priorities_decide_the_way() {
 }
 
 #[test]
-fn branches_come_together_in_their_order() {
-    let result = run(&fan(Join::All, Merging::Collect("output.all".into())), json!({}));
+fn branches_join_in_order() {
+    let result = run(&fan_out(JoinRule::All, BranchMerge::Collect("output.all".into())), json!({}));
     assert_eq!(output(&result)["all"], json!([{"n": 0}, {"n": 1}, {"n": 2}]));
     let table = [
-        (Merging::Append("output.all".into()), json!([{"n": 0}, {"n": 1}, {"n": 2}])),
-        (Merging::MergeObject("output.all".into()), json!({"n": 2})),
-        (Merging::KeyedByBranch("output.all".into()), json!({"0": {"n": 0}, "1": {"n": 1}, "2": {"n": 2}})),
-        (Merging::LastWins("output.all".into()), json!({"n": 2})),
+        (BranchMerge::Append("output.all".into()), json!([{"n": 0}, {"n": 1}, {"n": 2}])),
+        (BranchMerge::MergeObject("output.all".into()), json!({"n": 2})),
+        (
+            BranchMerge::KeyedByBranch("output.all".into()),
+            json!({"0": {"n": 0}, "1": {"n": 1}, "2": {"n": 2}}),
+        ),
+        (BranchMerge::LastWins("output.all".into()), json!({"n": 2})),
     ];
     for (merge, expected) in table {
-        assert_eq!(output(&run(&fan(Join::All, merge), json!({})))["all"], expected);
+        assert_eq!(output(&run(&fan_out(JoinRule::All, merge), json!({})))["all"], expected);
     }
 }
 
 #[test]
-fn the_first_or_so_many_are_enough_and_the_others_are_given_up() {
-    for (join, count) in [(Join::Any, 1), (Join::Count(2), 2), (Join::Count(3), 3)] {
-        let result = run(&fan(join, Merging::Collect("output.all".into())), json!({}));
+fn first_n_branches_suffice_and_rest_is_cancelled() {
+    for (join, count) in [(JoinRule::Any, 1), (JoinRule::Count(2), 2), (JoinRule::Count(3), 3)] {
+        let result = run(&fan_out(join, BranchMerge::Collect("output.all".into())), json!({}));
         assert_eq!(output(&result)["all"].as_array().unwrap().len(), count, "{join:?}");
         let run = result.trace.workflows().runs(hotseat_trace::WorkOrigin::Tool)[0];
         let ends = result
@@ -112,12 +116,12 @@ fn the_first_or_so_many_are_enough_and_the_others_are_given_up() {
             .iter()
             .filter(|token| &*token.node_ref == "end")
             .count();
-        assert_eq!(ends, 1, "what comes together goes on once");
+        assert_eq!(ends, 1, "the join continues once");
     }
 }
 
 #[test]
-fn each_item_of_a_list_has_its_branch() {
+fn each_list_item_has_a_branch() {
     let flow = workflow("Each")
         .node(node("start", &start()))
         .node(node("double", &computing("Double", "{n: input.n * 2}")).input("n", "item"))
@@ -125,8 +129,8 @@ fn each_item_of_a_list_has_its_branch() {
         .transition(transition("start", "double").for_each("input.items", "item", "each"))
         .transition(transition("double", "end").fan_in(
             "each",
-            Join::All,
-            Merging::Collect("output.all".into()),
+            JoinRule::All,
+            BranchMerge::Collect("output.all".into()),
         ));
     let result = run(&flow, json!({"items": [1, 2, 3]}));
     assert_eq!(output(&result)["all"], json!([{"n": 2}, {"n": 4}, {"n": 6}]));
@@ -134,7 +138,7 @@ fn each_item_of_a_list_has_its_branch() {
 }
 
 #[test]
-fn a_loop_ends_at_its_limit() {
+fn loop_ends_at_its_limit() {
     let flow = workflow("Loop")
         .node(
             node("count", &computing("Count", "{n: (input.n || 0) + 1}"))
@@ -147,7 +151,7 @@ fn a_loop_ends_at_its_limit() {
 }
 
 #[test]
-fn branches_that_do_not_come_in_time_fail_or_are_left_out() {
+fn late_branches_fail_or_are_dropped() {
     let uneven = |then| {
         let slow = task("Slow").step(mock().delay_ms(10_000).returns(json!({"who": "slow"})));
         workflow("Uneven")
@@ -159,39 +163,39 @@ fn branches_that_do_not_come_in_time_fail_or_are_left_out() {
             .transition(transition("start", "slow").group("g"))
             .transition(
                 transition("fast", "end")
-                    .fan_in("g", Join::All, Merging::Collect("output.all".into()))
+                    .fan_in("g", JoinRule::All, BranchMerge::Collect("output.all".into()))
                     .fan_in_timeout(500, then),
             )
             .transition(
                 transition("slow", "end")
-                    .fan_in("g", Join::All, Merging::Collect("output.all".into()))
+                    .fan_in("g", JoinRule::All, BranchMerge::Collect("output.all".into()))
                     .fan_in_timeout(500, then),
             )
     };
     assert_eq!(output(&run(&uneven(OnJoinTimeout::Proceed), json!({})))["all"], json!([{"who": "fast"}]));
     let failed = run(&uneven(OnJoinTimeout::Fail), json!({}));
-    assert_eq!(failure(&failed), "branches of g did not come together within 500 ms");
+    assert_eq!(failure(&failed), "the branches of g were not joined within 500 ms");
 }
 
 #[test]
-fn a_workflow_within_a_workflow_returns_or_fails_with_its_words() {
+fn nested_workflow_returns_or_fails_with_message() {
     let inner = workflow("Inner").node(computing("Add", "{sum: input.a + input.b}"));
     let outer = workflow("Outer").node(
-        Node::subworkflow("call", &inner)
+        WorkflowNode::subworkflow("call", &inner)
             .input("a", "input.x")
             .input("b", "1")
             .output("output.total", "result.sum"),
     );
     let result = run(&outer, json!({"x": 41}));
     assert_eq!(output(&result), json!({"total": 42}));
-    assert_eq!(result.trace.conversations_all().len(), 1, "its events belong to the conversation");
+    assert_eq!(result.trace.all_conversations().len(), 1, "its events belong to the conversation");
     let bad = workflow("Inner Bad").node(task("Bad").step(mock().fails("no luck")));
-    let outer = workflow("Outer").node(Node::subworkflow("call", &bad));
+    let outer = workflow("Outer").node(WorkflowNode::subworkflow("call", &bad));
     assert_eq!(failure(&run(&outer, json!({}))), "Subworkflow failed: no luck");
 }
 
 #[test]
-fn a_failing_branch_fails_the_workflow_and_the_others_are_given_up() {
+fn failing_branch_fails_workflow_and_cancels_others() {
     let flow = workflow("Fails")
         .node(node("start", &start()))
         .node(node("bad", &task("Bad").step(mock().delay_ms(5).fails("broken"))))
@@ -204,24 +208,24 @@ fn a_failing_branch_fails_the_workflow_and_the_others_are_given_up() {
 }
 
 #[test]
-fn input_that_does_not_fit_is_refused_by_the_workflow() {
+fn workflow_rejects_invalid_input() {
     let flow = workflow("Strict").input(hotseat_runtime::definition::schema::object([])).node(start());
     assert_eq!(failure(&run(&flow, json!({"_callback": 1}))), "`_callback` is not expected");
 }
 
-/// The run that the tool of the conversation started.
+/// The run started by the tool of the conversation.
 fn run_of(result: &TestConversation) -> String {
     result.trace.workflows().runs(hotseat_trace::WorkOrigin::Tool)[0].run_id.to_string()
 }
 
 #[test]
-fn a_run_is_as_expected_or_every_check_says_what_is_not() {
-    let result = run(&fan(Join::All, Merging::Collect("output.all".into())), json!({}));
+fn workflow_checks_pass_and_each_can_fail() {
+    let result = run(&fan_out(JoinRule::All, BranchMerge::Collect("output.all".into())), json!({}));
     let run_id = run_of(&result);
     let right = TokensSpec {
         root: Some("start".into()),
         total: Some(8),
-        at: vec![("start".into(), 1), ("end".into(), 1)],
+        tokens_at_node: vec![("start".into(), 1), ("end".into(), 1)],
         fan_outs: Some(vec![("g".into(), 3)]),
         fan_in_arrivals: Some(3),
         fan_in_continuations: Some(1),
@@ -236,7 +240,7 @@ fn a_run_is_as_expected_or_every_check_says_what_is_not() {
     let wrong: [TokensSpec; 7] = [
         TokensSpec { root: Some("end".into()), ..TokensSpec::default() },
         TokensSpec { total: Some(4), ..TokensSpec::default() },
-        TokensSpec { at: vec![("end".into(), 2)], ..TokensSpec::default() },
+        TokensSpec { tokens_at_node: vec![("end".into(), 2)], ..TokensSpec::default() },
         TokensSpec { fan_outs: Some(vec![("g".into(), 2)]), ..TokensSpec::default() },
         TokensSpec { fan_in_arrivals: Some(2), ..TokensSpec::default() },
         TokensSpec { fan_in_continuations: Some(2), ..TokensSpec::default() },
@@ -253,10 +257,10 @@ fn a_run_is_as_expected_or_every_check_says_what_is_not() {
     ] {
         assert_eq!(broken.run().unwrap_err().mismatches.len(), 1);
     }
-    // Of a run that is not there nothing holds, whatever is expected of it.
+    // Every expectation on a missing run fails.
     let nobody = verify_workflow(&result.trace, "nobody");
     assert_eq!(nobody.run().unwrap_err().mismatches.len(), 1);
-    let any = run(&fan(Join::Any, Merging::Collect("output.all".into())), json!({}));
+    let any = run(&fan_out(JoinRule::Any, BranchMerge::Collect("output.all".into())), json!({}));
     let spec = TokensSpec { cancelled: Some(2), fan_in_continuations: Some(1), ..TokensSpec::default() };
     verify_workflow(&any.trace, &run_of(&any)).completed().with_tokens(spec).assert();
     let bad = run(&workflow("Bad").node(task("Bad").step(mock().fails("no luck"))), json!({}));

@@ -1,8 +1,8 @@
-//! What scripts say to `console`.
+//! Console output of scripts.
 
-/// How a line was said.
+/// Level of a console line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum ConsoleLevel {
     /// `console.debug` and `console.trace`
     Debug,
     /// `console.log` and `console.dir`
@@ -11,69 +11,70 @@ pub enum Level {
     Info,
     /// `console.warn`
     Warn,
-    /// `console.error` and an assertion of `console.assert` that does not hold
+    /// `console.error`, and failed assertions of `console.assert`
     Error,
 }
 
-impl Level {
-    /// The name used in reports.
+impl ConsoleLevel {
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Level::Debug => "debug",
-            Level::Log => "log",
-            Level::Info => "info",
-            Level::Warn => "warn",
-            Level::Error => "error",
+            ConsoleLevel::Debug => "debug",
+            ConsoleLevel::Log => "log",
+            ConsoleLevel::Info => "info",
+            ConsoleLevel::Warn => "warn",
+            ConsoleLevel::Error => "error",
         }
     }
 
-    pub(crate) fn read(name: &str) -> Level {
+    pub(crate) fn from_name(name: &str) -> ConsoleLevel {
         match name {
-            "debug" => Level::Debug,
-            "info" => Level::Info,
-            "warn" => Level::Warn,
-            "error" => Level::Error,
-            _ => Level::Log,
+            "debug" => ConsoleLevel::Debug,
+            "info" => ConsoleLevel::Info,
+            "warn" => ConsoleLevel::Warn,
+            "error" => ConsoleLevel::Error,
+            _ => ConsoleLevel::Log,
         }
     }
 }
 
-/// One thing that a script said; it may have several lines.
+/// One console call; the text may have several lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// How it was said.
-    pub level: Level,
-    /// What was said.
+pub struct ConsoleLine {
+    /// Level.
+    pub level: ConsoleLevel,
+    /// Text.
     pub text: String,
 }
 
-/// So many bytes are kept of what a context says; a script can say more than any memory holds.
-const MOST: usize = 1024 * 1024;
+/// Maximum number of bytes kept per context, so that a script cannot fill the memory.
+const MAX_CONSOLE_BYTES: usize = 1024 * 1024;
 
-/// What was said until now.
+/// Collected console output.
 #[derive(Debug, Default)]
-pub(crate) struct Console {
-    lines: Vec<Line>,
+pub(crate) struct ConsoleBuffer {
+    lines: Vec<ConsoleLine>,
     bytes: usize,
     full: bool,
 }
 
-impl Console {
-    pub(crate) fn say(&mut self, level: Level, text: String) {
-        // A line without words takes room too.
+impl ConsoleBuffer {
+    pub(crate) fn push(&mut self, level: ConsoleLevel, text: String) {
+        // Accounts for the overhead of a line.
         self.bytes += text.len() + 32;
-        match (self.bytes > MOST, self.full) {
-            (false, _) => self.lines.push(Line { level, text }),
+        match (self.bytes > MAX_CONSOLE_BYTES, self.full) {
+            (false, _) => self.lines.push(ConsoleLine { level, text }),
             (true, false) => {
                 self.full = true;
-                let text = format!("(more than {MOST} bytes were said; the rest is left out)");
-                self.lines.push(Line { level: Level::Warn, text });
+                let text =
+                    format!("(more than {MAX_CONSOLE_BYTES} bytes of console output; the rest is omitted)");
+                self.lines.push(ConsoleLine { level: ConsoleLevel::Warn, text });
             }
             (true, true) => {}
         }
     }
 
-    pub(crate) fn take(&mut self) -> Vec<Line> {
+    pub(crate) fn take(&mut self) -> Vec<ConsoleLine> {
         std::mem::take(self).lines
     }
 }

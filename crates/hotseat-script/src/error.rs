@@ -1,66 +1,66 @@
-//! What can go wrong with a script, as data.
+//! Errors of scripts, as data.
 
 use std::fmt;
 
-use hotseat_document::{Diagnostic, Place};
+use hotseat_document::{Diagnostic, SourceSpan};
 
-/// What kind of mistake it is.
+/// Kind of a script error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum ErrorKind {
-    /// A file is not what its ending says: TypeScript, JavaScript or JSON.
+pub enum ScriptErrorKind {
+    /// A file is not valid TypeScript, JavaScript or JSON.
     Syntax,
-    /// A file is not there, cannot be read, or may not be read.
+    /// A file does not exist, cannot be read, or is not allowed.
     Import,
-    /// A module exports nothing of this name.
+    /// A module has no such export.
     MissingExport,
-    /// What a module exports under this name is not a function.
+    /// An export is not a function.
     NotAFunction,
-    /// The script has thrown something, or a promise was rejected.
+    /// The script threw a value, or a promise was rejected.
     Thrown,
-    /// It did not end in time.
+    /// The time limit was exceeded.
     TimeLimit,
-    /// Nobody waits for it any more.
-    GivenUp,
-    /// It needs more memory than it may have.
+    /// The caller cancelled the script.
+    Cancelled,
+    /// The memory limit was exceeded.
     MemoryLimit,
-    /// It calls itself too deeply.
+    /// The maximum call depth was exceeded.
     StackLimit,
-    /// What it returned cannot be written as JSON.
+    /// The result cannot be converted to JSON.
     NotSerialisable,
-    /// It waits for a promise that nothing can settle any more.
+    /// The script awaits a promise that can no longer settle.
     NeverSettles,
 }
 
-impl ErrorKind {
-    /// The name used in reports.
+impl ScriptErrorKind {
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
-            ErrorKind::Syntax => "syntax",
-            ErrorKind::Import => "import",
-            ErrorKind::MissingExport => "missing_export",
-            ErrorKind::NotAFunction => "not_a_function",
-            ErrorKind::Thrown => "thrown",
-            ErrorKind::TimeLimit => "time_limit",
-            ErrorKind::GivenUp => "given_up",
-            ErrorKind::MemoryLimit => "memory_limit",
-            ErrorKind::StackLimit => "stack_limit",
-            ErrorKind::NotSerialisable => "not_serialisable",
-            ErrorKind::NeverSettles => "never_settles",
+            ScriptErrorKind::Syntax => "syntax",
+            ScriptErrorKind::Import => "import",
+            ScriptErrorKind::MissingExport => "missing_export",
+            ScriptErrorKind::NotAFunction => "not_a_function",
+            ScriptErrorKind::Thrown => "thrown",
+            ScriptErrorKind::TimeLimit => "time_limit",
+            ScriptErrorKind::Cancelled => "given_up",
+            ScriptErrorKind::MemoryLimit => "memory_limit",
+            ScriptErrorKind::StackLimit => "stack_limit",
+            ScriptErrorKind::NotSerialisable => "not_serialisable",
+            ScriptErrorKind::NeverSettles => "never_settles",
         }
     }
 }
 
-/// A call on the way to where something went wrong.
+/// One call of a stack trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
-    /// The name of the function, where it has one.
+pub struct StackFrame {
+    /// Name of the function, if it has one.
     pub function: Option<String>,
-    /// Where it was, in the file as it is written.
-    pub place: Place,
+    /// Location in the original source.
+    pub place: SourceSpan,
 }
 
-impl fmt::Display for Frame {
+impl fmt::Display for StackFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.function {
             Some(function) => write!(f, "at {function} ({})", self.place),
@@ -69,30 +69,30 @@ impl fmt::Display for Frame {
     }
 }
 
-/// One mistake of a script.
+/// One error of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptError {
-    /// What kind of mistake it is.
-    pub kind: ErrorKind,
-    /// What is wrong, as a fragment that follows `error: `.
+    /// Kind of the error.
+    pub kind: ScriptErrorKind,
+    /// Message, as a fragment that follows `error: `.
     pub message: String,
-    /// Where it is wrong, in the file as it is written.
-    pub place: Option<Place>,
-    /// The calls that led there, the innermost first.
-    pub stack: Vec<Frame>,
-    /// What to do about it.
+    /// Location in the original source.
+    pub place: Option<SourceSpan>,
+    /// Stack trace, innermost call first.
+    pub stack: Vec<StackFrame>,
+    /// Advice on how to fix it.
     pub help: Option<String>,
 }
 
-/// So many callers are shown with their lines.
-const CALLERS_SHOWN: usize = 3;
+/// Number of callers shown with their source lines.
+const MAX_SHOWN_CALLERS: usize = 3;
 
 impl ScriptError {
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ScriptErrorKind, message: impl Into<String>) -> Self {
         ScriptError { kind, message: message.into(), place: None, stack: Vec::new(), help: None }
     }
 
-    pub(crate) fn at(self, place: Option<Place>) -> Self {
+    pub(crate) fn at(self, place: Option<SourceSpan>) -> Self {
         ScriptError { place, ..self }
     }
 
@@ -100,23 +100,23 @@ impl ScriptError {
         ScriptError { help: Some(help.into()), ..self }
     }
 
-    /// The mistake with the lines it is about, as mistakes of other files are shown.
+    /// Converts the error to a diagnostic with source lines.
     pub fn diagnostic(&self) -> Diagnostic {
         let mut shown = Diagnostic::new(&self.message);
         shown.place = self.place.clone();
         shown.help = self.help.clone();
-        for frame in self.callers().take(CALLERS_SHOWN) {
+        for frame in self.callers().take(MAX_SHOWN_CALLERS) {
             let label = match &frame.function {
                 Some(function) => format!("called in `{function}`"),
                 None => "called here".to_string(),
             };
-            shown = shown.also(frame.place.clone(), label);
+            shown = shown.with_related(frame.place.clone(), label);
         }
         shown
     }
 
-    /// The frames behind the place itself.
-    fn callers(&self) -> impl Iterator<Item = &Frame> {
+    /// Returns the frames outside the location itself.
+    fn callers(&self) -> impl Iterator<Item = &StackFrame> {
         self.stack.iter().skip_while(|frame| Some(&frame.place) == self.place.as_ref())
     }
 }

@@ -1,116 +1,117 @@
-//! Which file an import means. Nothing outside of one folder is ever read.
+//! Resolves imports. No file outside the script folder is ever read.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What may be left out of an import, in the order in which it is tried.
-const ENDINGS: [&str; 4] = [".ts", ".js", ".mjs", ".json"];
-const INDEXES: [&str; 2] = ["index.ts", "index.js"];
+/// Extensions that an import may omit, in the order in which they are tried.
+const IMPLIED_EXTENSIONS: [&str; 4] = [".ts", ".js", ".mjs", ".json"];
+const INDEX_FILES: [&str; 2] = ["index.ts", "index.js"];
 
-/// A file may have so many bytes.
-const LARGEST: u64 = 8 * 1024 * 1024;
+/// Maximum size of a file.
+const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What a file holds, by its ending.
+/// Language of a file, by its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum ScriptLanguage {
     TypeScript,
     JavaScript,
     Json,
 }
 
-impl Language {
-    pub(crate) fn of(key: &str) -> Option<Language> {
+impl ScriptLanguage {
+    pub(crate) fn from_key(key: &str) -> Option<ScriptLanguage> {
         let (_, ending) = key.rsplit_once('.')?;
         match ending {
-            "ts" | "mts" => Some(Language::TypeScript),
-            "js" | "mjs" => Some(Language::JavaScript),
-            "json" => Some(Language::Json),
+            "ts" | "mts" => Some(ScriptLanguage::TypeScript),
+            "js" | "mjs" => Some(ScriptLanguage::JavaScript),
+            "json" => Some(ScriptLanguage::Json),
             _ => None,
         }
     }
 }
 
-/// Why a file cannot be had.
+/// Reason why a file cannot be loaded.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum ModuleLoadError {
     Outside,
     Link(PathBuf),
     NotRelative,
-    NotThere { tried: Vec<String> },
-    Unknown,
+    NotFound { tried: Vec<String> },
+    UnknownLanguage,
     Unreadable(String),
 }
 
-impl Refused {
+impl ModuleLoadError {
     pub(crate) fn message(&self, name: &str) -> String {
         match self {
-            Refused::Outside => format!("`{name}` leads out of the folder that scripts may read"),
-            Refused::Link(path) => format!(
-                "`{name}` is a link that leads out of the folder that scripts may read, to {}",
-                path.display()
-            ),
-            Refused::NotRelative => format!("`{name}` is not a relative path"),
-            Refused::NotThere { .. } => format!("there is no file for `{name}`"),
-            Refused::Unknown => format!("`{name}` is neither TypeScript, JavaScript nor JSON"),
-            Refused::Unreadable(why) => format!("`{name}` cannot be read: {why}"),
+            ModuleLoadError::Outside => format!("`{name}` is outside the folder that scripts may read"),
+            ModuleLoadError::Link(path) => {
+                format!("`{name}` is a link out of the folder that scripts may read, to {}", path.display())
+            }
+            ModuleLoadError::NotRelative => format!("`{name}` is not a relative path"),
+            ModuleLoadError::NotFound { .. } => format!("no file found for `{name}`"),
+            ModuleLoadError::UnknownLanguage => {
+                format!("`{name}` is neither TypeScript, JavaScript nor JSON")
+            }
+            ModuleLoadError::Unreadable(why) => format!("`{name}` cannot be read: {why}"),
         }
     }
 
     pub(crate) fn help(&self) -> Option<String> {
         match self {
-            Refused::Outside | Refused::Link(_) => {
-                Some("copy the file into the folder, or import one that is in it".to_string())
+            ModuleLoadError::Outside | ModuleLoadError::Link(_) => {
+                Some("copy the file into the folder, or import one from there".to_string())
             }
-            Refused::NotRelative => Some(
-                "only files can be imported, with a path that begins with `./` or `../`; there are no packages"
+            ModuleLoadError::NotRelative => Some(
+                "only files can be imported, with a path that starts with `./` or `../`; packages are not supported"
                     .to_string(),
             ),
-            Refused::NotThere { tried } => Some(format!("looked for {}", tried.join(", "))),
-            Refused::Unknown => Some("files end in .ts, .mts, .js, .mjs or .json".to_string()),
-            Refused::Unreadable(_) => None,
+            ModuleLoadError::NotFound { tried } => Some(format!("looked for {}", tried.join(", "))),
+            ModuleLoadError::UnknownLanguage => Some("files end in .ts, .mts, .js, .mjs or .json".to_string()),
+            ModuleLoadError::Unreadable(_) => None,
         }
     }
 }
 
 /// The folder that scripts are read from.
 #[derive(Debug)]
-pub(crate) struct Folder {
-    /// Without links.
+pub(crate) struct ScriptFolder {
+    /// Canonical path.
     root: PathBuf,
-    /// What stands before the names of its files where they are shown.
+    /// Prefix of displayed file names.
     shown: PathBuf,
 }
 
-impl Folder {
-    pub(crate) fn open(root: &Path, shown: &Path) -> io::Result<Folder> {
-        Ok(Folder { root: fs::canonicalize(root)?, shown: shown.to_path_buf() })
+impl ScriptFolder {
+    pub(crate) fn open(root: &Path, shown: &Path) -> io::Result<ScriptFolder> {
+        Ok(ScriptFolder { root: fs::canonicalize(root)?, shown: shown.to_path_buf() })
     }
 
-    /// How the file of a key is shown to people.
+    /// Returns the display path of a key.
     pub(crate) fn shown(&self, key: &str) -> String {
         self.shown.join(key).display().to_string()
     }
 
-    /// The key of the file that `name` means in a file of this folder: its path from the root, with `/`.
-    pub(crate) fn import(&self, from: &str, name: &str) -> Result<String, Refused> {
+    /// Returns the key of an import in a file of this folder: its path from the root, with `/`.
+    pub(crate) fn import(&self, from: &str, name: &str) -> Result<String, ModuleLoadError> {
         if !(name.starts_with("./") || name.starts_with("../") || name == "." || name == "..") {
-            return Err(Refused::NotRelative);
+            return Err(ModuleLoadError::NotRelative);
         }
         let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
         self.find(folder, name)
     }
 
-    /// The key of the file that a path from the root means.
-    pub(crate) fn find(&self, folder: &str, name: &str) -> Result<String, Refused> {
+    /// Returns the key of a path from the root.
+    pub(crate) fn find(&self, folder: &str, name: &str) -> Result<String, ModuleLoadError> {
         if Path::new(name).is_absolute() || name.contains('\0') {
-            return Err(Refused::NotRelative);
+            return Err(ModuleLoadError::NotRelative);
         }
         let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
         for part in name.split('/') {
             match part {
                 "" | "." => {}
-                ".." => drop(parts.pop().ok_or(Refused::Outside)?),
+                ".." => drop(parts.pop().ok_or(ModuleLoadError::Outside)?),
                 part => parts.push(part),
             }
         }
@@ -120,37 +121,37 @@ impl Folder {
         let mut tried = Vec::new();
         if !names_folder {
             tried.push(path.clone());
-            tried.extend(ENDINGS.iter().map(|ending| format!("{path}{ending}")));
-            // TypeScript lets an import name the JavaScript that a file would become.
+            tried.extend(IMPLIED_EXTENSIONS.iter().map(|ending| format!("{path}{ending}")));
+            // TypeScript allows imports to name the JavaScript output of a file.
             if let Some(stem) = path.strip_suffix(".js") {
                 tried.push(format!("{stem}.ts"));
             }
         }
         let below = |index: &str| if path.is_empty() { index.to_string() } else { format!("{path}/{index}") };
-        tried.extend(INDEXES.iter().map(|index| below(index)));
+        tried.extend(INDEX_FILES.iter().map(|index| below(index)));
         let Some(key) = tried.iter().find(|key| self.root.join(key).is_file()) else {
-            let tried = tried.iter().filter(|key| Language::of(key).is_some());
-            return Err(Refused::NotThere { tried: tried.map(|key| self.shown(key)).collect() });
+            let tried = tried.iter().filter(|key| ScriptLanguage::from_key(key).is_some());
+            return Err(ModuleLoadError::NotFound { tried: tried.map(|key| self.shown(key)).collect() });
         };
-        Language::of(key).ok_or(Refused::Unknown)?;
+        ScriptLanguage::from_key(key).ok_or(ModuleLoadError::UnknownLanguage)?;
         Ok(key.clone())
     }
 
-    /// What stands in the file of a key. Where links lead is looked at here, so that it is true of what is read.
-    pub(crate) fn read(&self, key: &str) -> Result<String, Refused> {
-        let unreadable = |error: io::Error| Refused::Unreadable(error.to_string());
+    /// Reads the file of a key. Links are resolved here, so the checked file is the file that is read.
+    pub(crate) fn read(&self, key: &str) -> Result<String, ModuleLoadError> {
+        let unreadable = |error: io::Error| ModuleLoadError::Unreadable(error.to_string());
         let path = fs::canonicalize(self.root.join(key)).map_err(unreadable)?;
         if !path.starts_with(&self.root) {
-            return Err(Refused::Link(path));
+            return Err(ModuleLoadError::Link(path));
         }
         let about = fs::metadata(&path).map_err(unreadable)?;
         if !about.is_file() {
-            return Err(Refused::Unreadable("it is not a file".to_string()));
+            return Err(ModuleLoadError::Unreadable("it is not a file".to_string()));
         }
-        if about.len() > LARGEST {
-            return Err(Refused::Unreadable(format!("it has more than {LARGEST} bytes")));
+        if about.len() > MAX_FILE_BYTES {
+            return Err(ModuleLoadError::Unreadable(format!("it has more than {MAX_FILE_BYTES} bytes")));
         }
         let bytes = fs::read(&path).map_err(unreadable)?;
-        String::from_utf8(bytes).map_err(|_| Refused::Unreadable("it is not UTF-8".to_string()))
+        String::from_utf8(bytes).map_err(|_| ModuleLoadError::Unreadable("it is not UTF-8".to_string()))
     }
 }

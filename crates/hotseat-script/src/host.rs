@@ -6,56 +6,57 @@ use std::pin::Pin;
 
 use serde_json::Value;
 
-/// What a host function comes to. An error becomes an exception that scripts can catch.
+/// Result of a host function. An error becomes an exception that scripts can catch.
 pub type HostResult = Result<Value, String>;
 
 pub(crate) type HostFuture = Pin<Box<dyn Future<Output = HostResult>>>;
 
-/// Functions of the caller, by the names under which scripts see them.
+/// Functions that scripts can call, by name.
 ///
-/// What scripts are given is what stands here: they have no files, no network and no environment of their own.
+/// Scripts have no other access: no files, no network and no environment.
 #[derive(Default)]
-pub struct Host {
-    pub(crate) functions: Vec<(String, Function)>,
-    pub(crate) furniture: Vec<Furniture>,
+pub struct ScriptHost {
+    pub(crate) functions: Vec<(String, HostFunction)>,
+    pub(crate) modules: Vec<HostModule>,
 }
 
-pub(crate) enum Function {
+pub(crate) enum HostFunction {
     Sync(Box<dyn Fn(Vec<Value>) -> HostResult>),
     Async(AsyncFunction),
-    Waiting(AsyncFunction),
-    Pausing(AsyncFunction),
+    Blocking(AsyncFunction),
+    Untimed(AsyncFunction),
 }
 
 type AsyncFunction = Box<dyn Fn(Vec<Value>) -> HostFuture>;
 
-/// What JavaScript of the caller makes of functions that scripts do not see themselves.
-pub(crate) struct Furniture {
-    /// The module that it is for scripts, if it is one.
+/// JavaScript of the caller that wraps functions which scripts do not see directly.
+pub(crate) struct HostModule {
+    /// Module name for imports, if it is a module.
     pub module: Option<&'static str>,
     pub code: &'static str,
-    pub functions: Vec<(String, Function)>,
+    pub functions: Vec<(String, HostFunction)>,
 }
 
-impl Host {
-    /// No functions.
+impl ScriptHost {
+    /// Creates a host without functions.
     pub fn new() -> Self {
-        Host::default()
+        ScriptHost::default()
     }
 
-    /// The same with a function that answers at once.
+    /// Adds a synchronous function.
     #[must_use]
     pub fn function(
         mut self,
         name: impl Into<String>,
         function: impl Fn(Vec<Value>) -> HostResult + 'static,
     ) -> Self {
-        self.functions.push((name.into(), Function::Sync(Box::new(function))));
+        self.functions.push((name.into(), HostFunction::Sync(Box::new(function))));
         self
     }
 
-    /// The same with a function that scripts await. Its future is polled on the thread of the context; what it needs
-    /// to be woken (a tokio runtime that was entered, say) is the caller's. It is dropped when the script ends.
+    /// Adds a function that scripts await. Its future is polled on the thread of the context, and the caller
+    /// provides what is needed to wake it, such as an entered tokio runtime. The future is dropped when the
+    /// script ends.
     #[must_use]
     pub fn async_function<F>(
         self,
@@ -65,14 +66,14 @@ impl Host {
     where
         F: Future<Output = HostResult> + 'static,
     {
-        self.with_future(name, function, Function::Async)
+        self.with_future(name, function, HostFunction::Async)
     }
 
-    /// The same with a function that is a future here and an ordinary call there: the script stands still until the
-    /// future has come to something, its time is over, or nobody waits for it any more. It is polled as that of an
-    /// [asynchronous function](Host::async_function) is.
+    /// Adds a function whose future blocks the script: an ordinary call for the script, until the future is
+    /// ready, the time limit passes or the script is cancelled. It is polled like an [asynchronous
+    /// function](Host::async_function).
     #[must_use]
-    pub fn waiting_function<F>(
+    pub fn blocking_function<F>(
         self,
         name: impl Into<String>,
         function: impl Fn(Vec<Value>) -> F + 'static,
@@ -80,14 +81,14 @@ impl Host {
     where
         F: Future<Output = HostResult> + 'static,
     {
-        self.with_future(name, function, Function::Waiting)
+        self.with_future(name, function, HostFunction::Blocking)
     }
 
     fn with_future<F>(
         mut self,
         name: impl Into<String>,
         function: impl Fn(Vec<Value>) -> F + 'static,
-        called: fn(AsyncFunction) -> Function,
+        called: fn(AsyncFunction) -> HostFunction,
     ) -> Self
     where
         F: Future<Output = HostResult> + 'static,
@@ -97,20 +98,21 @@ impl Host {
         self
     }
 
-    /// The same with what `code` makes of the functions of another host, which scripts do not see themselves. It is an
-    /// expression in JavaScript, a function that is called with an object of them before any module runs.
+    /// Adds `code` that wraps the functions of another host, which scripts do not see directly. `code` is a
+    /// JavaScript expression: a function that is called with an object of these functions before any module
+    /// runs.
     #[must_use]
-    pub fn furnished(mut self, code: &'static str, with: Host) -> Self {
-        let Host { functions, furniture } = with;
-        self.furniture.extend(furniture);
-        self.furniture.push(Furniture { module: None, code, functions });
+    pub fn with_wrapper(mut self, code: &'static str, with: ScriptHost) -> Self {
+        let ScriptHost { functions, modules: furniture } = with;
+        self.modules.extend(furniture);
+        self.modules.push(HostModule { module: None, code, functions });
         self
     }
 
-    /// The same with a function that [waits](Host::waiting_function) for something that is none of the script's business:
-    /// while it waits, the clock of the script stands still. It ends when nobody waits for the script any more.
+    /// Adds a [blocking](Host::waiting_function) function whose duration does not count against the time
+    /// limit of the script. It ends when the script is cancelled.
     #[must_use]
-    pub fn pausing_function<F>(
+    pub fn untimed_function<F>(
         self,
         name: impl Into<String>,
         function: impl Fn(Vec<Value>) -> F + 'static,
@@ -118,32 +120,32 @@ impl Host {
     where
         F: Future<Output = HostResult> + 'static,
     {
-        self.with_future(name, function, Function::Pausing)
+        self.with_future(name, function, HostFunction::Untimed)
     }
 
-    /// The same with a module that scripts import by its name. `code` is an expression in JavaScript: a function that is
-    /// called with an object of the functions of `with` and returns `{ exports, entries }`. `exports` is what scripts
-    /// import; `entries` is what the caller can [enter](crate::Context::enter).
+    /// Adds a module that scripts import by name. `code` is a JavaScript expression: a function that is
+    /// called with an object of the functions of `with` and returns `{ exports, entries }`. Scripts import
+    /// `exports`; the caller can [run](crate::Context::enter) `entries`.
     #[must_use]
-    pub fn module(mut self, name: &'static str, code: &'static str, with: Host) -> Self {
-        let Host { functions, furniture } = with;
-        self.furniture.extend(furniture);
-        self.furniture.push(Furniture { module: Some(name), code, functions });
+    pub fn with_module(mut self, name: &'static str, code: &'static str, with: ScriptHost) -> Self {
+        let ScriptHost { functions, modules: furniture } = with;
+        self.modules.extend(furniture);
+        self.modules.push(HostModule { module: Some(name), code, functions });
         self
     }
 
-    /// The same with everything of another host.
+    /// Adds all functions and modules of another host.
     #[must_use]
-    pub fn and(mut self, other: Host) -> Self {
+    pub fn merge(mut self, other: ScriptHost) -> Self {
         self.functions.extend(other.functions);
-        self.furniture.extend(other.furniture);
+        self.modules.extend(other.modules);
         self
     }
 }
 
-impl fmt::Debug for Host {
+impl fmt::Debug for ScriptHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hidden = self.furniture.iter().flat_map(|furniture| &furniture.functions);
+        let hidden = self.modules.iter().flat_map(|furniture| &furniture.functions);
         f.debug_list().entries(self.functions.iter().chain(hidden).map(|(name, _)| name)).finish()
     }
 }

@@ -1,18 +1,18 @@
-//! Where in a module its imports are written. Only mistakes need to know.
+//! Finds import specifiers in source text, for error locations.
 
 use std::ops::Range;
 
-/// Where a module imports something under this name.
-pub(crate) fn specifier(text: &str, name: &str) -> Option<Range<usize>> {
+/// Returns the location of the specifier `name`.
+pub(crate) fn find_specifier(text: &str, name: &str) -> Option<Range<usize>> {
     specifiers(text).find(|(specifier, _)| *specifier == name).map(|(_, span)| span)
 }
 
-/// All texts that stand where a name of a module may stand: behind `from`, `import` or `import(`.
+/// Returns all import specifiers: strings after `from`, `import` or `import(`.
 pub(crate) fn specifiers(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            let (start, end) = next_text(text, at)?;
+            let (start, end) = next_string(text, at)?;
             at = end;
             if names_module(&text[..start]) {
                 return Some((&text[start + 1..end - 1], start..end));
@@ -21,8 +21,8 @@ pub(crate) fn specifiers(text: &str) -> impl Iterator<Item = (&str, Range<usize>
     })
 }
 
-/// The next text in quotes behind `at`, outside of comments.
-fn next_text(text: &str, mut at: usize) -> Option<(usize, usize)> {
+/// Returns the next quoted text after `at`, outside of comments.
+fn next_string(text: &str, mut at: usize) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     while at < bytes.len() {
         let rest = &text.as_bytes()[at..];
@@ -41,7 +41,7 @@ fn next_text(text: &str, mut at: usize) -> Option<(usize, usize)> {
             if at > bytes.len() {
                 return None;
             }
-            // A quote that does not end on its line was none, but part of a regular expression, say.
+            // A quote that is not closed on its line belongs to, for example, a regular expression.
             if bytes[at - 1] == quote && text.is_char_boundary(at) {
                 return Some((start, at));
             }

@@ -1,11 +1,11 @@
 //! TypeScript in an embedded engine with time and memory limits.
 //!
-//! [`Scripts`] are the files of a folder; a [`Context`] is an engine of its own that runs their exported functions, with
-//! JSON going in and coming out. Types are removed such that everything keeps its line and its column, so a
-//! [`ScriptError`] points at the TypeScript without a map.
+//! [`Scripts`] are the files of a folder; a [`ScriptContext`] is an engine instance that calls their exported
+//! functions with JSON arguments and results. Removing types keeps every line and column, so a
+//! [`ScriptError`] points at the TypeScript source without a source map.
 //!
 //! ```
-//! use hotseat_script::{Context, Host, Limits, Scripts};
+//! use hotseat_script::{ScriptContext, ScriptHost, ScriptLimits, Scripts};
 //! use serde_json::json;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,9 +19,9 @@
 //!          return order.count * rate - discount(order.who);
 //!        }"#,
 //! )?;
-//! let scripts = Scripts::of(folder.path(), "orders".as_ref())?;
-//! let host = Host::new().function("discount", |_arguments| Ok(json!(2)));
-//! let mut context = Context::new(&scripts, Limits::default(), host)?;
+//! let scripts = Scripts::open(folder.path(), "orders".as_ref())?;
+//! let host = ScriptHost::new().function("discount", |_arguments| Ok(json!(2)));
+//! let mut context = ScriptContext::new(&scripts, ScriptLimits::default(), host)?;
 //! let module = scripts.find("price")?;
 //! let price = context.call(&module, "price", &[json!({ "who": "ada", "count": 4 })])?;
 //! assert_eq!(price, json!(10));
@@ -29,19 +29,20 @@
 //! # }
 //! ```
 //!
-//! # What scripts find
+//! # Available to scripts
 //!
-//! The language with its own objects (`JSON`, `Map`, `RegExp`, `Promise`, `Date`, `Math` with `Math.random`, …),
-//! `console`, imports of files, and the functions of the [`Host`]. There is no network, no file, no environment, no
-//! process, no timer and no clock but `Date`. Modules are strict; `enum`s, namespaces with values and parameter properties
-//! are refused, because they are more than types.
+//! The language with its built-in objects (`JSON`, `MapView`, `RegExp`, `ReliabilityResult`, `Date`, `Math` with
+//! `Math.random`, …), `console`, imports of files, and the functions of the [`ScriptHost`]. No network, files,
+//! environment, processes, timers, or clock except `Date`. Modules are strict. `enum`s, namespaces with
+//! values and parameter properties are rejected, because removing types cannot translate them.
 //!
 //! # Limits
 //!
-//! [`Limits`] hold for all that a script does, regular expressions and awaited promises included. The engine does not
-//! look at the clock within a few functions of its own (`new Array(5e8).join()`): whoever must not hang with it runs
-//! contexts with [`thread`](mod@thread), which gives a thread up that does not come back, and starts no more when many hang.
-//! Whoever waits no longer says so with a [`Stop`](thread::Stop): what runs [until](Context::until) then is given up.
+//! [`ScriptLimits`] apply to everything a script does, including regular expressions and awaited promises. The
+//! engine does not check the clock within a few built-in functions (`new Array(5e8).join()`). To avoid
+//! blocking on them, run contexts with [`thread`](mod@thread), which abandons a thread that does not return
+//! and refuses new ones when too many hang. Use a [`Stop`](thread::Stop) to cancel a running context
+//! [early](Context::until).
 
 mod console;
 mod context;
@@ -53,8 +54,8 @@ mod modules;
 mod strip;
 pub mod thread;
 
-pub use console::{Level, Line};
-pub use context::{Context, Limits};
-pub use error::{ErrorKind, Frame, ScriptError};
-pub use host::{Host, HostResult};
-pub use modules::{Module, Scripts};
+pub use console::{ConsoleLevel, ConsoleLine};
+pub use context::{ScriptContext, ScriptLimits};
+pub use error::{ScriptError, ScriptErrorKind, StackFrame};
+pub use host::{HostResult, ScriptHost};
+pub use modules::{ScriptModule, Scripts};

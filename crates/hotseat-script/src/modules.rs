@@ -1,91 +1,92 @@
-//! Modules: read once, stripped once, and run by as many contexts as need them.
+//! Modules: each file is read and stripped once, and run by any number of contexts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hotseat_document::{Place, Source};
+use hotseat_document::{SourceSpan, SourceText};
 
-use crate::error::{ErrorKind, Frame, ScriptError};
-use crate::folder::{Folder, Language};
-use crate::imports::{specifier, specifiers};
-use crate::strip::strip;
+use crate::error::{ScriptError, ScriptErrorKind, StackFrame};
+use crate::folder::{ScriptFolder, ScriptLanguage};
+use crate::imports::{find_specifier, specifiers};
+use crate::strip::strip_types;
 
-/// The scripts of a folder. Nothing outside of it is read: no absolute path, no `..` and no link leads out.
+/// The scripts of a folder. No file outside of it is read: absolute paths, `..` and links out of the folder
+/// are rejected.
 ///
-/// Each file is read when it is first needed and never again, so that what was looked at is what runs. Clones share
-/// what was read; they can be used on many threads at once.
+/// Each file is read once, on first use, so the checked code is the code that runs. Clones share the loaded
+/// files and can be used on several threads.
 #[derive(Debug, Clone)]
-pub struct Scripts(Arc<Shared>);
+pub struct Scripts(Arc<ModuleCache>);
 
 #[derive(Debug)]
-struct Shared {
-    folder: Folder,
-    modules: Mutex<HashMap<Arc<str>, Known>>,
+struct ModuleCache {
+    folder: ScriptFolder,
+    modules: Mutex<HashMap<Arc<str>, LoadResult>>,
 }
 
-/// So many frames of a stack are kept.
-const MOST_FRAMES: usize = 20;
+/// Maximum number of frames kept of a stack trace.
+const MAX_FRAMES: usize = 20;
 
-/// What reading a file came to.
-type Known = Result<Arc<Loaded>, ScriptError>;
+/// Result of loading a file.
+type LoadResult = Result<Arc<LoadedModule>, ScriptError>;
 
-/// A file of the folder that was found.
+/// A file of the folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Module(pub(crate) Arc<str>);
+pub struct ScriptModule(pub(crate) Arc<str>);
 
-impl Module {
-    /// Its path from the folder of the scripts, with `/`.
+impl ScriptModule {
+    /// Returns its path from the script folder, with `/`.
     pub fn path(&self) -> &str {
         &self.0
     }
 }
 
-/// What a file became.
+/// A loaded file.
 #[derive(Debug)]
-pub(crate) struct Loaded {
-    /// The file as it is written.
-    pub source: Arc<Source>,
-    /// The JavaScript of it. Where it is TypeScript, each character has kept its line and its column.
+pub(crate) struct LoadedModule {
+    /// Original source.
+    pub source: Arc<SourceText>,
+    /// JavaScript code. For TypeScript, every character keeps its line and column.
     pub code: String,
 }
 
 impl Scripts {
-    /// The scripts of a folder. `shown` stands before the names of its files where people see them.
+    /// Opens the scripts of a folder. `shown` is the prefix of displayed file names.
     ///
     /// # Errors
-    /// When there is no such folder.
-    pub fn of(folder: &Path, shown: &Path) -> io::Result<Scripts> {
-        let folder = Folder::open(folder, shown)?;
-        Ok(Scripts(Arc::new(Shared { folder, modules: Mutex::default() })))
+    /// If the folder does not exist.
+    pub fn open(folder: &Path, shown: &Path) -> io::Result<Scripts> {
+        let folder = ScriptFolder::open(folder, shown)?;
+        Ok(Scripts(Arc::new(ModuleCache { folder, modules: Mutex::default() })))
     }
 
-    /// The module that a path from the folder means. Its ending may be left out, and so may `index`.
+    /// Finds the module of a path from the folder. The extension and `index` may be omitted.
     ///
     /// # Errors
-    /// When there is none, or it lies outside.
-    pub fn find(&self, path: &str) -> Result<Module, ScriptError> {
-        let refused = |refused: crate::folder::Refused| {
-            let error = ScriptError::new(ErrorKind::Import, refused.message(path));
+    /// If there is no such file, or it lies outside the folder.
+    pub fn find(&self, path: &str) -> Result<ScriptModule, ScriptError> {
+        let refused = |refused: crate::folder::ModuleLoadError| {
+            let error = ScriptError::new(ScriptErrorKind::Import, refused.message(path));
             ScriptError { help: refused.help(), ..error }
         };
         let key: Arc<str> = self.0.folder.find("", path).map_err(refused)?.into();
-        Ok(Module(key))
+        Ok(ScriptModule(key))
     }
 
-    /// The text of a file of the folder.
+    /// Returns the text of a file of the folder.
     ///
     /// # Errors
-    /// When there is none, it lies outside, or it is not what its ending says.
+    /// If there is no such file, it lies outside the folder, or it does not match its extension.
     pub fn text(&self, path: &str) -> Result<String, ScriptError> {
         let module = self.find(path)?;
         Ok(self.load(module.path())?.source.text.to_string())
     }
 
-    /// The texts of a module and of all that it imports, by their paths. What cannot be read is left out: whoever runs the
-    /// module is told of it.
-    pub fn sources(&self, module: &Module) -> BTreeMap<String, String> {
+    /// Returns the texts of a module and all its imports, by path. Unreadable files are omitted; running the
+    /// module reports them.
+    pub fn sources(&self, module: &ScriptModule) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         let mut open = vec![module.path().to_string()];
         while let Some(path) = open.pop() {
@@ -98,63 +99,63 @@ impl Scripts {
         all
     }
 
-    /// What an import in a module means.
+    /// Resolves an import of a module.
     pub(crate) fn import(&self, from: &str, name: &str) -> Result<String, ScriptError> {
         let key = self.0.folder.import(from, name);
-        key.map_err(|refused| self.refused(from, name, &refused))
+        key.map_err(|refused| self.import_error(from, name, &refused))
     }
 
-    /// A module, read now if nobody has read it before; `from` and `name` say who asks and with which words.
-    pub(crate) fn load(&self, key: &str) -> Result<Arc<Loaded>, ScriptError> {
-        let known = |modules: &HashMap<Arc<str>, Known>| modules.get(key).cloned();
+    /// Returns a module, loading it on first use.
+    pub(crate) fn load(&self, key: &str) -> Result<Arc<LoadedModule>, ScriptError> {
+        let known = |modules: &HashMap<Arc<str>, LoadResult>| modules.get(key).cloned();
         let lock = || self.0.modules.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = known(&lock()) {
             return loaded;
         }
-        // Whoever is first has the say, so that all contexts see the same.
+        // The first result wins, so that all contexts see the same code.
         let loaded = self.read(key);
         lock().entry(Arc::from(key)).or_insert(loaded).clone()
     }
 
-    fn read(&self, key: &str) -> Result<Arc<Loaded>, ScriptError> {
+    fn read(&self, key: &str) -> Result<Arc<LoadedModule>, ScriptError> {
         let text = self.0.folder.read(key).map_err(|refused| {
-            let error = ScriptError::new(ErrorKind::Import, refused.message(&self.0.folder.shown(key)));
+            let error = ScriptError::new(ScriptErrorKind::Import, refused.message(&self.0.folder.shown(key)));
             ScriptError { help: refused.help(), ..error }
         })?;
-        let source = Source::new(self.0.folder.shown(key), text, 1);
+        let source = SourceText::new(self.0.folder.shown(key), text, 1);
         let syntax = |message: String, span| {
-            ScriptError::new(ErrorKind::Syntax, message).at(Some(Place::new(&source, span)))
+            ScriptError::new(ScriptErrorKind::Syntax, message).at(Some(SourceSpan::new(&source, span)))
         };
-        let code = match Language::of(key) {
-            Some(Language::TypeScript) => strip(&source.text).map_err(|mistake| ScriptError {
+        let code = match ScriptLanguage::from_key(key) {
+            Some(ScriptLanguage::TypeScript) => strip_types(&source.text).map_err(|mistake| ScriptError {
                 help: mistake.help.map(str::to_string),
                 ..syntax(mistake.message, mistake.span)
             })?,
-            Some(Language::Json) => {
+            Some(ScriptLanguage::Json) => {
                 let checked: Result<serde::de::IgnoredAny, _> = serde_json::from_str(&source.text);
                 checked.map_err(|error| {
                     let at = offset(&source.text, error.line(), error.column());
                     let message = error.to_string();
                     let message = message.split(" at line ").next().unwrap_or_default().to_string();
-                    syntax(format!("this is not JSON: {message}"), at..at)
+                    syntax(format!("invalid JSON: {message}"), at..at)
                 })?;
                 format!("export default JSON.parse({});", serde_json::Value::from(source.text.as_str()))
             }
-            Some(Language::JavaScript) | None => source.text.clone(),
+            Some(ScriptLanguage::JavaScript) | None => source.text.clone(),
         };
-        Ok(Arc::new(Loaded { source, code }))
+        Ok(Arc::new(LoadedModule { source, code }))
     }
 
-    fn refused(&self, from: &str, name: &str, refused: &crate::folder::Refused) -> ScriptError {
+    fn import_error(&self, from: &str, name: &str, refused: &crate::folder::ModuleLoadError) -> ScriptError {
         let place = self.load(from).ok().and_then(|loaded| {
-            let span = specifier(&loaded.source.text, name)?;
-            Some(Place::new(&loaded.source, span))
+            let span = find_specifier(&loaded.source.text, name)?;
+            Some(SourceSpan::new(&loaded.source, span))
         });
-        let error = ScriptError::new(ErrorKind::Import, refused.message(name)).at(place);
+        let error = ScriptError::new(ScriptErrorKind::Import, refused.message(name)).at(place);
         ScriptError { help: refused.help(), ..error }
     }
 
-    /// Whether a module throws null, or rejects with it, in so many words.
+    /// Returns true if the code of a module literally throws or rejects with null.
     pub(crate) fn throws_null(&self, key: &str) -> bool {
         let Ok(loaded) = self.load(key) else { return false };
         loaded.code.match_indices("null").any(|(at, _)| {
@@ -163,19 +164,19 @@ impl Scripts {
         })
     }
 
-    /// Where an import of a module is written.
-    pub(crate) fn import_place(&self, from: &str, means: &str) -> Option<Place> {
+    /// Returns the location of an import.
+    pub(crate) fn import_place(&self, from: &str, means: &str) -> Option<SourceSpan> {
         let loaded = self.load(from).ok()?;
         let span = crate::imports::specifiers(&loaded.source.text)
             .find(|(name, _)| {
                 *name == means || self.0.folder.import(from, name).is_ok_and(|key| key == means)
             })?
             .1;
-        Some(Place::new(&loaded.source, span))
+        Some(SourceSpan::new(&loaded.source, span))
     }
 
-    /// Where in a module this piece of its JavaScript stands, as the engine gives it out: the text of a function.
-    pub fn place_of(&self, module: &Module, code: &str) -> Option<Place> {
+    /// Returns the location of a piece of JavaScript code of a module, such as the text of a function.
+    pub fn place_of(&self, module: &ScriptModule, code: &str) -> Option<SourceSpan> {
         let loaded = self.load(module.path()).ok()?;
         let before = &loaded.code[..loaded.code.find(code)?];
         let line = nth_line_of(before);
@@ -183,13 +184,13 @@ impl Scripts {
         self.place(module.path(), line, column)
     }
 
-    /// The calls of a stack of the engine that stand in files, the innermost first.
-    pub fn frames(&self, stack: &str) -> Vec<Frame> {
-        stack.lines().filter_map(|line| self.frame(line)).take(MOST_FRAMES).collect()
+    /// Parses a stack trace of the engine; calls outside of files are omitted. The innermost call is first.
+    pub fn frames(&self, stack: &str) -> Vec<StackFrame> {
+        stack.lines().filter_map(|line| self.frame(line)).take(MAX_FRAMES).collect()
     }
 
-    /// Reads `    at name (file:line:column)`.
-    fn frame(&self, line: &str) -> Option<Frame> {
+    /// Parses `    at name (file:line:column)`.
+    fn frame(&self, line: &str) -> Option<StackFrame> {
         let line = line.trim().strip_prefix("at ")?;
         let (function, place) = match line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")) {
             Some((function, place)) => (Some(function), place),
@@ -200,15 +201,16 @@ impl Scripts {
         let line = parts.next()?.parse().ok()?;
         let place = self.place(parts.next()?, line, column)?;
         let named = function.filter(|name| !name.is_empty() && !name.starts_with('<'));
-        Some(Frame { function: named.map(str::to_string), place })
+        Some(StackFrame { function: named.map(str::to_string), place })
     }
 
-    /// Where in a file as it is written the engine's line and column are; none for code that stands in no file.
-    pub(crate) fn place(&self, key: &str, line: usize, column: usize) -> Option<Place> {
+    /// Converts a line and column of the engine to a location in the original source. Returns `None` for code
+    /// without a file.
+    pub(crate) fn place(&self, key: &str, line: usize, column: usize) -> Option<SourceSpan> {
         let known = self.0.modules.lock().unwrap_or_else(PoisonError::into_inner).get(key)?.clone();
         let loaded = known.ok()?;
         let text = &loaded.source.text;
-        // The engine counts bytes of what it reads; what stays where it was are UTF-16 units.
+        // The engine counts bytes of the code; stripping preserves UTF-16 units.
         let run = nth_line(&loaded.code, line);
         let before = run.get(..run.floor_char_boundary(column.saturating_sub(1)))?;
         let units: usize = before.chars().map(char::len_utf16).sum();
@@ -224,11 +226,12 @@ impl Scripts {
                 None => true,
             });
         let at = start + within.map_or(written.len(), |(at, _)| at);
-        Some(Place::new(&loaded.source, at..at + word(&text[at..])))
+        Some(SourceSpan::new(&loaded.source, at..at + word_length(&text[at..])))
     }
 }
 
-/// A line of a text as the engine counts them from 1, without its end: a carriage return alone ends one too.
+/// Returns a line without its end, counted from 1. Like the engine, treats a lone carriage return as a line
+/// end.
 fn nth_line(text: &str, line: usize) -> &str {
     let mut rest = text;
     for _ in 1..line {
@@ -239,14 +242,14 @@ fn nth_line(text: &str, line: usize) -> &str {
     &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())]
 }
 
-/// Which line a text ends in, as the engine counts them from 1.
+/// Returns the number of the last line of a text, as the engine counts.
 fn nth_line_of(text: &str) -> usize {
     let returns = text.matches('\r').count() - text.matches("\r\n").count();
     1 + text.matches('\n').count() + returns
 }
 
-/// How long the word is that a text begins with; what is no word is one character long.
-fn word(text: &str) -> usize {
+/// Returns the length of the leading word, or of one character if there is none.
+fn word_length(text: &str) -> usize {
     let is_word = |character: char| character.is_alphanumeric() || character == '_' || character == '$';
     let length = text.find(|character| !is_word(character)).unwrap_or(text.len());
     match length {
@@ -255,7 +258,7 @@ fn word(text: &str) -> usize {
     }
 }
 
-/// The offset of a line and a column (in bytes), both counted from 1.
+/// Returns the byte offset of a line and a column in bytes, both counted from 1.
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let line = nth_line(text, line);
     let start = line.as_ptr() as usize - text.as_ptr() as usize;

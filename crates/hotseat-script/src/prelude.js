@@ -1,4 +1,4 @@
-// What scripts find beside the language itself. Runs before any script, so what it takes hold of is still as it was.
+// Globals of every context. Runs before any script, so built-ins are still unmodified.
 (function (say, callNow, callLater) {
   "use strict";
   const { stringify, parse } = JSON;
@@ -27,7 +27,7 @@
     }
   }
 
-  /** Halves of characters are no text, and could be read by nobody. */
+  /** Replaces unpaired surrogates, which are not valid text. */
   const wellFormed = (_, value) => (typeof value === "string" ? apply(toWellFormed, value, []) : value);
   const given = (values) => stringify(values, wellFormed);
 
@@ -52,7 +52,7 @@
   function define(target, name, index, later) {
     const value = later
       ? (...values) => {
-          // Made here, so that it knows from where the function was called.
+          // Created here to capture the call stack.
           const error = new ErrorClass("");
           return new PromiseClass((resolve, reject) => {
             waiting[callLater(index, given(values))] = { resolve, reject, error };

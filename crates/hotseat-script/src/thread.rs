@@ -1,5 +1,5 @@
-//! Threads for scripts. An engine is never interrupted within a function of its own, so whoever waits must not hang with
-//! it.
+//! Threads for scripts. An engine cannot be interrupted within its built-in functions, so the caller must be
+//! able to abandon its thread.
 
 use std::io;
 use std::sync::Arc;
@@ -10,189 +10,191 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use crate::error::{ErrorKind, ScriptError};
+use crate::error::{ScriptError, ScriptErrorKind};
 
-/// A thread of ours has room for the deepest recursion that [`Limits::stack`](crate::Limits::stack) allows, and for what
-/// the engine needs beside it. Only what is used of it is memory.
-const STACK: usize = 16 * 1024 * 1024;
+/// Stack size of script threads: the deepest recursion that [`Limits::stack`](crate::Limits::stack) allows,
+/// plus the engine's own needs. Only used pages take memory.
+const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024;
 
-/// How long a script that should have ended may take to notice it.
+/// Extra time for a script to notice that it should end.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// So many threads may hang. Each of them may hold a processor and all the memory that a script may have, so a program
-/// that has given up so many starts no more.
-pub const MOST_LEFT: usize = 8;
+/// Maximum number of abandoned threads. Each may use a full core and all the memory of a script, so no more
+/// scripts start beyond this number.
+pub const MAX_ABANDONED_THREADS: usize = 8;
 
-/// How many threads of this process were left to themselves and have not ended since.
-static LEFT: AtomicUsize = AtomicUsize::new(0);
+/// Number of abandoned threads of this process that still run.
+static ABANDONED_THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells a script that nobody waits for it any more. Clones are the same.
+/// Cancels a running script. Clones share the signal.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Sender<bool>);
+pub struct StopSignal(watch::Sender<bool>);
 
-impl Default for Stop {
+impl Default for StopSignal {
     fn default() -> Self {
-        Stop(watch::Sender::new(false))
+        StopSignal(watch::Sender::new(false))
     }
 }
 
-impl Stop {
-    /// Says so.
+impl StopSignal {
+    /// Sends the signal.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether somebody has said so.
+    /// Returns true if the signal was sent.
     pub fn is_stopped(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until somebody says so.
-    pub async fn stopped(&self) {
-        // The sender lives in `self`, so it cannot be gone.
+    /// Waits for the signal.
+    pub async fn wait_until_stopped(&self) {
+        // The sender lives in `self`, so it cannot be dropped.
         let _ = self.0.subscribe().wait_for(|stopped| *stopped).await;
     }
 }
 
-/// Does some work on a thread of its own and waits for it; this thread is blocked meanwhile. What the work is given says
-/// when nobody waits any more.
+/// Runs work on a new thread and blocks until it ends. The work receives the signal that the caller no longer
+/// waits.
 ///
 /// # Errors
-/// When the work does not end `within` this time and a little more. Its thread is left to itself then; where
-/// [many](MOST_LEFT) were, no further work is begun.
+/// If the work does not end `within` this time plus a short grace period. Its thread is then abandoned. If
+/// [too many](MOST_LEFT) threads are abandoned, no work is started.
 pub fn run<T: Send + 'static>(
     within: Duration,
-    work: impl FnOnce(Stop) -> T + Send + 'static,
+    work: impl FnOnce(StopSignal) -> T + Send + 'static,
 ) -> Result<T, ScriptError> {
     let (done, result) = mpsc::sync_channel(1);
-    let started = Started::new(work, move |result| drop(done.send(result)))?;
+    let started = ScriptThread::new(work, move |result| drop(done.send(result)))?;
     result.recv_timeout(within + GRACE).map_err(|error| match error {
-        mpsc::RecvTimeoutError::Timeout => started.leave(within),
+        mpsc::RecvTimeoutError::Timeout => started.abandon(within),
         mpsc::RecvTimeoutError::Disconnected => panicked(),
     })
 }
 
-/// The same for those who may not block, on a tokio runtime. Whoever drops what is returned waits no longer.
+/// Like [`run`], without blocking, on a tokio runtime. Dropping the future cancels the work.
 ///
 /// # Errors
 /// As [`run`].
 pub async fn run_async<T: Send + 'static>(
     within: Duration,
-    work: impl FnOnce(Stop) -> T + Send + 'static,
+    work: impl FnOnce(StopSignal) -> T + Send + 'static,
 ) -> Result<T, ScriptError> {
     let (done, result) = oneshot::channel();
-    let started = Started::new(work, move |result| drop(done.send(result)))?;
+    let started = ScriptThread::new(work, move |result| drop(done.send(result)))?;
     match tokio::time::timeout(within + GRACE, result).await {
         Ok(Ok(result)) => Ok(result),
         Ok(Err(_)) => Err(panicked()),
-        Err(_) => Err(started.leave(within)),
+        Err(_) => Err(started.abandon(within)),
     }
 }
 
-/// Work on a thread of its own that may take as long as it likes. Whoever drops this waits no longer.
-pub struct Running<T> {
-    started: Started,
+/// Work without a time limit on a new thread. Dropping it cancels the work.
+pub struct RunningScript<T> {
+    started: ScriptThread,
     result: oneshot::Receiver<T>,
 }
 
-impl<T: Send + 'static> Running<T> {
-    /// Begins the work.
+impl<T: Send + 'static> RunningScript<T> {
+    /// Starts the work.
     ///
     /// # Errors
-    /// When no thread can be started.
-    pub fn begin(work: impl FnOnce(Stop) -> T + Send + 'static) -> Result<Running<T>, ScriptError> {
+    /// If no thread can be started.
+    pub fn start(
+        work: impl FnOnce(StopSignal) -> T + Send + 'static,
+    ) -> Result<RunningScript<T>, ScriptError> {
         let (done, result) = oneshot::channel();
-        let started = Started::new(work, move |result| drop(done.send(result)))?;
-        Ok(Running { started, result })
+        let started = ScriptThread::new(work, move |result| drop(done.send(result)))?;
+        Ok(RunningScript { started, result })
     }
 
-    /// What it comes to. To be asked until it has come to something, and then no more.
+    /// Waits for the result. Must not be called again after it has returned.
     ///
     /// # Errors
-    /// When its thread has broken off.
-    pub async fn ended(&mut self) -> Result<T, ScriptError> {
+    /// If the thread panicked.
+    pub async fn wait(&mut self) -> Result<T, ScriptError> {
         (&mut self.result).await.map_err(|_| panicked())
     }
 
-    /// Leaves work to itself that has not ended [a little](Running::GRACE) after its time `within` which it had to.
-    pub fn leave(self, within: Duration) -> ScriptError {
-        self.started.leave(within)
+    /// Abandons work that has not ended within its time plus the [grace period](Running::GRACE).
+    pub fn abandon(self, within: Duration) -> ScriptError {
+        self.started.abandon(within)
     }
 
-    /// How long work that should have ended may take to notice it.
+    /// Extra time for work to notice that it should end.
     pub const GRACE: Duration = GRACE;
 }
 
-/// A thread that was started. Its work is told to stop when this is dropped.
-struct Started {
-    stop: Stop,
+/// A started thread. Dropping it sends the stop signal.
+struct ScriptThread {
+    stop: StopSignal,
     state: Arc<AtomicU8>,
 }
 
-// What becomes of a thread that runs, which is 0.
-const HAS_ENDED: u8 = 1;
-const IS_LEFT: u8 = 2;
+// States of a thread; 0 means running.
+const STATE_ENDED: u8 = 1;
+const STATE_ABANDONED: u8 = 2;
 
-/// Notes that a thread has ended, however it does.
-struct Ending(Arc<AtomicU8>);
+/// Records the end of a thread, even on panic.
+struct ThreadEndGuard(Arc<AtomicU8>);
 
-impl Started {
+impl ScriptThread {
     fn new<T>(
-        work: impl FnOnce(Stop) -> T + Send + 'static,
+        work: impl FnOnce(StopSignal) -> T + Send + 'static,
         done: impl FnOnce(T) + Send + 'static,
-    ) -> Result<Started, ScriptError> {
-        if LEFT.load(Ordering::Relaxed) >= MOST_LEFT {
+    ) -> Result<ScriptThread, ScriptError> {
+        if ABANDONED_THREADS.load(Ordering::Relaxed) >= MAX_ABANDONED_THREADS {
             let message = format!(
-                "{MOST_LEFT} scripts hang in functions of the engine that cannot be interrupted, so no other one is started"
+                "{MAX_ABANDONED_THREADS} scripts hang in built-in functions that cannot be interrupted, so no further script is started"
             );
-            return Err(ScriptError::new(ErrorKind::TimeLimit, message).help(HANGS));
+            return Err(ScriptError::new(ScriptErrorKind::TimeLimit, message).help(HANG_ADVICE));
         }
-        let started = Started { stop: Stop::default(), state: Arc::default() };
-        let (stop, ending) = (started.stop.clone(), Ending(started.state.clone()));
+        let started = ScriptThread { stop: StopSignal::default(), state: Arc::default() };
+        let (stop, ending) = (started.stop.clone(), ThreadEndGuard(started.state.clone()));
         let body = move || {
             let result = work(stop);
             drop(ending);
             done(result);
         };
-        let thread = thread::Builder::new().name("script".to_string()).stack_size(STACK).spawn(body);
+        let thread =
+            thread::Builder::new().name("script".to_string()).stack_size(THREAD_STACK_BYTES).spawn(body);
         thread.map(|_| started).map_err(|error| not_started(&error))
     }
 
-    /// Leaves the thread to itself.
-    fn leave(self, within: Duration) -> ScriptError {
-        LEFT.fetch_add(1, Ordering::Relaxed);
-        if self.state.swap(IS_LEFT, Ordering::AcqRel) == HAS_ENDED {
-            LEFT.fetch_sub(1, Ordering::Relaxed);
+    /// Abandons the thread.
+    fn abandon(self, within: Duration) -> ScriptError {
+        ABANDONED_THREADS.fetch_add(1, Ordering::Relaxed);
+        if self.state.swap(STATE_ABANDONED, Ordering::AcqRel) == STATE_ENDED {
+            ABANDONED_THREADS.fetch_sub(1, Ordering::Relaxed);
         }
         let message = format!(
-            "the script did not end within {} ms and cannot be stopped; its thread is left behind",
+            "the script did not finish within {} ms and cannot be stopped; its thread was abandoned",
             within.as_millis()
         );
-        ScriptError::new(ErrorKind::TimeLimit, message).help(HANGS)
+        ScriptError::new(ScriptErrorKind::TimeLimit, message).help(HANG_ADVICE)
     }
 }
 
-impl Drop for Started {
+impl Drop for ScriptThread {
     fn drop(&mut self) {
         self.stop.stop();
     }
 }
 
-impl Drop for Ending {
+impl Drop for ThreadEndGuard {
     fn drop(&mut self) {
-        if self.0.swap(HAS_ENDED, Ordering::AcqRel) == IS_LEFT {
-            LEFT.fetch_sub(1, Ordering::Relaxed);
+        if self.0.swap(STATE_ENDED, Ordering::AcqRel) == STATE_ABANDONED {
+            ABANDONED_THREADS.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-const HANGS: &str =
-    "look for one call on very much data, for example on an array of many millions of entries";
+const HANG_ADVICE: &str = "look for a built-in call on a huge value, such as an array of millions of entries";
 
 fn not_started(error: &io::Error) -> ScriptError {
-    ScriptError::new(ErrorKind::Thrown, format!("no thread can be started for a script: {error}"))
+    ScriptError::new(ScriptErrorKind::Thrown, format!("cannot start a thread for a script: {error}"))
 }
 
 fn panicked() -> ScriptError {
-    ScriptError::new(ErrorKind::Thrown, "the engine or a function given to the script has panicked")
+    ScriptError::new(ScriptErrorKind::Thrown, "the script engine or a host function panicked")
 }

@@ -1,14 +1,14 @@
-//! Each kind of mistake, as it is shown.
+//! Rendered message of each kind of script error.
 
 mod common;
 
-use common::{Folder, call, main_of, mistake, short, shown};
-use hotseat_script::{ErrorKind, Host, Limits};
+use common::{Folder, call, error_text, main_of, render, short};
+use hotseat_script::{ScriptErrorKind, ScriptHost, ScriptLimits};
 use insta::assert_snapshot;
 
 #[test]
-fn a_syntax_error_of_typescript() {
-    assert_snapshot!(mistake("const a: number = 1;\nexport function main( { return a }\n"), @"
+fn typescript_syntax_error() {
+    assert_snapshot!(error_text("const a: number = 1;\nexport function main( { return a }\n"), @"
     syntax
     error: Object literal shorthand property must be an identifier reference
      --> main.ts:2:25
@@ -19,8 +19,8 @@ fn a_syntax_error_of_typescript() {
 }
 
 #[test]
-fn a_syntax_error_that_only_the_engine_sees() {
-    assert_snapshot!(mistake("export function main() {\n  let x: number = 1;\n  let x = 2;\n}\n"), @"
+fn syntax_error_found_by_engine() {
+    assert_snapshot!(error_text("export function main() {\n  let x: number = 1;\n  let x = 2;\n}\n"), @"
     syntax
     error: invalid redefinition of lexical identifier
      --> main.ts:3:9
@@ -31,12 +31,12 @@ fn a_syntax_error_that_only_the_engine_sees() {
 }
 
 #[test]
-fn a_syntax_error_of_javascript() {
+fn javascript_syntax_error() {
     let files = [
         ("main.ts", "import './b.js';\nexport function main() {}"),
         ("b.js", "let a = 1;\nlet b: number = 2;\n"),
     ];
-    assert_snapshot!(shown(&call(&files, &[]).unwrap_err()), @"
+    assert_snapshot!(render(&call(&files, &[]).unwrap_err()), @"
     syntax
     error: expecting ';'
      --> b.js:2:6
@@ -47,14 +47,14 @@ fn a_syntax_error_of_javascript() {
 }
 
 #[test]
-fn a_syntax_error_of_json() {
+fn json_syntax_error() {
     let files = [
         ("main.ts", "import a from './a.json';\nexport function main() {}"),
         ("a.json", "{\n  \"a\": 1,\n  b\n}\n"),
     ];
-    assert_snapshot!(shown(&call(&files, &[]).unwrap_err()), @"
+    assert_snapshot!(render(&call(&files, &[]).unwrap_err()), @"
     syntax
-    error: this is not JSON: key must be a string
+    error: invalid JSON: key must be a string
      --> a.json:3:3
       |
     3 |   b
@@ -63,8 +63,8 @@ fn a_syntax_error_of_json() {
 }
 
 #[test]
-fn an_enum() {
-    assert_snapshot!(mistake("export enum Color { Red }\nexport function main() {}\n"), @r#"
+fn unsupported_enum() {
+    assert_snapshot!(error_text("export enum Color { Red }\nexport function main() {}\n"), @r#"
     syntax
     error: cannot strip an enum
      --> main.ts:1:1
@@ -72,15 +72,15 @@ fn an_enum() {
     1 | export enum Color { Red }
       | ^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: types are removed, and an enum is more than a type: write `const Color = { Red: "red" } as const`
+      = help: an enum is not only a type, so it cannot be removed: write `const Color = { Red: "red" } as const`
     "#);
 }
 
 #[test]
-fn an_import_of_nothing() {
-    assert_snapshot!(mistake("// import \"./gone\"\nimport { a } from \"./gone\";\nexport function main() { return a }\n"), @r#"
+fn missing_import() {
+    assert_snapshot!(error_text("// import \"./gone\"\nimport { a } from \"./gone\";\nexport function main() { return a }\n"), @r#"
     import
-    error: there is no file for `./gone`
+    error: unknown file for `./gone`
      --> main.ts:2:19
       |
     2 | import { a } from "./gone";
@@ -91,8 +91,8 @@ fn an_import_of_nothing() {
 }
 
 #[test]
-fn an_import_of_a_package() {
-    assert_snapshot!(mistake("import fs from 'fs';\nexport function main() {}\n"), @"
+fn package_import() {
+    assert_snapshot!(error_text("import fs from 'fs';\nexport function main() {}\n"), @"
     import
     error: `fs` is not a relative path
      --> main.ts:1:16
@@ -100,17 +100,17 @@ fn an_import_of_a_package() {
     1 | import fs from 'fs';
       |                ^^^^
       |
-      = help: only files can be imported, with a path that begins with `./` or `../`; there are no packages
+      = help: only files can be imported, with a path that starts with `./` or `../`; packages are not supported
     ");
 }
 
 #[test]
-fn an_import_of_a_type_as_a_value() {
+fn type_imported_as_value() {
     let files = [
         ("main.ts", "import { Order } from './types';\nexport function main(o: Order) {}\n"),
         ("types.ts", "export interface Order { id: string }\n"),
     ];
-    assert_snapshot!(shown(&call(&files, &[]).unwrap_err()), @"
+    assert_snapshot!(render(&call(&files, &[]).unwrap_err()), @"
     import
     error: types.ts exports no `Order`
      --> main.ts:1:23
@@ -123,21 +123,21 @@ fn an_import_of_a_type_as_a_value() {
 }
 
 #[test]
-fn a_missing_export() {
-    assert_snapshot!(mistake("export function mian() {}\nexport const other = 1;\n"), @"
+fn missing_export() {
+    assert_snapshot!(error_text("export function mian() {}\nexport const other = 1;\n"), @"
     missing_export
     error: main.ts exports no function `main`
      |
      = help: did you mean `mian`?
     ");
-    assert_snapshot!(mistake("export const main = 1;\n"), @"
+    assert_snapshot!(error_text("export const main = 1;\n"), @"
     not_a_function
     error: `main` in main.ts is not a function
     ");
 }
 
 #[test]
-fn something_thrown() {
+fn thrown_error() {
     let text = "\
 interface Order { id: string }
 function check(order: Order | null): string {
@@ -148,7 +148,7 @@ export async function main(): Promise<string> {
   return check(null as Order | null);
 }
 ";
-    assert_snapshot!(mistake(text), @"
+    assert_snapshot!(error_text(text), @"
     thrown
     error: TypeError: cannot read property 'id' of null
      --> main.ts:3:10
@@ -162,7 +162,7 @@ export async function main(): Promise<string> {
 }
 
 #[test]
-fn something_thrown_in_another_file() {
+fn error_thrown_in_another_file() {
     let files = [
         ("main.ts", "import { a } from './lib/a';\nexport const main = () => a({ b: 1 } as any);\n"),
         (
@@ -170,7 +170,7 @@ fn something_thrown_in_another_file() {
             "export const a = (x: { b: number }): never => { throw new TypeError(`no ${x.b}`); };\n",
         ),
     ];
-    assert_snapshot!(shown(&call(&files, &[]).unwrap_err()), @"
+    assert_snapshot!(render(&call(&files, &[]).unwrap_err()), @"
     thrown
     error: TypeError: no 1
      --> lib/a.ts:1:75
@@ -186,27 +186,27 @@ fn something_thrown_in_another_file() {
 }
 
 #[test]
-fn something_thrown_that_is_no_error() {
-    assert_snapshot!(mistake("export function main() { throw { code: 7 }; }\n"), @r#"
+fn thrown_non_error_value() {
+    assert_snapshot!(error_text("export function main() { throw { code: 7 }; }\n"), @r#"
     thrown
     error: thrown: {"code":7}
      |
-     = help: throw an Error, which knows where it was made
+     = help: throw an `Error`, which records its location
     "#);
-    assert_snapshot!(mistake("export function main() { throw null; }\n"), @"
+    assert_snapshot!(error_text("export function main() { throw null; }\n"), @"
     thrown
     error: thrown: null
      |
-     = help: throw an Error, which knows where it was made
+     = help: throw an `Error`, which records its location
     ");
 }
 
 #[test]
-fn a_rejection_that_nobody_looks_after() {
+fn unhandled_rejection() {
     let text = "export async function main() {\n  Promise.reject(new Error(\"lost\"));\n  return 1;\n}\n";
-    assert_snapshot!(mistake(text), @r#"
+    assert_snapshot!(error_text(text), @r#"
     thrown
-    error: a promise that nobody awaits was rejected: Error: lost
+    error: a promise that is not awaited was rejected: Error: lost
      --> main.ts:2:22
       |
     2 |   Promise.reject(new Error("lost"));
@@ -219,38 +219,38 @@ fn a_rejection_that_nobody_looks_after() {
 }
 
 #[test]
-fn a_promise_that_nothing_settles() {
-    assert_snapshot!(mistake("export const main = () => new Promise(() => {});\n"), @"
+fn promise_that_never_settles() {
+    assert_snapshot!(error_text("export const main = () => new Promise(() => {});\n"), @"
     never_settles
-    error: the script awaits a promise that nothing can settle any more
+    error: the script awaits a promise that can no longer settle
      |
      = help: a promise is settled by its `resolve` or `reject`; there are no timers
     ");
 }
 
 #[test]
-fn what_is_no_json() {
-    assert_snapshot!(mistake("export const main = () => () => 1;\n"), @"
+fn value_not_representable_as_json() {
+    assert_snapshot!(error_text("export const main = () => () => 1;\n"), @"
     not_serialisable
-    error: what `main` returned cannot be written as JSON: it is a function or a symbol
+    error: the result of `main` cannot be converted to JSON: it is a function or a symbol
      |
      = help: return plain data from `main` in main.ts
     ");
-    assert_snapshot!(mistake("export function main() { const a: any = {}; a.a = a; return a; }\n"), @"
+    assert_snapshot!(error_text("export function main() { const a: any = {}; a.a = a; return a; }\n"), @"
     not_serialisable
-    error: what `main` returned cannot be written as JSON: TypeError: circular reference
+    error: the result of `main` cannot be converted to JSON: TypeError: circular reference
      |
      = help: return plain data from `main` in main.ts
     ");
-    assert_snapshot!(mistake("export const main = () => 10n;\n"), @"
+    assert_snapshot!(error_text("export const main = () => 10n;\n"), @"
     not_serialisable
-    error: what `main` returned cannot be written as JSON: TypeError: BigInt are forbidden in JSON.stringify
+    error: the result of `main` cannot be converted to JSON: TypeError: BigInt are forbidden in JSON.stringify
      |
      = help: return plain data from `main` in main.ts
     ");
-    assert_snapshot!(mistake("export const main = () => 0 / 0;\n"), @"
+    assert_snapshot!(error_text("export const main = () => 0 / 0;\n"), @"
     not_serialisable
-    error: what `main` returned cannot be written as JSON: it is not a finite number
+    error: the result of `main` cannot be converted to JSON: it is not a finite number
      |
      = help: return plain data from `main` in main.ts
     ");
@@ -258,13 +258,13 @@ fn what_is_no_json() {
 }
 
 #[test]
-fn the_time_limit() {
-    let folder = Folder::of(&[("main.ts", "export function main(): void {\n  while (true) {}\n}\n")]);
+fn time_limit() {
+    let folder = Folder::with_files(&[("main.ts", "export function main(): void {\n  while (true) {}\n}\n")]);
     let module = folder.scripts.find("main").unwrap();
-    let error = folder.with(short(), Host::new()).call(&module, "main", &[]).unwrap_err();
-    assert_snapshot!(shown(&error), @"
+    let error = folder.with(short(), ScriptHost::new()).call(&module, "main", &[]).unwrap_err();
+    assert_snapshot!(render(&error), @"
     time_limit
-    error: the script did not end within 200 ms
+    error: the script did not finish within 200 ms
      --> main.ts:1:1
       |
     1 | export function main(): void {
@@ -273,24 +273,24 @@ fn the_time_limit() {
 }
 
 #[test]
-fn the_memory_limit() {
+fn memory_limit() {
     let text = "export function main() {\n  const all: string[][] = [];\n  for (;;) all.push(new Array(1000).fill('x'));\n}\n";
-    let folder = Folder::of(&[("main.ts", text)]);
+    let folder = Folder::with_files(&[("main.ts", text)]);
     let module = folder.scripts.find("main").unwrap();
-    let limits = Limits { memory: 8 * 1024 * 1024, ..Limits::default() };
-    let error = folder.with(limits, Host::new()).call(&module, "main", &[]).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::MemoryLimit);
-    assert_snapshot!(shown(&error).lines().take(2).collect::<Vec<_>>().join("\n"), @"
+    let limits = ScriptLimits { memory: 8 * 1024 * 1024, ..ScriptLimits::default() };
+    let error = folder.with(limits, ScriptHost::new()).call(&module, "main", &[]).unwrap_err();
+    assert_eq!(error.kind, ScriptErrorKind::MemoryLimit);
+    assert_snapshot!(render(&error).lines().take(2).collect::<Vec<_>>().join("\n"), @"
     memory_limit
     error: the script needs more than 8 MiB of memory
     ");
 }
 
 #[test]
-fn the_stack_limit() {
-    assert_snapshot!(mistake("export function main(n: number): number {\n  return 1 + main(n);\n}\n"), @"
+fn stack_limit() {
+    assert_snapshot!(error_text("export function main(n: number): number {\n  return 1 + main(n);\n}\n"), @"
     stack_limit
-    error: the script calls itself too deeply
+    error: the script exceeds the maximum call depth
      --> main.ts:2:19
       |
     2 |   return 1 + main(n);
@@ -299,8 +299,8 @@ fn the_stack_limit() {
 }
 
 #[test]
-fn a_module_that_throws_while_it_is_loaded() {
-    assert_snapshot!(mistake("const a = undefined as any;\na.b.c;\nexport function main() {}\n"), @"
+fn module_throws_while_loading() {
+    assert_snapshot!(error_text("const a = undefined as any;\na.b.c;\nexport function main() {}\n"), @"
     thrown
     error: TypeError: cannot read property 'b' of undefined
      --> main.ts:2:1

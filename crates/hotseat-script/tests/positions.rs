@@ -1,11 +1,11 @@
-//! Types are removed, and everything stays where it was.
+//! Removing types keeps all source positions.
 
 mod common;
 
 use common::main_of;
 use proptest::prelude::*;
 
-/// Pieces of TypeScript that leave nothing behind, or something, on one line or more.
+/// TypeScript fragments, with and without generated code, on one or several lines.
 const PIECES: &[&str] = &[
     "const a@: Map<string, 'é😀' | \"ü\"> = new Map();",
     "interface I@ { a: string;\n  b?: 'ß' }",
@@ -26,7 +26,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn an_error_is_where_it_was_written(
+    fn errors_report_original_position(
         lines in prop::collection::vec(prop::sample::select(PIECES), 0..8),
         before in prop::sample::select(&["", "  ", "const q = 'é😀' as 'é😀'; ", "type Q = 'é😀'; ", "let w: 'é' | '😀' = 'é'; ", "/* 😀 */ "][..]),
         newline in prop::sample::select(&["\n", "\r\n"][..]),
@@ -53,13 +53,13 @@ proptest! {
     }
 
     #[test]
-    fn no_text_brings_it_down(text in "[a-z<>(){}=:;,.'\"`$é😀\\n /*|&?!\\[\\]0-9]{0,80}") {
+    fn arbitrary_text_never_crashes(text in "[a-z<>(){}=:;,.'\"`$é😀\\n /*|&?!\\[\\]0-9]{0,80}") {
         let _ = main_of(&text);
     }
 }
 
 #[test]
-fn the_first_line_has_its_columns_too() {
+fn first_line_has_correct_columns() {
     for text in [
         "export const main = () => missing;",
         "export const é = '😀'; export const main = () => missing;",
@@ -71,7 +71,7 @@ fn the_first_line_has_its_columns_too() {
 }
 
 #[test]
-fn deep_nesting_is_a_mistake_and_no_crash() {
+fn deep_nesting_is_an_error_not_a_crash() {
     for (open, close) in [("(", ")"), ("[", "]"), ("{a:", "}"), ("-", ""), ("f(", ")")] {
         let text = format!("export const main = () => {}1{};", open.repeat(20_000), close.repeat(20_000));
         let _ = main_of(&text).unwrap_err();

@@ -1,12 +1,12 @@
 //! AG-UI from the agent's side: what a request asks for, and the events of a run.
 //!
-//! A run is written down in the order in which it is sent:
+//! A run lists its events in sending order:
 //!
 //! ```
-//! use hotseat_testkit::{FakeAgent, agui::Run};
+//! use hotseat_testkit::{FakeAgent, agui::FakeRun};
 //! use serde_json::json;
 //! let agent = FakeAgent::start(|request| {
-//!     Run::of(request)
+//!     FakeRun::for_request(request)
 //!         .started()
 //!         .tool("call-1", "charge_card", &json!({"amount": 42.5}), Some(json!({"status": "approved"})))
 //!         .text("Payment approved.")
@@ -19,46 +19,46 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::reply::{Reply, Step};
-use crate::request::Request;
+use crate::reply::{FakeReply, ReplyStep};
+use crate::request::FakeRequest;
 
-/// Text is sent in deltas of this many characters, so that a client has to put it together.
-const DELTA: usize = 12;
+/// Number of characters per text delta, so that clients must join several.
+const DELTA_CHARS: usize = 12;
 
-/// What the body of a run request says.
+/// The body of a run request.
 #[derive(Debug, Clone)]
-pub struct Input {
+pub struct RunAgentInput {
     value: Value,
-    /// The conversation.
+    /// Id of the conversation.
     pub thread_id: String,
-    /// This run of it.
+    /// Id of the run.
     pub run_id: String,
 }
 
-/// The result of a tool call, as the history of a conversation holds it.
+/// A tool result in the message history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolResult {
-    /// The call.
+pub struct HistoryToolResult {
+    /// Id of the call.
     pub call_id: String,
-    /// The tool, or nothing if the history holds no call of this id.
+    /// Name of the tool, or empty if the history has no call of this id.
     pub name: String,
-    /// Text as it is; anything else as JSON.
+    /// Text as it is, anything else as JSON.
     pub content: String,
 }
 
-impl Input {
+impl RunAgentInput {
     /// Reads the body of a request: a `RunAgentInput`, or the envelope that holds one as `body`.
-    pub fn read(request: &Request) -> Result<Input, String> {
+    pub fn from_request(request: &FakeRequest) -> Result<RunAgentInput, String> {
         let mut body: Value = serde_json::from_slice(&request.body)
             .map_err(|error| format!("the body is not JSON: {error}"))?;
         if body.get("method").is_some() {
             body = body["body"].take();
         }
-        Input::of(body)
+        RunAgentInput::from_json(body)
     }
 
     /// Reads a `RunAgentInput`.
-    pub fn of(body: Value) -> Result<Input, String> {
+    pub fn from_json(body: Value) -> Result<RunAgentInput, String> {
         let id = |name: &str| match body.get(name) {
             Some(Value::String(id)) => Ok(id.clone()),
             Some(other) => Err(format!("`{name}` is not a string: {other}")),
@@ -68,20 +68,20 @@ impl Input {
         if !body["messages"].is_array() {
             return Err("`messages` is not a list".to_owned());
         }
-        Ok(Input { value: body, thread_id, run_id })
+        Ok(RunAgentInput { value: body, thread_id, run_id })
     }
 
-    /// The whole input.
+    /// Returns the whole input.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// The messages so far.
+    /// Returns the message history.
     pub fn messages(&self) -> &[Value] {
         self.list("messages")
     }
 
-    /// The answers to interrupts.
+    /// Returns the answers to interrupts.
     pub fn resume(&self) -> &[Value] {
         self.list("resume")
     }
@@ -90,32 +90,32 @@ impl Input {
         self.value[name].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// The texts of all user messages.
+    /// Returns the texts of all user messages.
     pub fn user_texts(&self) -> Vec<String> {
         let users = self.messages().iter().filter(|message| message["role"] == "user");
         users.map(|message| text_of(&message["content"])).collect()
     }
 
-    /// The text of the last user message; empty without one.
+    /// Returns the text of the last user message, or an empty string.
     pub fn last_user_text(&self) -> String {
         self.user_texts().pop().unwrap_or_default()
     }
 
-    /// The names of the tools that the client offers.
+    /// Returns the names of the tools that the client offers.
     pub fn client_tools(&self) -> Vec<String> {
         let names = self.list("tools").iter().filter_map(|tool| tool["name"].as_str());
         names.map(str::to_owned).collect()
     }
 
-    /// The tool results after the last user message, in order.
-    pub fn tool_results_since_last_user(&self) -> Vec<ToolResult> {
+    /// Returns the tool results after the last user message, in order.
+    pub fn tool_results_since_last_user(&self) -> Vec<HistoryToolResult> {
         let recent = self.messages().rsplit(|message| message["role"] == "user").next().unwrap_or(&[]);
         let results = recent.iter().filter(|message| message["role"] == "tool");
         results
             .map(|message| {
                 let call_id = message["toolCallId"].as_str().unwrap_or_default();
                 let call = self.tool_call(call_id);
-                ToolResult {
+                HistoryToolResult {
                     call_id: call_id.to_owned(),
                     name: call
                         .and_then(|call| call["function"]["name"].as_str())
@@ -127,14 +127,14 @@ impl Input {
             .collect()
     }
 
-    /// The tool call of this id, as an assistant message holds it.
+    /// Returns the tool call of this id from an assistant message.
     pub fn tool_call(&self, id: &str) -> Option<&Value> {
         let calls = self.messages().iter().filter_map(|message| message["toolCalls"].as_array()).flatten();
         calls.rev().find(|call| call["id"] == id)
     }
 }
 
-/// The text of a message's content: a string, or the text parts of a list.
+/// Returns the text of a message content: a string, or the text parts of a list.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -147,100 +147,106 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-impl Request {
-    /// The request as the start of an AG-UI run.
+impl FakeRequest {
+    /// Parses the request as the start of an AG-UI run.
     ///
     /// # Panics
-    /// If it is none; in a handler that fails the test.
-    pub fn input(&self) -> Input {
-        Input::read(self).unwrap_or_else(|why| panic!("{} {} starts no run: {why}", self.method, self.path))
+    /// If it is not one. A panic in a handler fails the test.
+    pub fn input(&self) -> RunAgentInput {
+        RunAgentInput::from_request(self)
+            .unwrap_or_else(|why| panic!("{} {} is not a run request: {why}", self.method, self.path))
     }
 
-    /// [`Input::last_user_text`] of this request.
+    /// [`RunAgentInput::last_user_text`] of this request.
     pub fn last_user_text(&self) -> String {
         self.input().last_user_text()
     }
 
-    /// [`Input::user_texts`] of this request.
+    /// [`RunAgentInput::user_texts`] of this request.
     pub fn user_texts(&self) -> Vec<String> {
         self.input().user_texts()
     }
 
-    /// [`Input::tool_results_since_last_user`] of this request.
-    pub fn tool_results_since_last_user(&self) -> Vec<ToolResult> {
+    /// [`RunAgentInput::tool_results_since_last_user`] of this request.
+    pub fn tool_results_since_last_user(&self) -> Vec<HistoryToolResult> {
         self.input().tool_results_since_last_user()
     }
 
-    /// [`Input::resume`] of this request.
+    /// [`RunAgentInput::resume`] of this request.
     pub fn resume(&self) -> Vec<Value> {
         self.input().resume().to_vec()
     }
 }
 
-/// The events of one run, with waits and cuts between them.
+/// Events of a run, with pauses and connection failures between them.
 #[derive(Debug, Clone)]
 #[must_use = "a run does nothing until it is given as a reply"]
-pub struct Run {
+pub struct FakeRun {
     thread_id: String,
     run_id: String,
     ids: usize,
-    steps: Vec<Step>,
+    steps: Vec<ReplyStep>,
 }
 
-impl Run {
-    /// A run with the ids of the request, still without events.
+impl FakeRun {
+    /// Creates a run with the ids of the request and no events.
     ///
     /// # Panics
-    /// If the request starts no run (see [`Request::input`]).
-    pub fn of(request: &Request) -> Run {
-        Run::new(&request.input())
+    /// If the request does not start a run (see [`FakeRequest::input`]).
+    pub fn for_request(request: &FakeRequest) -> FakeRun {
+        FakeRun::new(&request.input())
     }
 
-    /// A run with the ids of the input, still without events.
-    pub fn new(input: &Input) -> Run {
-        Run { thread_id: input.thread_id.clone(), run_id: input.run_id.clone(), ids: 0, steps: Vec::new() }
+    /// Creates a run with the ids of the input and no events.
+    pub fn new(input: &RunAgentInput) -> FakeRun {
+        FakeRun {
+            thread_id: input.thread_id.clone(),
+            run_id: input.run_id.clone(),
+            ids: 0,
+            steps: Vec::new(),
+        }
     }
 
-    /// An id that no other message or call of the conversation has.
+    /// Returns an id that is unique in the conversation.
     pub fn fresh_id(&mut self, kind: &str) -> String {
         self.ids += 1;
         format!("{}-{kind}-{}", self.run_id, self.ids)
     }
 
-    /// Any event, as it is.
-    pub fn raw_event(mut self, event: Value) -> Run {
-        self.steps.push(Step::Event(event));
+    /// Adds an event as it is.
+    pub fn raw_event(mut self, event: Value) -> FakeRun {
+        self.steps.push(ReplyStep::Event(event));
         self
     }
 
-    /// Anything that is not an event: a pause, a gate, a cut, bytes.
-    pub fn step(mut self, step: Step) -> Run {
+    /// Adds a step that is not an event: a pause, gate, cut or bytes.
+    pub fn step(mut self, step: ReplyStep) -> FakeRun {
         self.steps.push(step);
         self
     }
 
-    /// [`Step::Pause`], for tests about time only.
-    pub fn pause(self, time: Duration) -> Run {
-        self.step(Step::Pause(time))
+    /// Adds a [`ReplyStep::Pause`]; only for tests of timing.
+    pub fn pause(self, time: Duration) -> FakeRun {
+        self.step(ReplyStep::Pause(time))
     }
 
-    /// [`Step::Gate`]
-    pub fn gate(self, name: &str) -> Run {
-        self.step(Step::Gate(name.to_owned()))
+    /// [`ReplyStep::CallGate`]
+    pub fn gate(self, name: &str) -> FakeRun {
+        self.step(ReplyStep::Gate(name.to_owned()))
     }
 
-    /// [`Step::Hang`]
-    pub fn hang(self) -> Run {
-        self.step(Step::Hang)
+    /// [`ReplyStep::Hang`]
+    pub fn hang(self) -> FakeRun {
+        self.step(ReplyStep::Hang)
     }
 
-    /// [`Step::Cut`]
-    pub fn cut(self) -> Run {
-        self.step(Step::Cut)
+    /// [`ReplyStep::Truncated`]
+    pub fn cut(self) -> FakeRun {
+        self.step(ReplyStep::Cut)
     }
 
     /// `RUN_STARTED`
-    pub fn started(self) -> Run {
+    pub fn started(self) -> FakeRun {
         let event = json!({
             "type": "RUN_STARTED",
             "threadId": self.thread_id,
@@ -250,8 +256,8 @@ impl Run {
         self.raw_event(event)
     }
 
-    /// One assistant message: `TEXT_MESSAGE_START`, the text in several deltas, `TEXT_MESSAGE_END`.
-    pub fn text(mut self, text: &str) -> Run {
+    /// Adds an assistant message: `TEXT_MESSAGE_START`, the text in several deltas, `TEXT_MESSAGE_END`.
+    pub fn text(mut self, text: &str) -> FakeRun {
         let id = self.fresh_id("message");
         let mut run =
             self.raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}));
@@ -261,8 +267,8 @@ impl Run {
         run.raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": id}))
     }
 
-    /// One assistant message as `TEXT_MESSAGE_CHUNK`s, of which only the first names it.
-    pub fn text_chunks(mut self, text: &str) -> Run {
+    /// Adds an assistant message as `TEXT_MESSAGE_CHUNK`s; only the first one has its id.
+    pub fn text_chunks(mut self, text: &str) -> FakeRun {
         let id = self.fresh_id("message");
         let mut run = self;
         for (index, delta) in deltas(text).into_iter().enumerate() {
@@ -274,8 +280,8 @@ impl Run {
         run
     }
 
-    /// A thought: a reasoning span around one reasoning message.
-    pub fn reasoning(mut self, text: &str) -> Run {
+    /// Adds reasoning: a span around one reasoning message.
+    pub fn reasoning(mut self, text: &str) -> FakeRun {
         let id = self.fresh_id("reasoning");
         let mut run = self
             .raw_event(json!({"type": "REASONING_START", "messageId": id}))
@@ -288,10 +294,10 @@ impl Run {
             .raw_event(json!({"type": "REASONING_END", "messageId": id}))
     }
 
-    /// A tool call, and its result if there is one.
+    /// Adds a tool call, and its result if given.
     ///
-    /// The id is the call's for the whole conversation: two turns with the same id are one call.
-    pub fn tool(self, id: &str, name: &str, args: &Value, result: Option<Value>) -> Run {
+    /// The id identifies the call in the whole conversation: two turns with the same id share one call.
+    pub fn tool(self, id: &str, name: &str, args: &Value, result: Option<Value>) -> FakeRun {
         let run = self.tool_call(id, name, args);
         match result {
             Some(result) => run.tool_result(id, &result),
@@ -299,8 +305,8 @@ impl Run {
         }
     }
 
-    /// `TOOL_CALL_START`, the arguments in two deltas, `TOOL_CALL_END`.
-    pub fn tool_call(self, id: &str, name: &str, args: &Value) -> Run {
+    /// Adds `TOOL_CALL_START`, the arguments in two deltas, and `TOOL_CALL_END`.
+    pub fn tool_call(self, id: &str, name: &str, args: &Value) -> FakeRun {
         let args = args.to_string();
         let (first, second) = halves(&args);
         self.raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name}))
@@ -309,8 +315,8 @@ impl Run {
             .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": id}))
     }
 
-    /// A tool call as two `TOOL_CALL_CHUNK`s, of which only the first names it.
-    pub fn tool_chunks(self, id: &str, name: &str, args: &Value, result: Option<Value>) -> Run {
+    /// Adds a tool call as two `TOOL_CALL_CHUNK`s; only the first one has its name.
+    pub fn tool_chunks(self, id: &str, name: &str, args: &Value, result: Option<Value>) -> FakeRun {
         let args = args.to_string();
         let (first, second) = halves(&args);
         let run = self
@@ -324,8 +330,8 @@ impl Run {
         }
     }
 
-    /// `TOOL_CALL_RESULT`: a string as it is, anything else as JSON text.
-    pub fn tool_result(mut self, id: &str, result: &Value) -> Run {
+    /// Adds `TOOL_CALL_RESULT`: a string as it is, anything else as JSON text.
+    pub fn tool_result(mut self, id: &str, result: &Value) -> FakeRun {
         let message_id = self.fresh_id("result");
         let content = match result {
             Value::String(text) => text.clone(),
@@ -341,41 +347,41 @@ impl Run {
     }
 
     /// `STATE_SNAPSHOT`
-    pub fn state(self, snapshot: Value) -> Run {
+    pub fn state(self, snapshot: Value) -> FakeRun {
         self.raw_event(json!({"type": "STATE_SNAPSHOT", "snapshot": snapshot}))
     }
 
-    /// `STATE_DELTA`: a JSON patch.
-    pub fn delta(self, patch: Value) -> Run {
+    /// Adds `STATE_DELTA`, a JSON patch.
+    pub fn delta(self, patch: Value) -> FakeRun {
         self.raw_event(json!({"type": "STATE_DELTA", "delta": patch}))
     }
 
     /// `MESSAGES_SNAPSHOT`
-    pub fn messages_snapshot(self, messages: Vec<Value>) -> Run {
+    pub fn messages_snapshot(self, messages: Vec<Value>) -> FakeRun {
         self.raw_event(json!({"type": "MESSAGES_SNAPSHOT", "messages": messages}))
     }
 
     /// `CUSTOM`
-    pub fn custom(self, name: &str, value: Value) -> Run {
+    pub fn custom(self, name: &str, value: Value) -> FakeRun {
         self.raw_event(json!({"type": "CUSTOM", "name": name, "value": value}))
     }
 
-    /// `RUN_FINISHED` with success.
-    pub fn finished(self) -> Run {
+    /// Adds `RUN_FINISHED` with success.
+    pub fn finished(self) -> FakeRun {
         self.ended(json!({"type": "success"}))
     }
 
-    /// `RUN_FINISHED` with success, naming the calls that the client has to answer.
-    pub fn pending(self, call_ids: &[String]) -> Run {
+    /// Adds `RUN_FINISHED` with success and the calls that the client must answer.
+    pub fn pending(self, call_ids: &[String]) -> FakeRun {
         self.ended(json!({"type": "success", "pendingToolCallIds": call_ids}))
     }
 
-    /// `RUN_FINISHED` with interrupts: `{"id": …, "reason": …, "message": …, "toolCallId": …}`.
-    pub fn interrupted(self, interrupts: Vec<Value>) -> Run {
+    /// Adds `RUN_FINISHED` with interrupts: `{"id": …, "reason": …, "message": …, "toolCallId": …}`.
+    pub fn interrupted(self, interrupts: Vec<Value>) -> FakeRun {
         self.ended(json!({"type": "interrupt", "interrupts": interrupts}))
     }
 
-    fn ended(self, outcome: Value) -> Run {
+    fn ended(self, outcome: Value) -> FakeRun {
         let event = json!({
             "type": "RUN_FINISHED",
             "threadId": self.thread_id,
@@ -386,7 +392,7 @@ impl Run {
     }
 
     /// `RUN_ERROR`
-    pub fn error(self, message: &str, code: Option<&str>) -> Run {
+    pub fn error(self, message: &str, code: Option<&str>) -> FakeRun {
         let mut event = json!({"type": "RUN_ERROR", "message": message});
         if let Some(code) = code {
             event["code"] = json!(code);
@@ -394,21 +400,21 @@ impl Run {
         self.raw_event(event)
     }
 
-    /// The events as a reply of `text/event-stream`.
-    pub fn reply(self) -> Reply {
-        Reply { body: self.steps, ..Reply::sse() }
+    /// Converts the run to a reply of type `text/event-stream`.
+    pub fn reply(self) -> FakeReply {
+        FakeReply { body: self.steps, ..FakeReply::sse() }
     }
 }
 
-impl From<Run> for Reply {
-    fn from(run: Run) -> Reply {
+impl From<FakeRun> for FakeReply {
+    fn from(run: FakeRun) -> FakeReply {
         run.reply()
     }
 }
 
 fn deltas(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
-    characters.chunks(DELTA).map(|part| part.iter().collect()).collect()
+    characters.chunks(DELTA_CHARS).map(|part| part.iter().collect()).collect()
 }
 
 fn halves(text: &str) -> (&str, &str) {

@@ -1,7 +1,7 @@
-//! An agent under test for examples and tests: a shop's checkout assistant without a model.
+//! Example agent for documentation and tests: a checkout assistant of a shop, without a model.
 //!
-//! Words in the last user message decide what it does (see [`WISHES`]); everything else it needs is
-//! in the history that the client sends, so it keeps nothing between requests.
+//! Words in the last user message decide its behavior (see [`INTENT_WORDS`]). Everything else comes from the
+//! history that the client sends, so the agent is stateless between requests.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,44 +9,44 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::agui::{Input, Run};
-use crate::doors;
-use crate::reply::Reply;
-use crate::request::Request;
+use crate::agui::{FakeRun, RunAgentInput};
+use crate::interfaces;
+use crate::reply::FakeReply;
+use crate::request::FakeRequest;
 
-/// What a user can want. The first word found in the message, in this order, decides.
-pub const WISHES: [(&str, Wish); 15] = [
-    ("crash", Wish::Crash),
-    ("history", Wish::History),
-    ("unicode", Wish::Unicode),
-    ("frontend", Wish::Frontend),
-    ("parallel", Wish::Parallel),
-    ("twice", Wish::Twice),
-    ("decline", Wish::Decline),
-    ("pay", Wish::Pay),
-    ("toolfail", Wish::FailingTool),
-    ("delete", Wish::Delete),
-    ("refund", Wish::Refund),
-    ("remember", Wish::Remember),
-    ("slow", Wish::Slow),
-    ("shipping", Wish::Shipping),
-    ("checkout", Wish::Checkout),
+/// Words that select the intent. The first word found in the message, in this order, wins.
+pub const INTENT_WORDS: [(&str, UserIntent); 15] = [
+    ("crash", UserIntent::Crash),
+    ("history", UserIntent::History),
+    ("unicode", UserIntent::Unicode),
+    ("frontend", UserIntent::Frontend),
+    ("parallel", UserIntent::Parallel),
+    ("twice", UserIntent::Twice),
+    ("decline", UserIntent::Decline),
+    ("pay", UserIntent::Pay),
+    ("toolfail", UserIntent::FailingTool),
+    ("delete", UserIntent::Delete),
+    ("refund", UserIntent::Refund),
+    ("remember", UserIntent::Remember),
+    ("slow", UserIntent::Slow),
+    ("shipping", UserIntent::Shipping),
+    ("checkout", UserIntent::Checkout),
 ];
 
-/// See [`WISHES`].
+/// Intent of a user message, see [`INTENT_WORDS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum UserIntent {
     /// The run ends with `RUN_ERROR`.
     Crash,
-    /// Says how many user messages it saw.
+    /// States the number of user messages.
     History,
-    /// Says something in many scripts and two lines.
+    /// Replies in several scripts and two lines.
     Unicode,
-    /// Calls the first tool that the client offers, and repeats its answer.
+    /// Calls the first tool that the client offers and repeats its answer.
     Frontend,
     /// Calls two tools in one step.
     Parallel,
-    /// Charges the card two times, one after the other.
+    /// Charges the card twice.
     Twice,
     /// Charges a card that is declined.
     Decline,
@@ -54,7 +54,7 @@ pub enum Wish {
     Pay,
     /// Calls a tool that fails.
     FailingTool,
-    /// Deletes an order, which nobody should have asked for.
+    /// Deletes an order without being asked to.
     Delete,
     /// Refunds an order after an interrupt was answered with `{"approved": true}`.
     Refund,
@@ -66,40 +66,40 @@ pub enum Wish {
     Shipping,
     /// Validates the cart, then asks for shipping options.
     Checkout,
-    /// None of the words: repeats the message.
+    /// No known word: repeats the message.
     Echo,
 }
 
-/// A way in which the agent misbehaves, so that a test of it can be seen to fail.
+/// Deliberate misbehavior, to see tests fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// It behaves.
+pub enum AgentFault {
+    /// No fault.
     None,
-    /// Where the card is to be charged once it is charged again.
+    /// Charges the card one extra time.
     DoubleCharge,
-    /// Refunds and payments happen without asking first.
+    /// Refunds and payments without asking first.
     NoConfirm,
-    /// The total is too high.
+    /// Reports a total that is too high.
     WrongTotal,
 }
 
-impl FromStr for Fault {
+impl FromStr for AgentFault {
     type Err = String;
 
-    fn from_str(name: &str) -> Result<Fault, String> {
+    fn from_str(name: &str) -> Result<AgentFault, String> {
         match name {
-            "none" => Ok(Fault::None),
-            "double-charge" => Ok(Fault::DoubleCharge),
-            "no-confirm" => Ok(Fault::NoConfirm),
-            "wrong-total" => Ok(Fault::WrongTotal),
+            "none" => Ok(AgentFault::None),
+            "double-charge" => Ok(AgentFault::DoubleCharge),
+            "no-confirm" => Ok(AgentFault::NoConfirm),
+            "wrong-total" => Ok(AgentFault::WrongTotal),
             other => Err(format!(
-                "`{other}` is no fault; there are none, double-charge, no-confirm and wrong-total"
+                "unknown fault `{other}`, expected none, double-charge, no-confirm or wrong-total"
             )),
         }
     }
 }
 
-/// The tools of the agent itself. Any other name belongs to the client.
+/// Tools of the agent. All other names are tools of the client.
 const TOOLS: [&str; 9] = [
     "validate_cart",
     "get_shipping_options",
@@ -112,61 +112,60 @@ const TOOLS: [&str; 9] = [
     "remember",
 ];
 
-/// Starts the id of an interrupt; the id of the call that waits for approval follows.
-const APPROVAL: &str = "approve-";
+/// Prefix of interrupt ids; the id of the call that waits for approval follows.
+const APPROVAL_PREFIX: &str = "approve-";
 
-/// Answers one request: `GET /health`, or a `POST`: chat completions and `/chat` where these are asked for, otherwise
-/// the start of a run of AG-UI.
-pub fn reply(request: &Request, fault: Fault) -> Reply {
+/// Answers a request: `GET /health`, or `POST`: chat completions, `/chat`, or the start of an AG-UI run.
+pub fn reply(request: &FakeRequest, fault: AgentFault) -> FakeReply {
     match (request.method.as_str(), request.path.as_str()) {
-        ("GET", "/health") => Reply::text(200, "ok"),
-        ("POST", path) if path.ends_with("/chat/completions") => doors::completions(request, fault),
-        ("POST", "/chat") => doors::chat(request, fault),
-        ("POST", _) => match Input::read(request) {
+        ("GET", "/health") => FakeReply::text(200, "ok"),
+        ("POST", path) if path.ends_with("/chat/completions") => interfaces::completions(request, fault),
+        ("POST", "/chat") => interfaces::chat(request, fault),
+        ("POST", _) => match RunAgentInput::from_request(request) {
             Ok(input) => converse(&input, fault).reply(),
-            Err(why) => Reply::json(422, &json!({ "error": why })),
+            Err(why) => FakeReply::json(422, &json!({ "error": why })),
         },
-        _ => Reply::json(405, &json!({ "error": "start a run with POST" })),
+        _ => FakeReply::json(405, &json!({ "error": "start a run with POST" })),
     }
 }
 
-/// The path of the `checkout-agent` binary, for tests of other packages.
+/// Returns the path of the `checkout-agent` binary, for tests of other packages.
 ///
 /// # Panics
 /// If it was not built beside the running test.
 pub fn binary() -> PathBuf {
-    let test = std::env::current_exe().expect("a running program has a path");
+    let test = std::env::current_exe().expect("the running program has a path");
     let name = format!("checkout-agent{}", std::env::consts::EXE_SUFFIX);
     let built = test.ancestors().skip(1).map(|folder| folder.join(&name)).find(|path| path.is_file());
     built.unwrap_or_else(|| panic!("no {name} near {}: run `cargo build -p hotseat-testkit`", test.display()))
 }
 
-/// What the agent does next.
-enum Decision {
+/// Next action of the agent.
+enum AgentDecision {
     Call(Vec<(String, Value)>),
     Say(String),
     Fail(&'static str),
 }
 
-/// Decides and acts until there is something to say or somebody else has to answer.
-pub(crate) fn converse(input: &Input, fault: Fault) -> Run {
-    let mut run = Run::new(input).started();
+/// Decides and acts until the agent replies or must wait for an answer.
+pub(crate) fn converse(input: &RunAgentInput, fault: AgentFault) -> FakeRun {
+    let mut run = FakeRun::new(input).started();
     let mut results: Vec<String> =
         input.tool_results_since_last_user().into_iter().map(|result| result.content).collect();
     for answer in input.resume() {
-        match approval(input, answer, fault) {
+        match apply_approval(input, answer, fault) {
             Ok((call_id, result)) => {
                 run = run.tool_result(&call_id, &result);
-                results.push(content(&result));
+                results.push(result_text(&result));
             }
             Err(why) => return run.error(&why, Some("INVALID_RESUME")),
         }
     }
     loop {
         let calls = match decide(input, &results, fault) {
-            Decision::Fail(message) => return run.error(message, Some("MODEL_ERROR")),
-            Decision::Say(text) => return run.text(&text).finished(),
-            Decision::Call(calls) => calls,
+            AgentDecision::Fail(message) => return run.error(message, Some("MODEL_ERROR")),
+            AgentDecision::Say(text) => return run.text(&text).finished(),
+            AgentDecision::Call(calls) => calls,
         };
         let mut identified = Vec::new();
         for (name, args) in calls {
@@ -178,18 +177,18 @@ pub(crate) fn converse(input: &Input, fault: Fault) -> Run {
         for (id, name, args) in identified {
             if !TOOLS.contains(&name.as_str()) {
                 for_client.push(id);
-            } else if name == "refund_order" && fault != Fault::NoConfirm {
-                for_approval.push(ask_approval(&id, &args));
+            } else if name == "refund_order" && fault != AgentFault::NoConfirm {
+                for_approval.push(approval_request(&id, &args));
             } else {
-                let result = perform(&name, &args, fault);
+                let result = run_tool(&name, &args, fault);
                 if let Some(ms) = args["ms"].as_u64() {
                     run = run.pause(Duration::from_millis(ms));
                 }
                 run = run.tool_result(&id, &result);
                 if name == "remember" {
-                    run = store(run, input, &args);
+                    run = store_value(run, input, &args);
                 }
-                results.push(content(&result));
+                results.push(result_text(&result));
             }
         }
         if !for_approval.is_empty() {
@@ -201,63 +200,63 @@ pub(crate) fn converse(input: &Input, fault: Fault) -> Run {
     }
 }
 
-/// Plays the language model: what to do, given the messages and the results since the last of them.
-fn decide(input: &Input, results: &[String], fault: Fault) -> Decision {
+/// Plays the language model: chooses an action from the messages and the latest tool results.
+fn decide(input: &RunAgentInput, results: &[String], fault: AgentFault) -> AgentDecision {
     let users = input.user_texts();
     let last = users.last().map(String::as_str).unwrap_or_default();
     let client_tool = input.client_tools().into_iter().find(|name| !TOOLS.contains(&name.as_str()));
     let first_result = results.first().map(String::as_str).unwrap_or_default();
     let last_result = results.last().map(String::as_str).unwrap_or_default();
 
-    let say = |text: &str| Decision::Say(text.to_owned());
-    let call = |name: &str, args: Value| Decision::Call(vec![(name.to_owned(), args)]);
+    let say = |text: &str| AgentDecision::Say(text.to_owned());
+    let call = |name: &str, args: Value| AgentDecision::Call(vec![(name.to_owned(), args)]);
     let charge =
         |token: &str| call("charge_card", json!({"amount": 42.5, "currency": "EUR", "token": token}));
-    match (wish(last), results.len()) {
-        (Wish::Crash, _) => Decision::Fail("model backend exploded"),
-        (Wish::History, _) => {
+    match (intent_of_message(last), results.len()) {
+        (UserIntent::Crash, _) => AgentDecision::Fail("model backend exploded"),
+        (UserIntent::History, _) => {
             let first = users.first().map_or("None".to_owned(), |text| quoted(text));
-            Decision::Say(format!("I saw {} user message(s); the first was: {first}", users.len()))
+            AgentDecision::Say(format!("I saw {} user message(s); the first was: {first}", users.len()))
         }
-        (Wish::Unicode, _) => say("Grüße — 你好 🌍\nsecond line: \"quoted\" \\ backslash"),
-        (Wish::Frontend, 0) if fault == Fault::NoConfirm => charge("tok_test"),
-        (Wish::Frontend, _) if fault == Fault::NoConfirm => say("Paid 42.50 EUR."),
-        (Wish::Frontend, 0) => match client_tool {
+        (UserIntent::Unicode, _) => say("Grüße — 你好 🌍\nsecond line: \"quoted\" \\ backslash"),
+        (UserIntent::Frontend, 0) if fault == AgentFault::NoConfirm => charge("tok_test"),
+        (UserIntent::Frontend, _) if fault == AgentFault::NoConfirm => say("Paid 42.50 EUR."),
+        (UserIntent::Frontend, 0) => match client_tool {
             Some(name) => call(&name, json!({"action": "confirm payment of 42.50 EUR"})),
             None => say("No client tools were supplied."),
         },
-        (Wish::Frontend, _) => Decision::Say(format!("Client tool answered: {last_result}")),
-        (Wish::Parallel, 0) => Decision::Call(vec![validate_cart(), get_shipping_options()]),
-        (Wish::Parallel, _) => say("Both checks done."),
-        (Wish::Twice, done @ (0 | 1)) => charge(&format!("tok_{}", done + 1)),
-        (Wish::Twice, _) => say("Charged twice."),
-        (Wish::Decline, 0) => charge("tok_declined"),
-        (Wish::Decline, _) => Decision::Say(format!("Payment failed: {first_result}")),
-        (Wish::Pay, 0) => charge("tok_test"),
-        (Wish::Pay, 1) if fault == Fault::DoubleCharge => charge("tok_test"),
-        (Wish::Pay, _) => say("Payment approved. Charge id ch_001."),
-        (Wish::FailingTool, 0) => call("fail_tool", json!({"reason": "on purpose"})),
-        (Wish::FailingTool, _) => Decision::Say(format!("The tool failed: {first_result}")),
-        (Wish::Delete, 0) => call("delete_order", json!({"order_id": "o-9"})),
-        (Wish::Delete, _) => say("Order deleted."),
-        (Wish::Refund, 0) => call("refund_order", json!({"order_id": "o-9", "amount": 42.5})),
-        (Wish::Refund, _) => Decision::Say(format!("Refund outcome: {first_result}")),
-        (Wish::Remember, 0) => call("remember", json!({"key": "color", "value": "blue"})),
-        (Wish::Remember, _) => say("Remembered."),
-        (Wish::Slow, 0) => call("slow_tool", json!({"ms": 800})),
-        (Wish::Slow, _) => say("Done waiting."),
-        (Wish::Shipping, 0) => call("calculate_total", json!({"shipping": "standard"})),
-        (Wish::Shipping, _) => Decision::Say(format!("Your total is {:.2} EUR.", total(fault))),
-        (Wish::Checkout, 0) => Decision::Call(vec![validate_cart()]),
-        (Wish::Checkout, 1) => Decision::Call(vec![get_shipping_options()]),
-        (Wish::Checkout, _) => say("Cart is valid. Shipping options: standard, express."),
-        (Wish::Echo, _) => Decision::Say(format!("You said: {last}")),
+        (UserIntent::Frontend, _) => AgentDecision::Say(format!("Client tool answered: {last_result}")),
+        (UserIntent::Parallel, 0) => AgentDecision::Call(vec![validate_cart(), get_shipping_options()]),
+        (UserIntent::Parallel, _) => say("Both checks done."),
+        (UserIntent::Twice, done @ (0 | 1)) => charge(&format!("tok_{}", done + 1)),
+        (UserIntent::Twice, _) => say("Charged twice."),
+        (UserIntent::Decline, 0) => charge("tok_declined"),
+        (UserIntent::Decline, _) => AgentDecision::Say(format!("Payment failed: {first_result}")),
+        (UserIntent::Pay, 0) => charge("tok_test"),
+        (UserIntent::Pay, 1) if fault == AgentFault::DoubleCharge => charge("tok_test"),
+        (UserIntent::Pay, _) => say("Payment approved. Charge id ch_001."),
+        (UserIntent::FailingTool, 0) => call("fail_tool", json!({"reason": "on purpose"})),
+        (UserIntent::FailingTool, _) => AgentDecision::Say(format!("The tool failed: {first_result}")),
+        (UserIntent::Delete, 0) => call("delete_order", json!({"order_id": "o-9"})),
+        (UserIntent::Delete, _) => say("Order deleted."),
+        (UserIntent::Refund, 0) => call("refund_order", json!({"order_id": "o-9", "amount": 42.5})),
+        (UserIntent::Refund, _) => AgentDecision::Say(format!("Refund outcome: {first_result}")),
+        (UserIntent::Remember, 0) => call("remember", json!({"key": "color", "value": "blue"})),
+        (UserIntent::Remember, _) => say("Remembered."),
+        (UserIntent::Slow, 0) => call("slow_tool", json!({"ms": 800})),
+        (UserIntent::Slow, _) => say("Done waiting."),
+        (UserIntent::Shipping, 0) => call("calculate_total", json!({"shipping": "standard"})),
+        (UserIntent::Shipping, _) => AgentDecision::Say(format!("Your total is {:.2} EUR.", total(fault))),
+        (UserIntent::Checkout, 0) => AgentDecision::Call(vec![validate_cart()]),
+        (UserIntent::Checkout, 1) => AgentDecision::Call(vec![get_shipping_options()]),
+        (UserIntent::Checkout, _) => say("Cart is valid. Shipping options: standard, express."),
+        (UserIntent::Echo, _) => AgentDecision::Say(format!("You said: {last}")),
     }
 }
 
-fn wish(message: &str) -> Wish {
+fn intent_of_message(message: &str) -> UserIntent {
     let message = message.to_lowercase();
-    WISHES.iter().find(|(word, _)| message.contains(word)).map_or(Wish::Echo, |(_, wish)| *wish)
+    INTENT_WORDS.iter().find(|(word, _)| message.contains(word)).map_or(UserIntent::Echo, |(_, wish)| *wish)
 }
 
 fn validate_cart() -> (String, Value) {
@@ -273,15 +272,15 @@ fn get_shipping_options() -> (String, Value) {
     ("get_shipping_options".to_owned(), json!({"country": "FR", "cart": cart}))
 }
 
-fn total(fault: Fault) -> f64 {
+fn total(fault: AgentFault) -> f64 {
     match fault {
-        Fault::WrongTotal => 45.2,
-        Fault::None | Fault::DoubleCharge | Fault::NoConfirm => 42.5,
+        AgentFault::WrongTotal => 45.2,
+        AgentFault::None | AgentFault::DoubleCharge | AgentFault::NoConfirm => 42.5,
     }
 }
 
 /// Plays a tool of the agent.
-fn perform(name: &str, args: &Value, fault: Fault) -> Value {
+fn run_tool(name: &str, args: &Value, fault: AgentFault) -> Value {
     let text = |name: &str| args[name].as_str().unwrap_or_default();
     match name {
         "validate_cart" => json!({"ok": true, "cart_id": args["cart_id"], "items": 2}),
@@ -308,8 +307,8 @@ fn perform(name: &str, args: &Value, fault: Fault) -> Value {
     }
 }
 
-/// Puts what `remember` was given into the state: first the whole state, then a change to it.
-fn store(run: Run, input: &Input, args: &Value) -> Run {
+/// Stores the value of `remember` in the state: a full snapshot, then a change.
+fn store_value(run: FakeRun, input: &RunAgentInput, args: &Value) -> FakeRun {
     let key = args["key"].as_str().unwrap_or_default();
     let mut items = input.value()["state"]["items"].as_object().cloned().unwrap_or_default();
     items.insert(key.to_owned(), args["value"].clone());
@@ -318,9 +317,9 @@ fn store(run: Run, input: &Input, args: &Value) -> Run {
         .custom("remembered", json!({ "key": key }))
 }
 
-fn ask_approval(call_id: &str, args: &Value) -> Value {
+fn approval_request(call_id: &str, args: &Value) -> Value {
     json!({
-        "id": format!("{APPROVAL}{call_id}"),
+        "id": format!("{APPROVAL_PREFIX}{call_id}"),
         "reason": "tool_call",
         "message": format!("Refund {} EUR of order {}?", args["amount"], args["order_id"].as_str().unwrap_or_default()),
         "toolCallId": call_id,
@@ -332,10 +331,14 @@ fn ask_approval(call_id: &str, args: &Value) -> Value {
     })
 }
 
-/// The call that an answer is about and the result it now has.
-fn approval(input: &Input, answer: &Value, fault: Fault) -> Result<(String, Value), String> {
+/// Returns the call that an answer refers to, and its result.
+fn apply_approval(
+    input: &RunAgentInput,
+    answer: &Value,
+    fault: AgentFault,
+) -> Result<(String, Value), String> {
     let interrupt = answer["interruptId"].as_str().unwrap_or_default();
-    let call_id = interrupt.strip_prefix(APPROVAL).unwrap_or_default();
+    let call_id = interrupt.strip_prefix(APPROVAL_PREFIX).unwrap_or_default();
     let call = input.tool_call(call_id).ok_or_else(|| format!("no interrupt `{interrupt}` is open"))?;
     if input.tool_results_since_last_user().iter().any(|result| result.call_id == call_id) {
         return Err(format!("interrupt `{interrupt}` was answered before"));
@@ -352,15 +355,15 @@ fn approval(input: &Input, answer: &Value, fault: Fault) -> Result<(String, Valu
     }
     let args = call["function"]["arguments"].as_str().unwrap_or_default();
     let args = serde_json::from_str(args).map_err(|error| format!("arguments of `{call_id}`: {error}"))?;
-    Ok((call_id.to_owned(), perform("refund_order", &args, fault)))
+    Ok((call_id.to_owned(), run_tool("refund_order", &args, fault)))
 }
 
-/// A result as the history will hold it.
-fn content(result: &Value) -> String {
+/// Returns a tool result as it appears in the history.
+fn result_text(result: &Value) -> String {
     result.as_str().map_or_else(|| result.to_string(), str::to_owned)
 }
 
-/// Text between quotes, as Python would show it: with double ones only around a single one.
+/// Quotes a text like Python: with double quotes only around a single quote.
 fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut shown = String::from(quote);

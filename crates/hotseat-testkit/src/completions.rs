@@ -1,39 +1,39 @@
-//! Chat completions as a server sends them: chunks of a stream, or a whole completion.
+//! Chat completions as servers send them: streamed chunks or a complete response.
 
 use serde_json::{Value, json};
 
-use crate::reply::Reply;
+use crate::reply::FakeReply;
 
-/// A reply that is being written, as a stream of chunks.
+/// Builder of a streamed completion.
 #[derive(Debug, Clone)]
-pub struct Completion {
+pub struct ChatCompletion {
     chunks: Vec<Value>,
 }
 
-/// Where the text of a piece is cut.
-const PIECE: usize = 3;
+/// Number of characters per chunk.
+const PIECE_CHARS: usize = 3;
 
-impl Completion {
-    /// A reply that says nothing yet.
-    pub fn new() -> Completion {
-        Completion { chunks: vec![chunk(json!({"role": "assistant", "content": ""}), None)] }
+impl ChatCompletion {
+    /// Creates a completion without content.
+    pub fn new() -> ChatCompletion {
+        ChatCompletion { chunks: vec![chunk(json!({"role": "assistant", "content": ""}), None)] }
     }
 
-    /// Says a text, in pieces.
-    pub fn text(mut self, text: &str) -> Completion {
+    /// Adds text, in pieces.
+    pub fn text(mut self, text: &str) -> ChatCompletion {
         let characters: Vec<char> = text.chars().collect();
-        for piece in characters.chunks(PIECE) {
+        for piece in characters.chunks(PIECE_CHARS) {
             self.chunks.push(chunk(json!({"content": piece.iter().collect::<String>()}), None));
         }
         self
     }
 
-    /// Calls a tool; the arguments come in pieces.
-    pub fn tool(mut self, index: usize, id: &str, name: &str, arguments: &Value) -> Completion {
+    /// Adds a tool call; its arguments are sent in pieces.
+    pub fn tool(mut self, index: usize, id: &str, name: &str, arguments: &Value) -> ChatCompletion {
         let begin = json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""}});
         self.chunks.push(chunk(json!({"tool_calls": [begin]}), None));
         let arguments: Vec<char> = arguments.to_string().chars().collect();
-        for piece in arguments.chunks(PIECE) {
+        for piece in arguments.chunks(PIECE_CHARS) {
             let piece = json!({"index": index, "function": {"arguments": piece.iter().collect::<String>()}});
             self.chunks.push(chunk(json!({"tool_calls": [piece]}), None));
         }
@@ -41,13 +41,13 @@ impl Completion {
     }
 
     /// Adds a chunk as it is.
-    pub fn chunk(mut self, chunk: Value) -> Completion {
+    pub fn chunk(mut self, chunk: Value) -> ChatCompletion {
         self.chunks.push(chunk);
         self
     }
 
-    /// Ends for this reason, with figures.
-    pub fn finish(mut self, reason: &str) -> Completion {
+    /// Ends the completion with a reason and token usage.
+    pub fn finish(mut self, reason: &str) -> ChatCompletion {
         self.chunks.push(chunk(json!({}), Some(reason)));
         let usage = json!({"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21});
         self.chunks.push(
@@ -56,40 +56,40 @@ impl Completion {
         self
     }
 
-    /// The stream so far, without its end.
-    pub fn unfinished(self) -> Reply {
-        self.chunks.into_iter().fold(Reply::sse(), Reply::event)
+    /// Returns the stream so far, without its end.
+    pub fn without_end(self) -> FakeReply {
+        self.chunks.into_iter().fold(FakeReply::sse(), FakeReply::event)
     }
 
-    /// The whole stream.
-    pub fn streamed(self) -> Reply {
-        self.unfinished().bytes("data: [DONE]\n\n")
+    /// Returns the complete stream.
+    pub fn streamed(self) -> FakeReply {
+        self.without_end().bytes("data: [DONE]\n\n")
     }
 }
 
-impl Default for Completion {
+impl Default for ChatCompletion {
     fn default() -> Self {
-        Completion::new()
+        ChatCompletion::new()
     }
 }
 
-impl From<Completion> for Reply {
-    fn from(completion: Completion) -> Reply {
+impl From<ChatCompletion> for FakeReply {
+    fn from(completion: ChatCompletion) -> FakeReply {
         completion.streamed()
     }
 }
 
-/// A whole completion with this message.
-pub fn whole(message: Value, finish_reason: &str) -> Reply {
+/// Returns a complete response with this message.
+pub fn complete_reply(message: Value, finish_reason: &str) -> FakeReply {
     let choice = json!({"index": 0, "message": message, "finish_reason": finish_reason});
     let usage = json!({"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21});
-    Reply::json(
+    FakeReply::json(
         200,
         &json!({"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice], "usage": usage}),
     )
 }
 
-/// A chunk of the only choice.
+/// Returns a chunk of the only choice.
 pub fn chunk(delta: Value, finish_reason: Option<&str>) -> Value {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": finish_reason});
     json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice]})

@@ -1,4 +1,4 @@
-//! An HTTP server on a port of its own that plays what a test's function answers.
+//! HTTP server that answers with the replies of a test's function.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -11,45 +11,45 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 
-use crate::http::{Connection, Incoming, ReadError};
-use crate::reply::{Framing, Reply, Step};
-use crate::request::Request;
-use crate::watched::Watched;
+use crate::http::{HttpConnection, IncomingRequest, RequestReadError};
+use crate::reply::{BodyFraming, FakeReply, ReplyStep};
+use crate::request::FakeRequest;
+use crate::watched::SharedState;
 
-/// A running server. It stops, and every open connection ends, when this is dropped.
+/// A running server. Dropping it stops the server and closes all connections.
 ///
-/// The handler is called once per request, on the server's thread, in the order of arrival; the
-/// replies are then sent at the same time, each on its own connection. A handler that panics (an
-/// assertion about the request that does not hold) is answered with status 500, and dropping the
-/// server then panics with the same words, so that the test fails.
+/// The handler is called once per request, on the server's thread, in order of arrival. Replies are sent in
+/// parallel, each on its own connection. If a handler panics, for example in a failed assertion about the
+/// request, the client gets status 500, and dropping the server panics with the same message, so the test
+/// fails.
 #[derive(Debug)]
 pub struct FakeAgent {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<AgentState>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How a server listens.
+/// Listening options of a server.
 #[derive(Debug, Clone, Copy)]
-pub struct Listen {
-    /// The port on 127.0.0.1; 0 lets the system choose.
+pub struct ListenOptions {
+    /// Port on 127.0.0.1; 0 picks a free port.
     pub port: u16,
-    /// Whether requests are kept for [`FakeAgent::requests`]. A server that lives long does not.
+    /// True to keep requests for [`FakeAgent::requests`]. Long-lived servers do not.
     pub keep_requests: bool,
 }
 
-/// What the server's thread and the test look at together.
+/// State shared by the server's thread and the test.
 #[derive(Debug)]
-struct Shared {
-    seen: Watched<Seen>,
+struct AgentState {
+    seen: SharedState<AgentStatistics>,
     open_gates: watch::Sender<BTreeSet<String>>,
 }
 
-/// What has happened so far.
+/// Events observed so far.
 #[derive(Debug, Default)]
-struct Seen {
-    requests: Vec<Request>,
+struct AgentStatistics {
+    requests: Vec<FakeRequest>,
     arrived: usize,
     in_flight: usize,
     most_in_flight: usize,
@@ -58,29 +58,32 @@ struct Seen {
     handler_panic: Option<String>,
 }
 
-type Handler = dyn Fn(&Request) -> Reply + Send + Sync;
+type RequestHandler = dyn Fn(&FakeRequest) -> FakeReply + Send + Sync;
 
 impl FakeAgent {
     /// Starts a server on a free port of 127.0.0.1.
     ///
     /// # Panics
     /// If no port can be opened.
-    pub fn start<R: Into<Reply>>(handler: impl Fn(&Request) -> R + Send + Sync + 'static) -> FakeAgent {
-        FakeAgent::listen(Listen { port: 0, keep_requests: true }, handler)
+    pub fn start<R: Into<FakeReply>>(
+        handler: impl Fn(&FakeRequest) -> R + Send + Sync + 'static,
+    ) -> FakeAgent {
+        FakeAgent::listen(ListenOptions { port: 0, keep_requests: true }, handler)
             .expect("127.0.0.1 has a free port")
     }
 
-    /// Starts a server where and how `listen` says.
-    pub fn listen<R: Into<Reply>>(
-        listen: Listen,
-        handler: impl Fn(&Request) -> R + Send + Sync + 'static,
+    /// Starts a server with these options.
+    pub fn listen<R: Into<FakeReply>>(
+        listen: ListenOptions,
+        handler: impl Fn(&FakeRequest) -> R + Send + Sync + 'static,
     ) -> io::Result<FakeAgent> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, listen.port))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-        let shared = Arc::new(Shared { seen: Watched::default(), open_gates: watch::Sender::default() });
-        let server = Server {
+        let shared =
+            Arc::new(AgentState { seen: SharedState::default(), open_gates: watch::Sender::default() });
+        let server = FakeServer {
             handler: Arc::new(move |request| handler(request).into()),
             keep_requests: listen.keep_requests,
             shared: Arc::clone(&shared),
@@ -93,32 +96,32 @@ impl FakeAgent {
                     () = server.accept(listener) => {}
                 }
             });
-            // Dropping the runtime drops the tasks, and with them every open connection.
+            // Dropping the runtime drops all tasks and closes their connections.
         })?;
         Ok(FakeAgent { address, shared, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// `http://127.0.0.1:PORT/`
+    /// Returns `http://127.0.0.1:PORT/`.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// The port it listens on.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Every request so far, in the order of arrival.
-    pub fn requests(&self) -> Vec<Request> {
+    /// Returns all requests so far, in order of arrival.
+    pub fn requests(&self) -> Vec<FakeRequest> {
         self.shared.seen.get().requests.clone()
     }
 
-    /// Returns the requests as soon as there are at least `count`.
+    /// Waits for at least `count` requests and returns them.
     ///
     /// # Panics
-    /// If there are fewer after `timeout`.
+    /// If fewer arrive within `timeout`.
     #[track_caller]
-    pub fn wait_for_requests(&self, count: usize, timeout: Duration) -> Vec<Request> {
+    pub fn wait_for_requests(&self, count: usize, timeout: Duration) -> Vec<FakeRequest> {
         let seen = self.shared.seen.wait(timeout, |seen| seen.arrived >= count);
         if seen.arrived < count {
             let arrived = seen.arrived;
@@ -128,17 +131,17 @@ impl FakeAgent {
         seen.requests.clone()
     }
 
-    /// The largest number of requests that were being answered at the same moment.
+    /// Returns the largest number of requests that were answered at the same time.
     pub fn most_in_flight(&self) -> usize {
         self.shared.seen.get().most_in_flight
     }
 
-    /// How many replies did not get to their end because the client left.
+    /// Returns the number of replies that were cut short because the client left.
     pub fn abandoned(&self) -> usize {
         self.shared.seen.get().abandoned
     }
 
-    /// Waits until clients have left at least `count` replies before their end.
+    /// Waits until clients have abandoned at least `count` replies.
     ///
     /// # Panics
     /// If there are fewer after `timeout`.
@@ -148,28 +151,28 @@ impl FakeAgent {
         assert!(abandoned >= count, "{abandoned} replies instead of {count} were left after {timeout:?}");
     }
 
-    /// Opens a gate for every reply that waits there, and for those that come later.
+    /// Opens a gate for all current and future replies.
     pub fn release(&self, gate: &str) {
         self.shared.open_gates.send_modify(|open| {
             open.insert(gate.to_owned());
         });
     }
 
-    /// Waits until a reply has come to this gate: everything before it has been sent.
+    /// Waits until a reply has reached this gate; everything before it has been sent.
     ///
     /// # Panics
-    /// If none has after `timeout`.
+    /// If none reaches it within `timeout`.
     #[track_caller]
     pub fn wait_at_gate(&self, gate: &str, timeout: Duration) {
         let reached = self.shared.seen.wait(timeout, |seen| seen.gates_reached.contains(gate));
         let reached = reached.gates_reached.contains(gate);
-        assert!(reached, "no reply came to the gate `{gate}` in {timeout:?}");
+        assert!(reached, "no reply reached the gate `{gate}` in {timeout:?}");
     }
 }
 
 impl Drop for FakeAgent {
     fn drop(&mut self) {
-        // Both ends may be gone already if the thread died; then there is nothing to stop.
+        // After a panic of the thread both ends are gone.
         let _ = self.stop.take().map(|stop| stop.send(()));
         let _ = self.thread.take().map(JoinHandle::join);
         let panic = self.shared.seen.get().handler_panic.take();
@@ -181,59 +184,59 @@ impl Drop for FakeAgent {
     }
 }
 
-/// The side of the server's thread.
+/// The server's side, run by its thread.
 #[derive(Clone)]
-struct Server {
-    handler: Arc<Handler>,
+struct FakeServer {
+    handler: Arc<RequestHandler>,
     keep_requests: bool,
-    shared: Arc<Shared>,
+    shared: Arc<AgentState>,
 }
 
-/// How a reply came to its end.
-enum Ending {
+/// End of a reply.
+enum ReplyEnd {
     Clean,
     Cut,
     Reset,
     ClientLeft,
 }
 
-/// What follows a step.
-enum Next {
+/// Outcome of a step.
+enum StepOutcome {
     Step,
-    Ending(Ending),
+    Ending(ReplyEnd),
 }
 
-impl From<io::Error> for Next {
-    fn from(_: io::Error) -> Next {
-        Next::Ending(Ending::ClientLeft)
+impl From<io::Error> for StepOutcome {
+    fn from(_: io::Error) -> StepOutcome {
+        StepOutcome::Ending(ReplyEnd::ClientLeft)
     }
 }
 
-impl Server {
+impl FakeServer {
     async fn accept(self, listener: TcpListener) {
         let listener = tokio::net::TcpListener::from_std(listener).expect("the listener is non-blocking");
         loop {
             if let Ok((stream, _)) = listener.accept().await
-                && let Ok(connection) = Connection::new(stream)
+                && let Ok(connection) = HttpConnection::new(stream)
             {
                 tokio::spawn(self.clone().serve(connection));
             } else {
-                // The client has left already, or descriptors ran out: both pass.
+                // The client has left, or file descriptors ran out; both are temporary.
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
     }
 
-    /// Answers the requests of one connection until it ends.
-    async fn serve(self, mut connection: Connection) {
+    /// Answers the requests of a connection until it ends.
+    async fn serve(self, mut connection: HttpConnection) {
         loop {
             let incoming = match connection.read_request().await {
                 Ok(incoming) => incoming,
-                Err(ReadError::Left) => return,
-                Err(ReadError::Malformed(what)) => {
-                    let reply = Reply::text(400, &format!("not HTTP/1.1: {what}"));
-                    let play = Play { connection: &mut connection, shared: &self.shared };
-                    play.reply(&reply, Some(Framing::UntilClose), true).await;
+                Err(RequestReadError::Closed) => return,
+                Err(RequestReadError::Malformed(what)) => {
+                    let reply = FakeReply::text(400, &format!("not HTTP/1.1: {what}"));
+                    let play = FakeReplySender { connection: &mut connection, shared: &self.shared };
+                    play.reply(&reply, Some(BodyFraming::UntilClose), true).await;
                     return connection.close().await;
                 }
             };
@@ -241,34 +244,35 @@ impl Server {
             let knows_chunks = incoming.knows_chunks;
             let head_only = incoming.method == "HEAD";
 
-            let mut in_flight = InFlight::begin(&self.shared);
+            let mut in_flight = InFlightGuard::begin(&self.shared);
             let request = self.record(incoming);
             let reply = self.answer(&request);
-            let framing = if knows_chunks { reply.framing } else { Framing::UntilClose };
+            let framing = if knows_chunks { reply.framing } else { BodyFraming::UntilClose };
             let has_body = !head_only && reply.status >= 200 && !matches!(reply.status, 204 | 304);
             let body = has_body.then_some(framing);
-            let close = !keep_alive || body == Some(Framing::UntilClose);
+            let close = !keep_alive || body == Some(BodyFraming::UntilClose);
 
-            let ending =
-                Play { connection: &mut connection, shared: &self.shared }.reply(&reply, body, close).await;
-            // Nothing waits between the last byte and here, so that a client which has read the end
-            // of this reply cannot be counted beside its own next request.
-            in_flight.abandoned = matches!(ending, Ending::ClientLeft);
+            let ending = FakeReplySender { connection: &mut connection, shared: &self.shared }
+                .reply(&reply, body, close)
+                .await;
+            // Nothing is awaited after the last byte, so a client that has read the end of this reply is not
+            // counted together with its next request.
+            in_flight.abandoned = matches!(ending, ReplyEnd::ClientLeft);
             drop(in_flight);
             match ending {
-                Ending::Clean if !close => {}
-                Ending::Clean | Ending::Cut => return connection.close().await,
-                // If the option cannot be set, the client reads an end instead of a reset.
-                Ending::Reset => return connection.reset().unwrap_or_default(),
-                Ending::ClientLeft => return,
+                ReplyEnd::Clean if !close => {}
+                ReplyEnd::Clean | ReplyEnd::Cut => return connection.close().await,
+                // If the option cannot be set, the client sees a normal close.
+                ReplyEnd::Reset => return connection.reset().unwrap_or_default(),
+                ReplyEnd::ClientLeft => return,
             }
         }
     }
 
-    fn record(&self, incoming: Incoming) -> Request {
-        let Incoming { method, path, headers, body, keep_alive: _, knows_chunks: _ } = incoming;
+    fn record(&self, incoming: IncomingRequest) -> FakeRequest {
+        let IncomingRequest { method, path, headers, body, keep_alive: _, knows_chunks: _ } = incoming;
         let arrived = Instant::now();
-        let mut request = Request { index: 0, method, path, headers, body, arrived };
+        let mut request = FakeRequest { index: 0, method, path, headers, body, arrived };
         self.shared.seen.change(|seen| {
             request.index = seen.arrived;
             seen.arrived += 1;
@@ -279,7 +283,7 @@ impl Server {
         request
     }
 
-    fn answer(&self, request: &Request) -> Reply {
+    fn answer(&self, request: &FakeRequest) -> FakeReply {
         catch_unwind(AssertUnwindSafe(|| (self.handler)(request))).unwrap_or_else(|panic| {
             let message = panic
                 .downcast_ref::<String>()
@@ -287,8 +291,8 @@ impl Server {
                 .or_else(|| panic.downcast_ref::<&str>().copied())
                 .unwrap_or("(no message)")
                 .to_owned();
-            let reply = Reply::text(500, &format!("the handler panicked: {message}"));
-            // The first one is the cause; later ones often follow from it.
+            let reply = FakeReply::text(500, &format!("the handler panicked: {message}"));
+            // The first panic is the cause; later ones often follow from it.
             self.shared.seen.change(|seen| {
                 seen.handler_panic.get_or_insert(message);
             });
@@ -297,23 +301,23 @@ impl Server {
     }
 }
 
-/// Counts one request as being answered while it lives.
-struct InFlight<'a> {
-    shared: &'a Shared,
+/// Counts a request as in flight while it lives.
+struct InFlightGuard<'a> {
+    shared: &'a AgentState,
     abandoned: bool,
 }
 
-impl<'a> InFlight<'a> {
-    fn begin(shared: &'a Shared) -> InFlight<'a> {
+impl<'a> InFlightGuard<'a> {
+    fn begin(shared: &'a AgentState) -> InFlightGuard<'a> {
         shared.seen.change(|seen| {
             seen.in_flight += 1;
             seen.most_in_flight = seen.most_in_flight.max(seen.in_flight);
         });
-        InFlight { shared, abandoned: false }
+        InFlightGuard { shared, abandoned: false }
     }
 }
 
-impl Drop for InFlight<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         self.shared.seen.change(|seen| {
             seen.in_flight -= 1;
@@ -323,76 +327,78 @@ impl Drop for InFlight<'_> {
 }
 
 /// Sends one reply.
-struct Play<'a> {
-    connection: &'a mut Connection,
-    shared: &'a Shared,
+struct FakeReplySender<'a> {
+    connection: &'a mut HttpConnection,
+    shared: &'a AgentState,
 }
 
-impl Play<'_> {
-    async fn reply(mut self, reply: &Reply, body: Option<Framing>, close: bool) -> Ending {
+impl FakeReplySender<'_> {
+    async fn reply(mut self, reply: &FakeReply, body: Option<BodyFraming>, close: bool) -> ReplyEnd {
         for step in &reply.before {
-            match self.step(step, Framing::UntilClose, None).await {
-                Next::Step => {}
-                // Without a head there is no clean end.
-                Next::Ending(Ending::Clean) => return Ending::Cut,
-                Next::Ending(ending) => return ending,
+            match self.step(step, BodyFraming::UntilClose, None).await {
+                StepOutcome::Step => {}
+                // Without a head, an end is a cut.
+                StepOutcome::Ending(ReplyEnd::Clean) => return ReplyEnd::Cut,
+                StepOutcome::Ending(ending) => return ending,
             }
         }
         if self.connection.write_head(reply, body, close).await.is_err() {
-            return Ending::ClientLeft;
+            return ReplyEnd::ClientLeft;
         }
-        let Some(framing) = body else { return Ending::Clean };
+        let Some(framing) = body else { return ReplyEnd::Clean };
         for step in &reply.body {
             match self.step(step, framing, reply.piece.map(usize::from)).await {
-                Next::Step => {}
-                Next::Ending(Ending::Clean) => break,
-                Next::Ending(ending) => return ending,
+                StepOutcome::Step => {}
+                StepOutcome::Ending(ReplyEnd::Clean) => break,
+                StepOutcome::Ending(ending) => return ending,
             }
         }
         match self.connection.write_end(framing).await {
-            Ok(()) => Ending::Clean,
-            Err(_) => Ending::ClientLeft,
+            Ok(()) => ReplyEnd::Clean,
+            Err(_) => ReplyEnd::ClientLeft,
         }
     }
 
-    async fn step(&mut self, step: &Step, framing: Framing, piece: Option<usize>) -> Next {
+    async fn step(&mut self, step: &ReplyStep, framing: BodyFraming, piece: Option<usize>) -> StepOutcome {
         match step {
-            Step::Bytes(bytes) => self.send(bytes, framing, piece).await,
-            Step::Event(event) => self.send(format!("data: {event}\n\n").as_bytes(), framing, piece).await,
-            Step::Pause(time) => self.wait(tokio::time::sleep(*time)).await,
-            Step::Gate(name) => {
+            ReplyStep::Bytes(bytes) => self.send(bytes, framing, piece).await,
+            ReplyStep::Event(event) => {
+                self.send(format!("data: {event}\n\n").as_bytes(), framing, piece).await
+            }
+            ReplyStep::Pause(time) => self.wait(tokio::time::sleep(*time)).await,
+            ReplyStep::Gate(name) => {
                 self.shared.seen.change(|seen| {
                     seen.gates_reached.insert(name.clone());
                 });
                 let mut open_gates = self.shared.open_gates.subscribe();
                 self.wait(async {
-                    // The sender lives as long as the server, so this ends only with the gate.
+                    // The sender lives as long as the server, so the wait ends only when the gate opens.
                     let _ = open_gates.wait_for(|open| open.contains(name)).await;
                 })
                 .await
             }
-            Step::Hang => self.wait(std::future::pending()).await,
-            Step::Cut => Next::Ending(Ending::Cut),
-            Step::Reset => Next::Ending(Ending::Reset),
-            Step::End => Next::Ending(Ending::Clean),
+            ReplyStep::Hang => self.wait(std::future::pending()).await,
+            ReplyStep::Cut => StepOutcome::Ending(ReplyEnd::Cut),
+            ReplyStep::Reset => StepOutcome::Ending(ReplyEnd::Reset),
+            ReplyStep::End => StepOutcome::Ending(ReplyEnd::Clean),
         }
     }
 
-    async fn send(&mut self, bytes: &[u8], framing: Framing, piece: Option<usize>) -> Next {
+    async fn send(&mut self, bytes: &[u8], framing: BodyFraming, piece: Option<usize>) -> StepOutcome {
         for part in bytes.chunks(piece.unwrap_or(bytes.len()).max(1)) {
             if let Err(error) = self.connection.write_piece(framing, part).await {
                 return error.into();
             }
         }
-        Next::Step
+        StepOutcome::Step
     }
 
-    /// Waits, and notices when the client does not.
-    async fn wait(&mut self, until: impl Future<Output = ()>) -> Next {
+    /// Waits, unless the client leaves.
+    async fn wait(&mut self, until: impl Future<Output = ()>) -> StepOutcome {
         tokio::select! {
             biased;
-            () = until => Next::Step,
-            () = self.connection.client_left() => Next::Ending(Ending::ClientLeft),
+            () = until => StepOutcome::Step,
+            () = self.connection.wait_for_close() => StepOutcome::Ending(ReplyEnd::ClientLeft),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The part of HTTP/1.1 that a fake agent needs, with every byte and every close in our hands.
+//! Minimal HTTP/1.1 for the fake agent, with control over every byte and close.
 
 use std::io;
 
@@ -6,61 +6,61 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::reply::{Framing, Reply};
+use crate::reply::{BodyFraming, FakeReply};
 
-/// A head that grows beyond this is no head.
-const LONGEST_LINE: usize = 1024 * 1024;
+/// Maximum length of a line.
+const MAX_LINE_BYTES: usize = 1024 * 1024;
 
-/// A connection and what was read from it but not used yet.
-pub(crate) struct Connection {
+/// A connection and its unprocessed input.
+pub(crate) struct HttpConnection {
     stream: TcpStream,
     unread: BytesMut,
 }
 
-/// The head of a request, and its body.
-pub(crate) struct Incoming {
+/// Head and body of a request.
+pub(crate) struct IncomingRequest {
     pub method: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
-    /// Whether the client can take another reply on this connection.
+    /// True if the client accepts another reply on this connection.
     pub keep_alive: bool,
-    /// An HTTP/1.0 client does not know chunks.
+    /// False for HTTP/1.0 clients, which do not support chunks.
     pub knows_chunks: bool,
 }
 
-/// Why no request could be read.
-pub(crate) enum ReadError {
+/// Reason why no request could be read.
+pub(crate) enum RequestReadError {
     /// The client closed the connection, between requests or within one.
-    Left,
-    /// What was sent is not HTTP/1.
+    Closed,
+    /// The input is not HTTP/1.
     Malformed(String),
 }
 
-impl From<io::Error> for ReadError {
-    fn from(_: io::Error) -> ReadError {
-        ReadError::Left
+impl From<io::Error> for RequestReadError {
+    fn from(_: io::Error) -> RequestReadError {
+        RequestReadError::Closed
     }
 }
 
-impl Connection {
-    pub fn new(stream: TcpStream) -> io::Result<Connection> {
-        // Each write has to leave at once: tests look at what arrived before the next one.
+impl HttpConnection {
+    pub fn new(stream: TcpStream) -> io::Result<HttpConnection> {
+        // Sends every write at once, since tests check the received data between writes.
         stream.set_nodelay(true)?;
-        Ok(Connection { stream, unread: BytesMut::new() })
+        Ok(HttpConnection { stream, unread: BytesMut::new() })
     }
 
-    /// Reads the next request to its end.
-    pub async fn read_request(&mut self) -> Result<Incoming, ReadError> {
+    /// Reads the next request.
+    pub async fn read_request(&mut self) -> Result<IncomingRequest, RequestReadError> {
         let start = self.read_line().await?;
         let mut words = start.split(' ');
         let (Some(method), Some(path), Some(version), None) =
             (words.next(), words.next(), words.next(), words.next())
         else {
-            return Err(ReadError::Malformed(format!("request line {start:?}")));
+            return Err(RequestReadError::Malformed(format!("request line {start:?}")));
         };
         if !version.starts_with("HTTP/1.") {
-            return Err(ReadError::Malformed(format!("version {version:?}")));
+            return Err(RequestReadError::Malformed(format!("version {version:?}")));
         }
         let headers = self.read_headers().await?;
         let header = |name: &str| {
@@ -79,12 +79,13 @@ impl Connection {
         let body = if header("transfer-encoding").is_some_and(|coding| coding.contains("chunked")) {
             self.read_chunks().await?
         } else if let Some(length) = header("content-length") {
-            let length = length.parse().map_err(|_| ReadError::Malformed(format!("length {length:?}")))?;
+            let length =
+                length.parse().map_err(|_| RequestReadError::Malformed(format!("length {length:?}")))?;
             self.read_exactly(length).await?
         } else {
             Bytes::new()
         };
-        Ok(Incoming {
+        Ok(IncomingRequest {
             method: method.to_owned(),
             path: path.to_owned(),
             headers,
@@ -94,7 +95,7 @@ impl Connection {
         })
     }
 
-    async fn read_headers(&mut self) -> Result<Vec<(String, String)>, ReadError> {
+    async fn read_headers(&mut self) -> Result<Vec<(String, String)>, RequestReadError> {
         let mut headers = Vec::new();
         loop {
             let line = self.read_line().await?;
@@ -102,33 +103,33 @@ impl Connection {
                 return Ok(headers);
             }
             let Some((name, value)) = line.split_once(':') else {
-                return Err(ReadError::Malformed(format!("header {line:?}")));
+                return Err(RequestReadError::Malformed(format!("header {line:?}")));
             };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
     }
 
-    async fn read_chunks(&mut self) -> Result<Bytes, ReadError> {
+    async fn read_chunks(&mut self) -> Result<Bytes, RequestReadError> {
         let mut body = BytesMut::new();
         loop {
             let line = self.read_line().await?;
             let digits = line.split(';').next().unwrap_or_default().trim();
             let size = usize::from_str_radix(digits, 16)
-                .map_err(|_| ReadError::Malformed(format!("chunk size {line:?}")))?;
+                .map_err(|_| RequestReadError::Malformed(format!("chunk size {line:?}")))?;
             if size == 0 {
-                // Trailers have the shape of headers; nobody asks for them.
+                // Trailers look like headers and are ignored.
                 self.read_headers().await?;
                 return Ok(body.freeze());
             }
             body.extend_from_slice(&self.read_exactly(size).await?);
             if !self.read_line().await?.is_empty() {
-                return Err(ReadError::Malformed("a chunk is longer than its size".to_owned()));
+                return Err(RequestReadError::Malformed("a chunk is longer than its size".to_owned()));
             }
         }
     }
 
-    /// The next line, without its end.
-    async fn read_line(&mut self) -> Result<String, ReadError> {
+    /// Returns the next line, without its end.
+    async fn read_line(&mut self) -> Result<String, RequestReadError> {
         let mut searched = 0;
         loop {
             if let Some(end) = self.unread[searched..].iter().position(|byte| *byte == b'\n') {
@@ -137,44 +138,44 @@ impl Connection {
                 return Ok(line.trim_end_matches(['\r', '\n']).to_owned());
             }
             searched = self.unread.len();
-            if searched > LONGEST_LINE {
-                return Err(ReadError::Malformed("a line without end".to_owned()));
+            if searched > MAX_LINE_BYTES {
+                return Err(RequestReadError::Malformed("a line without end".to_owned()));
             }
             self.read_more().await?;
         }
     }
 
-    async fn read_exactly(&mut self, length: usize) -> Result<Bytes, ReadError> {
+    async fn read_exactly(&mut self, length: usize) -> Result<Bytes, RequestReadError> {
         while self.unread.len() < length {
             self.read_more().await?;
         }
         Ok(self.unread.split_to(length).freeze())
     }
 
-    async fn read_more(&mut self) -> Result<(), ReadError> {
+    async fn read_more(&mut self) -> Result<(), RequestReadError> {
         match self.stream.read_buf(&mut self.unread).await? {
-            0 => Err(ReadError::Left),
+            0 => Err(RequestReadError::Closed),
             _ => Ok(()),
         }
     }
 
-    /// Returns when the client has closed its side. What it sends meanwhile is kept for the next
-    /// request, so the future may be dropped at any time.
-    pub async fn client_left(&mut self) {
+    /// Returns when the client has closed its side. Data that arrives meanwhile is kept for the next request,
+    /// so the future may be dropped at any time.
+    pub async fn wait_for_close(&mut self) {
         while self.read_more().await.is_ok() {}
     }
 
     /// Sends the head of a reply.
     pub async fn write_head(
         &mut self,
-        reply: &Reply,
-        framing: Option<Framing>,
+        reply: &FakeReply,
+        framing: Option<BodyFraming>,
         close: bool,
     ) -> io::Result<()> {
         let mut head = format!("HTTP/1.1 {} {}\r\n", reply.status, reason(reply.status));
         match framing {
-            Some(Framing::Chunked) => head.push_str("transfer-encoding: chunked\r\n"),
-            Some(Framing::UntilClose) | None => {}
+            Some(BodyFraming::Chunked) => head.push_str("transfer-encoding: chunked\r\n"),
+            Some(BodyFraming::UntilClose) | None => {}
         }
         if close {
             head.push_str("connection: close\r\n");
@@ -187,12 +188,12 @@ impl Connection {
     }
 
     /// Sends one piece of a body.
-    pub async fn write_piece(&mut self, framing: Framing, piece: &[u8]) -> io::Result<()> {
+    pub async fn write_piece(&mut self, framing: BodyFraming, piece: &[u8]) -> io::Result<()> {
         match framing {
-            Framing::UntilClose => self.write(piece).await,
+            BodyFraming::UntilClose => self.write(piece).await,
             // An empty chunk would end the body.
-            Framing::Chunked if piece.is_empty() => Ok(()),
-            Framing::Chunked => {
+            BodyFraming::Chunked if piece.is_empty() => Ok(()),
+            BodyFraming::Chunked => {
                 let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
                 chunk.extend_from_slice(piece);
                 chunk.extend_from_slice(b"\r\n");
@@ -202,10 +203,10 @@ impl Connection {
     }
 
     /// Ends a body cleanly.
-    pub async fn write_end(&mut self, framing: Framing) -> io::Result<()> {
+    pub async fn write_end(&mut self, framing: BodyFraming) -> io::Result<()> {
         match framing {
-            Framing::UntilClose => Ok(()),
-            Framing::Chunked => self.write(b"0\r\n\r\n").await,
+            BodyFraming::UntilClose => Ok(()),
+            BodyFraming::Chunked => self.write(b"0\r\n\r\n").await,
         }
     }
 
@@ -215,21 +216,21 @@ impl Connection {
         self.stream.flush().await
     }
 
-    /// Closes the connection so that the client reads an end, even if it sent more than was read.
+    /// Closes the connection so that the client sees a normal end, even if it sent unread data.
     pub async fn close(mut self) {
-        // Closing a socket that holds unread bytes resets it, and a reset may overtake what was sent.
+        // Closing a socket with unread bytes resets it, and the reset may overtake sent data.
         if self.stream.shutdown().await.is_ok() {
-            self.client_left().await;
+            self.wait_for_close().await;
         }
     }
 
-    /// Closes the connection so that the client reads a reset.
+    /// Closes the connection so that the client sees a reset.
     pub fn reset(self) -> io::Result<()> {
         self.stream.set_zero_linger()
     }
 }
 
-/// Words for people who read a captured stream; clients ignore them.
+/// Reason phrase for readers of captured streams; clients ignore it.
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

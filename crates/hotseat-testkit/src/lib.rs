@@ -1,25 +1,24 @@
-//! What the project's own tests are made of: agents that say exactly what a test wants, on a real
-//! port, and a folder to run a binary in.
+//! Test support: scripted agents on real ports, and a folder to run binaries in.
 //!
-//! * [`FakeAgent`] plays the [`Reply`] that a test's function gives for each [`Request`].
-//! * [`agui`] writes AG-UI runs as replies and reads AG-UI requests.
-//! * [`completions`] writes chat completions as replies.
-//! * [`malformed`] makes answers that no reader may take for an answer.
-//! * [`checkout`] is an example agent under test; the binary `checkout-agent` serves it.
-//! * [`Workspace`] is a temporary folder in which a program runs with a clean environment (on Unix).
+//! * [`FakeAgent`] sends the [`FakeReply`] that a test's function returns for each [`FakeRequest`].
+//! * [`agui`] builds AG-UI replies and parses AG-UI requests.
+//! * [`completions`] builds chat completion replies.
+//! * [`malformed`] generates answers that every parser must reject.
+//! * [`checkout`] is an example agent; the binary `checkout-agent` serves it.
+//! * [`TestWorkspace`] is a temporary folder in which programs run with a clean environment (on Unix).
 //!
 //! ```
-//! use hotseat_testkit::{FakeAgent, agui::Run};
-//! let agent = FakeAgent::start(|request| Run::of(request).started().text("Hello.").finished());
+//! use hotseat_testkit::{FakeAgent, agui::FakeRun};
+//! let agent = FakeAgent::start(|request| FakeRun::for_request(request).started().text("Hello.").finished());
 //! assert!(agent.url().starts_with("http://127.0.0.1:"));
 //! ```
 
 pub mod agui;
 pub mod checkout;
 pub mod completions;
-pub mod doors;
 mod fake_agent;
 mod http;
+pub mod interfaces;
 pub mod malformed;
 mod redact;
 mod reply;
@@ -30,9 +29,9 @@ mod watched;
 #[cfg(unix)]
 mod workspace;
 
-pub use fake_agent::{FakeAgent, Listen};
+pub use fake_agent::{FakeAgent, ListenOptions};
 pub use redact::{REDACTIONS, redact};
-pub use reply::{Framing, Reply, Step};
-pub use request::Request;
+pub use reply::{BodyFraming, FakeReply, ReplyStep};
+pub use request::FakeRequest;
 #[cfg(unix)]
-pub use workspace::{Invocation, Output, Running, Workspace};
+pub use workspace::{ProgramInvocation, ProgramOutput, SpawnedProgram, TestWorkspace};

@@ -1,29 +1,29 @@
-//! Answers as misbehaving models and servers give them, made by rules out of two whole answers.
+//! Malformed answers of models and servers, derived from two valid ones.
 
 use serde_json::{Value, json};
 
-/// An answer that must earn no verdict.
+/// An answer that must be rejected.
 #[derive(Debug, Clone)]
 pub struct MalformedAnswer {
-    /// What is wrong with it.
+    /// Kind of the defect.
     pub kind: MalformedKind,
     /// The answer.
     pub text: String,
 }
 
-/// What is wrong with an answer.
+/// Kind of the defect of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MalformedKind {
-    /// It does not contain exactly one whole JSON value.
+    /// Does not contain exactly one complete JSON value.
     Broken,
-    /// It contains exactly one whole JSON value, and something else beside it.
+    /// Contains one complete JSON value and other text.
     Prose,
-    /// It is one value but for line ends and tabs in its texts that are not escaped.
+    /// Is one JSON value with unescaped line breaks and tabs in strings.
     Unescaped,
 }
 
-/// All malformed answers that the rules make out of two objects: one that a careless reader would be glad to find, and one
-/// that is the opposite.
+/// Returns all malformed answers derived from two objects: one that a careless parser would accept, and its
+/// opposite.
 pub fn malformed_answers(glad: &Value, sorry: &Value) -> Vec<MalformedAnswer> {
     let (glad_text, sorry_text) = (glad.to_string(), sorry.to_string());
     let fenced = |text: &str| format!("```json\n{text}\n```");
@@ -85,7 +85,7 @@ pub fn malformed_answers(glad: &Value, sorry: &Value) -> Vec<MalformedAnswer> {
     kinds.into_iter().flat_map(of_kind).collect()
 }
 
-/// Objects with damage in them.
+/// Damaged objects.
 fn damaged(glad: &Value, sorry: &Value) -> Vec<String> {
     let members = |value: &Value| value.to_string().trim_matches(['{', '}']).to_string();
     let (glad_members, sorry_members) = (members(glad), members(sorry));
@@ -94,7 +94,7 @@ fn damaged(glad: &Value, sorry: &Value) -> Vec<String> {
     let escaped_key = format!("\\u{:04x}{}", first_key.as_bytes()[0], &first_key[1..]);
     let renamed = glad_members.replacen(&first_key, &escaped_key, 1);
     vec![
-        // Keys that are repeated, in both orders, in other words and further down.
+        // Duplicate keys: in both orders, escaped, and nested.
         format!("{{{sorry_members},{glad_members}}}"),
         format!("{{{glad_members},{sorry_members}}}"),
         format!("{{{sorry_members},{renamed}}}"),
@@ -123,7 +123,7 @@ fn damaged(glad: &Value, sorry: &Value) -> Vec<String> {
         format!("{glad_text}]"),
         format!("[{glad_text},]"),
         glad_text.replacen(':', "=", 1),
-        // What other languages have.
+        // Syntax of other languages.
         format!("{{{glad_members},\"more\":True}}"),
         format!("{{{glad_members},\"more\":None}}"),
         format!("{{{glad_members},\"more\":NaN}}"),
@@ -134,12 +134,12 @@ fn damaged(glad: &Value, sorry: &Value) -> Vec<String> {
         format!("{{{glad_members},\"more\":0x1F}}"),
         format!("{{{glad_members} /* sure */}}"),
         format!("{{{glad_members} // sure\n}}"),
-        // Characters that must be escaped, and escapes that are none.
+        // Characters that must be escaped, and invalid escapes.
         format!("{{{glad_members},\"note\":\"a\u{8}backspace\"}}"),
         format!("{{{glad_members},\"note\":\"\\x41\"}}"),
         format!("{{{glad_members},\"note\":\"\\ud800\"}}"),
         format!("{{{glad_members},\"note\":\"\\u12\"}}"),
-        // A part of an object that has lost its beginning or its end.
+        // Fragments of objects without start or end.
         format!("{sorry_members},\"previous\":{glad_text}"),
         format!("\"previous\":{glad_text},{sorry_members}"),
         format!("\"previous\":{glad_text},{sorry_members}}}"),
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_very_many_and_none_is_json() {
+    fn all_answers_are_invalid_json() {
         let all = malformed_answers(
             &json!({"passed": true, "reason": "r"}),
             &json!({"passed": false, "reason": "r"}),

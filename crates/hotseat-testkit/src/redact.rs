@@ -1,11 +1,11 @@
-//! Takes out of an output what differs from run to run, so that the rest can be compared.
+//! Replaces the parts of an output that differ between runs, so that the rest can be compared.
 
 use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What is replaced, and by what, in this order. The folder of the test comes before all of it.
+/// Patterns and their placeholders, applied in this order after the test folder.
 pub const REDACTIONS: [(&str, &str); 4] = [
     // Unique ids: 8-4-4-4-12 hexadecimal digits.
     ("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", "[ID]"),
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_run_to_run_is_replaced() {
+    fn replaces_varying_parts() {
         check("read /var/folder/a/b.yaml", "read [DIR]/a/b.yaml");
         check("http://127.0.0.1:40123/health", "http://127.0.0.1:[PORT]/health");
         check("http://localhost:1/", "http://localhost:[PORT]/");
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_the_same_stays() {
+    fn keeps_stable_parts() {
         for text in [
             "2 passed, 1 failed",
             "line 12:3",

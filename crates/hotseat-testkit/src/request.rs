@@ -1,37 +1,37 @@
-//! What a client sent.
+//! Requests received by a fake agent.
 
 use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::Value;
 
-/// One request, read to its end.
+/// A complete request.
 #[derive(Debug, Clone)]
-pub struct Request {
-    /// Its place in the order of arrival, from 0.
+pub struct FakeRequest {
+    /// Index in order of arrival, from 0.
     pub index: usize,
     /// `GET`, `POST`, …
     pub method: String,
-    /// Path and query as they were sent.
+    /// Path and query, unchanged.
     pub path: String,
-    /// Names in lower case; order and repetition as they were sent.
+    /// Headers with names in lower case, in the original order and with repetitions.
     pub headers: Vec<(String, String)>,
-    /// The body without its framing.
+    /// Body without framing.
     pub body: Bytes,
-    /// When its last byte had been read.
+    /// Time at which the last byte was read.
     pub arrived: Instant,
 }
 
-impl Request {
-    /// The value of the first header of this name, which is written in lower case.
+impl FakeRequest {
+    /// Returns the first header of this name, given in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     ///
     /// # Panics
-    /// If it is not JSON; in a handler that fails the test (see [`FakeAgent`](crate::FakeAgent)).
+    /// If it is not JSON. A panic in a handler fails the test (see [`FakeAgent`](crate::FakeAgent)).
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| {
             panic!(

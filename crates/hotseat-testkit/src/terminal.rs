@@ -1,4 +1,4 @@
-//! A terminal that a program believes a person sits at.
+//! Pseudo-terminals for tests of interactive programs.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,15 +11,15 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 /// Both ends of a pseudo-terminal.
-pub(crate) struct Terminal {
-    /// What the person sees and types.
-    pub person: File,
+pub(crate) struct PseudoTerminal {
+    /// The end of the human, for input and output.
+    pub human: File,
     program: File,
 }
 
-impl Terminal {
-    /// A new terminal of this many columns.
-    pub fn open(columns: u16) -> io::Result<Terminal> {
+impl PseudoTerminal {
+    /// Opens a terminal with this many columns.
+    pub fn open(columns: u16) -> io::Result<PseudoTerminal> {
         let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         grantpt(&person)?;
         unlockpt(&person)?;
@@ -28,10 +28,10 @@ impl Terminal {
         let name = ptsname(&person, Vec::new())?;
         let path = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
         let program = OpenOptions::new().read(true).write(true).open(path)?;
-        Ok(Terminal { person: File::from(person), program })
+        Ok(PseudoTerminal { human: File::from(person), program })
     }
 
-    /// The program's end, as one of its streams.
+    /// Returns the program's end, as one of its streams.
     pub fn stream(&self) -> io::Result<Stdio> {
         Ok(Stdio::from(self.program.try_clone()?))
     }

@@ -4,14 +4,14 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 #[derive(Debug, Default)]
-pub(crate) struct Watched<T> {
+pub(crate) struct SharedState<T> {
     value: Mutex<T>,
     changed: Condvar,
 }
 
-impl<T> Watched<T> {
+impl<T> SharedState<T> {
     pub fn get(&self) -> MutexGuard<'_, T> {
-        // A test that panicked while it looked has broken nothing.
+        // A panic while reading leaves the value intact.
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -20,7 +20,7 @@ impl<T> Watched<T> {
         self.changed.notify_all();
     }
 
-    /// Returns when `enough` holds or the time is over; the caller looks which.
+    /// Waits until `enough` returns true or the time is over; the caller checks which.
     pub fn wait(&self, timeout: Duration, enough: impl Fn(&T) -> bool) -> MutexGuard<'_, T> {
         let waited = self.changed.wait_timeout_while(self.get(), timeout, |value| !enough(value));
         waited.unwrap_or_else(PoisonError::into_inner).0

@@ -1,4 +1,4 @@
-//! A temporary folder, and programs that run in it knowing nothing of the machine around them.
+//! A temporary folder, and programs that run in it isolated from the machine's environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -16,46 +16,46 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 use wait4::Wait4;
 
 use crate::redact::redact;
-use crate::terminal::Terminal;
-use crate::watched::Watched;
+use crate::terminal::PseudoTerminal;
+use crate::watched::SharedState;
 
-/// Long enough for a slow machine, short enough for a person who waits for a test that hangs.
+/// Long enough for a slow machine, short enough when a test hangs.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// After a program has ended, how long what it started may still hold its output open.
-const GRACE: Duration = Duration::from_secs(2);
+/// Time that child processes may keep the output open after the program has ended.
+const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
-/// A temporary folder. It is deleted when this is dropped.
+/// A temporary folder, deleted on drop.
 #[derive(Debug)]
-pub struct Workspace {
+pub struct TestWorkspace {
     root: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-impl Workspace {
-    /// An empty folder.
+impl TestWorkspace {
+    /// Creates an empty folder.
     ///
     /// # Panics
-    /// If none can be made; so does every method here when the file system refuses.
+    /// If it cannot be created. All methods panic on file system errors.
     #[expect(clippy::new_without_default, reason = "making a folder is no default")]
-    pub fn new() -> Workspace {
+    pub fn new() -> TestWorkspace {
         let folder = tempfile::Builder::new().prefix("hotseat-test-").tempdir().expect("a temporary folder");
-        // Programs print the real path of their working directory; redaction has to know the same one.
+        // Programs print the canonical path of their working folder, so redaction must use it too.
         let root = folder.path().canonicalize().expect("a new folder has a real path");
-        Workspace { root, _folder: folder }
+        TestWorkspace { root, _folder: folder }
     }
 
-    /// The folder itself.
+    /// Returns the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A path in the folder.
+    /// Returns a path in the folder.
     pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 
-    /// Writes a file and the folders above it; gives its path.
+    /// Writes a file and its parent folders, and returns its path.
     #[track_caller]
     pub fn file(&self, path: &str, text: &str) -> PathBuf {
         let path = self.path(path);
@@ -65,22 +65,22 @@ impl Workspace {
         path
     }
 
-    /// Reads a file that must be there.
+    /// Reads a file that must exist.
     #[track_caller]
     pub fn read(&self, path: &str) -> String {
         let path = self.path(path);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// Runs a program to its end.
+    /// Runs a program and waits for its end.
     #[track_caller]
-    pub fn run(&self, binary: impl AsRef<OsStr>, args: &[&str]) -> Output {
+    pub fn run(&self, binary: impl AsRef<OsStr>, args: &[&str]) -> ProgramOutput {
         self.command(binary, args).run()
     }
 
-    /// A program to be run, still without changes to how.
-    pub fn command(&self, binary: impl AsRef<OsStr>, args: &[&str]) -> Invocation {
-        Invocation {
+    /// Prepares to run a program.
+    pub fn command(&self, binary: impl AsRef<OsStr>, args: &[&str]) -> ProgramInvocation {
+        ProgramInvocation {
             program: binary.as_ref().to_owned(),
             args: args.iter().map(OsString::from).collect(),
             env: Vec::new(),
@@ -93,11 +93,11 @@ impl Workspace {
     }
 }
 
-/// How a program is to be run. Its environment holds `PATH`, `HOME` (the workspace) and what
-/// [`Invocation::env`] adds, and nothing else.
+/// A program to run. Its environment contains only `PATH`, `HOME` (the workspace) and the variables of
+/// [`ProgramInvocation::env`].
 #[derive(Debug, Clone)]
 #[must_use = "it has to be run"]
-pub struct Invocation {
+pub struct ProgramInvocation {
     program: OsString,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
@@ -108,52 +108,53 @@ pub struct Invocation {
     timeout: Duration,
 }
 
-impl Invocation {
+impl ProgramInvocation {
     /// Adds a variable to the environment.
-    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Invocation {
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> ProgramInvocation {
         self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// Runs in this folder of the workspace.
-    pub fn cwd(mut self, folder: &str) -> Invocation {
+    /// Sets the working folder, relative to the workspace.
+    pub fn cwd(mut self, folder: &str) -> ProgramInvocation {
         self.cwd = self.root.join(folder);
         self
     }
 
-    /// What the program reads. Without it, its input is empty.
-    pub fn stdin(mut self, text: &str) -> Invocation {
+    /// Sets the standard input; empty by default.
+    pub fn stdin(mut self, text: &str) -> ProgramInvocation {
         self.stdin = Some(text.as_bytes().to_owned());
         self
     }
 
-    /// Runs at a terminal of this many columns, at which somebody can type. What is seen there counts as stdout.
-    pub fn terminal(mut self, columns: u16) -> Invocation {
+    /// Runs the program on a terminal with this many columns that accepts typing. The terminal output counts
+    /// as stdout.
+    pub fn terminal(mut self, columns: u16) -> ProgramInvocation {
         self.terminal = Some(columns);
         self
     }
 
-    /// How long the program may take from its start [default: 60 s].
-    pub fn timeout(mut self, timeout: Duration) -> Invocation {
+    /// Sets the time limit [default: 60 s].
+    pub fn timeout(mut self, timeout: Duration) -> ProgramInvocation {
         self.timeout = timeout;
         self
     }
 
-    /// Runs the program to its end.
+    /// Runs the program and waits for its end.
     ///
     /// # Panics
-    /// As [`Invocation::spawn`] and [`Running::wait`] do.
+    /// As [`ProgramInvocation::spawn`] and [`SpawnedProgram::wait`].
     #[track_caller]
-    pub fn run(self) -> Output {
+    pub fn run(self) -> ProgramOutput {
         self.spawn().wait()
     }
 
-    /// Starts the program as the leader of a process group of its own.
+    /// Starts the program as the leader of a new process group.
     ///
     /// # Panics
     /// If it cannot be started.
     #[track_caller]
-    pub fn spawn(self) -> Running {
+    pub fn spawn(self) -> SpawnedProgram {
         let mut command = Command::new(&self.program);
         command
             .args(&self.args)
@@ -167,41 +168,44 @@ impl Invocation {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let terminal = self.terminal.map(|columns| {
-            let terminal = Terminal::open(columns).expect("the system has terminals");
+            let terminal = PseudoTerminal::open(columns).expect("the system has terminals");
             let stream = || terminal.stream().expect("a terminal can be opened more than once");
             command.stdin(stream()).stdout(stream()).stderr(stream()).env("TERM", "xterm-256color");
-            terminal.person
+            terminal.human
         });
         let shown = format!("{command:?}");
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
 
         if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin) {
-            // A program need not read its input; that it did not is not for us to judge.
+            // A program need not read its input, so write errors are ignored.
             thread::spawn(move || pipe.write_all(&text));
         }
-        // The program's end of a terminal is open as long as somebody could start the program with it once more.
+        // The command holds the program's end of the terminal open until it is dropped.
         drop(command);
         let (stdout, stderr) = match &terminal {
-            Some(person) => (Capture::of(person.try_clone().expect("it is open")), Capture::of(io::empty())),
+            Some(person) => (
+                OutputCapture::start(person.try_clone().expect("it is open")),
+                OutputCapture::start(io::empty()),
+            ),
             None => (
-                Capture::of(child.stdout.take().expect("stdout is a pipe")),
-                Capture::of(child.stderr.take().expect("stderr is a pipe")),
+                OutputCapture::start(child.stdout.take().expect("stdout is a pipe")),
+                OutputCapture::start(child.stderr.take().expect("stderr is a pipe")),
             ),
         };
         let pid = Pid::from_child(&child);
-        let ended = Arc::new(Watched::<bool>::default());
+        let ended = Arc::new(SharedState::<bool>::default());
         thread::spawn({
             let ended = Arc::clone(&ended);
             move || {
-                // NOWAIT leaves the process to be reaped in `wait`: until then its id, and the id of
-                // its group, belong to nobody else, and signals cannot hit a stranger.
+                // NOWAIT leaves the process to be reaped in `wait`: until then its process and group ids are
+                // not reused, and signals cannot hit another process.
                 let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
                 while waitid(WaitId::Pid(pid), options).is_err_and(|error| error == Errno::INTR) {}
                 ended.change(|ended| *ended = true);
             }
         });
         let deadline = Instant::now() + self.timeout;
-        Running {
+        SpawnedProgram {
             child: Some(child),
             pid,
             ended,
@@ -216,74 +220,74 @@ impl Invocation {
     }
 }
 
-/// A program that was started. Dropping it kills it and what it started in its process group.
+/// A started program. Dropping it kills its process group.
 #[derive(Debug)]
-pub struct Running {
+pub struct SpawnedProgram {
     /// None once it was waited for.
     child: Option<Child>,
     pid: Pid,
-    ended: Arc<Watched<bool>>,
+    ended: Arc<SharedState<bool>>,
     keyboard: Option<File>,
-    stdout: Arc<Watched<Capture>>,
-    stderr: Arc<Watched<Capture>>,
+    stdout: Arc<SharedState<OutputCapture>>,
+    stderr: Arc<SharedState<OutputCapture>>,
     shown: String,
     root: PathBuf,
     timeout: Duration,
     deadline: Instant,
 }
 
-impl Running {
-    /// The id of its process.
+impl SpawnedProgram {
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Sends SIGINT to the program alone, as `kill -INT` does.
+    /// Sends SIGINT to the program only, like `kill -INT`.
     #[track_caller]
     pub fn interrupt(&self) {
         kill_process(self.pid, Signal::INT).expect("the process is there until it was waited for");
     }
 
-    /// Sends SIGINT to the program's process group, as a terminal does for Ctrl-C.
+    /// Sends SIGINT to the process group, like a terminal on Ctrl-C.
     #[track_caller]
     pub fn press_ctrl_c(&self) {
         kill_process_group(self.pid, Signal::INT).expect("the group is there until it was waited for");
     }
 
-    /// Types a line at its terminal.
+    /// Types a line at the terminal.
     ///
     /// # Panics
-    /// If it has none.
+    /// If there is no terminal.
     #[track_caller]
     pub fn type_line(&mut self, line: &str) {
         let keyboard = self.keyboard.as_mut().expect("the program was given a terminal");
         keyboard.write_all(format!("{line}\n").as_bytes()).expect("a terminal takes what is typed");
     }
 
-    /// Types the end of the input, as Ctrl-D does at the beginning of a line.
+    /// Types end of input, like Ctrl-D at the start of a line.
     ///
     /// # Panics
-    /// If it has no terminal.
+    /// If there is no terminal.
     #[track_caller]
     pub fn press_ctrl_d(&mut self) {
         let keyboard = self.keyboard.as_mut().expect("the program was given a terminal");
         keyboard.write_all(&[4]).expect("a terminal takes what is typed");
     }
 
-    /// Waits until `text` has been printed to stdout; gives all that was printed there so far.
+    /// Waits until stdout contains `text`, and returns all output of stdout so far.
     ///
     /// # Panics
-    /// If stdout closes, or the time is over, without it.
+    /// If stdout closes or the time limit passes first.
     #[track_caller]
     pub fn wait_for_stdout(&mut self, text: &str) -> String {
         let stdout = Arc::clone(&self.stdout);
         self.wait_for_text(&stdout, "stdout", text)
     }
 
-    /// Like [`Running::wait_for_stdout`], for stderr.
+    /// Like [`SpawnedProgram::wait_for_stdout`], for stderr.
     ///
     /// # Panics
-    /// If stderr closes, or the time is over, without it.
+    /// If stderr closes or the time limit passes first.
     #[track_caller]
     pub fn wait_for_stderr(&mut self, text: &str) -> String {
         let stderr = Arc::clone(&self.stderr);
@@ -291,12 +295,12 @@ impl Running {
     }
 
     #[track_caller]
-    fn wait_for_text(&mut self, capture: &Watched<Capture>, name: &str, text: &str) -> String {
+    fn wait_for_text(&mut self, capture: &SharedState<OutputCapture>, name: &str, text: &str) -> String {
         let captured = capture.wait(self.left(), |capture| capture.closed || capture.text().contains(text));
         let printed = captured.text();
         drop(captured);
         if !printed.contains(text) {
-            self.give_up(&format!("never printed {text:?} to {name}"));
+            self.fail(&format!("never printed {text:?} to {name}"));
         }
         printed
     }
@@ -304,31 +308,31 @@ impl Running {
     /// Waits for the end of the program and of its output.
     ///
     /// # Panics
-    /// If the program takes longer than its timeout, or leaves something behind that holds its
-    /// output open. The process group is killed, and the message shows what was printed.
+    /// If the program exceeds its time limit, or a child process keeps its output open. The process group is
+    /// killed, and the message contains the output.
     #[track_caller]
-    pub fn wait(self) -> Output {
+    pub fn wait(self) -> ProgramOutput {
         self.wait_and_measure().0
     }
 
-    /// Waits as [`Running::wait`] does, and says in bytes how much memory the program had at most, as the kernel counts it
+    /// Waits as [`SpawnedProgram::wait`] does, and says in bytes how much memory the program had at most, as the kernel counts it
     /// when the program has ended. It is never less than what this process had when it started the program.
     #[track_caller]
-    pub fn wait_and_measure(mut self) -> (Output, u64) {
+    pub fn wait_and_measure(mut self) -> (ProgramOutput, u64) {
         let ended = *self.ended.wait(self.left(), |ended| *ended);
         if !ended {
-            self.give_up(&format!("was still running after {:?}", self.timeout));
+            self.fail(&format!("was still running after {:?}", self.timeout));
         }
-        let grace = Instant::now() + GRACE;
+        let grace = Instant::now() + OUTPUT_GRACE;
         for capture in [Arc::clone(&self.stdout), Arc::clone(&self.stderr)] {
             let left = grace.saturating_duration_since(Instant::now());
             let closed = capture.wait(left, |capture| capture.closed).closed;
             if !closed {
-                self.give_up("ended, but left something behind that holds its output open");
+                self.fail("ended, but left something behind that holds its output open");
             }
         }
         let (code, peak) = self.reap();
-        let output = Output {
+        let output = ProgramOutput {
             code,
             stdout: self.stdout.get().text(),
             stderr: self.stderr.get().text(),
@@ -342,14 +346,14 @@ impl Running {
     }
 
     #[track_caller]
-    fn give_up(&mut self, what: &str) -> ! {
+    fn fail(&mut self, what: &str) -> ! {
         self.kill();
         let (stdout, stderr) = (self.stdout.get().text(), self.stderr.get().text());
         panic!("{} {what}\n----- stdout -----\n{stdout}\n----- stderr -----\n{stderr}", self.shown);
     }
 
     fn kill(&mut self) {
-        // The group is gone only if everything in it has ended, which is what we want.
+        // Fails only if the whole group has ended already.
         let _ = kill_process_group(self.pid, Signal::KILL);
         self.reap();
     }
@@ -363,7 +367,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for SpawnedProgram {
     fn drop(&mut self) {
         if self.child.is_some() {
             self.kill();
@@ -371,22 +375,22 @@ impl Drop for Running {
     }
 }
 
-/// What a program printed, and how it ended. Shown, it is all three together, as a user meets them.
+/// Output and exit code of a program. `Display` shows all three parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    /// The exit code; 128 and the signal's number if one ended it.
+pub struct ProgramOutput {
+    /// Exit code, or 128 plus the number of the signal.
     pub code: i32,
-    /// All of stdout.
+    /// Complete stdout.
     pub stdout: String,
-    /// All of stderr.
+    /// Complete stderr.
     pub stderr: String,
     root: PathBuf,
 }
 
-impl Output {
-    /// The same without what differs from run to run: see [`REDACTIONS`](crate::REDACTIONS).
-    pub fn redacted(&self) -> Output {
-        Output {
+impl ProgramOutput {
+    /// Replaces the parts that differ between runs, see [`REDACTIONS`](crate::REDACTIONS).
+    pub fn redacted(&self) -> ProgramOutput {
+        ProgramOutput {
             stdout: redact(&self.stdout, &self.root),
             stderr: redact(&self.stderr, &self.root),
             ..self.clone()
@@ -394,23 +398,23 @@ impl Output {
     }
 }
 
-impl fmt::Display for Output {
+impl fmt::Display for ProgramOutput {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Output { code, stdout, stderr, root: _ } = self;
+        let ProgramOutput { code, stdout, stderr, root: _ } = self;
         write!(out, "exit code: {code}\n----- stdout -----\n{stdout}\n----- stderr -----\n{stderr}")
     }
 }
 
-/// What was read from a pipe so far.
+/// Output read from a pipe so far.
 #[derive(Debug, Default)]
-struct Capture {
+struct OutputCapture {
     bytes: Vec<u8>,
     closed: bool,
 }
 
-impl Capture {
-    fn of(mut pipe: impl Read + Send + 'static) -> Arc<Watched<Capture>> {
-        let capture = Arc::new(Watched::<Capture>::default());
+impl OutputCapture {
+    fn start(mut pipe: impl Read + Send + 'static) -> Arc<SharedState<OutputCapture>> {
+        let capture = Arc::new(SharedState::<OutputCapture>::default());
         thread::spawn({
             let capture = Arc::clone(&capture);
             move || {

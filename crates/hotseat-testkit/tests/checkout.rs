@@ -1,18 +1,18 @@
-//! The example agent, held a conversation with over plain TCP.
+//! Conversations with the example agent over plain TCP.
 
 mod common;
 
 use common::{Client, run};
 use hotseat_testkit::FakeAgent;
-use hotseat_testkit::checkout::{self, Fault};
+use hotseat_testkit::checkout::{self, AgentFault};
 use serde_json::{Value, json};
 
-fn start(fault: Fault) -> FakeAgent {
+fn start(fault: AgentFault) -> FakeAgent {
     FakeAgent::start(move |request| checkout::reply(request, fault))
 }
 
 /// A client that keeps the history of one conversation.
-struct Talk {
+struct AgentConversation {
     port: u16,
     runs: usize,
     messages: Vec<Value>,
@@ -20,29 +20,35 @@ struct Talk {
     state: Value,
 }
 
-/// What one run came to.
+/// Result of one run.
 #[derive(Debug)]
-struct Heard {
+struct RunResult {
     text: String,
-    /// Name, arguments, and the result unless there was none.
+    /// Name, arguments, and the result if there was one.
     calls: Vec<(String, Value, Option<String>)>,
     call_ids: Vec<String>,
     events: Vec<Value>,
     last: Value,
 }
 
-impl Talk {
-    fn with(agent: &FakeAgent) -> Talk {
-        Talk { port: agent.port(), runs: 0, messages: Vec::new(), tools: json!([]), state: json!({}) }
+impl AgentConversation {
+    fn connect(agent: &FakeAgent) -> AgentConversation {
+        AgentConversation {
+            port: agent.port(),
+            runs: 0,
+            messages: Vec::new(),
+            tools: json!([]),
+            state: json!({}),
+        }
     }
 
-    fn say(&mut self, text: &str) -> Heard {
+    fn say(&mut self, text: &str) -> RunResult {
         self.messages.push(json!({"id": format!("u-{}", self.runs), "role": "user", "content": text}));
         self.resume(json!([]))
     }
 
-    /// One run, whose events become part of the history.
-    fn resume(&mut self, resume: Value) -> Heard {
+    /// Performs one run and appends its events to the history.
+    fn resume(&mut self, resume: Value) -> RunResult {
         self.runs += 1;
         let run_id = format!("run-{}", self.runs);
         let events = run(
@@ -52,8 +58,13 @@ impl Talk {
                 "state": self.state, "context": [], "forwardedProps": {}, "resume": resume,
             }),
         );
-        let mut heard =
-            Heard { text: String::new(), calls: Vec::new(), call_ids: Vec::new(), last: json!(null), events };
+        let mut heard = RunResult {
+            text: String::new(),
+            calls: Vec::new(),
+            call_ids: Vec::new(),
+            last: json!(null),
+            events,
+        };
         for event in &heard.events.clone() {
             let field =
                 |name: &str| event[name].as_str().unwrap_or_else(|| panic!("{name} of {event}")).to_owned();
@@ -98,7 +109,7 @@ impl Talk {
     }
 }
 
-impl Heard {
+impl RunResult {
     fn names(&self) -> Vec<&str> {
         self.calls.iter().map(|(name, _, _)| name.as_str()).collect()
     }
@@ -114,9 +125,9 @@ impl Heard {
 }
 
 #[test]
-fn three_turns_lead_to_a_payment() {
-    let agent = start(Fault::None);
-    let mut talk = Talk::with(&agent);
+fn three_turns_lead_to_payment() {
+    let agent = start(AgentFault::None);
+    let mut talk = AgentConversation::connect(&agent);
 
     let heard = talk.say("I want to checkout");
     assert_eq!(heard.names(), ["validate_cart", "get_shipping_options"]);
@@ -141,10 +152,10 @@ fn three_turns_lead_to_a_payment() {
 }
 
 #[test]
-fn words_decide_what_it_does() {
-    let agent = start(Fault::None);
+fn user_text_selects_action() {
+    let agent = start(AgentFault::None);
     let check = |say: &str, calls: &[&str], text: &str| {
-        let heard = Talk::with(&agent).say(say);
+        let heard = AgentConversation::connect(&agent).say(say);
         assert_eq!((heard.names().as_slice(), heard.text.as_str()), (calls, text), "{say}");
         assert_eq!(heard.outcome(), "success", "{say}");
         assert!(heard.calls.iter().all(|(_, _, result)| result.is_some()), "{say}");
@@ -166,8 +177,8 @@ fn words_decide_what_it_does() {
 }
 
 #[test]
-fn calls_of_one_step_start_before_either_has_a_result() {
-    let heard = Talk::with(&start(Fault::None)).say("parallel");
+fn calls_of_one_step_start_before_any_result() {
+    let heard = AgentConversation::connect(&start(AgentFault::None)).say("parallel");
     let calls: Vec<&str> = heard
         .events
         .iter()
@@ -186,8 +197,8 @@ fn calls_of_one_step_start_before_either_has_a_result() {
 }
 
 #[test]
-fn a_crash_is_a_run_error() {
-    let heard = Talk::with(&start(Fault::None)).say("crash");
+fn crash_is_a_run_error() {
+    let heard = AgentConversation::connect(&start(AgentFault::None)).say("crash");
     assert_eq!(
         heard.last,
         json!({"type": "RUN_ERROR", "message": "model backend exploded", "code": "MODEL_ERROR"})
@@ -196,15 +207,15 @@ fn a_crash_is_a_run_error() {
 
 #[test]
 fn ids_differ_between_turns() {
-    let agent = start(Fault::None);
-    let mut talk = Talk::with(&agent);
+    let agent = start(AgentFault::None);
+    let mut talk = AgentConversation::connect(&agent);
     assert_ne!(talk.say("pay").call_ids, talk.say("pay").call_ids);
 }
 
 #[test]
-fn a_tool_of_the_client_is_left_to_the_client() {
-    let agent = start(Fault::None);
-    let mut talk = Talk::with(&agent);
+fn client_tool_is_left_to_client() {
+    let agent = start(AgentFault::None);
+    let mut talk = AgentConversation::connect(&agent);
     talk.tools = json!([{"name": "confirm_action", "description": "", "parameters": {}}]);
 
     let heard = talk.say("frontend");
@@ -219,8 +230,8 @@ fn a_tool_of_the_client_is_left_to_the_client() {
 }
 
 #[test]
-fn a_refund_waits_for_approval() {
-    let agent = start(Fault::None);
+fn refund_waits_for_approval() {
+    let agent = start(AgentFault::None);
     for (answer, expected) in [
         (
             json!({"status": "resolved", "payload": {"approved": true}}),
@@ -229,7 +240,7 @@ fn a_refund_waits_for_approval() {
         (json!({"status": "resolved", "payload": {"approved": false}}), "refund not approved"),
         (json!({"status": "cancelled"}), "refund not approved"),
     ] {
-        let mut talk = Talk::with(&agent);
+        let mut talk = AgentConversation::connect(&agent);
         let heard = talk.say("refund");
         assert_eq!((heard.names(), &heard.calls[0].2), (vec!["refund_order"], &None));
         assert_eq!(heard.outcome(), "interrupt");
@@ -249,9 +260,9 @@ fn a_refund_waits_for_approval() {
 }
 
 #[test]
-fn an_answer_that_fits_no_open_interrupt_is_an_error() {
-    let agent = start(Fault::None);
-    let mut talk = Talk::with(&agent);
+fn answer_without_open_interrupt_is_an_error() {
+    let agent = start(AgentFault::None);
+    let mut talk = AgentConversation::connect(&agent);
     let id = talk.say("refund").last["outcome"]["interrupts"][0]["id"].clone();
     let mut check = |answer: Value, message: &str| {
         let heard = talk.resume(json!([answer]));
@@ -270,9 +281,9 @@ fn an_answer_that_fits_no_open_interrupt_is_an_error() {
 }
 
 #[test]
-fn it_remembers_in_the_shared_state() {
-    let agent = start(Fault::None);
-    let mut talk = Talk::with(&agent);
+fn shared_state_persists() {
+    let agent = start(AgentFault::None);
+    let mut talk = AgentConversation::connect(&agent);
     talk.state = json!({"items": {"old": 1}});
     let heard = talk.say("remember");
     let events: Vec<&Value> =
@@ -284,16 +295,16 @@ fn it_remembers_in_the_shared_state() {
 }
 
 #[test]
-fn double_charge_charges_two_times() {
-    let heard = Talk::with(&start(Fault::DoubleCharge)).say("pay");
+fn double_charge_charges_twice() {
+    let heard = AgentConversation::connect(&start(AgentFault::DoubleCharge)).say("pay");
     assert_eq!(heard.names(), ["charge_card", "charge_card"]);
     assert_eq!(heard.text, "Payment approved. Charge id ch_001.");
 }
 
 #[test]
-fn no_confirm_does_not_ask() {
-    let agent = start(Fault::NoConfirm);
-    let mut talk = Talk::with(&agent);
+fn no_confirm_skips_confirmation() {
+    let agent = start(AgentFault::NoConfirm);
+    let mut talk = AgentConversation::connect(&agent);
     talk.tools = json!([{"name": "confirm_action"}]);
     assert_eq!(talk.say("frontend").names(), ["charge_card"]);
     let heard = talk.say("refund");
@@ -305,22 +316,22 @@ fn no_confirm_does_not_ask() {
 
 #[test]
 fn wrong_total_is_too_high() {
-    let heard = Talk::with(&start(Fault::WrongTotal)).say("shipping");
+    let heard = AgentConversation::connect(&start(AgentFault::WrongTotal)).say("shipping");
     assert!(heard.result(0).contains("45.2"));
     assert_eq!(heard.text, "Your total is 45.20 EUR.");
 }
 
 #[test]
 fn faults_have_names() {
-    assert_eq!("double-charge".parse(), Ok(Fault::DoubleCharge));
-    assert_eq!("no-confirm".parse(), Ok(Fault::NoConfirm));
-    assert_eq!("wrong-total".parse(), Ok(Fault::WrongTotal));
-    assert!("other".parse::<Fault>().unwrap_err().contains("double-charge"));
+    assert_eq!("double-charge".parse(), Ok(AgentFault::DoubleCharge));
+    assert_eq!("no-confirm".parse(), Ok(AgentFault::NoConfirm));
+    assert_eq!("wrong-total".parse(), Ok(AgentFault::WrongTotal));
+    assert!("other".parse::<AgentFault>().unwrap_err().contains("double-charge"));
 }
 
 #[test]
-fn requests_that_start_no_run_are_refused() {
-    let agent = start(Fault::None);
+fn rejects_requests_that_start_no_run() {
+    let agent = start(AgentFault::None);
     let mut client = Client::connect(agent.port());
     client.get("/health");
     assert_eq!(client.reply(), (200, "ok".to_owned()));
@@ -344,12 +355,12 @@ fn requests_that_start_no_run_are_refused() {
 #[cfg(unix)]
 mod binary {
     use super::*;
-    use hotseat_testkit::{Running, Workspace};
+    use hotseat_testkit::{SpawnedProgram, TestWorkspace};
 
     const BINARY: &str = env!("CARGO_BIN_EXE_checkout-agent");
 
     /// The port in `listening on http://127.0.0.1:PORT/`.
-    fn port(running: &mut Running) -> u16 {
+    fn port(running: &mut SpawnedProgram) -> u16 {
         let printed = running.wait_for_stdout("\n");
         let port =
             printed.strip_prefix("listening on http://127.0.0.1:").and_then(|rest| rest.strip_suffix("/\n"));
@@ -357,8 +368,8 @@ mod binary {
     }
 
     #[test]
-    fn it_serves_where_it_says_until_it_is_stopped() {
-        let workspace = Workspace::new();
+    fn serves_at_given_address_until_stopped() {
+        let workspace = TestWorkspace::new();
         let mut running = workspace.command(BINARY, &["--fault", "double-charge"]).spawn();
         let input = json!({"threadId": "t", "runId": "r", "messages": [{"role": "user", "content": "pay"}]});
         let events = run(port(&mut running), &input);
@@ -370,9 +381,9 @@ mod binary {
     }
 
     #[test]
-    fn what_it_cannot_do_is_said_with_code_2() {
-        let workspace = Workspace::new();
-        let agent = start(Fault::None);
+    fn invalid_usage_exits_with_code_2() {
+        let workspace = TestWorkspace::new();
+        let agent = start(AgentFault::None);
         let check = |args: &[&str], why: &str| {
             let output = workspace.run(BINARY, args);
             assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{args:?}");
@@ -387,7 +398,7 @@ mod binary {
     }
 
     #[test]
-    fn other_packages_find_it() {
+    fn other_packages_can_find_binary() {
         assert_eq!(
             checkout::binary().canonicalize().unwrap(),
             std::path::Path::new(BINARY).canonicalize().unwrap()

@@ -1,13 +1,13 @@
-//! What a client sees of a fake agent, byte by byte.
+//! Responses of a fake agent byte by byte.
 
 mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use common::{Client, LONG, Piece};
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Reply, Step};
+use common::{Client, Piece, TEST_TIMEOUT};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, ReplyStep};
 use serde_json::json;
 
 fn chunk(text: &str) -> Piece {
@@ -15,8 +15,8 @@ fn chunk(text: &str) -> Piece {
 }
 
 #[test]
-fn a_connection_serves_several_requests() {
-    let agent = FakeAgent::start(|request| Reply::text(200, &format!("reply {}", request.index)));
+fn connection_serves_several_requests() {
+    let agent = FakeAgent::start(|request| FakeReply::text(200, &format!("reply {}", request.index)));
     let mut client = Client::connect(agent.port());
     for (index, body) in ["one", "two"].iter().enumerate() {
         client.post(&format!("/path?n={index}"), body);
@@ -31,8 +31,8 @@ fn a_connection_serves_several_requests() {
 }
 
 #[test]
-fn headers_are_in_lower_case_and_in_order() {
-    let agent = FakeAgent::start(|_| Reply::status(204));
+fn headers_are_lower_case_and_ordered() {
+    let agent = FakeAgent::start(|_| FakeReply::status(204));
     let mut client = Client::connect(agent.port());
     client.write("GET / HTTP/1.1\r\nX-B: Two \r\nX-A: One\r\nX-b: Three\r\n\r\n");
     assert_eq!(client.head().status, 204);
@@ -45,10 +45,10 @@ fn headers_are_in_lower_case_and_in_order() {
 }
 
 #[test]
-fn a_reply_without_a_body_leaves_the_connection_usable() {
+fn reply_without_body_keeps_connection_usable() {
     let agent = FakeAgent::start(|request| {
         let status = if request.path == "/none" { 204 } else { 200 };
-        Reply::status(status).bytes("body")
+        FakeReply::status(status).bytes("body")
     });
     let mut client = Client::connect(agent.port());
     client.get("/none");
@@ -61,8 +61,8 @@ fn a_reply_without_a_body_leaves_the_connection_usable() {
 }
 
 #[test]
-fn requests_are_read_however_they_are_cut() {
-    let agent = FakeAgent::start(|request| Reply::json(200, &request.json()));
+fn requests_are_read_in_any_chunks() {
+    let agent = FakeAgent::start(|request| FakeReply::json(200, &request.json()));
     let mut client = Client::connect(agent.port());
     let whole = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\
                  3;note=x\r\n{\"a\r\n5\r\n\":[1]\r\n1\r\n}\r\n0\r\nTrailer: x\r\n\r\n";
@@ -77,8 +77,8 @@ fn requests_are_read_however_they_are_cut() {
 }
 
 #[test]
-fn a_client_that_asks_first_may_send_its_body() {
-    let agent = FakeAgent::start(|request| Reply::json(200, &request.json()));
+fn answers_expect_continue() {
+    let agent = FakeAgent::start(|request| FakeReply::json(200, &request.json()));
     let mut client = Client::connect(agent.port());
     client.write("POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
     assert_eq!(client.head().status, 100);
@@ -87,8 +87,8 @@ fn a_client_that_asks_first_may_send_its_body() {
 }
 
 #[test]
-fn each_step_is_a_write_of_its_own() {
-    let agent = FakeAgent::start(|_| Reply::sse().bytes(": hi\n\n").event(json!({"a": 1})));
+fn each_step_is_a_separate_write() {
+    let agent = FakeAgent::start(|_| FakeReply::sse().bytes(": hi\n\n").event(json!({"a": 1})));
     let mut client = Client::connect(agent.port());
     client.get("/");
     let head = client.head();
@@ -101,8 +101,8 @@ fn each_step_is_a_write_of_its_own() {
 }
 
 #[test]
-fn a_body_can_be_cut_into_pieces_within_characters() {
-    let agent = FakeAgent::start(|_| Reply::sse().bytes("é🌍\r\n").in_pieces_of(1));
+fn body_can_be_split_inside_characters() {
+    let agent = FakeAgent::start(|_| FakeReply::sse().bytes("é🌍\r\n").with_piece_size(1));
     let mut client = Client::connect(agent.port());
     client.get("/");
     client.head();
@@ -112,27 +112,26 @@ fn a_body_can_be_cut_into_pieces_within_characters() {
 }
 
 #[test]
-fn end_leaves_out_what_follows() {
-    let agent = FakeAgent::start(|_| Reply::sse().bytes("a").step(Step::End).bytes("b"));
+fn end_skips_following_steps() {
+    let agent = FakeAgent::start(|_| FakeReply::sse().bytes("a").step(ReplyStep::End).bytes("b"));
     let mut client = Client::connect(agent.port());
     client.get("/");
     assert_eq!(client.reply(), (200, "a".to_owned()));
 }
 
 #[test]
-fn a_gate_holds_what_follows_until_it_is_released() {
+fn gate_holds_following_steps_until_released() {
     let agent = FakeAgent::start(|request| match request.path.as_str() {
-        "/held" => Reply::sse().bytes("before").gate("middle").bytes("after").gate("end"),
-        _ => Reply::status(204),
+        "/held" => FakeReply::sse().bytes("before").gate("middle").bytes("after").gate("end"),
+        _ => FakeReply::status(204),
     });
     let mut client = Client::connect(agent.port());
     client.get("/held");
-    agent.wait_at_gate("middle", LONG);
+    agent.wait_at_gate("middle", TEST_TIMEOUT);
     client.head();
     assert_eq!(client.piece(), chunk("before"));
 
-    // The gate is told apart from another one: by the time a later request is answered, the reply
-    // would have gone on.
+    // Another gate shows the difference: when a later request is answered, the reply would have continued.
     agent.release("another");
     let mut other = Client::connect(agent.port());
     other.get("/");
@@ -144,24 +143,24 @@ fn a_gate_holds_what_follows_until_it_is_released() {
     assert_eq!(client.piece(), chunk("after"));
     agent.release("end");
     assert_eq!(client.piece(), Piece::End);
-    // They stay open for those that come later.
+    // Gates stay open for later requests.
     client.get("/held");
     assert_eq!(client.reply(), (200, "beforeafter".to_owned()));
 }
 
 #[test]
-fn a_gate_can_hold_the_head() {
-    let agent = FakeAgent::start(|_| Reply::text(200, "late").first(Step::Gate("head".to_owned())));
+fn gate_can_hold_head() {
+    let agent = FakeAgent::start(|_| FakeReply::text(200, "late").first(ReplyStep::Gate("head".to_owned())));
     let mut client = Client::connect(agent.port());
     client.get("/");
-    agent.wait_at_gate("head", LONG);
+    agent.wait_at_gate("head", TEST_TIMEOUT);
     agent.release("head");
     assert_eq!(client.reply(), (200, "late".to_owned()));
 }
 
 #[test]
-fn a_pause_takes_its_time() {
-    let agent = FakeAgent::start(|_| Reply::text(200, "a").pause(Duration::from_millis(60)).bytes("b"));
+fn pause_takes_its_time() {
+    let agent = FakeAgent::start(|_| FakeReply::text(200, "a").pause(Duration::from_millis(60)).bytes("b"));
     let mut client = Client::connect(agent.port());
     let start = Instant::now();
     client.get("/");
@@ -170,8 +169,8 @@ fn a_pause_takes_its_time() {
 }
 
 #[test]
-fn a_cut_is_an_end_without_the_last_chunk() {
-    let agent = FakeAgent::start(|_| Reply::sse().bytes("half").cut());
+fn cut_ends_stream_without_last_chunk() {
+    let agent = FakeAgent::start(|_| FakeReply::sse().bytes("half").cut());
     let mut client = Client::connect(agent.port());
     client.get("/");
     client.head();
@@ -180,9 +179,9 @@ fn a_cut_is_an_end_without_the_last_chunk() {
 }
 
 #[test]
-fn a_reset_is_seen_as_one() {
-    // A reset may overtake what was sent before it, so the client has to have read that first.
-    let agent = FakeAgent::start(|_| Reply::sse().bytes("half").gate("read").reset());
+fn reset_is_seen_by_client() {
+    // A reset may overtake earlier data, so the client reads that first.
+    let agent = FakeAgent::start(|_| FakeReply::sse().bytes("half").gate("read").reset());
     let mut client = Client::connect(agent.port());
     client.get("/");
     client.head();
@@ -192,12 +191,13 @@ fn a_reset_is_seen_as_one() {
 }
 
 #[test]
-fn a_connection_can_end_before_the_head() {
+fn connection_can_end_before_head() {
     let agent = FakeAgent::start(|request| match request.path.as_str() {
-        "/raw" => {
-            Reply { before: vec![Step::Bytes("SSH-2.0-x\r\n".into()), Step::End], ..Reply::status(200) }
-        }
-        _ => Reply::refused(),
+        "/raw" => FakeReply {
+            before: vec![ReplyStep::Bytes("SSH-2.0-x\r\n".into()), ReplyStep::End],
+            ..FakeReply::status(200)
+        },
+        _ => FakeReply::refused(),
     });
     for (path, expected) in [("/", ""), ("/raw", "SSH-2.0-x\r\n")] {
         let mut client = Client::connect(agent.port());
@@ -207,8 +207,8 @@ fn a_connection_can_end_before_the_head() {
 }
 
 #[test]
-fn a_body_can_end_with_the_connection() {
-    let agent = FakeAgent::start(|_| Reply::text(200, "all").until_close());
+fn body_can_end_with_connection() {
+    let agent = FakeAgent::start(|_| FakeReply::text(200, "all").until_close());
     let mut client = Client::connect(agent.port());
     client.get("/");
     assert_eq!(client.head().headers[0], "connection: close");
@@ -216,8 +216,8 @@ fn a_body_can_end_with_the_connection() {
 }
 
 #[test]
-fn clients_that_want_a_close_get_it() {
-    let agent = FakeAgent::start(|_| Reply::text(200, "all"));
+fn honors_connection_close() {
+    let agent = FakeAgent::start(|_| FakeReply::text(200, "all"));
     let mut client = Client::connect(agent.port());
     client.write("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
     assert_eq!(client.reply(), (200, "all".to_owned()));
@@ -230,9 +230,9 @@ fn clients_that_want_a_close_get_it() {
 }
 
 #[test]
-fn what_is_not_http_is_refused_with_a_reason() {
+fn rejects_invalid_http_with_reason() {
     for nonsense in ["hello\r\n\r\n", "GET / SPDY/3\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n"] {
-        let agent = FakeAgent::start(|_| Reply::status(204));
+        let agent = FakeAgent::start(|_| FakeReply::status(204));
         let mut client = Client::connect(agent.port());
         client.write(nonsense);
         assert_eq!(client.head().status, 400, "{nonsense:?}");
@@ -242,10 +242,10 @@ fn what_is_not_http_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_hang_ends_with_the_server() {
+fn hang_ends_with_server() {
     let agent = FakeAgent::start(|request| match request.path.as_str() {
-        "/silent" => Reply::never(),
-        _ => Reply::sse().bytes("begun").hang(),
+        "/silent" => FakeReply::never(),
+        _ => FakeReply::sse().bytes("begun").hang(),
     });
     let mut silent = Client::connect(agent.port());
     silent.get("/silent");
@@ -253,7 +253,7 @@ fn a_hang_ends_with_the_server() {
     begun.get("/");
     begun.head();
     assert_eq!(begun.piece(), chunk("begun"));
-    agent.wait_for_requests(2, LONG);
+    agent.wait_for_requests(2, TEST_TIMEOUT);
 
     drop(agent);
     assert_eq!(silent.rest(), "");
@@ -261,22 +261,22 @@ fn a_hang_ends_with_the_server() {
 }
 
 #[test]
-fn a_hang_ends_with_the_client_and_is_counted() {
-    let agent = FakeAgent::start(|_| Reply::sse().bytes("begun").hang());
+fn hang_ends_with_client_and_is_counted() {
+    let agent = FakeAgent::start(|_| FakeReply::sse().bytes("begun").hang());
     let mut client = Client::connect(agent.port());
     client.get("/");
     client.head();
     assert_eq!(client.piece(), chunk("begun"));
     assert_eq!(agent.abandoned(), 0);
     client.leave();
-    agent.wait_for_abandoned(1, LONG);
+    agent.wait_for_abandoned(1, TEST_TIMEOUT);
 }
 
 #[test]
-fn requests_in_flight_are_counted() {
+fn in_flight_requests_are_counted() {
     let agent = FakeAgent::start(|request| match request.path.as_str() {
-        "/held" => Reply::status(200).gate("all").bytes("x"),
-        _ => Reply::status(200).bytes("x"),
+        "/held" => FakeReply::status(200).gate("all").bytes("x"),
+        _ => FakeReply::status(200).bytes("x"),
     });
     let mut single = Client::connect(agent.port());
     for _ in 0..20 {
@@ -290,7 +290,7 @@ fn requests_in_flight_are_counted() {
 
     let mut clients: Vec<Client> = (0..7).map(|_| Client::connect(agent.port())).collect();
     clients.iter_mut().for_each(|client| client.get("/held"));
-    assert_eq!(agent.wait_for_requests(47, LONG).len(), 47);
+    assert_eq!(agent.wait_for_requests(47, TEST_TIMEOUT).len(), 47);
     agent.release("all");
     for client in &mut clients {
         assert_eq!(client.reply(), (200, "x".to_owned()));
@@ -300,23 +300,23 @@ fn requests_in_flight_are_counted() {
 }
 
 #[test]
-fn waiting_in_vain_fails() {
-    let agent = FakeAgent::start(|_| Reply::status(204));
+fn waiting_for_missing_requests_fails() {
+    let agent = FakeAgent::start(|_| FakeReply::status(204));
     let message = |wait: &dyn Fn()| {
         let panic = catch_unwind(AssertUnwindSafe(wait)).expect_err("nothing happens");
         panic.downcast::<String>().expect("words")
     };
     let short = Duration::from_millis(5);
     assert_eq!(*message(&|| drop(agent.wait_for_requests(1, short))), "0 requests instead of 1 after 5ms");
-    assert_eq!(*message(&|| agent.wait_at_gate("g", short)), "no reply came to the gate `g` in 5ms");
+    assert_eq!(*message(&|| agent.wait_at_gate("g", short)), "no reply reached the gate `g` in 5ms");
     assert!(message(&|| agent.wait_for_abandoned(1, short)).starts_with("0 replies instead of 1"));
 }
 
 #[test]
-fn a_failed_assertion_in_the_handler_fails_the_test() {
+fn failed_assertion_in_handler_fails_test() {
     let agent = FakeAgent::start(|request| {
         assert_eq!(request.path, "/expected", "the path");
-        Reply::status(204)
+        FakeReply::status(204)
     });
     let mut client = Client::connect(agent.port());
     client.get("/other");
@@ -330,11 +330,11 @@ fn a_failed_assertion_in_the_handler_fails_the_test() {
 }
 
 #[test]
-fn a_run_takes_its_ids_from_the_request() {
+fn run_takes_ids_from_request() {
     let agent = FakeAgent::start(|request| {
         assert_eq!(request.last_user_text(), "two parts");
         assert_eq!(request.user_texts(), ["hi", "two parts"]);
-        Run::of(request).started().text_chunks("A text of two chunks").tool_chunks(
+        FakeRun::for_request(request).started().text_chunks("A text of two chunks").tool_chunks(
             "c",
             "t",
             &json!({}),
@@ -363,7 +363,7 @@ fn a_run_takes_its_ids_from_the_request() {
 #[test]
 fn every_builder_writes_its_event() {
     let agent = FakeAgent::start(|request| {
-        Run::of(request)
+        FakeRun::for_request(request)
             .reasoning("hm")
             .state(json!({"a": 1}))
             .delta(json!([]))

@@ -1,10 +1,10 @@
-//! What a program sees in a workspace, and what a test sees of the program.
+//! Environment of a program in a workspace, and its observable output.
 #![cfg(unix)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use hotseat_testkit::Workspace;
+use hotseat_testkit::TestWorkspace;
 
 fn panic_of<T>(run: impl FnOnce() -> T) -> String {
     match catch_unwind(AssertUnwindSafe(run)) {
@@ -14,21 +14,21 @@ fn panic_of<T>(run: impl FnOnce() -> T) -> String {
 }
 
 #[test]
-fn output_is_code_stdout_and_stderr() {
-    let workspace = Workspace::new();
+fn output_has_code_stdout_and_stderr() {
+    let workspace = TestWorkspace::new();
     let output = workspace.run("sh", &["-c", "echo out; echo err >&2; exit 3"]);
     assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (3, "out\n", "err\n"));
     assert_eq!(output.to_string(), "exit code: 3\n----- stdout -----\nout\n\n----- stderr -----\nerr\n");
 }
 
 #[test]
-fn a_signal_shows_in_the_code_as_in_a_shell() {
-    assert_eq!(Workspace::new().run("sh", &["-c", "kill -TERM $$"]).code, 128 + 15);
+fn signal_exit_code_matches_shell() {
+    assert_eq!(TestWorkspace::new().run("sh", &["-c", "kill -TERM $$"]).code, 128 + 15);
 }
 
 #[test]
-fn the_environment_is_empty_but_for_path_and_home() {
-    let workspace = Workspace::new();
+fn environment_contains_only_path_and_home() {
+    let workspace = TestWorkspace::new();
     let output = workspace.command("env", &[]).env("GIVEN", "1").run();
     let mut names: Vec<&str> =
         output.stdout.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
@@ -38,8 +38,8 @@ fn the_environment_is_empty_but_for_path_and_home() {
 }
 
 #[test]
-fn files_get_their_folders_and_programs_run_among_them() {
-    let workspace = Workspace::new();
+fn creates_parent_folders_and_runs_in_workspace() {
+    let workspace = TestWorkspace::new();
     let path = workspace.file("a/b/c.txt", "text");
     assert_eq!((path.clone(), workspace.read("a/b/c.txt")), (workspace.path("a/b/c.txt"), "text".to_owned()));
     let output = workspace.command("sh", &["-c", "pwd; cat c.txt"]).cwd("a/b").run();
@@ -52,18 +52,18 @@ fn files_get_their_folders_and_programs_run_among_them() {
 }
 
 #[test]
-fn input_is_what_was_given_or_nothing() {
-    let workspace = Workspace::new();
+fn stdin_is_given_text_or_empty() {
+    let workspace = TestWorkspace::new();
     assert_eq!(workspace.run("cat", &[]).stdout, "");
-    // More than a pipe holds, both ways.
+    // More than a pipe buffer, in both directions.
     let long = "0123456789".repeat(100_000);
     assert_eq!(workspace.command("cat", &[]).stdin(&long).run().stdout, long);
     assert_eq!(workspace.command("true", &[]).stdin(&long).run().code, 0);
 }
 
 #[test]
-fn a_program_that_takes_too_long_is_killed_with_its_children() {
-    let workspace = Workspace::new();
+fn slow_program_is_killed_with_children() {
+    let workspace = TestWorkspace::new();
     let script = "sleep 1000 & echo child $!; echo problem >&2; wait";
     let start = Instant::now();
     let message = panic_of(|| {
@@ -75,22 +75,22 @@ fn a_program_that_takes_too_long_is_killed_with_its_children() {
     assert!(start.elapsed() < Duration::from_secs(20), "it waited for the child");
     assert!(message.contains("was still running after 2s"), "{message}");
     assert!(message.contains("child ") && message.contains("problem"), "{message}");
-    // Signal 0 reaches nobody once the child is dead; a shell is asked until whoever reaps it has.
+    // Signal 0 fails once the child is dead and reaped, so a shell polls for that.
     let gone = "while kill -0 $(cat child) 2>/dev/null && ! grep -q 'State:.Z' /proc/$(cat child)/status; do :; done";
     assert_eq!(workspace.run("sh", &["-c", gone]).code, 0);
 }
 
 #[test]
-fn a_program_must_not_leave_anything_behind() {
-    let workspace = Workspace::new();
+fn leftover_processes_fail_test() {
+    let workspace = TestWorkspace::new();
     let message = panic_of(|| workspace.run("sh", &["-c", "sleep 1000 & echo done"]));
     assert!(message.contains("left something behind") && message.contains("done"), "{message}");
 }
 
 #[test]
-fn an_interrupt_reaches_the_program_alone_and_ctrl_c_its_group() {
-    let workspace = Workspace::new();
-    // A shell runs its own trap as soon as the command in the foreground has ended.
+fn interrupt_reaches_program_and_ctrl_c_its_group() {
+    let workspace = TestWorkspace::new();
+    // A shell runs its trap after the foreground command has ended.
     workspace.file(
         "child",
         "trap 'echo child; exit' INT; echo $1; while [ ! -e go ]; do sleep 0.01; done; echo went",
@@ -106,8 +106,8 @@ fn an_interrupt_reaches_the_program_alone_and_ctrl_c_its_group() {
 }
 
 #[test]
-fn waiting_for_text_that_never_comes_fails() {
-    let workspace = Workspace::new();
+fn waiting_for_missing_text_fails() {
+    let workspace = TestWorkspace::new();
     let message = panic_of(|| workspace.command("echo", &["other"]).spawn().wait_for_stdout("this"));
     assert!(message.contains("never printed \"this\" to stdout") && message.contains("other"), "{message}");
     let message = panic_of(|| {
@@ -118,7 +118,7 @@ fn waiting_for_text_that_never_comes_fails() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
-    let message = panic_of(|| Workspace::new().run("no-such-program", &["x"]));
+fn missing_program_is_named() {
+    let message = panic_of(|| TestWorkspace::new().run("no-such-program", &["x"]));
     assert!(message.contains("cannot start") && message.contains("no-such-program"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! A trace folded into turns, messages and tool calls: what checks and reports read.
+//! A trace folded into turns, messages and tool calls, for checks and reports.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -8,141 +8,142 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    ErrorInfo, Event, Millis, Offset, Origin, PatchAllowance, Payload, RoleAnswered, SimulationEnded, Spent,
-    TopicGraph, TopicStep, TopicWhy, apply_patch,
+    ErrorInfo, Event, Millis, Origin, PatchBudget, Payload, RoleAnswered, SimulationEnded, TimeOffset,
+    TopicGraph, TopicReason, TopicStep, UsageTotals, apply_patch,
 };
 
-/// A conversation as far as its events tell.
+/// State of one conversation, folded from its events.
 #[derive(Debug, Clone, Default)]
-pub struct Conversation {
-    /// Its turns, in order.
-    pub turns: Vec<Turn>,
-    /// The state the agent shares, as last seen.
+pub struct TracedConversation {
+    /// Turns in order.
+    pub turns: Vec<ConversationTurn>,
+    /// The agent's shared state, as last seen.
     pub state: Option<Arc<Value>>,
-    /// Which topics may follow which, where topics are followed.
+    /// The declared topic graph. None if topics are not tracked.
     pub topics: Option<Arc<TopicGraph>>,
-    /// The topic that it is in, where topics are followed.
+    /// The current topic. None if topics are not tracked.
     pub current_topic: Option<Arc<str>>,
-    /// The stretches in which a user was simulated, as far as that was declared.
-    pub simulations: Vec<Simulation>,
-    /// What patches of the state may still copy.
-    patching: PatchAllowance,
-    /// Where each tool call stands: turn and place in the turn.
+    /// Declared spans of simulated users.
+    pub simulations: Vec<SimulationSpan>,
+    /// Remaining budget for copies made by state patches.
+    patch_budget: PatchBudget,
+    /// Position of each tool call: turn index and index in the turn.
     calls: HashMap<Arc<str>, (usize, usize)>,
-    /// Turns of agents that were looped in: each is part of the turn that called, with the agent that speaks in it.
-    within: HashMap<Arc<str>, (usize, Option<Arc<str>>)>,
+    /// Turns of sub-agents, mapped to the index of the calling turn and the sub-agent's id.
+    subagent_turns: HashMap<Arc<str>, (usize, Option<Arc<str>>)>,
 }
 
-/// One user input and everything until the agent was done.
+/// One user input and everything up to the end of the agent's answer.
 #[derive(Debug, Clone)]
-pub struct Turn {
-    /// Its id in the trace.
+pub struct ConversationTurn {
+    /// Id in the trace.
     pub id: Arc<str>,
-    /// Its place in the conversation, from 1.
+    /// Number in the conversation, from 1.
     pub number: usize,
-    /// Who gave the input: `hotseat` where it is written in the case, `simulator`, `person`; elsewhere the id of a user.
+    /// Source of the input: `hotseat` (written in the case), `simulator`, `person`, or the id of a user.
     pub caller: Arc<str>,
-    /// What the user said.
+    /// Text of the user input.
     pub user: Option<String>,
-    /// What was attached to it, as it is called.
+    /// Names of the attachments.
     pub attachments: Vec<String>,
     /// When the input was sent.
-    pub started: Offset,
-    /// When the agent was done, or the turn was given up.
-    pub ended: Option<Offset>,
+    pub started: TimeOffset,
+    /// When the turn ended or was abandoned.
+    pub ended: Option<TimeOffset>,
     /// When the input was sent, on the wall clock.
     pub started_at: Millis,
-    /// When the agent was done, on the wall clock.
+    /// When the turn ended, on the wall clock.
     pub ended_at: Option<Millis>,
-    /// How it ended.
+    /// Outcome of the turn.
     pub outcome: TurnOutcome,
-    /// What the agent said, message by message.
-    pub messages: Vec<Message>,
-    /// What the agent thought, where it shows that.
-    pub reasoning: Vec<Reasoning>,
-    /// Its tool calls, in the order in which they began.
-    pub tool_calls: Vec<ToolCall>,
-    /// Its interrupts, in order.
-    pub interrupts: Vec<Interrupt>,
-    /// How the agent says that its last run ended, where that is neither success nor an interrupt.
+    /// Messages of the agent, in order.
+    pub messages: Vec<AgentMessage>,
+    /// Reasoning of the agent, if it reports any.
+    pub reasoning: Vec<ReasoningText>,
+    /// Tool calls, in start order.
+    pub tool_calls: Vec<AgentToolCall>,
+    /// Interrupts, in order.
+    pub interrupts: Vec<AgentInterrupt>,
+    /// Outcome that the agent reported for its last run, if neither success nor an interrupt.
     pub run_outcome: Option<Arc<str>>,
     /// The error the agent reported for its run.
     pub run_error: Option<ErrorInfo>,
-    /// What the agent says its runs cost, one entry a run.
-    pub usage: Vec<Value>,
-    /// What the turn has spent, with its sub-agents; none where nobody says so.
-    pub spent: Option<Spent>,
-    /// Why the agent's last reply ends where it does: in the word of its protocol, or in that of chat completions.
+    /// Usage as reported by the agent, one entry per run.
+    pub reported_usage: Vec<Value>,
+    /// Token usage of the turn including sub-agents. None if not reported.
+    pub usage_totals: Option<UsageTotals>,
+    /// Finish reason of the agent's last reply, as sent by its protocol or mapped to the chat completions
+    /// names.
     pub finish_reason: Option<Arc<str>>,
-    /// What the agent said of whether it waits for an input of the user; none where it said nothing.
-    pub awaiting: Option<Awaiting>,
-    /// What a person should know about the protocol.
+    /// Awaiting-input report of the agent. None if it sent none.
+    pub awaiting: Option<AwaitingReport>,
+    /// Protocol notes for the user.
     pub notes: Vec<String>,
-    /// The state the agent shared, as last seen in this turn.
+    /// The agent's shared state, as last seen in this turn.
     pub state: Option<Arc<Value>>,
-    /// What its last run returned, where a protocol has that.
+    /// Result of the last run, if the protocol has results.
     pub result: Option<Value>,
-    /// What helpers said of the turn, or to begin it.
+    /// Answers of roles (simulator, judges) for this turn.
     pub roles: Vec<RoleAnswered>,
-    /// The topic it belongs to, where topics are followed: the one that the conversation is in when it is over.
+    /// Topic of the turn. None if topics are not tracked.
     pub topic: Option<Arc<str>>,
-    /// Why it belongs to that topic; none where nothing but the topic before says so.
+    /// Reason for the topic. None if it was inherited from the previous turn.
     pub topic_step: Option<TopicStep>,
 }
 
-/// Turns that a simulated user has begun.
+/// Turns started by a simulated user.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Simulation {
-    /// The number of its first turn, from 1.
+pub struct SimulationSpan {
+    /// Number of the first turn, from 1.
     pub first_turn: usize,
-    /// What the user wants.
+    /// Goal of the user.
     pub goal: Option<String>,
-    /// How many inputs it may give.
+    /// Maximum number of inputs.
     pub max_turns: usize,
-    /// How it ended; none while it goes on.
+    /// How the simulation ended. None while it is running.
     pub ended: Option<SimulationEnded>,
 }
 
-/// What an agent said of whether it waits for an input of the user.
+/// Report of an agent on whether it waits for user input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Awaiting {
-    /// Whether it waits.
+pub struct AwaitingReport {
+    /// True if the agent waits.
     pub awaiting: bool,
-    /// What it waits for, in its words.
+    /// Expected input, in the agent's words.
     pub hint: Option<String>,
 }
 
-/// How a turn ended.
+/// Outcome of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnOutcome {
-    /// It has not ended.
+    /// The turn has not ended.
     Open,
-    /// The agent was done.
+    /// The agent finished the turn.
     Completed,
-    /// It could not be held to its end.
+    /// The turn could not be completed.
     Failed(ErrorInfo),
 }
 
-/// Something the agent said.
+/// A message of the agent.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Message {
+pub struct AgentMessage {
     /// Its id.
     pub id: Arc<str>,
     /// The whole text.
     pub content: String,
-    /// When its first part arrived, where that is known.
-    pub started: Option<Offset>,
+    /// Arrival of the first part, if known.
+    pub started: Option<TimeOffset>,
     /// When it was complete.
-    pub ended: Offset,
-    /// The sub-agent that said it.
+    pub ended: TimeOffset,
+    /// Id of the sub-agent that wrote the message.
     pub subagent: Option<Arc<str>>,
-    /// Whether the same message called tools, as far as that was known when it ended.
+    /// True if the message also called tools; None if unknown when it ended.
     pub has_tool_use: Option<bool>,
 }
 
-/// Something the agent thought.
+/// A piece of the agent's reasoning.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reasoning {
+pub struct ReasoningText {
     /// Its id.
     pub id: Arc<str>,
     /// The whole text.
@@ -151,44 +152,44 @@ pub struct Reasoning {
 
 /// One call of a tool.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToolCall {
+pub struct AgentToolCall {
     /// Its id, unique in the conversation.
     pub id: Arc<str>,
     /// Name of the tool.
     pub name: Arc<str>,
-    /// The arguments as JSON; text where what the agent sent is not JSON; null where it sent none.
+    /// Arguments as JSON; a string if the agent sent invalid JSON; null if it sent none.
     pub arguments: Value,
-    /// Whether `arguments` is text only because it could not be read as JSON.
+    /// True if `arguments` is a string because it is not valid JSON.
     pub arguments_broken: bool,
-    /// What the tool returned.
+    /// Result, if the tool returned.
     pub result: Option<ToolResult>,
-    /// When the call began.
-    pub started: Offset,
-    /// When its result arrived; without a result, when its arguments were complete.
-    pub ended: Offset,
-    /// When its result arrived, on the wall clock.
+    /// Start of the call.
+    pub started: TimeOffset,
+    /// Arrival of the result. Without a result, the end of the arguments.
+    pub ended: TimeOffset,
+    /// Arrival of the result, on the wall clock.
     pub completed_at: Option<Millis>,
-    /// Where it was first seen.
+    /// Source of the first event for this call.
     pub origin: Origin,
-    /// The sub-agent that called.
+    /// Id of the sub-agent that made the call.
     pub subagent: Option<Arc<str>>,
-    /// The message that called, where the agent says.
+    /// Id of the calling message, if the agent reports it.
     pub message_id: Option<Arc<str>>,
 }
 
-/// What a tool returned.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolResult {
-    /// JSON where it is JSON, otherwise text; for a failed tool its error message.
+    /// JSON if the tool returned JSON, otherwise text. For a failed tool, its error message.
     pub value: Value,
-    /// Whether the tool failed.
+    /// True if the tool failed.
     pub failed: bool,
-    /// Who gave it.
+    /// Source of the result.
     pub origin: Origin,
 }
 
 impl ToolResult {
-    /// The text that patterns are matched against: text as it is, everything else as compact JSON.
+    /// Returns the text that patterns are matched against: strings unchanged, other values as compact JSON.
     pub fn text(&self) -> String {
         match &self.value {
             Value::String(text) => text.clone(),
@@ -197,44 +198,45 @@ impl ToolResult {
     }
 }
 
-/// A pause of the agent that waits for an answer.
+/// A pause of the agent until an answer arrives.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Interrupt {
+pub struct AgentInterrupt {
     /// Its id.
     pub id: Arc<str>,
-    /// Why the agent waits, as a short name.
+    /// Short name of the reason.
     pub reason: Option<String>,
-    /// What a person is asked.
+    /// Question shown to the human.
     pub message: Option<String>,
-    /// The tool call it holds up.
+    /// Id of the tool call that is paused.
     pub tool_call_id: Option<Arc<str>>,
-    /// The answer: status and payload.
+    /// Status and payload of the answer.
     pub answer: Option<(Arc<str>, Option<Value>)>,
 }
 
-impl Conversation {
-    /// Folds a whole trace of one conversation. Of a trace that holds several, [`Trace::conversation`](crate::Trace)
-    /// passes on the events of the right one.
-    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
-        let mut conversation = Conversation::default();
+impl TracedConversation {
+    /// Folds the events of one conversation. For a trace with several conversations, use
+    /// [`Trace::conversation`](crate::Trace), which selects the events of the root.
+    pub fn from_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        let mut conversation = TracedConversation::default();
         for event in events {
             conversation.apply(event);
         }
         conversation
     }
 
-    /// Adds the next event of the trace. Events of turns that never began are passed over.
+    /// Applies the next event of the trace. Events of unknown turns are ignored.
     pub fn apply(&mut self, event: &Event) {
         let (at, wall) = (event.offset, event.timestamp);
         match &event.payload {
             Payload::TurnStarted(p) => {
                 let caller = p.caller_turn_id.as_ref().and_then(|id| self.turn_index(id));
                 if let Some(caller) = caller {
-                    self.within.insert(p.turn_id.clone(), (caller, p.agent_id.clone()));
+                    self.subagent_turns.insert(p.turn_id.clone(), (caller, p.agent_id.clone()));
                     return;
                 }
                 let number = self.turns.len() + 1;
-                let mut turn = Turn::begun(p.turn_id.clone(), p.caller_id.clone(), number, at, wall);
+                let mut turn =
+                    ConversationTurn::new(p.turn_id.clone(), p.caller_id.clone(), number, at, wall);
                 turn.topic.clone_from(&self.current_topic);
                 self.turns.push(turn);
             }
@@ -242,14 +244,14 @@ impl Conversation {
             Payload::TurnFailed(p) => {
                 self.end_turn(&p.turn_id, TurnOutcome::Failed(p.error.clone()), at, wall)
             }
-            // What an agent asks another one is the input of a call, not something a user said.
-            Payload::UserMessage(p) if self.within.contains_key(&p.turn_id) => {}
-            Payload::UserMessage(p) => self.in_turn(&p.turn_id, |turn| {
+            // An input to a sub-agent is the input of a call, not a user message.
+            Payload::UserMessage(p) if self.subagent_turns.contains_key(&p.turn_id) => {}
+            Payload::UserMessage(p) => self.update_turn(&p.turn_id, |turn| {
                 turn.user = Some(p.content.clone());
                 turn.attachments.clone_from(&p.attachments);
             }),
-            Payload::AssistantMessage(p) => self.in_turn(&p.turn_id, |turn| {
-                turn.messages.push(Message {
+            Payload::AssistantMessage(p) => self.update_turn(&p.turn_id, |turn| {
+                turn.messages.push(AgentMessage {
                     id: p.message_id.clone(),
                     content: p.content.clone(),
                     started: p.started_us,
@@ -258,11 +260,11 @@ impl Conversation {
                     has_tool_use: p.has_tool_use,
                 });
             }),
-            Payload::ReasoningMessage(p) => self.in_turn(&p.turn_id, |turn| {
-                turn.reasoning.push(Reasoning { id: p.message_id.clone(), content: p.content.clone() });
+            Payload::ReasoningMessage(p) => self.update_turn(&p.turn_id, |turn| {
+                turn.reasoning.push(ReasoningText { id: p.message_id.clone(), content: p.content.clone() });
             }),
             Payload::ToolInvoked(p) => {
-                let call = ToolCall {
+                let call = AgentToolCall {
                     id: p.tool_call_id.clone(),
                     name: p.tool_name.clone(),
                     arguments: p.input.clone().unwrap_or(Value::Null),
@@ -272,7 +274,7 @@ impl Conversation {
                     ended: p.started_us.unwrap_or(at),
                     completed_at: None,
                     origin: p.origin,
-                    subagent: p.subagent.clone().or_else(|| self.speaker(&p.turn_id)),
+                    subagent: p.subagent.clone().or_else(|| self.subagent_of(&p.turn_id)),
                     message_id: p.message_id.clone(),
                 };
                 if let Some(turn) = self.turn_index(&p.turn_id) {
@@ -280,7 +282,7 @@ impl Conversation {
                     self.turns[turn].tool_calls.push(call);
                 }
             }
-            Payload::ToolArguments(p) => self.in_call(&p.tool_call_id, |call| {
+            Payload::ToolArguments(p) => self.update_call(&p.tool_call_id, |call| {
                 call.arguments_broken = p.input.is_none();
                 call.arguments = match (&p.input, &p.text) {
                     (Some(input), _) => input.clone(),
@@ -291,11 +293,11 @@ impl Conversation {
                     call.ended = at;
                 }
             }),
-            Payload::ToolCompleted(p) => self.in_call(&p.tool_call_id, |call| {
+            Payload::ToolCompleted(p) => self.update_call(&p.tool_call_id, |call| {
                 call.result = Some(ToolResult { value: p.output.clone(), failed: false, origin: p.origin });
                 (call.ended, call.completed_at) = (at, Some(wall));
             }),
-            Payload::ToolFailed(p) => self.in_call(&p.tool_call_id, |call| {
+            Payload::ToolFailed(p) => self.update_call(&p.tool_call_id, |call| {
                 let value = Value::String(p.error.message.clone());
                 call.result = Some(ToolResult { value, failed: true, origin: p.origin });
                 (call.ended, call.completed_at) = (at, Some(wall));
@@ -306,27 +308,27 @@ impl Conversation {
                 None if p.applied => self.patch_state(&p.patch),
                 None => {}
             },
-            Payload::AgentRunFinished(p) => self.in_turn(&p.turn_id, |turn| {
-                turn.usage.extend(p.usage.clone());
+            Payload::AgentRunFinished(p) => self.update_turn(&p.turn_id, |turn| {
+                turn.reported_usage.extend(p.usage.clone());
                 let is_usual = matches!(&*p.outcome, "success" | "interrupt");
                 turn.run_outcome = Some(p.outcome.clone()).filter(|_| !is_usual);
                 turn.result.clone_from(&p.result);
                 turn.finish_reason.clone_from(&p.finish_reason);
             }),
-            Payload::TurnSpent(p) => self.in_turn(&p.turn_id, |turn| {
-                turn.spent = Spent::sum(turn.spent.iter().chain([&p.spent]));
+            Payload::TurnSpent(p) => self.update_turn(&p.turn_id, |turn| {
+                turn.usage_totals = UsageTotals::sum(turn.usage_totals.iter().chain([&p.spent]));
             }),
-            Payload::LlmCallCompleted(p) => self.in_turn(&p.turn_id, |turn| {
+            Payload::LlmCallCompleted(p) => self.update_turn(&p.turn_id, |turn| {
                 turn.finish_reason = Some(finish_reason(&p.stop_reason));
             }),
-            Payload::AwaitingInput(p) => self.in_turn(&p.turn_id, |turn| {
-                turn.awaiting = Some(Awaiting { awaiting: p.awaiting, hint: p.hint.clone() });
+            Payload::AwaitingInput(p) => self.update_turn(&p.turn_id, |turn| {
+                turn.awaiting = Some(AwaitingReport { awaiting: p.awaiting, hint: p.hint.clone() });
             }),
             Payload::AgentRunFailed(p) => {
-                self.in_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()))
+                self.update_turn(&p.turn_id, |turn| turn.run_error = Some(p.error.clone()))
             }
-            Payload::InterruptRaised(p) => self.in_turn(&p.turn_id, |turn| {
-                turn.interrupts.push(Interrupt {
+            Payload::InterruptRaised(p) => self.update_turn(&p.turn_id, |turn| {
+                turn.interrupts.push(AgentInterrupt {
                     id: p.interrupt_id.clone(),
                     reason: p.reason.clone(),
                     message: p.message.clone(),
@@ -334,21 +336,21 @@ impl Conversation {
                     answer: None,
                 });
             }),
-            Payload::InterruptAnswered(p) => self.in_turn(&p.turn_id, |turn| {
+            Payload::InterruptAnswered(p) => self.update_turn(&p.turn_id, |turn| {
                 let open = turn.interrupts.iter_mut().rev().find(|i| i.id == p.interrupt_id);
                 if let Some(interrupt) = open {
                     interrupt.answer = Some((p.status.clone(), p.payload.clone()));
                 }
             }),
             Payload::TopicsDeclared(p) => {
-                self.topics = Some(Arc::new(TopicGraph::of_declared(&p.topics)));
+                self.topics = Some(Arc::new(TopicGraph::from_declared(&p.topics)));
                 self.current_topic = None;
                 for turn in &mut self.turns {
                     (turn.topic, turn.topic_step) = (None, None);
                 }
             }
             Payload::TopicChanged(p) | Payload::TopicKept(p) => self.set_topic(p),
-            Payload::SimulationStarted(p) => self.simulations.push(Simulation {
+            Payload::SimulationStarted(p) => self.simulations.push(SimulationSpan {
                 first_turn: p.turn,
                 goal: p.goal.clone(),
                 max_turns: p.max_turns,
@@ -359,9 +361,9 @@ impl Conversation {
                     simulation.ended = Some(p.clone());
                 }
             }
-            Payload::RoleAnswered(p) => self.in_turn(&p.turn_id, |turn| turn.roles.push(p.clone())),
-            Payload::Note(p) => self.in_turn(&p.turn_id, |turn| turn.notes.push(p.message.clone())),
-            // The runtime's own workings; what matters of them is in the turns, messages and calls above.
+            Payload::RoleAnswered(p) => self.update_turn(&p.turn_id, |turn| turn.roles.push(p.clone())),
+            Payload::Note(p) => self.update_turn(&p.turn_id, |turn| turn.notes.push(p.message.clone())),
+            // Internal events of the runtime: their effects are in the turns, messages and calls above.
             Payload::TurnWaiting(_)
             | Payload::TurnResumed(_)
             | Payload::AsyncTracked(_)
@@ -418,33 +420,33 @@ impl Conversation {
         }
     }
 
-    /// The call with this id.
-    pub fn call(&self, id: &str) -> Option<&ToolCall> {
-        self.calls.get(id).map(|&(turn, place)| &self.turns[turn].tool_calls[place])
+    /// Returns the call with this id.
+    pub fn call(&self, id: &str) -> Option<&AgentToolCall> {
+        self.calls.get(id).map(|&(turn, index)| &self.turns[turn].tool_calls[index])
     }
 
-    /// What its turns have spent, as far as somebody says so.
-    pub fn spent(&self) -> Option<Spent> {
-        Spent::sum(self.turns.iter().filter_map(|turn| turn.spent.as_ref()))
+    /// Returns the total usage of all turns that report one.
+    pub fn usage_totals(&self) -> Option<UsageTotals> {
+        UsageTotals::sum(self.turns.iter().filter_map(|turn| turn.usage_totals.as_ref()))
     }
 
-    /// All turns as one scope.
-    pub fn scope(&self) -> Scope<'_> {
-        Scope { so_far: &self.turns, first: 0 }
+    /// Returns a scope with all turns.
+    pub fn scope(&self) -> TurnScope<'_> {
+        TurnScope { turns_up_to_end: &self.turns, first: 0 }
     }
 
-    /// One turn, by its place from 0, as a scope.
-    pub fn turn_scope(&self, index: usize) -> Option<Scope<'_>> {
+    /// Returns a scope with one turn, by index.
+    pub fn turn_scope(&self, index: usize) -> Option<TurnScope<'_>> {
         self.turns_scope(index..index + 1)
     }
 
-    /// Some turns in a row, by their places from 0, as a scope.
-    pub fn turns_scope(&self, turns: Range<usize>) -> Option<Scope<'_>> {
+    /// Returns a scope with a range of turns, by index.
+    pub fn turns_scope(&self, turns: Range<usize>) -> Option<TurnScope<'_>> {
         let so_far = self.turns.get(..turns.end)?;
-        (turns.start <= turns.end).then_some(Scope { so_far, first: turns.start })
+        (turns.start <= turns.end).then_some(TurnScope { turns_up_to_end: so_far, first: turns.start })
     }
 
-    /// Turns of which nothing else is said belong to the topic of the turn before.
+    /// Sets the topic of a turn and of all later turns.
     fn set_topic(&mut self, step: &TopicStep) {
         let turn = step.turn_id.as_ref().and_then(|id| self.turn_index(id));
         let first = turn.unwrap_or(0);
@@ -454,7 +456,7 @@ impl Conversation {
         if let Some(turn) = turn {
             self.turns[turn].topic_step = Some(step.clone());
         }
-        if turn.is_some() || step.why == TopicWhy::Initial {
+        if turn.is_some() || step.why == TopicReason::Initial {
             self.current_topic = Some(step.to.clone());
         }
     }
@@ -467,14 +469,16 @@ impl Conversation {
         self.state = Some(state);
     }
 
-    /// A turn keeps the state that it ends with, so a state is copied once a turn and not once a patch.
+    /// Applies a patch to the state of the current turn. The state is copied once per turn, not once per
+    /// patch.
     fn patch_state(&mut self, patch: &Value) {
         let Some(mut state) = self.state.take() else { return };
         let turn = self.turns.last_mut();
         let kept = turn.and_then(|turn| turn.state.take());
         drop(kept);
-        // What does not apply has changed nothing; the agent's own copy and this one differ in secrets only.
-        let _ = apply_patch(Arc::make_mut(&mut state), patch, &mut self.patching);
+        // A patch that fails changes nothing; the agent's copy differs from this one in redacted secrets
+        // only.
+        let _ = apply_patch(Arc::make_mut(&mut state), patch, &mut self.patch_budget);
         if let Some(turn) = self.turns.last_mut() {
             turn.state = Some(state.clone());
         }
@@ -482,41 +486,41 @@ impl Conversation {
     }
 
     fn turn_index(&self, id: &str) -> Option<usize> {
-        let within = self.within.get(id).map(|&(turn, _)| turn);
+        let within = self.subagent_turns.get(id).map(|&(turn, _)| turn);
         within.or_else(|| self.turns.iter().rposition(|turn| &*turn.id == id))
     }
 
-    /// The agent that was looped in for this turn.
-    fn speaker(&self, turn_id: &str) -> Option<Arc<str>> {
-        self.within.get(turn_id).and_then(|(_, agent)| agent.clone())
+    /// Returns the sub-agent of a nested turn.
+    fn subagent_of(&self, turn_id: &str) -> Option<Arc<str>> {
+        self.subagent_turns.get(turn_id).and_then(|(_, agent)| agent.clone())
     }
 
-    fn in_turn(&mut self, id: &str, change: impl FnOnce(&mut Turn)) {
+    fn update_turn(&mut self, id: &str, change: impl FnOnce(&mut ConversationTurn)) {
         if let Some(index) = self.turn_index(id) {
             change(&mut self.turns[index]);
         }
     }
 
-    fn in_call(&mut self, id: &str, change: impl FnOnce(&mut ToolCall)) {
+    fn update_call(&mut self, id: &str, change: impl FnOnce(&mut AgentToolCall)) {
         if let Some(&(turn, place)) = self.calls.get(id) {
             change(&mut self.turns[turn].tool_calls[place]);
         }
     }
 
-    fn end_turn(&mut self, id: &str, outcome: TurnOutcome, at: Offset, wall: Millis) {
-        if self.within.contains_key(id) {
+    fn end_turn(&mut self, id: &str, outcome: TurnOutcome, at: TimeOffset, wall: Millis) {
+        if self.subagent_turns.contains_key(id) {
             return;
         }
-        self.in_turn(id, |turn| {
+        self.update_turn(id, |turn| {
             turn.outcome = outcome;
             (turn.ended, turn.ended_at) = (Some(at), Some(wall));
         });
     }
 }
 
-impl Turn {
-    fn begun(id: Arc<str>, caller: Arc<str>, number: usize, started: Offset, started_at: Millis) -> Self {
-        Turn {
+impl ConversationTurn {
+    fn new(id: Arc<str>, caller: Arc<str>, number: usize, started: TimeOffset, started_at: Millis) -> Self {
+        ConversationTurn {
             id,
             number,
             caller,
@@ -533,8 +537,8 @@ impl Turn {
             interrupts: Vec::new(),
             run_outcome: None,
             run_error: None,
-            usage: Vec::new(),
-            spent: None,
+            reported_usage: Vec::new(),
+            usage_totals: None,
             finish_reason: None,
             awaiting: None,
             notes: Vec::new(),
@@ -546,7 +550,7 @@ impl Turn {
         }
     }
 
-    /// How long it took from sending the input to the end; what has passed so far is not counted.
+    /// Returns the time from sending the input to the end of the turn; zero for a turn that has not ended.
     pub fn duration(&self) -> Duration {
         self.ended.map_or(Duration::ZERO, |ended| ended - self.started)
     }
@@ -558,7 +562,7 @@ impl Turn {
         CallingMessages { named, every_call_is_told }
     }
 
-    /// The last message of the agent, which is its answer.
+    /// Returns the last message of the agent, which is its answer.
     pub fn answer(&self) -> Option<&str> {
         self.messages.last().map(|message| message.content.as_str())
     }
@@ -574,7 +578,7 @@ pub struct CallingMessages<'a> {
 
 impl CallingMessages<'_> {
     /// Whether a message of the turn called tools too; none where nobody has said so or the contrary.
-    pub fn calls_tools(&self, message: &Message) -> Option<bool> {
+    pub fn calls_tools(&self, message: &AgentMessage) -> Option<bool> {
         if message.has_tool_use == Some(true) || self.named.contains(&*message.id) {
             return Some(true);
         }
@@ -583,32 +587,32 @@ impl CallingMessages<'_> {
     }
 }
 
-/// The turns that a check looks at: one of them, some in a row, or all.
+/// The turns that a check is evaluated on: one, a range, or all.
 #[derive(Debug, Clone, Copy)]
-pub struct Scope<'a> {
-    /// All turns up to the last one that is looked at.
-    so_far: &'a [Turn],
-    /// The place of the first one that is looked at.
+pub struct TurnScope<'a> {
+    /// All turns up to the last turn of the scope.
+    turns_up_to_end: &'a [ConversationTurn],
+    /// Index of the first turn of the scope.
     first: usize,
 }
 
-impl<'a> Scope<'a> {
-    /// The turns.
-    pub fn turns(self) -> &'a [Turn] {
-        &self.so_far[self.first..]
+impl<'a> TurnScope<'a> {
+    /// Returns the turns of the scope.
+    pub fn turns(self) -> &'a [ConversationTurn] {
+        &self.turns_up_to_end[self.first..]
     }
 
-    /// All turns of the conversation up to the last one that is looked at.
-    pub fn so_far(self) -> &'a [Turn] {
-        self.so_far
+    /// Returns all turns of the conversation up to the last turn of the scope.
+    pub fn turns_up_to_end(self) -> &'a [ConversationTurn] {
+        self.turns_up_to_end
     }
 
-    /// Every tool call with the number of its turn, in the order in which the calls began.
-    pub fn calls(self) -> impl Iterator<Item = (usize, &'a ToolCall)> + Clone {
+    /// Returns all tool calls with their turn numbers, in start order.
+    pub fn calls(self) -> impl Iterator<Item = (usize, &'a AgentToolCall)> + Clone {
         self.turns().iter().flat_map(|turn| turn.tool_calls.iter().map(|call| (turn.number, call)))
     }
 
-    /// Every message of the agent, joined by line ends.
+    /// Returns the messages of the agent, joined by newlines.
     pub fn text(self) -> String {
         let mut text = String::new();
         for message in self.turns().iter().flat_map(|turn| &turn.messages) {
@@ -620,33 +624,33 @@ impl<'a> Scope<'a> {
         text
     }
 
-    /// The state the agent shared, as last seen in these turns.
+    /// Returns the agent's shared state, as last seen in the scope.
     pub fn state(self) -> Option<&'a Value> {
         self.turns().iter().rev().find_map(|turn| turn.state.as_deref())
     }
 
-    /// The last turn alone.
+    /// Restricts the scope to its last turn.
     #[must_use]
-    pub fn last_turn(self) -> Scope<'a> {
-        Scope { first: self.first.max(self.so_far.len().saturating_sub(1)), ..self }
+    pub fn last_turn(self) -> TurnScope<'a> {
+        TurnScope { first: self.first.max(self.turns_up_to_end.len().saturating_sub(1)), ..self }
     }
 
-    /// When the first turn began.
-    pub fn started(self) -> Offset {
-        self.turns().first().map_or(Offset(0), |turn| turn.started)
+    /// Returns the start of the first turn.
+    pub fn started(self) -> TimeOffset {
+        self.turns().first().map_or(TimeOffset(0), |turn| turn.started)
     }
 
-    /// When the last turn ended.
-    pub fn ended(self) -> Offset {
+    /// Returns the end of the last turn.
+    pub fn ended(self) -> TimeOffset {
         self.turns().iter().filter_map(|turn| turn.ended).max().unwrap_or_else(|| self.started())
     }
 
-    /// From the start of the first turn to the end of the last.
+    /// Returns the time from the start of the first turn to the end of the last.
     pub fn duration(self) -> Duration {
         self.ended() - self.started()
     }
 }
-/// Why a model's reply ends, in the word that chat completions have for it.
+/// Maps a stop reason of a model to the finish reason of chat completions.
 fn finish_reason(stop: &Arc<str>) -> Arc<str> {
     match &**stop {
         "end_turn" | "stop_sequence" => "stop".into(),

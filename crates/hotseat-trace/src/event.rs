@@ -1,26 +1,26 @@
-//! The events of a trace: one fact each, numbered in the order in which they were decided.
+//! Events of a trace, numbered in the order in which they were decided.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::{Millis, Offset, Payload};
+use crate::{Millis, Payload, TimeOffset};
 
-/// The version of the serialised form of [`Event`].
+/// Version of the serialised form of [`Event`].
 ///
-/// A reader refuses a newer one. New event types and new optional members do not change it.
+/// Readers reject newer versions. New event types and new optional fields do not change the version.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// One fact of a conversation.
+/// One event of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Place in the trace, from 1, without gaps, given at the moment of decision.
+    /// Number in the trace, from 1 without gaps, assigned when the event is decided.
     pub sequence: u64,
     /// When it happened, on the monotonic clock of the session.
-    pub offset: Offset,
+    pub offset: TimeOffset,
     /// When it happened, on the wall clock.
     pub timestamp: Millis,
-    /// What happened.
+    /// Type and content of the event.
     pub payload: Payload,
 }
 
@@ -41,15 +41,15 @@ impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Envelope {
+        struct EventEnvelope {
             sequence: u64,
-            offset_us: Offset,
+            offset_us: TimeOffset,
             timestamp: Millis,
             r#type: String,
             payload: Value,
         }
-        let Envelope { sequence, offset_us: offset, timestamp, r#type, payload } =
-            Envelope::deserialize(deserializer)?;
+        let EventEnvelope { sequence, offset_us: offset, timestamp, r#type, payload } =
+            EventEnvelope::deserialize(deserializer)?;
         let payload = Payload::from_json(&r#type, payload).map_err(D::Error::custom)?;
         Ok(Event { sequence, offset, timestamp, payload })
     }
@@ -63,10 +63,10 @@ mod tests {
     use crate::{Origin, ToolInvoked};
 
     #[test]
-    fn an_event_has_the_documented_shape_and_reads_back() {
+    fn event_round_trips_in_documented_shape() {
         let event = Event {
             sequence: 4,
-            offset: Offset(1500),
+            offset: TimeOffset(1500),
             timestamp: 1_700_000_000_000,
             payload: ToolInvoked {
                 turn_id: "turn-1".into(),
@@ -93,15 +93,15 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_type_survives_a_round_trip() {
-        let foreign = json!({"sequence": 1, "offsetUs": 0, "timestamp": 0, "type": "weather.changed", "payload": {"rain": true}});
-        let event: Event = serde_json::from_value(foreign.clone()).unwrap();
+    fn unknown_event_type_round_trips() {
+        let unknown = json!({"sequence": 1, "offsetUs": 0, "timestamp": 0, "type": "weather.changed", "payload": {"rain": true}});
+        let event: Event = serde_json::from_value(unknown.clone()).unwrap();
         assert!(matches!(&event.payload, Payload::Other(name, _) if name == "weather.changed"));
-        assert_eq!(serde_json::to_value(&event).unwrap(), foreign);
+        assert_eq!(serde_json::to_value(&event).unwrap(), unknown);
     }
 
     #[test]
-    fn a_known_type_with_a_missing_member_is_refused() {
+    fn rejects_known_type_with_missing_member() {
         let broken = json!({"sequence": 1, "offsetUs": 0, "timestamp": 0, "type": "tool.completed", "payload": {"turnId": "t"}});
         let error = serde_json::from_value::<Event>(broken).unwrap_err().to_string();
         assert!(error.contains("toolCallId"), "{error}");

@@ -1,44 +1,46 @@
-//! What happened in a conversation, and how to look at it.
+//! Events and traces of conversations, and the tools to read them.
 //!
-//! Everything an agent did is an [`Event`]; the events of one conversation, in order, are its trace.
-//! [`Conversation`] folds them into turns, messages and tool calls, which is what checks and reports
-//! read, whether the trace is live or stored. [`Verdict`] says what an attempt came to.
+//! Every action of an agent is an [`Event`]; the ordered events of one conversation are its trace.
+//! [`TracedConversation`] folds them into turns, messages and tool calls for checks and reports, for live and
+//! stored traces alike. [`Verdict`] is the result of an attempt.
 //!
-//! A [`Trace`] is such a sequence as a whole, also of several conversations that called each other: its views
-//! answer what happened in which turn, [`verify`] compares it with what was expected of it, and
-//! [`check_invariants`] says whether it can have been written by an agent that works at all.
+//! A [`Trace`] holds such a sequence, including several conversations that called each other. Its views list
+//! the events of each turn, [`verify`] compares it with expectations, and [`check_invariants`] checks that it
+//! is consistent.
 //!
-//! This crate does no I/O, waits for nobody and reads no clock: times are given to it.
+//! This crate does no I/O, never blocks and reads no clock: callers pass all times.
 
 mod conversation;
 mod event;
+mod excerpt;
 mod invariants;
 mod order;
 mod patch;
 mod payload;
 mod record;
-mod show;
-mod spent;
 mod time;
 mod topics;
 mod trace;
+mod usage;
 mod verdict;
 mod verify;
 
 pub use conversation::{
-    Awaiting, CallingMessages, Conversation, Interrupt, Message, Reasoning, Scope, Simulation, ToolCall,
-    ToolResult, Turn, TurnOutcome,
+    AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallingMessages, ConversationTurn,
+    ReasoningText, SimulationSpan, ToolResult, TracedConversation, TurnOutcome, TurnScope,
 };
 pub use event::{Event, FORMAT_VERSION};
-pub use invariants::{InvariantOptions, Violation, assert_conversation_invariants, check_invariants};
-pub use order::{Demand, OrderRule, Point, order_violations};
-pub use patch::{PatchAllowance, apply_patch};
+pub use excerpt::excerpt_around;
+pub use invariants::{
+    InvariantOptions, InvariantViolation, assert_conversation_invariants, check_invariants,
+};
+pub use order::{EventSelector, OrderConstraint, OrderRule, order_violations};
+pub use patch::{PatchBudget, apply_patch};
 pub use payload::*;
-pub use record::{Execution, ExecutionKind, Record};
-pub use show::around;
-pub use spent::Spent;
-pub use time::{Millis, Offset};
-pub use topics::{GraphError, GraphMistake, GraphNode, Precedence, TopicGraph, Visit, Wired};
+pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
+pub use time::{Millis, TimeOffset};
+pub use topics::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder, Visit};
 pub use trace::*;
-pub use verdict::{CheckVerdict, Failure, FailureKind, Fault, Status, Verdict};
+pub use usage::UsageTotals;
+pub use verdict::{AttemptFailure, CheckVerdict, FailureKind, ResponsibleParty, Verdict, VerdictStatus};
 pub use verify::*;

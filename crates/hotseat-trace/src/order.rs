@@ -1,134 +1,203 @@
-//! What must come before what in a trace: one checker, and the rules as data.
+//! Ordering rules for the events of a trace: a checker, and the rules as data.
 
 use std::collections::BTreeMap;
 
-use crate::{Payload, View, Violation};
+use crate::{ConversationView, InvariantViolation, Payload};
 
-/// Finds the events that a rule speaks of, and says which of them belong together: those with the same key.
-pub type Point = fn(&Payload) -> Option<String>;
+/// Selects the events that a rule applies to. Returns a key; events with equal keys are compared.
+pub type EventSelector = fn(&Payload) -> Option<String>;
 
-/// One rule of order.
+/// One ordering rule.
 #[derive(Debug, Clone, Copy)]
 pub struct OrderRule {
-    /// The rule in words.
+    /// The rule as text.
     pub name: &'static str,
-    /// What it demands.
-    pub demand: Demand,
+    /// The required order.
+    pub constraint: OrderConstraint,
 }
 
-/// What a rule of order demands, among events with the same key.
+/// The order that a rule requires among events with the same key.
 #[derive(Debug, Clone, Copy)]
-pub enum Demand {
-    /// Before every `then` there is a `first`.
-    Needed(Point, Point),
-    /// Before the k-th `then` there are at least k `first`.
-    Paired(Point, Point),
-    /// Where there is a `first` at all, one comes before every `then`.
-    IfBoth(Point, Point),
-    /// No `first` comes after a `then`.
-    AllBefore(Point, Point),
-    /// Between an opening and its closing there is none of the third.
-    NoneBetween(Point, Point, Point),
+pub enum OrderConstraint {
+    /// Every `then` is preceded by a `first`.
+    RequiresEarlier(EventSelector, EventSelector),
+    /// The k-th `then` is preceded by at least k `first`.
+    RequiresPair(EventSelector, EventSelector),
+    /// If any `first` exists, one precedes every `then`.
+    PrecedesIfPresent(EventSelector, EventSelector),
+    /// No `first` follows a `then`.
+    AllPrecede(EventSelector, EventSelector),
+    /// The third event never occurs between an opening and its closing event.
+    NoneBetween(EventSelector, EventSelector, EventSelector),
 }
 
-/// The rules that every conversation of the runtime keeps.
+/// Rules for every conversation of the runtime.
 pub(crate) const RULES: &[OrderRule] = &[
-    rule("turn.started is the first event of its turn", Demand::Needed(turn_started, in_turn)),
-    rule("turn.started < message.user", Demand::Needed(turn_started, user_message)),
-    rule("message.user < context_assembly.started", Demand::Needed(user_message, assembly_started)),
-    rule("context_assembly.started < its outcome", Demand::Paired(assembly_run, assembly_outcome_run)),
-    rule("context_assembly.completed < llm.call.started", Demand::Needed(assembly_completed, llm_started)),
+    rule(
+        "turn.started is the first event of its turn",
+        OrderConstraint::RequiresEarlier(turn_started, in_turn),
+    ),
+    rule("turn.started < message.user", OrderConstraint::RequiresEarlier(turn_started, user_message)),
+    rule(
+        "message.user < context_assembly.started",
+        OrderConstraint::RequiresEarlier(user_message, assembly_started),
+    ),
+    rule(
+        "context_assembly.started < its outcome",
+        OrderConstraint::RequiresPair(assembly_run, assembly_outcome_run),
+    ),
+    rule(
+        "context_assembly.completed < llm.call.started",
+        OrderConstraint::RequiresEarlier(assembly_completed, llm_started),
+    ),
     rule(
         "no llm.call.started while context is assembled",
-        Demand::NoneBetween(assembly_started, assembly_outcome, llm_started),
+        OrderConstraint::NoneBetween(assembly_started, assembly_outcome, llm_started),
     ),
     rule(
         "k-th context_assembly.failed < attempt after it",
-        Demand::Paired(assembly_failed_attempt, assembly_next_attempt),
+        OrderConstraint::RequiresPair(assembly_failed_attempt, assembly_next_attempt),
     ),
     rule(
         "k-th memory_extraction.failed < attempt after it",
-        Demand::Paired(extraction_failed_attempt, extraction_next_attempt),
+        OrderConstraint::RequiresPair(extraction_failed_attempt, extraction_next_attempt),
     ),
-    rule("llm.call.started < its outcome", Demand::Paired(llm_started, llm_outcome)),
-    rule("llm.call.completed < message.assistant", Demand::Needed(llm_completed, assistant_message)),
-    rule("llm.call.completed < tool.invoked", Demand::Needed(llm_completed, tool_invoked_turn)),
-    rule("llm.call.completed < move.recorded", Demand::Needed(llm_completed, move_recorded)),
-    rule("message.assistant < move.recorded of a text reply", Demand::Needed(assistant_text, text_move)),
-    rule("tool.invoked < turn.waiting or turn.async_tracked", Demand::Needed(tool_invoked, taken_up)),
+    rule("llm.call.started < its outcome", OrderConstraint::RequiresPair(llm_started, llm_outcome)),
+    rule(
+        "llm.call.completed < message.assistant",
+        OrderConstraint::RequiresEarlier(llm_completed, assistant_message),
+    ),
+    rule(
+        "llm.call.completed < tool.invoked",
+        OrderConstraint::RequiresEarlier(llm_completed, tool_invoked_turn),
+    ),
+    rule(
+        "llm.call.completed < move.recorded",
+        OrderConstraint::RequiresEarlier(llm_completed, move_recorded),
+    ),
+    rule(
+        "message.assistant < move.recorded of a text reply",
+        OrderConstraint::RequiresEarlier(assistant_text, text_move),
+    ),
+    rule(
+        "tool.invoked < turn.waiting or turn.async_tracked",
+        OrderConstraint::RequiresEarlier(tool_invoked, taken_up),
+    ),
     rule(
         "turn.waiting or turn.async_tracked < executor.task.started",
-        Demand::IfBoth(taken_up, task_started),
+        OrderConstraint::PrecedesIfPresent(taken_up, task_started),
     ),
     rule(
         "executor.task.started < executor.task.completed or failed",
-        Demand::Paired(task_started, task_ended),
+        OrderConstraint::RequiresPair(task_started, task_ended),
     ),
-    rule("executor.task.completed or failed < tool outcome", Demand::IfBoth(task_ended, tool_outcome)),
-    rule("turn.waiting or turn.async_tracked < workflow.started", Demand::IfBoth(taken_up, workflow_started)),
-    rule("workflow.started < workflow.completed or failed", Demand::Paired(workflow_started, workflow_ended)),
-    rule("workflow.completed or failed < tool outcome", Demand::IfBoth(workflow_ended, tool_outcome)),
-    rule("tool outcome < move.recorded with its result", Demand::Needed(tool_outcome, move_with_result)),
-    rule("move.recorded < turn.resumed", Demand::Needed(move_of_call, turn_resumed)),
-    rule("turn.waiting < turn.resumed", Demand::Paired(turn_waiting, turn_resumed)),
+    rule(
+        "executor.task.completed or failed < tool outcome",
+        OrderConstraint::PrecedesIfPresent(task_ended, tool_outcome),
+    ),
+    rule(
+        "turn.waiting or turn.async_tracked < workflow.started",
+        OrderConstraint::PrecedesIfPresent(taken_up, workflow_started),
+    ),
+    rule(
+        "workflow.started < workflow.completed or failed",
+        OrderConstraint::RequiresPair(workflow_started, workflow_ended),
+    ),
+    rule(
+        "workflow.completed or failed < tool outcome",
+        OrderConstraint::PrecedesIfPresent(workflow_ended, tool_outcome),
+    ),
+    rule(
+        "tool outcome < move.recorded with its result",
+        OrderConstraint::RequiresEarlier(tool_outcome, move_with_result),
+    ),
+    rule("move.recorded < turn.resumed", OrderConstraint::RequiresEarlier(move_of_call, turn_resumed)),
+    rule("turn.waiting < turn.resumed", OrderConstraint::RequiresPair(turn_waiting, turn_resumed)),
     rule(
         "no llm.call.started between turn.waiting and turn.resumed",
-        Demand::NoneBetween(waiting_turn, resumed_turn, llm_started),
+        OrderConstraint::NoneBetween(waiting_turn, resumed_turn, llm_started),
     ),
-    rule("turn.async_tracked < turn.async_completed", Demand::Needed(async_tracked, async_completed)),
-    rule("tool outcome < turn.async_completed", Demand::Needed(tool_outcome, async_completed)),
-    rule("tool.invoked < interrupt.raised", Demand::Needed(tool_invoked, asked_for_call)),
-    rule("interrupt.raised < interrupt.answered", Demand::Paired(asked, answered)),
+    rule(
+        "turn.async_tracked < turn.async_completed",
+        OrderConstraint::RequiresEarlier(async_tracked, async_completed),
+    ),
+    rule(
+        "tool outcome < turn.async_completed",
+        OrderConstraint::RequiresEarlier(tool_outcome, async_completed),
+    ),
+    rule("tool.invoked < interrupt.raised", OrderConstraint::RequiresEarlier(tool_invoked, asked_for_call)),
+    rule("interrupt.raised < interrupt.answered", OrderConstraint::RequiresPair(asked, answered)),
     rule(
         "no llm.call.started between interrupt.raised and interrupt.answered",
-        Demand::NoneBetween(asking_turn, answered_turn, llm_started),
+        OrderConstraint::NoneBetween(asking_turn, answered_turn, llm_started),
     ),
-    rule("interrupt.answered < turn.waiting or turn.async_tracked", Demand::IfBoth(answered, taken_up)),
-    rule("tool.invoked < agent.call.started", Demand::Needed(tool_invoked, agent_started)),
-    rule("agent.call.started < agent.call.context", Demand::Needed(agent_started, agent_context)),
-    rule("agent.call.context < turn.waiting or turn.async_tracked", Demand::IfBoth(agent_context, taken_up)),
-    rule("agent.call.started < its outcome", Demand::Paired(agent_started, agent_outcome)),
-    rule("agent call outcome < tool outcome", Demand::IfBoth(agent_outcome, tool_outcome)),
-    rule("last move < memory_extraction.started", Demand::AllBefore(move_recorded, extraction_started)),
+    rule(
+        "interrupt.answered < turn.waiting or turn.async_tracked",
+        OrderConstraint::PrecedesIfPresent(answered, taken_up),
+    ),
+    rule("tool.invoked < agent.call.started", OrderConstraint::RequiresEarlier(tool_invoked, agent_started)),
+    rule(
+        "agent.call.started < agent.call.context",
+        OrderConstraint::RequiresEarlier(agent_started, agent_context),
+    ),
+    rule(
+        "agent.call.context < turn.waiting or turn.async_tracked",
+        OrderConstraint::PrecedesIfPresent(agent_context, taken_up),
+    ),
+    rule("agent.call.started < its outcome", OrderConstraint::RequiresPair(agent_started, agent_outcome)),
+    rule(
+        "agent call outcome < tool outcome",
+        OrderConstraint::PrecedesIfPresent(agent_outcome, tool_outcome),
+    ),
+    rule(
+        "last move < memory_extraction.started",
+        OrderConstraint::AllPrecede(move_recorded, extraction_started),
+    ),
     rule(
         "last message.assistant < memory_extraction.started",
-        Demand::AllBefore(assistant_message, extraction_started),
+        OrderConstraint::AllPrecede(assistant_message, extraction_started),
     ),
-    rule("memory_extraction.started < turn.completed", Demand::Needed(extraction_started, turn_completed)),
-    rule("memory extraction settles < turn.completed", Demand::AllBefore(extraction_event, turn_completed)),
+    rule(
+        "memory_extraction.started < turn.completed",
+        OrderConstraint::RequiresEarlier(extraction_started, turn_completed),
+    ),
+    rule(
+        "memory extraction settles < turn.completed",
+        OrderConstraint::AllPrecede(extraction_event, turn_completed),
+    ),
 ];
 
-const fn rule(name: &'static str, demand: Demand) -> OrderRule {
-    OrderRule { name, demand }
+const fn rule(name: &'static str, demand: OrderConstraint) -> OrderRule {
+    OrderRule { name, constraint: demand }
 }
 
-/// Where one conversation breaks a rule.
-pub fn order_violations(view: &View<'_>, rules: &[OrderRule]) -> Vec<Violation> {
-    rules.iter().flat_map(|rule| broken(view, rule)).collect()
+/// Returns the violations of `rules` in one conversation.
+pub fn order_violations(view: &ConversationView<'_>, rules: &[OrderRule]) -> Vec<InvariantViolation> {
+    rules.iter().flat_map(|rule| rule_violations(view, rule)).collect()
 }
 
-fn broken(view: &View<'_>, rule: &OrderRule) -> Vec<Violation> {
+fn rule_violations(view: &ConversationView<'_>, rule: &OrderRule) -> Vec<InvariantViolation> {
     let mut violations = Vec::new();
     let mut report = |key: &str, sequences: Vec<u64>| {
-        violations.push(Violation {
+        violations.push(InvariantViolation {
             invariant: "ordered",
             message: format!("{} ({key})", rule.name),
             sequences,
         });
     };
-    match rule.demand {
-        Demand::Needed(first, then) => {
-            let first = places(view, first);
-            for (key, sequences) in places(view, then) {
+    match rule.constraint {
+        OrderConstraint::RequiresEarlier(first, then) => {
+            let first = sequences_by_key(view, first);
+            for (key, sequences) in sequences_by_key(view, then) {
                 let earliest = first.get(&key).and_then(|found| found.first());
                 let late =
                     sequences.iter().filter(|sequence| earliest.is_none_or(|first| first >= *sequence));
                 late.for_each(|sequence| report(&key, vec![*sequence]));
             }
         }
-        Demand::Paired(first, then) => {
-            let first = places(view, first);
-            for (key, sequences) in places(view, then) {
+        OrderConstraint::RequiresPair(first, then) => {
+            let first = sequences_by_key(view, first);
+            for (key, sequences) in sequences_by_key(view, then) {
                 for (index, sequence) in sequences.iter().enumerate() {
                     let partner = first.get(&key).and_then(|found| found.get(index));
                     if partner.is_none_or(|first| first >= sequence) {
@@ -137,9 +206,9 @@ fn broken(view: &View<'_>, rule: &OrderRule) -> Vec<Violation> {
                 }
             }
         }
-        Demand::IfBoth(first, then) => {
-            let then = places(view, then);
-            for (key, sequences) in places(view, first) {
+        OrderConstraint::PrecedesIfPresent(first, then) => {
+            let then = sequences_by_key(view, then);
+            for (key, sequences) in sequences_by_key(view, first) {
                 let (Some(first), Some(then)) =
                     (sequences.first(), then.get(&key).and_then(|found| found.first()))
                 else {
@@ -150,9 +219,9 @@ fn broken(view: &View<'_>, rule: &OrderRule) -> Vec<Violation> {
                 }
             }
         }
-        Demand::AllBefore(first, then) => {
-            let first = places(view, first);
-            for (key, sequences) in places(view, then) {
+        OrderConstraint::AllPrecede(first, then) => {
+            let first = sequences_by_key(view, first);
+            for (key, sequences) in sequences_by_key(view, then) {
                 let (Some(then), Some(last)) =
                     (sequences.first(), first.get(&key).and_then(|found| found.last()))
                 else {
@@ -163,7 +232,7 @@ fn broken(view: &View<'_>, rule: &OrderRule) -> Vec<Violation> {
                 }
             }
         }
-        Demand::NoneBetween(open, close, forbidden) => {
+        OrderConstraint::NoneBetween(open, close, forbidden) => {
             let mut openings: BTreeMap<String, u32> = BTreeMap::new();
             for record in view.records() {
                 if let Some(key) = open(&record.payload) {
@@ -183,8 +252,8 @@ fn broken(view: &View<'_>, rule: &OrderRule) -> Vec<Violation> {
     violations
 }
 
-/// Where the events of a point stand, by key.
-fn places(view: &View<'_>, point: Point) -> BTreeMap<String, Vec<u64>> {
+/// Returns the sequence numbers of the selected events, by key.
+fn sequences_by_key(view: &ConversationView<'_>, point: EventSelector) -> BTreeMap<String, Vec<u64>> {
     let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for record in view.records() {
         if let Some(key) = point(&record.payload) {
@@ -194,7 +263,7 @@ fn places(view: &View<'_>, point: Point) -> BTreeMap<String, Vec<u64>> {
     found
 }
 
-/// Declares points: a name, the event types, and the key.
+/// Declares event selectors: name, event types and key.
 macro_rules! points {
     ($($name:ident: $($variant:ident)|+ => |$p:ident| $key:expr;)+) => {
         $(
@@ -253,7 +322,7 @@ points! {
     agent_context: AgentCallContext => |p| Some(p.call_id.to_string());
 }
 
-/// Any event of a turn but its first.
+/// Selects every event of a turn except the first.
 fn in_turn(payload: &Payload) -> Option<String> {
     match payload {
         Payload::TurnStarted(_) | Payload::RuntimeError(_) | Payload::InputIgnored(_) => None,

@@ -1,55 +1,55 @@
-//! JSON Patch (RFC 6902), applied in place and within bounds: a few bytes of operations must make neither a document
-//! that nobody can walk nor one that fills the memory.
+//! JSON Patch (RFC 6902), applied in place and within limits: a small patch must not create a document that
+//! is too deep to traverse or that exhausts memory.
 
 use serde_json::Value;
 
-/// The most that values may be nested in what an operation puts into a document.
-const MOST_DEPTH: usize = 60;
-/// How many bytes operations may copy, move or shift within documents, over all patches of one allowance.
-const MOST_COPIED: usize = 64 * 1024 * 1024;
-/// What a value takes in memory beside its texts, in bytes.
-const VALUE: usize = 72;
+/// Maximum nesting depth of a document after an operation.
+const MAX_DEPTH: usize = 60;
+/// Maximum number of bytes that operations may copy, move or shift, over all patches of one budget.
+const MAX_COPIED_BYTES: usize = 64 * 1024 * 1024;
+/// Memory of a JSON value in bytes, excluding its text.
+const VALUE_BYTES: usize = 72;
 
-/// Bounds what patches may copy within the documents of one conversation.
+/// Limits the bytes that patches copy within the documents of one conversation.
 #[derive(Debug, Clone)]
-pub struct PatchAllowance {
-    left: usize,
+pub struct PatchBudget {
+    remaining: usize,
 }
 
-impl Default for PatchAllowance {
+impl Default for PatchBudget {
     fn default() -> Self {
-        PatchAllowance { left: MOST_COPIED }
+        PatchBudget { remaining: MAX_COPIED_BYTES }
     }
 }
 
-impl PatchAllowance {
-    fn spend(&mut self, bytes: usize) -> Result<(), String> {
-        match self.left.checked_sub(bytes) {
+impl PatchBudget {
+    fn charge(&mut self, bytes: usize) -> Result<(), String> {
+        match self.remaining.checked_sub(bytes) {
             Some(left) => {
-                self.left = left;
+                self.remaining = left;
                 Ok(())
             }
             None => {
-                let most = MOST_COPIED / (1024 * 1024);
-                Err(format!("patches of this conversation copy or move more than {most} MB"))
+                let most = MAX_COPIED_BYTES / (1024 * 1024);
+                Err(format!("the patches of this conversation copied or moved more than {most} MB"))
             }
         }
     }
 
-    /// Spends what a value takes, and returns how deeply it is nested.
-    fn weigh(&mut self, value: &Value) -> Result<usize, String> {
+    /// Charges the size of a value and returns its nesting depth.
+    fn charge_value(&mut self, value: &Value) -> Result<usize, String> {
         match value {
-            Value::String(text) => self.spend(VALUE + text.len())?,
-            Value::Null | Value::Bool(_) | Value::Number(_) => self.spend(VALUE)?,
+            Value::String(text) => self.charge(VALUE_BYTES + text.len())?,
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.charge(VALUE_BYTES)?,
             Value::Array(values) => {
-                self.spend(VALUE)?;
-                return values.iter().try_fold(1, |most, value| Ok(most.max(1 + self.weigh(value)?)));
+                self.charge(VALUE_BYTES)?;
+                return values.iter().try_fold(1, |most, value| Ok(most.max(1 + self.charge_value(value)?)));
             }
             Value::Object(members) => {
-                self.spend(VALUE)?;
+                self.charge(VALUE_BYTES)?;
                 return members.iter().try_fold(1, |most, (key, value)| {
-                    self.spend(key.len())?;
-                    Ok(most.max(1 + self.weigh(value)?))
+                    self.charge(key.len())?;
+                    Ok(most.max(1 + self.charge_value(value)?))
                 });
             }
         }
@@ -57,17 +57,15 @@ impl PatchAllowance {
     }
 }
 
-/// Applies a patch to a document: all of it, or nothing.
+/// Applies a patch to a document, completely or not at all.
 ///
 /// # Errors
-/// When an operation does not fit the document, or would nest, copy or move too much. The words name the operation.
-pub fn apply_patch(
-    document: &mut Value,
-    patch: &Value,
-    allowance: &mut PatchAllowance,
-) -> Result<(), String> {
-    let Value::Array(operations) = patch else { return Err("a patch is a list of operations".to_string()) };
-    let mut patching = Patching { document, allowance, undo: Vec::new() };
+/// If an operation does not apply, or would nest, copy or move too much. The message names the operation.
+pub fn apply_patch(document: &mut Value, patch: &Value, allowance: &mut PatchBudget) -> Result<(), String> {
+    let Value::Array(operations) = patch else {
+        return Err("a patch must be a list of operations".to_string());
+    };
+    let mut patching = PatchApplication { document, allowance, undo: Vec::new() };
     for (place, operation) in operations.iter().enumerate() {
         if let Err(words) = patching.apply(operation) {
             patching.roll_back();
@@ -79,58 +77,58 @@ pub fn apply_patch(
     Ok(())
 }
 
-/// A patch that is being applied.
-struct Patching<'a> {
+/// A patch in progress.
+struct PatchApplication<'a> {
     document: &'a mut Value,
-    allowance: &'a mut PatchAllowance,
-    /// What takes back what was done, in the order in which it was done.
-    undo: Vec<Undo>,
+    allowance: &'a mut PatchBudget,
+    /// Steps that revert the changes so far, in order of the changes.
+    undo: Vec<UndoStep>,
 }
 
-/// How a change is taken back.
-enum Undo {
-    /// The whole document was another one.
+/// A step that reverts one change.
+enum UndoStep {
+    /// Restores the whole document.
     Document(Value),
-    /// The parent at this pointer had this value at this place, or none.
+    /// Restores the old value of a child, or removes the child if there was none.
     Child(Pointer, String, Option<Value>),
-    /// The list at this pointer gained an element there.
-    Gained(Pointer, usize),
-    /// The list at this pointer lost its element there.
-    Lost(Pointer, usize, Value),
+    /// Removes an element that was inserted into an array.
+    Inserted(Pointer, usize),
+    /// Inserts an element that was removed from an array.
+    Removed(Pointer, usize, Value),
 }
 
-/// The names of the members and elements from the root of a document to a place in it.
+/// Keys and indices from the root of a document to a value.
 type Pointer = Vec<String>;
 
-impl Patching<'_> {
+impl PatchApplication<'_> {
     fn apply(&mut self, operation: &Value) -> Result<(), String> {
-        let path = pointer(operation, "path")?;
+        let path = parse_pointer(operation, "path")?;
         let value = || operation.get("value").ok_or_else(|| "`value` is missing".to_string());
         match operation.get("op").and_then(Value::as_str) {
             Some("add") => {
                 let value = value()?;
-                fits(&path, depth(value))?;
+                check_depth(&path, depth(value))?;
                 self.add(path, value.clone())
             }
             Some("remove") => self.remove(path).map(drop),
             Some("replace") => {
                 let value = value()?;
-                fits(&path, depth(value))?;
+                check_depth(&path, depth(value))?;
                 self.replace(path, value.clone())
             }
             Some("copy") => {
-                let from = pointer(operation, "from")?;
+                let from = parse_pointer(operation, "from")?;
                 let source = find(self.document, &from)?;
-                fits(&path, self.allowance.weigh(source)?)?;
+                check_depth(&path, self.allowance.charge_value(source)?)?;
                 let copied = source.clone();
                 self.add(path, copied)
             }
             Some("move") => {
-                let from = pointer(operation, "from")?;
+                let from = parse_pointer(operation, "from")?;
                 if path.len() > from.len() && path.starts_with(&from) {
                     return Err("a value cannot be moved into itself".to_string());
                 }
-                fits(&path, self.allowance.weigh(find(self.document, &from)?)?)?;
+                check_depth(&path, self.allowance.charge_value(find(self.document, &from)?)?)?;
                 if path == from {
                     return Ok(());
                 }
@@ -139,9 +137,9 @@ impl Patching<'_> {
             }
             Some("test") => match find(self.document, &path)? == value()? {
                 true => Ok(()),
-                false => Err("the document has another value there".to_string()),
+                false => Err("the document has a different value there".to_string()),
             },
-            Some(_) => Err("no such operation".to_string()),
+            Some(_) => Err("unknown operation".to_string()),
             None => Err("`op` is missing".to_string()),
         }
     }
@@ -149,24 +147,24 @@ impl Patching<'_> {
     fn add(&mut self, mut path: Pointer, value: Value) -> Result<(), String> {
         let Some(last) = path.pop() else {
             let before = std::mem::replace(self.document, value);
-            self.undo.push(Undo::Document(before));
+            self.undo.push(UndoStep::Document(before));
             return Ok(());
         };
         match find_mut(self.document, &path)? {
             Value::Object(members) => {
                 let before = members.insert(last.clone(), value);
-                self.undo.push(Undo::Child(path, last, before));
+                self.undo.push(UndoStep::Child(path, last, before));
             }
             Value::Array(values) => {
-                let place = if last == "-" { values.len() } else { index(&last)? };
+                let place = if last == "-" { values.len() } else { parse_index(&last)? };
                 if place > values.len() {
                     return Err(format!("the list has {} elements", values.len()));
                 }
-                self.allowance.spend((values.len() - place) / 4)?;
+                self.allowance.charge((values.len() - place) / 4)?;
                 values.insert(place, value);
-                self.undo.push(Undo::Gained(path, place));
+                self.undo.push(UndoStep::Inserted(path, place));
             }
-            _ => return Err(NOWHERE.to_string()),
+            _ => return Err(NO_SUCH_PLACE.to_string()),
         }
         Ok(())
     }
@@ -174,55 +172,55 @@ impl Patching<'_> {
     fn replace(&mut self, mut path: Pointer, value: Value) -> Result<(), String> {
         let before = std::mem::replace(find_mut(self.document, &path)?, value);
         self.undo.push(match path.pop() {
-            Some(last) => Undo::Child(path, last, Some(before)),
-            None => Undo::Document(before),
+            Some(last) => UndoStep::Child(path, last, Some(before)),
+            None => UndoStep::Document(before),
         });
         Ok(())
     }
 
-    /// Takes a value out. What takes that back holds another one, so that a value is in one place only.
+    /// Removes and returns a value. The undo step holds a copy, so no value is shared.
     fn remove(&mut self, mut path: Pointer) -> Result<Value, String> {
         let Some(last) = path.pop() else { return Err("the whole document cannot be removed".to_string()) };
         match find_mut(self.document, &path)? {
             Value::Object(members) => {
-                let value = members.remove(&last).ok_or(NOWHERE)?;
-                self.undo.push(Undo::Child(path, last, Some(value.clone())));
+                let value = members.remove(&last).ok_or(NO_SUCH_PLACE)?;
+                self.undo.push(UndoStep::Child(path, last, Some(value.clone())));
                 Ok(value)
             }
             Value::Array(values) => {
-                let place = index(&last)?;
+                let place = parse_index(&last)?;
                 if place >= values.len() {
                     return Err(format!("the list has {} elements", values.len()));
                 }
-                self.allowance.spend((values.len() - place) / 4)?;
+                self.allowance.charge((values.len() - place) / 4)?;
                 let value = values.remove(place);
-                self.undo.push(Undo::Lost(path, place, value.clone()));
+                self.undo.push(UndoStep::Removed(path, place, value.clone()));
                 Ok(value)
             }
-            _ => Err(NOWHERE.to_string()),
+            _ => Err(NO_SUCH_PLACE.to_string()),
         }
     }
 
     fn roll_back(&mut self) {
         while let Some(undo) = self.undo.pop() {
             match undo {
-                Undo::Document(before) => *self.document = before,
-                Undo::Child(parent, last, before) => match (find_mut(self.document, &parent), before) {
+                UndoStep::Document(before) => *self.document = before,
+                UndoStep::Child(parent, last, before) => match (find_mut(self.document, &parent), before) {
                     (Ok(Value::Object(members)), Some(before)) => drop(members.insert(last, before)),
                     (Ok(Value::Object(members)), None) => drop(members.remove(&last)),
                     (Ok(Value::Array(values)), Some(before)) => {
-                        if let Some(value) = index(&last).ok().and_then(|place| values.get_mut(place)) {
+                        if let Some(value) = parse_index(&last).ok().and_then(|place| values.get_mut(place)) {
                             *value = before;
                         }
                     }
                     _ => {}
                 },
-                Undo::Gained(parent, place) => {
+                UndoStep::Inserted(parent, place) => {
                     if let Ok(Value::Array(values)) = find_mut(self.document, &parent) {
                         values.remove(place);
                     }
                 }
-                Undo::Lost(parent, place, value) => {
+                UndoStep::Removed(parent, place, value) => {
                     if let Ok(Value::Array(values)) = find_mut(self.document, &parent) {
                         values.insert(place, value);
                     }
@@ -232,15 +230,15 @@ impl Patching<'_> {
     }
 }
 
-/// The error of a pointer to what is not there.
-const NOWHERE: &str = "the document has no such place";
+/// Error for a pointer to a missing value.
+const NO_SUCH_PLACE: &str = "the path does not exist in the document";
 
-/// Whether a value that is nested so deeply may stand at a place.
-fn fits(path: &Pointer, depth: usize) -> Result<(), String> {
+/// Checks that a value of the given depth may be placed at a path.
+fn check_depth(path: &Pointer, depth: usize) -> Result<(), String> {
     match path.len() + depth {
-        deep if deep > MOST_DEPTH => {
-            Err(format!("the document would be nested {deep} deep, and {MOST_DEPTH} is the most"))
-        }
+        deep if deep > MAX_DEPTH => Err(format!(
+            "the document would be nested {deep} levels deep, but at most {MAX_DEPTH} is allowed"
+        )),
         _ => Ok(()),
     }
 }
@@ -253,57 +251,58 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// A member of an operation that is a JSON Pointer (RFC 6901).
-fn pointer(operation: &Value, member: &str) -> Result<Pointer, String> {
+/// Parses a JSON Pointer (RFC 6901) from a member of an operation.
+fn parse_pointer(operation: &Value, member: &str) -> Result<Pointer, String> {
     let Some(text) = operation.get(member).and_then(Value::as_str) else {
-        return Err(format!("`{member}` is missing or no text"));
+        return Err(format!("`{member}` is missing or not a string"));
     };
     if text.is_empty() {
         return Ok(Vec::new());
     }
     let Some(names) = text.strip_prefix('/') else {
-        return Err(format!("`{member}` is no pointer: it does not begin with a slash"));
+        return Err(format!("`{member}` is not a JSON Pointer: it must begin with a slash"));
     };
-    // One name more than any place has is enough to know that there is none.
-    let names: Pointer = names.split('/').take(MOST_DEPTH + 1).map(unescaped).collect::<Result<_, _>>()?;
-    if names.len() > MOST_DEPTH { Err(NOWHERE.to_string()) } else { Ok(names) }
+    // A pointer longer than the maximum depth cannot match; the rest need not be parsed.
+    let names: Pointer =
+        names.split('/').take(MAX_DEPTH + 1).map(unescape_token).collect::<Result<_, _>>()?;
+    if names.len() > MAX_DEPTH { Err(NO_SUCH_PLACE.to_string()) } else { Ok(names) }
 }
 
-fn unescaped(name: &str) -> Result<String, String> {
+fn unescape_token(name: &str) -> Result<String, String> {
     let mut rest = name.split('~');
     let first = rest.next().unwrap_or("").to_string();
     rest.try_fold(first, |name, part| match (part.strip_prefix('0'), part.strip_prefix('1')) {
         (Some(part), _) => Ok(name + "~" + part),
         (_, Some(part)) => Ok(name + "/" + part),
-        _ => Err("in a pointer `~0` or `~1` stands for `~` or `/`".to_string()),
+        _ => Err("invalid escape in a JSON Pointer: write `~0` for `~` and `~1` for `/`".to_string()),
     })
 }
 
-/// A place in a list as it is written in a pointer: without a sign and leading zeros.
-fn index(name: &str) -> Result<usize, String> {
+/// Parses an array index of a pointer: digits without sign or leading zeros.
+fn parse_index(name: &str) -> Result<usize, String> {
     let plain = name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
     match name.parse() {
         Ok(place) if plain => Ok(place),
-        _ => Err("that is no place in a list".to_string()),
+        _ => Err("not a valid list index".to_string()),
     }
 }
 
 fn find<'v>(document: &'v Value, path: &[String]) -> Result<&'v Value, String> {
     let found = path.iter().try_fold(document, |value, name| match value {
         Value::Object(members) => members.get(name),
-        Value::Array(values) => values.get(index(name).ok()?),
+        Value::Array(values) => values.get(parse_index(name).ok()?),
         _ => None,
     });
-    found.ok_or_else(|| NOWHERE.to_string())
+    found.ok_or_else(|| NO_SUCH_PLACE.to_string())
 }
 
 fn find_mut<'v>(document: &'v mut Value, path: &[String]) -> Result<&'v mut Value, String> {
     let found = path.iter().try_fold(document, |value, name| match value {
         Value::Object(members) => members.get_mut(name),
-        Value::Array(values) => values.get_mut(index(name).ok()?),
+        Value::Array(values) => values.get_mut(parse_index(name).ok()?),
         _ => None,
     });
-    found.ok_or_else(|| NOWHERE.to_string())
+    found.ok_or_else(|| NO_SUCH_PLACE.to_string())
 }
 
 #[cfg(test)]
@@ -312,15 +311,15 @@ mod tests {
 
     use super::*;
 
-    fn patched(mut document: Value, patch: &Value) -> Result<Value, (String, Value)> {
-        match apply_patch(&mut document, patch, &mut PatchAllowance::default()) {
+    fn apply_to(mut document: Value, patch: &Value) -> Result<Value, (String, Value)> {
+        match apply_patch(&mut document, patch, &mut PatchBudget::default()) {
             Ok(()) => Ok(document),
             Err(words) => Err((words, document)),
         }
     }
 
     #[test]
-    fn operations_do_what_the_standard_says() {
+    fn operations_follow_rfc_6902() {
         for (document, patch, expected) in [
             (json!({"a": 1}), json!([{"op": "add", "path": "/b", "value": [1]}]), json!({"a": 1, "b": [1]})),
             (json!([1, 2]), json!([{"op": "add", "path": "/1", "value": 9}]), json!([1, 9, 2])),
@@ -339,12 +338,12 @@ mod tests {
             (json!({"a/b~": 1}), json!([{"op": "test", "path": "/a~1b~0", "value": 1}]), json!({"a/b~": 1})),
             (json!({"": 1}), json!([{"op": "remove", "path": "/"}]), json!({})),
         ] {
-            assert_eq!(patched(document, &patch), Ok(expected), "{patch}");
+            assert_eq!(apply_to(document, &patch), Ok(expected), "{patch}");
         }
     }
 
     #[test]
-    fn a_patch_that_fails_leaves_everything_as_it_was() {
+    fn failed_patch_is_rolled_back() {
         let changes = [
             json!({"op": "add", "path": "/l/0", "value": 7}),
             json!({"op": "replace", "path": "/l/1", "value": {"n": 1}}),
@@ -372,7 +371,7 @@ mod tests {
             for many in 0..=changes.len() {
                 let mut patch = changes[..many].to_vec();
                 patch.push(broken.clone());
-                let (words, after) = patched(document.clone(), &Value::Array(patch)).unwrap_err();
+                let (words, after) = apply_to(document.clone(), &Value::Array(patch)).unwrap_err();
                 assert_eq!(after, document, "{broken} behind {many} changes");
                 assert!(words.starts_with(&format!("operation {}", many + 1)), "{words}");
             }
@@ -380,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_nests_a_document_too_deeply() {
+    fn nesting_depth_is_limited() {
         let mut deeper = vec![json!({"op": "add", "path": "/a", "value": {}})];
         let mut path = "/a".to_string();
         for _ in 0..13 {
@@ -401,31 +400,32 @@ mod tests {
             (json!({"x": {}}), json!([{"op": "add", "path": "/x/y", "value": deep}])),
             (json!({"x": {"y": 0}}), json!([{"op": "replace", "path": "/x/y", "value": deep}])),
         ] {
-            let (words, after) = patched(document.clone(), &patch).unwrap_err();
-            assert!(depth(&after) <= MOST_DEPTH + 1 && after == document, "{patch}");
-            assert!(words.contains("nested") || words.contains("no such place"), "{words}");
+            let (words, after) = apply_to(document.clone(), &patch).unwrap_err();
+            assert!(depth(&after) <= MAX_DEPTH + 1 && after == document, "{patch}");
+            assert!(words.contains("nested") || words.contains("does not exist"), "{words}");
         }
     }
 
     #[test]
-    fn what_patches_copy_and_move_is_bounded_over_all_of_them() {
+    fn copied_bytes_are_limited_across_patches() {
         let growing =
             json!([{"op": "copy", "from": "", "path": "/b"}, {"op": "replace", "path": "/a", "value": []}]);
         let doubling: Vec<Value> =
             (0..40).map(|n| json!({"op": "copy", "from": "/a", "path": format!("/a/{n}")})).collect();
-        let (words, _) = patched(json!({"a": {"x": "y".repeat(1000)}}), &Value::Array(doubling)).unwrap_err();
-        assert!(words.contains("copy or move more than 64 MB"), "{words}");
+        let (words, _) =
+            apply_to(json!({"a": {"x": "y".repeat(1000)}}), &Value::Array(doubling)).unwrap_err();
+        assert!(words.contains("copied or moved more than 64 MB"), "{words}");
 
-        let mut allowance = PatchAllowance::default();
+        let mut allowance = PatchBudget::default();
         let big = json!({"a": "x".repeat(1_000_000), "b": null});
         let applied =
             (0..100).filter(|_| apply_patch(&mut big.clone(), &growing, &mut allowance).is_ok()).count();
         assert!((60..70).contains(&applied), "{applied}");
 
-        // A list that is shifted again and again.
+        // An array that is shifted repeatedly.
         let mut list = json!(vec![0; 100_000]);
         let shift = json!([{"op": "remove", "path": "/0"}]);
-        let mut allowance = PatchAllowance { left: 1_000_000 };
+        let mut allowance = PatchBudget { remaining: 1_000_000 };
         let shifted = (0..100).filter(|_| apply_patch(&mut list, &shift, &mut allowance).is_ok()).count();
         assert_eq!(shifted, 40);
     }

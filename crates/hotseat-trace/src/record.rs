@@ -1,4 +1,4 @@
-//! An event together with the execution that it is part of.
+//! An event together with its execution.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,35 +12,35 @@ use crate::Event;
 
 /// One line of a [`Trace`](crate::Trace).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Record {
-    /// What happened.
+pub struct EventRecord {
+    /// The event.
     pub event: Event,
-    /// What it is part of; absent where an adapter saw it, which sees one conversation only.
-    pub execution: Option<Execution>,
+    /// The execution. None for events from an adapter, which sees one conversation only.
+    pub execution: Option<ExecutionInfo>,
 }
 
-/// A conversation or a run of a workflow that has events of its own in a trace.
+/// A conversation or workflow run with events of its own in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Execution {
+pub struct ExecutionInfo {
     /// Its id.
     pub id: Arc<str>,
-    /// What it is.
+    /// Kind of execution.
     pub kind: ExecutionKind,
-    /// What it was started by; absent for the conversation that the trace is of.
+    /// Id of the execution that started it. None for the root conversation.
     pub parent: Option<Arc<str>>,
 }
 
-/// What an execution is.
+/// Kind of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionKind {
     /// A conversation.
     Conversation,
-    /// A run of a workflow.
+    /// A workflow run.
     Workflow,
 }
 
-impl Deref for Record {
+impl Deref for EventRecord {
     type Target = Event;
 
     fn deref(&self) -> &Event {
@@ -48,23 +48,23 @@ impl Deref for Record {
     }
 }
 
-impl From<Event> for Record {
-    fn from(event: Event) -> Record {
-        Record { event, execution: None }
+impl From<Event> for EventRecord {
+    fn from(event: Event) -> EventRecord {
+        EventRecord { event, execution: None }
     }
 }
 
-impl Serialize for Record {
+impl Serialize for EventRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.execution.is_none() {
             return self.event.serialize(serializer);
         }
         let Value::Object(event) = serde_json::to_value(&self.event).map_err(S::Error::custom)? else {
-            return Err(S::Error::custom("an event is an object"));
+            return Err(S::Error::custom("an event must be an object"));
         };
         let mut line = Map::new();
         for (key, value) in event {
-            // The envelope comes before the members.
+            // The execution fields precede `type` and `payload`.
             if key == "type"
                 && let Some(execution) = &self.execution
             {
@@ -81,23 +81,23 @@ impl Serialize for Record {
     }
 }
 
-impl<'de> Deserialize<'de> for Record {
+impl<'de> Deserialize<'de> for EventRecord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Envelope {
+        struct RecordEnvelope {
             execution_id: Option<Arc<str>>,
             execution_type: Option<ExecutionKind>,
             parent_execution_id: Option<Arc<str>>,
         }
         let line = Value::deserialize(deserializer)?;
-        let envelope = Envelope::deserialize(&line).map_err(D::Error::custom)?;
+        let envelope = RecordEnvelope::deserialize(&line).map_err(D::Error::custom)?;
         let execution = match (envelope.execution_id, envelope.execution_type) {
-            (Some(id), Some(kind)) => Some(Execution { id, kind, parent: envelope.parent_execution_id }),
+            (Some(id), Some(kind)) => Some(ExecutionInfo { id, kind, parent: envelope.parent_execution_id }),
             (None, None) => None,
-            _ => return Err(D::Error::custom("executionId and executionType stand together")),
+            _ => return Err(D::Error::custom("executionId and executionType must be given together")),
         };
         let event = serde_json::from_value(line).map_err(D::Error::custom)?;
-        Ok(Record { event, execution })
+        Ok(EventRecord { event, execution })
     }
 }

@@ -1,67 +1,67 @@
-//! What a check and an attempt came to.
+//! Results of checks and attempts.
 
 use serde::{Deserialize, Serialize};
 
-/// What an attempt came to.
+/// Status of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// The conversation was held and every hard check holds.
+pub enum VerdictStatus {
+    /// The conversation was completed and every hard check passed.
     Passed,
-    /// A hard check does not hold, or the conversation could not be held.
+    /// A hard check failed, or the conversation could not be completed.
     Failed,
     /// Not run.
     Skipped,
 }
 
-impl Status {
+impl VerdictStatus {
     /// The name used in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Status::Passed => "passed",
-            Status::Failed => "failed",
-            Status::Skipped => "skipped",
+            VerdictStatus::Passed => "passed",
+            VerdictStatus::Failed => "failed",
+            VerdictStatus::Skipped => "skipped",
         }
     }
 }
 
-/// Why an attempt failed.
+/// Reason for a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// A check does not hold.
+    /// A check failed.
     Assertion,
-    /// The agent said that it failed, or answered with an HTTP error.
+    /// The agent reported a failure or answered with an HTTP error.
     AgentError,
-    /// What the agent sent is not what its protocol allows, or ended too early.
+    /// The agent violated its protocol, or its output ended too early.
     ProtocolError,
     /// The agent could not be reached.
     Unreachable,
-    /// The agent did not end in time.
+    /// The agent exceeded a time limit.
     Timeout,
-    /// The agent sent or did more than it may.
+    /// The agent exceeded a size or count limit.
     Limit,
     /// A hook failed.
     HookError,
-    /// The test itself is wrong in a way that shows only when it runs.
+    /// The test itself is invalid in a way that only shows at run time.
     TestError,
-    /// The agent waits for an input, and there is none.
+    /// The agent waits for input and none is available.
     NoInput,
-    /// The conversation is over, and a checkpoint was not reached.
+    /// The conversation ended before a checkpoint was reached.
     MissingCheckpoints,
-    /// The conversation has gone on for as many turns as it may.
+    /// The conversation reached its maximum number of turns.
     MaxTurns,
-    /// Whoever simulates the user could not be asked, or said nothing of use.
+    /// The simulator failed or gave no usable answer.
     SimulatorError,
-    /// A judge could not be asked, or gave no judgement.
+    /// A judge failed or gave no usable judgement.
     JudgeError,
-    /// A function of a script that judges failed, or gave no judgement.
+    /// A script check failed to run or returned no usable verdict.
     ScriptError,
-    /// The runs of the case do not tell whether it is as reliable as declared.
+    /// The attempts do not show whether the case reaches its declared reliability.
     Inconclusive,
-    /// What was spent is not known, and a check is about it.
+    /// A check needs token usage, and the usage is unknown.
     UsageError,
-    /// The case is to be decided again, and no conversation is kept that is one of it.
+    /// The case is re-evaluated, and no conversation is saved for it.
     NotKept,
     /// The run was cancelled before the case ended.
     Cancelled,
@@ -92,8 +92,8 @@ impl FailureKind {
         }
     }
 
-    /// Whose fault such a failure is.
-    pub fn fault(self) -> Fault {
+    /// Returns the party responsible for this kind of failure.
+    pub fn fault(self) -> ResponsibleParty {
         match self {
             FailureKind::Assertion
             | FailureKind::AgentError
@@ -101,57 +101,59 @@ impl FailureKind {
             | FailureKind::MissingCheckpoints
             | FailureKind::MaxTurns
             | FailureKind::Limit
-            | FailureKind::Timeout => Fault::Agent,
-            FailureKind::SimulatorError => Fault::Simulator,
-            FailureKind::JudgeError => Fault::Judge,
-            FailureKind::Unreachable | FailureKind::NotKept | FailureKind::Cancelled => Fault::Infrastructure,
+            | FailureKind::Timeout => ResponsibleParty::Agent,
+            FailureKind::SimulatorError => ResponsibleParty::Simulator,
+            FailureKind::JudgeError => ResponsibleParty::Judge,
+            FailureKind::Unreachable | FailureKind::NotKept | FailureKind::Cancelled => {
+                ResponsibleParty::Infrastructure
+            }
             FailureKind::HookError
             | FailureKind::Inconclusive
             | FailureKind::NoInput
             | FailureKind::ScriptError
             | FailureKind::UsageError
-            | FailureKind::TestError => Fault::Test,
+            | FailureKind::TestError => ResponsibleParty::Test,
         }
     }
 }
 
-/// Whose fault a failure is.
+/// Party responsible for a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum ResponsibleParty {
     /// The agent under test.
     Agent,
-    /// Whoever simulates the user.
+    /// The simulator.
     Simulator,
     /// A judge.
     Judge,
-    /// The network, the machine, the store, the person who pressed Ctrl-C.
+    /// The network, the machine, the store, or a cancelled run.
     Infrastructure,
     /// The test or its hooks.
     Test,
 }
 
-/// Why an attempt failed, in words.
+/// Failure of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
-    /// What kind of failure it is.
+pub struct AttemptFailure {
+    /// Kind of failure.
     pub kind: FailureKind,
-    /// Whose fault it is.
-    pub fault: Fault,
-    /// One line for people.
+    /// Responsible party.
+    pub fault: ResponsibleParty,
+    /// One-line message.
     pub message: String,
-    /// More lines: the answer's body, a hook's output, the agent's last words.
+    /// Further lines: the body of a response, the output of a hook, the agent's last words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
-impl Failure {
-    /// A failure of this kind, with the fault that goes with it.
+impl AttemptFailure {
+    /// Creates a failure with the default responsible party of its kind.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Failure { kind, fault: kind.fault(), message: message.into(), detail: None }
+        AttemptFailure { kind, fault: kind.fault(), message: message.into(), detail: None }
     }
 
-    /// The same failure with more lines of detail; nothing is added when `detail` is blank.
+    /// Adds detail lines. A blank `detail` is ignored.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into()).filter(|detail| !detail.trim().is_empty());
@@ -159,43 +161,43 @@ impl Failure {
     }
 }
 
-/// What one check came to.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckVerdict {
-    /// Whether it holds.
+    /// True if the check passed.
     pub passed: bool,
-    /// What was asked for, in words.
+    /// Expected value, as text.
     pub expected: String,
-    /// What was found, in words.
+    /// Actual value, as text.
     pub actual: String,
 }
 
-/// What an attempt came to, and why.
+/// Result of an attempt, with the reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What it came to.
-    pub status: Status,
-    /// Why it failed; present exactly when `status` is [`Status::Failed`].
+    /// Status of the attempt.
+    pub status: VerdictStatus,
+    /// Reason for the failure; present if and only if `status` is [`VerdictStatus::Failed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
-    /// Why it was not run; present exactly when `status` is [`Status::Skipped`].
+    pub failure: Option<AttemptFailure>,
+    /// Reason for skipping; present if and only if `status` is [`VerdictStatus::Skipped`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skip_reason: Option<String>,
 }
 
 impl Verdict {
-    /// The conversation was held and every hard check holds.
+    /// Creates the verdict of a passed attempt.
     pub fn passed() -> Self {
-        Verdict { status: Status::Passed, failure: None, skip_reason: None }
+        Verdict { status: VerdictStatus::Passed, failure: None, skip_reason: None }
     }
 
-    /// It failed, for this reason.
-    pub fn failed(failure: Failure) -> Self {
-        Verdict { status: Status::Failed, failure: Some(failure), skip_reason: None }
+    /// Creates the verdict of a failed attempt.
+    pub fn failed(failure: AttemptFailure) -> Self {
+        Verdict { status: VerdictStatus::Failed, failure: Some(failure), skip_reason: None }
     }
 
-    /// It was not run, for this reason.
+    /// Creates the verdict of a skipped attempt.
     pub fn skipped(reason: impl Into<String>) -> Self {
-        Verdict { status: Status::Skipped, failure: None, skip_reason: Some(reason.into()) }
+        Verdict { status: VerdictStatus::Skipped, failure: None, skip_reason: Some(reason.into()) }
     }
 }

@@ -1,30 +1,31 @@
-//! Hotseat puts an AI agent in the hot seat: it holds conversations with it, records everything that happens as
-//! one trace, and decides with hard, tools-first checks whether the agent behaved.
+//! Hotseat puts an AI agent in the hot seat: it runs conversations with the agent, records every event in one
+//! trace, and evaluates hard, tools-first checks on that trace.
 //!
-//! A run goes through these parts, each behind the one before:
+//! A run passes through these modules:
 //!
-//! - [`document`]: what people write, as a tree that knows its places (a crate of its own);
-//! - [`config`]: the project file, the target, which suites are meant;
-//! - [`cases`]: documents become cases;
-//! - [`run`]: conversations are held side by side, results come out one by one;
-//! - [`session`]: one conversation; [`adapters`]: how the agent is reached; [`roles`]: helpers that are asked;
-//! - [`scripts`]: functions in TypeScript that cases name; [`typescript`]: tests in TypeScript;
-//! - [`recording`]: what an agent did, in a file that can be served again;
-//! - [`import`]: conversations that others held become cases and recordings;
-//! - [`checks`]: assertions as data, deciding over the recorded trace;
-//! - [`statistics`]: what numbers of attempts say, and how likely they are to be wrong;
-//! - [`dsl`]: tests in Rust, which are cases whose bodies drive their sessions;
-//! - [`compare`]: two runs beside each other;
-//! - [`store`]: runs are kept, and told again;
-//! - [`report`]: console, JSON, JSON lines, JUnit, GitHub;
-//! - [`view`]: runs in a browser while they go on.
+//! - [`document`]: parses case files into trees with source positions (a separate crate);
+//! - [`config`]: the project file, the target, suite discovery;
+//! - [`cases`]: decodes documents into cases;
+//! - [`run`]: executes cases concurrently and emits results as they complete;
+//! - [`session`]: drives one conversation; [`targets`] connect to agents; [`roles`] implement simulators and
+//!   judges;
+//! - [`scripts`]: TypeScript functions that cases refer to; [`typescript`]: tests in TypeScript;
+//! - [`recording`]: files that record the behaviour of an agent and can be replayed;
+//! - [`import`]: converts existing conversations to cases and recordings;
+//! - [`checks`]: assertions as data, evaluated on the recorded trace;
+//! - [`statistics`]: pass rates, confidence intervals and significance tests;
+//! - [`dsl`]: tests in Rust, compiled to cases with a body that drives the session;
+//! - [`compare`]: compares two runs;
+//! - [`store`]: saves runs and replays their events;
+//! - [`report`]: console, JSON, JSON lines, JUnit and GitHub reports;
+//! - [`view`]: shows runs in a browser, also while they are running.
 
-pub mod adapters;
 pub mod cases;
 pub mod checks;
 pub mod compare;
 pub mod config;
 pub mod import;
+pub mod targets;
 pub use hotseat_document as document;
 pub use hotseat_model as model;
 pub use hotseat_runtime as runtime;
@@ -41,7 +42,7 @@ pub mod store;
 pub mod typescript;
 pub mod view;
 
-/// The pages about tests in Rust: what they show compiles.
+/// Compiles the code examples of the documentation pages on Rust tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 #[doc = include_str!("../../../docs/front-ends.md")]

@@ -1,10 +1,10 @@
-//! Holds the arrows between the folders of this crate, as ARCHITECTURE.md draws them.
+//! Checks the dependencies between the folders of this crate against ARCHITECTURE.md.
 
 use std::fs;
 use std::path::Path;
 
-/// What each folder may use.
-const ARROWS: &[(&str, &[&str])] = &[
+/// Allowed dependencies of each folder.
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("checks", &[]),
     ("scripts", &["adapters"]),
     ("session", &["adapters", "cases", "checks", "process", "roles", "scripts"]),
@@ -34,14 +34,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("view", &["report", "store"]),
 ];
 
-/// Where a test file in Rust, which is a program of its own, reads arguments and environment.
-const DOORWAY: &str = "src/dsl/harness/world.rs";
+/// File in which a Rust test program reads arguments and environment.
+const ENVIRONMENT_MODULE: &str = "src/dsl/harness/context.rs";
 
-fn uses(folder: &Path, found: &mut Vec<String>) {
+fn collect_dependencies(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            uses(&path, found);
+            collect_dependencies(&path, found);
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
@@ -54,7 +54,7 @@ fn uses(folder: &Path, found: &mut Vec<String>) {
 }
 
 #[test]
-fn the_arrows_between_the_folders_are_those_of_the_map() {
+fn module_dependencies_match_architecture() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let folders: Vec<String> = fs::read_dir(&root)
         .unwrap()
@@ -63,11 +63,14 @@ fn the_arrows_between_the_folders_are_those_of_the_map() {
         .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
     for folder in &folders {
-        assert!(ARROWS.iter().any(|(name, _)| name == folder), "the map does not name the folder {folder}");
+        assert!(
+            ALLOWED_DEPENDENCIES.iter().any(|(name, _)| name == folder),
+            "the map does not name the folder {folder}"
+        );
     }
-    for (folder, allowed) in ARROWS {
+    for (folder, allowed) in ALLOWED_DEPENDENCIES {
         let mut found = Vec::new();
-        uses(&root.join(folder), &mut found);
+        collect_dependencies(&root.join(folder), &mut found);
         for name in found {
             let own = name == *folder;
             assert!(
@@ -79,7 +82,7 @@ fn the_arrows_between_the_folders_are_those_of_the_map() {
 }
 
 #[test]
-fn only_main_functions_print_read_the_environment_and_exit() {
+fn only_main_functions_print_read_environment_and_exit() {
     let others =
         ["document", "model", "runtime", "script", "trace"].map(|name| format!("../hotseat-{name}/src"));
     for root in others.iter().map(String::as_str).chain(["src"]) {
@@ -89,7 +92,7 @@ fn only_main_functions_print_read_the_environment_and_exit() {
                 stack.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
                 continue;
             }
-            if path.ends_with(DOORWAY) {
+            if path.ends_with(ENVIRONMENT_MODULE) {
                 continue;
             }
             let text = fs::read_to_string(&path).unwrap();

@@ -1,23 +1,23 @@
-//! Checks against a second reading of the same assertions: random conversations, random assertions, and a judge who
-//! knows nothing of regular expressions, paths and traces and goes by the words of the reference alone.
+//! Checks against a reference implementation: random conversations and assertions, decided by code that uses
+//! no regular expressions, paths or traces and follows the reference documentation alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hotseat::cases::{Case, Decoding, Inherited};
+use hotseat::cases::{DecodeSettings, InheritedSettings, TestCase};
 use hotseat::checks::Check;
-use hotseat::document::{Source, yaml};
-use hotseat::session::Redactor;
+use hotseat::document::{SourceText, yaml};
+use hotseat::session::SecretRedactor;
 use hotseat_trace::{
-    AssistantMessage, Conversation, ErrorInfo, Event, Offset, Origin, Payload, Scope, ToolCompleted,
-    ToolFailed, ToolInvoked, TurnCompleted, TurnStarted,
+    AssistantMessage, ErrorInfo, Event, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvoked,
+    TracedConversation, TurnCompleted, TurnScope, TurnStarted,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const TOOLS: [&str; 3] = ["search", "pay", "Pay"];
 
-/// Paths of arguments, and the text that stands there in each of the arguments of [`arguments`].
+/// Argument paths, and the text at that path in each of the [`arguments`].
 const PATHS: [(&str, [Option<&str>; 4]); 8] = [
     ("n", [Some("1"), Some("12"), Some("null"), None]),
     ("city", [Some("Paris"), Some("paris"), None, None]),
@@ -42,132 +42,135 @@ fn arguments(number: usize) -> Value {
     }
 }
 
-/// What a tool answered, and the text that it is matched by.
+/// Tool results and the text they are matched by.
 const RESULTS: [Option<&str>; 5] =
     [None, Some("approved"), Some("declined"), Some(r#"{"status":"approved","n":12}"#), Some("A\nB")];
 
 #[derive(Debug, Clone)]
-struct Talk {
-    turns: Vec<Turn>,
+struct SampleConversation {
+    turns: Vec<SampleTurn>,
 }
 
-/// Times are milliseconds.
+/// Times in milliseconds.
 #[derive(Debug, Clone)]
-struct Turn {
-    /// From the end of the turn before.
+struct SampleTurn {
+    /// From the end of the previous turn.
     pause: u64,
     length: u64,
-    calls: Vec<Call>,
+    calls: Vec<SampleCall>,
     texts: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone)]
-struct Call {
+struct SampleCall {
     tool: &'static str,
     arguments: usize,
     result: usize,
     failed: bool,
-    /// From the beginning of the turn, and from there to the result.
+    /// From the start of the turn, and from there to the result.
     begins: u64,
     lasts: u64,
 }
 
-/// A pattern that needs no regular expressions to be understood.
+/// A pattern that needs no regular expressions.
 #[derive(Debug, Clone)]
-enum Pattern {
+enum SimplePattern {
     Contains(&'static str),
-    Is(&'static str),
+    Equals(&'static str),
     ContainsInAnyCase(&'static str),
     Anything,
 }
 
-impl Pattern {
-    fn written(&self) -> String {
+impl SimplePattern {
+    fn to_pattern(&self) -> String {
         match self {
-            Pattern::Contains(text) => hotseat::checks::escape(text),
-            Pattern::Is(text) => format!("^{}$", hotseat::checks::escape(text)),
-            Pattern::ContainsInAnyCase(text) => format!("/{}/i", hotseat::checks::escape(text)),
-            Pattern::Anything => ".*".to_string(),
+            SimplePattern::Contains(text) => hotseat::checks::escape(text),
+            SimplePattern::Equals(text) => format!("^{}$", hotseat::checks::escape(text)),
+            SimplePattern::ContainsInAnyCase(text) => format!("/{}/i", hotseat::checks::escape(text)),
+            SimplePattern::Anything => ".*".to_string(),
         }
     }
 
-    fn fits(&self, text: &str) -> bool {
+    fn matches(&self, text: &str) -> bool {
         match self {
-            Pattern::Contains(part) => text.contains(part),
-            Pattern::Is(whole) => text == *whole,
-            Pattern::ContainsInAnyCase(part) => text.to_lowercase().contains(&part.to_lowercase()),
-            Pattern::Anything => true,
+            SimplePattern::Contains(part) => text.contains(part),
+            SimplePattern::Equals(whole) => text == *whole,
+            SimplePattern::ContainsInAnyCase(part) => text.to_lowercase().contains(&part.to_lowercase()),
+            SimplePattern::Anything => true,
         }
     }
 }
 
-type Arguments = Vec<(usize, Pattern)>;
+type Arguments = Vec<(usize, SimplePattern)>;
 
 /// One assertion.
 #[derive(Debug, Clone)]
-enum Assertion {
+enum SampleAssertion {
     Forbid(Vec<&'static str>),
-    Require(Require),
-    ForbidCall { tool: &'static str, arguments: Arguments, result: Vec<Pattern> },
+    Require(RequiredCall),
+    ForbidCall { tool: &'static str, arguments: Arguments, result: Vec<SimplePattern> },
     Duration(u64),
     Gap(u64),
     Idle(u64),
-    MustMatch(Vec<Pattern>),
-    MustNotMatch(Vec<Pattern>),
+    MustMatch(Vec<SimplePattern>),
+    MustNotMatch(Vec<SimplePattern>),
 }
 
 #[derive(Debug, Clone)]
-struct Require {
+struct RequiredCall {
     tool: &'static str,
     count: Option<(Option<u64>, Option<u64>)>,
     arguments: Arguments,
     arguments_not: Arguments,
-    result: Vec<Pattern>,
-    result_not: Vec<Pattern>,
+    result: Vec<SimplePattern>,
+    result_not: Vec<SimplePattern>,
     after: Option<&'static str>,
 }
 
-// ---- what is written ---------------------------------------------------------------------------------------
+// ---- written form
+// ------------------------------------------------------------------------------------------
 
-fn by_path(arguments: &Arguments) -> Value {
+fn arguments_by_path(arguments: &Arguments) -> Value {
     let patterns =
-        arguments.iter().map(|(path, pattern)| (PATHS[*path].0.to_string(), json!(pattern.written())));
+        arguments.iter().map(|(path, pattern)| (PATHS[*path].0.to_string(), json!(pattern.to_pattern())));
     Value::Object(patterns.collect())
 }
 
-fn one_or_many(patterns: &[Pattern]) -> Value {
+fn one_or_many(patterns: &[SimplePattern]) -> Value {
     match patterns {
-        [one] => json!(one.written()),
-        many => json!(many.iter().map(Pattern::written).collect::<Vec<_>>()),
+        [one] => json!(one.to_pattern()),
+        many => json!(many.iter().map(SimplePattern::to_pattern).collect::<Vec<_>>()),
     }
 }
 
-impl Assertion {
-    fn written(&self) -> Value {
+impl SampleAssertion {
+    fn to_value(&self) -> Value {
         match self {
-            Assertion::Forbid(tools) => json!({"tools": {"forbid": tools}}),
-            Assertion::Require(require) => json!({"tools": {"require": [require.written()]}}),
-            Assertion::ForbidCall { tool, arguments, result } => {
+            SampleAssertion::Forbid(tools) => json!({"tools": {"forbid": tools}}),
+            SampleAssertion::Require(require) => json!({"tools": {"require": [require.to_value()]}}),
+            SampleAssertion::ForbidCall { tool, arguments, result } => {
                 let mut entry = json!({"name": tool});
                 if !arguments.is_empty() {
-                    entry["args_match"] = by_path(arguments);
+                    entry["args_match"] = arguments_by_path(arguments);
                 }
                 if !result.is_empty() {
                     entry["result_match"] = one_or_many(result);
                 }
                 json!({"tools": {"forbid_calls": [entry]}})
             }
-            Assertion::Duration(limit) => json!({"timing": {"max_duration_ms": limit}}),
-            Assertion::Gap(limit) => json!({"timing": {"max_gap_ms": limit}}),
-            Assertion::Idle(limit) => json!({"timing": {"max_idle_ms": limit}}),
-            Assertion::MustMatch(patterns) => json!({"text": {"must_match": one_or_many(patterns)}}),
-            Assertion::MustNotMatch(patterns) => json!({"text": {"must_not_match": one_or_many(patterns)}}),
+            SampleAssertion::Duration(limit) => json!({"timing": {"max_duration_ms": limit}}),
+            SampleAssertion::Gap(limit) => json!({"timing": {"max_gap_ms": limit}}),
+            SampleAssertion::Idle(limit) => json!({"timing": {"max_idle_ms": limit}}),
+            SampleAssertion::MustMatch(patterns) => json!({"text": {"must_match": one_or_many(patterns)}}),
+            SampleAssertion::MustNotMatch(patterns) => {
+                json!({"text": {"must_not_match": one_or_many(patterns)}})
+            }
         }
     }
 }
 
-impl Require {
-    fn written(&self) -> Value {
+impl RequiredCall {
+    fn to_value(&self) -> Value {
         let mut entry = json!({"name": self.tool});
         match self.count {
             None => {}
@@ -181,7 +184,7 @@ impl Require {
         }
         for (key, arguments) in [("args_match", &self.arguments), ("args_not_match", &self.arguments_not)] {
             if !arguments.is_empty() {
-                entry[key] = by_path(arguments);
+                entry[key] = arguments_by_path(arguments);
             }
         }
         for (key, patterns) in [("result_match", &self.result), ("result_not_match", &self.result_not)] {
@@ -196,20 +199,21 @@ impl Require {
     }
 }
 
-// ---- the second reading ------------------------------------------------------------------------------------
+// ---- reference implementation
+// ------------------------------------------------------------------------------
 
-/// A part of a conversation that somebody judges, as plainly as it can be put: what happened on one time line.
-struct Seen<'a> {
-    /// In the order in which they began.
-    calls: Vec<(&'a Call, u64, u64)>,
+/// The evaluated part of a conversation as a flat list of events on one time line.
+struct ObservedPart<'a> {
+    /// In start order.
+    calls: Vec<(&'a SampleCall, u64, u64)>,
     text: String,
     begins: u64,
     ends: u64,
 }
 
-fn seen<'a>(talk: &'a Talk, turns: std::ops::Range<usize>) -> Seen<'a> {
+fn observe<'a>(talk: &'a SampleConversation, turns: std::ops::Range<usize>) -> ObservedPart<'a> {
     let mut clock = 0;
-    let mut seen = Seen { calls: Vec::new(), text: String::new(), begins: 0, ends: 0 };
+    let mut seen = ObservedPart { calls: Vec::new(), text: String::new(), begins: 0, ends: 0 };
     let mut texts = Vec::new();
     for (number, turn) in talk.turns.iter().enumerate() {
         clock += turn.pause;
@@ -217,7 +221,7 @@ fn seen<'a>(talk: &'a Talk, turns: std::ops::Range<usize>) -> Seen<'a> {
             if number == turns.start {
                 seen.begins = clock;
             }
-            let times = |call: &Call| (clock + call.begins, clock + call.begins + call.runs_for());
+            let times = |call: &SampleCall| (clock + call.begins, clock + call.begins + call.runs_for());
             seen.calls.extend(turn.calls.iter().map(|call| (call, times(call).0, times(call).1)));
             texts.extend(turn.texts.iter().copied());
         }
@@ -230,8 +234,8 @@ fn seen<'a>(talk: &'a Talk, turns: std::ops::Range<usize>) -> Seen<'a> {
     seen
 }
 
-impl Call {
-    /// Nobody knows how long a call without a result runs.
+impl SampleCall {
+    /// The duration of a call without a result is unknown.
     fn runs_for(&self) -> u64 {
         if RESULTS[self.result].is_some() { self.lasts } else { 0 }
     }
@@ -239,51 +243,55 @@ impl Call {
     fn has_arguments(&self, wanted: &Arguments) -> bool {
         wanted
             .iter()
-            .all(|(path, pattern)| PATHS[*path].1[self.arguments].is_some_and(|text| pattern.fits(text)))
+            .all(|(path, pattern)| PATHS[*path].1[self.arguments].is_some_and(|text| pattern.matches(text)))
     }
 
     fn has_one_of(&self, unwanted: &Arguments) -> bool {
         unwanted
             .iter()
-            .any(|(path, pattern)| PATHS[*path].1[self.arguments].is_some_and(|text| pattern.fits(text)))
+            .any(|(path, pattern)| PATHS[*path].1[self.arguments].is_some_and(|text| pattern.matches(text)))
     }
 
-    fn has_result(&self, wanted: &[Pattern]) -> bool {
-        wanted.iter().all(|pattern| RESULTS[self.result].is_some_and(|text| pattern.fits(text)))
+    fn has_result(&self, wanted: &[SimplePattern]) -> bool {
+        wanted.iter().all(|pattern| RESULTS[self.result].is_some_and(|text| pattern.matches(text)))
     }
 
-    /// A result that never came could have been any.
-    fn may_have_result(&self, wanted: &[Pattern]) -> bool {
+    /// A missing result could have been any.
+    fn may_have_result(&self, wanted: &[SimplePattern]) -> bool {
         RESULTS[self.result].is_none() || self.has_result(wanted)
     }
 }
 
-impl Seen<'_> {
-    /// Whether an assertion holds, whatever results could have been that never came.
-    fn shows(&self, assertion: &Assertion) -> bool {
+impl ObservedPart<'_> {
+    /// Returns true if an assertion passes for every possible value of the missing results.
+    fn is_satisfied(&self, assertion: &SampleAssertion) -> bool {
         match assertion {
-            Assertion::Forbid(tools) => !self.calls.iter().any(|(call, ..)| tools.contains(&call.tool)),
-            Assertion::Require(require) => self.shows_required(require),
-            Assertion::ForbidCall { tool, arguments, result } => {
-                let like_this = |call: &Call| {
+            SampleAssertion::Forbid(tools) => !self.calls.iter().any(|(call, ..)| tools.contains(&call.tool)),
+            SampleAssertion::Require(require) => self.is_required_satisfied(require),
+            SampleAssertion::ForbidCall { tool, arguments, result } => {
+                let like_this = |call: &SampleCall| {
                     call.tool == *tool && call.has_arguments(arguments) && call.may_have_result(result)
                 };
                 !self.calls.iter().any(|(call, ..)| like_this(call))
             }
-            Assertion::Duration(limit) => self.ends - self.begins <= *limit,
-            Assertion::Gap(limit) => {
+            SampleAssertion::Duration(limit) => self.ends - self.begins <= *limit,
+            SampleAssertion::Gap(limit) => {
                 match (self.calls.first(), self.calls.iter().map(|(_, _, ends)| *ends).max()) {
                     (Some((_, first, _)), Some(last)) => self.longest_idle(*first, last) <= *limit,
                     _ => true,
                 }
             }
-            Assertion::Idle(limit) => self.longest_idle(self.begins, self.ends) <= *limit,
-            Assertion::MustMatch(patterns) => patterns.iter().all(|pattern| pattern.fits(&self.text)),
-            Assertion::MustNotMatch(patterns) => !patterns.iter().any(|pattern| pattern.fits(&self.text)),
+            SampleAssertion::Idle(limit) => self.longest_idle(self.begins, self.ends) <= *limit,
+            SampleAssertion::MustMatch(patterns) => {
+                patterns.iter().all(|pattern| pattern.matches(&self.text))
+            }
+            SampleAssertion::MustNotMatch(patterns) => {
+                !patterns.iter().any(|pattern| pattern.matches(&self.text))
+            }
         }
     }
 
-    fn shows_required(&self, require: &Require) -> bool {
+    fn is_required_satisfied(&self, require: &RequiredCall) -> bool {
         let of_tool: Vec<usize> =
             (0..self.calls.len()).filter(|place| self.calls[*place].0.tool == require.tool).collect();
         let meant: Vec<usize> = of_tool
@@ -307,7 +315,7 @@ impl Seen<'_> {
         let clean = !meant.iter().any(|place| self.calls[*place].0.has_one_of(&require.arguments_not));
         let good = !meant.iter().any(|place| {
             let result = RESULTS[self.calls[*place].0.result];
-            require.result_not.iter().any(|pattern| result.is_none_or(|text| pattern.fits(text)))
+            require.result_not.iter().any(|pattern| result.is_none_or(|text| pattern.matches(text)))
         });
         let began_before =
             |place: usize, tool: &str| self.calls[..place].iter().any(|(call, ..)| call.tool == tool);
@@ -319,8 +327,8 @@ impl Seen<'_> {
         enough && clean && good && in_order
     }
 
-    /// The longest time in which no tool runs, millisecond by millisecond. A call cuts it in two even if it takes no
-    /// time at all.
+    /// Longest time without a running tool, counted by millisecond. A call splits it even if it takes no
+    /// time.
     fn longest_idle(&self, from: u64, to: u64) -> u64 {
         let (mut longest, mut current) = (0, 0);
         for now in from..to {
@@ -336,10 +344,11 @@ impl Seen<'_> {
     }
 }
 
-// ---- what is judged ----------------------------------------------------------------------------------------
+// ---- evaluated conversation
+// --------------------------------------------------------------------------------
 
-/// The conversation as its trace tells it.
-fn conversation(talk: &Talk) -> Conversation {
+/// The conversation as built from its trace.
+fn conversation(talk: &SampleConversation) -> TracedConversation {
     let mut happened: Vec<(u64, Payload)> = Vec::new();
     let mut clock = 0;
     for (number, turn) in talk.turns.iter().enumerate() {
@@ -409,22 +418,23 @@ fn conversation(talk: &Talk) -> Conversation {
         .zip(1..)
         .map(|((at, payload), sequence)| Event {
             sequence,
-            offset: Offset::from_millis(at),
+            offset: TimeOffset::from_millis(at),
             timestamp: 0,
             payload,
         })
         .collect();
-    Conversation::of(&events)
+    TracedConversation::from_events(&events)
 }
 
-/// The checks of an assertion, written at the level of the case and at that of each of its turns.
-fn case(talk: &Talk, assertion: &Assertion) -> Case {
-    let block = assertion.written();
+/// Checks of an assertion at case level and at the level of each turn.
+fn case(talk: &SampleConversation, assertion: &SampleAssertion) -> TestCase {
+    let block = assertion.to_value();
     let turns: Vec<Value> = talk.turns.iter().map(|_| json!({"user": "hi", "assert": block})).collect();
     let case = json!({"name": "random", "turns": turns, "assert": block});
-    let source = Source::new("random.test.yaml", case.to_string(), 1);
-    let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
-    let decoding = Decoding {
+    let source = SourceText::new("random.test.yaml", case.to_string(), 1);
+    let (inherited, environment, redactor) =
+        (InheritedSettings::default(), BTreeMap::new(), SecretRedactor::default());
+    let decoding = DecodeSettings {
         inherited: &inherited,
         agents: &Default::default(),
         shared: &Default::default(),
@@ -433,16 +443,17 @@ fn case(talk: &Talk, assertion: &Assertion) -> Case {
         redactor: &redactor,
         default_simulator: false,
     };
-    Case::read(&source, yaml::parse, decoding).expect("what is generated is sound")
+    TestCase::read(&source, yaml::parse, decoding).expect("what is generated is sound")
 }
 
-fn all_hold(checks: &[Check], scope: Scope<'_>) -> bool {
+fn all_pass(checks: &[Check], scope: TurnScope<'_>) -> bool {
     checks.iter().all(|check| check.decide(scope).passed)
 }
 
-// ---- how it is made up -------------------------------------------------------------------------------------
+// ---- generators
+// --------------------------------------------------------------------------------------------
 
-fn pattern() -> impl Strategy<Value = Pattern> {
+fn pattern() -> impl Strategy<Value = SimplePattern> {
     let text = prop_oneof![
         Just("1"),
         Just("12"),
@@ -460,11 +471,11 @@ fn pattern() -> impl Strategy<Value = Pattern> {
         Just(""),
     ];
     (text, 0..3).prop_map(|(text, kind)| match kind {
-        1 => Pattern::Is(text),
-        // An empty pattern is refused.
-        _ if text.is_empty() => Pattern::Anything,
-        0 => Pattern::Contains(text),
-        _ => Pattern::ContainsInAnyCase(text),
+        1 => SimplePattern::Equals(text),
+        // Empty patterns are rejected.
+        _ if text.is_empty() => SimplePattern::Anything,
+        0 => SimplePattern::Contains(text),
+        _ => SimplePattern::ContainsInAnyCase(text),
     })
 }
 
@@ -472,11 +483,11 @@ fn tool() -> impl Strategy<Value = &'static str> {
     (0..TOOLS.len()).prop_map(|number| TOOLS[number])
 }
 
-fn patterns(most: usize) -> impl Strategy<Value = Vec<Pattern>> {
+fn patterns(most: usize) -> impl Strategy<Value = Vec<SimplePattern>> {
     proptest::collection::vec(pattern(), 0..=most)
 }
 
-fn some_patterns() -> impl Strategy<Value = Vec<Pattern>> {
+fn some_patterns() -> impl Strategy<Value = Vec<SimplePattern>> {
     proptest::collection::vec(pattern(), 1..=2)
 }
 
@@ -485,7 +496,7 @@ fn some_arguments() -> impl Strategy<Value = Arguments> {
         .prop_map(|patterns| patterns.into_iter().collect())
 }
 
-fn require() -> impl Strategy<Value = Require> {
+fn require() -> impl Strategy<Value = RequiredCall> {
     let count = prop_oneof![
         Just(None),
         (0..3_u64).prop_map(|exact| Some((Some(exact), Some(exact)))),
@@ -495,7 +506,7 @@ fn require() -> impl Strategy<Value = Require> {
     ];
     let after = proptest::option::weighted(0.4, tool());
     (tool(), count, some_arguments(), some_arguments(), patterns(1), patterns(1), after).prop_map(
-        |(tool, count, arguments, arguments_not, result, result_not, after)| Require {
+        |(tool, count, arguments, arguments_not, result, result_not, after)| RequiredCall {
             tool,
             count,
             arguments,
@@ -507,24 +518,24 @@ fn require() -> impl Strategy<Value = Require> {
     )
 }
 
-fn assertion() -> impl Strategy<Value = Assertion> {
+fn assertion() -> impl Strategy<Value = SampleAssertion> {
     prop_oneof![
-        2 => proptest::collection::vec(tool(), 1..3).prop_map(Assertion::Forbid),
-        8 => require().prop_map(Assertion::Require),
-        4 => (tool(), some_arguments(), patterns(2)).prop_map(|(tool, arguments, result)| Assertion::ForbidCall { tool, arguments, result }),
-        1 => (1..60_u64).prop_map(Assertion::Duration),
-        2 => (1..12_u64).prop_map(Assertion::Gap),
-        2 => (1..12_u64).prop_map(Assertion::Idle),
-        2 => some_patterns().prop_map(Assertion::MustMatch),
-        2 => some_patterns().prop_map(Assertion::MustNotMatch),
+        2 => proptest::collection::vec(tool(), 1..3).prop_map(SampleAssertion::Forbid),
+        8 => require().prop_map(SampleAssertion::Require),
+        4 => (tool(), some_arguments(), patterns(2)).prop_map(|(tool, arguments, result)| SampleAssertion::ForbidCall { tool, arguments, result }),
+        1 => (1..60_u64).prop_map(SampleAssertion::Duration),
+        2 => (1..12_u64).prop_map(SampleAssertion::Gap),
+        2 => (1..12_u64).prop_map(SampleAssertion::Idle),
+        2 => some_patterns().prop_map(SampleAssertion::MustMatch),
+        2 => some_patterns().prop_map(SampleAssertion::MustNotMatch),
     ]
 }
 
-fn call() -> impl Strategy<Value = Call> {
-    // Few tools and arguments, so that assertions often hold by a hair.
+fn call() -> impl Strategy<Value = SampleCall> {
+    // Few tools and arguments, so that assertions are often close to passing or failing.
     let tool = prop_oneof![3 => Just("pay"), 1 => Just("search"), 1 => Just("Pay")];
     (tool, 0..4_usize, 0..RESULTS.len(), proptest::bool::weighted(0.2), 0..20_u64, 0..8_u64).prop_map(
-        |(tool, arguments, result, failed, begins, lasts)| Call {
+        |(tool, arguments, result, failed, begins, lasts)| SampleCall {
             tool,
             arguments,
             result,
@@ -535,13 +546,13 @@ fn call() -> impl Strategy<Value = Call> {
     )
 }
 
-fn turn() -> impl Strategy<Value = Turn> {
+fn turn() -> impl Strategy<Value = SampleTurn> {
     let texts = prop_oneof![Just("A"), Just("B"), Just("Done."), Just("approved"), Just("it is 12")];
     (0..4_u64, 0..4_u64, proptest::collection::vec(call(), 0..5), proptest::collection::vec(texts, 0..3))
         .prop_map(|(pause, more, mut calls, texts)| {
             calls.sort_by_key(|call| call.begins);
             let length = calls.iter().map(|call| call.begins + call.lasts).max().unwrap_or(0) + more;
-            Turn { pause, length, calls, texts }
+            SampleTurn { pause, length, calls, texts }
         })
 }
 
@@ -549,22 +560,22 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4 * ProptestConfig::default().cases, ..ProptestConfig::default() })]
 
     #[test]
-    fn checks_decide_as_the_reference_says(turns in proptest::collection::vec(turn(), 1..4), assertion in assertion()) {
-        let talk = Talk { turns };
+    fn checks_agree_with_reference(turns in proptest::collection::vec(turn(), 1..4), assertion in assertion()) {
+        let talk = SampleConversation { turns };
         let conversation = conversation(&talk);
         let case = case(&talk, &assertion);
-        let whole = seen(&talk, 0..talk.turns.len());
-        prop_assert_eq!(all_hold(&case.checks, conversation.scope()), whole.shows(&assertion), "over the whole conversation");
+        let whole = observe(&talk, 0..talk.turns.len());
+        prop_assert_eq!(all_pass(&case.checks, conversation.scope()), whole.is_satisfied(&assertion), "over the whole conversation");
         for (number, turn) in case.turns.iter().enumerate() {
             let scope = conversation.turn_scope(number).expect("the turn was held");
-            let part = seen(&talk, number..number + 1);
-            prop_assert_eq!(all_hold(&turn.checks, scope), part.shows(&assertion), "in turn {}", number + 1);
+            let part = observe(&talk, number..number + 1);
+            prop_assert_eq!(all_pass(&turn.checks, scope), part.is_satisfied(&assertion), "in turn {}", number + 1);
         }
     }
 
     #[test]
-    fn a_decided_check_says_what_it_wants_and_what_it_found(turns in proptest::collection::vec(turn(), 1..3), assertion in assertion()) {
-        let talk = Talk { turns };
+    fn decided_checks_report_expected_and_actual(turns in proptest::collection::vec(turn(), 1..3), assertion in assertion()) {
+        let talk = SampleConversation { turns };
         let conversation = conversation(&talk);
         for check in &case(&talk, &assertion).checks {
             let verdict = check.decide(conversation.scope());
@@ -575,9 +586,9 @@ proptest! {
     }
 }
 
-/// The random tests are worth something only if random assertions hold and fail, each kind in both ways.
+/// Random tests are meaningful only if each kind of random assertion both passes and fails.
 #[test]
-fn random_assertions_hold_and_fail() {
+fn random_assertions_pass_and_fail() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
@@ -585,27 +596,27 @@ fn random_assertions_hold_and_fail() {
     let strategy = (proptest::collection::vec(turn(), 1..4), assertion());
     for _ in 0..1000 {
         let (turns, assertion) = strategy.new_tree(&mut runner).expect("nothing is rejected").current();
-        let talk = Talk { turns };
+        let talk = SampleConversation { turns };
         let kind = match assertion {
-            Assertion::Forbid(_) => 0,
-            Assertion::Require(_) => 1,
-            Assertion::ForbidCall { .. } => 2,
-            Assertion::Duration(_) => 3,
-            Assertion::Gap(_) => 4,
-            Assertion::Idle(_) => 5,
-            Assertion::MustMatch(_) => 6,
-            Assertion::MustNotMatch(_) => 7,
+            SampleAssertion::Forbid(_) => 0,
+            SampleAssertion::Require(_) => 1,
+            SampleAssertion::ForbidCall { .. } => 2,
+            SampleAssertion::Duration(_) => 3,
+            SampleAssertion::Gap(_) => 4,
+            SampleAssertion::Idle(_) => 5,
+            SampleAssertion::MustMatch(_) => 6,
+            SampleAssertion::MustNotMatch(_) => 7,
         };
-        let holds = seen(&talk, 0..talk.turns.len()).shows(&assertion);
+        let holds = observe(&talk, 0..talk.turns.len()).is_satisfied(&assertion);
         *met.entry((kind, holds)).or_default() += 1;
     }
     assert!(met.len() == 16 && met.values().all(|times| *times >= 3), "{met:?}");
 }
 
-/// A98, A117, A123, A126: the cases in which readings differ most easily, written out.
+/// A98, A117, A123, A126: edge cases with the most likely misreadings.
 #[test]
-fn the_hard_cases_in_words() {
-    let call = |tool: &'static str, arguments: usize, result: usize, begins: u64| Call {
+fn edge_cases_have_expected_messages() {
+    let call = |tool: &'static str, arguments: usize, result: usize, begins: u64| SampleCall {
         tool,
         arguments,
         result,
@@ -613,8 +624,8 @@ fn the_hard_cases_in_words() {
         begins,
         lasts: 2,
     };
-    let talk = Talk {
-        turns: vec![Turn {
+    let talk = SampleConversation {
+        turns: vec![SampleTurn {
             pause: 0,
             length: 40,
             calls: vec![call("pay", 0, 1, 0), call("search", 3, 0, 10), call("pay", 1, 2, 20)],
@@ -623,50 +634,51 @@ fn the_hard_cases_in_words() {
     };
     let conversation = conversation(&talk);
     for (block, holds) in [
-        // One bad result of two is one too many.
+        // One bad result of two fails.
         (json!({"tools": {"require": [{"name": "pay", "result_not_match": "declined"}]}}), false),
         (
             json!({"tools": {"require": [{"name": "pay", "args_match": {"n": "^1$"}, "result_not_match": "declined"}]}}),
             true,
         ),
-        // Of a missing result nothing is known.
+        // A missing result is unknown.
         (json!({"tools": {"require": [{"name": "search", "result_match": ".*"}]}}), false),
         (json!({"tools": {"require": [{"name": "search", "result_not_match": ".*"}]}}), false),
         (json!({"tools": {"forbid_calls": [{"name": "search", "result_match": "declined"}]}}), false),
         (json!({"tools": {"require": [{"name": "search", "count": {"exact": 1}}]}}), true),
-        // Never called, said in four ways.
+        // Never called, in four spellings.
         (json!({"tools": {"forbid": ["refund"]}}), true),
         (json!({"tools": {"require": [{"name": "refund", "count": {"exact": 0}}]}}), true),
         (json!({"tools": {"require": [{"name": "refund", "count": {"max": 0}}]}}), true),
         (json!({"tools": {"require": [{"name": "refund", "count": {"min": 0, "max": 2}}]}}), true),
-        // The order is that of the calls that are meant, not of the first of their name.
+        // The order applies to the matching calls, not to the first call of a name.
         (json!({"tools": {"require": [{"name": "pay", "after": "search"}]}}), false),
         (
             json!({"tools": {"require": [{"name": "pay", "args_match": {"n": "^12$"}, "after": "search"}]}}),
             true,
         ),
         (json!({"tools": {"require": [{"name": "search", "after": "refund"}]}}), false),
-        // After itself a tool is called again.
+        // A tool follows itself if it is called again.
         (json!({"tools": {"require": [{"name": "search", "after": "search"}]}}), false),
         (json!({"tools": {"require": [{"name": "pay", "after": "pay"}]}}), true),
-        // Names are compared to the letter.
+        // Names must match exactly.
         (json!({"tools": {"forbid": ["PAY", "pa", "pay "]}}), true),
-        // A limit itself is allowed; 8 ms lie between two calls of 2 ms each, 18 behind the last.
+        // Limits are inclusive; there are 8 ms between two calls of 2 ms each, and 18 ms after the last.
         (json!({"timing": {"max_duration_ms": 40}}), true),
         (json!({"timing": {"max_duration_ms": 39}}), false),
         (json!({"timing": {"max_gap_ms": 10}}), true),
         (json!({"timing": {"max_gap_ms": 9}}), false),
         (json!({"timing": {"max_idle_ms": 18}}), true),
         (json!({"timing": {"max_idle_ms": 17}}), false),
-        // Several messages are joined by line ends.
+        // Several messages are joined with line ends.
         (json!({"text": {"must_match": "A\nB"}}), true),
         (json!({"text": {"must_match": ["A", "C"]}}), false),
         (json!({"text": {"must_not_match": ["C", "A"]}}), false),
     ] {
         let case = json!({"name": "x", "turns": [{"user": "hi"}], "assert": block});
-        let source = Source::new("x.test.yaml", case.to_string(), 1);
-        let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
-        let decoding = Decoding {
+        let source = SourceText::new("x.test.yaml", case.to_string(), 1);
+        let (inherited, environment, redactor) =
+            (InheritedSettings::default(), BTreeMap::new(), SecretRedactor::default());
+        let decoding = DecodeSettings {
             inherited: &inherited,
             agents: &Default::default(),
             shared: &Default::default(),
@@ -675,8 +687,8 @@ fn the_hard_cases_in_words() {
             redactor: &redactor,
             default_simulator: false,
         };
-        let case = Case::read(&source, yaml::parse, decoding).expect("a sound case");
-        assert_eq!(all_hold(&case.checks, conversation.scope()), holds, "{block}");
+        let case = TestCase::read(&source, yaml::parse, decoding).expect("a sound case");
+        assert_eq!(all_pass(&case.checks, conversation.scope()), holds, "{block}");
     }
     assert_eq!(conversation.scope().duration(), Duration::from_millis(40));
 }

@@ -1,11 +1,11 @@
-//! Tests in Rust as their writers meet them: what a run comes to, what its report says, what the agent was told.
+//! Tests in Rust: outcomes, reports, and requests to the agent.
 
 mod dsl {
-    pub mod child;
     pub mod examples;
+    pub mod execution;
     pub mod harness;
     pub mod judging;
     pub mod matchers;
-    pub mod running;
-    pub mod selecting;
+    pub mod selection;
+    pub mod standalone;
 }

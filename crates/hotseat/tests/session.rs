@@ -1,75 +1,89 @@
-//! A session that a program drives: what was recorded decides, whatever the program makes of it.
+//! A session driven by a program: the recorded trace decides, regardless of the program's own handling.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat::adapters::Pending;
-use hotseat::adapters::ag_ui::{self, Envelope, Strictness, Target};
-use hotseat::adapters::http::Http;
-use hotseat::cases::{self, Case, Decoding, Following, Inherited, Topics, TopicsDecided, Turn, satisfies};
-use hotseat::checks::{Check, CheckKind, Compared, Contains, Judging, MaxDuration, Reference, Strength};
-use hotseat::document::{Diagnostics, Node, Source, View, yaml};
-use hotseat::model::Live;
-use hotseat::model::script::{Script, Scripted};
-use hotseat::roles::Role;
-use hotseat::session::{
-    Body, Ended, Held, Part, Partners, Recorder, Redactor, Session, Simulation, Subject, Timeouts,
-    TurnScript, hold,
+use hotseat::cases::{
+    self, CaseTopics, CaseTurn, DecodeSettings, InheritedSettings, TestCase, TopicCheckPolicy, TopicSettings,
+    criterion_check,
 };
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Reply, Request};
-use hotseat_trace::{Failure, FailureKind, Status};
+use hotseat::checks::{
+    Check, CheckKind, CheckStrength, ContainsText, JudgeSettings, MaxDuration, PrecomputedCheck,
+    RoleReference,
+};
+use hotseat::document::{Diagnostics, DocumentNode, NodeView, SourceText, yaml};
+use hotseat::model::LiveModel;
+use hotseat::model::script::{ModelScript, ScriptedModel};
+use hotseat::roles::RoleClient;
+use hotseat::session::{
+    CaseBody, CheckSubject, ContentPart, ConversationResult, EndedCaseError, ScriptedAnswers, SecretRedactor,
+    Session, SessionRoles, SessionTimeouts, SimulationOptions, TraceRecorder, run_conversation,
+};
+use hotseat::targets::BoxFuture;
+use hotseat::targets::ag_ui::{self, AgUiTarget, ProtocolStrictness, RequestEnvelope};
+use hotseat::targets::http::HttpClient;
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use hotseat_trace::{AttemptFailure, FailureKind, VerdictStatus};
 use reqwest::header::HeaderMap;
 use serde_json::json;
 
-/// No test waits this long unless something is wrong.
-const LONG: Duration = Duration::from_secs(20);
+/// Tests wait this long only if they fail.
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
-type Program = for<'a> fn(&'a mut Session<'_>) -> Pending<'a, Result<(), Failure>>;
+type Program = for<'a> fn(&'a mut Session<'_>) -> BoxFuture<'a, Result<(), AttemptFailure>>;
 
-struct Programmed(Program);
+struct ProgramBody(Program);
 
-impl fmt::Debug for Programmed {
+impl fmt::Debug for ProgramBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a program")
     }
 }
 
-impl Body for Programmed {
-    fn hold<'a>(&'a self, session: &'a mut Session<'_>) -> Pending<'a, Result<(), Failure>> {
+impl CaseBody for ProgramBody {
+    fn drive<'a>(&'a self, session: &'a mut Session<'_>) -> BoxFuture<'a, Result<(), AttemptFailure>> {
         (self.0)(session)
     }
 }
 
-/// What a program comes to whose agent says "at your service" to everything; and how often it was asked.
-fn held(program: Program) -> (Held, usize) {
-    let agent =
-        FakeAgent::start(|request: &Request| Run::of(request).started().text("at your service").finished());
-    let held = held_with(&agent, "{name: program}", program, LONG);
+/// Result of a program whose agent always answers "at your service", and the number of requests.
+fn run_program(program: Program) -> (ConversationResult, usize) {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text("at your service").finished()
+    });
+    let held = run_program_with(&agent, "{name: program}", program, WAIT_LIMIT);
     (held, agent.requests().len())
 }
 
-fn held_with(agent: &FakeAgent, case: &str, program: Program, turn: Duration) -> Held {
-    held_among(agent, case, program, turn, Partners::default())
+fn run_program_with(agent: &FakeAgent, case: &str, program: Program, turn: Duration) -> ConversationResult {
+    run_program_with_roles(agent, case, program, turn, SessionRoles::default())
 }
 
-fn held_among(agent: &FakeAgent, case: &str, program: Program, turn: Duration, partners: Partners) -> Held {
-    let target = Target {
+fn run_program_with_roles(
+    agent: &FakeAgent,
+    case: &str,
+    program: Program,
+    turn: Duration,
+    partners: SessionRoles,
+) -> ConversationResult {
+    let target = AgUiTarget {
         endpoint: agent.url().parse().unwrap(),
         headers: HeaderMap::new(),
-        envelope: Envelope::None,
+        envelope: RequestEnvelope::None,
         thread_id: None,
         state: json!({}),
         context: json!([]),
         forwarded_props: json!({}),
-        strictness: Strictness::Lenient,
+        strictness: ProtocolStrictness::Lenient,
         timing: ag_ui::TimingSource::Arrival,
         keep_raw: false,
     };
-    let (inherited, environment, redactor) = (Inherited::default(), BTreeMap::new(), Redactor::default());
-    let decoding = Decoding {
+    let (inherited, environment, redactor) =
+        (InheritedSettings::default(), BTreeMap::new(), SecretRedactor::default());
+    let decoding = DecodeSettings {
         inherited: &inherited,
         agents: &Default::default(),
         shared: &Default::default(),
@@ -78,143 +92,153 @@ fn held_among(agent: &FakeAgent, case: &str, program: Program, turn: Duration, p
         redactor: &redactor,
         default_simulator: false,
     };
-    let source = Source::new("program.yaml", case.to_string(), 1);
-    let mut case = Case::read(&source, yaml::parse, decoding).unwrap();
-    case.body = Some(Arc::new(Programmed(program)));
-    let mut session = ag_ui::Session::open(Arc::new(Http::default()), target);
-    let timeouts = Timeouts { turn, idle: LONG, case: None };
-    let recorder = Recorder::new(Redactor::default(), true);
+    let source = SourceText::new("program.yaml", case.to_string(), 1);
+    let mut case = TestCase::read(&source, yaml::parse, decoding).unwrap();
+    case.body = Some(Arc::new(ProgramBody(program)));
+    let mut session = ag_ui::AgUiSession::open(Arc::new(HttpClient::default()), target);
+    let timeouts = SessionTimeouts { turn, idle: WAIT_LIMIT, case: None };
+    let recorder = TraceRecorder::new(SecretRedactor::default(), true);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let script = TurnScript::new(Vec::new());
-    runtime.block_on(hold(&case, &mut session, script, timeouts, partners, recorder))
+    let script = ScriptedAnswers::new(Vec::new());
+    runtime.block_on(run_conversation(&case, &mut session, script, timeouts, partners, recorder))
 }
 
-async fn says(session: &mut Session<'_>, words: &str) -> Result<(), Ended> {
-    let turn = Turn { content: vec![Part::Text(words.to_string())], ..session.case().unwritten.clone() };
-    session.say(turn).await
+async fn send_user_text(session: &mut Session<'_>, words: &str) -> Result<(), EndedCaseError> {
+    let turn = CaseTurn {
+        content: vec![ContentPart::Text(words.to_string())],
+        ..session.case().turn_defaults.clone()
+    };
+    session.send_turn(turn).await
 }
 
 #[test]
-fn a_program_has_a_limit_where_nobody_says_one() {
-    let (held, _) = held(|session| {
+fn program_has_default_time_limit() {
+    let (held, _) = run_program(|session| {
         Box::pin(async move {
-            assert_eq!(session.limit().map(|(_, limit)| limit), Some(Duration::from_secs(300)));
+            assert_eq!(
+                session.conversation_deadline().map(|(_, limit)| limit),
+                Some(Duration::from_secs(300))
+            );
             Ok(())
         })
     });
-    assert_eq!(held.verdict.status, Status::Passed, "{:?}", held.verdict);
+    assert_eq!(held.verdict.status, VerdictStatus::Passed, "{:?}", held.verdict);
 }
 
 fn contains(session: &Session<'_>, text: &str) -> Check {
-    let kind = CheckKind::Contains(Contains { text: text.to_string(), there: true, turns: None });
+    let kind =
+        CheckKind::ContainsText(ContainsText { text: text.to_string(), must_contain: true, turns: None });
     Check::new(kind, session.case().place.clone())
 }
 
 fn soft(check: Check) -> Check {
-    Check { strength: Strength::Soft, ..check }
+    Check { strength: CheckStrength::Soft, ..check }
 }
 
 #[track_caller]
-fn failed(held: &Held, kind: FailureKind, words: &str) {
+fn assert_failed(held: &ConversationResult, kind: FailureKind, words: &str) {
     let failure = held.verdict.failure.as_ref().expect("it should have failed");
     assert!(failure.kind == kind && failure.message.contains(words), "{failure:#?}");
 }
 
 #[test]
-fn a_program_holds_a_conversation_and_has_checks_decided() {
-    let (held, asked) = held(|session| {
+fn program_holds_conversation_and_evaluates_checks() {
+    let (held, asked) = run_program(|session| {
         Box::pin(async move {
-            says(session, "hello").await.unwrap();
+            send_user_text(session, "hello").await.unwrap();
             assert_eq!(session.conversation().turns.len(), 1);
             let check = contains(session, "service");
-            assert!(session.decide(check, Subject::LastTurn).await.unwrap().verdict.passed);
-            says(session, "again").await.unwrap();
+            assert!(session.evaluate(check, CheckSubject::LastTurn).await.unwrap().verdict.passed);
+            send_user_text(session, "again").await.unwrap();
             let check = contains(session, "at your");
-            session.decide(check, Subject::Conversation).await.unwrap();
+            session.evaluate(check, CheckSubject::Conversation).await.unwrap();
             Ok(())
         })
     });
-    assert_eq!((held.verdict.status, asked), (Status::Passed, 2));
+    assert_eq!((held.verdict.status, asked), (VerdictStatus::Passed, 2));
     let turns: Vec<Option<usize>> = held.checks.iter().map(|checked| checked.turn).collect();
     assert_eq!(turns, [Some(1), None]);
 }
 
 #[test]
-fn a_hard_check_that_does_not_hold_ends_the_case_even_if_the_program_goes_on() {
-    let (held, asked) = held(|session| {
+fn failed_hard_check_ends_case_even_if_program_continues() {
+    let (held, asked) = run_program(|session| {
         Box::pin(async move {
-            says(session, "hello").await.unwrap();
+            send_user_text(session, "hello").await.unwrap();
             let check = contains(session, "no such words");
-            let ended = session.decide(check, Subject::LastTurn).await.unwrap_err();
-            assert!(ended.just_now, "{ended:?}");
-            // What was recorded decides: the program swallows the failure and goes on.
+            let ended = session.evaluate(check, CheckSubject::LastTurn).await.unwrap_err();
+            assert!(ended.ended_now, "{ended:?}");
+            // The recorded trace decides: the program ignores the failure and continues.
             for _ in 0..2 {
-                let ended = says(session, "again").await.unwrap_err();
-                assert!(ended.why.starts_with("the case has ended: does not hold"), "{ended:?}");
-                assert!(!ended.just_now);
+                let ended = send_user_text(session, "again").await.unwrap_err();
+                assert!(ended.reason.starts_with("the case has ended: does not hold"), "{ended:?}");
+                assert!(!ended.ended_now);
             }
             let check = contains(session, "service");
-            assert!(session.decide(check, Subject::LastTurn).await.is_err());
+            assert!(session.evaluate(check, CheckSubject::LastTurn).await.is_err());
             session.skip("never mind");
             Ok(())
         })
     });
     assert_eq!((held.checks.len(), asked), (1, 1));
-    failed(&held, FailureKind::Assertion, "no such words");
+    assert_failed(&held, FailureKind::Assertion, "no such words");
 }
 
 #[test]
-fn a_soft_check_is_only_recorded() {
-    let (held, asked) = held(|session| {
+fn soft_check_is_only_recorded() {
+    let (held, asked) = run_program(|session| {
         Box::pin(async move {
-            says(session, "hello").await.unwrap();
+            send_user_text(session, "hello").await.unwrap();
             let check = soft(contains(session, "no such words"));
-            assert!(!session.decide(check, Subject::LastTurn).await.unwrap().verdict.passed);
-            says(session, "again").await.unwrap();
+            assert!(!session.evaluate(check, CheckSubject::LastTurn).await.unwrap().verdict.passed);
+            send_user_text(session, "again").await.unwrap();
             Ok(())
         })
     });
-    assert_eq!((held.verdict.status, held.checks.len(), asked), (Status::Passed, 1, 2));
+    assert_eq!((held.verdict.status, held.checks.len(), asked), (VerdictStatus::Passed, 1, 2));
 }
 
 #[test]
-fn what_looks_at_a_turn_before_there_is_one_can_not_be_decided() {
-    for (negated, strength) in [(false, Strength::Hard), (true, Strength::Hard), (true, Strength::Soft)] {
+fn turn_check_before_first_turn_is_undecidable() {
+    for (negated, strength) in
+        [(false, CheckStrength::Hard), (true, CheckStrength::Hard), (true, CheckStrength::Soft)]
+    {
         let program: Program = match (negated, strength) {
             (false, _) => |session| {
                 Box::pin(async move {
                     let check = contains(session, "service");
-                    drop(session.decide(check, Subject::LastTurn).await.unwrap_err());
+                    drop(session.evaluate(check, CheckSubject::LastTurn).await.unwrap_err());
                     Ok(())
                 })
             },
-            (true, Strength::Hard) => |session| {
+            (true, CheckStrength::Hard) => |session| {
                 Box::pin(async move {
                     let check = Check { negated: true, ..contains(session, "service") };
-                    drop(session.decide(check, Subject::LastTurn).await.unwrap_err());
+                    drop(session.evaluate(check, CheckSubject::LastTurn).await.unwrap_err());
                     Ok(())
                 })
             },
-            (true, Strength::Soft) => |session| {
+            (true, CheckStrength::Soft) => |session| {
                 Box::pin(async move {
                     let check = soft(Check { negated: true, ..contains(session, "service") });
-                    assert!(session.decide(check, Subject::LastTurn).await.unwrap().error.is_some());
+                    assert!(session.evaluate(check, CheckSubject::LastTurn).await.unwrap().error.is_some());
                     Ok(())
                 })
             },
         };
-        let (held, _) = held(program);
+        let (held, _) = run_program(program);
         match strength {
-            Strength::Hard => failed(&held, FailureKind::TestError, "there is no turn to look at"),
-            Strength::Soft => assert_eq!(held.verdict.status, Status::Passed),
+            CheckStrength::Hard => assert_failed(&held, FailureKind::TestError, "unknown turn to look at"),
+            CheckStrength::Soft => assert_eq!(held.verdict.status, VerdictStatus::Passed),
         }
     }
 }
 
 #[test]
-fn a_case_that_goes_on_after_failures_fails_by_all_of_them() {
-    let agent =
-        FakeAgent::start(|request: &Request| Run::of(request).started().text("at your service").finished());
+fn continue_on_failure_reports_all_failures() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text("at your service").finished()
+    });
     let case = "{name: program, continue_on_failure: true}";
     let program: Program = |session| {
         Box::pin(async move {
@@ -222,107 +246,116 @@ fn a_case_that_goes_on_after_failures_fails_by_all_of_them() {
             let compared = |actual: &str, holds| {
                 let (expected, actual) = ("to be 4".to_string(), actual.to_string());
                 Check::new(
-                    CheckKind::Compared(Compared { expected, actual, holds: Ok(holds) }),
+                    CheckKind::Precomputed(PrecomputedCheck { expected, actual, result: Ok(holds) }),
                     place.clone(),
                 )
             };
             for check in [compared("3", false), compared("4", true), compared("5", false)] {
-                session.decide(check, Subject::Value).await.unwrap();
+                session.evaluate(check, CheckSubject::Value).await.unwrap();
             }
-            says(session, "hello").await.unwrap();
+            send_user_text(session, "hello").await.unwrap();
             Ok(())
         })
     };
-    let held = held_with(&agent, case, program, LONG);
-    failed(&held, FailureKind::Assertion, "2 checks do not hold; the first: to be 4");
+    let held = run_program_with(&agent, case, program, WAIT_LIMIT);
+    assert_failed(&held, FailureKind::Assertion, "2 checks failed; first: to be 4");
     let passed: Vec<bool> = held.checks.iter().map(|checked| checked.verdict.passed).collect();
     assert_eq!(passed, [false, true, false]);
 }
 
 #[test]
-fn an_error_of_the_program_fails_the_case_unless_it_has_ended_before() {
-    let broken = |words: &str| Failure::new(FailureKind::ScriptError, words);
-    let (held, _) =
-        held(|_| Box::pin(async { Err(Failure::new(FailureKind::ScriptError, "x is not defined")) }));
+fn program_error_fails_case_unless_already_ended() {
+    let broken = |words: &str| AttemptFailure::new(FailureKind::ScriptError, words);
+    let (held, _) = run_program(|_| {
+        Box::pin(async { Err(AttemptFailure::new(FailureKind::ScriptError, "x is not defined")) })
+    });
     assert_eq!(held.verdict.failure, Some(broken("x is not defined")));
-    let (held, _) = self::held(|session| {
+    let (held, _) = self::run_program(|session| {
         Box::pin(async move {
             session.skip("not today");
-            Err(Failure::new(FailureKind::ScriptError, "x is not defined"))
+            Err(AttemptFailure::new(FailureKind::ScriptError, "x is not defined"))
         })
     });
     assert_eq!(held.verdict.skip_reason.as_deref(), Some("not today"));
 }
 
 #[test]
-fn an_agent_that_does_not_answer_ends_the_case() {
-    let agent = FakeAgent::start(|_: &Request| Reply::never());
+fn unresponsive_agent_ends_case() {
+    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::never());
     let program: Program = |session| {
         Box::pin(async move {
-            says(session, "hello").await.unwrap_err();
-            says(session, "hello?").await.unwrap_err();
+            send_user_text(session, "hello").await.unwrap_err();
+            send_user_text(session, "hello?").await.unwrap_err();
             Ok(())
         })
     };
-    let held = held_with(&agent, "{name: program}", program, Duration::from_millis(200));
-    failed(&held, FailureKind::Timeout, "the turn timed out after 200 ms");
+    let held = run_program_with(&agent, "{name: program}", program, Duration::from_millis(200));
+    assert_failed(&held, FailureKind::Timeout, "the turn timed out after 200 ms");
     assert_eq!((agent.requests().len(), held.limit), (1, Some(Duration::from_millis(200))));
 }
 
 #[test]
-fn what_the_case_asserts_holds_for_programs_too() {
-    let agent =
-        FakeAgent::start(|request: &Request| Run::of(request).started().text("at your service").finished());
+fn case_assertions_apply_to_programs() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text("at your service").finished()
+    });
     let case = "{name: program, final_assertions: [{type: contains, value: no such words}]}";
     let program: Program = |session| {
         Box::pin(async move {
-            says(session, "hello").await.unwrap();
+            send_user_text(session, "hello").await.unwrap();
             Ok(())
         })
     };
-    failed(&held_with(&agent, case, program, LONG), FailureKind::Assertion, "no such words");
+    assert_failed(
+        &run_program_with(&agent, case, program, WAIT_LIMIT),
+        FailureKind::Assertion,
+        "no such words",
+    );
     let silent: Program = |_| Box::pin(async { Ok(()) });
-    let silent = held_with(&agent, case, silent, LONG);
-    failed(&silent, FailureKind::TestError, "there is no turn to look at: nothing was said yet");
+    let silent = run_program_with(&agent, case, silent, WAIT_LIMIT);
+    assert_failed(&silent, FailureKind::TestError, "unknown turn to check yet; send one first");
 }
 
 #[test]
-fn without_a_simulated_user_nobody_goes_on() {
-    let (held, asked) = held(|session| {
+fn conversation_needs_simulated_user_to_continue() {
+    let (held, asked) = run_program(|session| {
         Box::pin(async move {
-            session.simulate(Simulation::default()).await.unwrap_err();
+            session.simulate(SimulationOptions::default()).await.unwrap_err();
             Ok(())
         })
     });
-    failed(&held, FailureKind::SimulatorError, "there is no simulated user to ask");
+    assert_failed(&held, FailureKind::SimulatorError, "no simulated user is configured");
     assert_eq!(asked, 0);
 }
 
 #[test]
-fn time_limits_of_checks_are_limits_only_where_they_are_known_before_the_turn() {
-    let (held, _) = held(|session| {
+fn time_limit_checks_abort_only_if_known_before_turn() {
+    let (held, _) = run_program(|session| {
         Box::pin(async move {
-            says(session, "hello").await.unwrap();
-            let kind = CheckKind::MaxDuration(MaxDuration { limit: LONG });
+            send_user_text(session, "hello").await.unwrap();
+            let kind = CheckKind::MaxDuration(MaxDuration { limit: WAIT_LIMIT });
             let check = Check::new(kind, session.case().place.clone());
-            session.decide(check, Subject::LastTurn).await.unwrap();
+            session.evaluate(check, CheckSubject::LastTurn).await.unwrap();
             Ok(())
         })
     });
-    assert_eq!(held.verdict.status, Status::Passed);
+    assert_eq!(held.verdict.status, VerdictStatus::Passed);
 }
 
-/// Topics as a program declares them: as JSON.
-fn topics(graph: serde_json::Value) -> Arc<Topics> {
-    let source = Source::new("program.ts", "", 1);
-    let node = Node::from(graph);
+/// Topics as JSON, as programs declare them.
+fn topics(graph: serde_json::Value) -> Arc<CaseTopics> {
+    let source = SourceText::new("program.ts", "", 1);
+    let node = DocumentNode::from(graph);
     let mut mistakes = Diagnostics::new();
-    let read = cases::graph(View::new(&node, &source), &[], &mut mistakes);
+    let read = cases::read_graph(NodeView::new(&node, &source), &[], &mut mistakes);
     assert!(mistakes.is_empty(), "{mistakes:?}");
-    Arc::new(Topics { following: Following { asks_judge: false, ..Following::default() }, ..read.unwrap() })
+    Arc::new(CaseTopics {
+        settings: TopicSettings { asks_judge: false, ..TopicSettings::default() },
+        ..read.unwrap()
+    })
 }
 
-fn booking(assertion: serde_json::Value) -> Arc<Topics> {
+fn booking_topics(assertion: serde_json::Value) -> Arc<CaseTopics> {
     topics(json!({
         "greeting": {"next": "booking", "characteristic": "Hello", "assert": assertion},
         "booking": {"next": ["greeting"], "triggers": {"on_user_match": "book"}},
@@ -330,142 +363,148 @@ fn booking(assertion: serde_json::Value) -> Arc<Topics> {
 }
 
 #[test]
-fn a_graph_that_is_declared_later_holds_for_the_turns_before() {
-    let (held, asked) = held(|session| {
+fn late_graph_declaration_covers_earlier_turns() {
+    let (held, asked) = run_program(|session| {
         Box::pin(async move {
-            says(session, "hello").await.unwrap();
-            says(session, "book it").await.unwrap();
+            send_user_text(session, "hello").await.unwrap();
+            send_user_text(session, "book it").await.unwrap();
             assert_eq!(session.conversation().current_topic, None);
-            let topics = booking(json!({"type": "contains", "value": "service"}));
-            let topics = Arc::new(Topics {
-                following: Following { decided: TopicsDecided::Always, ..topics.following },
+            let topics = booking_topics(json!({"type": "contains", "value": "service"}));
+            let topics = Arc::new(CaseTopics {
+                settings: TopicSettings { check_policy: TopicCheckPolicy::Always, ..topics.settings },
                 ..(*topics).clone()
             });
             session.declare_topics(topics).await.unwrap();
             assert_eq!(session.conversation().current_topic.as_deref(), Some("booking"));
-            // What the topic asserts that was left is decided at once.
+            // The assertions of the left topic are evaluated immediately.
             assert_eq!(session.checks().len(), 1);
             assert_eq!(session.checks()[0].topic.as_ref().unwrap().visit, 1);
-            says(session, "thanks").await.unwrap();
+            send_user_text(session, "thanks").await.unwrap();
             Ok(())
         })
     });
-    assert_eq!((held.verdict.status, asked), (Status::Passed, 3));
+    assert_eq!((held.verdict.status, asked), (VerdictStatus::Passed, 3));
     let topics: Vec<_> = held.conversation.turns.iter().map(|turn| turn.topic.as_deref()).collect();
     assert_eq!(topics, [Some("greeting"), Some("booking"), Some("booking")]);
     assert_eq!(
         held.conversation.topic_history().iter().map(|t| &**t).collect::<Vec<_>>(),
         ["greeting", "booking"]
     );
-    // The trace alone tells the same.
-    let again = hotseat_trace::Conversation::of(held.events.iter().map(|record| &record.event));
+    // The trace alone gives the same result.
+    let again =
+        hotseat_trace::TracedConversation::from_events(held.events.iter().map(|record| &record.event));
     assert_eq!(again.topic_visits(), held.conversation.topic_visits());
     assert_eq!(again.turns_in_topic("booking"), 2);
 }
 
 #[test]
-fn what_a_topic_asserts_of_turns_before_it_was_declared_can_end_the_case() {
-    let (held, _) = held(|session| {
+fn late_topic_assertion_can_end_case() {
+    let (held, _) = run_program(|session| {
         Box::pin(async move {
-            says(session, "hello").await.unwrap();
-            says(session, "book it").await.unwrap();
-            let topics = booking(json!({"type": "contains", "value": "no such words"}));
-            let topics = Arc::new(Topics {
-                following: Following { decided: TopicsDecided::Always, ..topics.following },
+            send_user_text(session, "hello").await.unwrap();
+            send_user_text(session, "book it").await.unwrap();
+            let topics = booking_topics(json!({"type": "contains", "value": "no such words"}));
+            let topics = Arc::new(CaseTopics {
+                settings: TopicSettings { check_policy: TopicCheckPolicy::Always, ..topics.settings },
                 ..(*topics).clone()
             });
             session.declare_topics(topics).await.unwrap_err();
-            says(session, "thanks").await.unwrap_err();
+            send_user_text(session, "thanks").await.unwrap_err();
             Ok(())
         })
     });
-    failed(&held, FailureKind::Assertion, "no such words");
+    assert_failed(&held, FailureKind::Assertion, "no such words");
     assert_eq!(held.conversation.turns.len(), 2);
 }
 
 #[test]
 fn topics_are_declared_once() {
-    let (held, _) = held(|session| {
+    let (held, _) = run_program(|session| {
         Box::pin(async move {
-            let topics = || booking(json!({"type": "contains", "value": "service"}));
+            let topics = || booking_topics(json!({"type": "contains", "value": "service"}));
             session.declare_topics(topics()).await.unwrap();
             assert_eq!(session.conversation().current_topic.as_deref(), Some("greeting"));
             session.declare_topics(topics()).await.unwrap_err();
             Ok(())
         })
     });
-    failed(&held, FailureKind::TestError, "declared before");
+    assert_failed(&held, FailureKind::TestError, "declared before");
 }
 
-/// A judge that is a script: what is friendly is friendly.
-fn judged_by_script() -> Partners {
+/// A scripted judge that accepts friendly answers.
+fn scripted_judge() -> SessionRoles {
     let script = "use: always
 rules:
   - { when: { user: 'Name: friendly' }, reply: { json: { reasoning: It serves., satisfied: true } } }
   - { when: { user: 'brief' }, reply: { json: { reasoning: It is long., satisfied: false } } }
   - { reply: 'I cannot say.' }
 ";
-    let script = Script::read(&Source::new("judge.yaml", script, 1)).unwrap();
-    let model = Arc::new(Live::new(Scripted::new(Arc::new(script))));
-    let role = Role::model(&Reference::Connector("judge".to_string()), model, LONG);
-    Partners { judges: vec![(Judging::default().whom(), Ok(role))], ..Partners::default() }
+    let script = ModelScript::from_source(&SourceText::new("judge.yaml", script, 1)).unwrap();
+    let model = Arc::new(LiveModel::new(ScriptedModel::new(Arc::new(script))));
+    let role = RoleClient::model(&RoleReference::Connector("judge".to_string()), model, WAIT_LIMIT);
+    SessionRoles { judges: vec![(JudgeSettings::default().selector(), Ok(role))], ..SessionRoles::default() }
 }
 
 #[test]
-fn a_program_has_criteria_judged_as_cases_have() {
-    let agent =
-        FakeAgent::start(|request: &Request| Run::of(request).started().text("at your service").finished());
+fn program_criteria_are_judged_like_case_criteria() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text("at your service").finished()
+    });
     let case = "{name: program, criteria: {friendly: It is friendly}}";
     let program: Program = |session| {
         Box::pin(async move {
             let place = session.case().place.clone();
-            let satisfies = |text: &str| satisfies(text, Judging::default(), place.clone());
-            says(session, "hello").await.unwrap();
-            let friendly = session.decide(satisfies("friendly"), Subject::LastTurn).await.unwrap();
+            let satisfies = |text: &str| criterion_check(text, JudgeSettings::default(), place.clone());
+            send_user_text(session, "hello").await.unwrap();
+            let friendly = session.evaluate(satisfies("friendly"), CheckSubject::LastTurn).await.unwrap();
             assert!(friendly.verdict.passed, "{friendly:#?}");
             assert_eq!(friendly.opinion.as_ref().unwrap().reasoning.as_deref(), Some("It serves."));
             for (text, errs) in [("It is brief.", false), ("It is unclear.", true)] {
-                let checked = session.decide(soft(satisfies(text)), Subject::LastTurn).await.unwrap();
+                let checked = session.evaluate(soft(satisfies(text)), CheckSubject::LastTurn).await.unwrap();
                 assert_eq!((checked.verdict.passed, checked.error.is_some()), (false, errs), "{checked:#?}");
             }
             Ok(())
         })
     };
-    let held = held_among(&agent, case, program, LONG, judged_by_script());
-    assert_eq!(held.verdict.status, Status::Passed, "{held:#?}");
-    // A name that nothing bears is a mistake, even if it is only measured.
-    let misspelt = held_among(
+    let held = run_program_with_roles(&agent, case, program, WAIT_LIMIT, scripted_judge());
+    assert_eq!(held.verdict.status, VerdictStatus::Passed, "{held:#?}");
+    // An unknown name is an error, even for a soft check.
+    let misspelt = run_program_with_roles(
         &agent,
         case,
         |session| {
             Box::pin(async move {
                 let place = session.case().place.clone();
-                says(session, "hello").await.unwrap();
-                let check = soft(satisfies("nobody", Judging::default(), place));
-                let ended = session.decide(check, Subject::LastTurn).await.unwrap_err();
-                assert!(ended.just_now, "{ended:?}");
+                send_user_text(session, "hello").await.unwrap();
+                let check = soft(criterion_check("nobody", JudgeSettings::default(), place));
+                let ended = session.evaluate(check, CheckSubject::LastTurn).await.unwrap_err();
+                assert!(ended.ended_now, "{ended:?}");
                 Ok(())
             })
         },
-        LONG,
-        judged_by_script(),
+        WAIT_LIMIT,
+        scripted_judge(),
     );
-    failed(&misspelt, FailureKind::TestError, "no criterion is called `nobody`");
-    // Without a judge nothing passes, whatever is asked.
-    let alone = held_among(
+    assert_failed(&misspelt, FailureKind::TestError, "unknown criterion `nobody`");
+    // Without a judge nothing passes.
+    let alone = run_program_with_roles(
         &agent,
         case,
         |session| {
             Box::pin(async move {
                 let place = session.case().place.clone();
-                says(session, "hello").await.unwrap();
-                let _ =
-                    session.decide(satisfies("friendly", Judging::default(), place), Subject::LastTurn).await;
+                send_user_text(session, "hello").await.unwrap();
+                let _ = session
+                    .evaluate(
+                        criterion_check("friendly", JudgeSettings::default(), place),
+                        CheckSubject::LastTurn,
+                    )
+                    .await;
                 Ok(())
             })
         },
-        LONG,
-        Partners::default(),
+        WAIT_LIMIT,
+        SessionRoles::default(),
     );
-    failed(&alone, FailureKind::TestError, "there is no judge to ask");
+    assert_failed(&alone, FailureKind::TestError, "no judge is configured");
 }

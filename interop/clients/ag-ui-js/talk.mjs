@@ -1,5 +1,5 @@
-// The official AG-UI client holds conversations with `hotseat serve`. Its own schemas and its verification of the
-// sequence look at every event; what it makes of them is checked here.
+// Holds conversations between the official AG-UI client and `hotseat serve`. The client validates every event
+// and the event sequence; this script checks the resulting state.
 //
 //     node talk.mjs URL
 //
@@ -11,7 +11,7 @@ import { EventSchemas } from "@ag-ui/core/schemas";
 
 const url = process.argv[2];
 
-// The client warns of what it does not know and takes it away; nothing of that may be needed.
+// The client warns about unknown members and drops them; none may be needed.
 const warnings = [];
 console.warn = (...words) => warnings.push(words.join(" "));
 console.error = (...words) => warnings.push(words.join(" "));

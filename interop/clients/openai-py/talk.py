@@ -1,4 +1,4 @@
-"""The official client of chat completions holds conversations with `hotseat serve`, in pieces and as a whole.
+"""Holds conversations between the official chat completions client and `hotseat serve`, streamed and unstreamed.
 
     talk.py URL
 
@@ -33,7 +33,7 @@ class Note(BaseModel):
 
 
 class Talk:
-    """A conversation, with everything that was said."""
+    """A conversation with its history."""
 
     def __init__(self, stream, **options):
         self.stream = stream
@@ -49,10 +49,10 @@ class Talk:
         self.messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
 
     def go_on(self):
-        """The next answer: its message, and why it ends."""
+        """The next answer: its message and finish reason."""
         asked = {"model": "clerk", "messages": self.messages, **self.options}
         if self.stream:
-            # The client puts the pieces together itself.
+            # The client joins the pieces itself.
             with client.chat.completions.stream(**asked, stream_options={"include_usage": True}) as stream:
                 self.pieces = sum(1 for event in stream if event.type == "content.delta")
                 completion = stream.get_final_completion()
@@ -85,7 +85,7 @@ def the_agents_own_tools_are_not_shown(stream):
     assert message.content == "Let me look.\n\nIt costs 42.5.", message
     assert not message.tool_calls and reason == "stop", (message, reason)
     assert not stream or talk.pieces > 2, talk.pieces
-    # It is the same conversation: the agent knows what its tool found.
+    # In the same conversation the agent still knows the result of its tool.
     message, _ = talk.say("which order was it?")
     assert message.content == "We spoke of o-9.", message
 

@@ -1,21 +1,21 @@
-"""The shop agent that every server of the interoperability check plays.
+"""The shop agent implemented by every server of the interoperability check.
 
-The frameworks are real; only the language model is replaced, by `decide`. No network, no randomness, no clock
-(`slow_tool` alone takes its time).
+The frameworks are real; only the language model is replaced by `decide`. No network, randomness or clock
+(except for the delay of `slow_tool`).
 
-A word in the last user message selects what the model does. The first that occurs, in this order, wins:
+A word in the last user message selects the behaviour of the model. The first match in this order wins:
   crash     the model raises
-  history   tells how many user messages the model was shown, and the first of them
+  history   reports the number of user messages the model received, and the first of them
   unicode   text with multibyte characters, a line break, quotes and a backslash
-  frontend  calls the first tool that the client offered, then tells its answer
+  frontend  calls the first tool that the client offered, then repeats its answer
   parallel  validate_cart and get_shipping_options in one model step, then text
-  twice     charge_card two times, one after the other, then text
-  decline   charge_card with a card that is declined, then text
+  twice     charge_card twice in sequence, then text
+  decline   charge_card with a declined card, then text
   pay       charge_card, approved, then text
   toolfail  fail_tool, which raises
   delete    delete_order, then text
-  refund    refund_order, which a person has to approve, then text
-  remember  remember, which changes the shared state where the framework can, then text
+  refund    refund_order, which needs approval, then text
+  remember  remember, which changes the shared state if the framework supports it, then text
   slow      slow_tool for 800 ms, then text
   shipping  calculate_total, then text
   checkout  validate_cart, then get_shipping_options with nested arguments, then text
@@ -97,7 +97,7 @@ def decide(user_texts, results, client_tools=()):
 
     `user_texts`: every user message so far. `results`: (tool name, content) of the tool results that came after the
     last user message. `client_tools`: the names of the tools that the client offered.
-    Gives {"calls": [(name, arguments), ...]}, {"text": ...} or {"raise": ...}.
+    Returns {"calls": [(name, arguments), ...]}, {"text": ...} or {"raise": ...}.
     """
     text = user_texts[-1] if user_texts else ""
     word = text.lower()
@@ -148,11 +148,11 @@ def decide(user_texts, results, client_tools=()):
 
 
 def pieces(text, length=12):
-    """The text in the small pieces that a model would stream."""
+    """Splits a text into small pieces, like a streaming model."""
     return [text[i : i + length] for i in range(0, len(text), length)] or [""]
 
 
 def halves(arguments):
-    """The JSON of a call's arguments in two pieces, cut where it happens to fall."""
+    """Splits the JSON arguments of a call into two pieces at an arbitrary position."""
     middle = len(arguments) // 2
     return arguments[:middle], arguments[middle:]

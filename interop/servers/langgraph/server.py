@@ -1,9 +1,9 @@
 """The shop agent as a LangGraph graph, served by ag-ui-langgraph on 127.0.0.1:$PORT (8802).
 
-POST /            as the adapter comes: RAW events, an interrupt is announced by the CUSTOM event on_interrupt only
-POST /structured  no RAW events, an interrupt is announced in the outcome of the run as well
-POST /argsfirst   the model sends the name of a call and the first part of its arguments together; the adapter then
-                  leaves that part out of TOOL_CALL_ARGS, and only MESSAGES_SNAPSHOT has the whole arguments
+POST /            default adapter: RAW events, interrupts only as CUSTOM event on_interrupt
+POST /structured  no RAW events, interrupts also in the outcome of the run
+POST /argsfirst   the model sends the call name and the first part of its arguments together; the adapter then
+                                    omits that part from TOOL_CALL_ARGS, so only MESSAGES_SNAPSHOT has the complete arguments
 GET  /health
 """
 import json
@@ -34,7 +34,7 @@ def text_of(content):
 
 
 def seen(messages):
-    """The user texts, and the results that came after the last of them."""
+    """The user texts, and the tool results after the last of them."""
     texts, results = [], []
     for message in messages:
         if isinstance(message, HumanMessage):
@@ -62,7 +62,7 @@ class ScriptedModel(BaseChatModel):
         return self.model_copy(update={"client_tools": [n for n in names if n not in scenario.TOOL_NAMES]})
 
     def _chunks(self, messages):
-        """What the model streams. Ids count the messages before, so they are unique in a thread and stay the same."""
+        """Stream of the model. Ids count the previous messages, so they are stable and unique in a thread."""
         step = scenario.decide(*seen(messages), self.client_tools)
         position = len(messages)
         if "raise" in step:

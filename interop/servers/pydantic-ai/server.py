@@ -26,7 +26,7 @@ class State(BaseModel):
 
 
 def seen(messages):
-    """The user texts, and the results that came after the last of them."""
+    """The user texts, and the tool results after the last of them."""
     texts, results = [], []
     for message in messages:
         if not isinstance(message, ModelRequest):

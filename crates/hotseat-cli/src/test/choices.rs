@@ -1,47 +1,51 @@
-//! What the command line chooses for a run.
+//! Options of a run, from the command line and the project file.
 
 use std::sync::Arc;
 
-use hotseat::config::{Calling, ContextFile, Project};
+use hotseat::config::{CallSettings, ContextFile, Project};
 use hotseat::document::{Diagnostic, Diagnostics};
-use hotseat::report::count;
-use hotseat::run::{AskPerson, Options, Overrides, PassRate, Plan};
-use hotseat::session::{Asked, OnMissingInput, Person};
+use hotseat::report::format_count;
+use hotseat::run::{CaseOverrides, ExecutionOptions, HumanPolicy, PassRate, RunPlan};
+use hotseat::session::{HumanPrompter, OnMissingInput, PromptPolicy};
 
-use crate::args::{CallArgs, MissingInput, TestArgs};
-use crate::input::Input;
-use crate::keyboard::Keyboard;
-use crate::world::World;
+use crate::args::{CallArgs, MissingInputArg, TestArgs};
+use crate::context::CliContext;
+use crate::input::TestInput;
+use crate::keyboard::KeyboardInput;
 
-/// How many conversations are held at once where nobody says: they wait for the network most of the time, and an
-/// agent on a developer's machine still copes.
-const PARALLEL: usize = 8;
+/// Default number of parallel conversations. They mostly wait for the network, and an agent on a developer
+/// machine handles this many.
+const DEFAULT_PARALLEL: usize = 8;
 
-/// Whether a person may be asked in the run.
-pub fn asks_person(args: &TestArgs, plan: &Plan) -> bool {
-    !args.skip_interactive && (args.interactive || plan.asks_person)
+/// Returns true if the run may ask a human.
+pub fn may_ask_human(args: &TestArgs, plan: &RunPlan) -> bool {
+    !args.skip_interactive && (args.interactive || plan.needs_human)
 }
 
-/// How the run is carried out.
-pub fn options(args: &TestArgs, project: &Project, plan: &Plan) -> Result<Options, Diagnostic> {
+/// Returns the options of the run.
+pub fn run_options(
+    args: &TestArgs,
+    project: &Project,
+    plan: &RunPlan,
+) -> Result<ExecutionOptions, Diagnostic> {
     let runs = args.runs.or(project.runs).unwrap_or(1);
-    // Whoever says how many runs there are does not want as many as it takes.
+    // An explicit number of runs overrides declared reliability targets.
     let as_declared = args.runs.is_none();
     if runs == 1 && args.min_pass_rate.is_some() {
-        let help = "`--runs N` runs each case several times";
+        let help = "pass `--runs N` to run each case N times";
         return Err(
-            Diagnostic::new("--min-pass-rate is a part of the runs of a case, which is run once").help(help)
+            Diagnostic::new("--min-pass-rate requires repeated cases, and each case runs once").help(help)
         );
     }
     if runs > 1 && args.retries.is_some_and(|retries| retries > 0) {
-        let message = format!("--retries and {runs} runs of each case: one of the two");
+        let message = format!("--retries cannot be used with {runs} runs of each case");
         let help =
-            "runs are never tried again, for that would hide how steady a case is; `--runs 1` runs each once";
+            "repeated runs are not retried, since that would hide unreliable cases; pass `--runs 1` to retry";
         return Err(Diagnostic::new(message).help(help));
     }
-    // Who is asked by several conversations at once would not know which of them to answer.
-    let unless_said = if asks_person(args, plan) { 1 } else { PARALLEL };
-    Ok(Options {
+    // A human answers one conversation at a time.
+    let unless_said = if may_ask_human(args, plan) { 1 } else { DEFAULT_PARALLEL };
+    Ok(ExecutionOptions {
         parallel: args.parallel.or(project.parallel).unwrap_or(unless_said),
         fail_fast: args.fail_fast,
         runs,
@@ -58,21 +62,22 @@ pub fn options(args: &TestArgs, project: &Project, plan: &Plan) -> Result<Option
     })
 }
 
-/// What is to be known of declared reliabilities that do not count in this run.
-pub fn put_aside(plan: &Plan, options: Options) -> Option<Diagnostic> {
-    let declared = plan.declared(&Options { as_declared: true, ..options });
-    let words = "--runs says how many runs there are: `reliability`, which is declared for";
-    (!options.as_declared && declared > 0)
-        .then(|| Diagnostic::new(format!("{words} {}, is put aside", count(declared, "case"))))
+/// Returns a note if `--runs` overrides declared reliability targets.
+pub fn ignored_reliability_note(plan: &RunPlan, options: ExecutionOptions) -> Option<Diagnostic> {
+    let declared = plan.declared_count(&ExecutionOptions { as_declared: true, ..options });
+    let words = "--runs overrides `reliability`, which is declared for";
+    (!options.as_declared && declared > 0).then(|| {
+        Diagnostic::new(format!("{words} {} and ignored in this run", format_count(declared, "case")))
+    })
 }
 
-/// How the command line wants agents to be spoken to.
-pub fn calling(args: &CallArgs, world: &World) -> Result<Calling, Diagnostics> {
+/// Returns how the command line calls agents.
+pub fn call_settings(args: &CallArgs, world: &CliContext) -> Result<CallSettings, Diagnostics> {
     let context = args
         .ctx
         .as_ref()
         .map(|path| ContextFile::read(&world.folder.join(path), &path.to_string_lossy(), &world.environment));
-    Ok(Calling {
+    Ok(CallSettings {
         user: args.user.clone(),
         team: args.team.clone(),
         locale: args.locale.clone(),
@@ -81,24 +86,24 @@ pub fn calling(args: &CallArgs, world: &World) -> Result<Calling, Diagnostics> {
     })
 }
 
-pub fn overrides(args: &TestArgs, input: Option<&Input>) -> Overrides {
-    Overrides {
+pub fn overrides(args: &TestArgs, input: Option<&TestInput>) -> CaseOverrides {
+    CaseOverrides {
         on_missing_input: args.on_missing_input.map(|missing| match missing {
-            MissingInput::Skip => OnMissingInput::Skip,
-            MissingInput::Fail => OnMissingInput::Fail,
-            MissingInput::End => OnMissingInput::End,
+            MissingInputArg::Skip => OnMissingInput::Skip,
+            MissingInputArg::Fail => OnMissingInput::Fail,
+            MissingInputArg::End => OnMissingInput::End,
         }),
-        person: match (input, args.skip_interactive, args.interactive) {
-            // Whoever types says when the conversation is over.
-            (Some(Input::Lines), ..) => Some(AskPerson::In(Asked::Always)),
-            (_, true, _) => Some(AskPerson::Never),
-            (_, false, true) => Some(AskPerson::In(Asked::WhenAwaited)),
+        human: match (input, args.skip_interactive, args.interactive) {
+            // A human who types the conversation also ends it.
+            (Some(TestInput::StandardInput), ..) => Some(HumanPolicy::Always(PromptPolicy::Always)),
+            (_, true, _) => Some(HumanPolicy::Never),
+            (_, false, true) => Some(HumanPolicy::Always(PromptPolicy::WhenAwaited)),
             (_, false, false) => None,
         },
     }
 }
 
-/// The person at the keyboard, or whoever writes to standard input.
-pub fn person(args: &TestArgs, world: &World) -> Option<Arc<dyn Person>> {
-    (!args.skip_interactive).then(|| -> Arc<dyn Person> { Arc::new(Keyboard::new(world)) })
+/// Returns the reader of standard input, unless humans may not be asked.
+pub fn human(args: &TestArgs, world: &CliContext) -> Option<Arc<dyn HumanPrompter>> {
+    (!args.skip_interactive).then(|| -> Arc<dyn HumanPrompter> { Arc::new(KeyboardInput::new(world)) })
 }

@@ -1,4 +1,4 @@
-//! Report files: which are asked for, and under which names.
+//! Report files: validation and creation.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,52 +6,55 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hotseat::document::Diagnostic;
-use hotseat::report::{self, Format, NotWritable};
-use hotseat::run::Plan;
+use hotseat::report::{self, ReportFormat, ReportWriteError};
+use hotseat::run::RunPlan;
 
 use crate::args::TestArgs;
-use crate::list::project_file;
-use crate::world::World;
+use crate::context::CliContext;
+use crate::list::find_project_file;
 
-/// Whether a report is asked for in a folder, under a name of our choice.
-pub fn is_folder(path: &Path, world: &World) -> bool {
+/// Returns true if `path` is a folder that receives a report with a generated name.
+pub fn is_folder(path: &Path, world: &CliContext) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/") || world.folder.join(path).is_dir()
 }
 
-/// Whether a report is one that a helper writes.
-pub fn is_for_writer(path: &Path, args: &TestArgs, world: &World) -> bool {
-    let is_ours = Format::of(path).is_some_and(Format::is_for_programs);
+/// Returns true if the report is written by the `--reporter` role.
+pub fn is_for_writer(path: &Path, args: &TestArgs, world: &CliContext) -> bool {
+    let is_ours = ReportFormat::from_path(path).is_some_and(ReportFormat::is_machine_readable);
     args.reporter.is_some() && !is_ours && !is_folder(path, world)
 }
 
-/// Whether a report that Hotseat writes needs the events of conversations.
-pub fn need_events(args: &TestArgs, world: &World) -> bool {
+/// Returns true if a report that Hotseat writes needs the events of conversations.
+pub fn need_events(args: &TestArgs, world: &CliContext) -> bool {
     let ours = args.output.iter().filter(|path| !is_for_writer(path, args, world));
-    ours.filter_map(|path| Format::of(path)).any(Format::needs_events)
+    ours.filter_map(|path| ReportFormat::from_path(path)).any(ReportFormat::needs_events)
 }
 
-/// Whether the report files that are asked for can be had.
+/// Checks the report files.
 ///
 /// # Errors
-/// What is wrong with them.
-pub fn check(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> {
+/// Lists unknown formats and files that are named twice.
+pub fn check_outputs(args: &TestArgs, world: &CliContext) -> Result<(), Vec<Diagnostic>> {
     let mut mistakes = Vec::new();
     for path in &args.output {
-        if Format::of(path).is_none() && args.reporter.is_none() && !is_folder(path, world) {
-            let message =
-                format!("-o {}: the ending names the format, one of {}", path.display(), report::ENDINGS);
-            let help = "a folder, written with a `/` at its end, gets a file whose name is the time";
+        if ReportFormat::from_path(path).is_none() && args.reporter.is_none() && !is_folder(path, world) {
+            let message = format!(
+                "-o {}: unknown extension, expected one of {}",
+                path.display(),
+                report::REPORT_EXTENSIONS
+            );
+            let help = "to write a file named after the time, give a folder with a trailing `/`";
             mistakes.push(Diagnostic::new(message).help(help));
         }
     }
     let mut files: BTreeMap<PathBuf, &str> = BTreeMap::new();
-    for (flag, path) in written(args) {
-        match files.insert(real(&world.folder.join(path)), flag) {
+    for (flag, path) in output_files(args) {
+        match files.insert(resolve_path(&world.folder.join(path)), flag) {
             Some(other) if other == flag => {
                 mistakes.push(Diagnostic::new(format!("{flag} {} is given twice", path.display())));
             }
             Some(other) => {
-                let message = format!("{flag} {} is a file that {other} names already", path.display());
+                let message = format!("{flag} {} is already named by {other}", path.display());
                 mistakes.push(Diagnostic::new(message));
             }
             None => {}
@@ -60,41 +63,44 @@ pub fn check(args: &TestArgs, world: &World) -> Result<(), Vec<Diagnostic>> {
     if let Some(who) = args.reporter.as_ref().filter(|_| args.json)
         && !args.output.iter().any(|path| is_for_writer(path, args, world))
     {
-        let message =
-            format!("--reporter {who}: beside --json there is no room for what it writes on standard output");
-        mistakes.push(Diagnostic::new(message).help("give it a file, for instance `-o report.md`"));
+        let message = format!("--reporter {who}: cannot write to standard output together with --json");
+        mistakes.push(Diagnostic::new(message).help("name a file, such as `-o report.md`"));
     }
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-/// Whether the files that are written are others than those that are read: a suite, or the project file.
+/// Checks that no output file is an input of the run: a suite or the project file.
 ///
 /// # Errors
-/// Those that are not.
-pub fn overwrite_nothing(args: &TestArgs, plan: &Plan, world: &World) -> Result<(), Vec<Diagnostic>> {
-    let suites = plan.suites().filter_map(|suite| Some((real(suite.file()?), "a suite of this run")));
-    let project = project_file(args.select.config.as_deref(), None, world);
-    let project = project.map(|(file, _)| (real(&file), "the project file"));
+/// Lists such files.
+pub fn check_no_overwrite(
+    args: &TestArgs,
+    plan: &RunPlan,
+    world: &CliContext,
+) -> Result<(), Vec<Diagnostic>> {
+    let suites = plan.suites().filter_map(|suite| Some((resolve_path(suite.file()?), "a suite of this run")));
+    let project = find_project_file(args.select.config.as_deref(), None, world);
+    let project = project.map(|(file, _)| (resolve_path(&file), "the project file"));
     let read: BTreeMap<PathBuf, &str> = suites.chain(project).collect();
-    let mistakes: Vec<Diagnostic> = written(args)
+    let mistakes: Vec<Diagnostic> = output_files(args)
         .filter_map(|(flag, path)| {
-            let what = read.get(&real(&world.folder.join(path)))?;
+            let what = read.get(&resolve_path(&world.folder.join(path)))?;
             let message = format!("{flag} {} would overwrite {what}", path.display());
-            Some(Diagnostic::new(message).help("give it another name"))
+            Some(Diagnostic::new(message).help("choose another file name"))
         })
         .collect();
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-/// The files that are written, with the arguments that name them.
-fn written(args: &TestArgs) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+/// Returns the output files, each with its flag.
+fn output_files(args: &TestArgs) -> impl Iterator<Item = (&'static str, &PathBuf)> {
     let outputs = args.output.iter().map(|path| ("-o", path));
     let others = [("--trace", &args.trace), ("--save", &args.save)];
     outputs.chain(others.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?))))
 }
 
-/// The file that a path means, whether it is there yet or not.
-fn real(path: &Path) -> PathBuf {
+/// Resolves a path, whether the file exists or not.
+fn resolve_path(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
     }
@@ -104,37 +110,36 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// A report file that is still empty.
-pub struct Output {
+/// An empty report file.
+pub struct ReportFile {
     pub file: File,
-    pub format: Format,
-    /// The file, as it is shown to people.
+    pub format: ReportFormat,
+    /// Display name of the file.
     pub shown: String,
 }
 
-/// Makes the report files that Hotseat writes itself.
+/// Creates the report files that Hotseat writes itself.
 ///
 /// # Errors
-/// The first that cannot be written.
-pub fn open(args: &TestArgs, world: &World) -> Result<Vec<Output>, NotWritable> {
+/// If a file cannot be created.
+pub fn open(args: &TestArgs, world: &CliContext) -> Result<Vec<ReportFile>, ReportWriteError> {
     let mut outputs = Vec::new();
     for path in args.output.iter().filter(|path| !is_for_writer(path, args, world)) {
         let (path, file) = match is_folder(path, world) {
             true => create_in(path, world)?,
             false => {
-                let file = report::create(&world.folder.join(path));
-                (path.clone(), file.map_err(|error| NotWritable::new(path, error))?)
+                let file = report::create_file(&world.folder.join(path));
+                (path.clone(), file.map_err(|error| ReportWriteError::new(path, error))?)
             }
         };
-        let format = Format::of(&path).unwrap_or(Format::JsonLines);
-        outputs.push(Output { file, format, shown: path.display().to_string() });
+        let format = ReportFormat::from_path(&path).unwrap_or(ReportFormat::JsonLines);
+        outputs.push(ReportFile { file, format, shown: path.display().to_string() });
     }
     Ok(outputs)
 }
 
-/// A file of its own for this run: `output-20260131120000.jsonl`, after the time in UTC. Runs of the same second are
-/// numbered.
-fn create_in(folder: &Path, world: &World) -> Result<(PathBuf, File), NotWritable> {
+/// Creates `output-20260131120000.jsonl`, named after the UTC time. Files of the same second are numbered.
+fn create_in(folder: &Path, world: &CliContext) -> Result<(PathBuf, File), ReportWriteError> {
     let time = jiff::Timestamp::now().strftime("%Y%m%d%H%M%S").to_string();
     let mut number = 1;
     loop {
@@ -143,10 +148,10 @@ fn create_in(folder: &Path, world: &World) -> Result<(PathBuf, File), NotWritabl
             number => format!("output-{time}-{number}.jsonl"),
         };
         let path = folder.join(name);
-        match report::create_new(&world.folder.join(&path)) {
+        match report::create_new_file(&world.folder.join(&path)) {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => number += 1,
-            Err(error) => return Err(NotWritable::new(&path, error)),
+            Err(error) => return Err(ReportWriteError::new(&path, error)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Everybody who is told of a run.
+//! The reporters of a run.
 
 use std::fs::File;
 use std::io;
@@ -7,49 +7,50 @@ use std::sync::Arc;
 
 use hotseat::config::Project;
 use hotseat::report::{
-    self, Console, Events, GitHub, Look, Markdown, NotWritable, Recordings, Reply, Reporter, SavedCases,
-    TraceLines,
+    self, ConsoleOptions, ConsoleReporter, EventsReporter, GitHubReporter, MarkdownReporter,
+    RecordingsReporter, ReplyReporter, ReportWriteError, Reporter, SavedCasesReporter, TraceReporter,
 };
-use hotseat::run::{RunEvent, Setting};
+use hotseat::run::{RunEvent, RunSettings};
 
-use super::outputs::{self, Output};
+use super::outputs::{self, ReportFile};
 use crate::args::TestArgs;
-use crate::world::{World, stdout};
-use crate::writer::Writer;
+use crate::context::{CliContext, stdout};
+use crate::report_writer::ReportWriter;
 
-/// What decides how a run looks on standard output.
+/// Selects the console output of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Looks {
-    /// Whether it is one message that wants its answer and nothing else.
-    pub is_message: bool,
-    /// Whether somebody may type while it goes on.
-    pub somebody_types: bool,
+pub struct OutputMode {
+    /// True if the run is a single message: only the reply is printed.
+    pub is_single_message: bool,
+    /// True if a human may type during the run.
+    pub is_interactive: bool,
 }
 
-/// All reporters of a run. One that cannot write is dropped; the run goes on, and its exit code tells.
-pub struct Reporters {
-    /// Those that are dropped silently if nobody reads them come last: they tell what became of the others.
+/// All reporters of a run. A reporter that fails to write is dropped; the run continues and ends with an
+/// error status.
+pub struct ReporterSet {
+    /// Reporters that ignore a closed pipe come last, because they report the failures of the others.
     all: Vec<(String, Box<dyn Reporter>)>,
-    pub events: Option<Events<io::Stdout>>,
-    /// What went wrong and changes nothing.
+    pub events: Option<EventsReporter<io::Stdout>>,
+    /// Problems that do not affect the result.
     pub warnings: Vec<String>,
-    /// What functions of scripts around the run said to `console`.
+    /// Console output of hook scripts around the run.
     pub logs: Vec<String>,
-    /// What could not be written.
+    /// Write errors.
     pub errors: Vec<String>,
-    /// The run under which all was kept, if it was.
-    pub kept: Option<String>,
+    /// Id of the saved run, if it was saved.
+    pub saved_run: Option<String>,
 }
 
-impl Reporters {
+impl ReporterSet {
     pub fn report(&mut self, event: &RunEvent) {
         let mut lost: Vec<String> = Vec::new();
         let errors = &mut self.errors;
         self.all.retain_mut(|(name, reporter)| {
-            lost.iter().for_each(|output| reporter.lost(output));
+            lost.iter().for_each(|output| reporter.output_failed(output));
             match reporter.report(event) {
                 Ok(()) => true,
-                // Whoever read our output has read enough: `hotseat test | head` is no failure.
+                // A closed pipe is not an error: `hotseat test | head`.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
                 Err(error) => {
                     errors.push(format!("cannot write {name}: {error}"));
@@ -68,76 +69,78 @@ impl Reporters {
     }
 }
 
-/// Everybody who is told of the run, and who writes reports when it is over.
+/// Opens all reporters of the run, and the report writer if there is one.
 ///
 /// # Errors
-/// The first that cannot write.
-pub fn open(
+/// If an output cannot be opened.
+pub fn open_reporters(
     args: &TestArgs,
-    world: &World,
+    world: &CliContext,
     project: &Project,
-    looks: Looks,
-    files: Vec<Output>,
-    setting: &Arc<Setting>,
-) -> Result<(Reporters, Option<Writer>), NotWritable> {
+    looks: OutputMode,
+    files: Vec<ReportFile>,
+    setting: &Arc<RunSettings>,
+) -> Result<(ReporterSet, Option<ReportWriter>), ReportWriteError> {
     let mut all: Vec<(String, Box<dyn Reporter>)> = Vec::new();
-    for Output { file, format, shown } in files {
-        let report = report::open(file, format, &shown, setting.clone())
-            .map_err(|error| NotWritable::new(Path::new(&shown), error))?;
+    for ReportFile { file, format, shown } in files {
+        let report = report::open_report(file, format, &shown, setting.clone())
+            .map_err(|error| ReportWriteError::new(Path::new(&shown), error))?;
         all.push((shown, report));
     }
     if let Some(path) = &args.trace {
-        let file = report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
-        all.push((path.display().to_string(), Box::new(TraceLines::new(file))));
+        let file = report::create_file(&world.folder.join(path))
+            .map_err(|error| ReportWriteError::new(path, error))?;
+        all.push((path.display().to_string(), Box::new(TraceReporter::new(file))));
     }
     if let Some(path) = &args.record {
         let folder = world.folder.join(path);
-        let recordings = Recordings::open(folder, project.root.clone(), setting.clone())
-            .map_err(|error| NotWritable::new(path, error))?;
+        let recordings = RecordingsReporter::open(folder, project.root.clone(), setting.clone())
+            .map_err(|error| ReportWriteError::new(path, error))?;
         all.push((format!("recordings in {}", path.display()), Box::new(recordings)));
     }
     if let Some(path) = &args.save {
-        let file = report::create(&world.folder.join(path)).map_err(|error| NotWritable::new(path, error))?;
-        all.push((path.display().to_string(), Box::new(SavedCases::new(file))));
+        let file = report::create_file(&world.folder.join(path))
+            .map_err(|error| ReportWriteError::new(path, error))?;
+        all.push((path.display().to_string(), Box::new(SavedCasesReporter::new(file))));
     }
     let mut writer = None;
     if let Some(who) = &args.reporter {
         let files = args.output.iter().filter(|path| outputs::is_for_writer(path, args, world));
         let files = files.map(|path| world.folder.join(path)).collect();
-        let (asked, collects) = Writer::new(who.clone(), files, args.verbose, setting.clone())
-            .map_err(|error| NotWritable::new(Path::new("a temporary file"), error))?;
-        all.push((format!("what {who} is told"), collects));
+        let (asked, collects) = ReportWriter::new(who.clone(), files, args.verbose, setting.clone())
+            .map_err(|error| ReportWriteError::new(Path::new("a temporary file"), error))?;
+        all.push((format!("the input of {who}"), collects));
         writer = Some(asked);
     }
-    let events = args.json.then(|| Events::new(io::stdout(), setting.clone()));
-    if events.is_none() && looks.is_message && !args.verbose {
-        all.push(("standard output".to_string(), Box::new(Reply::new(stdout(), world.width()))));
+    let events = args.json.then(|| EventsReporter::new(io::stdout(), setting.clone()));
+    if events.is_none() && looks.is_single_message && !args.verbose {
+        all.push(("standard output".to_string(), Box::new(ReplyReporter::new(stdout(), world.width()))));
     } else if events.is_none() {
-        let look = Look {
-            color: world.color(),
+        let look = ConsoleOptions {
+            color: world.uses_color(),
             width: world.width(),
-            // Where somebody types nothing is drawn again and again.
-            progress: world.progress() && !looks.somebody_types,
+            // Redrawing the progress line would disturb typing.
+            progress: world.shows_progress() && !looks.is_interactive,
             verbose: args.verbose,
         };
-        let console = Console::new(stdout(), look, setting.clone());
+        let console = ConsoleReporter::new(stdout(), look, setting.clone());
         all.push(("standard output".to_string(), Box::new(console)));
     }
     if world.environment.get("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
         let workspace = world.environment.get("GITHUB_WORKSPACE").map(Into::into);
-        // They are read wherever they are printed; beside events there is room for them on standard error only.
+        // GitHub reads annotations from both streams; with JSON events only standard error is free.
         let annotations: Box<dyn Reporter> = match events.is_some() {
-            true => Box::new(GitHub::new(io::stderr(), workspace)),
-            false => Box::new(GitHub::new(io::stdout(), workspace)),
+            true => Box::new(GitHubReporter::new(io::stderr(), workspace)),
+            false => Box::new(GitHubReporter::new(io::stdout(), workspace)),
         };
         all.push(("annotations".to_string(), annotations));
     }
-    // The page of the job takes Markdown, after what other steps have written there.
+    // The summary page of a GitHub job collects Markdown of all steps.
     if let Some(path) = world.environment.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
         let file = File::options().append(true).create(true).open(world.folder.join(path));
-        let file = file.map_err(|error| NotWritable::new(Path::new(path), error))?;
-        all.push(("the step summary".to_string(), Box::new(Markdown::new(file, setting.clone()))));
+        let file = file.map_err(|error| ReportWriteError::new(Path::new(path), error))?;
+        all.push(("the step summary".to_string(), Box::new(MarkdownReporter::new(file, setting.clone()))));
     }
     let (warnings, logs, errors) = (Vec::new(), Vec::new(), Vec::new());
-    Ok((Reporters { all, events, warnings, logs, errors, kept: None }, writer))
+    Ok((ReporterSet { all, events, warnings, logs, errors, saved_run: None }, writer))
 }

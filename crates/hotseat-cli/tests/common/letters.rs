@@ -1,18 +1,18 @@
-//! Cases that are run several times, against an agent that does in each run as the case says.
+//! Repeated cases against an agent that behaves in each run as the case prescribes.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Reply};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply};
 use serde_json::json;
 
-use super::{Project, nobody};
+use super::{Project, unreachable_address};
 
-/// An agent that is told letters and does what they say, one for each conversation: `p` answers well, `o` in other
-/// words, `j` and `k` with the same JSON written in two ways, `f` badly, `e` fails, `u` cannot be reached, `w` waits for an
-/// input, and `g` answers well when the test opens the gate.
-pub fn lettered() -> FakeAgent {
+/// An agent controlled by letters, one per conversation: `p` answers correctly, `o` in other words, `j` and
+/// `k` with the same JSON in two spellings, `f` incorrectly, `e` fails, `u` is unreachable, `w` waits for
+/// input, and `g` answers correctly once the test opens the gate.
+pub fn letter_agent() -> FakeAgent {
     let told: Mutex<HashMap<String, usize>> = Mutex::default();
     FakeAgent::start(move |request| {
         let said = request.last_user_text();
@@ -20,7 +20,7 @@ pub fn lettered() -> FakeAgent {
         let count = told.entry(said.clone()).or_default();
         let letter = said.chars().nth(*count).unwrap_or_else(|| panic!("{said} was told once too often"));
         *count += 1;
-        let run = Run::of(request).started();
+        let run = FakeRun::for_request(request).started();
         match letter {
             'p' => run.text("good").finished().into(),
             'o' => run.text("good, too").finished().into(),
@@ -30,18 +30,18 @@ pub fn lettered() -> FakeAgent {
             'w' => run.text("Is that good?").finished().into(),
             'g' => run.gate("open").text("good").finished().into(),
             'e' => run.error("no", None).into(),
-            'u' => Reply::refused(),
+            'u' => FakeReply::refused(),
             other => panic!("{other} says nothing"),
         }
     })
 }
 
-/// A case that passes when the agent answers well.
+/// A case that passes if the agent answers correctly.
 pub fn case(letters: &str) -> String {
     with(letters, "")
 }
 
-/// The same with more keys.
+/// Like `case`, with more keys.
 pub fn with(letters: &str, more: &str) -> String {
     format!(
         "id: {letters}\n{more}turns: [{{ user: {letters}, assert: {{ text: {{ must_match: good }} }} }}]\n"
@@ -52,17 +52,17 @@ pub fn cases(all: &[&str]) -> String {
     all.iter().map(|letters| case(letters)).collect::<Vec<_>>().join("---\n")
 }
 
-/// A project of one suite.
+/// A project with one suite.
 pub fn project(agent: &FakeAgent, suite: &str) -> Project {
-    Project::of(agent).suite("a", suite)
+    Project::with_agent(agent).suite("a", suite)
 }
 
-/// A hook that gives the address of the agent as `url`; in these runs, as a pattern of the shell, one where nobody
-/// listens.
-pub fn spoiled(agent: &FakeAgent, file: &str, runs: &str) -> String {
+/// A hook that provides the address of the agent as `url`; for runs that match a shell pattern, an
+/// unreachable address.
+pub fn unreachable_hook(agent: &FakeAgent, file: &str, runs: &str) -> String {
     let script = format!(
         r#"echo x >> {file}; case $(($(wc -l < {file}))) in {runs}) url={};; *) url={};; esac; printf '{{"url": "%s"}}' $url"#,
-        nobody(),
+        unreachable_address(),
         agent.url()
     );
     format!("hooks: [{{ cmd: [sh, -c, {}] }}]\n", json!(script))

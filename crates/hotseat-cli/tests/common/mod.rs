@@ -1,4 +1,4 @@
-//! The binary under test in a project folder of its own, and what it wrote there.
+//! The binary under test in a project folder of its own, and its output.
 #![allow(dead_code, reason = "each test file is compiled with it and uses its own part")]
 
 pub mod letters;
@@ -12,40 +12,40 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Invocation, Output, Reply, Request, Workspace};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramInvocation, ProgramOutput, TestWorkspace};
 use serde_json::Value;
 
-/// A test that waits this long for something has failed.
-pub const LONG: Duration = Duration::from_secs(30);
+/// Tests fail after waiting this long.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The binary under test.
 pub const HOTSEAT: &str = env!("CARGO_BIN_EXE_hotseat");
 
-/// A folder with a project file, in which `hotseat` runs.
+/// A folder with a project file in which `hotseat` runs.
 pub struct Project {
-    pub workspace: Workspace,
+    pub workspace: TestWorkspace,
 }
 
-/// What `hotseat test` came to: how it ended, and the report that it wrote.
-pub struct Tested {
-    pub output: Output,
+/// Result of `hotseat test`: output and report.
+pub struct TestRun {
+    pub output: ProgramOutput,
     pub report: Value,
 }
 
 impl Project {
-    /// A folder without a file.
+    /// An empty folder.
     pub fn empty() -> Project {
-        Project { workspace: Workspace::new() }
+        Project { workspace: TestWorkspace::new() }
     }
 
-    /// A project whose target is an agent on this machine.
-    pub fn of(agent: &FakeAgent) -> Project {
-        Project::with(&format!("target:\n  endpoint: {}\n", agent.url()))
+    /// A project whose target is a local agent.
+    pub fn with_agent(agent: &FakeAgent) -> Project {
+        Project::with_config(&format!("target:\n  endpoint: {}\n", agent.url()))
     }
 
-    /// A project file that reads as given.
-    pub fn with(text: &str) -> Project {
+    /// A project with the given project file.
+    pub fn with_config(text: &str) -> Project {
         let project = Project::empty();
         project.workspace.file("hotseat.yaml", text);
         project
@@ -58,53 +58,53 @@ impl Project {
         self
     }
 
-    /// Writes any other file.
+    /// Writes any file.
     #[track_caller]
     pub fn file(self, path: &str, text: &str) -> Project {
         self.workspace.file(path, text);
         self
     }
 
-    /// `hotseat ARGS…`, still to be run.
-    pub fn command(&self, args: &[&str]) -> Invocation {
-        self.workspace.command(HOTSEAT, args).timeout(LONG)
+    /// `hotseat ARGS…`, not started yet.
+    pub fn command(&self, args: &[&str]) -> ProgramInvocation {
+        self.workspace.command(HOTSEAT, args).timeout(TEST_TIMEOUT)
     }
 
-    /// `hotseat ARGS…` to its end.
+    /// Runs `hotseat ARGS…` to its end.
     #[track_caller]
-    pub fn hotseat(&self, args: &[&str]) -> Output {
+    pub fn hotseat(&self, args: &[&str]) -> ProgramOutput {
         let output = self.command(args).run();
-        never_panicked(&output);
+        assert_no_panic(&output);
         output
     }
 
-    /// `hotseat test` with a report.
+    /// Runs `hotseat test` with a report.
     #[track_caller]
-    pub fn test(&self, args: &[&str]) -> Tested {
+    pub fn test(&self, args: &[&str]) -> TestRun {
         self.test_in(&[], args)
     }
 
-    /// `hotseat test` with a report and these environment variables.
+    /// Runs `hotseat test` with a report and environment variables.
     #[track_caller]
-    pub fn test_in(&self, env: &[(&str, &str)], args: &[&str]) -> Tested {
-        // One of a run before must not be taken for that of this run.
+    pub fn test_in(&self, env: &[(&str, &str)], args: &[&str]) -> TestRun {
+        // Removes the report of an earlier run.
         let _ = std::fs::remove_file(self.workspace.path(REPORT));
         let command = self.command(&[&["test", "-o", REPORT], args].concat());
         let output = env.iter().fold(command, |command, (name, value)| command.env(name, value)).run();
-        never_panicked(&output);
+        assert_no_panic(&output);
         let Ok(report) = std::fs::read_to_string(self.workspace.path(REPORT)) else {
             panic!("no report was written\n{output}")
         };
         let report =
             serde_json::from_str(&report).unwrap_or_else(|error| panic!("{error}: {report}\n{output}"));
-        Tested { output, report }
+        TestRun { output, report }
     }
 }
 
-/// Where the tests put their report.
+/// Path of the report.
 const REPORT: &str = "out/report.json";
 
-impl Tested {
+impl TestRun {
     /// The result of a case.
     #[track_caller]
     pub fn case(&self, name: &str) -> &Value {
@@ -115,7 +115,7 @@ impl Tested {
             .unwrap_or_else(|| panic!("no case {name}\n{}", self.output))
     }
 
-    /// The failure of a case that must not have passed.
+    /// The failure of a case. Panics if it passed.
     #[track_caller]
     pub fn failure(&self, name: &str) -> &Value {
         let case = self.case(name);
@@ -123,15 +123,15 @@ impl Tested {
         &case["failure"]
     }
 
-    /// Every case passed, and the exit code says so.
+    /// Asserts that every case passed and the exit code is 0.
     #[track_caller]
-    pub fn all_passed(&self) {
+    pub fn assert_all_passed(&self) {
         let all = self.report["results"].as_array().expect("a list of results");
         let passed = !all.is_empty() && all.iter().all(|result| result["status"] == "passed");
         assert!(passed && self.output.code == 0, "{}", self.output);
     }
 
-    /// How many cases `what` the summary counts.
+    /// A number of the summary.
     #[track_caller]
     pub fn count(&self, what: &str) -> u64 {
         self.report["summary"][what]
@@ -140,7 +140,7 @@ impl Tested {
     }
 }
 
-/// A folder of `examples`, copied into a project.
+/// Copies a folder of `examples` into a project.
 pub fn example(name: &str) -> Project {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
     let project = Project::empty();
@@ -150,7 +150,7 @@ pub fn example(name: &str) -> Project {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
             match path.is_dir() {
-                // What runs have left behind is no part of the example.
+                // Files of earlier runs do not belong to the example.
                 _ if name.starts_with('.') => {}
                 true => folders.push(path),
                 false => {
@@ -163,32 +163,32 @@ pub fn example(name: &str) -> Project {
     project
 }
 
-/// Whatever is wrong, it is said in words.
+/// Asserts that the output contains no panic.
 #[track_caller]
-pub fn never_panicked(output: &Output) {
+pub fn assert_no_panic(output: &ProgramOutput) {
     let panicked = output.stderr.contains("panicked at") || output.stdout.contains("a fault of Hotseat");
     assert!(!panicked, "{output}");
 }
 
-/// An agent that repeats what it is told.
-pub fn echo(request: &Request) -> Reply {
+/// Answers with the user text.
+pub fn echo(request: &FakeRequest) -> FakeReply {
     let said = request.last_user_text();
-    Run::of(request).started().text(&format!("You said: {said}")).finished().into()
+    FakeRun::for_request(request).started().text(&format!("You said: {said}")).finished().into()
 }
 
-/// An agent that repeats what it is told.
+/// An agent that repeats the user text.
 pub fn echo_agent() -> FakeAgent {
     FakeAgent::start(echo)
 }
 
-/// An address where nobody listens.
-pub fn nobody() -> String {
+/// An unreachable address.
+pub fn unreachable_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("127.0.0.1 has a free port");
     let address = listener.local_addr().expect("a listener has an address");
     format!("http://{address}/")
 }
 
-/// A named pipe that processes hold open while they live: its end is theirs.
+/// A named pipe that processes keep open while they live; end of file means that all have ended.
 pub struct Lifeline {
     seen: mpsc::Receiver<Seen>,
 }
@@ -200,8 +200,9 @@ enum Seen {
 }
 
 impl Lifeline {
-    /// Makes the pipe `name` in the workspace. Whoever opens it for writing, and what they start, hold it.
-    pub fn new(workspace: &Workspace, name: &str) -> Lifeline {
+    /// Creates the pipe `name` in the workspace. It is held by every process that opens it for writing, and
+    /// by its children.
+    pub fn new(workspace: &TestWorkspace, name: &str) -> Lifeline {
         assert_eq!(workspace.run("mkfifo", &[name]).code, 0);
         let path = workspace.path(name);
         let (sender, seen) = mpsc::channel();
@@ -215,25 +216,27 @@ impl Lifeline {
         Lifeline { seen }
     }
 
-    /// Waits until somebody holds the pipe.
+    /// Waits until a process holds the pipe.
     #[track_caller]
     pub fn wait_for_start(&self) {
-        assert_eq!(self.seen.recv_timeout(LONG), Ok(Seen::Start), "nobody took hold of the pipe");
+        assert_eq!(self.seen.recv_timeout(TEST_TIMEOUT), Ok(Seen::Start), "no process opened the pipe");
     }
 
-    /// Waits until every process that held the pipe has ended.
+    /// Waits until all holders have ended.
     #[track_caller]
     pub fn wait_for_end(&self) {
-        while self.seen.recv_timeout(LONG).expect("what held the pipe should have ended") != Seen::End {}
+        while self.seen.recv_timeout(TEST_TIMEOUT).expect("what held the pipe should have ended") != Seen::End
+        {
+        }
     }
 
-    /// Whether every process that held the pipe has ended already. Forgets that there was one.
+    /// Returns true if all holders have ended, and resets the state.
     pub fn has_ended(&self) -> bool {
         self.seen.try_iter().any(|seen| seen == Seen::End)
     }
 }
 
-/// Whether a file is there.
-pub fn exists(workspace: &Workspace, path: &str) -> bool {
+/// Returns true if the file exists.
+pub fn exists(workspace: &TestWorkspace, path: &str) -> bool {
     Path::exists(&workspace.path(path))
 }

@@ -1,22 +1,22 @@
-//! What reports record of tests that several front-ends hold, made comparable.
+//! Normalises results of the same test from several front ends so that they can be compared.
 
 use serde_json::{Value, json};
 
-/// What a test is called, without the groups around it.
+/// Title of a test without its groups.
 pub fn title(result: &Value) -> &str {
     let name = result["name"].as_str().unwrap();
     name.rsplit(" > ").next().and_then(|name| name.rsplit("::").next()).unwrap()
 }
 
-/// A result without what cannot be the same: where it is written, what its groups are called, what a case file asks and a
-/// program does not say beforehand, when it was, and how long the name is that helpers are told.
-pub fn told(result: &Value) -> Value {
+/// A result without values that differ between front ends: locations, group names, planned input, times, and
+/// lengths of role names.
+pub fn comparable(result: &Value) -> Value {
     let mut told = without(result);
     let members = told.as_object_mut().unwrap();
     for key in ["index", "id", "stable_id"] {
         assert!(members.shift_remove(key).is_some(), "no {key}");
     }
-    // Nobody knows what a program in Rust says before it is run.
+    // Tests in Rust do not declare their input before they run.
     members.shift_remove("fingerprints");
     members.insert("name".to_string(), title(result).into());
     for turn in members["turns"].as_array_mut().unwrap() {
@@ -24,7 +24,7 @@ pub fn told(result: &Value) -> Value {
             call.as_object_mut().unwrap().shift_remove("id");
         }
         for said in turn["roles"].as_array_mut().into_iter().flatten() {
-            // A scripted model reports no usage, so there is none to differ.
+            // Scripted models report no usage.
             assert!(said["role"] != "simulator" || said["usage"].is_null(), "{said}");
         }
     }
@@ -61,7 +61,7 @@ fn without(value: &Value) -> Value {
     }
 }
 
-/// A case file may name one thing without a list.
+/// Wraps a single value in a list; case files allow both.
 fn one_or_many(key: &str, value: &Value) -> Value {
     match (key, value) {
         ("forbid" | "types" | "from_tools", Value::String(one)) => json!([one]),
@@ -69,7 +69,7 @@ fn one_or_many(key: &str, value: &Value) -> Value {
     }
 }
 
-/// A line of a failure, without the place that it begins with: `file:line:column: …`.
+/// A failure line without its leading location (`file:line:column: …`).
 fn without_place(line: &str) -> &str {
     let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
     match line.split_once(": ") {
@@ -81,7 +81,7 @@ fn without_place(line: &str) -> &str {
     }
 }
 
-/// Words about a value, whatever it is called there: `turn_count`, `conversation.turns.length`.
+/// A message about a value without the name of the value (`turn_count`, `conversation.turns.length`).
 fn without_value(words: &str) -> String {
     let named = words.find('`').and_then(|open| {
         let close = open + 1 + words[open + 1..].find('`')?;
@@ -93,7 +93,7 @@ fn without_value(words: &str) -> String {
     }
 }
 
-/// The same in no order within a turn: a case file does not say in which order a turn is judged.
+/// Sorts the checks of each turn; case files do not define their order.
 pub fn unordered(told: &Value) -> Value {
     let sorted = |key: &str, value: &Value| match (key, value) {
         ("assertions" | "roles" | "assertion_errors", Value::Array(entries)) => {
@@ -113,7 +113,7 @@ pub fn unordered(told: &Value) -> Value {
 }
 
 #[track_caller]
-pub fn same(one: &Value, other: &Value) {
+pub fn assert_same(one: &Value, other: &Value) {
     let (one, other) = (format!("{one:#}"), format!("{other:#}"));
     let differs = one.lines().zip(other.lines()).position(|(one, other)| one != other);
     if let Some(first) = differs.or((one.len() != other.len()).then_some(0)) {

@@ -1,19 +1,19 @@
-//! Files of tests in TypeScript, run against a fake agent.
+//! TypeScript test files, run against a fake agent.
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Output, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest, ProgramOutput};
 use serde_json::json;
 
-use super::{Project, Tested, echo_agent};
+use super::{Project, TestRun, echo_agent};
 
-/// What every file of tests of ours begins with; it is one line.
+/// First line of every test file; must be a single line.
 pub const IMPORTS: &str = "import { describe, context, it, before, after, criterion, topic, simulator, scenarioSet, expectConversationTo, user, agent, conversation, expect, evaluate, gt, gte, lt, lte, between, oneOf, anything } from 'hotseat';";
 
-/// An agent that books rooms: it looks one up, and says so.
+/// An agent that books rooms after checking availability.
 pub fn booking() -> FakeAgent {
-    FakeAgent::start(|request: &Request| {
+    FakeAgent::start(|request: &FakeRequest| {
         let said = request.json()["messages"].as_array().unwrap().last().unwrap()["content"].clone();
-        let run = Run::of(request).started();
+        let run = FakeRun::for_request(request).started();
         let arguments = json!({"room": "Blue Room", "capacity": 10, "asked": said});
         run.tool("c1", "check_availability", &arguments, Some(json!({"free": true})))
             .text("The Blue Room is free at 3:00 PM.")
@@ -21,27 +21,27 @@ pub fn booking() -> FakeAgent {
     })
 }
 
-/// A project with one file of tests.
+/// A project with one test file.
 pub fn project(agent: &FakeAgent, script: &str) -> Project {
-    Project::of(agent).file("a_test.ts", &format!("{IMPORTS}\n{script}"))
+    Project::with_agent(agent).file("a_test.ts", &format!("{IMPORTS}\n{script}"))
 }
 
 #[track_caller]
-pub fn came_to(script: &str) -> Tested {
+pub fn run_script(script: &str) -> TestRun {
     project(&booking(), script).test(&["a_test.ts"])
 }
 
 #[track_caller]
-pub fn refused(script: &str) -> Output {
+pub fn refused(script: &str) -> ProgramOutput {
     let agent = booking();
     let output = project(&agent, script).hotseat(&["test", "a_test.ts"]);
     assert_eq!((output.code, agent.requests().len()), (2, 0), "{output}");
     output
 }
 
-/// What the user said to the agent, request by request.
-pub fn heard(agent: &FakeAgent) -> Vec<String> {
-    let last = |request: &Request| {
+/// User text of each request to the agent.
+pub fn user_texts(agent: &FakeAgent) -> Vec<String> {
+    let last = |request: &FakeRequest| {
         request.json()["messages"].as_array().unwrap().last().unwrap()["content"]
             .as_str()
             .unwrap()
@@ -50,7 +50,7 @@ pub fn heard(agent: &FakeAgent) -> Vec<String> {
     agent.requests().iter().map(last).collect()
 }
 
-pub fn statuses(tested: &Tested) -> Vec<String> {
+pub fn statuses(tested: &TestRun) -> Vec<String> {
     let results = tested.report["results"].as_array().unwrap();
     let mut all: Vec<String> = results
         .iter()
@@ -60,13 +60,13 @@ pub fn statuses(tested: &Tested) -> Vec<String> {
     all
 }
 
-/// Runs each as a test of its own.
+/// Runs each assertion as a separate test.
 #[track_caller]
-pub fn holds_or_not(declared: &str, first: &str, all: &[(&str, bool)]) {
+pub fn assert_outcomes(declared: &str, first: &str, all: &[(&str, bool)]) {
     let tests = all.iter().enumerate();
     let tests: Vec<String> =
         tests.map(|(number, (code, _))| format!("it('{number}', () => {{ {first} {code}; }});")).collect();
-    let tested = came_to(&format!("{declared}\n{}", tests.join("\n")));
+    let tested = run_script(&format!("{declared}\n{}", tests.join("\n")));
     for (number, (code, holds)) in all.iter().enumerate() {
         let case = tested.case(&number.to_string());
         let status = if *holds { "passed" } else { "failed" };
@@ -77,16 +77,16 @@ pub fn holds_or_not(declared: &str, first: &str, all: &[(&str, bool)]) {
     }
 }
 
-/// A project whose agent echoes, with a judge and a simulated user that are scripts.
-pub fn helped(judge: &str, simulator: &str, script: &str) -> Project {
+/// A project with an echo agent, a scripted judge and a scripted simulated user.
+pub fn project_with_roles(judge: &str, simulator: &str, script: &str) -> Project {
     let agent = echo_agent();
     let text = format!(
         "target:\n  endpoint: {}\nconnectors:\n  judge: {{ type: scripted, script: judge.yaml }}\n  user: {{ type: scripted, script: user.yaml }}\njudge: connectors:judge\nsimulator: connectors:user\ncriteria:\n  of_project: A criterion of the project\n",
         agent.url()
     );
-    // The agent lives as long as the test.
+    // Keeps the agent alive for the whole test.
     std::mem::forget(agent);
-    Project::with(&text)
+    Project::with_config(&text)
         .file("judge.yaml", judge)
         .file("user.yaml", simulator)
         .file("a_test.ts", &format!("{IMPORTS}\n{script}"))
@@ -108,7 +108,7 @@ rules:
     reply: { json: { reasoning: stays, topic: "{{ topic }}", confidence: low } }
 "#;
 
-/// Says "one", "two", "three", and then that it has what it wants.
+/// Says "one", "two", "three", and then that its goal is achieved.
 pub const USER: &str = r#"
 name: user
 use: always

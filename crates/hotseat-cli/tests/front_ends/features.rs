@@ -1,29 +1,29 @@
-//! The features.
+//! Feature list of all front ends.
 
 use std::time::Duration;
 
 use hotseat::dsl::prelude::*;
 use serde_json::json;
 
-use super::house::{ENCODED, Front, Seen, Test, Written};
+use super::fixture::{ENCODED, FrontEndSupport, FrontEndTest, Observations, TestSource};
 
-/// Something that tests can say.
+/// A feature of tests.
 pub struct Feature {
     pub name: &'static str,
-    /// How it is spelt by each front-end that has it, in their order.
+    /// Spelling in each front end that supports it, in table order.
     pub spellings: [&'static str; 3],
-    pub data: Front,
-    pub typescript: Front,
-    pub rust: Front,
-    /// What the last run comes to where it can be said.
+    pub data: FrontEndSupport,
+    pub typescript: FrontEndSupport,
+    pub rust: FrontEndSupport,
+    /// Expected result of the last run if the feature is supported.
     pub code: i32,
-    /// Whether it has had its effect.
-    pub effect: fn(&Seen) -> bool,
+    /// Returns true if the feature had its effect.
+    pub effect: fn(&Observations) -> bool,
 }
 
 impl Feature {
-    /// How a front-end spells it.
-    pub fn spelt(&self, front_end: &str) -> &'static str {
+    /// Spelling in a front end.
+    pub fn spelling(&self, front_end: &str) -> &'static str {
         let [data, typescript, rust] = self.spellings;
         match front_end {
             "TypeScript" => typescript,
@@ -33,36 +33,36 @@ impl Feature {
     }
 }
 
-type Runs = &'static [&'static [&'static str]];
+type RunArguments = &'static [&'static [&'static str]];
 
-const ONCE: Runs = &[&[]];
+const SINGLE_RUN: RunArguments = &[&[]];
 
-const fn data(text: &'static str, runs: Runs) -> Front {
-    Front::Has(Written { test: Test::Data(text), runs })
+const fn data(text: &'static str, runs: RunArguments) -> FrontEndSupport {
+    FrontEndSupport::Supported(FrontEndTest { test: TestSource::Data(text), runs })
 }
 
-const fn script(text: &'static str, runs: Runs) -> Front {
-    Front::Has(Written { test: Test::TypeScript(text), runs })
+const fn script(text: &'static str, runs: RunArguments) -> FrontEndSupport {
+    FrontEndSupport::Supported(FrontEndTest { test: TestSource::TypeScript(text), runs })
 }
 
-const fn rust(declare: fn(&mut Group), runs: Runs) -> Front {
-    Front::Has(Written { test: Test::Rust(declare), runs })
+const fn rust(declare: fn(&mut Group), runs: RunArguments) -> FrontEndSupport {
+    FrontEndSupport::Supported(FrontEndTest { test: TestSource::Rust(declare), runs })
 }
 
-const fn no_data(text: &'static str, runs: Runs, words: &'static str) -> Front {
-    Front::Lacks(Written { test: Test::Data(text), runs }, words)
+const fn no_data(text: &'static str, runs: RunArguments, words: &'static str) -> FrontEndSupport {
+    FrontEndSupport::Unsupported(FrontEndTest { test: TestSource::Data(text), runs }, words)
 }
 
-const fn no_script(text: &'static str, runs: Runs, words: &'static str) -> Front {
-    Front::Lacks(Written { test: Test::TypeScript(text), runs }, words)
+const fn no_script(text: &'static str, runs: RunArguments, words: &'static str) -> FrontEndSupport {
+    FrontEndSupport::Unsupported(FrontEndTest { test: TestSource::TypeScript(text), runs }, words)
 }
 
-const fn no_rust(declare: fn(&mut Group), runs: Runs, words: &'static str) -> Front {
-    Front::Lacks(Written { test: Test::Rust(declare), runs }, words)
+const fn no_rust(declare: fn(&mut Group), runs: RunArguments, words: &'static str) -> FrontEndSupport {
+    FrontEndSupport::Unsupported(FrontEndTest { test: TestSource::Rust(declare), runs }, words)
 }
 
 /// A test that says hello.
-fn hello(g: &mut Group) -> &mut It {
+fn hello(g: &mut Group) -> &mut ExampleBuilder {
     g.it("a", async |t| {
         t.user.says("hello").await;
     })
@@ -72,10 +72,10 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "the agent of a group",
         spellings: ["`suite: { agent }`", "`describe(…, { agent })`", "`g.agent(…)`"],
-        data: data("suite: { agent: two }\n---\nname: a\nturns: [{ user: hello }]\n", ONCE),
+        data: data("suite: { agent: two }\n---\nname: a\nturns: [{ user: hello }]\n", SINGLE_RUN),
         typescript: script(
             r#"import { describe, it, user } from "hotseat"; describe("g", { agent: "two" }, () => { it("a", () => { user.says("hello"); }); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -84,40 +84,40 @@ pub const FEATURES: &[Feature] = &[
                     hello(g);
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
-        effect: |seen| seen.asked() == (0, 1),
+        effect: |seen| seen.request_counts() == (0, 1),
     },
     Feature {
         name: "the agent of a test",
         spellings: ["`agent`", "`it(…, { agent })`", "`g.it(…).agent(…)`"],
-        data: data("suite: { agent: one }\n---\nname: a\nagent: two\nturns: [{ user: hello }]\n", ONCE),
+        data: data("suite: { agent: one }\n---\nname: a\nagent: two\nturns: [{ user: hello }]\n", SINGLE_RUN),
         typescript: script(
             r#"import { describe, it, user } from "hotseat"; describe("g", { agent: "one" }, () => { it("a", { agent: "two" }, () => { user.says("hello"); }); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
                 s.agent("one");
                 hello(s).agent("two");
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
-        effect: |seen| seen.asked() == (0, 1),
+        effect: |seen| seen.request_counts() == (0, 1),
     },
     Feature {
         name: "an agent within the same program",
         spellings: ["", "", "`replies(…)`, `factory(…)`"],
         data: no_data(
             "name: a\nagent: { replies: hello }\nturns: [{ user: hello }]\n",
-            ONCE,
+            SINGLE_RUN,
             "`agent` must be",
         ),
         typescript: no_script(
             r#"import { it, user } from "hotseat"; it("a", { agent: { replies: "hello" } }, () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
             "`agent` must be",
         ),
         rust: rust(
@@ -127,33 +127,33 @@ pub const FEATURES: &[Feature] = &[
                     assert_eq!(t.user.says("hello").await.text(), "hello yourself");
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
-        effect: |seen| seen.asked() == (0, 0),
+        effect: |seen| seen.request_counts() == (0, 0),
     },
     Feature {
         name: "judge and votes of a group",
         spellings: ["`suite: { judge }`", "`describe(…, { judge })`", "`g.judge(…)`"],
         data: data(
             "suite: { judge: { use: connectors:strict, votes: 3 } }\n---\nname: a\nturns: [{ user: hello, assert: [{ type: satisfy, criteria: It is kind }] }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { agent, describe, expect, it, user } from "hotseat"; describe("g", { judge: { use: "connectors:strict", votes: 3 } }, () => { it("a", () => { user.says("hello"); expect(agent).toSatisfy("It is kind"); }); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
                 s.describe("g", |g| {
-                    g.judge(Judge::by("connectors:strict").votes(3));
+                    g.judge(Judge::new("connectors:strict").votes(3));
                     g.it("a", async |t| {
                         t.user.says("hello").await;
                         expect!(t.agent, satisfy("It is kind"));
                     });
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.judged == ["strict"; 3],
@@ -163,11 +163,11 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["`judge`", "`it(…, { judge })`", "`g.it(…).judge(…)`"],
         data: data(
             "suite: { judge: connectors:strict }\n---\nname: a\njudge: { votes: 5 }\nturns: [{ user: hello, assert: [{ type: satisfy, criteria: It is kind }] }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { agent, describe, expect, it, user } from "hotseat"; describe("g", { judge: "connectors:strict" }, () => { it("a", { judge: { votes: 5 } }, () => { user.says("hello"); expect(agent).toSatisfy("It is kind"); }); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -178,7 +178,7 @@ pub const FEATURES: &[Feature] = &[
                 })
                 .judge(Judge::default().votes(5));
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.judged == ["strict"; 5],
@@ -186,17 +186,17 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "user and team",
         spellings: ["`user`, `team`", "`{ user, team }`", "`.user(…)`, `.team(…)`"],
-        data: data("name: a\nagent: two\nuser: mary\nteam: nurses\nturns: [{ user: hello }]\n", ONCE),
+        data: data("name: a\nagent: two\nuser: mary\nteam: nurses\nturns: [{ user: hello }]\n", SINGLE_RUN),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", { agent: "two", user: "mary", team: "nurses" }, () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
                 s.team("nurses");
                 hello(s).agent("two").user("mary");
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| {
@@ -206,16 +206,16 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "metadata of a test",
         spellings: ["`metadata`", "`{ metadata }`", "`.metadata(…)`"],
-        data: data("name: a\nagent: two\nmetadata: { ticket: T-7 }\nturns: [{ user: hello }]\n", ONCE),
+        data: data("name: a\nagent: two\nmetadata: { ticket: T-7 }\nturns: [{ user: hello }]\n", SINGLE_RUN),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", { agent: "two", metadata: { ticket: "T-7" } }, () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
                 hello(s).agent("two").metadata(json!({"ticket": "T-7"}));
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| {
@@ -229,11 +229,11 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["`options`", "`{ options }`", "`.options(…)`, `says(…).with_options(…)`"],
         data: data(
             "name: a\nagent: two\noptions: { tone: kind, size: 1 }\nturns: [{ user: hello, options: { size: 2 } }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", { agent: "two", options: { tone: "kind", size: 1 } }, () => { user.says("hello", { options: { size: 2 } }); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -243,7 +243,7 @@ pub const FEATURES: &[Feature] = &[
                 .agent("two")
                 .options(json!({"tone": "kind", "size": 1}));
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.two.len() == 1 && seen.two[0]["options"] == json!({"tone": "kind", "size": 2}),
@@ -253,11 +253,11 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["`attachments`", "`says(…, { attachments })`", "`says(…).attach(…)`"],
         data: data(
             "name: a\nturns: [{ user: hello, attachments: [{ type: image, source: 'file://receipt.png' }] }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", () => { user.says("hello", { attachments: [{ type: "image", source: "file://receipt.png" }] }); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -265,7 +265,7 @@ pub const FEATURES: &[Feature] = &[
                     t.user.says("hello").attach(Attachment::image("receipt.png")).await;
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains(ENCODED),
@@ -275,11 +275,11 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["`expect_error`", "`says(…, { expectError })`", "`says(…).expect_error(…)`"],
         data: data(
             "name: a\nturns: [{ user: fail, expect_error: { message: paper, code: E7 } }, { user: hello }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", () => { user.says("fail", { expectError: { message: /paper/, code: "E7" } }); user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -288,7 +288,7 @@ pub const FEATURES: &[Feature] = &[
                     t.user.says("hello").await;
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.one.len() == 2,
@@ -296,10 +296,10 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "an error that is expected and does not come fails",
         spellings: ["`expect_error`", "`says(…, { expectError })`", "`says(…).expect_error(…)`"],
-        data: data("name: a\nturns: [{ user: hello, expect_error: paper }]\n", ONCE),
+        data: data("name: a\nturns: [{ user: hello, expect_error: paper }]\n", SINGLE_RUN),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", () => { user.says("hello", { expectError: /paper/ }); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -307,7 +307,7 @@ pub const FEATURES: &[Feature] = &[
                     t.user.says("hello").expect_error("paper").await;
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 1,
         effect: |seen| seen.results()[0]["status"] == "failed",
@@ -317,11 +317,11 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["`resume`", "`says(…, { resume })`", "`says(…).resume(…)`"],
         data: data(
             "name: a\nturns: [{ user: pay, resume: [{ message: Pay, payload: { ok: true } }] }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", () => { user.says("pay", { resume: [{ message: "Pay", payload: { ok: true } }] }); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -331,7 +331,7 @@ pub const FEATURES: &[Feature] = &[
                     expect!(said.text(), contains("paid"));
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.one.len() == 2 && seen.one[1]["resume"][0]["payload"] == json!({"ok": true}),
@@ -341,17 +341,17 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["`messages`", "`{ messages }`", "`.case_key(\"messages\", …)`"],
         data: data(
             "name: a\nmessages: [{ role: assistant, content: Welcome }]\nturns: [{ user: hello }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", { messages: [{ role: "assistant", content: "Welcome" }] }, () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
                 hello(s).case_key("messages", json!([{"role": "assistant", "content": "Welcome"}]));
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.one.len() == 1 && seen.one[0]["messages"][0]["content"] == "Welcome",
@@ -361,18 +361,18 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["`tools`, `state`, …", "`{ tools, state, … }`", "`.case_key(\"tools\", …)`"],
         data: data(
             "name: a\ntools: [{ name: confirm }]\nstate: { step: 3 }\nturns: [{ user: hello }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", { tools: [{ name: "confirm" }], state: { step: 3 } }, () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
                 s.case_key("tools", json!([{"name": "confirm"}]));
                 hello(s).case_key("state", json!({"step": 3}));
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| {
@@ -384,16 +384,16 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "hooks of the project file",
         spellings: ["`before`, `after`", "`{ before, after }`", "`.case_key(\"before\", …)`"],
-        data: data("name: a\nbefore: prepare\nturns: [{ user: hello }]\n", ONCE),
+        data: data("name: a\nbefore: prepare\nturns: [{ user: hello }]\n", SINGLE_RUN),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", { before: "prepare" }, () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
                 hello(s).case_key("before", "prepare");
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.one.len() == 1 && seen.prepared == 1,
@@ -407,11 +407,11 @@ pub const FEATURES: &[Feature] = &[
         ],
         data: data(
             "name: a\ntags: [slow]\nretries: 1\ntimeout: 1m\nturns: [{ user: hello, assert: [{ type: contains, value: nothing }] }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { agent, expect, it, user } from "hotseat"; it("a", { tags: ["slow"], retries: 1, timeout: "1m" }, () => { user.says("hello"); expect(agent).toContain("nothing"); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -423,7 +423,7 @@ pub const FEATURES: &[Feature] = &[
                 .retries(1)
                 .timeout(Duration::from_secs(60));
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 1,
         effect: |seen| seen.one.len() == 2 && seen.results()[0]["tags"] == json!(["slow"]),
@@ -433,17 +433,17 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["`reliability`", "`{ reliability }`", "`.case_key(\"reliability\", …)`"],
         data: data(
             "name: a\nreliability: { rate: 0.5, confidence: 0.6, max_runs: 5 }\nturns: [{ user: hello }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", { reliability: { rate: 0.5, confidence: 0.6, maxRuns: 5 } }, () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
                 hello(s).case_key("reliability", json!({"rate": 0.5, "confidence": 0.6, "max_runs": 5}));
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.one.len() > 1,
@@ -451,10 +451,13 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "scenarios",
         spellings: ["`scenarios`", "`scenarioSet(…)`", "`g.scenario_set(…)`"],
-        data: data("id: a\nname: a\nscenarios: rooms.json\nturns: [{ user: \"${scenario.goal}\" }]\n", ONCE),
+        data: data(
+            "id: a\nname: a\nscenarios: rooms.json\nturns: [{ user: \"${scenario.goal}\" }]\n",
+            SINGLE_RUN,
+        ),
         typescript: script(
             r#"import { it, scenarioSet, user } from "hotseat"; scenarioSet("rooms", "rooms.json", (scenario) => { it(scenario.name, () => { user.says(scenario.goal); }); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -464,7 +467,7 @@ pub const FEATURES: &[Feature] = &[
                     });
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.one.len() == 2 && seen.results().len() == 2,
@@ -472,10 +475,13 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "simulated users",
         spellings: ["`simulate`, `simulator`", "`user.simulate(…)`", "`user.simulate(…)`"],
-        data: data("name: a\nsimulate: { use: connectors:planner, goal: Plan a day, max_turns: 2 }\n", ONCE),
+        data: data(
+            "name: a\nsimulate: { use: connectors:planner, goal: Plan a day, max_turns: 2 }\n",
+            SINGLE_RUN,
+        ),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", () => { user.simulate({ use: "connectors:planner", goal: "Plan a day", maxTurns: 2 }); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -488,7 +494,7 @@ pub const FEATURES: &[Feature] = &[
                         .await;
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| !seen.one.is_empty() && seen.results()[0]["status"] == "passed",
@@ -502,11 +508,11 @@ pub const FEATURES: &[Feature] = &[
         ],
         data: data(
             "name: a\nclassify_topics: triggers\ngraph: { start: { characteristic: It begins, next: looking }, looking: { characteristic: Rooms, triggers: [{ on_tool_call: look_up }] } }\nturns: [{ user: hello }, { user: look, assert: [{ type: topic, name: looking }] }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: script(
             r#"import { agent, expect, expectConversationTo, it, user } from "hotseat"; it("a", { classifyTopics: "triggers" }, () => { expectConversationTo({ start: { characteristic: "It begins", next: "looking" }, looking: { characteristic: "Rooms", triggers: [{ onToolCall: "look_up" }] } }); user.says("hello"); user.says("look"); expect(agent).toBeInTopic("looking"); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -527,7 +533,7 @@ pub const FEATURES: &[Feature] = &[
                     expect!(t.agent, in_topic("looking"));
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.one.len() == 2,
@@ -537,12 +543,12 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["", "`userMessage.metadata`", "`user_message().metadata`"],
         data: no_data(
             "name: a\nturns: [{ user: hello, assert: [{ type: satisfy, criteria: { match: { type: metadata } } }] }]\n",
-            ONCE,
+            SINGLE_RUN,
             "metadata",
         ),
         typescript: script(
             r#"import { conversation, expect, it, user } from "hotseat"; it("a", { agent: "two" }, () => { user.says("hello", { options: { size: 2 } }); expect(conversation.turns[0].userMessage.metadata.size).toBe(2); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -556,7 +562,7 @@ pub const FEATURES: &[Feature] = &[
                 })
                 .agent("two");
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.two.len() == 1,
@@ -564,10 +570,14 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "values that each test makes anew",
         spellings: ["", "", "`g.fixture(…)`"],
-        data: no_data("name: a\nfixture: shop\nturns: [{ user: hello }]\n", ONCE, "unknown key `fixture`"),
+        data: no_data(
+            "name: a\nfixture: shop\nturns: [{ user: hello }]\n",
+            SINGLE_RUN,
+            "unknown key `fixture`",
+        ),
         typescript: no_script(
             r#"import { fixture, it, user } from "hotseat"; const shop = fixture(() => 7); it("a", () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
             "fixture",
         ),
         rust: rust(
@@ -578,7 +588,7 @@ pub const FEATURES: &[Feature] = &[
                     t.user.says(format!("shop {shop}")).await;
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains("shop 7"),
@@ -586,10 +596,10 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "only these tests, while they are worked on",
         spellings: ["", "`it.only`, `describe.only`", "`fit`, `fdescribe`, `.only()`"],
-        data: no_data("name: a\nonly: true\nturns: [{ user: hello }]\n", ONCE, "unknown key `only`"),
+        data: no_data("name: a\nonly: true\nturns: [{ user: hello }]\n", SINGLE_RUN, "unknown key `only`"),
         typescript: script(
             r#"import { it, user } from "hotseat"; it("a", () => { user.says("hello"); }); it.only("b", () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
         ),
         rust: rust(
             |s| {
@@ -598,7 +608,7 @@ pub const FEATURES: &[Feature] = &[
                     t.user.says("hello").await;
                 });
             },
-            ONCE,
+            SINGLE_RUN,
         ),
         code: 0,
         effect: |seen| seen.one.len() == 1,
@@ -606,17 +616,17 @@ pub const FEATURES: &[Feature] = &[
     Feature {
         name: "a conversation that is written down",
         spellings: ["`turns`, `input`", "", ""],
-        data: data("name: a\nturns: [{ user: hello }]\n", ONCE),
+        data: data("name: a\nturns: [{ user: hello }]\n", SINGLE_RUN),
         typescript: no_script(
             r#"import { it } from "hotseat"; it("a", { turns: [{ user: "hello" }] }, () => {});"#,
-            ONCE,
+            SINGLE_RUN,
             "`turns` is nothing that can be said of a test",
         ),
         rust: no_rust(
             |s| {
                 s.it("a", async |_| {}).case_key("turns", json!([{"user": "hello"}]));
             },
-            ONCE,
+            SINGLE_RUN,
             "`turns` is nothing that can be said of a test",
         ),
         code: 0,
@@ -627,18 +637,18 @@ pub const FEATURES: &[Feature] = &[
         spellings: ["`hooks`", "", ""],
         data: data(
             "name: a\nhooks: [{ cmd: [echo, '{\"room\": \"Blue\"}'] }]\nturns: [{ user: \"${room}\" }]\n",
-            ONCE,
+            SINGLE_RUN,
         ),
         typescript: no_script(
             r#"import { it, user } from "hotseat"; it("a", { hooks: [{ cmd: ["echo", "{}"] }] }, () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
             "`hooks` is nothing that can be said of a test",
         ),
         rust: no_rust(
             |s| {
                 hello(s).case_key("hooks", json!([{"cmd": ["echo", "{}"]}]));
             },
-            ONCE,
+            SINGLE_RUN,
             "`hooks` is nothing that can be said of a test",
         ),
         code: 0,
@@ -653,14 +663,14 @@ pub const FEATURES: &[Feature] = &[
         ),
         typescript: no_script(
             r#"import { it, user } from "hotseat"; it("a", { interactive: { enabled: true } }, () => { user.says("hello"); });"#,
-            ONCE,
+            SINGLE_RUN,
             "`interactive` is nothing that can be said of a test",
         ),
         rust: no_rust(
             |s| {
                 hello(s).case_key("interactive", json!({"enabled": true}));
             },
-            ONCE,
+            SINGLE_RUN,
             "`interactive` is nothing that can be said of a test",
         ),
         code: 0,

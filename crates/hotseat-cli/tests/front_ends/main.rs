@@ -1,39 +1,40 @@
-//! What case files, TypeScript and Rust can say: each feature is written in each of them and has the same effect, or is
-//! refused in words that name it. The table of `docs/front-ends.md` is made of this list.
+//! Features of case files, TypeScript and Rust: each feature is written in each front end and either has the
+//! same effect or is rejected with a message that names it. The table of `docs/front-ends.md` is generated
+//! from this list.
 #![cfg(unix)]
 
 #[path = "../common/mod.rs"]
 mod common;
 
 mod features;
-mod house;
+mod fixture;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use features::{FEATURES, Feature};
-use house::{Front, House, Written};
+use fixture::{FeatureFixture, FrontEndSupport, FrontEndTest};
 
-/// The front-ends, as the table names them.
+/// Front ends as named in the table.
 const FRONT_ENDS: [&str; 3] = ["YAML, JSON", "TypeScript", "Rust"];
 
 impl Feature {
-    fn written(&self) -> [(&'static str, &Front); 3] {
+    fn by_front_end(&self) -> [(&'static str, &FrontEndSupport); 3] {
         let [data, typescript, rust] = FRONT_ENDS;
         [(data, &self.data), (typescript, &self.typescript), (rust, &self.rust)]
     }
 }
 
 #[test]
-fn what_a_front_end_has_works_there_and_what_it_lacks_is_refused() {
+fn supported_features_work_and_others_are_rejected() {
     let mut wrong = String::new();
     for feature in FEATURES {
-        for (front_end, front) in feature.written() {
+        for (front_end, front) in feature.by_front_end() {
             let (written, refusal) = match front {
-                Front::Has(written) => (written, None),
-                Front::Lacks(written, words) => (written, Some(*words)),
+                FrontEndSupport::Supported(written) => (written, None),
+                FrontEndSupport::Unsupported(written, words) => (written, Some(*words)),
             };
-            let house = House::open();
+            let house = FeatureFixture::create();
             let seen = house.run(written);
             let found = match refusal {
                 None if seen.code == feature.code && (feature.effect)(&seen) => continue,
@@ -48,12 +49,12 @@ fn what_a_front_end_has_works_there_and_what_it_lacks_is_refused() {
 }
 
 #[test]
-fn the_table_of_the_documentation_is_this_list() {
+fn documented_feature_table_is_current() {
     let mut table = format!("| | {} |\n|---|---|---|---|\n", FRONT_ENDS.join(" | "));
     for feature in FEATURES {
-        let cells = feature.written().map(|(front_end, front)| match front {
-            Front::Has(_) => feature.spelt(front_end).to_string(),
-            Front::Lacks(..) => "–".to_string(),
+        let cells = feature.by_front_end().map(|(front_end, front)| match front {
+            FrontEndSupport::Supported(_) => feature.spelling(front_end).to_string(),
+            FrontEndSupport::Unsupported(..) => "–".to_string(),
         });
         let _ = writeln!(table, "| {} | {} |", feature.name, cells.join(" | "));
     }
@@ -70,12 +71,12 @@ fn the_table_of_the_documentation_is_this_list() {
     }
 }
 
-/// What is written for a feature that a front-end lacks says only that.
+/// The test for a missing feature contains nothing else.
 #[test]
-fn no_feature_is_listed_twice_and_each_is_somewhere() {
+fn features_are_unique_and_supported_somewhere() {
     for (number, feature) in FEATURES.iter().enumerate() {
         assert!(FEATURES[..number].iter().all(|other| other.name != feature.name), "{}", feature.name);
-        let has = |front: &Front| matches!(front, Front::Has(Written { .. }));
-        assert!(feature.written().iter().any(|(_, front)| has(front)), "{}", feature.name);
+        let has = |front: &FrontEndSupport| matches!(front, FrontEndSupport::Supported(FrontEndTest { .. }));
+        assert!(feature.by_front_end().iter().any(|(_, front)| has(front)), "{}", feature.name);
     }
 }

@@ -1,17 +1,17 @@
-//! The samples of the two documents that case files come from, at an agent of Hotseat's own behind four doors.
+//! Samples of the two documents that define case files, run with an embedded agent behind four adapters.
 //!
-//! * `documents/` holds the samples as they stand there, in files;
-//! * `suites/` holds what their tables list: modes, signs of waiting, assertions, errors;
-//! * `project/` holds the agent with its scripted model, the helpers, and a project file for each door.
+//! * `documents/` contains the samples verbatim, in files;
+//! * `suites/` contains the tables: modes, awaiting signals, assertions, errors;
+//! * `project/` contains the agent with its scripted model, the roles, and one project file per adapter.
 //!
-//! Whatever comes of a case comes of it behind every door, in the same words. Where a protocol cannot carry something, the
-//! tests say so.
+//! Every adapter must give the same results and messages. Tests name the exceptions where a protocol cannot
+//! carry the data.
 
 #[path = "../common/mod.rs"]
 mod common;
 
+mod adapters;
 mod attachments;
 mod commands;
 mod documents;
-mod doors;
 mod tables;

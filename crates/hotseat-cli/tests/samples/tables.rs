@@ -1,30 +1,32 @@
-//! What the tables of the documents list: modes, signs of waiting, assertions, errors.
+//! Tables of the documentation: modes, awaiting signals, assertions, errors.
 
 use serde_json::{Value, json};
 
-use crate::common::Tested;
-use crate::doors::{DOORS, House, sample};
+use crate::adapters::{ADAPTERS, SampleProject, sample};
+use crate::common::TestRun;
 
-fn held(suite: &str) -> Tested {
+fn run_table(suite: &str) -> TestRun {
     let name = format!("{suite}.jsonl");
-    House::open().with(&name, &sample(&format!("suites/{name}"))).everywhere(&name, &[])
+    SampleProject::create()
+        .with_test_file(&name, &sample(&format!("suites/{name}")))
+        .run_with_every_adapter(&name, &[])
 }
 
-/// These members of each case, in the order of the file.
-fn cases(tested: &Tested, members: &[&str]) -> Vec<Value> {
+/// Selected members of each case, in file order.
+fn case_members(tested: &TestRun, members: &[&str]) -> Vec<Value> {
     let results = tested.report["results"].as_array().unwrap();
     results.iter().map(|case| members.iter().map(|member| case[*member].clone()).collect()).collect()
 }
 
 #[test]
-fn modes() {
-    let tested = held("modes");
+fn conversation_modes() {
+    let tested = run_table("modes");
     let sources = |case: &str| -> Vec<Value> {
         let turns = tested.case(case)["turns"].as_array().cloned().unwrap_or_default();
         turns.iter().map(|turn| turn["input_source"].clone()).collect()
     };
     assert_eq!(
-        cases(&tested, &["id", "status", "total_turns"]),
+        case_members(&tested, &["id", "status", "total_turns"]),
         [
             json!(["standard", "passed", 1]),
             json!(["message", "passed", 1]),
@@ -49,13 +51,13 @@ fn modes() {
     assert_eq!(reached, [json!(["late", 3]), json!(["early", 1]), json!(["never", null])]);
 }
 
-/// A person answers from standard input, behind every door.
+/// A human answers on stdin, with every adapter.
 #[test]
-fn a_person_goes_on() {
+fn human_continues_conversation() {
     let case = json!({"id": "typed", "turns": [{"input": "I want to submit an expense"}], "interactive": {"enabled": true},
         "final_assertions": [{"type": "contains", "value": "submitted"}]});
-    let house = House::open().with("typed.jsonl", &case.to_string());
-    for door in DOORS {
+    let house = SampleProject::create().with_test_file("typed.jsonl", &case.to_string());
+    for door in ADAPTERS {
         let config = format!("{door}.yaml");
         let report = format!("{door}.json");
         let output = house
@@ -75,8 +77,8 @@ fn a_person_goes_on() {
 }
 
 #[test]
-fn signs_of_waiting() {
-    let tested = held("awaiting");
+fn awaiting_signals() {
+    let tested = run_table("awaiting");
     let reasons: Vec<Value> = tested.report["results"]
         .as_array()
         .unwrap()
@@ -106,15 +108,15 @@ fn signs_of_waiting() {
     );
 }
 
-/// A call of a tool that there is not is a call, and it fails; that a tool failed is told by the doors that have words for
-/// it: the events of AG-UI and chat completions tell what it said alone.
+/// Calling a missing tool is a failed call. The adapters whose protocol has a failure marker report it; AG-UI
+/// events and chat completions carry only the output.
 #[test]
-fn calls_that_fail() {
+fn failing_calls() {
     let cases = ["nothing", "break"]
         .map(|tool| json!({"id": tool, "input": format!("call {tool}"), "assertions": [{"type": "tool_result", "tool": if tool == "nothing" { "no_such_tool" } else { tool }}]}).to_string());
-    let house = House::open().with("failing.jsonl", &cases.join("\n"));
-    for door in DOORS {
-        let tested = house.held(door, "failing.jsonl", &[]);
+    let house = SampleProject::create().with_test_file("failing.jsonl", &cases.join("\n"));
+    for door in ADAPTERS {
+        let tested = house.run_with(door, "failing.jsonl", &[]);
         let tells = ["embedded", "command"].contains(&door);
         for (id, words) in [("nothing", "there is no tool no_such_tool"), ("break", "it is broken")] {
             let case = tested.case(id);
@@ -126,20 +128,21 @@ fn calls_that_fail() {
     }
 }
 
-/// AG-UI has no word for why a reply ends, so there alone a reply that was cut is read as the question it looks like.
+/// AG-UI has no finish reason, so there alone a truncated reply is treated as the question it resembles.
 #[test]
-fn a_reply_that_was_cut() {
-    let house = House::open().with("cut.jsonl", &json!({"id": "cut", "input": "cut"}).to_string());
-    for door in DOORS {
-        let tested = house.held(door, "cut.jsonl", &[]);
+fn truncated_reply() {
+    let house = SampleProject::create()
+        .with_test_file("cut.jsonl", &json!({"id": "cut", "input": "cut"}).to_string());
+    for door in ADAPTERS {
+        let tested = house.run_with(door, "cut.jsonl", &[]);
         let expected = if door == "ag_ui" { "content_is_question" } else { "finish_reason" };
         assert_eq!(tested.case("cut")["turns"][0]["awaiting_reason"], expected, "{door}");
     }
 }
 
 #[test]
-fn assertions() {
-    let tested = held("assertions");
+fn assertion_table() {
+    let tested = run_table("assertions");
     let results = tested.report["results"].as_array().unwrap();
     for case in results {
         let id = case["id"].as_str().unwrap();
@@ -147,7 +150,7 @@ fn assertions() {
         assert_eq!(case["status"], expected, "{case:#}");
     }
     let failed = |id: &str| tested.case(id)["assertion_errors"].as_array().unwrap().len();
-    assert_eq!(failed("all must hold"), 2, "every assertion that fails is told");
+    assert_eq!(failed("all must hold"), 2, "every failed assertion is reported");
     for (id, words) in [
         ("contains, not", "success"),
         ("equals, not", "OK"),
@@ -163,15 +166,15 @@ fn assertions() {
 }
 
 #[test]
-fn errors() {
-    let tested = held("errors");
+fn error_table() {
+    let tested = run_table("errors");
     let outcome = |id: &str, status: &str, error: Value, kind: Value| json!([id, status, error, kind]);
     let out_of_order = "agent error: the model is out of order (LLM_FAILED)";
     assert_eq!(
-        cases(&tested, &["id", "status", "error", "error_kind"])
+        case_members(&tested, &["id", "status", "error", "error_kind"])
             .into_iter()
             .map(|mut case| {
-                // What an assertion says is looked at where assertions are.
+                // Assertion messages are checked in the assertion tests.
                 if case[3] == "assertion" {
                     case[2] = Value::Null;
                 }
@@ -239,7 +242,7 @@ fn errors() {
     }
     let skipped = tested.case("skipped due to missing input");
     assert!(skipped["skip_reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{skipped:#}");
-    // The tables count a timeout and an error of the agent as failures.
+    // The tables count timeouts and agent errors as failures.
     assert_eq!(
         tested.count("failed") + tested.count("passed") + tested.count("skipped"),
         tested.count("total")

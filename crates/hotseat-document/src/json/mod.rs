@@ -1,9 +1,9 @@
 //! JSON with comments.
 //!
-//! A file is a stream of values: one on each line, or each spread over several lines, with nothing between them but
-//! space and comments (`// …` and `/* … */`); or one list of them. Everything else is JSON as its standard says: no
-//! comma behind the last entry, keys and texts in double quotes. A key that is written twice is refused, as is a
-//! number that would lose digits.
+//! A file is a stream of values, one per line or spread over several lines, separated by white space and
+//! comments (`// …` and `/* … */`); or a single list of values. Everything else follows the JSON standard: no
+//! trailing commas, keys and strings in double quotes. Duplicate keys are rejected, and so are numbers that
+//! would lose digits.
 
 mod build;
 mod number;
@@ -14,22 +14,22 @@ mod value;
 use std::io::BufRead;
 use std::sync::Arc;
 
-pub use split::Values;
+pub use split::JsonStream;
 pub use value::read_value;
 
 use super::diagnostic::Diagnostics;
-use super::node::Node;
-use super::place::Source;
+use super::node::DocumentNode;
+use super::place::SourceText;
 
-/// Reads one value. A source without any is an empty one, which is [`Value::Null`](super::Value::Null).
-pub fn parse(source: &Arc<Source>) -> Result<Node, Diagnostics> {
-    build::build(source)
+/// Parses one value. An empty source is [`Value::Null`](super::Value::Null).
+pub fn parse(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
+    build::parse_document(source)
 }
 
-/// Takes a stream apart into its values, without reading more of it than the next one.
+/// Splits a stream into its values, reading no further than the next one.
 ///
-/// `name` is the path as it is shown to people. Where the whole file is one list, its entries are the values; the
-/// same for a list that is the one member `wrapper` of an object: `{"wrapper": […]}`.
-pub fn values<R: BufRead>(name: impl Into<Arc<str>>, reader: R, wrapper: &'static str) -> Values<R> {
-    Values::new(name.into(), reader, wrapper)
+/// `name` is the display path. If the whole file is one list, its entries are the values; the same holds for
+/// an object with the single member `wrapper`: `{"wrapper": […]}`.
+pub fn values<R: BufRead>(name: impl Into<Arc<str>>, reader: R, wrapper: &'static str) -> JsonStream<R> {
+    JsonStream::new(name.into(), reader, wrapper)
 }

@@ -1,24 +1,24 @@
-//! What a number in JSON means.
+//! JSON numbers.
 
 use serde_json::Number;
 
-/// Reads a number.
+/// Parses a number.
 ///
 /// # Errors
-/// A message and what to do about it.
-pub(super) fn number(text: &str) -> Result<Number, (String, Option<String>)> {
+/// Returns a message and advice.
+pub(super) fn parse_number(text: &str) -> Result<Number, (String, Option<String>)> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, rest) = unsigned.split_at(digits);
     if whole.is_empty() || (whole.len() > 1 && whole.starts_with('0')) || !is_fraction(rest) {
         let help = match unsigned {
             _ if text.starts_with('+') => "leave out the `+`",
-            _ if unsigned.starts_with(['.']) => "write a digit before the point",
-            _ if unsigned.ends_with('.') => "write a digit behind the point",
+            _ if unsigned.starts_with(['.']) => "write a digit before the decimal point",
+            _ if unsigned.ends_with('.') => "write a digit after the decimal point",
             _ if whole.len() > 1 && whole.starts_with('0') => {
-                "a number does not begin with `0`; a text stands in double quotes"
+                "a number does not start with `0`; write strings in double quotes"
             }
-            _ => "a text stands in double quotes",
+            _ => "write strings in double quotes",
         };
         return Err((format!("`{text}` is not a number"), Some(help.to_owned())));
     }
@@ -38,7 +38,7 @@ pub(super) fn number(text: &str) -> Result<Number, (String, Option<String>)> {
     })
 }
 
-/// Whether a text is what may follow the whole part of a number: nothing, `.5`, `e3`, `.5e-3`.
+/// Returns true if `text` may follow the integer part of a number: nothing, `.5`, `e3`, `.5e-3`.
 fn is_fraction(text: &str) -> bool {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (fraction, exponent) = match text.split_once(['e', 'E']) {

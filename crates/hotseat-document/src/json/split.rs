@@ -1,153 +1,165 @@
-//! Taking a stream apart into values.
+//! Splits a JSON stream into values.
 
 use std::io::{self, BufRead};
 use std::mem;
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::place::{Place, Source};
-use crate::stream::{BYTE_ORDER_MARK, LONGEST, not_utf8, too_long, unreadable};
+use crate::place::{SourceSpan, SourceText};
+use crate::stream::{BYTE_ORDER_MARK, MAX_DOCUMENT_BYTES, not_utf8, too_long, unreadable};
 
-/// The values of a stream, one after the other.
+/// Iterator over the values of a stream.
 ///
-/// Each is a source of its own that begins where the value does; whether it is JSON shows when it is
-/// [parsed](super::parse). A value that certainly is not (a text that ends with its line, brackets that do not
-/// match) ends there, and the next one is looked for where a `{` begins a line as far to the right, so that one
-/// mistake does not hide the values behind it.
+/// Each item is a source that starts where the value does; [`parse`](super::parse) decides whether it is
+/// valid JSON. A value that is certainly invalid (an unclosed string, mismatched brackets) ends there; the
+/// search continues at the next `{` that starts a line in the same column, so one error does not hide the
+/// values after it.
 #[derive(Debug)]
-pub struct Values<R> {
-    bytes: Bytes<R>,
+pub struct JsonStream<R> {
+    bytes: ByteReader<R>,
     name: Arc<str>,
     wrapper: &'static str,
-    layout: Layout,
-    /// Whether a list at the beginning may be followed by more.
-    goes_on: bool,
+    layout: StreamState,
+    /// True if more values may follow a leading list.
+    values_after_list: bool,
 }
 
-/// What comes next in a file.
+/// Expected syntax at the current position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layout {
+enum StreamState {
     /// Anything: nothing has been read.
     Start,
-    /// Values that follow each other.
+    /// Another value of a sequence.
     Stream,
-    /// The first entry of the list that the file is, or its end.
-    ListStart(List),
+    /// First entry or end of the list that spans the file.
+    ListStart(FileList),
     /// An entry of the list.
-    Entry(List),
+    Entry(FileList),
     /// A comma or the end of the list.
-    BehindEntry(List),
-    /// The end of the file.
+    AfterEntry(FileList),
+    /// End of the file.
     End,
-    /// Nothing: it is over.
+    /// Nothing; the iterator is exhausted.
     Finished,
 }
 
-/// The list that a file is.
+/// The list that spans the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct List {
-    /// Whether it is the member of an object.
+struct FileList {
+    /// True if the list is a member of an object.
     wrapped: bool,
 }
 
 /// The bytes of one value.
-struct Scanned {
+struct ScannedValue {
     bytes: Vec<u8>,
     line: u32,
     column: u32,
-    /// Whether it cannot be JSON.
+    /// True if the value cannot be valid JSON.
     broken: bool,
 }
 
-impl<R: BufRead> Values<R> {
+impl<R: BufRead> JsonStream<R> {
     pub(super) fn new(name: Arc<str>, reader: R, wrapper: &'static str) -> Self {
-        let bytes = Bytes { reader, line: 1, column: 1, at_start: true, put_back: Vec::new() };
-        Values { bytes, name, wrapper, layout: Layout::Start, goes_on: false }
+        let bytes = ByteReader { reader, line: 1, column: 1, at_start: true, put_back: Vec::new() };
+        JsonStream { bytes, name, wrapper, layout: StreamState::Start, values_after_list: false }
     }
 
-    /// Reads further values behind a list that the file begins with, where that would be a mistake. Those that are lists
-    /// are values as a whole: in a file with a list on each line, only the first one is taken apart.
+    /// Accepts values after a leading list, which is otherwise an error. Later lists are values as a whole:
+    /// in a file with one list per line, only the first one is split.
     #[must_use]
-    pub fn behind_lists(mut self) -> Self {
-        self.goes_on = true;
+    pub fn allow_after_lists(mut self) -> Self {
+        self.values_after_list = true;
         self
     }
 
-    fn read(&mut self) -> Result<Option<Arc<Source>>, Diagnostic> {
+    fn read(&mut self) -> Result<Option<Arc<SourceText>>, Diagnostic> {
         loop {
             self.skip_blank()?;
             let Some(byte) = self.peek()? else { return self.at_end() };
             let next = match (self.layout, byte) {
-                (Layout::Start, b'[') => Layout::ListStart(List { wrapped: false }),
-                (Layout::ListStart(list), b']') | (Layout::BehindEntry(list), b']') => {
+                (StreamState::Start, b'[') => StreamState::ListStart(FileList { wrapped: false }),
+                (StreamState::ListStart(list), b']') | (StreamState::AfterEntry(list), b']') => {
                     self.bytes.bump();
                     self.close(list)?;
                     continue;
                 }
-                (Layout::BehindEntry(list), b',') => Layout::Entry(list),
-                (Layout::BehindEntry(_), _) => return self.give_up("`,` or `]` is missing", None),
-                (Layout::Entry(_), b']') => {
-                    let help = "behind the last entry there is no comma";
-                    return self.give_up("behind the comma before this a value is missing", Some(help));
+                (StreamState::AfterEntry(list), b',') => StreamState::Entry(list),
+                (StreamState::AfterEntry(_), _) => {
+                    return self.stop_with_error("`,` or `]` is missing", None);
                 }
-                (Layout::ListStart(_) | Layout::Entry(_), b',') => {
-                    return self.give_up("before this comma a value is missing", None);
+                (StreamState::Entry(_), b']') => {
+                    let help = "remove the comma after the last entry";
+                    return self.stop_with_error("a value is missing after the previous comma", Some(help));
                 }
-                (Layout::Start | Layout::Stream, b',') => {
-                    let help = "only the entries of a list, between `[` and `]`, have commas between them";
-                    return self.give_up("this comma stands between values", Some(help));
+                (StreamState::ListStart(_) | StreamState::Entry(_), b',') => {
+                    return self.stop_with_error("a value is missing before this comma", None);
                 }
-                (Layout::End, _) if self.goes_on => {
-                    self.layout = Layout::Stream;
+                (StreamState::Start | StreamState::Stream, b',') => {
+                    let help = "commas separate only the entries of a list, between `[` and `]`";
+                    return self.stop_with_error("unexpected comma between values", Some(help));
+                }
+                (StreamState::End, _) if self.values_after_list => {
+                    self.layout = StreamState::Stream;
                     continue;
                 }
-                (Layout::End, _) => return self.give_up("nothing may stand behind the list of cases", None),
-                (Layout::Start | Layout::Stream | Layout::ListStart(_) | Layout::Entry(_), _) => {
-                    match self.value()? {
-                        Some(source) => return source.map(Some),
-                        None => continue,
-                    }
+                (StreamState::End, _) => {
+                    return self.stop_with_error("unexpected text after the list of cases", None);
                 }
-                (Layout::Finished, _) => return Ok(None),
+                (
+                    StreamState::Start
+                    | StreamState::Stream
+                    | StreamState::ListStart(_)
+                    | StreamState::Entry(_),
+                    _,
+                ) => match self.value()? {
+                    Some(source) => return source.map(Some),
+                    None => continue,
+                },
+                (StreamState::Finished, _) => return Ok(None),
             };
             self.bytes.bump();
             self.layout = next;
         }
     }
 
-    /// Reads a value. None if it was the beginning of the list that the file is.
-    fn value(&mut self) -> Result<Option<Result<Arc<Source>, Diagnostic>>, Diagnostic> {
+    /// Reads a value. Returns `None` at the start of the list that spans the file.
+    fn value(&mut self) -> Result<Option<Result<Arc<SourceText>, Diagnostic>>, Diagnostic> {
         let Some(scanned) = self.scan()? else {
-            self.layout = Layout::ListStart(List { wrapped: true });
+            self.layout = StreamState::ListStart(FileList { wrapped: true });
             return Ok(None);
         };
         self.layout = match self.layout {
-            Layout::ListStart(list) | Layout::Entry(list) if scanned.broken => Layout::Entry(list),
-            Layout::ListStart(list) | Layout::Entry(list) => Layout::BehindEntry(list),
-            Layout::Start | Layout::Stream | Layout::BehindEntry(_) | Layout::End | Layout::Finished => {
-                Layout::Stream
+            StreamState::ListStart(list) | StreamState::Entry(list) if scanned.broken => {
+                StreamState::Entry(list)
             }
+            StreamState::ListStart(list) | StreamState::Entry(list) => StreamState::AfterEntry(list),
+            StreamState::Start
+            | StreamState::Stream
+            | StreamState::AfterEntry(_)
+            | StreamState::End
+            | StreamState::Finished => StreamState::Stream,
         };
         if scanned.broken && !self.find_next(scanned.column)? {
-            self.layout = Layout::Finished;
+            self.layout = StreamState::Finished;
         }
         Ok(Some(self.source(scanned)))
     }
 
     /// Reads to the end of a value.
-    fn scan(&mut self) -> Result<Option<Scanned>, Diagnostic> {
+    fn scan(&mut self) -> Result<Option<ScannedValue>, Diagnostic> {
         let (line, column) = (self.bytes.line, self.bytes.column);
-        let mut scanned = Scanned { bytes: Vec::new(), line, column, broken: false };
+        let mut scanned = ScannedValue { bytes: Vec::new(), line, column, broken: false };
         let mut open: Vec<u8> = Vec::new();
-        // The last byte that is neither space nor comment, and the first ones.
+        // Last significant byte, and the first significant bytes.
         let mut last = 0;
         let mut first: Vec<u8> = Vec::new();
         let wrapper = match self.layout {
-            Layout::Start => Some(format!("{{\"{}\":[", self.wrapper).into_bytes()),
+            StreamState::Start => Some(format!("{{\"{}\":[", self.wrapper).into_bytes()),
             _ => None,
         };
         while let Some(byte) = self.peek()? {
-            if scanned.bytes.len() > LONGEST {
+            if scanned.bytes.len() > MAX_DOCUMENT_BYTES {
                 return Err(too_long(&self.name, line));
             }
             let length = scanned.bytes.len();
@@ -156,7 +168,8 @@ impl<R: BufRead> Values<R> {
                 b' ' | b'\t' | b'\r' | b'\n' => self.push(&mut scanned),
                 b'/' if open.is_empty() => break,
                 b'/' => self.comment(&mut scanned)?,
-                // On a line of its own a `{` follows a comma, a colon or a bracket, or the value before it is not closed.
+                // A `{` in the starting column must follow a comma, a colon or a bracket; otherwise the
+                // previous value is unclosed.
                 b'{' if !open.is_empty()
                     && !matches!(last, b',' | b':' | b'[')
                     && self.bytes.column == column =>
@@ -201,25 +214,25 @@ impl<R: BufRead> Values<R> {
                 break;
             }
         }
-        // A word at the top of a file is no case; what it was meant to be cannot be told.
+        // A bare word is not a case, and its intention cannot be guessed.
         let is_word = !matches!(scanned.bytes.first(), Some(b'{' | b'[' | b'"'));
         scanned.broken |= !open.is_empty() || (is_word && !is_literal(&scanned.bytes));
         Ok(Some(scanned))
     }
 
-    fn push(&mut self, scanned: &mut Scanned) {
+    fn push(&mut self, scanned: &mut ScannedValue) {
         scanned.bytes.extend(self.bytes.bump());
     }
 
-    /// Reads a text; false if its line ends before it does.
-    fn text(&mut self, scanned: &mut Scanned) -> Result<bool, Diagnostic> {
+    /// Reads a string. Returns false if its line ends first.
+    fn text(&mut self, scanned: &mut ScannedValue) -> Result<bool, Diagnostic> {
         self.push(scanned);
         let mut escaped = false;
         while let Some(byte) = self.peek()? {
             if byte == b'\n' {
                 return Ok(false);
             }
-            if scanned.bytes.len() > LONGEST {
+            if scanned.bytes.len() > MAX_DOCUMENT_BYTES {
                 return Err(too_long(&self.name, scanned.line));
             }
             self.push(scanned);
@@ -233,8 +246,8 @@ impl<R: BufRead> Values<R> {
         Ok(false)
     }
 
-    /// Reads a comment; a lone slash is one byte like any other.
-    fn comment(&mut self, scanned: &mut Scanned) -> Result<(), Diagnostic> {
+    /// Reads a comment. A lone slash is one byte like any other.
+    fn comment(&mut self, scanned: &mut ScannedValue) -> Result<(), Diagnostic> {
         self.push(scanned);
         let is_block = match self.peek()? {
             Some(b'/') => false,
@@ -244,7 +257,7 @@ impl<R: BufRead> Values<R> {
         self.push(scanned);
         let start = scanned.bytes.len();
         while let Some(byte) = self.peek()? {
-            if !is_block && byte == b'\n' || scanned.bytes.len() > LONGEST {
+            if !is_block && byte == b'\n' || scanned.bytes.len() > MAX_DOCUMENT_BYTES {
                 return Ok(());
             }
             self.push(scanned);
@@ -255,7 +268,7 @@ impl<R: BufRead> Values<R> {
         Ok(())
     }
 
-    /// Skips space and comments between values.
+    /// Skips white space and comments between values.
     fn skip_blank(&mut self) -> Result<(), Diagnostic> {
         while let Some(byte) = self.peek()? {
             match byte {
@@ -263,7 +276,7 @@ impl<R: BufRead> Values<R> {
                     self.bytes.bump();
                 }
                 b'/' => {
-                    let mut comment = Scanned {
+                    let mut comment = ScannedValue {
                         bytes: Vec::new(),
                         line: self.bytes.line,
                         column: self.bytes.column,
@@ -275,12 +288,12 @@ impl<R: BufRead> Values<R> {
                         && comment.bytes.starts_with(b"/*")
                         && comment.bytes.ends_with(b"*/");
                     if !is_line && !is_block {
-                        self.layout = Layout::Finished;
+                        self.layout = StreamState::Finished;
                         let message = match comment.bytes.len() {
                             1 => "expected a value or a comment, found `/`",
                             _ => "this comment has no end",
                         };
-                        return Err(self.mistake(message, comment.line, comment.column));
+                        return Err(self.error_at(message, comment.line, comment.column));
                     }
                 }
                 _ => return Ok(()),
@@ -289,7 +302,7 @@ impl<R: BufRead> Values<R> {
         Ok(())
     }
 
-    /// Goes on to where a value may begin behind one that is broken: a `{` that begins a line as far to the right.
+    /// Skips to the next possible value after a broken one: a `{` that starts a line in the same column.
     fn find_next(&mut self, column: u32) -> Result<bool, Diagnostic> {
         let mut is_line_start = self.bytes.column == 1;
         while let Some(byte) = self.peek()? {
@@ -304,9 +317,9 @@ impl<R: BufRead> Values<R> {
         Ok(false)
     }
 
-    /// The list has ended; if it is a member, so must the object.
-    fn close(&mut self, list: List) -> Result<(), Diagnostic> {
-        self.layout = Layout::End;
+    /// Ends the list, and the object around it if it is a member.
+    fn close(&mut self, list: FileList) -> Result<(), Diagnostic> {
+        self.layout = StreamState::End;
         if !list.wrapped {
             return Ok(());
         }
@@ -317,43 +330,43 @@ impl<R: BufRead> Values<R> {
                 Ok(())
             }
             _ => {
-                let help = format!("beside `{}` there is no other key", self.wrapper);
-                self.give_up::<()>("`}` is missing behind the list", Some(&help)).map(drop)
+                let help = format!("`{}` must be the only key", self.wrapper);
+                self.stop_with_error::<()>("`}` is missing after the list", Some(&help)).map(drop)
             }
         }
     }
 
-    fn at_end(&mut self) -> Result<Option<Arc<Source>>, Diagnostic> {
-        match mem::replace(&mut self.layout, Layout::Finished) {
-            Layout::Start | Layout::Stream | Layout::End | Layout::Finished => Ok(None),
-            Layout::ListStart(_) | Layout::Entry(_) | Layout::BehindEntry(_) => {
+    fn at_end(&mut self) -> Result<Option<Arc<SourceText>>, Diagnostic> {
+        match mem::replace(&mut self.layout, StreamState::Finished) {
+            StreamState::Start | StreamState::Stream | StreamState::End | StreamState::Finished => Ok(None),
+            StreamState::ListStart(_) | StreamState::Entry(_) | StreamState::AfterEntry(_) => {
                 let (line, column) = (self.bytes.line, self.bytes.column);
-                Err(self.mistake("`]` is missing at the end of the list", line, column))
+                Err(self.error_at("`]` is missing at the end of the list", line, column))
             }
         }
     }
 
     fn peek(&mut self) -> Result<Option<u8>, Diagnostic> {
         self.bytes.peek().map_err(|error| {
-            self.layout = Layout::Finished;
+            self.layout = StreamState::Finished;
             unreadable(&self.name, &error, self.bytes.line)
         })
     }
 
-    /// What is wrong here leaves no way to tell where the next value begins.
-    fn give_up<T>(&mut self, message: &str, help: Option<&str>) -> Result<Option<T>, Diagnostic> {
+    /// Ends the stream with an error, since the start of the next value is unknown.
+    fn stop_with_error<T>(&mut self, message: &str, help: Option<&str>) -> Result<Option<T>, Diagnostic> {
         let (line, column) = (self.bytes.line, self.bytes.column);
-        let mistake = self.mistake(message, line, column);
-        self.layout = Layout::Finished;
+        let mistake = self.error_at(message, line, column);
+        self.layout = StreamState::Finished;
         Err(Diagnostic { help: help.map(str::to_owned), ..mistake })
     }
 
-    /// A mistake at a place, shown with the rest of its line if that has not been read.
-    fn mistake(&mut self, message: &str, line: u32, column: u32) -> Diagnostic {
+    /// Error at a position, shown with the unread rest of its line.
+    fn error_at(&mut self, message: &str, line: u32, column: u32) -> Diagnostic {
         let mut rest = Vec::new();
         if (line, column) == (self.bytes.line, self.bytes.column) {
             while let Ok(Some(byte)) = self.bytes.peek() {
-                if byte == b'\n' || rest.len() >= SHOWN {
+                if byte == b'\n' || rest.len() >= MAX_SHOWN_BYTES {
                     break;
                 }
                 rest.extend(self.bytes.bump());
@@ -361,14 +374,14 @@ impl<R: BufRead> Values<R> {
         }
         let text = String::from_utf8_lossy(&rest);
         let end = text.chars().next().map_or(0, char::len_utf8);
-        let source = Source::starting_at(Arc::clone(&self.name), text, line, column);
-        Diagnostic::new(message).at(Place::new(&source, 0..end))
+        let source = SourceText::starting_at(Arc::clone(&self.name), text, line, column);
+        Diagnostic::new(message).at(SourceSpan::new(&source, 0..end))
     }
 
-    fn source(&self, scanned: Scanned) -> Result<Arc<Source>, Diagnostic> {
-        let Scanned { bytes, line, column, .. } = scanned;
+    fn source(&self, scanned: ScannedValue) -> Result<Arc<SourceText>, Diagnostic> {
+        let ScannedValue { bytes, line, column, .. } = scanned;
         match String::from_utf8(bytes) {
-            Ok(text) => Ok(Source::starting_at(Arc::clone(&self.name), text, line, column)),
+            Ok(text) => Ok(SourceText::starting_at(Arc::clone(&self.name), text, line, column)),
             Err(error) => {
                 Err(not_utf8(&self.name, error.as_bytes(), error.utf8_error().valid_up_to(), line, column))
             }
@@ -376,54 +389,54 @@ impl<R: BufRead> Values<R> {
     }
 }
 
-impl<R: BufRead> Iterator for Values<R> {
-    type Item = Result<Arc<Source>, Diagnostic>;
+impl<R: BufRead> Iterator for JsonStream<R> {
+    type Item = Result<Arc<SourceText>, Diagnostic>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.layout == Layout::Finished {
+        if self.layout == StreamState::Finished {
             return None;
         }
         let read = self.read();
-        if read.is_err() && self.layout == Layout::Start {
-            self.layout = Layout::Finished;
+        if read.is_err() && self.layout == StreamState::Start {
+            self.layout = StreamState::Finished;
         }
         read.transpose()
     }
 }
 
-/// How much of a line is shown behind a mistake.
-const SHOWN: usize = 200;
+/// Number of bytes of a line shown after an error.
+const MAX_SHOWN_BYTES: usize = 200;
 
 fn is_literal(bytes: &[u8]) -> bool {
     matches!(bytes, b"null" | b"true" | b"false")
-        || str::from_utf8(bytes).is_ok_and(|text| super::number::number(text).is_ok())
+        || str::from_utf8(bytes).is_ok_and(|text| super::number::parse_number(text).is_ok())
 }
 
-/// A stream byte by byte, with the place of the next one.
+/// Reads a stream byte by byte and tracks the position.
 #[derive(Debug)]
-struct Bytes<R> {
+struct ByteReader<R> {
     reader: R,
     line: u32,
     /// Counted in characters.
     column: u32,
     at_start: bool,
-    /// Bytes that were read to see whether they are a byte order mark, and are not; the next one is last.
+    /// Bytes read while looking for a byte order mark; the next one is last.
     put_back: Vec<u8>,
 }
 
-impl<R: BufRead> Bytes<R> {
+impl<R: BufRead> ByteReader<R> {
     fn peek(&mut self) -> io::Result<Option<u8>> {
         if mem::take(&mut self.at_start) {
             self.skip_mark()?;
         }
         match self.put_back.last() {
             Some(&byte) => Ok(Some(byte)),
-            None => self.peek_behind(),
+            None => self.peek_reader(),
         }
     }
 
-    /// The next byte of the reader.
-    fn peek_behind(&mut self) -> io::Result<Option<u8>> {
+    /// Returns the next byte of the reader.
+    fn peek_reader(&mut self) -> io::Result<Option<u8>> {
         loop {
             match self.reader.fill_buf() {
                 Ok(buffer) => return Ok(buffer.first().copied()),
@@ -433,7 +446,7 @@ impl<R: BufRead> Bytes<R> {
         }
     }
 
-    /// Takes the byte that was peeked at.
+    /// Consumes the next byte.
     fn bump(&mut self) -> Option<u8> {
         let byte = match self.put_back.pop() {
             Some(byte) => byte,
@@ -445,7 +458,7 @@ impl<R: BufRead> Bytes<R> {
         };
         match byte {
             b'\n' => (self.line, self.column) = (self.line.saturating_add(1), 1),
-            // A byte that continues a character.
+            // Continuation byte of a character.
             0x80..=0xBF => {}
             _ => self.column = self.column.saturating_add(1),
         }
@@ -456,7 +469,7 @@ impl<R: BufRead> Bytes<R> {
     fn skip_mark(&mut self) -> io::Result<()> {
         let mut read = Vec::new();
         for &byte in BYTE_ORDER_MARK {
-            if self.peek_behind()? != Some(byte) {
+            if self.peek_reader()? != Some(byte) {
                 read.reverse();
                 self.put_back = read;
                 return Ok(());

@@ -1,16 +1,16 @@
-//! What a text in double quotes means.
+//! JSON strings.
 
 use std::ops::Range;
 
-/// What is wrong with a text: where in it, in words, and what to do about it.
-pub(super) struct Broken {
+/// Error in a string: its span, message and advice.
+pub(super) struct StringError {
     pub(super) span: Range<usize>,
     pub(super) message: &'static str,
     pub(super) help: Option<&'static str>,
 }
 
-/// The length of the text that `text` begins with, quotes included; none if its end is missing on its line.
-pub(super) fn length(text: &str) -> Option<usize> {
+/// Returns the length of the leading string including quotes, or `None` if it is not closed on its line.
+pub(super) fn string_length(text: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
         match byte {
@@ -24,14 +24,14 @@ pub(super) fn length(text: &str) -> Option<usize> {
     None
 }
 
-/// What stands between the quotes of a text, with its escapes resolved.
-pub(super) fn unescape(inner: &str) -> Result<String, Broken> {
+/// Resolves the escapes of the text between the quotes.
+pub(super) fn unescape(inner: &str) -> Result<String, StringError> {
     let mut out = String::with_capacity(inner.len());
     let mut at = 0;
     while let Some(character) = inner[at..].chars().next() {
         match character {
             '\\' => {
-                let (unescaped, length) = escape(&inner[at..]).map_err(|broken| Broken {
+                let (unescaped, length) = parse_escape(&inner[at..]).map_err(|broken| StringError {
                     span: at + broken.span.start..at + broken.span.end,
                     ..broken
                 })?;
@@ -39,10 +39,12 @@ pub(super) fn unescape(inner: &str) -> Result<String, Broken> {
                 at += length;
             }
             '\0'..='\u{1F}' => {
-                return Err(Broken {
+                return Err(StringError {
                     span: at..at + 1,
-                    message: "a control character stands in a text",
-                    help: Some("write `\\t` for a tab, `\\n` for a line end, `\\u0000` for other characters"),
+                    message: "this string contains a control character",
+                    help: Some(
+                        "write `\\t` for a tab, `\\n` for a line break, `\\u0000` for other characters",
+                    ),
                 });
             }
             character => {
@@ -54,8 +56,8 @@ pub(super) fn unescape(inner: &str) -> Result<String, Broken> {
     Ok(out)
 }
 
-/// The character that an escape stands for, and the length of the escape.
-fn escape(text: &str) -> Result<(char, usize), Broken> {
+/// Returns the character of an escape and the length of the escape.
+fn parse_escape(text: &str) -> Result<(char, usize), StringError> {
     let unescaped = match text.as_bytes().get(1) {
         Some(b'"') => '"',
         Some(b'\\') => '\\',
@@ -65,21 +67,21 @@ fn escape(text: &str) -> Result<(char, usize), Broken> {
         Some(b'n') => '\n',
         Some(b'r') => '\r',
         Some(b't') => '\t',
-        Some(b'u') => return unicode(text),
+        Some(b'u') => return parse_unicode_escape(text),
         _ => {
             let length = 1 + text.chars().nth(1).map_or(0, char::len_utf8);
-            return Err(Broken {
+            return Err(StringError {
                 span: 0..length,
-                message: "this escape is not known",
-                help: Some("a backslash itself is written twice: \"\\\\d+\""),
+                message: "unknown escape",
+                help: Some("write a backslash twice: \"\\\\d+\""),
             });
         }
     };
     Ok((unescaped, 2))
 }
 
-/// The character of `\uXXXX`, or of two of them that are one character together.
-fn unicode(text: &str) -> Result<(char, usize), Broken> {
+/// Returns the character of `\uXXXX` or of a surrogate pair.
+fn parse_unicode_escape(text: &str) -> Result<(char, usize), StringError> {
     let unit = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
         let are_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -87,10 +89,10 @@ fn unicode(text: &str) -> Result<(char, usize), Broken> {
     };
     let Some(first) = unit(0) else {
         let length = text.char_indices().nth(6).map_or(text.len(), |(length, _)| length);
-        return Err(Broken {
+        return Err(StringError {
             span: 0..length,
-            message: "`\\u` is followed by 4 hexadecimal digits",
-            help: Some("a backslash itself is written twice: \"\\\\u\""),
+            message: "expected 4 hexadecimal digits after `\\u`",
+            help: Some("write a backslash twice: \"\\\\u\""),
         });
     };
     if let Some(character) = char::from_u32(first) {
@@ -99,9 +101,9 @@ fn unicode(text: &str) -> Result<(char, usize), Broken> {
     let second = unit(6).filter(|second| first < 0xDC00 && (0xDC00..0xE000).contains(second));
     let pair =
         second.and_then(|second| char::from_u32(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)));
-    pair.map(|character| (character, 12)).ok_or(Broken {
+    pair.map(|character| (character, 12)).ok_or(StringError {
         span: 0..6,
-        message: "this is half a character",
-        help: Some("characters beyond `\\uFFFF` are written as two escapes, or as they are"),
+        message: "this escape is half of a surrogate pair",
+        help: Some("write characters beyond `\\uFFFF` as two escapes, or unescaped"),
     })
 }

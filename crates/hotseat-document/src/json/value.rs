@@ -1,4 +1,4 @@
-//! One JSON value as programs send it: strictly as the standard says, without comments and without repeated keys.
+//! Strict JSON values, as sent by programs: no comments, no duplicate keys.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,17 +6,18 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Error, Value};
 
-/// Reads a text that is exactly one JSON value. Of a repeated key nobody knows which value is meant, so it is an error.
+/// Parses a text that is exactly one JSON value. Duplicate keys are errors, because the intended value is
+/// ambiguous.
 ///
 /// # Errors
-/// Where the text is not JSON, or not one value; of the category `Data` where a key is repeated.
+/// If the text is not one JSON value. Duplicate keys have the category `Data`.
 pub fn read_value(text: &str) -> Result<Value, Error> {
     let value = serde_json::from_str(text)?;
     serde_json::from_str::<DistinctKeys>(text)?;
     Ok(value)
 }
 
-/// Accepts every JSON value in whose objects no key stands twice.
+/// Accepts any JSON value without duplicate keys.
 struct DistinctKeys;
 
 impl<'de> Deserialize<'de> for DistinctKeys {
@@ -66,7 +67,7 @@ impl<'de> Visitor<'de> for DistinctKeys {
         while let Some(key) = members.next_key::<String>()? {
             members.next_value::<DistinctKeys>()?;
             if let Some(first) = known.replace(key) {
-                return Err(A::Error::custom(format!("the key {first:?} twice")));
+                return Err(A::Error::custom(format!("duplicate key {first:?}")));
             }
         }
         Ok(self)
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repeated_key_is_an_error_on_every_level() {
+    fn rejects_duplicate_keys_at_every_depth() {
         assert_eq!(
             read_value(r#"{"a": [{"b": 1.5}, {"b": null}], "c": "x"}"#).unwrap()["a"][0],
             json!({"b": 1.5})

@@ -1,4 +1,4 @@
-//! From the parser's events to a tree.
+//! Builds a tree from the events of the YAML parser.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -7,93 +7,93 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
-use super::scalar::{self, Type, Unfit};
-use super::words::{self, TOO_DEEP};
+use super::scalar::{self, ScalarError, TagType};
+use super::syntax_error::{self, TOO_DEEP};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::duplicates::{duplicates, written_twice};
-use crate::node::{Entry, Key, Node, Value};
-use crate::place::{Place, Source};
-use crate::stream::DEEPEST;
+use crate::duplicates::{duplicate_key_error, find_duplicates};
+use crate::node::{DocumentNode, MapEntry, MapKey, NodeValue};
+use crate::place::{SourceSpan, SourceText};
+use crate::stream::MAX_DEPTH;
 
-/// How much aliases may copy, in units of [`weight`]: some hundred thousand nodes.
-const MOST_COPIED: usize = 16 * 1024 * 1024;
+/// Maximum amount copied by aliases, in units of [`weight`]: several hundred thousand nodes.
+const MAX_COPIED_WEIGHT: usize = 16 * 1024 * 1024;
 
-/// How many bytes may be read again because of tabs behind colons.
-const MOST_REREAD: usize = 16 * 1024 * 1024;
+/// Maximum number of bytes parsed again because of tabs after colons.
+const MAX_REPARSED_BYTES: usize = 16 * 1024 * 1024;
 
-pub(super) fn build(source: &Arc<Source>) -> Result<Node, Diagnostics> {
+pub(super) fn parse_document(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
     if let Some(span) = unknown_directive(&source.text) {
-        let mistake = Diagnostic::new("this directive is not known").at(Place::new(source, span));
-        return Err(mistake.help("a text that begins with `%` is written in quotes").into());
+        let mistake = Diagnostic::new("unknown directive").at(SourceSpan::new(source, span));
+        return Err(mistake.help("write text that starts with `%` in quotes").into());
     }
     let mut text = Cow::Borrowed(source.text.as_str());
     let mut reread = 0;
     loop {
-        let mut builder = Builder::new(source);
+        let mut builder = YamlTreeBuilder::new(source);
         let Err(stop) = builder.read(&text) else { return builder.finish() };
-        match builder.tabs_behind_colon(&stop) {
-            // YAML allows tabs between a colon and its value, the parser does not. Spaces in their place move
-            // nothing else.
-            Some(tabs) if reread < MOST_REREAD => {
+        match builder.tabs_after_colon(&stop) {
+            // YAML allows tabs between a colon and its value, the parser does not. Replacing them by spaces
+            // moves nothing else.
+            Some(tabs) if reread < MAX_REPARSED_BYTES => {
                 reread += text.len();
                 text.to_mut().replace_range(tabs.clone(), &" ".repeat(tabs.len()));
             }
             Some(_) | None => {
                 let mistake = builder.describe(stop);
-                builder.mistakes.push(mistake);
+                builder.errors.push(mistake);
                 return builder.finish();
             }
         }
     }
 }
 
-/// Why the rest of a document is not read.
-enum Stop {
-    Mistake(Diagnostic),
+/// Reason why the rest of a document is not read.
+enum ParseStop {
+    Invalid(Diagnostic),
     Syntax(ScanError),
 }
 
-struct Builder<'s> {
-    source: &'s Arc<Source>,
-    offsets: Offsets<'s>,
-    /// What can be reported together. What cannot is an `Err` and ends the parse.
-    mistakes: Diagnostics,
-    /// The lists and mappings that are not complete yet, outermost first.
-    open: Vec<Open>,
-    /// By the parser's numbers, which are never used twice. An anchor whose node is not complete is missing.
-    anchors: HashMap<usize, Node>,
+struct YamlTreeBuilder<'s> {
+    source: &'s Arc<SourceText>,
+    offsets: CharOffsets<'s>,
+    /// Errors that do not end the parse; others are returned as `Err`.
+    errors: Diagnostics,
+    /// Open lists and mappings, outermost first.
+    open: Vec<OpenCollection>,
+    /// Anchored nodes by the parser's unique anchor numbers. An incomplete node has no entry.
+    anchors: HashMap<usize, DocumentNode>,
     copied: usize,
-    root: Option<Node>,
+    root: Option<DocumentNode>,
 }
 
-struct Open {
-    content: Content,
+struct OpenCollection {
+    content: CollectionContent,
     start: usize,
-    /// The end of the last node that is written inside.
+    /// End of the last nested node.
     end: usize,
     anchor: usize,
 }
 
-enum Content {
-    List(Vec<Node>),
-    Map { entries: Vec<Entry>, awaits: Awaits, merge: Option<Node> },
+enum CollectionContent {
+    List(Vec<DocumentNode>),
+    Map { entries: Vec<MapEntry>, awaits: MapState, merge: Option<DocumentNode> },
 }
 
-/// What comes next in a mapping.
-enum Awaits {
+/// Next part expected in a mapping.
+enum MapState {
     Key,
-    Value(Key),
+    Value(MapKey),
     MergeValue,
-    /// The value of a key that was refused.
+    /// The value of a rejected key.
     LostValue,
 }
 
-impl<'s> Builder<'s> {
-    fn new(source: &'s Arc<Source>) -> Self {
-        Builder {
+impl<'s> YamlTreeBuilder<'s> {
+    fn new(source: &'s Arc<SourceText>) -> Self {
+        YamlTreeBuilder {
             source,
-            offsets: Offsets::new(&source.text),
-            mistakes: Diagnostics::new(),
+            offsets: CharOffsets::new(&source.text),
+            errors: Diagnostics::new(),
             open: Vec::new(),
             anchors: HashMap::new(),
             copied: 0,
@@ -101,20 +101,24 @@ impl<'s> Builder<'s> {
         }
     }
 
-    fn read(&mut self, text: &str) -> Result<(), Stop> {
+    fn read(&mut self, text: &str) -> Result<(), ParseStop> {
         for event in Parser::new_from_str(text) {
-            let (event, span) = event.map_err(Stop::Syntax)?;
-            self.event(event, span).map_err(Stop::Mistake)?;
+            let (event, span) = event.map_err(ParseStop::Syntax)?;
+            self.event(event, span).map_err(ParseStop::Invalid)?;
         }
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Node, Diagnostics> {
-        if self.mistakes.is_empty() {
-            return Ok(self.root.unwrap_or(Node { value: Value::Null, span: 0..0, plain: false }));
+    fn finish(mut self) -> Result<DocumentNode, Diagnostics> {
+        if self.errors.is_empty() {
+            return Ok(self.root.unwrap_or(DocumentNode {
+                value: NodeValue::Null,
+                span: 0..0,
+                plain: false,
+            }));
         }
-        self.mistakes.sort_by_place();
-        Err(self.mistakes)
+        self.errors.sort_by_place();
+        Err(self.errors)
     }
 
     fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Diagnostic> {
@@ -122,7 +126,7 @@ impl<'s> Builder<'s> {
             Event::Nothing | Event::StreamStart | Event::DocumentEnd | Event::StreamEnd => Ok(()),
             Event::DocumentStart(_) if self.root.is_some() => {
                 let at = self.span(span);
-                Err(self.mistake("expected one document, and here a second one begins", at))
+                Err(self.error("expected one document, but a second one starts here", at))
             }
             Event::DocumentStart(_) => Ok(()),
             Event::Alias(anchor) => self.alias(anchor, span),
@@ -131,28 +135,31 @@ impl<'s> Builder<'s> {
                 let span = self.scalar_span(span, style, text.is_empty(), &properties);
                 let plain = style == ScalarStyle::Plain;
                 let wanted = scalar::type_of(tag.as_deref()).unwrap_or_else(|unfit| {
-                    self.unfit(unfit, properties.tag);
-                    Type::Text
+                    self.report_invalid_scalar(unfit, properties.tag);
+                    TagType::Text
                 });
-                let value = scalar::scalar(text.into_owned(), plain, wanted);
+                let value = scalar::resolve_scalar(text.into_owned(), plain, wanted);
                 let value = value.unwrap_or_else(|unfit| {
-                    self.unfit(unfit, span.clone());
-                    Value::String(String::new())
+                    self.report_invalid_scalar(unfit, span.clone());
+                    NodeValue::String(String::new())
                 });
-                self.complete(Node { value, span, plain: plain && wanted == Type::Unsaid }, anchor)
+                self.complete(
+                    DocumentNode { value, span, plain: plain && wanted == TagType::Untagged },
+                    anchor,
+                )
             }
             Event::SequenceStart(anchor, tag) => {
                 let properties = self.properties(&span, anchor != 0 || tag.is_some());
                 let start = self.list_start(span, &properties);
-                self.expect_tag(tag.as_deref(), Type::List, properties);
-                self.open(Content::List(Vec::new()), start, anchor)
+                self.expect_tag(tag.as_deref(), TagType::List, properties);
+                self.open(CollectionContent::List(Vec::new()), start, anchor)
             }
             Event::MappingStart(anchor, tag) => {
                 let properties = self.properties(&span, anchor != 0 || tag.is_some());
                 let start = self.map_start(span, &properties);
-                self.expect_tag(tag.as_deref(), Type::Map, properties);
+                self.expect_tag(tag.as_deref(), TagType::Map, properties);
                 self.open(
-                    Content::Map { entries: Vec::new(), awaits: Awaits::Key, merge: None },
+                    CollectionContent::Map { entries: Vec::new(), awaits: MapState::Key, merge: None },
                     start,
                     anchor,
                 )
@@ -161,11 +168,11 @@ impl<'s> Builder<'s> {
         }
     }
 
-    fn open(&mut self, content: Content, start: usize, anchor: usize) -> Result<(), Diagnostic> {
-        if self.open.len() == DEEPEST {
-            return Err(self.mistake(TOO_DEEP, start..start));
+    fn open(&mut self, content: CollectionContent, start: usize, anchor: usize) -> Result<(), Diagnostic> {
+        if self.open.len() == MAX_DEPTH {
+            return Err(self.error(TOO_DEEP, start..start));
         }
-        self.open.push(Open { content, start, end: start, anchor });
+        self.open.push(OpenCollection { content, start, end: start, anchor });
         Ok(())
     }
 
@@ -173,21 +180,23 @@ impl<'s> Builder<'s> {
         let Some(open) = self.open.pop() else { return Ok(()) };
         let text = self.source.text.as_str();
         let is_flow = match open.content {
-            Content::List(_) => text[open.start..].starts_with('['),
-            Content::Map { .. } => text[open.start..].starts_with('{'),
+            CollectionContent::List(_) => text[open.start..].starts_with('['),
+            CollectionContent::Map { .. } => text[open.start..].starts_with('{'),
         };
-        // Without brackets, the parser sees the end of a collection only where something else begins.
+        // For block collections the parser reports the end only at the next token.
         let end =
-            if is_flow { behind_bracket(text, self.offsets.byte(span.start.index())) } else { open.end };
+            if is_flow { closing_bracket_end(text, self.offsets.byte(span.start.index())) } else { open.end };
         let value = match open.content {
-            Content::List(nodes) => Value::List(nodes),
-            Content::Map { entries, merge, .. } => Value::Map(self.complete_map(entries, merge)),
+            CollectionContent::List(nodes) => NodeValue::List(nodes),
+            CollectionContent::Map { entries, merge, .. } => {
+                NodeValue::Map(self.complete_map(entries, merge))
+            }
         };
-        self.complete(Node { value, span: open.start..end, plain: false }, open.anchor)
+        self.complete(DocumentNode { value, span: open.start..end, plain: false }, open.anchor)
     }
 
-    /// Puts a complete node where it belongs, and keeps a copy of it if it has an anchor.
-    fn complete(&mut self, node: Node, anchor: usize) -> Result<(), Diagnostic> {
+    /// Adds a complete node to its parent, and stores a copy if it has an anchor.
+    fn complete(&mut self, node: DocumentNode, anchor: usize) -> Result<(), Diagnostic> {
         if anchor != 0 {
             self.charge(weight(&node), node.span.start)?;
             self.anchors.insert(anchor, node.clone());
@@ -196,41 +205,43 @@ impl<'s> Builder<'s> {
         Ok(())
     }
 
-    fn add(&mut self, node: Node) {
+    fn add(&mut self, node: DocumentNode) {
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
             return;
         };
         open.end = open.end.max(node.span.end);
         match &mut open.content {
-            Content::List(nodes) => nodes.push(node),
-            Content::Map { entries, awaits, merge } => match std::mem::replace(awaits, Awaits::Key) {
-                Awaits::Value(key) => entries.push(Entry { key, value: node }),
-                Awaits::MergeValue => *merge = Some(node),
-                Awaits::LostValue => {}
-                Awaits::Key => match key(node, merge.is_some(), self.source) {
-                    Ok(next) => *awaits = next,
-                    Err(mistake) => {
-                        self.mistakes.push(mistake);
-                        *awaits = Awaits::LostValue;
-                    }
-                },
-            },
+            CollectionContent::List(nodes) => nodes.push(node),
+            CollectionContent::Map { entries, awaits, merge } => {
+                match std::mem::replace(awaits, MapState::Key) {
+                    MapState::Value(key) => entries.push(MapEntry { key, value: node }),
+                    MapState::MergeValue => *merge = Some(node),
+                    MapState::LostValue => {}
+                    MapState::Key => match state_after_key(node, merge.is_some(), self.source) {
+                        Ok(next) => *awaits = next,
+                        Err(mistake) => {
+                            self.errors.push(mistake);
+                            *awaits = MapState::LostValue;
+                        }
+                    },
+                }
+            }
         }
     }
 
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Diagnostic> {
         let span = self.span(span);
         let Some(node) = self.anchors.get(&anchor) else {
-            return Err(self.mistake("this alias stands inside of what it names", span));
+            return Err(self.error("this alias is inside the node that it refers to", span));
         };
         let weight = weight(node);
-        if self.open.len() + height(node) > DEEPEST {
-            return Err(self.mistake(TOO_DEEP, span));
+        if self.open.len() + height(node) > MAX_DEPTH {
+            return Err(self.error(TOO_DEEP, span));
         }
         let mut node = node.clone();
         self.charge(weight, span.start)?;
-        // What is wrong with the node as a whole is wrong where it is used; the inner places stay.
+        // Errors about the whole node point at the alias; inner locations stay.
         node.span = span;
         node.plain = false;
         self.add(node);
@@ -239,26 +250,26 @@ impl<'s> Builder<'s> {
 
     fn charge(&mut self, weight: usize, at: usize) -> Result<(), Diagnostic> {
         self.copied = self.copied.saturating_add(weight);
-        if self.copied <= MOST_COPIED {
+        if self.copied <= MAX_COPIED_WEIGHT {
             return Ok(());
         }
-        Err(self.mistake("the aliases of this document stand for too much text", at..at))
+        Err(self.error("the aliases of this document expand to too much text", at..at))
     }
 
-    /// Reports keys that are written twice, and adds what is merged.
-    fn complete_map(&mut self, mut entries: Vec<Entry>, merge: Option<Node>) -> Vec<Entry> {
-        for [first, second] in duplicates(&entries) {
+    /// Reports duplicate keys and applies the merge key.
+    fn complete_map(&mut self, mut entries: Vec<MapEntry>, merge: Option<DocumentNode>) -> Vec<MapEntry> {
+        for [first, second] in find_duplicates(&entries) {
             let (first, second) = (&entries[first].key, &entries[second].key);
-            self.mistakes.push(written_twice(first, second, self.source));
+            self.errors.push(duplicate_key_error(first, second, self.source));
         }
         let Some(merged) = merge else { return entries };
         let mut maps = Vec::new();
         match merged.value {
-            Value::Map(entries) => maps.push(entries),
-            Value::List(nodes) => {
+            NodeValue::Map(entries) => maps.push(entries),
+            NodeValue::List(nodes) => {
                 for node in nodes {
                     match node.value {
-                        Value::Map(entries) => maps.push(entries),
+                        NodeValue::Map(entries) => maps.push(entries),
                         _ => self.not_mergeable(node.span),
                     }
                 }
@@ -275,50 +286,50 @@ impl<'s> Builder<'s> {
     }
 
     fn not_mergeable(&mut self, span: Range<usize>) {
-        let mistake = self.mistake("`<<` merges a mapping or a list of mappings", span);
-        self.mistakes.push(mistake.help("write the key in quotes if `<<` is meant as text"));
+        let mistake = self.error("`<<` merges a mapping or a list of mappings", span);
+        self.errors.push(mistake.help("write the key in quotes if `<<` is meant as text"));
     }
 
-    fn expect_tag(&mut self, tag: Option<&Tag>, expected: Type, properties: Properties) {
+    fn expect_tag(&mut self, tag: Option<&Tag>, expected: TagType, properties: NodeProperties) {
         match scalar::type_of(tag) {
-            Ok(Type::Unsaid) => {}
+            Ok(TagType::Untagged) => {}
             Ok(wanted) if wanted == expected => {}
-            // A lone `!` on a list or a mapping says what is true anyway.
-            Ok(Type::Text) if tag.is_some_and(|tag| tag.handle.is_empty()) => {}
+            // A lone `!` on a list or mapping changes nothing.
+            Ok(TagType::Text) if tag.is_some_and(|tag| tag.handle.is_empty()) => {}
             Ok(_) => {
-                let mistake = self.mistake("this tag does not fit what follows it", properties.tag);
-                self.mistakes.push(mistake);
+                let mistake = self.error("this tag does not match the node after it", properties.tag);
+                self.errors.push(mistake);
             }
-            Err(unfit) => self.unfit(unfit, properties.tag),
+            Err(unfit) => self.report_invalid_scalar(unfit, properties.tag),
         }
     }
 
-    fn unfit(&mut self, unfit: Unfit, span: Range<usize>) {
-        let mistake = self.mistake(unfit.message, span);
-        self.mistakes.push(Diagnostic { help: unfit.help, ..mistake });
+    fn report_invalid_scalar(&mut self, unfit: ScalarError, span: Range<usize>) {
+        let mistake = self.error(unfit.message, span);
+        self.errors.push(Diagnostic { help: unfit.help, ..mistake });
     }
 
-    /// The tabs between a colon and its value that the parser stopped at.
-    fn tabs_behind_colon(&mut self, stop: &Stop) -> Option<Range<usize>> {
-        let Stop::Syntax(error) = stop else { return None };
+    /// Returns the tabs after a colon at which the parser stopped.
+    fn tabs_after_colon(&mut self, stop: &ParseStop) -> Option<Range<usize>> {
+        let ParseStop::Syntax(error) = stop else { return None };
         let end = self.offsets.byte(error.marker().index());
         let start = self.source.text[..end].trim_end_matches('\t').len();
-        (error.info() == words::TABS_BEHIND_COLON && start < end).then_some(start..end)
+        (error.info() == syntax_error::TAB_AFTER_COLON && start < end).then_some(start..end)
     }
 
-    fn describe(&mut self, stop: Stop) -> Diagnostic {
+    fn describe(&mut self, stop: ParseStop) -> Diagnostic {
         let error = match stop {
-            Stop::Mistake(mistake) => return mistake,
-            Stop::Syntax(error) => error,
+            ParseStop::Invalid(mistake) => return mistake,
+            ParseStop::Syntax(error) => error,
         };
         let offset = self.offsets.byte(error.marker().index());
-        let said = words::syntax_error(error.info(), &self.source.text, offset);
-        let mistake = self.mistake(said.message, said.span);
+        let said = syntax_error::syntax_error(error.info(), &self.source.text, offset);
+        let mistake = self.error(said.message, said.span);
         Diagnostic { help: said.help.map(str::to_owned), ..mistake }
     }
 
-    fn mistake(&self, message: impl Into<String>, span: Range<usize>) -> Diagnostic {
-        Diagnostic::new(message).at(Place::new(self.source, span))
+    fn error(&self, message: impl Into<String>, span: Range<usize>) -> Diagnostic {
+        Diagnostic::new(message).at(SourceSpan::new(self.source, span))
     }
 
     fn span(&mut self, span: Span) -> Range<usize> {
@@ -326,22 +337,22 @@ impl<'s> Builder<'s> {
         start..self.offsets.byte(span.end.index()).max(start)
     }
 
-    /// What stands before the content of a node.
-    fn properties(&mut self, span: &Span, has_properties: bool) -> Properties {
+    /// Reads tag and anchor before the content of a node.
+    fn properties(&mut self, span: &Span, has_properties: bool) -> NodeProperties {
         let start = self.offsets.byte(span.start.index());
         if has_properties {
-            Properties::read(&self.source.text, start)
+            NodeProperties::read(&self.source.text, start)
         } else {
-            Properties { tag: start..start, content: Some(start) }
+            NodeProperties { tag: start..start, content: Some(start) }
         }
     }
 
-    fn map_start(&mut self, span: Span, properties: &Properties) -> usize {
+    fn map_start(&mut self, span: Span, properties: &NodeProperties) -> usize {
         properties.content.unwrap_or_else(|| self.offsets.byte(span.start.index()))
     }
 
-    /// Where a list begins. Where its entries are not indented, the parser begins it behind the first dash.
-    fn list_start(&mut self, span: Span, properties: &Properties) -> usize {
+    /// Returns the start of a list. For unindented entries the parser starts after the first dash.
+    fn list_start(&mut self, span: Span, properties: &NodeProperties) -> usize {
         let start = self.map_start(span, properties);
         let text = self.source.text.as_str();
         if text[start..].starts_with(['[', '-']) {
@@ -351,20 +362,20 @@ impl<'s> Builder<'s> {
         if before.ends_with('-') { before.len() - 1 } else { start }
     }
 
-    /// The span of a scalar, from its first to its last character. The parser's own span begins with the tag and
-    /// anchor, and ends behind the spaces and the comment that follow.
+    /// Returns the span of a scalar from its first to its last character. The parser's span starts at tag and
+    /// anchor, and includes trailing spaces and comments.
     fn scalar_span(
         &mut self,
         span: Span,
         style: ScalarStyle,
         is_empty: bool,
-        properties: &Properties,
+        properties: &NodeProperties,
     ) -> Range<usize> {
         let span = self.span(span);
         let text = &self.source.text;
         let start = properties.content.unwrap_or(span.start).clamp(span.start, span.end);
         let length = match style {
-            // What is not written has the span of its neighbour.
+            // An empty node has the span of its neighbour.
             ScalarStyle::Plain if is_empty => return span.start..span.start,
             ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded => {
                 text[start..span.end].trim_end_matches(is_space).len()
@@ -376,7 +387,8 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// A directive that is neither `%YAML` nor `%TAG`. The parser passes over it, so a misspelt one would go unseen.
+/// Finds a directive other than `%YAML` and `%TAG`. The parser ignores it, so a misspelt one would go
+/// unnoticed.
 fn unknown_directive(text: &str) -> Option<Range<usize>> {
     let mut start = 0;
     for line in text.split_inclusive(['\n', '\r']) {
@@ -393,57 +405,66 @@ fn unknown_directive(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// What a key makes a mapping wait for.
-fn key(node: Node, has_merge: bool, source: &Arc<Source>) -> Result<Awaits, Diagnostic> {
+/// Returns the map state after a key.
+fn state_after_key(
+    node: DocumentNode,
+    has_merge: bool,
+    source: &Arc<SourceText>,
+) -> Result<MapState, Diagnostic> {
     match node.value {
-        Value::String(text) if text == "<<" && node.plain => {
+        NodeValue::String(text) if text == "<<" && node.plain => {
             if !has_merge {
-                return Ok(Awaits::MergeValue);
+                return Ok(MapState::MergeValue);
             }
-            let mistake = Diagnostic::new("`<<` is written twice").at(Place::new(source, node.span));
+            let mistake = Diagnostic::new("`<<` is written twice").at(SourceSpan::new(source, node.span));
             Err(mistake.help("merge several mappings with `<<: [*first, *second]`"))
         }
-        Value::String(text) => Ok(Awaits::Value(Key { text, span: node.span })),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Map(_) => {
-            let mistake = Diagnostic::new(format!("a key must be text, found {}", node.in_words()));
+        NodeValue::String(text) => Ok(MapState::Value(MapKey { text, span: node.span })),
+        NodeValue::Null
+        | NodeValue::Bool(_)
+        | NodeValue::Number(_)
+        | NodeValue::List(_)
+        | NodeValue::Map(_) => {
+            let mistake = Diagnostic::new(format!("a key must be text, found {}", node.describe()));
             let help = node.as_quoted(source).map(|quoted| format!("write {quoted} to mean text"));
             Err(Diagnostic { help, ..mistake.at(node.place(source)) })
         }
     }
 }
 
-/// About how many bytes a copy of a node takes.
-fn weight(node: &Node) -> usize {
-    const EACH: usize = 64;
-    EACH + match &node.value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.len(),
-        Value::List(nodes) => nodes.iter().map(weight).sum(),
-        Value::Map(entries) => {
-            entries.iter().map(|entry| EACH + entry.key.text.len() + weight(&entry.value)).sum()
+/// Returns the approximate size of a copy of a node, in bytes.
+fn weight(node: &DocumentNode) -> usize {
+    const NODE_BYTES: usize = 64;
+    NODE_BYTES
+        + match &node.value {
+            NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => 0,
+            NodeValue::String(text) => text.len(),
+            NodeValue::List(nodes) => nodes.iter().map(weight).sum(),
+            NodeValue::Map(entries) => {
+                entries.iter().map(|entry| NODE_BYTES + entry.key.text.len() + weight(&entry.value)).sum()
+            }
         }
-    }
 }
 
-/// How many lists and mappings a node holds within each other, itself included.
-fn height(node: &Node) -> usize {
+/// Returns the nesting depth of a node, including itself.
+fn height(node: &DocumentNode) -> usize {
     match &node.value {
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-        Value::List(nodes) => 1 + nodes.iter().map(height).max().unwrap_or(0),
-        Value::Map(entries) => 1 + entries.iter().map(|entry| height(&entry.value)).max().unwrap_or(0),
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::String(_) => 0,
+        NodeValue::List(nodes) => 1 + nodes.iter().map(height).max().unwrap_or(0),
+        NodeValue::Map(entries) => 1 + entries.iter().map(|entry| height(&entry.value)).max().unwrap_or(0),
     }
 }
 
-/// The tag and the anchor before a node.
-struct Properties {
+/// Tag and anchor before a node.
+struct NodeProperties {
     tag: Range<usize>,
-    /// Where the node itself begins, if it does before the text ends.
+    /// Start of the node itself, if the text does not end before.
     content: Option<usize>,
 }
 
-impl Properties {
+impl NodeProperties {
     fn read(text: &str, start: usize) -> Self {
-        let mut properties = Properties { tag: start..start, content: None };
+        let mut properties = NodeProperties { tag: start..start, content: None };
         let mut at = start;
         loop {
             let rest = text[at..].trim_start_matches(is_space);
@@ -468,8 +489,8 @@ impl Properties {
     }
 }
 
-/// The end of the bracket that closes a collection, from what stands before it: a comma, spaces, comments.
-fn behind_bracket(text: &str, mut at: usize) -> usize {
+/// Returns the end of the closing bracket of a collection, skipping a comma, spaces and comments.
+fn closing_bracket_end(text: &str, mut at: usize) -> usize {
     loop {
         let rest = text[at..].trim_start_matches(|character| character == ',' || is_space(character));
         at = text.len() - rest.len();
@@ -481,12 +502,12 @@ fn behind_bracket(text: &str, mut at: usize) -> usize {
     }
 }
 
-/// What YAML takes for space. Other Unicode spaces are text.
+/// Returns true for YAML white space. Other Unicode spaces are text.
 fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\r' | '\n')
 }
 
-/// The length of the single-quoted scalar that a text begins with.
+/// Returns the length of the leading single-quoted scalar.
 fn single_quoted_length(text: &str) -> usize {
     let mut quotes = text.bytes().enumerate().skip(1).filter(|&(_, byte)| byte == b'\'').map(|(at, _)| at);
     while let Some(at) = quotes.next() {
@@ -498,7 +519,7 @@ fn single_quoted_length(text: &str) -> usize {
     text.trim_end_matches(is_space).len()
 }
 
-/// The length of the double-quoted scalar that a text begins with.
+/// Returns the length of the leading double-quoted scalar.
 fn double_quoted_length(text: &str) -> usize {
     let mut bytes = text.bytes().enumerate().skip(1);
     while let Some((at, byte)) = bytes.next() {
@@ -513,19 +534,19 @@ fn double_quoted_length(text: &str) -> usize {
     text.trim_end_matches(is_space).len()
 }
 
-/// Turns the parser's positions, which count characters, into byte offsets.
+/// Converts the parser's character positions to byte offsets.
 ///
-/// The parser asks for positions that lie close together, so walking from the last one is cheap.
-struct Offsets<'s> {
+/// Consecutive positions are close together, so walking from the last one is cheap.
+struct CharOffsets<'s> {
     text: &'s str,
     is_ascii: bool,
     character: usize,
     byte: usize,
 }
 
-impl<'s> Offsets<'s> {
+impl<'s> CharOffsets<'s> {
     fn new(text: &'s str) -> Self {
-        Offsets { text, is_ascii: text.is_ascii(), character: 0, byte: 0 }
+        CharOffsets { text, is_ascii: text.is_ascii(), character: 0, byte: 0 }
     }
 
     fn byte(&mut self, character: usize) -> usize {

@@ -1,35 +1,35 @@
 //! YAML 1.2 with the core schema, as far as it has a JSON form.
 //!
-//! Plain scalars are resolved as the core schema says: `true` is a truth value, `yes`, `on` and `2024-01-31` are
-//! text, `0x1F` and `0o17` are numbers. Anchors, aliases and merge keys (`<<`) work, up to a limit on what they
-//! expand to. What has no JSON form is refused with its place: keys that are not text, `.inf`, tags of other
-//! schemas, numbers that would lose digits. A key that is written twice is refused as well.
+//! Plain scalars follow the core schema: `true` is a boolean; `yes`, `on` and `2024-01-31` are strings;
+//! `0x1F` and `0o17` are numbers. Anchors, aliases and merge keys (`<<`) work, up to an expansion limit.
+//! Anything without a JSON form is rejected with its location: keys that are not strings, `.inf`, tags of
+//! other schemas, numbers that would lose digits. Duplicate keys are rejected as well.
 
 mod build;
 mod scalar;
 mod split;
-mod words;
+mod syntax_error;
 
 use std::io::BufRead;
 use std::sync::Arc;
 
-pub use split::Documents;
+pub use split::YamlStream;
 
 use super::diagnostic::Diagnostics;
-use super::node::Node;
-use super::place::Source;
+use super::node::DocumentNode;
+use super::place::SourceText;
 
-/// Reads one document.
+/// Parses one document.
 ///
-/// A source without a document is an empty one, which is [`Value::Null`](super::Value::Null). A source with more
-/// than one document is a mistake; [`documents`] takes such a file apart.
-pub fn parse(source: &Arc<Source>) -> Result<Node, Diagnostics> {
-    build::build(source)
+/// An empty source is [`Value::Null`](super::Value::Null). A source with several documents is an error; use
+/// [`documents`] to split such a file.
+pub fn parse(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
+    build::parse_document(source)
 }
 
-/// Takes a stream apart into its documents, without reading more of it than the next one.
+/// Splits a stream into documents, reading no further than the next one.
 ///
-/// `name` is the path as it is shown to people.
-pub fn documents<R: BufRead>(name: impl Into<Arc<str>>, reader: R) -> Documents<R> {
-    Documents::new(name.into(), reader)
+/// `name` is the display path.
+pub fn documents<R: BufRead>(name: impl Into<Arc<str>>, reader: R) -> YamlStream<R> {
+    YamlStream::new(name.into(), reader)
 }

@@ -1,15 +1,15 @@
-//! What a scalar means: the core schema of YAML 1.2, without what JSON cannot hold.
+//! Resolves scalars by the YAML 1.2 core schema, restricted to JSON values.
 
 use saphyr_parser::Tag;
 use serde_json::Number;
 
-use crate::node::{Value, shorten};
+use crate::node::{NodeValue, shorten};
 
-/// What a tag asks for.
+/// Type requested by a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
-    /// No tag: what the schema says.
-    Unsaid,
+pub(super) enum TagType {
+    /// No tag: resolved by the schema.
+    Untagged,
     Text,
     Integer,
     Float,
@@ -19,97 +19,97 @@ pub(super) enum Type {
     Map,
 }
 
-/// Why a scalar or a tag has no meaning here: a message and what to do about it.
+/// Error of a scalar or tag: message and advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unfit {
+pub(super) struct ScalarError {
     pub(super) message: String,
     pub(super) help: Option<String>,
 }
 
-impl Unfit {
+impl ScalarError {
     fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Unfit { message: message.into(), help: Some(help.into()) }
+        ScalarError { message: message.into(), help: Some(help.into()) }
     }
 }
 
-/// The type that a tag names.
-pub(super) fn type_of(tag: Option<&Tag>) -> Result<Type, Unfit> {
-    let Some(tag) = tag else { return Ok(Type::Unsaid) };
+/// Returns the type that a tag names.
+pub(super) fn type_of(tag: Option<&Tag>) -> Result<TagType, ScalarError> {
+    let Some(tag) = tag else { return Ok(TagType::Untagged) };
     let name = format!("{}{}", tag.handle, tag.suffix);
     match name.strip_prefix("tag:yaml.org,2002:") {
-        Some("str") => Ok(Type::Text),
-        Some("int") => Ok(Type::Integer),
-        Some("float") => Ok(Type::Float),
-        Some("bool") => Ok(Type::Bool),
-        Some("null") => Ok(Type::Null),
-        Some("seq") => Ok(Type::List),
-        Some("map") => Ok(Type::Map),
-        Some(other) => Err(unknown(&format!("!!{other}"))),
-        // A lone `!` means: by its syntax alone, so a scalar is text.
-        None if name == "!" => Ok(Type::Text),
-        None => Err(unknown(&name)),
+        Some("str") => Ok(TagType::Text),
+        Some("int") => Ok(TagType::Integer),
+        Some("float") => Ok(TagType::Float),
+        Some("bool") => Ok(TagType::Bool),
+        Some("null") => Ok(TagType::Null),
+        Some("seq") => Ok(TagType::List),
+        Some("map") => Ok(TagType::Map),
+        Some(other) => Err(unknown_tag(&format!("!!{other}"))),
+        // A lone `!` makes a scalar a string.
+        None if name == "!" => Ok(TagType::Text),
+        None => Err(unknown_tag(&name)),
     }
 }
 
-fn unknown(tag: &str) -> Unfit {
-    Unfit::new(
-        format!("the tag `{}` means nothing here", shorten(tag)),
-        "leave it out; known tags are `!!str`, `!!int`, `!!float`, `!!bool`, `!!null`, `!!seq` and `!!map`",
+fn unknown_tag(tag: &str) -> ScalarError {
+    ScalarError::new(
+        format!("the tag `{}` is not supported", shorten(tag)),
+        "remove it; known tags are `!!str`, `!!int`, `!!float`, `!!bool`, `!!null`, `!!seq` and `!!map`",
     )
 }
 
-/// The value of a scalar. `plain` says that it is written without quotes.
-pub(super) fn scalar(text: String, plain: bool, wanted: Type) -> Result<Value, Unfit> {
+/// Returns the value of a scalar. `plain` is true for unquoted scalars.
+pub(super) fn resolve_scalar(text: String, plain: bool, wanted: TagType) -> Result<NodeValue, ScalarError> {
     let value = match wanted {
-        Type::Unsaid if plain => return untagged(text),
-        Type::Unsaid | Type::Text => return Ok(Value::String(text)),
-        Type::Integer => integer(&text)?.map(Value::Number),
-        Type::Float => {
-            number(&text)?.and_then(|number| Number::from_f64(number.as_f64()?)).map(Value::Number)
+        TagType::Untagged if plain => return resolve_plain(text),
+        TagType::Untagged | TagType::Text => return Ok(NodeValue::String(text)),
+        TagType::Integer => parse_integer(&text)?.map(NodeValue::Number),
+        TagType::Float => {
+            parse_number(&text)?.and_then(|number| Number::from_f64(number.as_f64()?)).map(NodeValue::Number)
         }
-        Type::Bool => truth(&text).map(Value::Bool),
-        Type::Null => is_null(&text).then_some(Value::Null),
-        Type::List | Type::Map => None,
+        TagType::Bool => parse_bool(&text).map(NodeValue::Bool),
+        TagType::Null => is_null(&text).then_some(NodeValue::Null),
+        TagType::List | TagType::Map => None,
     };
     let name = match wanted {
-        Type::Unsaid | Type::Text => "str",
-        Type::Integer => "int",
-        Type::Float => "float",
-        Type::Bool => "bool",
-        Type::Null => "null",
-        Type::List => "seq",
-        Type::Map => "map",
+        TagType::Untagged | TagType::Text => "str",
+        TagType::Integer => "int",
+        TagType::Float => "float",
+        TagType::Bool => "bool",
+        TagType::Null => "null",
+        TagType::List => "seq",
+        TagType::Map => "map",
     };
-    value.ok_or_else(|| Unfit { message: format!("this does not fit its tag `!!{name}`"), help: None })
+    value.ok_or_else(|| ScalarError { message: format!("this does not fit its tag `!!{name}`"), help: None })
 }
 
-/// The value of a plain scalar without a tag.
-fn untagged(text: String) -> Result<Value, Unfit> {
-    // Most plain scalars begin with a letter that nothing but text begins with.
+/// Resolves a plain scalar without a tag.
+fn resolve_plain(text: String) -> Result<NodeValue, ScalarError> {
+    // Most plain scalars start with a letter that only strings start with.
     match text.as_bytes().first() {
         None | Some(b'~' | b'n' | b'N' | b't' | b'T' | b'f' | b'F') => {
             if is_null(&text) {
-                return Ok(Value::Null);
+                return Ok(NodeValue::Null);
             }
-            if let Some(truth) = truth(&text) {
-                return Ok(Value::Bool(truth));
+            if let Some(truth) = parse_bool(&text) {
+                return Ok(NodeValue::Bool(truth));
             }
         }
         Some(b'0'..=b'9' | b'+' | b'-' | b'.') => {
-            if let Some(number) = number(&text)? {
-                return Ok(Value::Number(number));
+            if let Some(number) = parse_number(&text)? {
+                return Ok(NodeValue::Number(number));
             }
         }
         Some(_) => {}
     }
-    Ok(Value::String(text))
+    Ok(NodeValue::String(text))
 }
 
 fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
-fn truth(text: &str) -> Option<bool> {
+fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "true" | "True" | "TRUE" => Some(true),
         "false" | "False" | "FALSE" => Some(false),
@@ -117,14 +117,14 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// The number that a text spells, if it does.
-fn number(text: &str) -> Result<Option<Number>, Unfit> {
-    if let Some(number) = integer(text)? {
+/// Parses a number, if the text is one.
+fn parse_number(text: &str) -> Result<Option<Number>, ScalarError> {
+    if let Some(number) = parse_integer(text)? {
         return Ok(Some(number));
     }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
-        return Err(Unfit::new(
+        return Err(ScalarError::new(
             format!("`{text}` is not a number that JSON can hold"),
             format!("write \"{text}\" to mean text"),
         ));
@@ -138,8 +138,8 @@ fn number(text: &str) -> Result<Option<Number>, Unfit> {
     }
 }
 
-/// The integer that a text spells, if it does.
-fn integer(text: &str) -> Result<Option<Number>, Unfit> {
+/// Parses an integer, if the text is one.
+fn parse_integer(text: &str) -> Result<Option<Number>, ScalarError> {
     let digits = |text: &str, base: u32| !text.is_empty() && text.chars().all(|digit| digit.is_digit(base));
     for (prefix, base) in [("0o", 8), ("0x", 16)] {
         if let Some(rest) = text.strip_prefix(prefix)
@@ -156,12 +156,12 @@ fn integer(text: &str) -> Result<Option<Number>, Unfit> {
     signed.or_else(|_| text.parse::<u64>().map(Number::from)).map(Some).map_err(|_| too_large(text))
 }
 
-fn too_large(text: &str) -> Unfit {
+fn too_large(text: &str) -> ScalarError {
     let quoted = if text.len() <= 40 { format!("write \"{text}\"") } else { "put it in quotes".to_owned() };
-    Unfit::new("this number is too large to be kept exactly", format!("{quoted} to mean text"))
+    ScalarError::new("this number is too large to be kept exactly", format!("{quoted} to mean text"))
 }
 
-/// Whether a text without its sign is `.5`, `5.`, `5.5` or `5`, each with or without an exponent.
+/// Returns true for an unsigned `.5`, `5.`, `5.5` or `5`, each with an optional exponent.
 fn is_float(text: &str) -> bool {
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {

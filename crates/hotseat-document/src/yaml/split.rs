@@ -1,91 +1,98 @@
-//! Taking a stream apart into documents.
+//! Splits a YAML stream into documents.
 
 use std::io::{BufRead, Read};
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::place::Source;
-use crate::stream::{BYTE_ORDER_MARK, LONGEST, not_utf8, too_long, unreadable};
+use crate::place::SourceText;
+use crate::stream::{BYTE_ORDER_MARK, MAX_DOCUMENT_BYTES, not_utf8, too_long, unreadable};
 
-/// The documents of a stream, one after the other.
+/// Iterator over the documents of a stream.
 ///
-/// A document begins at a line `---` or where the stream begins, and ends before the next such line or at a line
-/// `...`. What holds nothing but comments is left out. Directives (`%YAML`) go with the document they precede.
+/// A document starts at a `---` line or at the start of the stream, and ends before the next such line or at
+/// a `...` line. Documents with only comments are skipped. Directives (`%YAML`) belong to the document after
+/// them.
 ///
-/// An item is an error if the bytes of that document are not UTF-8; the documents behind it still come. When the
-/// stream cannot be read, or a document is larger than 64 MiB, the error is the last item.
+/// An item is an error if its bytes are not UTF-8; the following documents are still returned. If the stream
+/// cannot be read, or a document exceeds 64 MiB, the error is the last item.
 #[derive(Debug)]
-pub struct Documents<R> {
+pub struct YamlStream<R> {
     reader: R,
     name: Arc<str>,
-    /// How many lines have been read.
+    /// Number of lines read.
     lines: u32,
     finished: bool,
-    pending: Pending,
+    pending: PendingDocument,
 }
 
-/// The lines of the document that is being collected.
+/// Lines of the current document.
 #[derive(Debug)]
-struct Pending {
+struct PendingDocument {
     bytes: Vec<u8>,
     first_line: u32,
-    /// Whether its `---` has been read.
+    /// True after its `---`.
     has_start: bool,
     has_content: bool,
     has_directive: bool,
 }
 
-impl Pending {
+impl PendingDocument {
     fn new(first_line: u32) -> Self {
-        Pending { bytes: Vec::new(), first_line, has_start: false, has_content: false, has_directive: false }
+        PendingDocument {
+            bytes: Vec::new(),
+            first_line,
+            has_start: false,
+            has_content: false,
+            has_directive: false,
+        }
     }
 
-    /// Whether nothing but comments and directives has been read, so that a `---` does not end it.
+    /// Returns true if only comments and directives have been read, so a `---` does not end the document.
     fn is_prefix(&self) -> bool {
         !self.has_start && !self.has_content
     }
 
-    /// Whether the parser has to see it. A directive without a document is the parser's to refuse.
+    /// Returns true if the parser must see the document. It also rejects a directive without a document.
     fn is_document(&self) -> bool {
         self.has_content || (self.has_directive && !self.has_start)
     }
 }
 
-/// What a line means for the division into documents.
+/// Role of a line in the split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
-    /// `---`, and whether the document begins on that line.
+enum LineKind {
+    /// `---`, and whether content follows on the line.
     Start {
         has_content: bool,
     },
-    /// `...`, and whether something stands behind it.
+    /// `...`, and whether text follows on the line.
     End {
         has_content: bool,
     },
-    /// Begins with `%`.
+    /// Starts with `%`.
     Directive,
-    /// Empty, or a comment.
+    /// Empty or a comment.
     Blank,
     Content,
 }
 
-impl<R: BufRead> Documents<R> {
+impl<R: BufRead> YamlStream<R> {
     pub(super) fn new(name: Arc<str>, reader: R) -> Self {
-        Documents { reader, name, lines: 0, finished: false, pending: Pending::new(1) }
+        YamlStream { reader, name, lines: 0, finished: false, pending: PendingDocument::new(1) }
     }
 
     /// Reads to the end of the next document.
-    fn read_document(&mut self) -> Result<Option<Pending>, Diagnostic> {
+    fn read_document(&mut self) -> Result<Option<PendingDocument>, Diagnostic> {
         loop {
             let start = self.pending.bytes.len();
-            let room = (LONGEST + 1).saturating_sub(start) as u64;
+            let room = (MAX_DOCUMENT_BYTES + 1).saturating_sub(start) as u64;
             let read = self.reader.by_ref().take(room).read_until(b'\n', &mut self.pending.bytes);
             if read.map_err(|error| unreadable(&self.name, &error, self.lines.saturating_add(1)))? == 0 {
                 self.finished = true;
-                let last = self.take_pending(Pending::new(self.lines));
+                let last = self.take_pending(PendingDocument::new(self.lines));
                 return Ok(last.is_document().then_some(last));
             }
-            if self.pending.bytes.len() > LONGEST {
+            if self.pending.bytes.len() > MAX_DOCUMENT_BYTES {
                 return Err(too_long(&self.name, self.pending.first_line));
             }
             self.lines = self.lines.saturating_add(1);
@@ -95,18 +102,18 @@ impl<R: BufRead> Documents<R> {
         }
     }
 
-    /// Takes note of the line that begins at `start`, and returns the document that it ends.
-    fn line(&mut self, start: usize) -> Option<Pending> {
+    /// Processes the line that starts at `start`, and returns the document that it ends.
+    fn line(&mut self, start: usize) -> Option<PendingDocument> {
         let pending = &mut self.pending;
         let has_mark = pending.bytes[start..].starts_with(BYTE_ORDER_MARK);
         let text_start = if has_mark { start + BYTE_ORDER_MARK.len() } else { start };
         let line = classify(&pending.bytes[text_start..]);
-        // Files that were put together keep the marks they began with.
+        // Concatenated files keep their byte order marks.
         if has_mark && pending.is_prefix() {
             pending.bytes.drain(start..text_start);
         }
         match line {
-            Line::Start { has_content } if pending.is_prefix() => {
+            LineKind::Start { has_content } if pending.is_prefix() => {
                 if !pending.has_directive {
                     pending.bytes.drain(..start);
                     pending.first_line = self.lines;
@@ -115,43 +122,50 @@ impl<R: BufRead> Documents<R> {
                 pending.has_content = has_content;
                 None
             }
-            Line::Start { has_content } => {
+            LineKind::Start { has_content } => {
                 let bytes = pending.bytes.split_off(start);
-                let next = Pending { bytes, has_start: true, has_content, ..Pending::new(self.lines) };
+                let next = PendingDocument {
+                    bytes,
+                    has_start: true,
+                    has_content,
+                    ..PendingDocument::new(self.lines)
+                };
                 let document = self.take_pending(next);
                 document.is_document().then_some(document)
             }
-            Line::End { has_content } => {
+            LineKind::End { has_content } => {
                 pending.has_content |= has_content;
-                let document = self.take_pending(Pending::new(self.lines.saturating_add(1)));
+                let document = self.take_pending(PendingDocument::new(self.lines.saturating_add(1)));
                 document.is_document().then_some(document)
             }
-            Line::Directive if pending.is_prefix() => {
+            LineKind::Directive if pending.is_prefix() => {
                 pending.has_directive = true;
                 None
             }
-            Line::Directive | Line::Content => {
+            LineKind::Directive | LineKind::Content => {
                 pending.has_content = true;
                 None
             }
-            Line::Blank => None,
+            LineKind::Blank => None,
         }
     }
 
-    fn take_pending(&mut self, next: Pending) -> Pending {
+    fn take_pending(&mut self, next: PendingDocument) -> PendingDocument {
         std::mem::replace(&mut self.pending, next)
     }
 
-    fn source(&self, document: Pending) -> Result<Arc<Source>, Diagnostic> {
-        let Pending { bytes, first_line, .. } = document;
-        String::from_utf8(bytes).map(|text| Source::new(Arc::clone(&self.name), text, first_line)).map_err(
-            |error| not_utf8(&self.name, error.as_bytes(), error.utf8_error().valid_up_to(), first_line, 1),
-        )
+    fn source(&self, document: PendingDocument) -> Result<Arc<SourceText>, Diagnostic> {
+        let PendingDocument { bytes, first_line, .. } = document;
+        String::from_utf8(bytes)
+            .map(|text| SourceText::new(Arc::clone(&self.name), text, first_line))
+            .map_err(|error| {
+                not_utf8(&self.name, error.as_bytes(), error.utf8_error().valid_up_to(), first_line, 1)
+            })
     }
 }
 
-impl<R: BufRead> Iterator for Documents<R> {
-    type Item = Result<Arc<Source>, Diagnostic>;
+impl<R: BufRead> Iterator for YamlStream<R> {
+    type Item = Result<Arc<SourceText>, Diagnostic>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.finished {
@@ -167,32 +181,32 @@ impl<R: BufRead> Iterator for Documents<R> {
     }
 }
 
-fn classify(line: &[u8]) -> Line {
-    if let Some(rest) = behind_marker(line, b"---") {
-        return Line::Start { has_content: !is_blank(rest) };
+fn classify(line: &[u8]) -> LineKind {
+    if let Some(rest) = strip_marker(line, b"---") {
+        return LineKind::Start { has_content: !is_blank(rest) };
     }
-    if let Some(rest) = behind_marker(line, b"...") {
-        return Line::End { has_content: !is_blank(rest) };
+    if let Some(rest) = strip_marker(line, b"...") {
+        return LineKind::End { has_content: !is_blank(rest) };
     }
     match line.first() {
-        Some(b'%') => Line::Directive,
-        _ if is_blank(line) => Line::Blank,
-        _ => Line::Content,
+        Some(b'%') => LineKind::Directive,
+        _ if is_blank(line) => LineKind::Blank,
+        _ => LineKind::Content,
     }
 }
 
-/// What stands behind a marker, if the line begins with it and not with a longer word.
-fn behind_marker<'l>(line: &'l [u8], marker: &[u8]) -> Option<&'l [u8]> {
+/// Returns the rest after a marker, if the line starts with it as a whole word.
+fn strip_marker<'l>(line: &'l [u8], marker: &[u8]) -> Option<&'l [u8]> {
     let rest = line.strip_prefix(marker)?;
     rest.first().is_none_or(|&byte| is_space(byte)).then_some(rest)
 }
 
-/// Whether a line or the rest of one is empty or a comment.
+/// Returns true if (the rest of) a line is empty or a comment.
 fn is_blank(line: &[u8]) -> bool {
     let mut spaces = line.iter().skip_while(|&&byte| is_space(byte));
     match spaces.next() {
         None => true,
-        // To the parser a lone carriage return ends the comment, and what follows is a line of its own.
+        // To the parser a lone carriage return ends the comment and starts a new line.
         Some(b'#') => !line.trim_ascii_end().contains(&b'\r'),
         Some(_) => false,
     }

@@ -1,4 +1,4 @@
-//! One call to a provider, from the body of the request to the reply.
+//! A call to a provider: sends the request and reads the reply.
 
 use std::time::Duration;
 
@@ -8,47 +8,50 @@ use serde_json::{Map, Value};
 use sse_stream::SseByteStream;
 use tokio::time::timeout;
 
-use super::http::Connection;
-use crate::{Assembly, ErrorKind, Message, ModelError, Reply, Request, Sink, Usage};
+use super::http::ProviderConnection;
+use crate::{
+    ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ReplyAssembler, ReplySink, TokenUsage,
+};
 
-/// How long the end of a body may take after its last event.
-const END_OF_BODY: Duration = Duration::from_millis(20);
+/// Maximum wait for the end of the body after its last event.
+const BODY_END_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Reads what one provider sends. It does no I/O, so it can be fed anything.
-pub(super) trait Reading: Send {
-    /// Takes the data of the next event and hands the pieces of the reply on. True if it was the last event.
+/// Parses the output of one provider. It does no I/O.
+pub(super) trait ReplyParser: Send {
+    /// Handles the data of one event and passes pieces of the reply to `sink`. Returns true for the last
+    /// event.
     ///
     /// # Errors
-    /// When the event cannot be understood, or tells of a failure.
-    fn event(&mut self, data: &str, sink: &mut dyn Sink) -> Result<bool, ModelError>;
+    /// If the event is invalid or reports a failure.
+    fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError>;
 
-    /// Takes a whole reply that was not streamed.
+    /// Handles a complete reply that was not streamed.
     ///
     /// # Errors
-    /// When it cannot be understood, or tells of a failure.
-    fn whole(&mut self, body: &str, sink: &mut dyn Sink) -> Result<(), ModelError>;
+    /// If it is invalid or reports a failure.
+    fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError>;
 
-    /// Whether the provider has said why the reply ends: then it is whole, and only figures may follow.
+    /// Returns true if the provider has sent a finish reason: the reply is complete, only usage may follow.
     fn has_ended(&self) -> bool;
 
-    /// What has arrived.
-    fn assembly(&self) -> &Assembly;
+    /// Returns the pieces so far.
+    fn assembly(&self) -> &ReplyAssembler;
 
-    /// The whole reply, after the last event. A usage that the provider did not give is none.
+    /// Returns the complete reply after the last event. The usage is None if the provider sent none.
     ///
     /// # Errors
-    /// When it is not whole.
-    fn reply(&mut self) -> Result<(Reply, Option<Usage>), ModelError>;
+    /// If the reply is incomplete.
+    fn reply(&mut self) -> Result<(ModelReply, Option<TokenUsage>), ModelError>;
 }
 
 /// Sends a request and reads the reply.
 pub(super) async fn call(
-    connection: &Connection,
+    connection: &ProviderConnection,
     body: &Value,
-    request: &Request,
-    mut reading: impl Reading,
-    sink: &mut dyn Sink,
-) -> Result<Reply, ModelError> {
+    request: &ModelRequest,
+    mut reading: impl ReplyParser,
+    sink: &mut dyn ReplySink,
+) -> Result<ModelReply, ModelError> {
     let read = read(connection, body, &mut reading, sink).await;
     let whole = match read {
         Ok(()) => reading.reply(),
@@ -56,51 +59,51 @@ pub(super) async fn call(
     };
     match whole {
         Ok((mut reply, usage)) => {
-            reply.usage = usage.unwrap_or_else(|| Usage::estimate(request, &reply));
+            reply.usage = usage.unwrap_or_else(|| TokenUsage::estimate(request, &reply));
             Ok(reply)
         }
         Err(mut error) => {
             let arrived = reading.assembly();
-            error.partial = (!arrived.is_empty()).then(|| Box::new(arrived.clone().reply()));
+            error.partial = (!arrived.is_empty()).then(|| Box::new(arrived.clone().into_reply()));
             Err(connection.redact(error))
         }
     }
 }
 
 async fn read(
-    connection: &Connection,
+    connection: &ProviderConnection,
     body: &Value,
-    reading: &mut impl Reading,
-    sink: &mut dyn Sink,
+    reading: &mut impl ReplyParser,
+    sink: &mut dyn ReplySink,
 ) -> Result<(), ModelError> {
     let answer = connection.post(body).await?;
-    // A server that does not stream answers with a document, whatever it was asked for.
+    // Servers without streaming answer with a JSON document, even if a stream was requested.
     if body["stream"] != true || answer.is_json() {
-        return reading.whole(&answer.text().await?, sink);
+        return reading.handle_complete(&answer.text().await?, sink);
     }
-    events(answer.pieces(), reading, sink).await
+    read_events(answer.pieces(), reading, sink).await
 }
 
 /// Reads a stream of server-sent events up to the last one.
-pub(super) async fn events(
+pub(super) async fn read_events(
     pieces: impl Stream<Item = Result<Bytes, ModelError>>,
-    reading: &mut impl Reading,
-    sink: &mut dyn Sink,
+    reading: &mut impl ReplyParser,
+    sink: &mut dyn ReplySink,
 ) -> Result<(), ModelError> {
     let events = SseByteStream::new(pieces);
     pin_mut!(events);
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
-            // Some servers hang up as soon as they have said everything.
+            // Some servers close the connection right after the last event.
             Err(_) if reading.has_ended() => return Ok(()),
             Err(error) => return Err(stream_error(error)),
         };
         if let Some(data) = event.data
-            && reading.event(&data, sink)?
+            && reading.handle_event(&data, sink)?
         {
-            // A body that is read to its end leaves the connection to the next call. It is not worth a wait.
-            let _ = timeout(END_OF_BODY, events.next()).await;
+            // Reading the body to its end makes the connection reusable, but is not worth a long wait.
+            let _ = timeout(BODY_END_TIMEOUT, events.next()).await;
             return Ok(());
         }
     }
@@ -111,27 +114,26 @@ fn stream_error(error: sse_stream::Error) -> ModelError {
     match error {
         sse_stream::Error::Body(error) => match error.downcast::<ModelError>() {
             Ok(error) => *error,
-            Err(error) => ModelError::new(ErrorKind::Network, error.to_string()),
+            Err(error) => ModelError::new(ModelErrorKind::Network, error.to_string()),
         },
-        error => ModelError::new(ErrorKind::Decode, format!("the stream cannot be read: {error}")),
+        error => ModelError::new(ModelErrorKind::Decode, format!("invalid event stream: {error}")),
     }
 }
 
-/// The messages with the results of tools directly behind the calls, where every provider wants them: before what
-/// else was said until the model's next reply.
-pub(super) fn results_first(messages: &[Message]) -> Vec<&Message> {
-    let is_reply = |message: &Message| matches!(message, Message::Assistant { .. });
-    let mut ordered: Vec<&Message> = Vec::with_capacity(messages.len());
+/// Returns the messages with tool results moved directly behind their calls, as all providers require.
+pub(super) fn results_first(messages: &[ModelMessage]) -> Vec<&ModelMessage> {
+    let is_reply = |message: &ModelMessage| matches!(message, ModelMessage::Assistant { .. });
+    let mut ordered: Vec<&ModelMessage> = Vec::with_capacity(messages.len());
     for part in messages.chunk_by(|one, other| !is_reply(one) && !is_reply(other)) {
-        let (results, others): (Vec<&Message>, Vec<&Message>) =
-            part.iter().partition(|message| matches!(message, Message::Tool(_)));
+        let (results, others): (Vec<&ModelMessage>, Vec<&ModelMessage>) =
+            part.iter().partition(|message| matches!(message, ModelMessage::Tool(_)));
         ordered.extend(results.into_iter().chain(others));
     }
     ordered
 }
 
-/// Adds the further members of a body: they replace others, and `null` takes one away.
-pub(super) fn extend(mut body: Map<String, Value>, extra: &Map<String, Value>) -> Value {
+/// Merges extra members into a body: they replace existing ones, and `null` removes one.
+pub(super) fn merge_extra(mut body: Map<String, Value>, extra: &Map<String, Value>) -> Value {
     for (key, value) in extra {
         match value {
             Value::Null => drop(body.shift_remove(key)),
@@ -141,16 +143,15 @@ pub(super) fn extend(mut body: Map<String, Value>, extra: &Map<String, Value>) -
     Value::Object(body)
 }
 
-/// An answer that cannot be understood.
-pub(super) fn not_understood(url: &str, what: &str, data: &str) -> ModelError {
-    let mut error =
-        ModelError::new(ErrorKind::Decode, format!("the reply of {url} cannot be understood: {what}"));
+/// Creates the error for invalid output of a provider.
+pub(super) fn invalid_reply_error(url: &str, what: &str, data: &str) -> ModelError {
+    let mut error = ModelError::new(ModelErrorKind::Decode, format!("the reply of {url} is invalid: {what}"));
     error.body = super::failure::excerpt(data);
     error
 }
 
-/// A stream that ended too early.
-pub(super) fn cut(url: &str) -> ModelError {
-    let message = format!("{url} ended its reply without saying so: the reply may be cut");
-    ModelError::new(ErrorKind::Network, message)
+/// Creates the error for a stream that ended too early.
+pub(super) fn truncated_reply_error(url: &str) -> ModelError {
+    let message = format!("{url} closed the stream without an end marker: the reply may be incomplete");
+    ModelError::new(ModelErrorKind::Network, message)
 }

@@ -1,4 +1,4 @@
-//! Which model is meant, and how it is reached.
+//! Configuration of a model and its provider.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,70 +6,71 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::anthropic::Anthropic;
-use super::http::Connection;
-use super::openai::OpenAi;
+use super::anthropic::AnthropicModel;
+use super::http::ProviderConnection;
+use super::openai::OpenAiModel;
 use crate::{Model, ModelError};
 
-/// A configured language model.
+/// Configuration of a language model.
 ///
 /// ```
-/// use hotseat_model::{Connector, Model, Provider, Secret};
+/// use hotseat_model::{Model, ConnectorConfig, Provider, Secret};
 ///
 /// # fn main() -> Result<(), hotseat_model::ModelError> {
-/// let connector = Connector {
+/// let connector = ConnectorConfig {
 ///     base_url: Some("http://127.0.0.1:11434/v1".into()),
 ///     key: Some(Secret::new("secret")),
-///     ..Connector::new(Provider::OpenAi, "qwen3")
+///     ..ConnectorConfig::new(Provider::OpenAi, "qwen3")
 /// };
-/// // Nothing is sent before the first call, and certificates are read only for an encrypted connection.
+/// // Connects on the first call; certificates are only read for HTTPS.
 /// let model = connector.open()?;
 /// assert_eq!(model.name(), "qwen3");
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
-pub struct Connector {
-    /// Which protocol is spoken.
+pub struct ConnectorConfig {
+    /// Protocol of the provider.
     pub provider: Provider,
-    /// The model, in the provider's words.
+    /// Name of the model, as used by the provider.
     pub model: String,
-    /// Where the provider is; its own address if there is none. `/chat/completions` or `/v1/messages` is added.
+    /// Base URL of the provider; its public address if None. `/chat/completions` or `/v1/messages` is
+    /// appended.
     pub base_url: Option<String>,
-    /// The key; no header for it is sent if there is none.
+    /// API key; no key header is sent if None.
     pub key: Option<Secret>,
-    /// Further headers. They replace those that the client would send.
+    /// Additional headers. They replace the default headers of the client.
     pub headers: Vec<(String, Secret)>,
-    /// How long a call may take.
+    /// Time limits of a call.
     pub limits: TimeLimits,
-    /// Whether replies are streamed. Without, the whole reply comes in one piece.
+    /// True to stream replies. Otherwise the reply arrives in one piece.
     pub stream: bool,
-    /// The temperature of requests that name none.
+    /// Default temperature for requests without one.
     pub temperature: Option<f64>,
-    /// The longest reply of requests that name none, in tokens.
+    /// Default maximum length of a reply in tokens, for requests without one.
     pub max_tokens: Option<u32>,
-    /// Further members of the request's body, for what only some providers know. They replace those that the client
-    /// would send, and `null` takes one away.
+    /// Additional members of the request body, for provider-specific options. They replace default members;
+    /// `null` removes one.
     pub extra: Map<String, Value>,
 }
 
-/// A protocol.
+/// A provider protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {
-    /// Chat completions, as OpenAI defined them and many servers speak them. The longest reply is sent as
-    /// `max_completion_tokens` to api.openai.com and as `max_tokens`, which others understand, elsewhere.
+    /// Chat completions, as defined by OpenAI and supported by many servers. The maximum length is sent as
+    /// `max_completion_tokens` to api.openai.com and as `max_tokens` elsewhere.
     OpenAi,
-    /// Anthropic's messages.
+    /// Anthropic's messages API.
     Anthropic,
 }
 
-/// How long a call may take. Where two limits pass, the shorter one is named in the error.
+/// Time limits of a call. If two limits expire, the error names the shorter one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeLimits {
-    /// Until the connection is there.
+    /// Until the connection is established.
     pub connect: Duration,
-    /// From the sending of the request to the first byte of the reply, the connection included. It does not hold
-    /// where replies are not streamed: their first byte comes when they are whole.
+    /// From sending the request to the first byte of the reply, including the connection. Not applied without
+    /// streaming, since the first byte then arrives with the complete reply.
     pub first_byte: Duration,
     /// Between two pieces of the reply.
     pub idle: Duration,
@@ -78,7 +79,7 @@ pub struct TimeLimits {
 }
 
 impl Default for TimeLimits {
-    /// 10 s to connect, 60 s to the first byte, 60 s between pieces, 120 s in all.
+    /// 10 s to connect, 60 s to the first byte, 60 s between pieces, 120 s in total.
     fn default() -> Self {
         TimeLimits {
             connect: Duration::from_secs(10),
@@ -89,10 +90,10 @@ impl Default for TimeLimits {
     }
 }
 
-impl Connector {
-    /// A model at its provider's own address, without a key.
+impl ConnectorConfig {
+    /// Creates a configuration with the provider's public address and no key.
     pub fn new(provider: Provider, model: impl Into<String>) -> Self {
-        Connector {
+        ConnectorConfig {
             provider,
             model: model.into(),
             base_url: None,
@@ -106,45 +107,45 @@ impl Connector {
         }
     }
 
-    /// The client. Nothing is sent and no certificates are read before its first call.
+    /// Creates the client. It connects and reads certificates on its first call.
     ///
     /// # Errors
-    /// When the address is none of HTTP, or a header cannot be sent.
+    /// If the base URL is not an HTTP URL or a header is invalid.
     pub fn open(self) -> Result<Arc<dyn Model>, ModelError> {
         Ok(match self.provider {
             Provider::OpenAi => {
-                let connection = Connection::new(
+                let connection = ProviderConnection::new(
                     &self,
                     "https://api.openai.com/v1",
-                    OpenAi::ROUTE,
-                    OpenAi::headers(&self),
+                    OpenAiModel::ROUTE,
+                    OpenAiModel::headers(&self),
                 )?;
-                Arc::new(OpenAi::new(self, connection))
+                Arc::new(OpenAiModel::new(self, connection))
             }
             Provider::Anthropic => {
-                let connection = Connection::new(
+                let connection = ProviderConnection::new(
                     &self,
                     "https://api.anthropic.com",
-                    Anthropic::ROUTE,
-                    Anthropic::headers(&self),
+                    AnthropicModel::ROUTE,
+                    AnthropicModel::headers(&self),
                 )?;
-                Arc::new(Anthropic::new(self, connection))
+                Arc::new(AnthropicModel::new(self, connection))
             }
         })
     }
 }
 
-/// A text that is sent and never shown.
+/// A text that is sent but never displayed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a text.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Secret(text.into())
     }
 
-    /// The text itself, for the wire.
+    /// Returns the text, for sending.
     pub fn reveal(&self) -> &str {
         &self.0
     }

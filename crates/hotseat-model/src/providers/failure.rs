@@ -1,27 +1,27 @@
-//! What went wrong at a provider, by its status and by what it says.
+//! Maps failures of providers to model errors, by status and error body.
 
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use crate::{ErrorKind, ModelError};
+use crate::{ModelError, ModelErrorKind};
 
-/// How many characters of a body are shown.
-const SHOWN: usize = 1000;
+/// Maximum number of characters of a body in an error.
+const MAX_EXCERPT_CHARS: usize = 1000;
 
-/// The failure that an answer with an error status tells of.
-pub(super) fn of_status(url: &str, status: StatusCode, location: Option<&str>, body: &str) -> ModelError {
+/// Creates the error for a response with an error status.
+pub(super) fn from_status(url: &str, status: StatusCode, location: Option<&str>, body: &str) -> ModelError {
     let json: Value = serde_json::from_str(body).unwrap_or_default();
-    let said = Said::of(&json);
-    let kind = kind_of_status(status.as_u16(), &said);
+    let said = ProviderErrorBody::from_json(&json);
+    let kind = kind_from_status(status.as_u16(), &said);
     let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
     let mut message = format!("{url} answered HTTP {}{reason}", status.as_u16());
     match (kind, location) {
-        (ErrorKind::Auth, _) => message.push_str("; check the key of the connector and what it may do"),
+        (ModelErrorKind::Auth, _) => message.push_str("; check the connector's key and its permissions"),
         (_, Some(location)) if status.is_redirection() => {
-            message.push_str(&format!("; redirects are not followed, it points to {location}"));
+            message.push_str(&format!("; redirects are not followed; it redirects to {location}"));
         }
         (_, _) if status == StatusCode::NOT_FOUND => {
-            message.push_str("; check the base URL and the model of the connector");
+            message.push_str("; check the connector's base URL and model");
         }
         _ => {}
     }
@@ -31,85 +31,87 @@ pub(super) fn of_status(url: &str, status: StatusCode, location: Option<&str>, b
     error
 }
 
-/// The failure that an error within a stream or a reply tells of: `{"error": …}` or its inside.
-pub(super) fn of_event(url: &str, error: &Value) -> ModelError {
-    let said = Said::of(error);
+/// Creates the error for an error event in a stream or reply: `{"error": …}` or the inner object.
+pub(super) fn from_error_event(url: &str, error: &Value) -> ModelError {
+    let said = ProviderErrorBody::from_json(error);
     let status = said.code.parse::<u16>().ok().filter(|status| (400..600).contains(status));
     let kind = match status {
-        Some(status) => kind_of_status(status, &said),
-        // Whatever happens after a request was accepted is the provider's fault, unless it says otherwise.
-        None => said.kind().unwrap_or(ErrorKind::Server),
+        Some(status) => kind_from_status(status, &said),
+        // After a request was accepted, failures are the provider's unless it reports otherwise.
+        None => said.kind().unwrap_or(ModelErrorKind::Server),
     };
-    let mut failure = ModelError::new(kind, format!("{url} broke its reply off with an error"));
+    let mut failure = ModelError::new(kind, format!("{url} ended its reply with an error"));
     failure.status = status;
     failure.body = if error.is_null() { None } else { excerpt(&error.to_string()) };
     failure
 }
 
-/// The beginning of what a provider sent; none if it sent nothing.
+/// Returns the start of a response body; None if it is blank.
 pub(super) fn excerpt(body: &str) -> Option<String> {
     let body = body.trim();
-    match body.char_indices().nth(SHOWN) {
+    match body.char_indices().nth(MAX_EXCERPT_CHARS) {
         _ if body.is_empty() => None,
         Some((end, _)) => Some(format!("{}…", &body[..end])),
         None => Some(body.to_owned()),
     }
 }
 
-fn kind_of_status(status: u16, said: &Said) -> ErrorKind {
+fn kind_from_status(status: u16, said: &ProviderErrorBody) -> ModelErrorKind {
     match status {
-        // A quota that is used up does not come back by waiting.
-        429 if said.kind() == Some(ErrorKind::Auth) => ErrorKind::Auth,
-        429 => ErrorKind::RateLimit,
-        401..=403 => ErrorKind::Auth,
-        408 => ErrorKind::Timeout,
-        413 => ErrorKind::ContextTooLong,
-        500.. => ErrorKind::Server,
-        _ if said.kind() == Some(ErrorKind::ContextTooLong) => ErrorKind::ContextTooLong,
-        _ => ErrorKind::BadRequest,
+        // An exhausted quota does not recover by waiting.
+        429 if said.kind() == Some(ModelErrorKind::Auth) => ModelErrorKind::Auth,
+        429 => ModelErrorKind::RateLimit,
+        401..=403 => ModelErrorKind::Auth,
+        408 => ModelErrorKind::Timeout,
+        413 => ModelErrorKind::ContextTooLong,
+        500.. => ModelErrorKind::Server,
+        _ if said.kind() == Some(ModelErrorKind::ContextTooLong) => ModelErrorKind::ContextTooLong,
+        _ => ModelErrorKind::BadRequest,
     }
 }
 
-/// What an error says of itself.
-struct Said {
-    /// `error.type`.
-    class: String,
-    /// `error.code`, a word or a number.
+/// Fields of an error body.
+struct ProviderErrorBody {
+    /// The field `error.type`.
+    error_type: String,
+    /// The field `error.code`, a string or a number.
     code: String,
     message: String,
 }
 
-impl Said {
-    fn of(json: &Value) -> Said {
+impl ProviderErrorBody {
+    fn from_json(json: &Value) -> ProviderErrorBody {
         let error = json.get("error").filter(|error| error.is_object()).unwrap_or(json);
         let text = |key: &str| match error.get(key) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Number(number)) => number.to_string(),
             _ => String::new(),
         };
-        Said { class: text("type"), code: text("code"), message: text("message") }
+        ProviderErrorBody { error_type: text("type"), code: text("code"), message: text("message") }
     }
 
-    /// What the words of the providers mean, as far as they are known.
-    fn kind(&self) -> Option<ErrorKind> {
-        [&self.code, &self.class].into_iter().find_map(|word| match word.as_str() {
-            "rate_limit_error" | "rate_limit_exceeded" | "too_many_requests" => Some(ErrorKind::RateLimit),
+    /// Returns the kind of error for known error codes and types of providers.
+    fn kind(&self) -> Option<ModelErrorKind> {
+        [&self.code, &self.error_type].into_iter().find_map(|word| match word.as_str() {
+            "rate_limit_error" | "rate_limit_exceeded" | "too_many_requests" => {
+                Some(ModelErrorKind::RateLimit)
+            }
             "insufficient_quota"
             | "billing_error"
             | "authentication_error"
             | "invalid_api_key"
-            | "permission_error" => Some(ErrorKind::Auth),
-            "context_length_exceeded" | "request_too_large" => Some(ErrorKind::ContextTooLong),
+            | "permission_error" => Some(ModelErrorKind::Auth),
+            "context_length_exceeded" | "request_too_large" => Some(ModelErrorKind::ContextTooLong),
             "overloaded_error"
             | "api_error"
             | "server_error"
             | "internal_server_error"
-            | "service_unavailable" => Some(ErrorKind::Server),
-            "timeout_error" => Some(ErrorKind::Timeout),
-            // Some providers have no word of their own for it.
-            "invalid_request_error" if self.is_about_length() => Some(ErrorKind::ContextTooLong),
-            "invalid_request_error" | "not_found_error" => Some(ErrorKind::BadRequest),
-            "" if self.is_about_length() => Some(ErrorKind::ContextTooLong),
+            | "service_unavailable" => Some(ModelErrorKind::Server),
+            "timeout_error" => Some(ModelErrorKind::Timeout),
+            // Some providers have no specific code for an exceeded context length.
+            "invalid_request_error" if self.is_about_length() => Some(ModelErrorKind::ContextTooLong),
+            "invalid_request_error" | "not_found_error" => Some(ModelErrorKind::BadRequest),
+            "" if self.is_about_length() => Some(ModelErrorKind::ContextTooLong),
             _ => None,
         })
     }

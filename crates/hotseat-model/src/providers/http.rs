@@ -1,4 +1,4 @@
-//! Requests whose answer is read as it arrives, within time limits.
+//! HTTP requests with streamed responses and time limits.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,44 +11,45 @@ use reqwest::{Client, Response, Url};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::connector::{Connector, Secret, TimeLimits};
+use super::connector::{ConnectorConfig, Secret, TimeLimits};
 use super::failure;
 use super::retry_after::retry_after;
-use crate::{ErrorKind, ModelError};
+use crate::{ModelError, ModelErrorKind};
 
-/// The longest answer that is taken in, in bytes. A stream without end must not fill the memory.
-const LONGEST: usize = 64 * 1024 * 1024;
-/// How much of the body of an error is read, in bytes.
-const ERROR_BODY: usize = 64 * 1024;
-/// What is shorter is no secret worth hiding, and replacing it would garble a message.
-const SHORTEST_SECRET: usize = 6;
+/// Maximum size of a reply in bytes, to bound memory for endless streams.
+const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
+/// Maximum number of bytes read from the body of an error.
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+/// Minimum length of a secret that is redacted. Replacing shorter ones would garble messages.
+const MIN_SECRET_BYTES: usize = 6;
 
-/// The way to one provider.
-pub(super) struct Connection {
+/// Connection settings of one provider.
+pub(super) struct ProviderConnection {
     url: Url,
     headers: HeaderMap,
     limits: TimeLimits,
     secrets: Vec<Secret>,
-    /// Made for the first call: reading the machine's certificates takes longer than a call to a local model.
+    /// Created on the first call, because reading the certificates takes longer than a call to a local model.
     client: OnceLock<Result<Client, String>>,
 }
 
-impl Connection {
-    /// `route` is added to the base URL, except for what the base ends with already.
+impl ProviderConnection {
+    /// Creates the connection. `route` is appended to the base URL, except for a prefix that the base already
+    /// ends with.
     pub(super) fn new(
-        connector: &Connector,
+        connector: &ConnectorConfig,
         default_base: &str,
         route: &[&str],
         headers: Vec<(String, Secret)>,
     ) -> Result<Self, ModelError> {
         let base = connector.base_url.as_deref().unwrap_or(default_base);
-        // The address is not repeated: it may hold a password.
+        // The URL is not shown, because it may contain a password.
         let wrong = |what: &str| {
-            ModelError::new(ErrorKind::Configuration, format!("the connector's base URL {what}"))
+            ModelError::new(ModelErrorKind::Configuration, format!("the connector's base URL {what}"))
         };
         let mut url = Url::parse(base).map_err(|error| wrong(&format!("is not a URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(wrong("is not one of HTTP"));
+            return Err(wrong("is not an HTTP URL"));
         }
         let path: Vec<&str> = url.path().split('/').filter(|segment| !segment.is_empty()).collect();
         let there = (0..=route.len()).rev().find(|count| path.ends_with(&route[..*count])).unwrap_or(0);
@@ -57,13 +58,14 @@ impl Connection {
 
         let mut map = HeaderMap::new();
         for (name, value) in headers.iter().chain(&connector.headers) {
-            let unfit =
-                |what: &str| ModelError::new(ErrorKind::Configuration, format!("the header {name:?} {what}"));
-            let name = HeaderName::try_from(name).map_err(|_| unfit("has a name that cannot be sent"))?;
-            let mut value = HeaderValue::try_from(value.reveal())
-                .map_err(|_| unfit("has a value that cannot be sent"))?;
+            let unfit = |what: &str| {
+                ModelError::new(ModelErrorKind::Configuration, format!("the header {name:?} {what}"))
+            };
+            let name = HeaderName::try_from(name).map_err(|_| unfit("has an invalid name"))?;
+            let mut value =
+                HeaderValue::try_from(value.reveal()).map_err(|_| unfit("has an invalid value"))?;
             value.set_sensitive(true);
-            // Those of the connector come last and replace the others.
+            // Headers of the connector come last and replace the defaults.
             map.insert(name, value);
         }
         map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -72,17 +74,17 @@ impl Connection {
             limits.first_byte = limits.total;
         }
         let secrets = connector.key.iter().chain(connector.headers.iter().map(|(_, value)| value)).cloned();
-        Ok(Connection {
+        Ok(ProviderConnection {
             url,
             headers: map,
             limits,
-            secrets: secrets.filter(|secret| secret.reveal().len() >= SHORTEST_SECRET).collect(),
+            secrets: secrets.filter(|secret| secret.reveal().len() >= MIN_SECRET_BYTES).collect(),
             client: OnceLock::new(),
         })
     }
 
-    /// The address, as it may be shown.
-    pub(super) fn shown_url(&self) -> String {
+    /// Returns the URL without credentials and query.
+    pub(super) fn display_url(&self) -> String {
         let mut url = self.url.clone();
         // Neither can fail for an address of HTTP.
         let _ = url.set_password(None);
@@ -91,33 +93,33 @@ impl Connection {
         url.to_string()
     }
 
-    /// The host of the address.
+    /// Returns the host of the URL.
     pub(super) fn host(&self) -> Option<&str> {
         self.url.host_str()
     }
 
-    /// Posts a body and waits for the head of an answer that is no error.
-    pub(super) async fn post(&self, body: &Value) -> Result<Answer, ModelError> {
+    /// Posts a body and waits for the headers of a successful response.
+    pub(super) async fn post(&self, body: &Value) -> Result<StreamingResponse, ModelError> {
         let started = Instant::now();
-        let clock = Clock { limits: self.limits, started, url: self.shown_url() };
-        let client = self.client.get_or_init(|| client(&self.url, self.limits.connect));
+        let clock = CallDeadlines { limits: self.limits, started, url: self.display_url() };
+        let client = self.client.get_or_init(|| build_client(&self.url, self.limits.connect));
         let client =
-            client.as_ref().map_err(|error| ModelError::new(ErrorKind::Configuration, error.clone()))?;
+            client.as_ref().map_err(|error| ModelError::new(ModelErrorKind::Configuration, error.clone()))?;
         let request =
             client.post(self.url.clone()).headers(self.headers.clone()).body(body.to_string()).send();
         let (until, limit) = clock.first_byte();
         let response = match timeout_at(until, request).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.unreachable(&error)),
-            Err(_) => return Err(clock.passed(limit)),
+            Ok(Err(error)) => return Err(self.connect_error(&error)),
+            Err(_) => return Err(clock.timeout_error(limit)),
         };
         if response.status().is_success() {
-            return Ok(Answer { response, clock, seen: 0 });
+            return Ok(StreamingResponse { response, clock, received_bytes: 0 });
         }
-        Err(self.refused(Answer { response, clock, seen: 0 }).await)
+        Err(self.error_response(StreamingResponse { response, clock, received_bytes: 0 }).await)
     }
 
-    /// Takes secrets out of what a provider said: some repeat the key that they refuse.
+    /// Redacts secrets in a provider's error: some providers repeat the rejected key.
     pub(super) fn redact(&self, mut error: ModelError) -> ModelError {
         for secret in &self.secrets {
             error.message = error.message.replace(secret.reveal(), "[secret]");
@@ -126,77 +128,78 @@ impl Connection {
         error
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> ModelError {
-        let url = self.shown_url();
+    fn connect_error(&self, error: &reqwest::Error) -> ModelError {
+        let url = self.display_url();
         if error.is_connect() && error.is_timeout() {
             let message = format!(
                 "{url} could not be reached within {} (connect limit)",
-                shown_time(self.limits.connect)
+                format_duration(self.limits.connect)
             );
-            return ModelError::new(ErrorKind::Timeout, message);
+            return ModelError::new(ModelErrorKind::Timeout, message);
         }
         let message = if error.is_connect() {
-            format!("{url} cannot be reached: {}", causes(error))
+            format!("{url} cannot be reached: {}", root_cause(error))
         } else {
-            format!("{url} accepted the connection and gave no answer: {}", causes(error))
+            format!("{url} accepted the connection but did not answer: {}", root_cause(error))
         };
-        ModelError::new(ErrorKind::Network, message)
+        ModelError::new(ModelErrorKind::Network, message)
     }
 
-    async fn refused(&self, mut answer: Answer) -> ModelError {
+    async fn error_response(&self, mut answer: StreamingResponse) -> ModelError {
         let status = answer.response.status();
         let wait = retry_after(answer.response.headers());
         let location = answer.response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let location = location.map(str::to_owned);
         let mut body = Vec::new();
-        // What cannot be read of it is not worth another error.
-        while body.len() < ERROR_BODY
+        // Read errors are ignored; the status is more informative.
+        while body.len() < MAX_ERROR_BODY_BYTES
             && let Ok(Some(bytes)) = answer.next().await
         {
             body.extend_from_slice(&bytes);
         }
         let body = String::from_utf8_lossy(&body);
-        let mut error = failure::of_status(&self.shown_url(), status, location.as_deref(), &body);
+        let mut error = failure::from_status(&self.display_url(), status, location.as_deref(), &body);
         error.retry_after = wait;
         error
     }
 }
 
-/// The body of an answer, as it arrives.
-pub(super) struct Answer {
+/// A response body, read as it arrives.
+pub(super) struct StreamingResponse {
     response: Response,
-    clock: Clock,
-    /// How many bytes have arrived.
-    seen: usize,
+    clock: CallDeadlines,
+    /// Number of bytes received.
+    received_bytes: usize,
 }
 
-impl Answer {
-    /// Whether the body is a JSON document and no stream.
+impl StreamingResponse {
+    /// Returns true if the body is a JSON document and not a stream.
     pub(super) fn is_json(&self) -> bool {
         let content_type = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         content_type.is_some_and(|content_type| content_type.trim_start().starts_with("application/json"))
     }
 
-    /// The next bytes; none when the body has ended in order.
+    /// Returns the next bytes, or None at the end of the body.
     async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
-        let (until, limit) = if self.seen == 0 { self.clock.first_byte() } else { self.clock.idle() };
+        let (until, limit) =
+            if self.received_bytes == 0 { self.clock.first_byte() } else { self.clock.idle() };
         let bytes = match timeout_at(until, self.response.chunk()).await {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(error)) => {
-                let message = format!("the connection to {} broke: {}", self.clock.url, causes(&error));
-                return Err(ModelError::new(ErrorKind::Network, message));
+                let message = format!("the connection to {} broke: {}", self.clock.url, root_cause(&error));
+                return Err(ModelError::new(ModelErrorKind::Network, message));
             }
-            Err(_) => return Err(self.clock.passed(limit)),
+            Err(_) => return Err(self.clock.timeout_error(limit)),
         };
-        self.seen += bytes.as_ref().map_or(0, Bytes::len);
-        if self.seen > LONGEST {
-            let message = format!("the reply of {} is longer than {LONGEST} bytes", self.clock.url);
-            return Err(ModelError::new(ErrorKind::Decode, message));
+        self.received_bytes += bytes.as_ref().map_or(0, Bytes::len);
+        if self.received_bytes > MAX_REPLY_BYTES {
+            let message = format!("the reply of {} is longer than {MAX_REPLY_BYTES} bytes", self.clock.url);
+            return Err(ModelError::new(ModelErrorKind::Decode, message));
         }
         Ok(bytes)
     }
 
-    /// The whole body as text.
+    /// Returns the whole body as text.
     pub(super) async fn text(mut self) -> Result<String, ModelError> {
         let mut body = Vec::new();
         while let Some(bytes) = self.next().await? {
@@ -204,65 +207,73 @@ impl Answer {
         }
         String::from_utf8(body).map_err(|_| {
             let message = format!("the reply of {} is not UTF-8", self.clock.url);
-            ModelError::new(ErrorKind::Decode, message)
+            ModelError::new(ModelErrorKind::Decode, message)
         })
     }
 
-    /// The body in pieces.
+    /// Returns the body as a stream of pieces.
     pub(super) fn pieces(self) -> impl Stream<Item = Result<Bytes, ModelError>> {
         try_unfold(self, |mut answer| async move { Ok(answer.next().await?.map(|bytes| (bytes, answer))) })
     }
 }
 
-/// The limits of one call.
-struct Clock {
+/// Deadlines of one call.
+struct CallDeadlines {
     limits: TimeLimits,
     started: Instant,
     url: String,
 }
 
-enum Limit {
+enum TimeLimitKind {
     FirstByte,
     Idle,
     Total,
 }
 
-impl Clock {
-    fn first_byte(&self) -> (Instant, Limit) {
-        self.sooner(after(self.started, self.limits.first_byte), Limit::FirstByte)
+impl CallDeadlines {
+    fn first_byte(&self) -> (Instant, TimeLimitKind) {
+        self.earliest(deadline_after(self.started, self.limits.first_byte), TimeLimitKind::FirstByte)
     }
 
-    fn idle(&self) -> (Instant, Limit) {
-        self.sooner(after(Instant::now(), self.limits.idle), Limit::Idle)
+    fn idle(&self) -> (Instant, TimeLimitKind) {
+        self.earliest(deadline_after(Instant::now(), self.limits.idle), TimeLimitKind::Idle)
     }
 
-    fn sooner(&self, until: Instant, limit: Limit) -> (Instant, Limit) {
-        let end = after(self.started, self.limits.total);
-        if end <= until { (end, Limit::Total) } else { (until, limit) }
+    fn earliest(&self, until: Instant, limit: TimeLimitKind) -> (Instant, TimeLimitKind) {
+        let end = deadline_after(self.started, self.limits.total);
+        if end <= until { (end, TimeLimitKind::Total) } else { (until, limit) }
     }
 
-    fn passed(&self, limit: Limit) -> ModelError {
+    fn timeout_error(&self, limit: TimeLimitKind) -> ModelError {
         let url = &self.url;
         let message = match limit {
-            Limit::FirstByte => {
-                format!("{url} sent nothing within {} (first byte limit)", shown_time(self.limits.first_byte))
+            TimeLimitKind::FirstByte => {
+                format!(
+                    "{url} sent nothing within {} (first byte limit)",
+                    format_duration(self.limits.first_byte)
+                )
             }
-            Limit::Idle => format!("{url} sent nothing for {} (idle limit)", shown_time(self.limits.idle)),
-            Limit::Total => {
-                format!("{url} had not replied in full after {} (total limit)", shown_time(self.limits.total))
+            TimeLimitKind::Idle => {
+                format!("{url} sent nothing for {} (idle limit)", format_duration(self.limits.idle))
+            }
+            TimeLimitKind::Total => {
+                format!(
+                    "{url} did not complete its reply within {} (total limit)",
+                    format_duration(self.limits.total)
+                )
             }
         };
-        ModelError::new(ErrorKind::Timeout, message)
+        ModelError::new(ModelErrorKind::Timeout, message)
     }
 }
 
-/// The moment after a time; a time that no clock can reach counts as a day.
-fn after(start: Instant, time: Duration) -> Instant {
+/// Returns `start` plus `time`; an overflow counts as one day.
+fn deadline_after(start: Instant, time: Duration) -> Instant {
     start.checked_add(time).unwrap_or(start + Duration::from_secs(24 * 60 * 60))
 }
 
-/// `1.5 s`, `250 ms`.
-fn shown_time(time: Duration) -> String {
+/// Formats a duration: `1.5 s`, `250 ms`.
+fn format_duration(time: Duration) -> String {
     match time.as_millis() {
         millis if millis < 1000 => format!("{millis} ms"),
         millis if millis % 1000 == 0 => format!("{} s", millis / 1000),
@@ -270,20 +281,21 @@ fn shown_time(time: Duration) -> String {
     }
 }
 
-fn client(url: &Url, connect: Duration) -> Result<Client, String> {
-    // The first client decides the process's provider; a program that installed its own keeps it.
+fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
+    // The first client installs the TLS provider of the process, unless the program has installed one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
         .user_agent(concat!("hotseat/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(connect)
-        // Shorter than the keep-alive of common servers, so that no request meets a connection that is just closing.
+        // Shorter than the keep-alive of common servers, so that requests do not reuse a connection that is
+        // being closed.
         .pool_idle_timeout(Duration::from_secs(2));
-    // A plain connection needs no certificates, and a machine may have none.
+    // Plain HTTP needs no certificates, and a machine may have none.
     let builder = if url.scheme() == "https" { builder } else { builder.tls_certs_only([]) };
-    // A proxy of the environment is for the outside, never for a model on this machine.
+    // The proxy of the environment is not used for models on this machine.
     let builder = if is_loopback(url) { builder.no_proxy() } else { builder };
-    builder.build().map_err(|error| format!("no HTTP client could be made: {}", causes(&error)))
+    builder.build().map_err(|error| format!("the HTTP client could not be created: {}", root_cause(&error)))
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -294,8 +306,8 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The innermost cause of an error: the outer ones only repeat that a request failed.
-fn causes(error: &dyn std::error::Error) -> String {
+/// Returns the innermost cause of an error; the outer ones only repeat that a request failed.
+fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

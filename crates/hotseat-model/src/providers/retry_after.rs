@@ -1,12 +1,12 @@
-//! How long a provider asks to be left alone.
+//! Parses the retry delay requested by a provider.
 
 use std::time::Duration;
 
 use jiff::fmt::rfc2822;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-/// The wait that the headers of an answer ask for: `retry-after-ms`, or `retry-after` in seconds or as a date. A date
-/// is compared with that of the answer, so the provider's clock decides and no other.
+/// Returns the delay from the response headers: `retry-after-ms`, or `retry-after` in seconds or as a date. A
+/// date is compared with the `date` header, so only the provider's clock matters.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let millis = text("retry-after-ms").and_then(|millis| millis.parse::<f64>().ok());
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_milliseconds_and_dates_are_read() {
+    fn parses_seconds_milliseconds_and_dates() {
         let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(parsed(&[]), None);
         assert_eq!(parsed(&[("retry-after", "2")]), Some(2000));
@@ -46,12 +46,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_asks_for_nothing() {
+    fn ignores_invalid_delays() {
         assert_eq!(parsed(&[("retry-after", "-1")]), None);
         assert_eq!(parsed(&[("retry-after", "soon")]), None);
         assert_eq!(parsed(&[("retry-after", "inf")]), None);
         assert_eq!(parsed(&[("retry-after-ms", "x"), ("retry-after", "9")]), Some(9000));
-        // Without the provider's own clock a date says nothing.
+        // A date is ignored without the provider's own clock.
         assert_eq!(parsed(&[("retry-after", "Sun, 06 Nov 1994 08:50:00 GMT")]), None);
     }
 }

@@ -1,18 +1,18 @@
-//! What has changed between two JSON values, for people.
+//! Readable differences between two JSON values.
 
 use serde_json::Value;
 
-/// How many changes are shown.
-const MOST_SHOWN: usize = 12;
-/// How many characters of a text are shown, around the first difference.
-const SHOWN: usize = 60;
+/// Maximum number of changes shown.
+const MAX_CHANGES: usize = 12;
+/// Maximum number of characters of a value shown, around the first difference.
+const MAX_VALUE_CHARS: usize = 60;
 
-/// The changes from `recorded` to `now`, one line each, with a JSON Pointer to the place.
+/// Returns the changes from `recorded` to `now`, one line each, with a JSON Pointer.
 pub(super) fn changes(recorded: &Value, now: &Value) -> Vec<String> {
     let mut changes = Vec::new();
     compare("", recorded, now, &mut changes);
-    let more = changes.len().saturating_sub(MOST_SHOWN);
-    changes.truncate(MOST_SHOWN);
+    let more = changes.len().saturating_sub(MAX_CHANGES);
+    changes.truncate(MAX_CHANGES);
     if more > 0 {
         changes.push(format!("and {more} more"));
     }
@@ -26,12 +26,12 @@ fn compare(path: &str, recorded: &Value, now: &Value, changes: &mut Vec<String>)
                 let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
                 match new.get(key) {
                     Some(now) => compare(&path, value, now, changes),
-                    None => changes.push(format!("{path}: recorded {}, now missing", shown(value, 0))),
+                    None => changes.push(format!("{path}: recorded {}, now missing", format_value(value, 0))),
                 }
             }
             for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
                 let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
-                changes.push(format!("{path}: not recorded, now {}", shown(value, 0)));
+                changes.push(format!("{path}: not recorded, now {}", format_value(value, 0)));
             }
         }
         (Value::Array(old), Value::Array(new)) => {
@@ -39,31 +39,40 @@ fn compare(path: &str, recorded: &Value, now: &Value, changes: &mut Vec<String>)
                 compare(&format!("{path}/{index}"), old, new, changes);
             }
             for (index, value) in old.iter().enumerate().skip(new.len()) {
-                changes.push(format!("{path}/{index}: recorded {}, now missing", shown(value, 0)));
+                changes.push(format!("{path}/{index}: recorded {}, now missing", format_value(value, 0)));
             }
             for (index, value) in new.iter().enumerate().skip(old.len()) {
-                changes.push(format!("{path}/{index}: not recorded, now {}", shown(value, 0)));
+                changes.push(format!("{path}/{index}: not recorded, now {}", format_value(value, 0)));
             }
         }
         (Value::String(old), Value::String(new)) if old != new => {
             let common = old.chars().zip(new.chars()).take_while(|(old, new)| old == new).count();
-            changes.push(format!("{path}: recorded {}, now {}", shown(recorded, common), shown(now, common)));
+            changes.push(format!(
+                "{path}: recorded {}, now {}",
+                format_value(recorded, common),
+                format_value(now, common)
+            ));
         }
         _ if recorded == now => {}
-        _ => changes.push(format!("{path}: recorded {}, now {}", shown(recorded, 0), shown(now, 0))),
+        _ => changes.push(format!(
+            "{path}: recorded {}, now {}",
+            format_value(recorded, 0),
+            format_value(now, 0)
+        )),
     }
 }
 
-/// A value in one line; a long text as the part around the character `at`.
-fn shown(value: &Value, at: usize) -> String {
+/// Formats a value in one line; a long text is cut around the character index `at`.
+fn format_value(value: &Value, at: usize) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     };
-    let from = if text.chars().count() <= SHOWN { 0 } else { at.saturating_sub(SHOWN / 3) };
-    let part: String = text.chars().skip(from).take(SHOWN).collect();
+    let from =
+        if text.chars().count() <= MAX_VALUE_CHARS { 0 } else { at.saturating_sub(MAX_VALUE_CHARS / 3) };
+    let part: String = text.chars().skip(from).take(MAX_VALUE_CHARS).collect();
     let before = if from > 0 { "…" } else { "" };
-    let after = if text.chars().count() > from + SHOWN { "…" } else { "" };
+    let after = if text.chars().count() > from + MAX_VALUE_CHARS { "…" } else { "" };
     match value {
         Value::String(_) => format!("{:?}", format!("{before}{part}{after}")),
         _ => format!("{part}{after}"),

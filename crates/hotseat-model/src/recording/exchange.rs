@@ -1,79 +1,79 @@
-//! One request and its answer, as it is written down.
+//! A recorded request with its answer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ModelError, Reply, Request};
+use crate::{ModelError, ModelReply, ModelRequest};
 
-/// The version of the file. A reader refuses a newer one.
+/// Version of the file format. Readers reject newer versions.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// What a recording calls itself.
-pub(super) const FORMAT: &str = "hotseat-model-traffic";
+/// Format name in the header of a recording.
+pub(super) const FORMAT_NAME: &str = "hotseat-model-traffic";
 
 /// The first line of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Header {
+pub(super) struct RecordingHeader {
     pub(super) format: String,
     pub(super) version: u32,
-    /// What the recorded model is called.
+    /// Name of the recorded model.
     pub(super) model: String,
 }
 
-/// One request and its answer.
+/// A request with its answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Exchange {
-    /// The [digest](digest()) of the request.
+pub struct RecordedExchange {
+    /// [Digest](digest()) of the request.
     pub digest: String,
-    /// The request with its position.
-    pub request: Request,
-    /// How long the answer took, in milliseconds.
+    /// The request, including its position.
+    pub request: ModelRequest,
+    /// Duration of the call in milliseconds.
     pub took_ms: u64,
-    /// The answer.
-    pub outcome: Outcome,
+    /// Result of the call.
+    pub outcome: RecordedAnswer,
 }
 
-/// How a call ended.
+/// Result of a recorded call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RecordedAnswer {
     /// The model replied.
-    Reply(Reply),
-    /// It did not.
+    Reply(ModelReply),
+    /// The call failed.
     Error(ModelError),
 }
 
-impl From<Result<Reply, ModelError>> for Outcome {
-    fn from(answer: Result<Reply, ModelError>) -> Self {
+impl From<Result<ModelReply, ModelError>> for RecordedAnswer {
+    fn from(answer: Result<ModelReply, ModelError>) -> Self {
         match answer {
-            Ok(reply) => Outcome::Reply(reply),
-            Err(error) => Outcome::Error(error),
+            Ok(reply) => RecordedAnswer::Reply(reply),
+            Err(error) => RecordedAnswer::Error(error),
         }
     }
 }
 
-impl From<Outcome> for Result<Reply, ModelError> {
-    fn from(outcome: Outcome) -> Self {
+impl From<RecordedAnswer> for Result<ModelReply, ModelError> {
+    fn from(outcome: RecordedAnswer) -> Self {
         match outcome {
-            Outcome::Reply(reply) => Ok(reply),
-            Outcome::Error(error) => Err(error),
+            RecordedAnswer::Reply(reply) => Ok(reply),
+            RecordedAnswer::Error(error) => Err(error),
         }
     }
 }
 
-/// A short name for what is asked, whatever its position: equal for equal requests. It is for people who look for a
-/// request in a file; whether two requests are equal is decided by the requests themselves.
-pub fn digest(request: &Request) -> String {
+/// Returns a short hash of a request without its position; equal requests have equal digests. It helps to
+/// find a request in a file; replay compares the requests themselves.
+pub fn digest(request: &ModelRequest) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in asked(request).to_string().bytes() {
+    for byte in canonical_json(request).to_string().bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
     format!("{hash:016x}")
 }
 
-/// What is asked as JSON: without the position, and with the keys of all objects in order.
-pub(super) fn asked(request: &Request) -> Value {
-    // A request holds text, numbers and JSON, and all of that can be written.
+/// Returns the request as JSON, without its position and with sorted keys, for comparison.
+pub(super) fn canonical_json(request: &ModelRequest) -> Value {
+    // A request contains only text, numbers and JSON, so serialisation cannot fail.
     let mut value = serde_json::to_value(request).unwrap_or_default();
     if let Value::Object(members) = &mut value {
         members.shift_remove("position");

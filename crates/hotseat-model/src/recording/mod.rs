@@ -1,18 +1,18 @@
-//! The traffic with a model, recorded and played.
+//! Recording and replay of model traffic.
 //!
-//! [`Recorded`] writes down what goes through a model; [`Played`] answers from what was written, and refuses a
-//! request that differs, with what has changed.
+//! [`RecordingModel`] records the traffic of a model; [`ReplayModel`] answers from a recording and rejects requests that
+//! differ, listing the changes.
 //!
-//! # The file
-//! JSON Lines. The first line says what the file is: `{"format":"hotseat-model-traffic","version":1,"model":"…"}`.
-//! Each further line is an [`Exchange`]: the request with its position, its digest, how long the answer took, and
-//! the reply or the error.
+//! # File format
+//! JSON Lines. The first line is the header: `{"format":"hotseat-model-traffic","version":1,"model":"…"}`.
+//! Each further line is an [`RecordedExchange`]: the request with its position, its digest, the duration, and the
+//! reply or the error.
 
 mod diff;
 mod exchange;
-mod played;
-mod recorded;
+mod recording_model;
+mod replay_model;
 
-pub use exchange::{Exchange, FORMAT_VERSION, Outcome, digest};
-pub use played::{Played, RecordingError};
-pub use recorded::Recorded;
+pub use exchange::{FORMAT_VERSION, RecordedAnswer, RecordedExchange, digest};
+pub use recording_model::RecordingModel;
+pub use replay_model::{RecordingError, ReplayModel};

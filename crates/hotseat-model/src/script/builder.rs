@@ -1,23 +1,25 @@
-//! From rules as they are written to a script that answers.
+//! Compiles rules to a script.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostics, Value};
+use hotseat_document::{Diagnostics, NodeValue};
 
-use super::Script;
-use super::compiled::{Answer, Call, Compiled, Failure, RuleId, Speech, Words};
-use super::condition::{self, Condition};
-use super::mistakes::Mistakes;
-use super::rule::{Rule, WrittenError, WrittenReply};
-use super::template::{Templates, VARIABLES};
-use crate::ErrorKind;
+use super::ModelScript;
+use super::compiled::{
+    CompiledRule, ContentTemplate, ErrorTemplate, ReplyTemplate, RuleAnswer, RuleId, ToolCallTemplate,
+};
+use super::condition::{self, RuleCondition};
+use super::diagnostics::ScriptDiagnostics;
+use super::rule::{Rule, RuleError, RuleReply};
+use super::template::{TemplateSet, VARIABLES};
+use crate::ModelErrorKind;
 
 /// Collects the rules of a script.
 #[derive(Debug, Clone)]
 pub struct ScriptBuilder {
     name: String,
-    /// Whether rules that do not say otherwise may answer any number of times.
+    /// True if rules without their own setting may answer any number of times.
     pub(super) always: bool,
     pub(super) rules: Vec<Rule>,
 }
@@ -27,34 +29,34 @@ impl ScriptBuilder {
         ScriptBuilder { name: name.into(), always: false, rules: Vec::new() }
     }
 
-    /// Adds a rule. Of several that fit a request, the first one answers.
+    /// Adds a rule. The first rule that matches a request answers it.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// Rules may answer any number of times, where they do not say otherwise.
+    /// Lets rules without their own setting answer any number of times.
     pub fn always(mut self) -> Self {
         self.always = true;
         self
     }
 
-    /// The script, checked.
+    /// Checks the rules and builds the script.
     ///
     /// # Errors
-    /// Everything that is wrong with the rules.
-    pub fn build(self) -> Result<Script, Diagnostics> {
-        let mut mistakes = Mistakes::default();
+    /// All problems of the rules.
+    pub fn build(self) -> Result<ModelScript, Diagnostics> {
+        let mut mistakes = ScriptDiagnostics::default();
         if self.rules.is_empty() {
             mistakes.add(None, "a script needs at least one rule");
         }
         let script = self.compile(&mut mistakes);
-        mistakes.or(script)
+        mistakes.into_result(script)
     }
 
-    pub(super) fn compile(self, mistakes: &mut Mistakes) -> Script {
-        let mut templates = Templates::new();
-        let mut rules: Vec<Compiled> = Vec::new();
+    pub(super) fn compile(self, mistakes: &mut ScriptDiagnostics) -> ModelScript {
+        let mut templates = TemplateSet::new();
+        let mut rules: Vec<CompiledRule> = Vec::new();
         let mut names = BTreeMap::new();
         for (index, written) in self.rules.iter().enumerate() {
             mistakes.rule = Some(index + 1);
@@ -69,41 +71,40 @@ impl ScriptBuilder {
                 let message = format!("this rule can never answer: {} answers everything", before.id);
                 mistakes.add(written.place.as_ref(), message);
             }
-            rules.push(rule(index, written, self.always, &mut templates, mistakes));
+            rules.push(compile_rule(index, written, self.always, &mut templates, mistakes));
             mistakes.rule = None;
         }
-        Script { name: self.name, rules, templates }
+        ModelScript { name: self.name, rules, templates }
     }
 }
 
-fn rule(
+fn compile_rule(
     index: usize,
     written: &Rule,
     always: bool,
-    templates: &mut Templates,
-    mistakes: &mut Mistakes,
-) -> Compiled {
+    templates: &mut TemplateSet,
+    mistakes: &mut ScriptDiagnostics,
+) -> CompiledRule {
     let name = written.name.as_ref().map(|name| Arc::from(name.value.as_str()));
-    let when = condition::compile(&written.when, mistakes);
-    let expect = condition::compile(&written.expect, mistakes);
+    let when = condition::compile_conditions(&written.when, mistakes);
+    let expect = condition::compile_conditions(&written.expect, mistakes);
     let captures = captures(&when, &expect, written, mistakes);
     let answer = match (&written.reply, &written.error) {
-        (Some(reply), None) => Answer::Reply(speech(reply, &captures, templates, mistakes)),
-        (None, Some(error)) => Answer::Error(failure(error, &captures, templates, mistakes)),
+        (Some(reply), None) => RuleAnswer::Reply(reply_template(reply, &captures, templates, mistakes)),
+        (None, Some(error)) => RuleAnswer::Error(error_template(error, &captures, templates, mistakes)),
         (Some(_), Some(_)) => {
-            mistakes
-                .add(written.place.as_ref(), "a rule answers with `reply` or with `error`, not with both");
-            Answer::Reply(Speech::default())
+            mistakes.add(written.place.as_ref(), "a rule has `reply` or `error`, not both");
+            RuleAnswer::Reply(ReplyTemplate::default())
         }
         (None, None) => {
-            // A rule that is wrong already may have meant one of them.
-            if !mistakes.concern_rule(written.place.as_ref()) {
+            // An invalid rule may have contained one of them.
+            if !mistakes.affects_rule(written.place.as_ref()) {
                 mistakes.add(written.place.as_ref(), "a rule needs `reply` or `error`");
             }
-            Answer::Reply(Speech::default())
+            RuleAnswer::Reply(ReplyTemplate::default())
         }
     };
-    Compiled {
+    CompiledRule {
         id: RuleId { number: index + 1, name, place: written.place.clone() },
         when,
         expect,
@@ -113,84 +114,90 @@ fn rule(
     }
 }
 
-/// The names that templates of the rule can use besides the variables.
+/// Returns the capture names that the templates of a rule can use besides the variables.
 fn captures(
-    when: &[Condition],
-    expect: &[Condition],
+    when: &[RuleCondition],
+    expect: &[RuleCondition],
     written: &Rule,
-    mistakes: &mut Mistakes,
+    mistakes: &mut ScriptDiagnostics,
 ) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for name in when.iter().chain(expect).flat_map(Condition::capture_names) {
+    for name in when.iter().chain(expect).flat_map(RuleCondition::capture_names) {
         if VARIABLES.contains(&name) {
             mistakes.add(
                 written.place.as_ref(),
-                format!("a group cannot be called `{name}`: templates use that name"),
+                format!("a capture group cannot be named `{name}`: templates already use that name"),
             );
         } else if !names.insert(name.to_owned()) {
-            mistakes.add(written.place.as_ref(), format!("two groups are called `{name}`"));
+            mistakes.add(written.place.as_ref(), format!("two capture groups are named `{name}`"));
         }
     }
     names
 }
 
-fn speech(
-    written: &WrittenReply,
+fn reply_template(
+    written: &RuleReply,
     captures: &BTreeSet<String>,
-    templates: &mut Templates,
-    mistakes: &mut Mistakes,
-) -> Speech {
+    templates: &mut TemplateSet,
+    mistakes: &mut ScriptDiagnostics,
+) -> ReplyTemplate {
     let words = match (&written.text, &written.json) {
-        (Some(text), None) => Words::Text(templates.text(text, captures, mistakes)),
-        (None, Some(json)) => Words::Json(templates.tree(json, captures, mistakes)),
-        (None, None) => Words::None,
+        (Some(text), None) => ContentTemplate::Text(templates.compile_text(text, captures, mistakes)),
+        (None, Some(json)) => ContentTemplate::Json(templates.compile_json(json, captures, mistakes)),
+        (None, None) => ContentTemplate::None,
         (Some(text), Some(_)) => {
             mistakes.add(text.place.as_ref(), "a reply has `text` or `json`, not both");
-            Words::None
+            ContentTemplate::None
         }
     };
-    let reasoning = written.reasoning.as_ref().map(|text| templates.text(text, captures, mistakes));
+    let reasoning = written.reasoning.as_ref().map(|text| templates.compile_text(text, captures, mistakes));
     let calls = written.tool_calls.iter().map(|call| {
-        if call.name.is_empty() && !mistakes.within(call.place.as_ref()) {
+        if call.name.is_empty() && !mistakes.has_within(call.place.as_ref()) {
             mistakes.add(call.place.as_ref(), "a tool call needs the name of a tool");
         }
-        // A text is no template: it stands for what a model wrote that is not JSON.
+        // A string is not a template: it simulates arguments that are not JSON.
         let arguments = match &call.arguments.node.value {
-            Value::String(_) => super::template::Tree::Plain(call.arguments.node.to_json()),
-            _ => templates.tree(&call.arguments, captures, mistakes),
+            NodeValue::String(_) => super::template::JsonTemplate::Plain(call.arguments.node.to_json()),
+            _ => templates.compile_json(&call.arguments, captures, mistakes),
         };
-        Call { name: call.name.clone(), id: call.id.clone(), arguments }
+        ToolCallTemplate { name: call.name.clone(), id: call.id.clone(), arguments }
     });
-    Speech { words, reasoning, calls: calls.collect(), stop: written.stop.clone(), usage: written.usage }
-}
-
-fn failure(
-    written: &WrittenError,
-    captures: &BTreeSet<String>,
-    templates: &mut Templates,
-    mistakes: &mut Mistakes,
-) -> Failure {
-    Failure {
-        kind: written.kind,
-        message: written.message.as_ref().map(|text| templates.text(text, captures, mistakes)),
-        status: written.status.or(usual_status(written.kind)),
-        retry_after: written.retry_after,
-        body: written.body.clone(),
-        after: written.after.as_ref().map(|text| templates.text(text, captures, mistakes)),
+    ReplyTemplate {
+        content: words,
+        reasoning,
+        calls: calls.collect(),
+        stop: written.stop.clone(),
+        usage: written.usage,
     }
 }
 
-/// The status with which a provider fails in this way.
-fn usual_status(kind: ErrorKind) -> Option<u16> {
+fn error_template(
+    written: &RuleError,
+    captures: &BTreeSet<String>,
+    templates: &mut TemplateSet,
+    mistakes: &mut ScriptDiagnostics,
+) -> ErrorTemplate {
+    ErrorTemplate {
+        kind: written.kind,
+        message: written.message.as_ref().map(|text| templates.compile_text(text, captures, mistakes)),
+        status: written.status.or(default_status(written.kind)),
+        retry_after: written.retry_after,
+        body: written.body.clone(),
+        after: written.after.as_ref().map(|text| templates.compile_text(text, captures, mistakes)),
+    }
+}
+
+/// Returns the usual HTTP status for a kind of failure.
+fn default_status(kind: ModelErrorKind) -> Option<u16> {
     match kind {
-        ErrorKind::RateLimit => Some(429),
-        ErrorKind::Server => Some(503),
-        ErrorKind::Auth => Some(401),
-        ErrorKind::BadRequest | ErrorKind::ContextTooLong => Some(400),
-        ErrorKind::Network
-        | ErrorKind::Timeout
-        | ErrorKind::Decode
-        | ErrorKind::Configuration
-        | ErrorKind::Unanswered => None,
+        ModelErrorKind::RateLimit => Some(429),
+        ModelErrorKind::Server => Some(503),
+        ModelErrorKind::Auth => Some(401),
+        ModelErrorKind::BadRequest | ModelErrorKind::ContextTooLong => Some(400),
+        ModelErrorKind::Network
+        | ModelErrorKind::Timeout
+        | ModelErrorKind::Decode
+        | ModelErrorKind::Configuration
+        | ModelErrorKind::Unanswered => None,
     }
 }

@@ -1,28 +1,28 @@
-//! A rule that can answer.
+//! Compiled rules.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_document::Place;
+use hotseat_document::SourceSpan;
 
-use super::condition::{Condition, Found};
-use super::template::{Context, Templates, Text, Tree};
-use crate::{ErrorKind, ModelError, Reply, Request, StopReason, ToolCall, Usage};
+use super::condition::{ConditionMatches, RuleCondition};
+use super::template::{JsonTemplate, TemplateContext, TemplateSet, TextTemplate};
+use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, ModelToolCall, StopReason, TokenUsage};
 
-/// Which rule of a script.
+/// Identifies a rule of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleId {
-    /// Its number, from 1.
+    /// Number of the rule, from 1.
     pub number: usize,
-    /// Its name, where it has one.
+    /// Name of the rule, if any.
     pub name: Option<Arc<str>>,
-    /// Where it is written; nowhere if it was built in code.
-    pub place: Option<Place>,
+    /// Place in the file. None for rules built in code.
+    pub place: Option<SourceSpan>,
 }
 
 impl fmt::Display for RuleId {
-    /// For instance ``rule 3 `refund` (checkout.yaml:12:5)``.
+    /// Formats the id, for instance ``rule 3 `refund` (checkout.yaml:12:5)``.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rule {}", self.number)?;
         if let Some(name) = &self.name {
@@ -36,136 +36,147 @@ impl fmt::Display for RuleId {
 }
 
 #[derive(Debug)]
-pub(super) struct Compiled {
+pub(super) struct CompiledRule {
     pub(super) id: RuleId,
-    pub(super) when: Vec<Condition>,
-    pub(super) expect: Vec<Condition>,
+    pub(super) when: Vec<RuleCondition>,
+    pub(super) expect: Vec<RuleCondition>,
     pub(super) always: bool,
     pub(super) delay: Duration,
-    pub(super) answer: Answer,
+    pub(super) answer: RuleAnswer,
 }
 
 #[derive(Debug)]
-pub(super) enum Answer {
-    Reply(Speech),
-    Error(Failure),
+pub(super) enum RuleAnswer {
+    Reply(ReplyTemplate),
+    Error(ErrorTemplate),
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Speech {
-    pub(super) words: Words,
-    pub(super) reasoning: Option<Text>,
-    pub(super) calls: Vec<Call>,
+pub(super) struct ReplyTemplate {
+    pub(super) content: ContentTemplate,
+    pub(super) reasoning: Option<TextTemplate>,
+    pub(super) calls: Vec<ToolCallTemplate>,
     pub(super) stop: Option<StopReason>,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<TokenUsage>,
 }
 
 #[derive(Debug, Default)]
-pub(super) enum Words {
+pub(super) enum ContentTemplate {
     #[default]
     None,
-    Text(Text),
-    Json(Tree),
+    Text(TextTemplate),
+    Json(JsonTemplate),
 }
 
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ToolCallTemplate {
     pub(super) name: String,
     pub(super) id: Option<String>,
-    pub(super) arguments: Tree,
+    pub(super) arguments: JsonTemplate,
 }
 
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) kind: ErrorKind,
-    pub(super) message: Option<Text>,
+pub(super) struct ErrorTemplate {
+    pub(super) kind: ModelErrorKind,
+    pub(super) message: Option<TextTemplate>,
     pub(super) status: Option<u16>,
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Option<String>,
-    pub(super) after: Option<Text>,
+    pub(super) after: Option<TextTemplate>,
 }
 
-impl Compiled {
-    /// What the conditions find, if all of them hold.
-    pub(super) fn fits<'r>(&self, request: &'r Request) -> Option<Found<'r>> {
-        let mut found = Found::default();
-        self.when.iter().all(|condition| condition.holds(request, &mut found)).then_some(found)
+impl CompiledRule {
+    /// Returns the matches of the conditions if all of them match.
+    pub(super) fn matches<'r>(&self, request: &'r ModelRequest) -> Option<ConditionMatches<'r>> {
+        let mut found = ConditionMatches::default();
+        self.when.iter().all(|condition| condition.is_met(request, &mut found)).then_some(found)
     }
 
-    /// Why conditions do not hold, one sentence each.
-    pub(super) fn misses(conditions: &[Condition], request: &Request) -> Vec<String> {
-        let holds = |condition: &Condition| condition.holds(request, &mut Found::default());
-        let mut missed: Vec<&Condition> = conditions.iter().filter(|condition| !holds(condition)).collect();
-        // That the user's words are old matters only if they are the right ones.
-        if missed.iter().any(|condition| matches!(condition, Condition::User(_))) {
-            missed.retain(|condition| !matches!(condition, Condition::UserIsNew));
+    /// Returns the reasons why conditions do not match, one sentence each.
+    pub(super) fn mismatches(conditions: &[RuleCondition], request: &ModelRequest) -> Vec<String> {
+        let holds = |condition: &RuleCondition| condition.is_met(request, &mut ConditionMatches::default());
+        let mut missed: Vec<&RuleCondition> =
+            conditions.iter().filter(|condition| !holds(condition)).collect();
+        // A stale user message is only relevant if its text matches.
+        if missed.iter().any(|condition| matches!(condition, RuleCondition::User(_))) {
+            missed.retain(|condition| !matches!(condition, RuleCondition::UserIsNew));
         }
-        missed.into_iter().map(|condition| condition.miss(request)).collect()
+        missed.into_iter().map(|condition| condition.describe_mismatch(request)).collect()
     }
 
-    /// The answer to a request that the rule fits.
+    /// Returns the answer to a request that matches the rule.
     pub(super) fn answer<'r>(
         &self,
-        request: &'r Request,
-        mut found: Found<'r>,
-        templates: &Templates,
-    ) -> Result<Reply, ModelError> {
-        if !self.expect.iter().all(|condition| condition.holds(request, &mut found)) {
-            let misses = Compiled::misses(&self.expect, request).join("; ");
-            let message =
-                format!("{} answers {}, and expects something else: {misses}", self.id, request.position);
-            return Err(ModelError::new(ErrorKind::Unanswered, message));
+        request: &'r ModelRequest,
+        mut found: ConditionMatches<'r>,
+        templates: &TemplateSet,
+    ) -> Result<ModelReply, ModelError> {
+        if !self.expect.iter().all(|condition| condition.is_met(request, &mut found)) {
+            let misses = CompiledRule::mismatches(&self.expect, request).join("; ");
+            let message = format!(
+                "{} answers {}, but its `expect` does not match: {misses}",
+                self.id, request.position
+            );
+            return Err(ModelError::new(ModelErrorKind::Unanswered, message));
         }
-        let context = Context::new(request, found);
+        let context = TemplateContext::new(request, found);
         let filled = match &self.answer {
-            Answer::Reply(speech) => speech.fill(request, &context, templates).map(Ok),
-            Answer::Error(failure) => failure.fill(&self.id, &context, templates).map(Err),
+            RuleAnswer::Reply(speech) => speech.render(request, &context, templates).map(Ok),
+            RuleAnswer::Error(failure) => failure.render(&self.id, &context, templates).map(Err),
         };
         filled.unwrap_or_else(|reason| {
-            let message = format!("{} cannot be filled in for {}: {reason}", self.id, request.position);
-            Err(ModelError::new(ErrorKind::Unanswered, message))
+            let message = format!(
+                "{} has a template that cannot be rendered for {}: {reason}",
+                self.id, request.position
+            );
+            Err(ModelError::new(ModelErrorKind::Unanswered, message))
         })
     }
 }
 
-impl Speech {
-    fn fill(&self, request: &Request, context: &Context<'_>, templates: &Templates) -> Result<Reply, String> {
-        let text = match &self.words {
-            Words::None => String::new(),
-            Words::Text(text) => templates.fill_text(text, context)?,
-            Words::Json(tree) => templates.fill_tree(tree, context)?.to_string(),
+impl ReplyTemplate {
+    fn render(
+        &self,
+        request: &ModelRequest,
+        context: &TemplateContext<'_>,
+        templates: &TemplateSet,
+    ) -> Result<ModelReply, String> {
+        let text = match &self.content {
+            ContentTemplate::None => String::new(),
+            ContentTemplate::Text(text) => templates.render_text(text, context)?,
+            ContentTemplate::Json(tree) => templates.render_json(tree, context)?.to_string(),
         };
         let reasoning = match &self.reasoning {
-            Some(text) => templates.fill_text(text, context)?,
+            Some(text) => templates.render_text(text, context)?,
             None => String::new(),
         };
         let mut tool_calls = Vec::new();
         for (index, call) in self.calls.iter().enumerate() {
             let id = call.id.clone().unwrap_or_else(|| request.call_id(index));
-            let arguments = templates.fill_tree(&call.arguments, context)?;
-            tool_calls.push(ToolCall { id, name: call.name.clone(), arguments });
+            let arguments = templates.render_json(&call.arguments, context)?;
+            tool_calls.push(ModelToolCall { id, name: call.name.clone(), arguments });
         }
         let usual_stop = if tool_calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
         let stop = self.stop.clone().unwrap_or(usual_stop);
-        let mut reply = Reply { text, reasoning, tool_calls, stop, ..Reply::default() };
-        reply.usage = self.usage.unwrap_or_else(|| Usage::estimate(request, &reply));
+        let mut reply = ModelReply { text, reasoning, tool_calls, stop, ..ModelReply::default() };
+        reply.usage = self.usage.unwrap_or_else(|| TokenUsage::estimate(request, &reply));
         Ok(reply)
     }
 }
 
-impl Failure {
-    fn fill(
+impl ErrorTemplate {
+    fn render(
         &self,
         rule: &RuleId,
-        context: &Context<'_>,
-        templates: &Templates,
+        context: &TemplateContext<'_>,
+        templates: &TemplateSet,
     ) -> Result<ModelError, String> {
         let message = match &self.message {
-            Some(text) => templates.fill_text(text, context)?,
-            None => format!("{rule} plays a failure: {}", self.kind),
+            Some(text) => templates.render_text(text, context)?,
+            None => format!("{rule} simulates a failure: {}", self.kind),
         };
         let partial = match &self.after {
-            Some(text) => Some(Box::new(Reply::text(templates.fill_text(text, context)?))),
+            Some(text) => Some(Box::new(ModelReply::text(templates.render_text(text, context)?))),
             None => None,
         };
         Ok(ModelError {

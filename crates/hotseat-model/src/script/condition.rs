@@ -1,136 +1,139 @@
-//! What must hold of a request for a rule to answer it.
+//! Conditions of rules on a request.
 
 use std::collections::BTreeMap;
 
 use hotseat_document::shorten;
 
-use super::mistakes::Mistakes;
-use super::pattern::Pattern;
-use super::rule::Conditions;
-use crate::{Message, Request, ToolResult};
+use super::diagnostics::ScriptDiagnostics;
+use super::pattern::RulePattern;
+use super::rule::RuleConditions;
+use crate::{ModelMessage, ModelRequest, ModelToolResult};
 
-/// One condition.
+/// A condition on a request.
 #[derive(Debug)]
-pub(super) enum Condition {
+pub(super) enum RuleCondition {
     Conversation(String),
     Agent(String),
     Turn(u32),
     Call(u32),
     Attempt(u32),
-    System(Pattern),
-    /// What the user said last.
-    User(Pattern),
-    /// The user said something since the model last replied.
+    System(RulePattern),
+    /// Pattern for the last user message.
+    User(RulePattern),
+    /// The user sent a message since the last reply.
     UserIsNew,
-    /// Among what came since the model last replied.
-    Notice(Pattern),
-    /// Among what came since the model last replied.
+    /// Pattern for a notice since the last reply.
+    Notice(RulePattern),
+    /// Tool result since the last reply.
     ToolResult {
         tool: Option<String>,
-        matches: Option<Pattern>,
+        matches: Option<RulePattern>,
         failed: Option<bool>,
     },
     Offered(String),
 }
 
-/// What the conditions of a rule found, for its templates.
+/// Values found by the conditions of a rule, for its templates.
 #[derive(Debug, Default)]
-pub(super) struct Found<'r> {
-    /// What the named groups of the patterns captured.
+pub(super) struct ConditionMatches<'r> {
+    /// Captures of named groups.
     pub(super) captures: BTreeMap<String, String>,
-    pub(super) result: Option<&'r ToolResult>,
+    pub(super) result: Option<&'r ModelToolResult>,
     pub(super) notice: Option<&'r str>,
 }
 
-/// Compiles conditions. `key` is the one under which they are written.
-pub(super) fn compile(written: &Conditions, mistakes: &mut Mistakes) -> Vec<Condition> {
+/// Compiles conditions.
+pub(super) fn compile_conditions(
+    written: &RuleConditions,
+    mistakes: &mut ScriptDiagnostics,
+) -> Vec<RuleCondition> {
     let mut conditions = Vec::new();
-    // The cheap ones first.
-    conditions.extend(written.conversation.clone().map(Condition::Conversation));
-    conditions.extend(written.agent.clone().map(Condition::Agent));
-    conditions.extend(written.turn.map(Condition::Turn));
-    conditions.extend(written.call.map(Condition::Call));
-    conditions.extend(written.attempt.map(Condition::Attempt));
-    conditions.extend(written.offered.iter().cloned().map(Condition::Offered));
+    // Cheap conditions first.
+    conditions.extend(written.conversation.clone().map(RuleCondition::Conversation));
+    conditions.extend(written.agent.clone().map(RuleCondition::Agent));
+    conditions.extend(written.turn.map(RuleCondition::Turn));
+    conditions.extend(written.call.map(RuleCondition::Call));
+    conditions.extend(written.attempt.map(RuleCondition::Attempt));
+    conditions.extend(written.offered.iter().cloned().map(RuleCondition::Offered));
     let says_where = written.call.is_some() || written.tool_result.is_some() || written.notice.is_some();
     if written.user.is_some() && !says_where {
-        conditions.push(Condition::UserIsNew);
+        conditions.push(RuleCondition::UserIsNew);
     }
     if let Some(written) = &written.system {
-        conditions.extend(Pattern::read(written, "system", mistakes).map(Condition::System));
+        conditions.extend(RulePattern::parse(written, "system", mistakes).map(RuleCondition::System));
     }
     if let Some(written) = &written.user {
-        conditions.extend(Pattern::read(written, "user", mistakes).map(Condition::User));
+        conditions.extend(RulePattern::parse(written, "user", mistakes).map(RuleCondition::User));
     }
     if let Some(written) = &written.notice {
-        conditions.extend(Pattern::read(written, "notice", mistakes).map(Condition::Notice));
+        conditions.extend(RulePattern::parse(written, "notice", mistakes).map(RuleCondition::Notice));
     }
     if let Some(written) = &written.tool_result {
         let matches =
-            written.matches.as_ref().and_then(|matches| Pattern::read(matches, "tool_result", mistakes));
+            written.matches.as_ref().and_then(|matches| RulePattern::parse(matches, "tool_result", mistakes));
         let (tool, failed) = (written.tool.clone(), written.failed);
-        conditions.push(Condition::ToolResult { tool, matches, failed });
+        conditions.push(RuleCondition::ToolResult { tool, matches, failed });
     }
     conditions
 }
 
-impl Condition {
-    /// Whether the condition holds. What it finds is added to `found`.
-    pub(super) fn holds<'r>(&self, request: &'r Request, found: &mut Found<'r>) -> bool {
+impl RuleCondition {
+    /// Returns true if the condition matches, and adds its matches to `found`.
+    pub(super) fn is_met<'r>(&self, request: &'r ModelRequest, found: &mut ConditionMatches<'r>) -> bool {
         let position = &request.position;
         match self {
-            Condition::Conversation(id) => position.conversation == *id,
-            Condition::Agent(name) => position.agent == *name,
-            Condition::Turn(turn) => position.turn == *turn,
-            Condition::Call(call) => position.call == *call,
-            Condition::Attempt(attempt) => position.attempt == *attempt,
-            Condition::System(pattern) => matches(pattern, request.system.as_deref(), found),
-            Condition::User(pattern) => matches(pattern, request.last_user_text(), found),
-            Condition::UserIsNew => {
-                request.news().iter().any(|message| matches!(message, Message::User { .. }))
+            RuleCondition::Conversation(id) => position.conversation == *id,
+            RuleCondition::Agent(name) => position.agent == *name,
+            RuleCondition::Turn(turn) => position.turn == *turn,
+            RuleCondition::Call(call) => position.call == *call,
+            RuleCondition::Attempt(attempt) => position.attempt == *attempt,
+            RuleCondition::System(pattern) => capture_groups(pattern, request.system.as_deref(), found),
+            RuleCondition::User(pattern) => capture_groups(pattern, request.last_user_text(), found),
+            RuleCondition::UserIsNew => {
+                request.new_messages().iter().any(|message| matches!(message, ModelMessage::User { .. }))
             }
-            Condition::Notice(pattern) => {
+            RuleCondition::Notice(pattern) => {
                 let notice = new_notices(request).find(|text| pattern.matches(text));
                 found.notice = notice.or(found.notice);
-                matches(pattern, notice, found)
+                capture_groups(pattern, notice, found)
             }
-            Condition::ToolResult { tool, matches: pattern, failed } => {
-                let fits = |result: &&ToolResult| {
+            RuleCondition::ToolResult { tool, matches: pattern, failed } => {
+                let fits = |result: &&ModelToolResult| {
                     tool.as_ref().is_none_or(|tool| result.name == *tool)
                         && failed.is_none_or(|failed| result.is_error == failed)
                         && pattern.as_ref().is_none_or(|pattern| pattern.matches(&result.text()))
                 };
                 let Some(result) = new_results(request).find(fits) else { return false };
                 found.result = Some(result);
-                pattern.as_ref().is_none_or(|pattern| matches(pattern, Some(&result.text()), found))
+                pattern.as_ref().is_none_or(|pattern| capture_groups(pattern, Some(&result.text()), found))
             }
-            Condition::Offered(tool) => request.tool(tool).is_some(),
+            RuleCondition::Offered(tool) => request.tool(tool).is_some(),
         }
     }
 
-    /// Why the condition does not hold of a request, as a sentence without a full stop.
-    pub(super) fn miss(&self, request: &Request) -> String {
+    /// Returns why the condition does not match, as a sentence without a full stop.
+    pub(super) fn describe_mismatch(&self, request: &ModelRequest) -> String {
         let position = &request.position;
         match self {
-            Condition::Conversation(id) => format!("the conversation is not {id:?}"),
-            Condition::Agent(name) => format!("the agent is {:?}, not {name:?}", position.agent),
-            Condition::Turn(turn) => format!("the turn is {}, not {turn}", position.turn),
-            Condition::Call(call) => format!("the call is {}, not {call}", position.call),
-            Condition::Attempt(attempt) => format!("the attempt is {}, not {attempt}", position.attempt),
-            Condition::System(pattern) => match &request.system {
+            RuleCondition::Conversation(id) => format!("the conversation is not {id:?}"),
+            RuleCondition::Agent(name) => format!("the agent is {:?}, not {name:?}", position.agent),
+            RuleCondition::Turn(turn) => format!("the turn is {}, not {turn}", position.turn),
+            RuleCondition::Call(call) => format!("the call is {}, not {call}", position.call),
+            RuleCondition::Attempt(attempt) => format!("the attempt is {}, not {attempt}", position.attempt),
+            RuleCondition::System(pattern) => match &request.system {
                 Some(system) => format!("the system prompt {:?} does not match {pattern}", shorten(system)),
                 None => "there is no system prompt".to_owned(),
             },
-            Condition::User(pattern) => match request.last_user_text() {
+            RuleCondition::User(pattern) => match request.last_user_text() {
                 Some(text) => format!("the user's {:?} does not match {pattern}", shorten(text)),
-                None => "the user has said nothing".to_owned(),
+                None => "there is no user message".to_owned(),
             },
-            Condition::UserIsNew => {
-                "what the user said was answered before (`call`, `tool_result` or `notice` would say what comes after)"
+            RuleCondition::UserIsNew => {
+                "the last user message was already answered (add `call`, `tool_result` or `notice` to match a later call)"
                     .to_owned()
             }
-            Condition::Notice(pattern) => format!("no new notice matches {pattern}"),
-            Condition::ToolResult { tool, matches, failed } => {
+            RuleCondition::Notice(pattern) => format!("no new notice matches {pattern}"),
+            RuleCondition::ToolResult { tool, matches, failed } => {
                 let mut wanted = match failed {
                     Some(true) => "no new failed tool result".to_owned(),
                     Some(false) => "no new successful tool result".to_owned(),
@@ -147,30 +150,30 @@ impl Condition {
                     .collect();
                 if new.is_empty() { wanted } else { format!("{wanted}; {}", new.join(", ")) }
             }
-            Condition::Offered(tool) => format!("the tool `{tool}` is not offered"),
+            RuleCondition::Offered(tool) => format!("the tool `{tool}` is not offered"),
         }
     }
 
-    /// The names of the groups that the pattern of this condition captures.
+    /// Returns the names of the capture groups of this condition.
     pub(super) fn capture_names(&self) -> impl Iterator<Item = &str> {
         let pattern = match self {
-            Condition::System(pattern) | Condition::User(pattern) | Condition::Notice(pattern) => {
-                Some(pattern)
-            }
-            Condition::ToolResult { matches, .. } => matches.as_ref(),
-            Condition::Conversation(_)
-            | Condition::Agent(_)
-            | Condition::Turn(_)
-            | Condition::Call(_)
-            | Condition::Attempt(_)
-            | Condition::UserIsNew
-            | Condition::Offered(_) => None,
+            RuleCondition::System(pattern)
+            | RuleCondition::User(pattern)
+            | RuleCondition::Notice(pattern) => Some(pattern),
+            RuleCondition::ToolResult { matches, .. } => matches.as_ref(),
+            RuleCondition::Conversation(_)
+            | RuleCondition::Agent(_)
+            | RuleCondition::Turn(_)
+            | RuleCondition::Call(_)
+            | RuleCondition::Attempt(_)
+            | RuleCondition::UserIsNew
+            | RuleCondition::Offered(_) => None,
         };
         pattern.into_iter().flat_map(|pattern| pattern.names.iter().map(String::as_str))
     }
 }
 
-fn matches(pattern: &Pattern, text: Option<&str>, found: &mut Found<'_>) -> bool {
+fn capture_groups(pattern: &RulePattern, text: Option<&str>, found: &mut ConditionMatches<'_>) -> bool {
     let Some(captures) = text.and_then(|text| pattern.regex()?.captures(text)) else { return false };
     for name in &pattern.names {
         if let Some(group) = captures.name(name) {
@@ -180,17 +183,17 @@ fn matches(pattern: &Pattern, text: Option<&str>, found: &mut Found<'_>) -> bool
     true
 }
 
-fn new_notices(request: &Request) -> impl Iterator<Item = &str> {
-    request.news().iter().rev().filter_map(|message| match message {
-        Message::Notice { text } => Some(text.as_str()),
-        Message::User { .. } | Message::Assistant { .. } | Message::Tool(_) => None,
+fn new_notices(request: &ModelRequest) -> impl Iterator<Item = &str> {
+    request.new_messages().iter().rev().filter_map(|message| match message {
+        ModelMessage::Notice { text } => Some(text.as_str()),
+        ModelMessage::User { .. } | ModelMessage::Assistant { .. } | ModelMessage::Tool(_) => None,
     })
 }
 
-/// The results since the model last replied, the latest first.
-pub(super) fn new_results(request: &Request) -> impl Iterator<Item = &ToolResult> {
-    request.news().iter().rev().filter_map(|message| match message {
-        Message::Tool(result) => Some(result),
-        Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => None,
+/// Returns the tool results since the last reply, latest first.
+pub(super) fn new_results(request: &ModelRequest) -> impl Iterator<Item = &ModelToolResult> {
+    request.new_messages().iter().rev().filter_map(|message| match message {
+        ModelMessage::Tool(result) => Some(result),
+        ModelMessage::User { .. } | ModelMessage::Assistant { .. } | ModelMessage::Notice { .. } => None,
     })
 }

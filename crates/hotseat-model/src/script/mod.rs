@@ -1,46 +1,46 @@
-//! The scripted model: it answers what a file or a test says.
+//! The scripted model: answers from a file or from rules in code.
 //!
-//! A script is a list of rules. Each says when it applies and what the model then answers: text, tool calls, a
-//! failure, after a delay. Of several that fit a request the first one answers; a request that none fits is an
-//! error which names it. [`Script::answer`] is an ordinary function of the request and of which rules were
-//! [`Used`]; [`Scripted`] holds both, and [`Live`](crate::Live) makes a [`Model`](crate::Model) of it.
+//! A script is a list of rules. Each rule has conditions and an answer: text, tool calls or a failure,
+//! optionally delayed. The first rule that matches a request answers it; a request without a matching rule is
+//! an error. [`ModelScript::model_script`] is a plain function of the request and the memory of used rules, [`ScriptMemory`];
+//! [`ScriptedModel`] holds both, and [`Live`](crate::Live) makes a [`Model`](crate::Model) of it.
 //!
 //! ```
-//! use hotseat_model::script::{Script, Scripted};
-//! use hotseat_model::{Message, PureModel, Request};
+//! use hotseat_model::script::{ModelScript, ScriptedModel};
+//! use hotseat_model::{ModelMessage, ModelRequest, PureModel};
 //!
-//! let script = Script::parse("greeter.yaml", r#"
+//! let script = ModelScript::parse("greeter.yaml", r#"
 //! rules:
 //!   - when: { user: "I am (?<name>\\w+)" }
 //!     reply: "Hello {{ name }}."
 //!   - reply: "Who are you?"
 //! "#)?;
 //!
-//! let mut model = Scripted::new(script);
-//! let request = Request { messages: vec![Message::user("I am Ada")], ..Request::default() };
+//! let mut model = ScriptedModel::new(script);
+//! let request = ModelRequest { messages: vec![ModelMessage::user("I am Ada")], ..ModelRequest::default() };
 //! assert_eq!(model.answer(&request).value.unwrap().text, "Hello Ada.");
 //! # Ok::<(), hotseat_document::Diagnostics>(())
 //! ```
 //!
-//! # The file
-//! YAML or JSON. [`SCRIPT`] says what may stand in it; everything that may not is reported together, with its places.
+//! # File format
+//! YAML or JSON, described by [`SCRIPT`]. All problems of a file are reported together, with their places.
 
-mod answer;
 mod builder;
 mod compiled;
 mod condition;
-mod mistakes;
+mod diagnostics;
+mod memory;
+mod model_script;
 mod pattern;
-mod read;
+mod reader;
 mod rule;
 mod shape;
 mod surrogates;
 mod template;
-mod used;
 
-pub use answer::{Script, Scripted};
 pub use builder::ScriptBuilder;
 pub use compiled::RuleId;
+pub use memory::ScriptMemory;
+pub use model_script::{ModelScript, ScriptedModel};
 pub use rule::Rule;
 pub use shape::SCRIPT;
-pub use used::Used;

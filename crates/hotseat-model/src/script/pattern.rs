@@ -1,42 +1,47 @@
-//! Regular expressions that are checked when a script is read and made when they are first needed.
+//! Regular expressions that are checked when a script is read and compiled on first use.
 //!
-//! To check one takes a small part of the time of making it, and most rules of a script are decided by an agent's
-//! name, a turn or a call before their patterns are looked at.
+//! Checking takes a fraction of the time of compiling, and most rules are decided by agent, turn or call
+//! before their patterns are needed.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-use hotseat_document::{Place, shorten};
+use hotseat_document::{SourceSpan, shorten};
 use regex::Regex;
 use regex_syntax::hir::{Hir, HirKind};
 
-use super::mistakes::Mistakes;
-use super::rule::Written;
+use super::diagnostics::ScriptDiagnostics;
+use super::rule::SourceValue;
 
-/// Longer patterns, and those that count repetitions, are made at once: only they can be too large to be made.
-const SHORT: usize = 200;
+/// Patterns longer than this, and those with counted repetitions, are compiled at once: only they can exceed
+/// the size limit.
+const MAX_LAZY_PATTERN_BYTES: usize = 200;
 
 /// A regular expression of a rule.
-pub(super) struct Pattern {
+pub(super) struct RulePattern {
     source: String,
-    /// The names of its groups.
+    /// Names of its capture groups.
     pub(super) names: Vec<String>,
     regex: OnceLock<Option<Regex>>,
 }
 
-impl Pattern {
-    /// Reads a pattern, or says what is wrong with it. An empty one is refused, because it matches everything.
-    pub(super) fn read(written: &Written<String>, key: &str, mistakes: &mut Mistakes) -> Option<Pattern> {
+impl RulePattern {
+    /// Parses a pattern, or reports its problems. An empty pattern is rejected because it matches everything.
+    pub(super) fn parse(
+        written: &SourceValue<String>,
+        key: &str,
+        mistakes: &mut ScriptDiagnostics,
+    ) -> Option<RulePattern> {
         let (source, place) = (&written.value, written.place.as_ref());
         if source.is_empty() {
-            if mistakes.within(place) {
+            if mistakes.has_within(place) {
                 return None;
             }
-            mistakes.add(place, format!("the pattern of `{key}` is empty and would match everything"));
+            mistakes.add(place, format!("the pattern of `{key}` is empty and would match every text"));
             return None;
         }
-        let mut wrong = |place: Option<&Place>, error: &dyn fmt::Display| {
-            // The crate draws the pattern with a mark below; the last line says what is wrong.
+        let mut wrong = |place: Option<&SourceSpan>, error: &dyn fmt::Display| {
+            // The last line of the error holds the reason; the others show the pattern.
             let said = error.to_string();
             let reason = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
             let pattern = shorten(source);
@@ -50,15 +55,16 @@ impl Pattern {
                 return None;
             }
         };
-        let pattern = Pattern { source: source.clone(), names: names(&hir), regex: OnceLock::new() };
-        if source.len() > SHORT || source.contains('{') {
+        let pattern = RulePattern { source: source.clone(), names: names(&hir), regex: OnceLock::new() };
+        if source.len() > MAX_LAZY_PATTERN_BYTES || source.contains('{') {
             let regex = Regex::new(source).map_err(|error| wrong(place, &error)).ok()?;
             pattern.regex.get_or_init(|| Some(regex));
         }
         Some(pattern)
     }
 
-    /// The expression itself. A pattern that was read can be made; if it could not, it would match nothing.
+    /// Returns the compiled expression. None, which matches nothing, cannot occur for a pattern that was
+    /// checked.
     pub(super) fn regex(&self) -> Option<&Regex> {
         self.regex.get_or_init(|| Regex::new(&self.source).ok()).as_ref()
     }
@@ -68,7 +74,7 @@ impl Pattern {
     }
 }
 
-/// The part of a pattern that an error is about, in bytes.
+/// Returns the byte range of a pattern that an error refers to.
 fn span(error: &regex_syntax::Error) -> Option<std::ops::Range<usize>> {
     let span = match error {
         regex_syntax::Error::Parse(error) => error.span(),
@@ -78,7 +84,7 @@ fn span(error: &regex_syntax::Error) -> Option<std::ops::Range<usize>> {
     Some(span.start.offset..span.end.offset)
 }
 
-/// The names of the groups of an expression, in order.
+/// Returns the names of the capture groups, in order.
 fn names(hir: &Hir) -> Vec<String> {
     let mut names = Vec::new();
     let mut open = vec![hir];
@@ -89,7 +95,7 @@ fn names(hir: &Hir) -> Vec<String> {
                 open.push(&group.sub);
             }
             HirKind::Repetition(repetition) => open.push(&repetition.sub),
-            // The last one is taken first.
+            // The stack is popped from the end, so parts are pushed in reverse.
             HirKind::Concat(parts) | HirKind::Alternation(parts) => open.extend(parts.iter().rev()),
             HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => {}
         }
@@ -97,13 +103,13 @@ fn names(hir: &Hir) -> Vec<String> {
     names
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for RulePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "/{}/", self.source)
     }
 }
 
-impl fmt::Debug for Pattern {
+impl fmt::Debug for RulePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -114,21 +120,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_made_late_can_be_made() {
-        // The widest classes as often as a short pattern can hold them.
+    fn lazily_compiled_patterns_always_compile() {
+        // The largest classes, as often as a short pattern can contain them.
         for class in [r"\w", r"\W", r"(?i)\PL"] {
-            let source = class.repeat(SHORT / class.len());
-            let mut mistakes = Mistakes::default();
-            let pattern = Pattern::read(&source.into(), "user", &mut mistakes).unwrap();
+            let source = class.repeat(MAX_LAZY_PATTERN_BYTES / class.len());
+            let mut mistakes = ScriptDiagnostics::default();
+            let pattern = RulePattern::parse(&source.into(), "user", &mut mistakes).unwrap();
             assert!(pattern.regex.get().is_none());
             assert!(pattern.regex().is_some(), "{class}");
         }
     }
 
     #[test]
-    fn groups_are_named_in_their_order() {
+    fn group_names_are_in_order() {
         let source = "(?<a>x(?<b>y)|z)+(?<c>.)".to_owned();
-        let pattern = Pattern::read(&source.into(), "user", &mut Mistakes::default()).unwrap();
+        let pattern = RulePattern::parse(&source.into(), "user", &mut ScriptDiagnostics::default()).unwrap();
         assert_eq!(pattern.names, ["a", "b", "c"]);
     }
 }

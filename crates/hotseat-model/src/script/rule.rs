@@ -1,292 +1,297 @@
-//! A rule as it is written, in code or in a file. Nothing of it is checked yet.
+//! Rules as written in code or in a file, before they are checked.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_document::{Node, Place, Source};
+use hotseat_document::{DocumentNode, SourceSpan, SourceText};
 use serde_json::Value;
 
-use crate::{ErrorKind, StopReason, Usage};
+use crate::{ModelErrorKind, StopReason, TokenUsage};
 
-/// One rule of a script: when it applies, and what the model then answers.
+/// A rule of a script: conditions and an answer.
 ///
-/// All conditions have to hold. Patterns are regular expressions that may match anywhere in the text; their named
-/// groups can be used in templates. Mistakes are reported when the script is built.
+/// All conditions must match. Patterns are regular expressions that may match anywhere in the text; templates
+/// can use their named groups. Problems are reported when the script is built.
 ///
 /// ```
-/// use hotseat_model::script::{Rule, Script};
+/// use hotseat_model::script::{Rule, ModelScript};
 /// use serde_json::json;
 ///
-/// let script = Script::builder("checkout")
-///     .rule(Rule::new().user("refund order (?<order>\\d+)").call_tool("refund", json!({"order": "{{ order }}"})))
+/// let script = ModelScript::builder("checkout")
+///     .rule(
+///         Rule::new()
+///             .user("refund order (?<order>\\d+)")
+///             .call_tool("refund", json!({"order": "{{ order }}"})),
+///     )
 ///     .rule(Rule::new().tool_result("refund").say("Order {{ result.order }} is refunded."))
 ///     .build()?;
 /// # Ok::<(), hotseat_document::Diagnostics>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rule {
-    pub(super) place: Option<Place>,
-    pub(super) name: Option<Written<String>>,
-    pub(super) when: Conditions,
-    pub(super) expect: Conditions,
-    /// None: as the script says.
+    pub(super) place: Option<SourceSpan>,
+    pub(super) name: Option<SourceValue<String>>,
+    pub(super) when: RuleConditions,
+    pub(super) expect: RuleConditions,
+    /// None: the setting of the script.
     pub(super) always: Option<bool>,
     pub(super) delay: Duration,
-    pub(super) reply: Option<WrittenReply>,
-    pub(super) error: Option<WrittenError>,
+    pub(super) reply: Option<RuleReply>,
+    pub(super) error: Option<RuleError>,
 }
 
-/// A value and where it is written.
+/// A value with its place in the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Written<T> {
+pub(super) struct SourceValue<T> {
     pub(super) value: T,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<SourceSpan>,
 }
 
-/// A JSON value whose texts may be templates, and where it is written.
+/// A JSON value whose strings may be templates, with its source.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct WrittenTree {
-    pub(super) node: Node,
-    /// None for what was built in code.
-    pub(super) source: Option<Arc<Source>>,
+pub(super) struct SourceJson {
+    pub(super) node: DocumentNode,
+    /// None for values built in code.
+    pub(super) source: Option<Arc<SourceText>>,
 }
 
-impl From<Value> for WrittenTree {
+impl From<Value> for SourceJson {
     fn from(value: Value) -> Self {
-        WrittenTree { node: value.into(), source: None }
+        SourceJson { node: value.into(), source: None }
     }
 }
 
-impl<T> From<T> for Written<T> {
+impl<T> From<T> for SourceValue<T> {
     fn from(value: T) -> Self {
-        Written { value, place: None }
+        SourceValue { value, place: None }
     }
 }
 
-/// The conditions of a rule; those that are not written hold for every request.
+/// Conditions of a rule; missing ones match every request.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Conditions {
+pub(super) struct RuleConditions {
     pub(super) conversation: Option<String>,
     pub(super) agent: Option<String>,
     pub(super) turn: Option<u32>,
     pub(super) call: Option<u32>,
     pub(super) attempt: Option<u32>,
-    pub(super) system: Option<Written<String>>,
-    pub(super) user: Option<Written<String>>,
-    pub(super) notice: Option<Written<String>>,
+    pub(super) system: Option<SourceValue<String>>,
+    pub(super) user: Option<SourceValue<String>>,
+    pub(super) notice: Option<SourceValue<String>>,
     pub(super) tool_result: Option<ResultCondition>,
     pub(super) offered: Vec<String>,
 }
 
-/// What a tool result must be like.
+/// Conditions on a tool result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ResultCondition {
     pub(super) tool: Option<String>,
-    pub(super) matches: Option<Written<String>>,
+    pub(super) matches: Option<SourceValue<String>>,
     pub(super) failed: Option<bool>,
 }
 
-/// A reply with its templates.
+/// A reply with templates.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct WrittenReply {
-    pub(super) text: Option<Written<String>>,
-    /// The text as a JSON value.
-    pub(super) json: Option<WrittenTree>,
-    pub(super) reasoning: Option<Written<String>>,
-    pub(super) tool_calls: Vec<WrittenCall>,
+pub(super) struct RuleReply {
+    pub(super) text: Option<SourceValue<String>>,
+    /// The text of the reply as a JSON value.
+    pub(super) json: Option<SourceJson>,
+    pub(super) reasoning: Option<SourceValue<String>>,
+    pub(super) tool_calls: Vec<RuleToolCall>,
     pub(super) stop: Option<StopReason>,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<TokenUsage>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct WrittenCall {
-    pub(super) place: Option<Place>,
+pub(super) struct RuleToolCall {
+    pub(super) place: Option<SourceSpan>,
     pub(super) name: String,
     pub(super) id: Option<String>,
-    pub(super) arguments: WrittenTree,
+    pub(super) arguments: SourceJson,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct WrittenError {
-    pub(super) kind: ErrorKind,
-    pub(super) message: Option<Written<String>>,
+pub(super) struct RuleError {
+    pub(super) kind: ModelErrorKind,
+    pub(super) message: Option<SourceValue<String>>,
     pub(super) status: Option<u16>,
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Option<String>,
     /// Text that arrives before the failure.
-    pub(super) after: Option<Written<String>>,
+    pub(super) after: Option<SourceValue<String>>,
 }
 
 impl Rule {
-    /// A rule for every request; it still needs something to answer.
+    /// Creates a rule that matches every request and has no answer yet.
     pub fn new() -> Self {
         Rule::default()
     }
 
-    /// A name for messages and for [`Script::unused`](super::Script::unused).
+    /// Sets the name for messages and for [`ModelScript::unused`](super::ModelScript::unused).
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into().into());
         self
     }
 
-    /// Only in this conversation.
+    /// Matches only this conversation.
     pub fn conversation(mut self, id: impl Into<String>) -> Self {
         self.when.conversation = Some(id.into());
         self
     }
 
-    /// Only for this agent.
+    /// Matches only this agent.
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.when.agent = Some(name.into());
         self
     }
 
-    /// Only in this turn of the conversation, from 1.
+    /// Matches only this turn of the conversation, from 1.
     pub fn turn(mut self, turn: u32) -> Self {
         self.when.turn = Some(turn);
         self
     }
 
-    /// Only at this call of the turn, from 1.
+    /// Matches only this call of the turn, from 1.
     pub fn call(mut self, call: u32) -> Self {
         self.when.call = Some(call);
         self
     }
 
-    /// Only at this attempt of the call, from 1.
+    /// Matches only this attempt at the call, from 1.
     pub fn attempt(mut self, attempt: u32) -> Self {
         self.when.attempt = Some(attempt);
         self
     }
 
-    /// Only if the system prompt matches.
+    /// Matches only if the system prompt matches the pattern.
     pub fn system(mut self, pattern: impl Into<String>) -> Self {
         self.when.system = Some(pattern.into().into());
         self
     }
 
-    /// Only if what the user said last matches. Without [`call`](Self::call), [`tool_result`](Self::tool_result) and
-    /// [`notice`](Self::notice), the rule answers the user's message itself and not what comes after a tool call.
+    /// Matches only if the last user message matches the pattern. Without [`call`](Self::call),
+    /// [`tool_result`](Self::tool_result) or [`notice`](Self::notice), the user message must be newer than
+    /// the last reply.
     pub fn user(mut self, pattern: impl Into<String>) -> Self {
         self.when.user = Some(pattern.into().into());
         self
     }
 
-    /// Only if a notice matches that came since the model last replied.
+    /// Matches only if a notice since the last reply matches the pattern.
     pub fn notice(mut self, pattern: impl Into<String>) -> Self {
         self.when.notice = Some(pattern.into().into());
         self
     }
 
-    /// Only if this tool answered since the model last replied.
+    /// Matches only if this tool returned a result since the last reply.
     pub fn tool_result(mut self, tool: impl Into<String>) -> Self {
         self.when.tool_result.get_or_insert_default().tool = Some(tool.into());
         self
     }
 
-    /// Only if a tool's answer since the model last replied matches, as text.
+    /// Matches only if a tool result since the last reply matches the pattern, as text.
     pub fn result_matches(mut self, pattern: impl Into<String>) -> Self {
         self.when.tool_result.get_or_insert_default().matches = Some(pattern.into().into());
         self
     }
 
-    /// Only if a tool failed, or did not, since the model last replied.
+    /// Matches only if a tool result since the last reply is a failure, or is not.
     pub fn result_failed(mut self, failed: bool) -> Self {
         self.when.tool_result.get_or_insert_default().failed = Some(failed);
         self
     }
 
-    /// Only if this tool is offered to the model; may be called for several.
+    /// Matches only if this tool is offered to the model. May be called several times.
     pub fn offered(mut self, tool: impl Into<String>) -> Self {
         self.when.offered.push(tool.into());
         self
     }
 
-    /// Something that must hold of the request that this rule answers: a request that the conditions fit and this
-    /// does not is an error. Takes the conditions of another rule.
+    /// Sets conditions that every answered request must meet; a request that does not is an error. Only the
+    /// conditions of the given rule are used.
     pub fn expect(mut self, conditions: Rule) -> Self {
         self.expect = conditions.when;
         self
     }
 
-    /// The rule may answer once in each conversation.
+    /// Lets the rule answer once per conversation.
     pub fn once(mut self) -> Self {
         self.always = Some(false);
         self
     }
 
-    /// The rule may answer any number of times.
+    /// Lets the rule answer any number of times.
     pub fn always(mut self) -> Self {
         self.always = Some(true);
         self
     }
 
-    /// The time until the answer is there, in whole milliseconds.
+    /// Delays the answer, in whole milliseconds.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Answers this text, a template. May be combined with tool calls.
+    /// Answers with this text, a template. Can be combined with tool calls.
     pub fn say(mut self, text: impl Into<String>) -> Self {
         self.reply.get_or_insert_default().text = Some(text.into().into());
         self
     }
 
-    /// Answers this JSON value as text; the texts in it are templates.
+    /// Answers with this JSON value as text; its strings are templates.
     pub fn say_json(mut self, value: Value) -> Self {
         self.reply.get_or_insert_default().json = Some(value.into());
         self
     }
 
-    /// Thinks these words first, a template.
-    pub fn think(mut self, text: impl Into<String>) -> Self {
+    /// Adds this reasoning, a template, before the answer.
+    pub fn reasoning(mut self, text: impl Into<String>) -> Self {
         self.reply.get_or_insert_default().reasoning = Some(text.into().into());
         self
     }
 
-    /// Calls a tool; the texts in the arguments are templates. Arguments that are a text are sent as they are, as by
-    /// a model that writes something that is not JSON. May be called for several.
+    /// Calls a tool; strings in the arguments are templates. Arguments that are a plain string are sent
+    /// unchanged, as from a model that writes invalid JSON. May be called several times.
     pub fn call_tool(mut self, name: impl Into<String>, arguments: Value) -> Self {
-        let call = WrittenCall { place: None, name: name.into(), id: None, arguments: arguments.into() };
+        let call = RuleToolCall { place: None, name: name.into(), id: None, arguments: arguments.into() };
         self.reply.get_or_insert_default().tool_calls.push(call);
         self
     }
 
-    /// Ends the reply for this reason.
+    /// Sets the stop reason of the reply.
     pub fn stop(mut self, reason: StopReason) -> Self {
         self.reply.get_or_insert_default().stop = Some(reason);
         self
     }
 
-    /// Says that the call cost this; otherwise it is estimated.
-    pub fn usage(mut self, usage: Usage) -> Self {
+    /// Sets the token usage; by default it is estimated.
+    pub fn usage(mut self, usage: TokenUsage) -> Self {
         self.reply.get_or_insert_default().usage = Some(usage);
         self
     }
 
-    /// Fails in this way.
-    pub fn fail(mut self, kind: ErrorKind) -> Self {
-        self.error = Some(WrittenError::new(kind));
+    /// Fails with this kind of error.
+    pub fn fail(mut self, kind: ModelErrorKind) -> Self {
+        self.error = Some(RuleError::new(kind));
         self
     }
 
-    /// Fails in this way after the text, a template, has arrived.
-    pub fn fail_after(mut self, kind: ErrorKind, text: impl Into<String>) -> Self {
-        self.error = Some(WrittenError { after: Some(text.into().into()), ..WrittenError::new(kind) });
+    /// Fails after streaming this text, a template.
+    pub fn fail_after(mut self, kind: ModelErrorKind, text: impl Into<String>) -> Self {
+        self.error = Some(RuleError { after: Some(text.into().into()), ..RuleError::new(kind) });
         self
     }
 
-    /// Fails because there were too many requests, and asks for a pause.
+    /// Fails with a rate limit error and requests this delay.
     pub fn fail_rate_limit(mut self, retry_after: Duration) -> Self {
         self.error =
-            Some(WrittenError { retry_after: Some(retry_after), ..WrittenError::new(ErrorKind::RateLimit) });
+            Some(RuleError { retry_after: Some(retry_after), ..RuleError::new(ModelErrorKind::RateLimit) });
         self
     }
 }
 
-impl WrittenError {
-    pub(super) fn new(kind: ErrorKind) -> Self {
-        WrittenError { kind, message: None, status: None, retry_after: None, body: None, after: None }
+impl RuleError {
+    pub(super) fn new(kind: ModelErrorKind) -> Self {
+        RuleError { kind, message: None, status: None, retry_after: None, body: None, after: None }
     }
 }

@@ -1,10 +1,10 @@
-//! Characters that JSON writes as two escapes.
+//! Surrogate pairs in JSON escapes.
 
 use std::borrow::Cow;
 
-/// JSON writes characters outside the basic plane as two escapes, which YAML does not know. They are made one; only
-/// columns behind them on the same line move.
-pub(super) fn without_surrogates(text: &str) -> Cow<'_, str> {
+/// Joins surrogate pairs into single escapes. JSON writes characters outside the basic plane as two escapes,
+/// which YAML does not support. Only later columns of the same line shift.
+pub(super) fn join_surrogates(text: &str) -> Cow<'_, str> {
     if !text.contains("\\ud") && !text.contains("\\uD")
         || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
     {
@@ -15,7 +15,7 @@ pub(super) fn without_surrogates(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let pair = unit(rest).zip(rest.get(6..).and_then(unit));
+        let pair = parse_code_unit(rest).zip(rest.get(6..).and_then(parse_code_unit));
         match pair.and_then(|(high, low)| {
             char::decode_utf16([high, low]).next()?.ok().filter(|c| c.len_utf16() == 2)
         }) {
@@ -24,7 +24,7 @@ pub(super) fn without_surrogates(text: &str) -> Cow<'_, str> {
                 rest = &rest[12..];
             }
             None => {
-                // A backslash and what it escapes: in JSON always one byte more.
+                // A backslash and the escaped character; in JSON always one byte.
                 let (escape, behind) = rest.split_at(rest.len().min(2));
                 out.push_str(escape);
                 rest = behind;
@@ -35,7 +35,7 @@ pub(super) fn without_surrogates(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// The code unit of `\uXXXX` at the start of a text.
-fn unit(text: &str) -> Option<u16> {
+/// Parses `\uXXXX` at the start of a text.
+fn parse_code_unit(text: &str) -> Option<u16> {
     u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }

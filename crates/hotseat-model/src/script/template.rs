@@ -1,21 +1,21 @@
-//! Texts of a reply that take up what the request says.
+//! Templates in replies, filled from the request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostic, Node, Place, Source, nearest, shorten};
+use hotseat_document::{Diagnostic, DocumentNode, SourceSpan, SourceText, nearest, shorten};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde_json::Value;
 
-use super::condition::{Found, new_results};
-use super::mistakes::Mistakes;
-use super::rule::{Written, WrittenTree};
-use crate::{Message, Request, ToolResult};
+use super::condition::{ConditionMatches, new_results};
+use super::diagnostics::ScriptDiagnostics;
+use super::rule::{SourceJson, SourceValue};
+use crate::{ModelMessage, ModelRequest, ModelToolResult};
 
-/// What every template can name. Some have no value in some requests; to use them there is an error.
+/// Variables of every template. Some have no value in some requests; using them then is an error.
 pub(super) const VARIABLES: &[&str] = &[
     "user",
     "system",
@@ -31,44 +31,44 @@ pub(super) const VARIABLES: &[&str] = &[
     "attempt",
 ];
 
-/// A text, with or without `{{ … }}`.
+/// A text with or without `{{ … }}`.
 #[derive(Debug)]
-pub(super) enum Text {
+pub(super) enum TextTemplate {
     Plain(String),
-    /// The source; the environment knows it by this name.
+    /// Source of a template; also its name in the environment.
     Template(String),
 }
 
-/// A value whose texts may be templates.
+/// A JSON value whose strings may be templates.
 #[derive(Debug)]
-pub(super) enum Tree {
+pub(super) enum JsonTemplate {
     Plain(Value),
-    Text(Text),
-    /// A text that is one `{{ expression }}`: its value keeps its type.
+    Text(TextTemplate),
+    /// A string that is a single `{{ expression }}`: its value keeps its type.
     Expression(String),
-    List(Vec<Tree>),
-    Map(Vec<(String, Tree)>),
+    List(Vec<JsonTemplate>),
+    Map(Vec<(String, JsonTemplate)>),
 }
 
-/// The templates of a script.
-pub(super) struct Templates {
+/// The compiled templates of a script.
+pub(super) struct TemplateSet {
     environment: Environment<'static>,
 }
 
-impl fmt::Debug for Templates {
+impl fmt::Debug for TemplateSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Templates")
     }
 }
 
-impl Templates {
+impl TemplateSet {
     pub(super) fn new() -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         let mut syntax = SyntaxConfig::default().to_builder();
         syntax.keep_trailing_newline(true);
         environment.set_syntax(syntax.build().unwrap_or_default());
-        // Replies are no web pages.
+        // Replies are not HTML.
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_formatter(|out, state, value| match value.kind() {
             ValueKind::Map | ValueKind::Seq => {
@@ -79,18 +79,18 @@ impl Templates {
             }
             _ => minijinja::escape_formatter(out, state, value),
         });
-        Templates { environment }
+        TemplateSet { environment }
     }
 
-    /// Compiles a text. `captures` are the names that the patterns of the rule capture.
-    pub(super) fn text(
+    /// Compiles a text. `captures` are the names of the rule's capture groups.
+    pub(super) fn compile_text(
         &mut self,
-        written: &Written<String>,
+        written: &SourceValue<String>,
         captures: &BTreeSet<String>,
-        mistakes: &mut Mistakes,
-    ) -> Text {
+        mistakes: &mut ScriptDiagnostics,
+    ) -> TextTemplate {
         if !is_template(&written.value) {
-            return Text::Plain(written.value.clone());
+            return TextTemplate::Plain(written.value.clone());
         }
         let (source, place) = (&written.value, written.place.as_ref());
         match self.environment.add_template_owned(source.clone(), source.clone()) {
@@ -101,54 +101,56 @@ impl Templates {
                     .map(|template| template.undeclared_variables(false));
                 self.check_variables(used.unwrap_or_default(), captures, place, mistakes);
             }
-            Err(error) => unreadable(&error, source, place, mistakes),
+            Err(error) => report_syntax_error(&error, source, place, mistakes),
         }
-        Text::Template(source.clone())
+        TextTemplate::Template(source.clone())
     }
 
-    /// Compiles the texts of a value.
-    pub(super) fn tree(
+    /// Compiles the strings of a JSON value.
+    pub(super) fn compile_json(
         &mut self,
-        written: &WrittenTree,
+        written: &SourceJson,
         captures: &BTreeSet<String>,
-        mistakes: &mut Mistakes,
-    ) -> Tree {
-        self.node(&written.node, written.source.as_ref(), captures, mistakes)
+        mistakes: &mut ScriptDiagnostics,
+    ) -> JsonTemplate {
+        self.compile_node(&written.node, written.source.as_ref(), captures, mistakes)
     }
 
-    fn node(
+    fn compile_node(
         &mut self,
-        node: &Node,
-        file: Option<&Arc<Source>>,
+        node: &DocumentNode,
+        file: Option<&Arc<SourceText>>,
         captures: &BTreeSet<String>,
-        mistakes: &mut Mistakes,
-    ) -> Tree {
+        mistakes: &mut ScriptDiagnostics,
+    ) -> JsonTemplate {
         match &node.value {
-            hotseat_document::Value::Null
-            | hotseat_document::Value::Bool(_)
-            | hotseat_document::Value::Number(_) => Tree::Plain(node.to_json()),
-            hotseat_document::Value::String(text) => {
+            hotseat_document::NodeValue::Null
+            | hotseat_document::NodeValue::Bool(_)
+            | hotseat_document::NodeValue::Number(_) => JsonTemplate::Plain(node.to_json()),
+            hotseat_document::NodeValue::String(text) => {
                 let place = file.map(|file| node.place(file));
-                let Some(source) = expression(text) else {
-                    let written = Written { value: text.clone(), place };
-                    return Tree::Text(self.text(&written, captures, mistakes));
+                let Some(source) = single_expression(text) else {
+                    let written = SourceValue { value: text.clone(), place };
+                    return JsonTemplate::Text(self.compile_text(&written, captures, mistakes));
                 };
                 match self.environment.compile_expression(source) {
                     Ok(compiled) => {
                         let used = compiled.undeclared_variables(false);
                         self.check_variables(used, captures, place.as_ref(), mistakes);
                     }
-                    Err(error) => unreadable(&error, source, place.as_ref(), mistakes),
+                    Err(error) => report_syntax_error(&error, source, place.as_ref(), mistakes),
                 }
-                Tree::Expression(source.to_owned())
+                JsonTemplate::Expression(source.to_owned())
             }
-            hotseat_document::Value::List(nodes) => {
-                Tree::List(nodes.iter().map(|node| self.node(node, file, captures, mistakes)).collect())
-            }
-            hotseat_document::Value::Map(entries) => Tree::Map(
+            hotseat_document::NodeValue::List(nodes) => JsonTemplate::List(
+                nodes.iter().map(|node| self.compile_node(node, file, captures, mistakes)).collect(),
+            ),
+            hotseat_document::NodeValue::Map(entries) => JsonTemplate::Map(
                 entries
                     .iter()
-                    .map(|entry| (entry.key.text.clone(), self.node(&entry.value, file, captures, mistakes)))
+                    .map(|entry| {
+                        (entry.key.text.clone(), self.compile_node(&entry.value, file, captures, mistakes))
+                    })
                     .collect(),
             ),
         }
@@ -158,8 +160,8 @@ impl Templates {
         &self,
         used: impl IntoIterator<Item = String>,
         captures: &BTreeSet<String>,
-        place: Option<&Place>,
-        mistakes: &mut Mistakes,
+        place: Option<&SourceSpan>,
+        mistakes: &mut ScriptDiagnostics,
     ) {
         let known: Vec<&str> = VARIABLES.iter().copied().chain(captures.iter().map(String::as_str)).collect();
         let is_function = |name: &str| self.environment.globals().any(|(global, _)| global == name);
@@ -168,91 +170,105 @@ impl Templates {
         for name in unknown {
             let advice = match nearest(&name, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are `{}`", known.join("`, `")),
+                None => format!("the variables are `{}`", known.join("`, `")),
             };
-            let mistake = Diagnostic::new(format!("this template uses `{name}`, which nothing defines"));
+            let mistake = Diagnostic::new(format!("this template uses `{name}`, which is not defined"));
             mistakes.push(place, mistake.help(advice));
         }
     }
 
-    /// Fills in a text.
+    /// Renders a text.
     ///
     /// # Errors
-    /// When a template uses what the request does not have, in words.
-    pub(super) fn fill_text(&self, text: &Text, context: &Context) -> Result<String, String> {
+    /// If a template uses a value that the request does not have, as a message.
+    pub(super) fn render_text(
+        &self,
+        text: &TextTemplate,
+        context: &TemplateContext,
+    ) -> Result<String, String> {
         match text {
-            Text::Plain(text) => Ok(text.clone()),
-            Text::Template(source) => {
-                let template = self.environment.get_template(source).map_err(|error| words(&error))?;
-                template.render(context.value()).map_err(|error| failed(source, &error))
+            TextTemplate::Plain(text) => Ok(text.clone()),
+            TextTemplate::Template(source) => {
+                let template = self.environment.get_template(source).map_err(|error| error_text(&error))?;
+                template.render(context.value()).map_err(|error| render_error(source, &error))
             }
         }
     }
 
-    /// Fills in the texts of a value.
+    /// Renders the strings of a JSON value.
     ///
     /// # Errors
-    /// When a template uses what the request does not have, in words.
-    pub(super) fn fill_tree(&self, tree: &Tree, context: &Context) -> Result<Value, String> {
+    /// If a template uses a value that the request does not have, as a message.
+    pub(super) fn render_json(
+        &self,
+        tree: &JsonTemplate,
+        context: &TemplateContext,
+    ) -> Result<Value, String> {
         Ok(match tree {
-            Tree::Plain(value) => value.clone(),
-            Tree::Text(text) => Value::String(self.fill_text(text, context)?),
-            Tree::Expression(source) => {
-                let compiled = self.environment.compile_expression(source).map_err(|error| words(&error))?;
-                let value = compiled.eval(context.value()).map_err(|error| failed(source, &error))?;
+            JsonTemplate::Plain(value) => value.clone(),
+            JsonTemplate::Text(text) => Value::String(self.render_text(text, context)?),
+            JsonTemplate::Expression(source) => {
+                let compiled =
+                    self.environment.compile_expression(source).map_err(|error| error_text(&error))?;
+                let value = compiled.eval(context.value()).map_err(|error| render_error(source, &error))?;
                 if value.is_undefined() {
                     return Err(format!("`{{{{{source}}}}}` has no value in this request"));
                 }
                 serde_json::to_value(&value)
                     .map_err(|error| format!("`{{{{{source}}}}}` is not JSON: {error}"))?
             }
-            Tree::List(trees) => Value::Array(
-                trees.iter().map(|tree| self.fill_tree(tree, context)).collect::<Result<_, _>>()?,
+            JsonTemplate::List(trees) => Value::Array(
+                trees.iter().map(|tree| self.render_json(tree, context)).collect::<Result<_, _>>()?,
             ),
-            Tree::Map(members) => Value::Object(
+            JsonTemplate::Map(members) => Value::Object(
                 members
                     .iter()
-                    .map(|(key, tree)| Ok((key.clone(), self.fill_tree(tree, context)?)))
+                    .map(|(key, tree)| Ok((key.clone(), self.render_json(tree, context)?)))
                     .collect::<Result<_, String>>()?,
             ),
         })
     }
 }
 
-/// What templates see of a request. Made when the first template asks for it.
-pub(super) struct Context<'r> {
-    request: &'r Request,
-    found: Found<'r>,
+/// Values of a request for templates, computed on first use.
+pub(super) struct TemplateContext<'r> {
+    request: &'r ModelRequest,
+    found: ConditionMatches<'r>,
     value: std::cell::OnceCell<minijinja::Value>,
 }
 
-impl<'r> Context<'r> {
-    pub(super) fn new(request: &'r Request, found: Found<'r>) -> Self {
-        Context { request, found, value: std::cell::OnceCell::new() }
+impl<'r> TemplateContext<'r> {
+    pub(super) fn new(request: &'r ModelRequest, found: ConditionMatches<'r>) -> Self {
+        TemplateContext { request, found, value: std::cell::OnceCell::new() }
     }
 
     fn value(&self) -> minijinja::Value {
-        self.value.get_or_init(|| self.make()).clone()
+        self.value.get_or_init(|| self.build_value()).clone()
     }
 
-    fn make(&self) -> minijinja::Value {
-        let Request { position, system, messages, tools, .. } = self.request;
+    fn build_value(&self) -> minijinja::Value {
+        let ModelRequest { position, system, messages, tools, .. } = self.request;
         let result = self.found.result.or_else(|| new_results(self.request).next());
         let last_notice = messages.iter().rev().find_map(|message| match message {
-            Message::Notice { text } => Some(text.as_str()),
-            Message::User { .. } | Message::Assistant { .. } | Message::Tool(_) => None,
+            ModelMessage::Notice { text } => Some(text.as_str()),
+            ModelMessage::User { .. } | ModelMessage::Assistant { .. } | ModelMessage::Tool(_) => None,
         });
         let results: BTreeMap<&str, Value> = messages
             .iter()
             .filter_map(|message| match message {
-                Message::Tool(result) => Some((result.name.as_str(), as_json(result))),
-                Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => None,
+                ModelMessage::Tool(result) => Some((result.name.as_str(), result_as_json(result))),
+                ModelMessage::User { .. } | ModelMessage::Assistant { .. } | ModelMessage::Notice { .. } => {
+                    None
+                }
             })
             .collect();
         let texts: Vec<BTreeMap<&str, String>> = messages
             .iter()
             .map(|message| {
-                BTreeMap::from([("role", role(message).to_owned()), ("text", message.text().into_owned())])
+                BTreeMap::from([
+                    ("role", role_name(message).to_owned()),
+                    ("text", message.text().into_owned()),
+                ])
             })
             .collect();
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -270,14 +286,15 @@ impl<'r> Context<'r> {
         members.extend(self.request.last_user_text().map(|text| ("user", text.into())));
         members.extend(system.as_deref().map(|text| ("system", text.into())));
         members.extend(self.found.notice.or(last_notice).map(|text| ("notice", text.into())));
-        members.extend(result.map(|result| ("result", minijinja::Value::from(Serde(as_json(result))))));
+        members
+            .extend(result.map(|result| ("result", minijinja::Value::from(Serde(result_as_json(result))))));
         members.extend(self.found.captures.iter().map(|(name, text)| (name.as_str(), text.as_str().into())));
         minijinja::Value::from_pairs(members)
     }
 }
 
-/// What a tool answered, as the value it is even if it was written as a text of JSON.
-fn as_json(result: &ToolResult) -> Value {
+/// Returns the content of a tool result; a string with a JSON object or array is parsed.
+fn result_as_json(result: &ModelToolResult) -> Value {
     match &result.content {
         Value::String(text) => match serde_json::from_str(text) {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
@@ -287,12 +304,12 @@ fn as_json(result: &ToolResult) -> Value {
     }
 }
 
-fn role(message: &Message) -> &'static str {
+fn role_name(message: &ModelMessage) -> &'static str {
     match message {
-        Message::User { .. } => "user",
-        Message::Assistant { .. } => "assistant",
-        Message::Tool(_) => "tool",
-        Message::Notice { .. } => "notice",
+        ModelMessage::User { .. } => "user",
+        ModelMessage::Assistant { .. } => "assistant",
+        ModelMessage::Tool(_) => "tool",
+        ModelMessage::Notice { .. } => "notice",
     }
 }
 
@@ -300,34 +317,41 @@ fn is_template(text: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
 }
 
-/// The inside of a text that is one `{{ … }}` and nothing else.
-fn expression(text: &str) -> Option<&str> {
+/// Returns the expression of a text that is a single `{{ … }}`.
+fn single_expression(text: &str) -> Option<&str> {
     let inside = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
     let is_alone = !is_template(inside) && !inside.contains("}}");
     is_alone.then(|| inside.trim_matches('-'))
 }
 
-fn unreadable(error: &minijinja::Error, source: &str, place: Option<&Place>, mistakes: &mut Mistakes) {
+fn report_syntax_error(
+    error: &minijinja::Error,
+    source: &str,
+    place: Option<&SourceSpan>,
+    mistakes: &mut ScriptDiagnostics,
+) {
     let line = error.line().and_then(|line| source.lines().nth(line.checked_sub(1)?));
     let part = place.zip(line).map(|(place, line)| {
         let start = line.as_ptr() as usize - source.as_ptr() as usize;
         place.within(source, start..start + line.len())
     });
-    mistakes.add(part.as_ref().or(place), format!("this template cannot be read: {}", words(error)));
+    mistakes.add(part.as_ref().or(place), format!("this template is invalid: {}", error_text(error)));
 }
 
-/// An error of the template engine without the name of the template, which is its whole text.
-fn words(error: &minijinja::Error) -> String {
+/// Formats an error without the template name, which is the whole template text.
+fn error_text(error: &minijinja::Error) -> String {
     match error.detail() {
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),
     }
 }
 
-fn failed(source: &str, error: &minijinja::Error) -> String {
+fn render_error(source: &str, error: &minijinja::Error) -> String {
     let source = shorten(source.trim());
     match error.kind() {
-        minijinja::ErrorKind::UndefinedError => format!("{source:?} uses what this request does not have"),
-        _ => format!("{source:?}: {}", words(error)),
+        minijinja::ErrorKind::UndefinedError => {
+            format!("{source:?} uses a value that this request does not have")
+        }
+        _ => format!("{source:?}: {}", error_text(error)),
     }
 }

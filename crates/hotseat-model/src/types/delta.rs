@@ -1,27 +1,26 @@
-//! The pieces in which a reply arrives.
+//! Pieces of a streamed reply.
 
 use serde::{Deserialize, Serialize};
 
 /// A piece of a reply, in the order of arrival.
 ///
-/// The pieces are for those who watch: the whole [`Reply`](crate::Reply) comes at the end and holds the same words
-/// and calls.
+/// The pieces are for watchers: the complete [`Reply`](crate::Reply) at the end has the same text and calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Delta {
-    /// More words for the user.
+pub enum ReplyDelta {
+    /// More text for the user.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// More of what the model says it thinks.
+    /// More reasoning.
     Reasoning {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// A tool call begins. Calls begin in the order of their indices.
+    /// A tool call starts. Calls start in the order of their indices.
     ToolCallStarted {
-        /// The call among those of the reply, from 0.
+        /// Index among the calls of the reply.
         index: usize,
         /// The id of the call.
         id: String,
@@ -30,11 +29,11 @@ pub enum Delta {
     },
     /// More of the arguments of a call.
     ToolCallArguments {
-        /// The call among those of the reply, from 0; it has begun.
+        /// Index among the calls of the reply; the call has started.
         index: usize,
         /// A piece of JSON text.
         text: String,
     },
-    /// The pieces so far are void: the call failed after they arrived and is made once more.
+    /// All pieces so far are void: the call failed and is retried.
     Restarted,
 }

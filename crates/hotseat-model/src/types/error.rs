@@ -1,99 +1,102 @@
-//! Why a model did not reply.
+//! Errors of model calls.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Reply;
+use super::ModelReply;
 
-/// A call that brought no reply.
+/// A failed model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelError {
-    /// What kind of failure it is; it alone decides whether another attempt makes sense.
-    pub kind: ErrorKind,
-    /// What happened, in words for a person; the address and the limits that matter are in it, never a key.
+    /// Kind of failure. It alone decides whether a retry makes sense.
+    pub kind: ModelErrorKind,
+    /// Message for humans, with the address and limits concerned, never with a key.
     pub message: String,
-    /// The HTTP status, where the provider answered with one.
+    /// HTTP status, if the provider sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// How long the provider asks to be left alone. In recordings as milliseconds.
+    /// Delay requested by the provider. Serialised in milliseconds.
     #[serde(rename = "retry_after_ms", default, skip_serializing_if = "Option::is_none", with = "millis")]
     pub retry_after: Option<Duration>,
-    /// The beginning of what the provider sent, where that says more.
+    /// Start of the response body, if informative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// What had arrived of the reply before the failure, where anything had. Whoever watched has seen it.
+    /// The part of the reply that arrived before the failure, if any. Watchers have seen it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub partial: Option<Box<Reply>>,
+    pub partial: Option<Box<ModelReply>>,
 }
 
-/// The kinds of failure.
+/// Kinds of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ErrorKind {
+pub enum ModelErrorKind {
     /// The provider could not be reached, or the connection broke before the reply was whole.
     Network,
     /// A time limit passed.
     Timeout,
-    /// The provider takes no more requests for now (HTTP 429).
+    /// The provider rejects further requests for now (HTTP 429).
     RateLimit,
-    /// The provider failed (HTTP 5xx, or an error in its stream that says so).
+    /// The provider failed (HTTP 5xx, or an error event in the stream).
     Server,
-    /// The key is missing, wrong, not allowed to do this, or out of credit (HTTP 401, 402, 403).
+    /// The key is missing, invalid, not authorised or out of credit (HTTP 401, 402, 403).
     Auth,
-    /// The provider does not accept the request (other HTTP 4xx).
+    /// The provider rejected the request (other HTTP 4xx).
     BadRequest,
-    /// The request is longer than the model can read.
+    /// The request exceeds the context length of the model.
     ContextTooLong,
-    /// The provider answered something that cannot be understood.
+    /// The response of the provider is invalid.
     Decode,
-    /// The model is set up in a way that cannot work; nothing was sent.
+    /// The model is misconfigured; nothing was sent.
     Configuration,
     /// A script has no rule for the request, or a recording no reply: a fault of the test, not of a model.
     Unanswered,
 }
 
-impl ErrorKind {
-    /// Whether the same request may be answered at another attempt.
+impl ModelErrorKind {
+    /// Returns true if a retry of the same request may succeed.
     pub fn can_retry(self) -> bool {
         match self {
-            ErrorKind::Network | ErrorKind::Timeout | ErrorKind::RateLimit | ErrorKind::Server => true,
-            ErrorKind::Auth
-            | ErrorKind::BadRequest
-            | ErrorKind::ContextTooLong
-            | ErrorKind::Decode
-            | ErrorKind::Configuration
-            | ErrorKind::Unanswered => false,
+            ModelErrorKind::Network
+            | ModelErrorKind::Timeout
+            | ModelErrorKind::RateLimit
+            | ModelErrorKind::Server => true,
+            ModelErrorKind::Auth
+            | ModelErrorKind::BadRequest
+            | ModelErrorKind::ContextTooLong
+            | ModelErrorKind::Decode
+            | ModelErrorKind::Configuration
+            | ModelErrorKind::Unanswered => false,
         }
     }
 
-    /// The name in recordings, scripts and traces.
+    /// Returns the name used in recordings, scripts and traces.
     pub fn as_str(self) -> &'static str {
         match self {
-            ErrorKind::Network => "network",
-            ErrorKind::Timeout => "timeout",
-            ErrorKind::RateLimit => "rate_limit",
-            ErrorKind::Server => "server",
-            ErrorKind::Auth => "auth",
-            ErrorKind::BadRequest => "bad_request",
-            ErrorKind::ContextTooLong => "context_too_long",
-            ErrorKind::Decode => "decode",
-            ErrorKind::Configuration => "configuration",
-            ErrorKind::Unanswered => "unanswered",
+            ModelErrorKind::Network => "network",
+            ModelErrorKind::Timeout => "timeout",
+            ModelErrorKind::RateLimit => "rate_limit",
+            ModelErrorKind::Server => "server",
+            ModelErrorKind::Auth => "auth",
+            ModelErrorKind::BadRequest => "bad_request",
+            ModelErrorKind::ContextTooLong => "context_too_long",
+            ModelErrorKind::Decode => "decode",
+            ModelErrorKind::Configuration => "configuration",
+            ModelErrorKind::Unanswered => "unanswered",
         }
     }
 }
 
-impl fmt::Display for ErrorKind {
+impl fmt::Display for ModelErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
 impl ModelError {
-    /// A failure of which no more is known than its kind and a message.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    /// Creates an error with a kind and a message only.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         ModelError {
             kind,
             message: message.into(),
@@ -104,8 +107,8 @@ impl ModelError {
         }
     }
 
-    /// Whether the same request may be answered at another attempt. Whether there should be one when part of a reply
-    /// had been seen already is for the caller to say.
+    /// Returns true if a retry of the same request may succeed. The caller decides whether to retry after
+    /// parts of a reply were streamed.
     pub fn can_retry(&self) -> bool {
         self.kind.can_retry()
     }

@@ -1,116 +1,116 @@
-//! The messages of a request.
+//! Messages of a request.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Reply;
+use super::ModelReply;
 
-/// One message of the conversation that a model continues.
+/// A message of the conversation that a model continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-pub enum Message {
-    /// What the user said.
+pub enum ModelMessage {
+    /// A user message.
     User {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// What the model replied earlier.
+    /// An earlier reply of the model.
     Assistant {
-        /// The words; may be empty where the model only called tools.
+        /// The text; may be empty if the model only called tools.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         text: String,
-        /// The calls, in the order in which the model made them.
+        /// The tool calls, in the order of the reply.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<ToolCall>,
+        tool_calls: Vec<ModelToolCall>,
     },
-    /// What a tool answered to a call of the model.
-    Tool(ToolResult),
-    /// What the platform tells the model and no user said, for instance that an operation has finished. Providers
-    /// get it as a message of the user; a rule that asks what the user said passes over it.
+    /// A tool result.
+    Tool(ModelToolResult),
+    /// A message of the platform, for instance that an operation has finished. Providers get it as a user
+    /// message; rule conditions on the user ignore it.
     Notice {
-        /// The words.
+        /// The text.
         text: String,
     },
 }
 
-/// A call that a model wants made.
+/// A tool call requested by a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolCall {
-    /// What the result refers to.
+pub struct ModelToolCall {
+    /// Id of the call, to which the result refers.
     pub id: String,
-    /// The name of the tool.
+    /// Name of the tool.
     pub name: String,
-    /// The arguments: an object, `{}` where the model gave none. A model that wrote something that is not JSON gave
-    /// a string, which holds what it wrote; no schema of a tool accepts it.
+    /// The arguments: an object, `{}` if the model gave none. Invalid JSON is kept as a string, which no tool
+    /// schema accepts.
     pub arguments: Value,
 }
 
-/// What a tool answered.
+/// A tool result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolResult {
-    /// The id of the call.
+pub struct ModelToolResult {
+    /// Id of the call.
     pub call_id: String,
-    /// The name of the tool.
+    /// Name of the tool.
     pub name: String,
-    /// The answer. A string is sent as it is, anything else as JSON.
+    /// The result. Strings are sent unchanged, other values as JSON.
     pub content: Value,
-    /// The tool failed, and `content` says how.
+    /// True if the tool failed; `content` then holds the error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
 
-impl Message {
-    /// A message of the user.
+impl ModelMessage {
+    /// Creates a user message.
     pub fn user(text: impl Into<String>) -> Self {
-        Message::User { text: text.into() }
+        ModelMessage::User { text: text.into() }
     }
 
-    /// A notice of the platform.
+    /// Creates a notice of the platform.
     pub fn notice(text: impl Into<String>) -> Self {
-        Message::Notice { text: text.into() }
+        ModelMessage::Notice { text: text.into() }
     }
 
-    /// A reply, as it stands in the requests after it.
-    pub fn assistant(reply: &Reply) -> Self {
-        Message::Assistant { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() }
+    /// Creates the message for an earlier reply.
+    pub fn assistant(reply: &ModelReply) -> Self {
+        ModelMessage::Assistant { text: reply.text.clone(), tool_calls: reply.tool_calls.clone() }
     }
 
-    /// The calls that the model made with this message.
-    pub fn tool_calls(&self) -> &[ToolCall] {
+    /// Returns the tool calls of an assistant message; empty for others.
+    pub fn tool_calls(&self) -> &[ModelToolCall] {
         match self {
-            Message::Assistant { tool_calls, .. } => tool_calls,
-            Message::User { .. } | Message::Tool(_) | Message::Notice { .. } => &[],
+            ModelMessage::Assistant { tool_calls, .. } => tool_calls,
+            ModelMessage::User { .. } | ModelMessage::Tool(_) | ModelMessage::Notice { .. } => &[],
         }
     }
 
-    /// The words of the message; for a tool, of what it answered.
+    /// Returns the text of the message; for a tool result, its content.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match self {
-            Message::User { text } | Message::Assistant { text, .. } | Message::Notice { text } => {
-                text.into()
-            }
-            Message::Tool(result) => result.text(),
+            ModelMessage::User { text }
+            | ModelMessage::Assistant { text, .. }
+            | ModelMessage::Notice { text } => text.into(),
+            ModelMessage::Tool(result) => result.text(),
         }
     }
 }
 
-impl ToolCall {
-    /// The arguments as a model writes them: JSON, or the text that was not JSON.
+impl ModelToolCall {
+    /// Returns the arguments as a model writes them: JSON, or the original text if it was not JSON.
     pub fn arguments_text(&self) -> String {
         match &self.arguments {
-            Value::String(text) if !reads_as_arguments(text) => text.clone(),
+            Value::String(text) if !parses_as_arguments(text) => text.clone(),
             arguments => arguments.to_string(),
         }
     }
 }
 
-/// Whether a text is taken for arguments, so that it needs quotes to stay a text.
-fn reads_as_arguments(text: &str) -> bool {
+/// Returns true if a text would be parsed as arguments, so that it must be quoted to stay a string.
+fn parses_as_arguments(text: &str) -> bool {
     text.trim().is_empty() || serde_json::from_str::<Value>(text).is_ok()
 }
 
-impl ToolResult {
-    /// The answer as it is sent: a string as it is, anything else as JSON.
+impl ModelToolResult {
+    /// Returns the content as sent: strings unchanged, other values as JSON.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match &self.content {
             Value::String(text) => text.into(),

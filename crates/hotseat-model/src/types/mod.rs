@@ -1,4 +1,4 @@
-//! The data of a call to a language model; no behaviour beyond looking at it.
+//! Data of model calls.
 
 mod delta;
 mod error;
@@ -9,11 +9,11 @@ mod timed;
 mod tool;
 mod usage;
 
-pub use delta::Delta;
-pub use error::{ErrorKind, ModelError};
-pub use message::{Message, ToolCall, ToolResult};
-pub use reply::{Reply, StopReason};
-pub use request::{Position, Request, ResponseFormat};
-pub use timed::Timed;
-pub use tool::Tool;
-pub use usage::Usage;
+pub use delta::ReplyDelta;
+pub use error::{ModelError, ModelErrorKind};
+pub use message::{ModelMessage, ModelToolCall, ModelToolResult};
+pub use reply::{ModelReply, StopReason};
+pub use request::{CallPosition, ModelRequest, ResponseFormat};
+pub use timed::TimedValue;
+pub use tool::ModelTool;
+pub use usage::TokenUsage;

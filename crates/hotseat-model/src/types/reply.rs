@@ -1,81 +1,81 @@
-//! What a model replied.
+//! Replies of a model.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Delta, ToolCall, Usage};
+use super::{ModelToolCall, ReplyDelta, TokenUsage};
 
-/// A whole reply.
+/// A complete reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reply {
-    /// The words for the user; may be empty.
+pub struct ModelReply {
+    /// Text for the user; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What the model says it thought, where the provider shows it. Never part of what it said.
+    /// Reasoning, if the provider shows it; not part of `text`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reasoning: String,
-    /// The calls that the model wants made, in its order.
+    /// Tool calls, in the model's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tool_calls: Vec<ToolCall>,
-    /// Why the reply ends where it does.
+    pub tool_calls: Vec<ModelToolCall>,
+    /// Stop reason.
     pub stop: StopReason,
-    /// What the call cost.
-    pub usage: Usage,
-    /// The model that replied, in the provider's words; for instance a dated version of the one that was asked for.
+    /// Token usage of the call.
+    pub usage: TokenUsage,
+    /// Model that replied, as named by the provider; for instance a dated version of the requested one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// Why a reply ends where it does.
+/// Reason why a reply ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum StopReason {
-    /// The model was done.
+    /// The model finished.
     #[default]
     EndTurn,
-    /// The model waits for the results of its calls.
+    /// The model waits for the results of its tool calls.
     ToolUse,
-    /// The reply reached its longest length; it is cut.
+    /// The reply reached the maximum length and is truncated.
     MaxTokens,
-    /// The reply reached a sequence that was to stop it.
+    /// The reply reached a stop sequence.
     StopSequence,
-    /// The model or its provider would not reply.
+    /// The model or its provider refused to reply.
     Refusal,
-    /// A reason that this version does not know, in the provider's words.
+    /// A reason unknown to this version, as sent by the provider.
     Other(String),
 }
 
-impl Reply {
-    /// A reply of words alone, with a usage of nothing.
+impl ModelReply {
+    /// Creates a reply with text only and no usage.
     pub fn text(text: impl Into<String>) -> Self {
-        Reply { text: text.into(), ..Reply::default() }
+        ModelReply { text: text.into(), ..ModelReply::default() }
     }
 
-    /// A reply of calls alone, with a usage of nothing.
-    pub fn tool_calls(tool_calls: Vec<ToolCall>) -> Self {
-        Reply { tool_calls, stop: StopReason::ToolUse, ..Reply::default() }
+    /// Creates a reply with tool calls only and no usage.
+    pub fn tool_calls(tool_calls: Vec<ModelToolCall>) -> Self {
+        ModelReply { tool_calls, stop: StopReason::ToolUse, ..ModelReply::default() }
     }
 
-    /// The reply in pieces, as a provider would stream it: word by word, and each call in two pieces.
-    pub fn deltas(&self) -> Vec<Delta> {
-        let reasoning = words(&self.reasoning).map(|text| Delta::Reasoning { text: text.to_owned() });
-        let said = words(&self.text).map(|text| Delta::Text { text: text.to_owned() });
+    /// Returns the reply in pieces, as streamed by a provider: word by word, and each call in two pieces.
+    pub fn deltas(&self) -> Vec<ReplyDelta> {
+        let reasoning = words(&self.reasoning).map(|text| ReplyDelta::Reasoning { text: text.to_owned() });
+        let said = words(&self.text).map(|text| ReplyDelta::Text { text: text.to_owned() });
         let calls = self.tool_calls.iter().enumerate().flat_map(|(index, call)| {
-            let started = Delta::ToolCallStarted { index, id: call.id.clone(), name: call.name.clone() };
-            [started, Delta::ToolCallArguments { index, text: call.arguments_text() }]
+            let started = ReplyDelta::ToolCallStarted { index, id: call.id.clone(), name: call.name.clone() };
+            [started, ReplyDelta::ToolCallArguments { index, text: call.arguments_text() }]
         });
         reasoning.chain(said).chain(calls).collect()
     }
 }
 
-/// Each word with the space behind it.
+/// Splits a text into words, each with the space behind it.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(char::is_whitespace)
 }
 
 impl StopReason {
-    /// The name in recordings, scripts and traces.
+    /// Returns the name used in recordings, scripts and traces.
     pub fn as_str(&self) -> &str {
         match self {
             StopReason::EndTurn => "end_turn",

@@ -1,95 +1,97 @@
-//! What is asked of a model.
+//! Requests to a model.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Message, Tool};
+use super::{ModelMessage, ModelTool};
 
-/// One call to a language model.
+/// A call to a language model.
 ///
-/// Which model answers, where it is and with what key belongs to the [`Model`](crate::Model), so the same request
-/// can be answered by a provider, by a script or by a recording.
+/// Model, address and key belong to the [`Model`](crate::Model), so the same request can be answered by a
+/// provider, a script or a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Request {
-    /// Where in the conversation the call is made. It is never sent to a provider.
+pub struct ModelRequest {
+    /// Position of the call in the conversation. It is never sent to a provider.
     #[serde(default)]
-    pub position: Position,
-    /// What the model is told about itself before the messages.
+    pub position: CallPosition,
+    /// System prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// The conversation so far, oldest first.
-    pub messages: Vec<Message>,
-    /// The tools that the model may call.
+    pub messages: Vec<ModelMessage>,
+    /// Tools that the model may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Tool>,
-    /// The form that the text of the reply must have; free text if there is none.
+    pub tools: Vec<ModelTool>,
+    /// Required format of the reply; free text if None.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ResponseFormat>,
-    /// How freely the model chooses its words, from 0; the provider's default if there is none.
+    /// Sampling temperature; the provider's default if None.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The longest reply, in tokens; the model's default if there is none.
+    /// Maximum length of the reply in tokens; the model's default if None.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
 }
 
-/// Where in a conversation a call is made: what caused it, not when it happened to be made.
+/// Logical position of a call in a conversation, independent of timing.
 ///
-/// Parallel turns and agents that call each other reach a model in any order; their positions are always the same.
+/// Parallel turns and agents that call each other reach a model in any order; their positions are always the
+/// same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Position {
+pub struct CallPosition {
     /// The conversation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub conversation: String,
-    /// The agent that asks.
+    /// Agent that makes the call.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub agent: String,
-    /// The turn within the conversation, from 1.
+    /// Number of the turn within the conversation, from 1.
     #[serde(default)]
     pub turn: u32,
-    /// The call within the turn, from 1.
+    /// Number of the call within the turn, from 1.
     #[serde(default)]
     pub call: u32,
-    /// The attempt at this call, from 1: more than one where a caller retries what failed.
+    /// Attempt at this call, from 1.
     #[serde(default)]
     pub attempt: u32,
 }
 
-/// A form that the text of a reply must have.
+/// Required JSON format of a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResponseFormat {
-    /// A name for the form: letters, digits, `_` and `-`, at most 64.
+    /// Name of the format: letters, digits, `_` and `-`, at most 64.
     pub name: String,
-    /// The JSON Schema of the text, read as JSON.
+    /// JSON Schema of the reply.
     pub schema: Value,
-    /// The provider is to enforce the schema where it can. Such a schema requires every member and allows no others;
-    /// without this, it is advice.
+    /// True to have the provider enforce the schema where supported. Such a schema requires every member and
+    /// allows no others; otherwise it is a hint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
 }
 
-impl Request {
-    /// The text of the last message that a user wrote.
+impl ModelRequest {
+    /// Returns the text of the last user message.
     pub fn last_user_text(&self) -> Option<&str> {
         self.messages.iter().rev().find_map(|message| match message {
-            Message::User { text } => Some(text.as_str()),
-            Message::Assistant { .. } | Message::Tool(_) | Message::Notice { .. } => None,
+            ModelMessage::User { text } => Some(text.as_str()),
+            ModelMessage::Assistant { .. } | ModelMessage::Tool(_) | ModelMessage::Notice { .. } => None,
         })
     }
 
-    /// The messages that came since the model last replied: what the next reply is a reply to.
-    pub fn news(&self) -> &[Message] {
-        let replied = self.messages.iter().rposition(|message| matches!(message, Message::Assistant { .. }));
+    /// Returns the messages since the last reply.
+    pub fn new_messages(&self) -> &[ModelMessage] {
+        let replied =
+            self.messages.iter().rposition(|message| matches!(message, ModelMessage::Assistant { .. }));
         &self.messages[replied.map_or(0, |last| last + 1)..]
     }
 
-    /// An id for a tool call where the model gives none, the same for the same request: `call_2_1_1` for the first
-    /// call (`index` 0) of the reply to turn 2, call 1. Where the position is not known, the calls of the
-    /// conversation are counted: `call_3` after two others.
+    /// Returns a deterministic id for a tool call without one: `call_2_1_1` for the first call (`index` 0) of
+    /// turn 2, call 1. If the position is unknown, the calls of the conversation are counted: `call_3` after
+    /// two others.
     pub fn call_id(&self, index: usize) -> String {
-        let Position { turn, call, .. } = self.position;
+        let CallPosition { turn, call, .. } = self.position;
         if turn > 0 {
             return format!("call_{turn}_{call}_{}", index + 1);
         }
@@ -97,15 +99,15 @@ impl Request {
         format!("call_{}", earlier + index + 1)
     }
 
-    /// The offered tool of this name.
-    pub fn tool(&self, name: &str) -> Option<&Tool> {
+    /// Returns the offered tool with this name.
+    pub fn tool(&self, name: &str) -> Option<&ModelTool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 }
 
-impl fmt::Display for Position {
-    /// For instance `conversation c1, agent clerk, turn 2, call 1`; the attempt is named from the second on, and what
-    /// is not known is left out.
+impl fmt::Display for CallPosition {
+    /// Formats the position, for instance `conversation c1, agent clerk, turn 2, call 1`. The attempt is
+    /// shown from 2 on; unknown parts are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.conversation.is_empty() {
             write!(f, "conversation {}, ", self.conversation)?;

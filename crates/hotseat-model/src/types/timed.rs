@@ -1,20 +1,20 @@
-//! A value with the time it takes.
+//! Values with a delay.
 
 use std::time::Duration;
 
-/// Something that is there after a while. Who holds it decides what waiting means: a driver in real time sleeps, a
-/// simulator moves its clock.
+/// A value that becomes available after a delay. The caller decides how to wait: a real-time driver sleeps, a
+/// simulator advances its clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timed<T> {
-    /// The time until the value is there.
+pub struct TimedValue<T> {
+    /// Delay until the value is available.
     pub delay: Duration,
     /// The value.
     pub value: T,
 }
 
-impl<T> Timed<T> {
-    /// A value that is there at once.
+impl<T> TimedValue<T> {
+    /// Creates a value without delay.
     pub fn now(value: T) -> Self {
-        Timed { delay: Duration::ZERO, value }
+        TimedValue { delay: Duration::ZERO, value }
     }
 }

@@ -1,10 +1,11 @@
-//! Anthropic's messages over a real port.
+//! Anthropic Messages API over a real port.
 
 use crate::common::{call, connector, full, hello};
 use hotseat_model::{
-    Connector, Delta, ErrorKind, Message, ModelError, Provider, Reply, Request, StopReason, ToolCall, Usage,
+    ConnectorConfig, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelToolCall,
+    Provider, ReplyDelta, StopReason, TokenUsage,
 };
-use hotseat_testkit::{FakeAgent, Reply as Answer};
+use hotseat_testkit::{FakeAgent, FakeReply as Answer};
 use serde_json::{Value, json};
 
 fn streamed(events: &[Value]) -> Answer {
@@ -30,7 +31,7 @@ fn stop(index: u64) -> Value {
     json!({"type": "content_block_stop", "index": index})
 }
 
-/// The two events at the end.
+/// The two final events.
 fn end(reason: &str) -> [Value; 2] {
     let tail =
         json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 7}});
@@ -50,17 +51,17 @@ fn hi() -> Answer {
     streamed(&[text("Hi."), end("end_turn").to_vec()].concat())
 }
 
-async fn answer(events: Vec<Value>) -> (Result<Reply, ModelError>, Vec<Delta>) {
+async fn answer(events: Vec<Value>) -> (Result<ModelReply, ModelError>, Vec<ReplyDelta>) {
     let server = FakeAgent::start(move |_| streamed(&events));
     call(connector(Provider::Anthropic, &server), &hello()).await
 }
 
-fn tool(id: &str, name: &str, arguments: Value) -> ToolCall {
-    ToolCall { id: id.into(), name: name.into(), arguments }
+fn tool(id: &str, name: &str, arguments: Value) -> ModelToolCall {
+    ModelToolCall { id: id.into(), name: name.into(), arguments }
 }
 
 #[tokio::test]
-async fn the_request_is_what_the_protocol_says() {
+async fn request_matches_protocol() {
     let server = FakeAgent::start(|_| hi());
     call(connector(Provider::Anthropic, &server), &full()).await.0.unwrap();
     let request = &server.requests()[0];
@@ -72,7 +73,7 @@ async fn the_request_is_what_the_protocol_says() {
 }
 
 #[tokio::test]
-async fn every_call_has_one_result_directly_behind_it() {
+async fn each_call_is_followed_by_one_result() {
     let server = FakeAgent::start(|_| hi());
     call(connector(Provider::Anthropic, &server), &full()).await.0.unwrap();
     let body = server.requests()[0].json();
@@ -91,12 +92,15 @@ async fn every_call_has_one_result_directly_behind_it() {
 }
 
 #[tokio::test]
-async fn a_bare_request_names_a_longest_reply() {
+async fn bare_request_has_default_max_tokens() {
     let server = FakeAgent::start(|_| hi());
-    let bare =
-        Connector { key: None, base_url: Some(server.url()), ..connector(Provider::Anthropic, &server) };
+    let bare = ConnectorConfig {
+        key: None,
+        base_url: Some(server.url()),
+        ..connector(Provider::Anthropic, &server)
+    };
     call(bare.clone(), &hello()).await.0.unwrap();
-    call(Connector { max_tokens: Some(9), temperature: Some(0.5), ..bare }, &hello()).await.0.unwrap();
+    call(ConnectorConfig { max_tokens: Some(9), temperature: Some(0.5), ..bare }, &hello()).await.0.unwrap();
     let requests = server.requests();
     assert_eq!((requests[0].path.as_str(), requests[0].header("x-api-key")), ("/v1/messages", None));
     let expected = json!({
@@ -113,7 +117,7 @@ async fn a_bare_request_names_a_longest_reply() {
 }
 
 #[tokio::test]
-async fn a_reply_is_streamed_and_whole() {
+async fn streamed_and_unstreamed_replies_are_equal() {
     let mut events = vec![
         start(),
         json!({"type": "ping"}),
@@ -135,12 +139,12 @@ async fn a_reply_is_streamed_and_whole() {
     ];
     events.extend(end("tool_use"));
     let (reply, seen) = answer(events).await;
-    let expected = Reply {
+    let expected = ModelReply {
         text: "Hello".into(),
         reasoning: "Think.".into(),
         tool_calls: vec![tool("a", "f", json!({"x": 1})), tool("b", "g", json!({}))],
         stop: StopReason::ToolUse,
-        usage: Usage { input_tokens: 42, output_tokens: 7, cached_tokens: 30, estimated: false },
+        usage: TokenUsage { input_tokens: 42, output_tokens: 7, cached_tokens: 30, estimated: false },
         model: Some("m-1-2026".into()),
     };
     assert_eq!(reply.unwrap(), expected);
@@ -150,7 +154,7 @@ async fn a_reply_is_streamed_and_whole() {
 }
 
 #[tokio::test]
-async fn blocks_may_be_interleaved_come_whole_and_belong_to_the_provider() {
+async fn handles_interleaved_whole_and_provider_blocks() {
     let mut events = vec![
         start(),
         block(0, json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}})),
@@ -161,7 +165,7 @@ async fn blocks_may_be_interleaved_come_whole_and_belong_to_the_provider() {
         stop(2),
         stop(0),
     ];
-    // A gateway left out the end of block 1.
+    // A gateway omitted the end of block 1.
     events.extend(end("tool_use"));
     let (reply, _) = answer(events).await;
     assert_eq!(
@@ -171,7 +175,7 @@ async fn blocks_may_be_interleaved_come_whole_and_belong_to_the_provider() {
 }
 
 #[tokio::test]
-async fn a_reply_may_come_in_one_piece() {
+async fn accepts_unstreamed_reply() {
     let whole = json!({
         "type": "message",
         "model": "m-1",
@@ -186,14 +190,14 @@ async fn a_reply_may_come_in_one_piece() {
     });
     let server = FakeAgent::start(move |_| Answer::json(200, &whole));
     for stream in [false, true] {
-        let connector = Connector { stream, ..connector(Provider::Anthropic, &server) };
+        let connector = ConnectorConfig { stream, ..connector(Provider::Anthropic, &server) };
         let (reply, seen) = call(connector, &hello()).await;
-        let expected = Reply {
+        let expected = ModelReply {
             text: "Hi.".into(),
             reasoning: "Think.".into(),
             tool_calls: vec![tool("a", "f", json!({"x": 1})), tool("b", "g", json!({}))],
             stop: StopReason::ToolUse,
-            usage: Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() },
+            usage: TokenUsage { input_tokens: 3, output_tokens: 2, ..TokenUsage::default() },
             model: Some("m-1".into()),
         };
         assert_eq!(reply.unwrap(), expected);
@@ -203,7 +207,7 @@ async fn a_reply_may_come_in_one_piece() {
 }
 
 #[tokio::test]
-async fn every_reason_to_stop_is_understood() {
+async fn maps_every_stop_reason() {
     let cases = [
         ("end_turn", StopReason::EndTurn),
         ("max_tokens", StopReason::MaxTokens),
@@ -219,20 +223,20 @@ async fn every_reason_to_stop_is_understood() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_is_an_error() {
+async fn rejects_invalid_responses() {
     let stray = vec![start(), delta(4, json!({"type": "input_json_delta", "partial_json": "{"}))];
-    let cases: Vec<(Vec<Value>, ErrorKind, &str)> = vec![
-        (vec![], ErrorKind::Network, "may be cut"),
-        (text("a"), ErrorKind::Network, "may be cut"),
-        ([text("a"), vec![json!({"type": "message_stop"})]].concat(), ErrorKind::Network, "may be cut"),
-        (stray, ErrorKind::Decode, "belongs to none"),
-        (vec![json!({"type": "message_start"})], ErrorKind::Decode, "missing field `message`"),
+    let cases: Vec<(Vec<Value>, ModelErrorKind, &str)> = vec![
+        (vec![], ModelErrorKind::Network, "may be cut"),
+        (text("a"), ModelErrorKind::Network, "may be cut"),
+        ([text("a"), vec![json!({"type": "message_stop"})]].concat(), ModelErrorKind::Network, "may be cut"),
+        (stray, ModelErrorKind::Decode, "belongs to none"),
+        (vec![json!({"type": "message_start"})], ModelErrorKind::Decode, "missing field `message`"),
         (
             vec![start(), block(0, json!({"type": "tool_use", "id": "a"}))],
-            ErrorKind::Decode,
+            ModelErrorKind::Decode,
             "missing field `name`",
         ),
-        (vec![json!({"hello": 1})], ErrorKind::Decode, "missing field `type`"),
+        (vec![json!({"hello": 1})], ModelErrorKind::Decode, "missing field `type`"),
     ];
     for (events, kind, words) in cases {
         let (reply, _) = answer(events.clone()).await;
@@ -243,16 +247,16 @@ async fn what_cannot_be_understood_is_an_error() {
 }
 
 #[tokio::test]
-async fn errors_within_a_stream_are_told_apart() {
+async fn classifies_stream_errors() {
     let cases = [
-        ("overloaded_error", "Overloaded", ErrorKind::Server),
-        ("api_error", "oops", ErrorKind::Server),
-        ("rate_limit_error", "slow down", ErrorKind::RateLimit),
-        ("timeout_error", "late", ErrorKind::Timeout),
-        ("authentication_error", "who?", ErrorKind::Auth),
-        ("invalid_request_error", "what?", ErrorKind::BadRequest),
-        ("invalid_request_error", "prompt is too long: 9 tokens", ErrorKind::ContextTooLong),
-        ("something_new", "hm", ErrorKind::Server),
+        ("overloaded_error", "Overloaded", ModelErrorKind::Server),
+        ("api_error", "oops", ModelErrorKind::Server),
+        ("rate_limit_error", "slow down", ModelErrorKind::RateLimit),
+        ("timeout_error", "late", ModelErrorKind::Timeout),
+        ("authentication_error", "who?", ModelErrorKind::Auth),
+        ("invalid_request_error", "what?", ModelErrorKind::BadRequest),
+        ("invalid_request_error", "prompt is too long: 9 tokens", ModelErrorKind::ContextTooLong),
+        ("something_new", "hm", ModelErrorKind::Server),
     ];
     for (class, message, kind) in cases {
         let error = json!({"type": "error", "error": {"type": class, "message": message}});
@@ -266,13 +270,13 @@ async fn errors_within_a_stream_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_request_without_anything_to_say_is_sent_as_it_is() {
-    // Whether that makes sense is for the provider to say.
+async fn empty_request_is_sent_unchanged() {
+    // The provider decides whether it accepts this.
     let server = FakeAgent::start(|_| hi());
-    let request = Request {
+    let request = ModelRequest {
         system: Some(String::new()),
-        messages: vec![Message::assistant(&Reply::default())],
-        ..Request::default()
+        messages: vec![ModelMessage::assistant(&ModelReply::default())],
+        ..ModelRequest::default()
     };
     call(connector(Provider::Anthropic, &server), &request).await.0.unwrap();
     let body = server.requests()[0].json();

@@ -1,4 +1,4 @@
-//! What can go wrong on the way to a provider, and with which words.
+//! Errors on the way to a provider, with their messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use crate::common::{BOTH, call, connector, hello};
 use hotseat_model::{
-    Connector, Discard, ErrorKind, Model, ModelError, Provider, RetryPolicy, Retrying, Secret, TimeLimits,
+    ConnectorConfig, DiscardSink, Model, ModelError, ModelErrorKind, Provider, RetryPolicy, RetryingModel,
+    Secret, TimeLimits,
 };
-use hotseat_testkit::{FakeAgent, Reply as Answer, Step};
+use hotseat_testkit::{FakeAgent, FakeReply as Answer, ReplyStep};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// A whole reply in the words of a provider.
-fn fine(provider: Provider) -> Answer {
+/// A complete reply in the format of a provider.
+fn complete_reply(provider: Provider) -> Answer {
     let events = match provider {
         Provider::OpenAi => {
             "data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
@@ -27,8 +28,8 @@ fn fine(provider: Provider) -> Answer {
     Answer::sse().bytes(events)
 }
 
-/// The beginning of a reply.
-fn begun(provider: Provider) -> Answer {
+/// Start of a reply.
+fn partial_reply(provider: Provider) -> Answer {
     let event = match provider {
         Provider::OpenAi => json!({"choices": [{"delta": {"content": "Let me "}}]}),
         Provider::Anthropic => {
@@ -38,7 +39,7 @@ fn begun(provider: Provider) -> Answer {
     Answer::sse().event(event)
 }
 
-async fn failure(provider: Provider, answer: Answer, limits: Option<TimeLimits>) -> ModelError {
+async fn call_error(provider: Provider, answer: Answer, limits: Option<TimeLimits>) -> ModelError {
     let server = FakeAgent::start(move |_| answer.clone());
     let mut connector = connector(provider, &server);
     connector.limits = limits.unwrap_or(connector.limits);
@@ -48,7 +49,7 @@ async fn failure(provider: Provider, answer: Answer, limits: Option<TimeLimits>)
 }
 
 #[tokio::test]
-async fn an_error_status_is_told_with_what_the_provider_says() {
+async fn error_status_includes_provider_message() {
     let long = "x".repeat(5000);
     let answers: Vec<(&str, Answer)> = vec![
         (
@@ -93,7 +94,7 @@ async fn an_error_status_is_told_with_what_the_provider_says() {
     ];
     let mut shown = String::new();
     for (title, answer) in answers {
-        let error = failure(Provider::OpenAi, answer, None).await;
+        let error = call_error(Provider::OpenAi, answer, None).await;
         assert_eq!(error.status.map(|status| status.to_string()).as_deref(), title.split(' ').next());
         let wait = error.retry_after.map(|wait| format!(", retry after {wait:?}")).unwrap_or_default();
         let again = if error.can_retry() { "retried" } else { "not retried" };
@@ -104,7 +105,7 @@ async fn an_error_status_is_told_with_what_the_provider_says() {
 }
 
 #[tokio::test]
-async fn time_limits_are_told_apart() {
+async fn time_limits_have_distinct_errors() {
     let limits = TimeLimits {
         connect: Duration::from_secs(10),
         first_byte: Duration::from_secs(10),
@@ -115,29 +116,29 @@ async fn time_limits_are_told_apart() {
     let mut shown = Vec::new();
     for provider in BOTH {
         let first_byte = Some(TimeLimits { first_byte: short, ..limits });
-        shown.push(failure(provider, Answer::never(), first_byte).await);
-        // A head alone is no reply.
-        shown.push(failure(provider, Answer::sse().hang(), first_byte).await);
+        shown.push(call_error(provider, Answer::never(), first_byte).await);
+        // Headers alone are not a reply.
+        shown.push(call_error(provider, Answer::sse().hang(), first_byte).await);
         let idle = Some(TimeLimits { idle: short, ..limits });
-        shown.push(failure(provider, begun(provider).hang(), idle).await);
-        // It has to last until the first piece is there.
+        shown.push(call_error(provider, partial_reply(provider).hang(), idle).await);
+        // Must last until the first piece arrives.
         let total = Some(TimeLimits { total: Duration::from_millis(400), ..limits });
-        shown.push(failure(provider, begun(provider).hang(), total).await);
+        shown.push(call_error(provider, partial_reply(provider).hang(), total).await);
     }
-    assert!(shown.iter().all(|error| error.kind == ErrorKind::Timeout && error.can_retry()));
+    assert!(shown.iter().all(|error| error.kind == ModelErrorKind::Timeout && error.can_retry()));
     let partial = |error: &ModelError| error.partial.as_ref().map(|partial| partial.text.clone());
     let shown: Vec<String> = shown.iter().map(|error| format!("{error} {:?}", partial(error))).collect();
     insta::assert_snapshot!(shown.join("\n"));
 }
 
 #[tokio::test]
-async fn comments_keep_a_reply_alive() {
+async fn comments_reset_idle_timeout() {
     let pause = Duration::from_millis(60);
     let mut answer = Answer::sse();
     for _ in 0..5 {
         answer = answer.pause(pause).bytes(": still there\n\n");
     }
-    answer.body.extend(fine(Provider::OpenAi).body);
+    answer.body.extend(complete_reply(Provider::OpenAi).body);
     let server = FakeAgent::start(move |_| answer.clone());
     let mut connector = connector(Provider::OpenAi, &server);
     connector.limits.idle = Duration::from_millis(250);
@@ -145,10 +146,11 @@ async fn comments_keep_a_reply_alive() {
 }
 
 #[tokio::test]
-async fn the_first_byte_of_a_whole_reply_may_be_late() {
+async fn first_byte_of_unstreamed_reply_may_be_late() {
     let whole = json!({"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]});
-    let server =
-        FakeAgent::start(move |_| Answer::json(200, &whole).first(Step::Pause(Duration::from_millis(80))));
+    let server = FakeAgent::start(move |_| {
+        Answer::json(200, &whole).first(ReplyStep::Pause(Duration::from_millis(80)))
+    });
     let mut connector = connector(Provider::OpenAi, &server);
     connector.limits.first_byte = Duration::from_millis(20);
     connector.stream = false;
@@ -156,30 +158,34 @@ async fn the_first_byte_of_a_whole_reply_may_be_late() {
 }
 
 #[tokio::test]
-async fn broken_connections_are_told_apart_and_retried() {
+async fn broken_connections_are_classified_and_retried() {
     for provider in BOTH {
-        for answer in [Answer::refused(), Answer::status(200).first(Step::Reset)] {
-            let error = failure(provider, answer, None).await;
-            assert_eq!(error.kind, ErrorKind::Network, "{error}");
-            assert!(error.message.contains("accepted the connection and gave no answer"), "{error}");
+        for answer in [Answer::refused(), Answer::status(200).first(ReplyStep::Reset)] {
+            let error = call_error(provider, answer, None).await;
+            assert_eq!(error.kind, ModelErrorKind::Network, "{error}");
+            assert!(error.message.contains("accepted the connection but did not answer"), "{error}");
             assert!(error.can_retry() && error.partial.is_none());
         }
-        for answer in [begun(provider).cut(), begun(provider).reset(), begun(provider).until_close()] {
-            let error = failure(provider, answer, None).await;
-            assert_eq!(error.kind, ErrorKind::Network, "{error}");
+        for answer in [
+            partial_reply(provider).cut(),
+            partial_reply(provider).reset(),
+            partial_reply(provider).until_close(),
+        ] {
+            let error = call_error(provider, answer, None).await;
+            assert_eq!(error.kind, ModelErrorKind::Network, "{error}");
             assert_eq!(error.partial.unwrap().text, "Let me ");
         }
     }
 }
 
 #[tokio::test]
-async fn a_port_that_nobody_listens_on_is_named() {
-    let server = FakeAgent::start(|_| fine(Provider::OpenAi));
+async fn refused_connection_names_port() {
+    let server = FakeAgent::start(|_| complete_reply(Provider::OpenAi));
     let connector = connector(Provider::OpenAi, &server);
     let port = server.port();
     drop(server);
     let error = call(connector, &hello()).await.0.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Network);
+    assert_eq!(error.kind, ModelErrorKind::Network);
     let expected = format!(
         "http://127.0.0.1:{port}/v1/chat/completions cannot be reached: Connection refused (os error 111)"
     );
@@ -187,26 +193,26 @@ async fn a_port_that_nobody_listens_on_is_named() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_an_error() {
-    let error = failure(Provider::OpenAi, Answer::sse().bytes(&b"data: \xff\n\n"[..]), None).await;
-    assert_eq!(error.kind, ErrorKind::Decode);
+async fn invalid_utf8_is_an_error() {
+    let error = call_error(Provider::OpenAi, Answer::sse().bytes(&b"data: \xff\n\n"[..]), None).await;
+    assert_eq!(error.kind, ModelErrorKind::Decode);
     let whole =
         Answer::status(200).header("content-type", "application/json").bytes(&b"{\"a\":\"\xff\"}"[..]);
-    assert_eq!(failure(Provider::OpenAi, whole, None).await.kind, ErrorKind::Decode);
+    assert_eq!(call_error(Provider::OpenAi, whole, None).await.kind, ModelErrorKind::Decode);
 }
 
 #[tokio::test]
-async fn a_stream_in_any_pieces_is_the_same_reply() {
+async fn stream_chunking_does_not_change_reply() {
     for provider in BOTH {
         for size in [1, 2, 3, 7, 64] {
-            let server = FakeAgent::start(move |_| fine(provider).in_pieces_of(size));
+            let server = FakeAgent::start(move |_| complete_reply(provider).with_piece_size(size));
             assert_eq!(call(connector(provider, &server), &hello()).await.0.unwrap().text, "Hi.");
         }
     }
 }
 
 #[tokio::test]
-async fn secrets_are_not_repeated() {
+async fn errors_redact_secrets() {
     let echo =
         Answer::json(401, &json!({"error": {"message": "key-123456 and sesame-open are wrong, abc is not"}}));
     let server = FakeAgent::start(move |_| echo.clone());
@@ -221,12 +227,12 @@ async fn secrets_are_not_repeated() {
 }
 
 #[tokio::test]
-async fn what_cannot_work_is_refused_before_anything_is_sent() {
-    let refused = |change: fn(&mut Connector)| {
-        let mut connector = Connector::new(Provider::OpenAi, "m-1");
+async fn rejects_invalid_requests_before_sending() {
+    let refused = |change: fn(&mut ConnectorConfig)| {
+        let mut connector = ConnectorConfig::new(Provider::OpenAi, "m-1");
         change(&mut connector);
         let Err(error) = connector.open() else { panic!("the connector was accepted") };
-        assert_eq!(error.kind, ErrorKind::Configuration);
+        assert_eq!(error.kind, ModelErrorKind::Configuration);
         error.to_string()
     };
     let shown = [
@@ -240,45 +246,45 @@ async fn what_cannot_work_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn an_encrypted_connection_is_made_when_it_is_needed() {
-    let server = FakeAgent::start(|_| fine(Provider::OpenAi));
+async fn https_uses_encrypted_connection() {
+    let server = FakeAgent::start(|_| complete_reply(Provider::OpenAi));
     let mut connector = connector(Provider::OpenAi, &server);
     connector.base_url = Some(server.url().replace("http://", "https://"));
     let error = call(connector, &hello()).await.0.unwrap_err();
     // The server does not encrypt, and the machine may have no certificates.
-    assert!(matches!(error.kind, ErrorKind::Network | ErrorKind::Configuration), "{error}");
+    assert!(matches!(error.kind, ModelErrorKind::Network | ModelErrorKind::Configuration), "{error}");
 }
 
 #[tokio::test]
-async fn a_provider_that_recovers_is_asked_again() {
+async fn recovering_provider_is_retried() {
     for provider in BOTH {
         let server = FakeAgent::start(move |request| match request.index {
             0 => Answer::text(503, "busy"),
             1 => Answer::text(429, "slow down").header("retry-after-ms", "1"),
             2 => Answer::refused(),
-            _ => fine(provider),
+            _ => complete_reply(provider),
         });
-        let policy = RetryPolicy { attempts: 4, first_wait: Duration::ZERO, ..RetryPolicy::default() };
-        let model = Retrying::new(connector(provider, &server).open().unwrap(), policy);
-        assert_eq!(model.call(&hello(), &mut Discard).await.unwrap().text, "Hi.");
+        let policy = RetryPolicy { max_attempts: 4, initial_delay: Duration::ZERO, ..RetryPolicy::default() };
+        let model = RetryingModel::new(connector(provider, &server).open().unwrap(), policy);
+        assert_eq!(model.call(&hello(), &mut DiscardSink).await.unwrap().text, "Hi.");
         assert_eq!(server.requests().len(), 4);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_given_up_leaves_the_provider() {
-    let server = FakeAgent::start(|_| begun(Provider::OpenAi).gate("begun").hang());
+async fn cancelled_call_closes_connection() {
+    let server = FakeAgent::start(|_| partial_reply(Provider::OpenAi).gate("begun").hang());
     server.release("begun");
     let model = connector(Provider::OpenAi, &server).open().unwrap();
     let request = hello();
-    let mut sink = Discard;
+    let mut sink = DiscardSink;
     let given_up = tokio::time::timeout(Duration::from_millis(200), model.call(&request, &mut sink)).await;
     assert!(given_up.is_err());
     server.wait_for_abandoned(1, Duration::from_secs(10));
 }
 
 #[tokio::test]
-async fn calls_after_each_other_share_a_connection() {
+async fn sequential_calls_reuse_connection() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let connections = Arc::new(AtomicUsize::new(0));
@@ -300,28 +306,30 @@ async fn calls_after_each_other_share_a_connection() {
             });
         }
     });
-    let connector =
-        Connector { base_url: Some(format!("http://{address}")), ..Connector::new(Provider::OpenAi, "m-1") };
+    let connector = ConnectorConfig {
+        base_url: Some(format!("http://{address}")),
+        ..ConnectorConfig::new(Provider::OpenAi, "m-1")
+    };
     let model = connector.open().unwrap();
     for _ in 0..10 {
-        model.call(&hello(), &mut Discard).await.unwrap();
+        model.call(&hello(), &mut DiscardSink).await.unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // A slow machine may lose one or the other; without reading bodies to their ends there would be ten.
+    // A slow machine may lose one or two connections; without reading bodies to their end there would be ten.
     let connections = connections.load(Ordering::SeqCst);
     assert!(connections < 8, "{connections} connections");
 }
 
 #[tokio::test]
-async fn a_connection_may_break_after_the_reply_has_ended() {
+async fn connection_may_break_after_reply() {
     let finish = |provider| match provider {
         Provider::OpenAi => json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
         Provider::Anthropic => json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
     };
     for provider in BOTH {
-        for last in [Step::Cut, Step::Reset, Step::Hang] {
+        for last in [ReplyStep::Cut, ReplyStep::Reset, ReplyStep::Hang] {
             let server =
-                FakeAgent::start(move |_| begun(provider).event(finish(provider)).step(last.clone()));
+                FakeAgent::start(move |_| partial_reply(provider).event(finish(provider)).step(last.clone()));
             let mut connector = connector(provider, &server);
             connector.limits.idle = Duration::from_millis(300);
             assert_eq!(call(connector, &hello()).await.0.unwrap().text, "Let me ");
@@ -330,17 +338,17 @@ async fn a_connection_may_break_after_the_reply_has_ended() {
 }
 
 #[tokio::test]
-async fn limits_may_be_endless() {
-    let server = FakeAgent::start(|_| fine(Provider::OpenAi));
+async fn time_limits_may_be_unbounded() {
+    let server = FakeAgent::start(|_| complete_reply(Provider::OpenAi));
     let endless = Duration::MAX;
     let limits = TimeLimits { first_byte: endless, idle: endless, total: endless, ..TimeLimits::default() };
-    let connector = Connector { limits, ..connector(Provider::OpenAi, &server) };
+    let connector = ConnectorConfig { limits, ..connector(Provider::OpenAi, &server) };
     assert_eq!(call(connector, &hello()).await.0.unwrap().text, "Hi.");
 }
 
 #[tokio::test]
-async fn the_end_of_a_body_is_not_waited_for() {
-    let server = FakeAgent::start(|_| fine(Provider::OpenAi).hang());
+async fn does_not_wait_for_end_of_body() {
+    let server = FakeAgent::start(|_| complete_reply(Provider::OpenAi).hang());
     let started = Instant::now();
     assert_eq!(call(connector(Provider::OpenAi, &server), &hello()).await.0.unwrap().text, "Hi.");
     assert!(started.elapsed() < Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! The clients against fake servers on real ports.
+//! Provider clients against fake servers on real ports.
 
 mod anthropic;
 mod common;

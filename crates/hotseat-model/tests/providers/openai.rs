@@ -1,11 +1,14 @@
 //! Chat completions over a real port.
 
 use crate::common::{call, connector, full, hello};
-use hotseat_model::{Delta, ErrorKind, Model, Provider, Reply, Request, StopReason, ToolCall, Usage};
-use hotseat_testkit::{FakeAgent, Reply as Answer};
+use hotseat_model::{
+    Model, ModelErrorKind, ModelReply, ModelRequest, ModelToolCall, Provider, ReplyDelta, StopReason,
+    TokenUsage,
+};
+use hotseat_testkit::{FakeAgent, FakeReply as Answer};
 use serde_json::{Value, json};
 
-/// A stream of these chunks and the end mark.
+/// A stream of these chunks and the `[DONE]` marker.
 fn streamed(chunks: &[Value]) -> Answer {
     chunks.iter().cloned().fold(Answer::sse(), Answer::event).bytes("data: [DONE]\n\n")
 }
@@ -23,24 +26,24 @@ fn hi() -> Answer {
     streamed(&[delta(json!({"content": "Hi."})), finish("stop")])
 }
 
-async fn answer(chunks: Vec<Value>) -> (Result<Reply, hotseat_model::ModelError>, Vec<Delta>) {
+async fn answer(chunks: Vec<Value>) -> (Result<ModelReply, hotseat_model::ModelError>, Vec<ReplyDelta>) {
     answer_to(chunks, &hello()).await
 }
 
 async fn answer_to(
     chunks: Vec<Value>,
-    request: &Request,
-) -> (Result<Reply, hotseat_model::ModelError>, Vec<Delta>) {
+    request: &ModelRequest,
+) -> (Result<ModelReply, hotseat_model::ModelError>, Vec<ReplyDelta>) {
     let server = FakeAgent::start(move |_| streamed(&chunks));
     call(connector(Provider::OpenAi, &server), request).await
 }
 
-fn tool(id: &str, name: &str, arguments: Value) -> ToolCall {
-    ToolCall { id: id.into(), name: name.into(), arguments }
+fn tool(id: &str, name: &str, arguments: Value) -> ModelToolCall {
+    ModelToolCall { id: id.into(), name: name.into(), arguments }
 }
 
 #[tokio::test]
-async fn the_request_is_what_the_protocol_says() {
+async fn request_matches_protocol() {
     let server = FakeAgent::start(|_| hi());
     call(connector(Provider::OpenAi, &server), &full()).await.0.unwrap();
     let request = &server.requests()[0];
@@ -51,9 +54,9 @@ async fn the_request_is_what_the_protocol_says() {
 }
 
 #[tokio::test]
-async fn a_bare_request_says_nothing_more() {
+async fn bare_request_has_no_optional_fields() {
     let server = FakeAgent::start(|_| hi());
-    let bare = hotseat_model::Connector { key: None, ..connector(Provider::OpenAi, &server) };
+    let bare = hotseat_model::ConnectorConfig { key: None, ..connector(Provider::OpenAi, &server) };
     call(bare, &hello()).await.0.unwrap();
     let request = &server.requests()[0];
     assert_eq!(request.header("authorization"), None);
@@ -67,7 +70,7 @@ async fn a_bare_request_says_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_connector_adds_takes_away_and_sets_defaults() {
+async fn connector_adds_removes_and_defaults_fields() {
     let server = FakeAgent::start(|_| hi());
     let mut configured = connector(Provider::OpenAi, &server);
     configured.temperature = Some(0.5);
@@ -92,7 +95,7 @@ async fn a_connector_adds_takes_away_and_sets_defaults() {
 }
 
 #[tokio::test]
-async fn the_route_is_added_once_and_a_query_stays() {
+async fn route_is_appended_once_and_query_is_kept() {
     let server = FakeAgent::start(|_| hi());
     for base in ["", "v1/", "v1/chat/completions", "deploy/m?api-version=7", "v1/chat"] {
         let mut connector = connector(Provider::OpenAi, &server);
@@ -111,7 +114,7 @@ async fn the_route_is_added_once_and_a_query_stays() {
 }
 
 #[tokio::test]
-async fn a_reply_is_streamed_and_whole() {
+async fn streamed_and_unstreamed_replies_are_equal() {
     let mut usage = json!({"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 5}});
     usage["usage"]["prompt_tokens_details"] = json!({"cached_tokens": 8});
     let (reply, seen) = answer(vec![
@@ -127,12 +130,12 @@ async fn a_reply_is_streamed_and_whole() {
         usage,
     ])
     .await;
-    let expected = Reply {
+    let expected = ModelReply {
         text: "Hello".into(),
         reasoning: "Think.".into(),
         tool_calls: vec![tool("a", "f", json!({"x": 1})), tool("b", "g", json!({}))],
         stop: StopReason::ToolUse,
-        usage: Usage { input_tokens: 12, output_tokens: 5, cached_tokens: 8, estimated: false },
+        usage: TokenUsage { input_tokens: 12, output_tokens: 5, cached_tokens: 8, estimated: false },
         model: Some("m-1-2026".into()),
     };
     assert_eq!(reply.unwrap(), expected);
@@ -142,7 +145,7 @@ async fn a_reply_is_streamed_and_whole() {
 }
 
 #[tokio::test]
-async fn a_reply_may_come_in_one_piece() {
+async fn accepts_unstreamed_reply() {
     let whole = json!({
         "model": "m-1",
         "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
@@ -157,7 +160,7 @@ async fn a_reply_may_come_in_one_piece() {
         "usage": {"prompt_tokens": 3, "completion_tokens": 2},
     });
     let server = FakeAgent::start(move |_| Answer::json(200, &whole));
-    let expected = Reply {
+    let expected = ModelReply {
         text: "Hi.".into(),
         tool_calls: vec![
             tool("a", "f", json!({"x": 1})),
@@ -165,13 +168,13 @@ async fn a_reply_may_come_in_one_piece() {
             tool("call_3", "h", json!({})),
         ],
         stop: StopReason::ToolUse,
-        usage: Usage { input_tokens: 3, output_tokens: 2, ..Usage::default() },
+        usage: TokenUsage { input_tokens: 3, output_tokens: 2, ..TokenUsage::default() },
         model: Some("m-1".into()),
-        ..Reply::default()
+        ..ModelReply::default()
     };
-    // Also from a server that was asked to stream and does not.
+    // Also from a server that ignores the request to stream.
     for stream in [false, true] {
-        let connector = hotseat_model::Connector { stream, ..connector(Provider::OpenAi, &server) };
+        let connector = hotseat_model::ConnectorConfig { stream, ..connector(Provider::OpenAi, &server) };
         let (reply, seen) = call(connector, &hello()).await;
         assert_eq!(reply.unwrap(), expected);
         assert_eq!(seen.len(), 6);
@@ -181,9 +184,9 @@ async fn a_reply_may_come_in_one_piece() {
 }
 
 #[tokio::test]
-async fn no_call_is_lost_doubled_or_merged_however_it_is_numbered() {
+async fn calls_survive_any_index_numbering() {
     let piece = |call: Value| delta(json!({"tool_calls": [call]}));
-    let cases: Vec<(&str, Vec<Value>, Vec<ToolCall>)> = vec![
+    let cases: Vec<(&str, Vec<Value>, Vec<ModelToolCall>)> = vec![
         (
             "without an index",
             vec![piece(json!({"id": "a", "function": {"name": "f", "arguments": "{}"}}))],
@@ -290,7 +293,7 @@ async fn no_call_is_lost_doubled_or_merged_however_it_is_numbered() {
 }
 
 #[tokio::test]
-async fn every_reason_to_stop_is_understood() {
+async fn maps_every_finish_reason() {
     let cases = [
         ("stop", StopReason::EndTurn),
         ("length", StopReason::MaxTokens),
@@ -307,7 +310,7 @@ async fn every_reason_to_stop_is_understood() {
 }
 
 #[tokio::test]
-async fn a_cut_reply_keeps_its_calls_and_says_that_it_is_cut() {
+async fn truncated_reply_keeps_calls() {
     let call = json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\": \"long"}});
     let (reply, _) = answer(vec![delta(json!({"tool_calls": [call]})), finish("length")]).await;
     let reply = reply.unwrap();
@@ -316,7 +319,7 @@ async fn a_cut_reply_keeps_its_calls_and_says_that_it_is_cut() {
 }
 
 #[tokio::test]
-async fn texts_and_figures_come_in_several_forms() {
+async fn reads_text_and_usage_variants() {
     let (reply, _) = answer(vec![
         delta(json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]})),
         delta(json!({"reasoning": "because"})),
@@ -327,37 +330,40 @@ async fn texts_and_figures_come_in_several_forms() {
     .await;
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.reasoning.as_str()), ("ab", "because"));
-    assert_eq!(reply.usage, Usage { input_tokens: 2, output_tokens: 1, ..Usage::default() });
+    assert_eq!(reply.usage, TokenUsage { input_tokens: 2, output_tokens: 1, ..TokenUsage::default() });
 }
 
 #[tokio::test]
-async fn the_last_figures_are_the_total() {
+async fn last_usage_is_the_total() {
     let counted = |tokens: u64| {
         let usage = json!({"prompt_tokens": 2, "completion_tokens": tokens});
         json!({"choices": [{"index": 0, "delta": {"content": "a"}}], "usage": usage})
     };
     let empty = json!({"choices": [], "usage": {}});
     let (reply, _) = answer(vec![counted(1), counted(2), finish("stop"), empty]).await;
-    assert_eq!(reply.unwrap().usage, Usage { input_tokens: 2, output_tokens: 2, ..Usage::default() });
+    assert_eq!(
+        reply.unwrap().usage,
+        TokenUsage { input_tokens: 2, output_tokens: 2, ..TokenUsage::default() }
+    );
 }
 
 #[tokio::test]
-async fn a_usage_that_nobody_gives_is_estimated() {
+async fn missing_usage_is_estimated() {
     let (reply, _) = answer(vec![delta(json!({"content": "12345678"})), finish("stop")]).await;
-    let expected = Usage { input_tokens: 2, output_tokens: 2, cached_tokens: 0, estimated: true };
+    let expected = TokenUsage { input_tokens: 2, output_tokens: 2, cached_tokens: 0, estimated: true };
     assert_eq!(reply.unwrap().usage, expected);
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_is_an_error() {
-    let cases: Vec<(Vec<Value>, ErrorKind, &str)> = vec![
-        (vec![], ErrorKind::Decode, "it holds no choice"),
-        (vec![json!({"choices": []})], ErrorKind::Decode, "it holds no choice"),
-        (vec![json!("hello")], ErrorKind::Decode, "invalid type: string \"hello\""),
-        (vec![json!({"choices": 7})], ErrorKind::Decode, "invalid type: integer `7`"),
+async fn rejects_invalid_responses() {
+    let cases: Vec<(Vec<Value>, ModelErrorKind, &str)> = vec![
+        (vec![], ModelErrorKind::Decode, "it has no choices"),
+        (vec![json!({"choices": []})], ModelErrorKind::Decode, "it has no choices"),
+        (vec![json!("hello")], ModelErrorKind::Decode, "invalid type: string \"hello\""),
+        (vec![json!({"choices": 7})], ModelErrorKind::Decode, "invalid type: integer `7`"),
         (
             vec![delta(json!({"function_call": {"name": "f"}})), finish("stop")],
-            ErrorKind::Decode,
+            ModelErrorKind::Decode,
             "`function_call`",
         ),
         (
@@ -365,10 +371,14 @@ async fn what_cannot_be_understood_is_an_error() {
                 delta(json!({"tool_calls": [{"index": 0, "id": "a", "function": {"arguments": "{}"}}]})),
                 finish("stop"),
             ],
-            ErrorKind::Decode,
+            ModelErrorKind::Decode,
             "a tool call has no name",
         ),
-        (vec![delta(json!({"content": "a"})), finish("error")], ErrorKind::Server, "broke its reply off"),
+        (
+            vec![delta(json!({"content": "a"})), finish("error")],
+            ModelErrorKind::Server,
+            "broke its reply off",
+        ),
     ];
     for (chunks, kind, words) in cases {
         let (reply, _) = answer(chunks.clone()).await;
@@ -379,13 +389,13 @@ async fn what_cannot_be_understood_is_an_error() {
 }
 
 #[tokio::test]
-async fn errors_within_a_stream_are_told_apart() {
+async fn classifies_stream_errors() {
     let cases = [
-        (json!({"error": {"type": "server_error", "message": "oops"}}), ErrorKind::Server, None),
-        (json!({"error": {"code": 429, "message": "slow down"}}), ErrorKind::RateLimit, Some(429)),
-        (json!({"error": {"code": "rate_limit_exceeded"}}), ErrorKind::RateLimit, None),
-        (json!({"error": {"code": "context_length_exceeded"}}), ErrorKind::ContextTooLong, None),
-        (json!({"error": "just words"}), ErrorKind::Server, None),
+        (json!({"error": {"type": "server_error", "message": "oops"}}), ModelErrorKind::Server, None),
+        (json!({"error": {"code": 429, "message": "slow down"}}), ModelErrorKind::RateLimit, Some(429)),
+        (json!({"error": {"code": "rate_limit_exceeded"}}), ModelErrorKind::RateLimit, None),
+        (json!({"error": {"code": "context_length_exceeded"}}), ModelErrorKind::ContextTooLong, None),
+        (json!({"error": "just words"}), ModelErrorKind::Server, None),
     ];
     for (error, kind, status) in cases {
         let (reply, seen) = answer(vec![delta(json!({"content": "Let me "})), error]).await;
@@ -397,15 +407,15 @@ async fn errors_within_a_stream_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_model_is_named_after_what_it_was_configured_as() {
+async fn model_name_matches_configuration() {
     let server = FakeAgent::start(|_| hi());
     assert_eq!(connector(Provider::OpenAi, &server).open().unwrap().name(), "m-1");
 }
 
 #[tokio::test]
-async fn a_document_is_read_whatever_it_calls_itself() {
+async fn response_content_type_is_ignored() {
     let whole = json!({"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}).to_string();
     let server = FakeAgent::start(move |_| Answer::text(200, &whole));
-    let connector = hotseat_model::Connector { stream: false, ..connector(Provider::OpenAi, &server) };
+    let connector = hotseat_model::ConnectorConfig { stream: false, ..connector(Provider::OpenAi, &server) };
     assert_eq!(call(connector, &hello()).await.0.unwrap().text, "Hi.");
 }

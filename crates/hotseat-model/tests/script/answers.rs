@@ -1,53 +1,53 @@
-//! Which rule answers what, and with which words.
+//! Rule selection and the resulting answers.
 
 use std::time::Duration;
 
-use hotseat_model::script::{Rule, Script, Scripted, Used};
+use hotseat_model::script::{ModelScript, Rule, ScriptMemory, ScriptedModel};
 use hotseat_model::{
-    ErrorKind, Message, ModelError, Position, PureModel, Reply, Request, StopReason, Timed, Tool, ToolCall,
-    ToolResult, Usage,
+    CallPosition, ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, ModelTool,
+    ModelToolCall, ModelToolResult, PureModel, StopReason, TimedValue, TokenUsage,
 };
 use serde_json::{Value, json};
 
-fn at(turn: u32, call: u32) -> Position {
-    Position { conversation: "c1".into(), agent: "clerk".into(), turn, call, attempt: 1 }
+fn at(turn: u32, call: u32) -> CallPosition {
+    CallPosition { conversation: "c1".into(), agent: "clerk".into(), turn, call, attempt: 1 }
 }
 
-fn request(turn: u32, call: u32, messages: Vec<Message>) -> Request {
-    Request { position: at(turn, call), messages, ..Request::default() }
+fn request(turn: u32, call: u32, messages: Vec<ModelMessage>) -> ModelRequest {
+    ModelRequest { position: at(turn, call), messages, ..ModelRequest::default() }
 }
 
-fn user(turn: u32, text: &str) -> Request {
-    request(turn, 1, vec![Message::user(text)])
+fn user(turn: u32, text: &str) -> ModelRequest {
+    request(turn, 1, vec![ModelMessage::user(text)])
 }
 
-fn called(id: &str, name: &str) -> Message {
-    let call = ToolCall { id: id.into(), name: name.into(), arguments: json!({}) };
-    Message::Assistant { text: String::new(), tool_calls: vec![call] }
+fn called(id: &str, name: &str) -> ModelMessage {
+    let call = ModelToolCall { id: id.into(), name: name.into(), arguments: json!({}) };
+    ModelMessage::Assistant { text: String::new(), tool_calls: vec![call] }
 }
 
-fn result(id: &str, name: &str, content: Value) -> Message {
-    Message::Tool(ToolResult { call_id: id.into(), name: name.into(), content, is_error: false })
+fn result(id: &str, name: &str, content: Value) -> ModelMessage {
+    ModelMessage::Tool(ModelToolResult { call_id: id.into(), name: name.into(), content, is_error: false })
 }
 
-fn tool(name: &str) -> Tool {
-    Tool { name: name.into(), description: String::new(), input_schema: json!({"type": "object"}) }
+fn tool(name: &str) -> ModelTool {
+    ModelTool { name: name.into(), description: String::new(), input_schema: json!({"type": "object"}) }
 }
 
-fn script(source: &str) -> Script {
-    Script::parse("s.yaml", source).unwrap()
+fn script(source: &str) -> ModelScript {
+    ModelScript::parse("s.yaml", source).unwrap()
 }
 
-fn reply(script: &Script, request: &Request) -> Reply {
-    script.answer(request, &mut Used::new()).value.unwrap()
+fn reply(script: &ModelScript, request: &ModelRequest) -> ModelReply {
+    script.answer(request, &mut ScriptMemory::new()).value.unwrap()
 }
 
-fn text(script: &Script, request: &Request) -> String {
+fn text(script: &ModelScript, request: &ModelRequest) -> String {
     reply(script, request).text
 }
 
 #[test]
-fn the_first_rule_that_fits_answers() {
+fn first_matching_rule_answers() {
     let script = script(
         "rules:
   - { when: { agent: judge }, reply: judge }
@@ -61,8 +61,8 @@ fn the_first_rule_that_fits_answers() {
 }
 
 #[test]
-fn rules_are_used_once_in_each_conversation() {
-    let mut model = Scripted::new(script("rules: [{ reply: one }, { reply: two }]"));
+fn rules_are_used_once_per_conversation() {
+    let mut model = ScriptedModel::new(script("rules: [{ reply: one }, { reply: two }]"));
     let mut say = |conversation: &str, call| {
         let mut request = user(1, "x");
         request.position.conversation = conversation.into();
@@ -72,43 +72,43 @@ fn rules_are_used_once_in_each_conversation() {
     assert_eq!(say("a", 1).unwrap(), "one");
     assert_eq!(say("b", 1).unwrap(), "one");
     assert_eq!(say("a", 2).unwrap(), "two");
-    assert_eq!(say("a", 3).unwrap_err().kind, ErrorKind::Unanswered);
+    assert_eq!(say("a", 3).unwrap_err().kind, ModelErrorKind::Unanswered);
     assert_eq!(say("b", 2).unwrap(), "two");
 }
 
 #[test]
-fn rules_may_answer_always() {
+fn rules_can_repeat() {
     let script = script("use: always\nrules: [{ when: { turn: 1 }, reply: one, use: once }, { reply: two }]");
-    let mut used = Used::new();
+    let mut used = ScriptMemory::new();
     let mut say =
-        |call| script.answer(&request(1, call, vec![Message::user("x")]), &mut used).value.unwrap().text;
+        |call| script.answer(&request(1, call, vec![ModelMessage::user("x")]), &mut used).value.unwrap().text;
     assert_eq!([say(1), say(2), say(3)], ["one", "two", "two"]);
 }
 
 #[test]
-fn a_call_that_is_made_again_gets_the_same_answer() {
+fn repeated_call_gets_same_answer() {
     let script = script("rules: [{ reply: one }, { reply: two }]");
-    let mut used = Used::new();
+    let mut used = ScriptMemory::new();
     let first = user(1, "x");
     assert_eq!(script.answer(&first, &mut used).value.unwrap().text, "one");
 
-    // The memory survives a restart.
-    let mut used: Used = serde_json::from_str(&serde_json::to_string(&used).unwrap()).unwrap();
+    // The state survives a restart.
+    let mut used: ScriptMemory = serde_json::from_str(&serde_json::to_string(&used).unwrap()).unwrap();
     assert_eq!(script.answer(&first, &mut used).value.unwrap().text, "one");
-    let second_attempt = Request { position: Position { attempt: 2, ..at(1, 1) }, ..first };
+    let second_attempt = ModelRequest { position: CallPosition { attempt: 2, ..at(1, 1) }, ..first };
     assert_eq!(script.answer(&second_attempt, &mut used).value.unwrap().text, "two");
 }
 
 #[test]
-fn calls_without_a_position_use_the_rules_in_order() {
+fn calls_without_position_use_rules_in_order() {
     let script = script("rules: [{ reply: one }, { reply: two }]");
-    let (mut used, request) = (Used::new(), Request::default());
+    let (mut used, request) = (ScriptMemory::new(), ModelRequest::default());
     assert_eq!(script.answer(&request, &mut used).value.unwrap().text, "one");
     assert_eq!(script.answer(&request, &mut used).value.unwrap().text, "two");
 }
 
 #[test]
-fn a_pattern_of_the_user_answers_the_message_and_not_what_follows() {
+fn user_pattern_answers_only_that_message() {
     let script = script(
         "use: always
 rules:
@@ -116,29 +116,29 @@ rules:
   - { when: { tool_result: { tool: refund } }, reply: done }
   - { when: { user: refund, call: 3 }, reply: third }",
     );
-    let mut messages = vec![Message::user("a refund please")];
+    let mut messages = vec![ModelMessage::user("a refund please")];
     assert_eq!(reply(&script, &request(1, 1, messages.clone())).tool_calls[0].name, "refund");
     messages.extend([called("1", "refund"), result("1", "refund", json!("ok"))]);
     assert_eq!(text(&script, &request(1, 2, messages.clone())), "done");
-    messages.push(Message::Assistant { text: "done".into(), tool_calls: Vec::new() });
+    messages.push(ModelMessage::Assistant { text: "done".into(), tool_calls: Vec::new() });
     assert_eq!(text(&script, &request(1, 3, messages)), "third");
 }
 
 #[test]
-fn only_results_are_looked_at_to_which_the_model_has_not_replied() {
+fn only_new_results_are_matched() {
     let script = script("rules: [{ when: { tool_result: ok }, reply: done }, { reply: nothing new }]");
     let old = vec![
-        Message::user("x"),
+        ModelMessage::user("x"),
         called("1", "a"),
         result("1", "a", json!("ok")),
-        Message::Assistant { text: "fine".into(), tool_calls: Vec::new() },
-        Message::user("y"),
+        ModelMessage::Assistant { text: "fine".into(), tool_calls: Vec::new() },
+        ModelMessage::user("y"),
     ];
     assert_eq!(text(&script, &request(2, 1, old)), "nothing new");
 }
 
 #[test]
-fn results_are_told_apart_by_tool_text_and_success() {
+fn results_match_by_tool_text_and_success() {
     let script = script(
         r"rules:
   - { when: { tool_result: { tool: b, matches: 'price\D+(?<price>\d+)' } }, reply: 'b {{ price }} {{ result.price }}' }
@@ -148,9 +148,9 @@ fn results_are_told_apart_by_tool_text_and_success() {
     let two = vec![called("1", "a"), result("2", "b", json!({"price": 7})), result("1", "a", json!("late"))];
     assert_eq!(text(&script, &request(1, 2, two)), "b 7 7");
     let failure =
-        ToolResult { call_id: "1".into(), name: "a".into(), content: json!("broken"), is_error: true };
+        ModelToolResult { call_id: "1".into(), name: "a".into(), content: json!("broken"), is_error: true };
     assert_eq!(
-        text(&script, &request(1, 2, vec![called("1", "a"), Message::Tool(failure)])),
+        text(&script, &request(1, 2, vec![called("1", "a"), ModelMessage::Tool(failure)])),
         "failed: broken"
     );
     assert_eq!(
@@ -160,7 +160,7 @@ fn results_are_told_apart_by_tool_text_and_success() {
 }
 
 #[test]
-fn notices_system_prompts_offers_and_conversations_decide() {
+fn rules_match_notices_prompts_tools_and_conversations() {
     let script = script(
         r"rules:
   - { when: { notice: 'op (?<op>\w+) is done' }, reply: 'Operation {{ op }}: {{ notice }}' }
@@ -169,7 +169,8 @@ fn notices_system_prompts_offers_and_conversations_decide() {
             .replace('`', "\"")
             .as_str(),
     );
-    let noticed = request(1, 2, vec![Message::user("x"), called("1", "a"), Message::notice("op 7 is done")]);
+    let noticed =
+        request(1, 2, vec![ModelMessage::user("x"), called("1", "a"), ModelMessage::notice("op 7 is done")]);
     assert_eq!(text(&script, &noticed), "Operation 7: op 7 is done");
     let mut offered = user(1, "x");
     offered.system = Some("You are a clerk.".into());
@@ -179,7 +180,7 @@ fn notices_system_prompts_offers_and_conversations_decide() {
 }
 
 #[test]
-fn a_reply_may_say_think_and_call() {
+fn reply_may_contain_text_reasoning_and_calls() {
     let script = script(
         r"rules:
   - reply:
@@ -194,8 +195,9 @@ fn a_reply_may_say_think_and_call() {
       usage: { input_tokens: 10, output_tokens: 5, cached_tokens: 2 }",
     );
     let reply = reply(&script, &user(2, "shoes"));
-    let call = |id: &str, name: &str, arguments| ToolCall { id: id.into(), name: name.into(), arguments };
-    let expected = Reply {
+    let call =
+        |id: &str, name: &str, arguments| ModelToolCall { id: id.into(), name: name.into(), arguments };
+    let expected = ModelReply {
         text: "Looking for shoes.".into(),
         reasoning: "The user wants shoes.".into(),
         tool_calls: vec![
@@ -209,14 +211,14 @@ fn a_reply_may_say_think_and_call() {
             call("mine", "broken", json!("{oops")),
         ],
         stop: StopReason::MaxTokens,
-        usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, estimated: false },
+        usage: TokenUsage { input_tokens: 10, output_tokens: 5, cached_tokens: 2, estimated: false },
         model: None,
     };
     assert_eq!(reply, expected);
 }
 
 #[test]
-fn an_expression_alone_keeps_its_type() {
+fn single_expression_keeps_its_type() {
     let script = script(
         r"rules:
   - reply:
@@ -251,7 +253,7 @@ fn an_expression_alone_keeps_its_type() {
 }
 
 #[test]
-fn json_is_text_and_newlines_stay() {
+fn json_becomes_text_and_newlines_are_kept() {
     let script = script(
         "rules: [{ when: { turn: 1 }, reply: { json: { ok: true, why: '{{ user }}' } } }, { reply: \"a {{ user }}\\n\" }]",
     );
@@ -260,21 +262,21 @@ fn json_is_text_and_newlines_stay() {
 }
 
 #[test]
-fn earlier_results_and_messages_can_be_taken_up() {
+fn templates_use_earlier_results_and_messages() {
     let script = script(
         "rules: [{ reply: '{{ results.search.hits }} {{ messages[0].text }} {{ messages | length }}' }]",
     );
     let messages = vec![
-        Message::user("a"),
+        ModelMessage::user("a"),
         called("1", "search"),
         result("1", "search", json!({"hits": 3})),
-        Message::user("b"),
+        ModelMessage::user("b"),
     ];
     assert_eq!(text(&script, &request(2, 1, messages)), "3 a 4");
 }
 
 #[test]
-fn a_template_without_a_value_is_an_error_that_names_the_rule() {
+fn missing_template_value_names_rule() {
     let script = script(
         r"rules:
   - { name: priced, when: { turn: 1 }, reply: 'costs {{ result.price }}' }
@@ -282,7 +284,7 @@ fn a_template_without_a_value_is_an_error_that_names_the_rule() {
   - { when: { turn: 3, user: 'a|(?<b>b)' }, reply: '{{ b }}' }
   - { reply: '{{ user | shout }}' }",
     );
-    let error = |request: &Request| script.answer(request, &mut Used::new()).value.unwrap_err();
+    let error = |request: &ModelRequest| script.answer(request, &mut ScriptMemory::new()).value.unwrap_err();
     let errors: Vec<ModelError> = [
         user(1, "x"),
         request(2, 2, vec![called("1", "a"), result("1", "a", json!({"cost": 1}))]),
@@ -292,13 +294,13 @@ fn a_template_without_a_value_is_an_error_that_names_the_rule() {
     .iter()
     .map(error)
     .collect();
-    assert!(errors.iter().all(|error| error.kind == ErrorKind::Unanswered));
+    assert!(errors.iter().all(|error| error.kind == ModelErrorKind::Unanswered));
     let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(shown.join("\n"));
 }
 
 #[test]
-fn failures_and_delays_are_played() {
+fn failures_and_delays_are_simulated() {
     let script = script(
         r"rules:
   - { error: { kind: rate_limit, retry_after_ms: 1500 }, delay_ms: 20 }
@@ -310,28 +312,29 @@ fn failures_and_delays_are_played() {
   - { error: auth }
   - { error: decode }",
     );
-    let mut used = Used::new();
+    let mut used = ScriptMemory::new();
     let mut answers = Vec::new();
     for attempt in 1..=8 {
-        let position = Position { attempt, ..at(1, 1) };
-        let request = Request { position, messages: vec![Message::user("tea")], ..Request::default() };
+        let position = CallPosition { attempt, ..at(1, 1) };
+        let request =
+            ModelRequest { position, messages: vec![ModelMessage::user("tea")], ..ModelRequest::default() };
         answers.push(script.answer(&request, &mut used));
     }
-    let kinds: Vec<ErrorKind> =
+    let kinds: Vec<ModelErrorKind> =
         answers.iter().map(|answer| answer.value.as_ref().unwrap_err().kind).collect();
     let expected = [
-        ErrorKind::RateLimit,
-        ErrorKind::Server,
-        ErrorKind::Timeout,
-        ErrorKind::BadRequest,
-        ErrorKind::ContextTooLong,
-        ErrorKind::Network,
-        ErrorKind::Auth,
-        ErrorKind::Decode,
+        ModelErrorKind::RateLimit,
+        ModelErrorKind::Server,
+        ModelErrorKind::Timeout,
+        ModelErrorKind::BadRequest,
+        ModelErrorKind::ContextTooLong,
+        ModelErrorKind::Network,
+        ModelErrorKind::Auth,
+        ModelErrorKind::Decode,
     ];
     assert_eq!(kinds, expected);
 
-    let Timed { delay, value } = &answers[0];
+    let TimedValue { delay, value } = &answers[0];
     let limited = value.as_ref().unwrap_err();
     assert_eq!(*delay, Duration::from_millis(20));
     assert_eq!((limited.status, limited.retry_after), (Some(429), Some(Duration::from_millis(1500))));
@@ -344,23 +347,23 @@ fn failures_and_delays_are_played() {
 }
 
 #[test]
-fn a_rule_can_expect_something_of_the_request() {
+fn rules_can_assert_on_request() {
     let script = script(
         "rules: [{ name: finish, when: { call: 2 }, expect: { tool_result: { tool: a, matches: '^ok$' } }, reply: done }]",
     );
     let good = request(1, 2, vec![called("1", "a"), result("1", "a", json!("ok"))]);
     assert_eq!(text(&script, &good), "done");
     let bad = request(1, 2, vec![called("1", "a"), result("1", "a", json!("not ok"))]);
-    let error = script.answer(&bad, &mut Used::new()).value.unwrap_err();
+    let error = script.answer(&bad, &mut ScriptMemory::new()).value.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "rule 1 `finish` (s.yaml:1:9) answers conversation c1, agent clerk, turn 1, call 2, and expects something else: \
+        "rule 1 `finish` (s.yaml:1:9) answers conversation c1, agent clerk, turn 1, call 2, but its `expect` does not match: \
          no new tool result of `a` matches /^ok$/; `a` gave \"not ok\""
     );
 }
 
 #[test]
-fn a_request_that_no_rule_answers_is_named_with_what_is_near() {
+fn unmatched_request_names_nearest_rules() {
     let script = script(
         r"name: checkout
 rules:
@@ -371,25 +374,25 @@ rules:
   - { name: after, when: { user: 'refund \d' }, reply: ok }
   - { name: result, when: { tool_result: { tool: refund, matches: ok, failed: false } }, reply: ok }",
     );
-    let mut used = Used::new();
+    let mut used = ScriptMemory::new();
     script.answer(&user(1, "hello"), &mut used).value.unwrap();
 
     let mut cases = vec![user(2, "I want a refund")];
-    let mut again = request(1, 1, vec![Message::user("hello")]);
+    let mut again = request(1, 1, vec![ModelMessage::user("hello")]);
     again.position.attempt = 2;
     again.tools = vec![tool("search"), tool("refund")];
     cases.push(again);
-    let mut failed = request(2, 2, vec![Message::user("refund 7"), called("1", "refund")]);
-    failed.messages.push(Message::Tool(ToolResult {
+    let mut failed = request(2, 2, vec![ModelMessage::user("refund 7"), called("1", "refund")]);
+    failed.messages.push(ModelMessage::Tool(ModelToolResult {
         call_id: "1".into(),
         name: "refund".into(),
         content: json!({"error": "closed"}),
         is_error: true,
     }));
     cases.push(failed);
-    cases.push(request(3, 1, vec![Message::notice("it rains")]));
+    cases.push(request(3, 1, vec![ModelMessage::notice("it rains")]));
     cases.push(request(3, 1, vec![called("1", "a")]));
-    cases.push(Request::default());
+    cases.push(ModelRequest::default());
     let shown: Vec<String> = cases
         .iter()
         .map(|request| script.answer(request, &mut used).value.unwrap_err().to_string())
@@ -398,20 +401,20 @@ rules:
 }
 
 #[test]
-fn rules_that_were_never_used_are_listed() {
-    let mut model = Scripted::new(script(
+fn lists_unused_rules() {
+    let mut model = ScriptedModel::new(script(
         "rules: [{ reply: a }, { name: never, when: { turn: 9 }, reply: b }, { reply: c }]",
     ));
     model.answer(&user(1, "x")).value.unwrap();
     model.forget("c1");
     let unused: Vec<String> = model.unused().iter().map(ToString::to_string).collect();
     assert_eq!(unused, ["rule 2 `never` (s.yaml:1:23)", "rule 3 (s.yaml:1:69)"]);
-    // A conversation that was forgotten begins anew.
+    // A forgotten conversation starts from the beginning.
     assert_eq!(model.answer(&user(2, "x")).value.unwrap().text, "a");
 }
 
 #[test]
-fn code_and_file_make_the_same_script() {
+fn code_and_file_build_the_same_script() {
     let file = script(
         r"name: s
 use: always
@@ -437,8 +440,8 @@ rules:
   - { when: { turn: 3 }, error: auth }
   - { reply: { json: { a: [1] }, usage: { input_tokens: 1, output_tokens: 2 } } }",
     );
-    let usage = Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() };
-    let code = Script::builder("s")
+    let usage = TokenUsage { input_tokens: 1, output_tokens: 2, ..TokenUsage::default() };
+    let code = ModelScript::builder("s")
         .always()
         .rule(
             Rule::new()
@@ -458,43 +461,50 @@ rules:
                 .expect(Rule::new().turn(1))
                 .once()
                 .delay(Duration::from_millis(5))
-                .think("hm")
+                .reasoning("hm")
                 .say("n={{ n }}")
                 .call_tool("t", json!({"n": "{{ n }}"}))
                 .stop(StopReason::EndTurn),
         )
         .rule(Rule::new().turn(1).fail_rate_limit(Duration::from_millis(7)))
-        .rule(Rule::new().turn(2).fail_after(ErrorKind::Server, "part"))
-        .rule(Rule::new().turn(3).fail(ErrorKind::Auth))
+        .rule(Rule::new().turn(2).fail_after(ModelErrorKind::Server, "part"))
+        .rule(Rule::new().turn(3).fail(ModelErrorKind::Auth))
         .rule(Rule::new().say_json(json!({"a": [1]})).usage(usage))
         .build()
         .unwrap();
     let mut full = request(
         1,
         2,
-        vec![Message::user("u7"), called("1", "t"), result("1", "t", json!("ok")), Message::notice("news")],
+        vec![
+            ModelMessage::user("u7"),
+            called("1", "t"),
+            result("1", "t", json!("ok")),
+            ModelMessage::notice("news"),
+        ],
     );
     full.system = Some("sys".into());
     full.tools = vec![tool("t")];
-    let (mut of_file, mut of_code) = (Used::new(), Used::new());
+    let (mut of_file, mut of_code) = (ScriptMemory::new(), ScriptMemory::new());
     let requests = [full.clone(), user(1, "x"), user(2, "x"), user(3, "x"), user(4, "x")];
     for request in &requests {
-        let one = script_words(file.answer(request, &mut of_file));
-        let other = script_words(code.answer(request, &mut of_code));
+        let one = without_locations(file.answer(request, &mut of_file));
+        let other = without_locations(code.answer(request, &mut of_code));
         assert_eq!(one, other);
     }
     assert_eq!(of_file, of_code);
     assert!(file.unused(&of_file).is_empty());
 }
 
-/// An answer without the places that only a file has.
-fn script_words(answer: Timed<Result<Reply, ModelError>>) -> Timed<Result<Reply, ModelError>> {
+/// An answer without file locations.
+fn without_locations(
+    answer: TimedValue<Result<ModelReply, ModelError>>,
+) -> TimedValue<Result<ModelReply, ModelError>> {
     let value = answer.value.map_err(|error| ModelError { message: String::new(), ..error });
-    Timed { value, ..answer }
+    TimedValue { value, ..answer }
 }
 
 #[test]
-fn json_scripts_are_read() {
+fn reads_json_scripts() {
     let script = script(
         r#"{ "rules": [ { "when": {"user": "\u0068i"}, "reply": "\ud83d\ude00 \\ud83d \u00e9\/" } ] }"#,
     );
@@ -502,7 +512,7 @@ fn json_scripts_are_read() {
 }
 
 #[test]
-fn tabs_line_ends_and_block_texts_are_read() {
+fn reads_tabs_line_endings_and_block_texts() {
     let json = script(
         "{\r\n\t\"rules\": [\r\n\t\t{ \"when\": { \"turn\": 1 },\t\"reply\":\t\"a\tb\" }\r\n\t]\r\n}\r\n",
     );

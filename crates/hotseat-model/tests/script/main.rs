@@ -1,5 +1,5 @@
-//! The scripted model: what it answers, what is wrong with a script, and what always holds.
+//! The scripted model: answers, invalid scripts, and properties.
 
 mod answers;
-mod mistakes;
+mod errors;
 mod properties;

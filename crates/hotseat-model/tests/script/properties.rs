@@ -1,7 +1,7 @@
-//! Whatever the script and the order of the requests: the same goes in, the same comes out.
+//! Determinism: the same requests give the same answers, for any script and order.
 
-use hotseat_model::script::{Rule, Script, Used};
-use hotseat_model::{Message, Position, Request, ToolResult};
+use hotseat_model::script::{ModelScript, Rule, ScriptMemory};
+use hotseat_model::{CallPosition, ModelMessage, ModelRequest, ModelToolResult};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -26,16 +26,16 @@ fn rule() -> impl Strategy<Value = Rule> {
     })
 }
 
-fn request() -> impl Strategy<Value = Request> {
+fn request() -> impl Strategy<Value = ModelRequest> {
     let position = (0usize..3, any::<bool>(), 1u32..4, 1u32..3, 1u32..3);
     let messages = proptest::collection::vec((0usize..3, 0usize..4), 0..5);
     (position, messages).prop_map(|((conversation, clerk, turn, call, attempt), messages)| {
         let messages = messages
             .into_iter()
             .map(|(kind, word)| match kind {
-                0 => Message::user(WORDS[word]),
-                1 => Message::Assistant { text: WORDS[word].into(), tool_calls: Vec::new() },
-                _ => Message::Tool(ToolResult {
+                0 => ModelMessage::user(WORDS[word]),
+                1 => ModelMessage::Assistant { text: WORDS[word].into(), tool_calls: Vec::new() },
+                _ => ModelMessage::Tool(ModelToolResult {
                     call_id: "1".into(),
                     name: "t".into(),
                     content: json!(WORDS[word]),
@@ -45,36 +45,36 @@ fn request() -> impl Strategy<Value = Request> {
             .collect();
         let agent = if clerk { "clerk" } else { "judge" };
         let position =
-            Position { conversation: conversation.to_string(), agent: agent.into(), turn, call, attempt };
-        Request { position, messages, ..Request::default() }
+            CallPosition { conversation: conversation.to_string(), agent: agent.into(), turn, call, attempt };
+        ModelRequest { position, messages, ..ModelRequest::default() }
     })
 }
 
-/// A script of rules of which none answers everything for ever before others.
-fn script() -> impl Strategy<Value = Script> {
+/// A script without a catch-all rule before other rules.
+fn script() -> impl Strategy<Value = ModelScript> {
     proptest::collection::vec(rule(), 1..8).prop_filter_map("a rule that can never answer", |rules| {
-        rules.into_iter().fold(Script::builder("s"), |script, rule| script.rule(rule)).build().ok()
+        rules.into_iter().fold(ModelScript::builder("s"), |script, rule| script.rule(rule)).build().ok()
     })
 }
 
 proptest! {
     #[test]
-    fn the_same_requests_get_the_same_answers(script in script(), requests in proptest::collection::vec(request(), 0..30)) {
-        let answers = |used: &mut Used| -> Vec<_> {
+    fn same_requests_get_same_answers(script in script(), requests in proptest::collection::vec(request(), 0..30)) {
+        let answers = |used: &mut ScriptMemory| -> Vec<_> {
             requests.iter().map(|request| script.answer(request, used)).collect()
         };
-        let (mut one, mut other) = (Used::new(), Used::new());
+        let (mut one, mut other) = (ScriptMemory::new(), ScriptMemory::new());
         prop_assert_eq!(answers(&mut one), answers(&mut other));
         prop_assert_eq!(one, other);
     }
 
     #[test]
-    fn conversations_do_not_disturb_each_other(
+    fn conversations_are_independent(
         script in script(),
         requests in proptest::collection::vec(request(), 0..30),
     ) {
-        let mut together = Used::new();
-        let mut apart = [Used::new(), Used::new(), Used::new()];
+        let mut together = ScriptMemory::new();
+        let mut apart = [ScriptMemory::new(), ScriptMemory::new(), ScriptMemory::new()];
         for request in &requests {
             let conversation: usize = request.position.conversation.parse().unwrap();
             prop_assert_eq!(script.answer(request, &mut together), script.answer(request, &mut apart[conversation]));
@@ -82,8 +82,8 @@ proptest! {
     }
 
     #[test]
-    fn an_answer_can_be_asked_for_again(script in script(), requests in proptest::collection::vec(request(), 1..20)) {
-        let mut used = Used::new();
+    fn answer_can_be_requested_again(script in script(), requests in proptest::collection::vec(request(), 1..20)) {
+        let mut used = ScriptMemory::new();
         for request in &requests {
             let answer = script.answer(request, &mut used);
             let after = used.clone();
@@ -93,9 +93,9 @@ proptest! {
     }
 
     #[test]
-    fn a_rule_is_used_once_at_different_positions(script in script(), requests in proptest::collection::vec(request(), 1..40)) {
-        // What a rule says begins with its number, so an answer tells which rule gave it.
-        let mut used = Used::new();
+    fn rule_is_used_once_across_positions(script in script(), requests in proptest::collection::vec(request(), 1..40)) {
+        // Each rule's text starts with its number, so an answer identifies its rule.
+        let mut used = ScriptMemory::new();
         let mut unused = script.unused(&used).len();
         for request in &requests {
             let answered = script.answer(request, &mut used).value.is_ok();
@@ -106,9 +106,9 @@ proptest! {
     }
 
     #[test]
-    fn no_file_makes_the_reader_panic(text in "[a-z0-9:{}\\[\\]\"'|>&*!%#@,.\\-? \n\t\\\\]{0,80}") {
-        let _ = Script::parse("s.yaml", &text);
-        let _ = Script::parse("s.yaml", &format!("rules:\n  - reply: {text}\n"));
-        let _ = Script::parse("s.yaml", &format!("rules:\n  - when: {{ user: '{text}' }}\n    reply: '{{{{ {text} }}}}'\n"));
+    fn arbitrary_files_never_panic(text in "[a-z0-9:{}\\[\\]\"'|>&*!%#@,.\\-? \n\t\\\\]{0,80}") {
+        let _ = ModelScript::parse("s.yaml", &text);
+        let _ = ModelScript::parse("s.yaml", &format!("rules:\n  - reply: {text}\n"));
+        let _ = ModelScript::parse("s.yaml", &format!("rules:\n  - when: {{ user: '{text}' }}\n    reply: '{{{{ {text} }}}}'\n"));
     }
 }

@@ -1,61 +1,72 @@
-//! What follows from the state alone.
+//! Decisions that follow from the state alone.
 
 use serde_json::json;
 
 use super::{
-    Decision, HookAddress, HookKind, ModelAddress, Phase, State, TimerKey, TimerKind, Turn, context,
+    ConversationState, Decision, HookAddress, HookKind, ModelAddress, TimerKey, TimerKind, TurnPhase,
+    TurnState, context,
 };
 use crate::definition::{ContextPolicy, Definitions, Persona};
 
-/// The next decisions for one turn; none when it waits for something.
-pub(super) fn advance(state: &State, definitions: &Definitions, turn: &Turn) -> Vec<Decision> {
+/// Returns the next decisions for one turn, or none if it is waiting.
+pub(super) fn advance(
+    state: &ConversationState,
+    definitions: &Definitions,
+    turn: &TurnState,
+) -> Vec<Decision> {
     let Some(agent) = definitions.agent(&turn.agent) else { return Vec::new() };
     let persona = &agent.persona;
     let paused = |kind| state.timers.contains_key(&TimerKey { turn: turn.id.clone(), kind });
     match &turn.phase {
-        Phase::Ready => vec![ask(state, definitions, turn, persona)],
-        Phase::Assembling { attempt, run: None } if !paused(TimerKind::ContextRetry) => {
+        TurnPhase::Ready => vec![prepare_call(state, definitions, turn, persona)],
+        TurnPhase::Assembling { attempt, run: None } if !paused(TimerKind::ContextRetry) => {
             vec![assemble(state, definitions, turn, persona, attempt + 1)]
         }
-        Phase::Assembled { request } => {
+        TurnPhase::Assembled { request } => {
             let at = ModelAddress { turn: turn.id.clone(), call: turn.calls + 1, attempt: 1 };
             let last = context::is_last(turn, persona);
-            let request = context::finished(state, turn, persona, request, &at, last);
+            let request = context::final_request(state, turn, persona, request, &at, last);
             vec![Decision::CallLlm { at, request: Box::new(request), last }]
         }
-        Phase::Calling { attempt, request, open: false, last } if !paused(TimerKind::ModelRetry) => {
+        TurnPhase::Calling { attempt, request, open: false, last } if !paused(TimerKind::ModelRetry) => {
             let at = ModelAddress { turn: turn.id.clone(), call: turn.calls, attempt: attempt + 1 };
             let mut request = request.clone();
             request.position.attempt = at.attempt;
             vec![Decision::CallLlm { at, request, last: *last }]
         }
-        Phase::Idle if !turn.notices.is_empty() => vec![ask(state, definitions, turn, persona)],
-        Phase::Idle if turn.open_operations().next().is_none() => {
+        TurnPhase::Idle if !turn.notices.is_empty() => vec![prepare_call(state, definitions, turn, persona)],
+        TurnPhase::Idle if turn.open_operations().next().is_none() => {
             vec![extract(definitions, turn, persona, 1)]
         }
-        Phase::Extracting { attempt, run: None } if !paused(TimerKind::ExtractionRetry) => {
+        TurnPhase::Extracting { attempt, run: None } if !paused(TimerKind::ExtractionRetry) => {
             vec![extract(definitions, turn, persona, attempt + 1)]
         }
-        Phase::Closing => close(state, turn),
-        Phase::Assembling { .. }
-        | Phase::Calling { .. }
-        | Phase::Waiting { .. }
-        | Phase::Idle
-        | Phase::Extracting { .. }
-        | Phase::Ended(_) => Vec::new(),
+        TurnPhase::Closing => complete_turn(state, turn),
+        TurnPhase::Assembling { .. }
+        | TurnPhase::Calling { .. }
+        | TurnPhase::Waiting { .. }
+        | TurnPhase::Idle
+        | TurnPhase::Extracting { .. }
+        | TurnPhase::Ended(_) => Vec::new(),
     }
 }
 
-/// The way to the next model call: over the workflow that builds requests, or by adding to the first request.
-fn ask(state: &State, definitions: &Definitions, turn: &Turn, persona: &Persona) -> Decision {
+/// Prepares the next model call, either by running the workflow that builds requests or by extending the
+/// turn's first request.
+fn prepare_call(
+    state: &ConversationState,
+    definitions: &Definitions,
+    turn: &TurnState,
+    persona: &Persona,
+) -> Decision {
     match (&turn.prefix, persona.context_policy) {
         (Some(prefix), ContextPolicy::PerTurn) => {
             let at = ModelAddress { turn: turn.id.clone(), call: turn.calls + 1, attempt: 1 };
             let last = context::is_last(turn, persona);
             let mut request = (**prefix).clone();
-            // The transcript begins with what the user said, which the first request holds.
+            // The transcript starts with the user message, which the first request already contains.
             request.messages.extend(context::transcript(turn).into_iter().skip(1));
-            let request = context::finished(state, turn, persona, &request, &at, last);
+            let request = context::final_request(state, turn, persona, &request, &at, last);
             Decision::CallLlm { at, request: Box::new(request), last }
         }
         _ => assemble(state, definitions, turn, persona, 1),
@@ -63,9 +74,9 @@ fn ask(state: &State, definitions: &Definitions, turn: &Turn, persona: &Persona)
 }
 
 fn assemble(
-    state: &State,
+    state: &ConversationState,
     definitions: &Definitions,
-    turn: &Turn,
+    turn: &TurnState,
     persona: &Persona,
     attempt: u32,
 ) -> Decision {
@@ -83,7 +94,7 @@ fn assemble(
     }
 }
 
-fn extract(definitions: &Definitions, turn: &Turn, persona: &Persona, attempt: u32) -> Decision {
+fn extract(definitions: &Definitions, turn: &TurnState, persona: &Persona, attempt: u32) -> Decision {
     let at = HookAddress {
         turn: turn.id.clone(),
         kind: HookKind::MemoryExtraction,
@@ -94,13 +105,13 @@ fn extract(definitions: &Definitions, turn: &Turn, persona: &Persona, attempt: u
     Decision::DispatchMemoryExtraction { at, workflow, input: context::extraction_input(turn) }
 }
 
-fn close(state: &State, turn: &Turn) -> Vec<Decision> {
+fn complete_turn(state: &ConversationState, turn: &TurnState) -> Vec<Decision> {
     let mut decisions = vec![Decision::CompleteTurn { turn: turn.id.clone(), issues: turn.issues.clone() }];
     if let Some(to) = &turn.reply_to {
         let outcome = Ok(json!({"response": turn.last_text.as_deref().unwrap_or_default()}));
         decisions.push(Decision::ReplyToCaller { turn: turn.id.clone(), to: to.clone(), outcome });
     }
-    // A conversation that was opened for one call has served its purpose.
+    // A conversation that was opened for a single call ends with it.
     if state.parent.is_some() {
         decisions.push(Decision::CloseConversation);
     }

@@ -1,9 +1,9 @@
-//! One decision is carried out: the state changes, events are written, effects are asked for.
+//! Applies one decision: changes the state, writes events and requests effects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hotseat_model::{Message as ModelMessage, Reply, Usage};
+use hotseat_model::{ModelMessage, ModelReply, TokenUsage};
 use hotseat_trace::{
     AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, AssistantMessage,
     AsyncCancelled, AsyncCompleted, ContextAssembled, ConversationClosed, ConversationCreated,
@@ -15,25 +15,28 @@ use hotseat_trace::{
 };
 use serde_json::{Value, json};
 
-use super::state::{Answer, Operation, OperationStatus, Phase, Slot, Turn, TurnEnd, Work};
-use super::{
-    ApprovalVerdict, Caller, ConversationStatus, Decision, Effect, EffectKey, Fault, HookAddress, HookKind,
-    Message, Millis, ModelAddress, MoveDraft, NextStep, Offer, OperationAddress, Role, State, Step, TimerKey,
-    TimerKind, context, react,
+use super::state::{
+    CallAnswer, OperationStatus, OperationTarget, ReplySlot, ToolOperation, TurnEnd, TurnPhase, TurnState,
 };
-use crate::definition::{Definitions, Limits};
-use crate::failure::{Failure, InfrastructureKind};
+use super::{
+    ApprovalVerdict, ClientOffer, ConversationEffect, ConversationState, ConversationStatus,
+    ConversationStep, Decision, EffectKey, HookAddress, HookKind, Millis, ModelAddress, MoveDraft, NextStep,
+    OperationAddress, RuntimeFault, SpeakerRole, TimerKey, TimerKind, TurnCaller, TurnMessage, context,
+    react,
+};
+use crate::definition::{Definitions, RuntimeLimits};
+use crate::failure::{InfrastructureKind, WorkFailure};
 use crate::ids::{CallId, ConversationId, MessageId, MoveId, TurnId};
 
 pub(super) fn apply(
-    state: &mut State,
+    state: &mut ConversationState,
     definitions: &Definitions,
-    limits: &Limits,
+    limits: &RuntimeLimits,
     now: Millis,
     decision: &Decision,
-    step: &mut Step,
-) -> Result<(), Fault> {
-    let mut out = Out { step };
+    step: &mut ConversationStep,
+) -> Result<(), RuntimeFault> {
+    let mut out = StepWriter { step };
     match decision {
         Decision::OpenConversation => out.event(ConversationCreated {
             conversation_id: state.conversation.0.clone(),
@@ -46,19 +49,19 @@ pub(super) fn apply(
         }
         Decision::StartTurn { turn, agent, caller, input, reply_to, answers, depth } => {
             if state.turn(turn).is_some() {
-                return fault(format!("turn {turn} is there already"));
+                return fault(format!("turn {turn} already exists"));
             }
-            let begun = Turn {
+            let begun = TurnState {
                 input: input.clone(),
                 answers: answers.clone(),
                 reply_to: reply_to.clone(),
                 depth: *depth,
-                ..Turn::new(state, turn.clone(), agent.clone(), caller.clone())
+                ..TurnState::new(state, turn.clone(), agent.clone(), caller.clone())
             };
-            let (caller_id, caller_type) = begun.caller_words();
+            let (caller_id, caller_type) = begun.caller_info();
             let caller_turn_id = match caller {
-                Caller::Agent { turn_id, .. } => Some(turn_id.0.clone()),
-                Caller::User { .. } | Caller::Workflow { .. } => None,
+                TurnCaller::Agent { turn_id, .. } => Some(turn_id.0.clone()),
+                TurnCaller::User { .. } | TurnCaller::Workflow { .. } => None,
             };
             out.event(Payload::TurnStarted(TurnStart {
                 turn_id: turn.0.clone(),
@@ -73,10 +76,10 @@ pub(super) fn apply(
         Decision::AppendMessage { turn, role, content, has_tool_use } => {
             let id = MessageId(format!("{}-m{}", state.conversation, state.messages.len() + 1).into());
             let root_agent = state.agent.clone();
-            let entry = active(state, turn)?;
+            let entry = active_turn(state, turn)?;
             let (turn_id, message_id) = (turn.0.clone(), id.0.clone());
             let agent = match role {
-                Role::User => {
+                SpeakerRole::User => {
                     entry.user_text.clone_from(content);
                     entry.transcript.push(ModelMessage::user(content));
                     let content = content.clone();
@@ -84,7 +87,7 @@ pub(super) fn apply(
                     out.event(UserMessage { turn_id, message_id, content, attachments, options });
                     None
                 }
-                Role::Agent => {
+                SpeakerRole::Agent => {
                     entry.last_text = Some(content.clone());
                     let agent = entry.agent.clone();
                     out.event(AssistantMessage {
@@ -99,27 +102,27 @@ pub(super) fn apply(
                     Some(agent)
                 }
             };
-            let said = Message { id, turn: turn.clone(), role: *role, agent, content: content.clone() };
+            let said = TurnMessage { id, turn: turn.clone(), role: *role, agent, content: content.clone() };
             state.messages.push(said);
         }
         Decision::DispatchContextAssembly { at, workflow, input } => {
-            let turn = active(state, &at.turn)?;
-            turn.tell_the_model();
+            let turn = active_turn(state, &at.turn)?;
+            turn.update_transcript();
             turn.runs += 1;
-            turn.phase = Phase::Assembling { attempt: at.attempt, run: Some(at.run.clone()) };
+            turn.phase = TurnPhase::Assembling { attempt: at.attempt, run: Some(at.run.clone()) };
             let agent = turn.agent.clone();
             out.event(Payload::ContextAssemblyStarted(hook_started(at, workflow.0.clone())));
-            timer(state, &at.turn, TimerKind::ContextDeadline, now + limits.context.timeout_ms);
+            set_timer(state, &at.turn, TimerKind::ContextDeadline, now + limits.context.timeout_ms);
             let (at, workflow, input) = (at.clone(), workflow.clone(), input.clone());
-            out.effect(state, Effect::RunHook { at, agent, workflow, input });
+            out.effect(state, ConversationEffect::RunHook { at, agent, workflow, input });
         }
         Decision::AcceptContext { at, request, tokens } => {
-            let turn = active(state, &at.turn)?;
-            turn.phase = Phase::Assembled { request: request.clone() };
+            let turn = active_turn(state, &at.turn)?;
+            turn.phase = TurnPhase::Assembled { request: request.clone() };
             if turn.prefix.is_none() {
                 turn.prefix = Some(request.clone());
             }
-            hook_settled(state, at);
+            settle_hook(state, at);
             out.event(Payload::ContextAssemblyCompleted(ContextAssembled {
                 turn_id: at.turn.0.clone(),
                 run_id: at.run.0.clone(),
@@ -127,51 +130,57 @@ pub(super) fn apply(
             }));
         }
         Decision::FailContext { at, failure, exhausted } => {
-            active(state, &at.turn)?.phase = Phase::Assembling { attempt: at.attempt, run: None };
-            out.stop_late(state, at, failure);
-            hook_settled(state, at);
+            active_turn(state, &at.turn)?.phase = TurnPhase::Assembling { attempt: at.attempt, run: None };
+            out.cancel_late_hook(state, at, failure);
+            settle_hook(state, at);
             out.event(Payload::ContextAssemblyFailed(hook_failed(at, failure, *exhausted)));
         }
         Decision::CallLlm { at, request, last } => {
-            let profile = profile(definitions, state, &at.turn)?;
-            let agent = active(state, &at.turn)?.agent.clone();
+            let profile = model_profile(definitions, state, &at.turn)?;
+            let agent = active_turn(state, &at.turn)?.agent.clone();
             let has_tools = state.tools(definitions, &agent).next().is_some();
-            let turn = active(state, &at.turn)?;
+            let turn = active_turn(state, &at.turn)?;
             let offers_fewer = *last && at.attempt == 1 && has_tools;
             turn.issues.move_limit_reached |= offers_fewer;
             if at.attempt == 1 {
-                // Where requests are built once a turn, the model is told here what it has not been told.
-                turn.tell_the_model();
+                // With per-turn requests, pending messages become part of the transcript here.
+                turn.update_transcript();
             }
             turn.calls = at.call;
             turn.phase =
-                Phase::Calling { attempt: at.attempt, request: request.clone(), open: true, last: *last };
+                TurnPhase::Calling { attempt: at.attempt, request: request.clone(), open: true, last: *last };
             out.event(LlmCallStarted {
                 turn_id: at.turn.0.clone(),
                 model_profile_id: profile.clone(),
-                input_tokens: Usage::estimate(request, &Reply::default()).input_tokens,
+                input_tokens: TokenUsage::estimate(request, &ModelReply::default()).input_tokens,
                 call_no: at.call,
                 attempt: at.attempt,
                 message_count: u32::try_from(request.messages.len()).unwrap_or(u32::MAX),
                 tool_count: u32::try_from(request.tools.len()).unwrap_or(u32::MAX),
             });
-            timer(state, &at.turn, TimerKind::ModelDeadline, now + limits.model.timeout_ms);
-            out.effect(state, Effect::CallModel { at: at.clone(), profile, request: request.clone() });
+            set_timer(state, &at.turn, TimerKind::ModelDeadline, now + limits.model.timeout_ms);
+            out.effect(
+                state,
+                ConversationEffect::CallModel { at: at.clone(), profile, request: request.clone() },
+            );
         }
         Decision::AcceptReply { at, reply, next } => {
-            let began = state.timers.get(&key(&at.turn, TimerKind::ModelDeadline)).copied();
+            let began = state.timers.get(&timer_key(&at.turn, TimerKind::ModelDeadline)).copied();
             let duration_ms =
                 began.map_or(0, |deadline| (now + limits.model.timeout_ms).saturating_sub(deadline));
-            let turn = active(state, &at.turn)?;
-            let Phase::Calling { request, last, .. } = &turn.phase else {
-                return fault(format!("turn {} has not asked a model", at.turn));
+            let turn = active_turn(state, &at.turn)?;
+            let TurnPhase::Calling { request, last, .. } = &turn.phase else {
+                return fault(format!("turn {} has no open model call", at.turn));
             };
             let last = *last;
-            // Providers that do not count leave it to the estimate.
-            let counted =
-                if reply.usage.output_tokens > 0 { reply.usage } else { Usage::estimate(request, reply) };
+            // Use the estimate if the provider does not report token counts.
+            let counted = if reply.usage.output_tokens > 0 {
+                reply.usage
+            } else {
+                TokenUsage::estimate(request, reply)
+            };
             take_reply(turn, reply, last, *next);
-            model_settled(state, at);
+            settle_model(state, at);
             out.event(LlmCallCompleted {
                 turn_id: at.turn.0.clone(),
                 call_no: at.call,
@@ -183,14 +192,14 @@ pub(super) fn apply(
             });
         }
         Decision::FailLlm { at, error, will_retry } => {
-            let turn = active(state, &at.turn)?;
-            if let Phase::Calling { open, .. } = &mut turn.phase {
+            let turn = active_turn(state, &at.turn)?;
+            if let TurnPhase::Calling { open, .. } = &mut turn.phase {
                 *open = false;
             }
-            if error.kind == hotseat_model::ErrorKind::Timeout {
-                out.step.effects.push(Effect::CancelModel { at: at.clone() });
+            if error.kind == hotseat_model::ModelErrorKind::Timeout {
+                out.step.effects.push(ConversationEffect::CancelModel { at: at.clone() });
             }
-            model_settled(state, at);
+            settle_model(state, at);
             let error = ErrorInfo {
                 code: Some(error.kind.as_str().to_string()),
                 message: error.to_string(),
@@ -199,9 +208,9 @@ pub(super) fn apply(
             let (turn_id, will_retry) = (at.turn.0.clone(), *will_retry);
             out.event(LlmCallFailed { turn_id, call_no: at.call, attempt: at.attempt, error, will_retry });
         }
-        Decision::RecordMove { turn, draft } => record_move(active(state, turn)?, draft, &mut out),
+        Decision::RecordMove { turn, draft } => record_move(active_turn(state, turn)?, draft, &mut out),
         Decision::RecordResult { turn, outcome } => {
-            let entry = active(state, turn)?;
+            let entry = active_turn(state, turn)?;
             let made = |recorded: &MoveRecorded| {
                 recorded.tool_call.as_ref().is_some_and(|call| call.tool_call_id == outcome.tool_call_id)
             };
@@ -213,10 +222,10 @@ pub(super) fn apply(
             out.event(MoveResult { turn_id, move_id, tool_result: outcome.clone() });
         }
         Decision::RefuseCall { turn, call, tool, input, reasoning, failure } => {
-            let entry = active(state, turn)?;
-            let outcome = react::outcome(call, &Err(failure.clone()));
+            let entry = active_turn(state, turn)?;
+            let outcome = react::tool_outcome(call, &Err(failure.clone()));
             entry.issues.tool_failures += 1;
-            entry.answer(call, Answer::Ended(outcome.clone()));
+            entry.set_answer(call, CallAnswer::Ended(outcome.clone()));
             out.event(ToolFailed {
                 turn_id: turn.0.clone(),
                 tool_call_id: call.0.clone(),
@@ -234,31 +243,38 @@ pub(super) fn apply(
             record_move(entry, &draft, &mut out);
         }
         Decision::DispatchTask { turn, call, tool, task, input, given, is_async } => {
-            let work = Work::Task(task.clone());
+            let work = OperationTarget::Task(task.clone());
             dispatch(state, definitions, now, turn, call, (tool, work, input, given, *is_async), &mut out)?;
         }
         Decision::DispatchWorkflow { turn, call, tool, workflow, input, given, is_async } => {
-            let work = Work::Workflow(workflow.clone());
+            let work = OperationTarget::Workflow(workflow.clone());
             dispatch(state, definitions, now, turn, call, (tool, work, input, given, *is_async), &mut out)?;
         }
         Decision::DispatchAgent { turn, call, tool, agent, mode, input, given, is_async } => {
-            let work = Work::Agent(agent.clone(), *mode);
+            let work = OperationTarget::Agent(agent.clone(), *mode);
             dispatch(state, definitions, now, turn, call, (tool, work, input, given, *is_async), &mut out)?;
             let (turn_id, call_id, agent_id) = (turn.0.clone(), call.0.clone(), agent.0.clone());
             out.event(AgentCallStarted { turn_id, call_id, agent_id, mode: *mode });
         }
         Decision::DispatchClient { turn, call, tool, input, given, is_async } => {
-            let made = (tool, Work::Client, input, given, *is_async);
+            let made = (tool, OperationTarget::Client, input, given, *is_async);
             dispatch(state, definitions, now, turn, call, made, &mut out)?;
         }
         Decision::AskApproval { turn, call, tool, work, input, is_async, reasoning, message } => {
-            // What the target is given shows when the person has agreed: the input may change until then.
-            begin(state, now, turn, call, (tool, work.clone(), input, &Value::Null, *is_async), &mut out)?;
-            let entry = active(state, turn)?;
-            if let Phase::Waiting { open } = &mut entry.phase {
+            // The target's input is set on approval, because the human may change it until then.
+            create_operation(
+                state,
+                now,
+                turn,
+                call,
+                (tool, work.clone(), input, &Value::Null, *is_async),
+                &mut out,
+            )?;
+            let entry = active_turn(state, turn)?;
+            if let TurnPhase::Waiting { open } = &mut entry.phase {
                 open.insert(call.clone());
             }
-            let operation = operation(entry, call)?;
+            let operation = operation_mut(entry, call)?;
             operation.status = OperationStatus::AwaitingApproval;
             operation.reasoning.clone_from(reasoning);
             let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt: operation.attempt };
@@ -271,11 +287,11 @@ pub(super) fn apply(
                 value: json!({"toolName": tool, "input": input}),
             });
             let (tool, input, message) = (tool.clone(), input.clone(), message.clone());
-            out.effect(state, Effect::AskApproval { at, tool, input, message });
+            out.effect(state, ConversationEffect::AskApproval { at, tool, input, message });
         }
         Decision::AnswerApproval { turn, call, verdict } => {
-            let entry = active(state, turn)?;
-            let operation = operation(entry, call)?;
+            let entry = active_turn(state, turn)?;
+            let operation = operation_mut(entry, call)?;
             let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt: operation.attempt };
             let answer = match verdict {
                 ApprovalVerdict::Approved { input: None } => json!({"approved": true}),
@@ -293,17 +309,17 @@ pub(super) fn apply(
             state.outstanding.remove(&EffectKey::Approval(at));
         }
         Decision::LeaveApproval { turn, call } => {
-            let entry = active(state, turn)?;
-            let Phase::Waiting { open } = &mut entry.phase else {
-                return fault(format!("turn {turn} waits for nothing"));
+            let entry = active_turn(state, turn)?;
+            let TurnPhase::Waiting { open } = &mut entry.phase else {
+                return fault(format!("turn {turn} is not waiting"));
             };
             open.remove(call);
             if open.is_empty() {
-                entry.phase = Phase::Ready;
+                entry.phase = TurnPhase::Ready;
             }
         }
         Decision::AcceptOffer { tools, context, state: shared } => {
-            state.offer = Offer { tools: tools.clone(), context: context.clone() };
+            state.offer = ClientOffer { tools: tools.clone(), context: context.clone() };
             if let Some(shared) = shared {
                 state.shared = shared.clone();
             }
@@ -318,7 +334,7 @@ pub(super) fn apply(
             out.event(StateSnapshot { turn_id: turn.0.clone(), state: shared.clone() });
         }
         Decision::AddParticipant { participant, by } => {
-            if state.takes_part(participant) {
+            if state.has_participant(participant) {
                 return Ok(());
             }
             state.participants.push(participant.clone());
@@ -341,31 +357,31 @@ pub(super) fn apply(
             conversation_history: (*mode == InvocationMode::LoopIn).then(|| context::utterances(state)),
         }),
         Decision::MarkWaiting { turn, call, reasoning } => {
-            let entry = active(state, turn)?;
-            if let Phase::Waiting { open } = &mut entry.phase {
+            let entry = active_turn(state, turn)?;
+            if let TurnPhase::Waiting { open } = &mut entry.phase {
                 open.insert(call.clone());
             }
-            let operation = operation(entry, call)?;
+            let operation = operation_mut(entry, call)?;
             operation.status = OperationStatus::Waiting;
             operation.reasoning.clone_from(reasoning);
-            out.event(Payload::TurnWaiting(of_operation(turn, call)));
+            out.event(Payload::TurnWaiting(turn_operation(turn, call)));
         }
         Decision::TrackAsyncOperation { turn, call } => {
-            let entry = active(state, turn)?;
-            operation(entry, call)?;
-            entry.answer(call, Answer::Started);
-            out.event(Payload::AsyncTracked(of_operation(turn, call)));
+            let entry = active_turn(state, turn)?;
+            operation_mut(entry, call)?;
+            entry.set_answer(call, CallAnswer::Started);
+            out.event(Payload::AsyncTracked(turn_operation(turn, call)));
         }
         Decision::RetryOperation { turn, call, failure, delay_ms } => {
-            let entry = active(state, turn)?;
+            let entry = active_turn(state, turn)?;
             let (attempt, tool) = {
-                let operation = operation(entry, call)?;
+                let operation = operation_mut(entry, call)?;
                 (operation.attempt, operation.tool.clone())
             };
             let agent = entry.agent.clone();
             let max_attempts =
                 state.tool(definitions, &agent, &tool).map_or(1, |tool| tool.retry.max_attempts);
-            operation_settled(state, turn, call, attempt);
+            settle_operation(state, turn, call, attempt);
             out.event(ToolRetry {
                 turn_id: turn.0.clone(),
                 tool_call_id: call.0.clone(),
@@ -376,30 +392,30 @@ pub(super) fn apply(
             });
         }
         Decision::RedispatchOperation { turn, call } => {
-            operation(active(state, turn)?, call)?.attempt += 1;
-            send(state, definitions, now, turn, call, &mut out)?;
+            operation_mut(active_turn(state, turn)?, call)?.attempt += 1;
+            run_operation(state, definitions, now, turn, call, &mut out)?;
         }
         Decision::StopOperation { turn, call } => {
-            let stopped = operation(active(state, turn)?, call)?;
-            out.step.effects.push(stopping(turn, stopped));
+            let stopped = operation_mut(active_turn(state, turn)?, call)?;
+            out.step.effects.push(stop_effect(turn, stopped));
         }
         Decision::CompleteOperation { turn, call, result } => {
-            complete(state, now, turn, call, result, &mut out)?;
+            complete_operation(state, now, turn, call, result, &mut out)?;
         }
         Decision::ResumeFromTool { turn, call } => {
-            let entry = active(state, turn)?;
-            let Phase::Waiting { open } = &mut entry.phase else {
-                return fault(format!("turn {turn} waits for nothing"));
+            let entry = active_turn(state, turn)?;
+            let TurnPhase::Waiting { open } = &mut entry.phase else {
+                return fault(format!("turn {turn} is not waiting"));
             };
             open.remove(call);
             if open.is_empty() {
-                entry.phase = Phase::Ready;
+                entry.phase = TurnPhase::Ready;
             }
-            out.event(Payload::TurnResumed(of_operation(turn, call)));
+            out.event(Payload::TurnResumed(turn_operation(turn, call)));
         }
         Decision::AsyncOperationCompleted { turn, call } => {
-            let entry = active(state, turn)?;
-            let operation = operation(entry, call)?;
+            let entry = active_turn(state, turn)?;
+            let operation = operation_mut(entry, call)?;
             let Some(result) = operation.outcome.clone() else {
                 return fault(format!("operation {call} has not ended"));
             };
@@ -409,62 +425,62 @@ pub(super) fn apply(
             out.event(AsyncCompleted { turn_id, operation_id, result });
         }
         Decision::CancelOperation { turn, call, reason } => {
-            let entry = active(state, turn)?;
-            let operation = operation(entry, call)?;
-            out.step.effects.push(stopping(turn, operation));
+            let entry = active_turn(state, turn)?;
+            let operation = operation_mut(entry, call)?;
+            out.step.effects.push(stop_effect(turn, operation));
             if operation.status == OperationStatus::AwaitingApproval {
                 out.event(interrupt_answered(turn, call, "cancelled", None));
             }
             operation.status = OperationStatus::Cancelled;
             operation.completed_at = Some(now);
             let attempt = operation.attempt;
-            operation_settled(state, turn, call, attempt);
-            state.timers.remove(&key(turn, TimerKind::OperationRetry(call.clone())));
+            settle_operation(state, turn, call, attempt);
+            state.timers.remove(&timer_key(turn, TimerKind::OperationRetry(call.clone())));
             let (turn_id, operation_id) = (turn.0.clone(), call.0.clone());
             out.event(AsyncCancelled { turn_id, operation_id, reason: reason.clone() });
         }
         Decision::DispatchMemoryExtraction { at, workflow, input } => {
-            let turn = active(state, &at.turn)?;
+            let turn = active_turn(state, &at.turn)?;
             turn.runs += 1;
-            turn.phase = Phase::Extracting { attempt: at.attempt, run: Some(at.run.clone()) };
+            turn.phase = TurnPhase::Extracting { attempt: at.attempt, run: Some(at.run.clone()) };
             let agent = turn.agent.clone();
             out.event(Payload::MemoryExtractionStarted(hook_started(at, workflow.0.clone())));
-            timer(state, &at.turn, TimerKind::ExtractionDeadline, now + limits.extraction.timeout_ms);
+            set_timer(state, &at.turn, TimerKind::ExtractionDeadline, now + limits.extraction.timeout_ms);
             let (at, workflow, input) = (at.clone(), workflow.clone(), input.clone());
-            out.effect(state, Effect::RunHook { at, agent, workflow, input });
+            out.effect(state, ConversationEffect::RunHook { at, agent, workflow, input });
         }
         Decision::AcceptExtraction { at } => {
-            active(state, &at.turn)?.phase = Phase::Closing;
-            hook_settled(state, at);
+            active_turn(state, &at.turn)?.phase = TurnPhase::Closing;
+            settle_hook(state, at);
             out.event(Payload::MemoryExtractionCompleted(MemoryExtracted {
                 turn_id: at.turn.0.clone(),
                 run_id: at.run.0.clone(),
             }));
         }
         Decision::FailExtraction { at, failure, exhausted } => {
-            let turn = active(state, &at.turn)?;
+            let turn = active_turn(state, &at.turn)?;
             turn.phase = if *exhausted {
-                Phase::Closing
+                TurnPhase::Closing
             } else {
-                Phase::Extracting { attempt: at.attempt, run: None }
+                TurnPhase::Extracting { attempt: at.attempt, run: None }
             };
             turn.issues.memory_extraction_failed = *exhausted;
-            out.stop_late(state, at, failure);
-            hook_settled(state, at);
+            out.cancel_late_hook(state, at, failure);
+            settle_hook(state, at);
             out.event(Payload::MemoryExtractionFailed(hook_failed(at, failure, *exhausted)));
         }
         Decision::CompleteTurn { turn, issues } => {
-            end(state, turn, TurnEnd::Completed, now, &mut out)?;
+            end_turn(state, turn, TurnEnd::Completed, now, &mut out)?;
             let issues = (!issues.is_empty()).then(|| issues.clone());
             out.event(Payload::TurnCompleted(TurnCompletion { turn_id: turn.0.clone(), issues }));
         }
         Decision::FailTurn { turn, code, message } => {
-            end(state, turn, TurnEnd::Failed, now, &mut out)?;
+            end_turn(state, turn, TurnEnd::Failed, now, &mut out)?;
             let error = ErrorInfo { code: Some(code.clone()), message: message.clone(), retriable: None };
             out.event(TurnFailed { turn_id: turn.0.clone(), error });
         }
         Decision::ReplyToCaller { to, outcome, .. } => {
-            out.step.effects.push(Effect::Reply { to: to.clone(), outcome: outcome.clone() });
+            out.step.effects.push(ConversationEffect::Reply { to: to.clone(), outcome: outcome.clone() });
         }
         Decision::ScheduleTimer { key, at } => drop(state.timers.insert(key.clone(), *at)),
         Decision::CancelTimer { key } => drop(state.timers.remove(key)),
@@ -476,82 +492,83 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Where events and effects go.
-struct Out<'s> {
-    step: &'s mut Step,
+/// Collects the events and effects of a step.
+struct StepWriter<'s> {
+    step: &'s mut ConversationStep,
 }
 
-impl Out<'_> {
+impl StepWriter<'_> {
     fn event(&mut self, payload: impl Into<Payload>) {
         self.step.events.push(payload.into());
     }
 
-    /// Asks for something that is answered.
-    fn effect(&mut self, state: &mut State, effect: Effect) {
+    /// Requests an effect that will be answered, and stores it as outstanding.
+    fn effect(&mut self, state: &mut ConversationState, effect: ConversationEffect) {
         state.outstanding.insert(effect.key(), effect.clone());
         self.step.effects.push(effect);
     }
 
-    /// A hook that was given up because of the time is still running somewhere.
-    fn stop_late(&mut self, state: &State, at: &HookAddress, failure: &Failure) {
-        let late = matches!(failure, Failure::Infrastructure { kind: InfrastructureKind::Timeout, .. });
+    /// Cancels the run of a hook that exceeded its time limit.
+    fn cancel_late_hook(&mut self, state: &ConversationState, at: &HookAddress, failure: &WorkFailure) {
+        let late = matches!(failure, WorkFailure::Infrastructure { kind: InfrastructureKind::Timeout, .. });
         if late && state.outstanding.contains_key(&EffectKey::Hook(at.clone())) {
-            self.step.effects.push(Effect::CancelRun { run: at.run.clone() });
+            self.step.effects.push(ConversationEffect::CancelRun { run: at.run.clone() });
         }
     }
 }
 
-fn fault<T>(message: String) -> Result<T, Fault> {
-    Err(Fault { message })
+fn fault<T>(message: String) -> Result<T, RuntimeFault> {
+    Err(RuntimeFault { message })
 }
 
-fn active<'s>(state: &'s mut State, id: &TurnId) -> Result<&'s mut Turn, Fault> {
+fn active_turn<'s>(state: &'s mut ConversationState, id: &TurnId) -> Result<&'s mut TurnState, RuntimeFault> {
     match state.turn_mut(id) {
         Some(turn) if turn.is_active() => Ok(turn),
         Some(_) => fault(format!("turn {id} has ended")),
-        None => fault(format!("there is no turn {id}")),
+        None => fault(format!("unknown turn {id}")),
     }
 }
 
-fn operation<'t>(turn: &'t mut Turn, call: &CallId) -> Result<&'t mut Operation, Fault> {
+fn operation_mut<'t>(turn: &'t mut TurnState, call: &CallId) -> Result<&'t mut ToolOperation, RuntimeFault> {
     let id = turn.id.clone();
-    turn.operation_mut(call).ok_or_else(|| Fault { message: format!("turn {id} has no operation {call}") })
+    turn.operation_mut(call)
+        .ok_or_else(|| RuntimeFault { message: format!("turn {id} has no operation {call}") })
 }
 
-fn key(turn: &TurnId, kind: TimerKind) -> TimerKey {
+fn timer_key(turn: &TurnId, kind: TimerKind) -> TimerKey {
     TimerKey { turn: turn.clone(), kind }
 }
 
-fn timer(state: &mut State, turn: &TurnId, kind: TimerKind, at: Millis) {
-    state.timers.insert(key(turn, kind), at);
+fn set_timer(state: &mut ConversationState, turn: &TurnId, kind: TimerKind, at: Millis) {
+    state.timers.insert(timer_key(turn, kind), at);
 }
 
-fn hook_settled(state: &mut State, at: &HookAddress) {
+fn settle_hook(state: &mut ConversationState, at: &HookAddress) {
     state.outstanding.remove(&EffectKey::Hook(at.clone()));
     let kind = match at.kind {
         HookKind::ContextAssembly => TimerKind::ContextDeadline,
         HookKind::MemoryExtraction => TimerKind::ExtractionDeadline,
     };
-    state.timers.remove(&key(&at.turn, kind));
+    state.timers.remove(&timer_key(&at.turn, kind));
 }
 
-fn model_settled(state: &mut State, at: &ModelAddress) {
+fn settle_model(state: &mut ConversationState, at: &ModelAddress) {
     state.outstanding.remove(&EffectKey::Model(at.clone()));
-    state.timers.remove(&key(&at.turn, TimerKind::ModelDeadline));
+    state.timers.remove(&timer_key(&at.turn, TimerKind::ModelDeadline));
 }
 
-fn operation_settled(state: &mut State, turn: &TurnId, call: &CallId, attempt: u32) {
+fn settle_operation(state: &mut ConversationState, turn: &TurnId, call: &CallId, attempt: u32) {
     let at = OperationAddress { turn: turn.clone(), call: call.clone(), attempt };
     state.outstanding.remove(&EffectKey::Approval(at.clone()));
     state.outstanding.remove(&EffectKey::Operation(at));
-    state.timers.remove(&key(turn, TimerKind::OperationDeadline(call.clone())));
+    state.timers.remove(&timer_key(turn, TimerKind::OperationDeadline(call.clone())));
 }
 
 fn hook_started(at: &HookAddress, workflow_id: Arc<str>) -> HookStarted {
     HookStarted { turn_id: at.turn.0.clone(), workflow_id, run_id: at.run.0.clone(), attempt: at.attempt }
 }
 
-fn hook_failed(at: &HookAddress, failure: &Failure, retries_exhausted: bool) -> HookFailed {
+fn hook_failed(at: &HookAddress, failure: &WorkFailure, retries_exhausted: bool) -> HookFailed {
     HookFailed {
         turn_id: at.turn.0.clone(),
         run_id: at.run.0.clone(),
@@ -561,24 +578,28 @@ fn hook_failed(at: &HookAddress, failure: &Failure, retries_exhausted: bool) -> 
     }
 }
 
-fn of_operation(turn: &TurnId, call: &CallId) -> TurnOperation {
+fn turn_operation(turn: &TurnId, call: &CallId) -> TurnOperation {
     TurnOperation { turn_id: turn.0.clone(), operation_id: call.0.clone() }
 }
 
-fn profile(definitions: &Definitions, state: &State, turn: &TurnId) -> Result<Arc<str>, Fault> {
+fn model_profile(
+    definitions: &Definitions,
+    state: &ConversationState,
+    turn: &TurnId,
+) -> Result<Arc<str>, RuntimeFault> {
     let agent = state.turn(turn).and_then(|turn| definitions.agent(&turn.agent));
     agent
         .map(|agent| agent.persona.profile.id.clone())
-        .ok_or_else(|| Fault { message: "the agent is gone".to_string() })
+        .ok_or_else(|| RuntimeFault { message: "the agent is not defined".to_string() })
 }
 
-/// What ends the work for an operation, wherever it is done.
-fn stopping(turn: &TurnId, operation: &Operation) -> Effect {
+/// Returns the effect that stops the work of an operation.
+fn stop_effect(turn: &TurnId, operation: &ToolOperation) -> ConversationEffect {
     let (call, attempt) = (operation.call.clone(), operation.attempt);
-    if operation.status == OperationStatus::AwaitingApproval || operation.work == Work::Client {
-        Effect::TakeBack { at: OperationAddress { turn: turn.clone(), call, attempt } }
+    if operation.status == OperationStatus::AwaitingApproval || operation.work == OperationTarget::Client {
+        ConversationEffect::Withdraw { at: OperationAddress { turn: turn.clone(), call, attempt } }
     } else {
-        Effect::CancelRun { run: call.run(attempt) }
+        ConversationEffect::CancelRun { run: call.run(attempt) }
     }
 }
 
@@ -592,8 +613,8 @@ fn interrupt_answered(
     InterruptAnswered { turn_id, interrupt_id, status: status.into(), payload }
 }
 
-/// The reply joins what the model has seen, with ids of calls that are unique in the trace.
-pub(super) fn take_reply(turn: &mut Turn, reply: &Reply, last: bool, next: NextStep) {
+/// Adds a reply to the transcript, replacing its call ids by ids that are unique in the trace.
+pub(super) fn take_reply(turn: &mut TurnState, reply: &ModelReply, last: bool, next: NextStep) {
     let mut said = ModelMessage::assistant(reply);
     turn.slots.clear();
     if let ModelMessage::Assistant { tool_calls, .. } = &mut said {
@@ -602,7 +623,7 @@ pub(super) fn take_reply(turn: &mut Turn, reply: &Reply, last: bool, next: NextS
         }
         for (index, call) in tool_calls.iter_mut().enumerate() {
             let id = super::reply::call_id(turn, index);
-            turn.slots.push(Slot { call: id.clone(), tool: call.name.clone(), answer: None });
+            turn.slots.push(ReplySlot { call: id.clone(), tool: call.name.clone(), answer: None });
             call.id = id.to_string();
         }
     }
@@ -610,13 +631,13 @@ pub(super) fn take_reply(turn: &mut Turn, reply: &Reply, last: bool, next: NextS
     turn.replies += 1;
     turn.transcript.push(said);
     turn.phase = match next {
-        NextStep::Wait => Phase::Waiting { open: BTreeSet::new() },
-        NextStep::Again => Phase::Ready,
-        NextStep::Settle => Phase::Idle,
+        NextStep::Wait => TurnPhase::Waiting { open: BTreeSet::new() },
+        NextStep::Again => TurnPhase::Ready,
+        NextStep::Settle => TurnPhase::Idle,
     };
 }
 
-fn record_move(turn: &mut Turn, draft: &MoveDraft, out: &mut Out<'_>) {
+fn record_move(turn: &mut TurnState, draft: &MoveDraft, out: &mut StepWriter<'_>) {
     let sequence = u32::try_from(turn.moves.len()).unwrap_or(u32::MAX);
     let recorded = MoveRecorded {
         turn_id: turn.id.0.clone(),
@@ -631,47 +652,47 @@ fn record_move(turn: &mut Turn, draft: &MoveDraft, out: &mut Out<'_>) {
     out.event(recorded);
 }
 
-type Made<'d> = (&'d String, Work, &'d Value, &'d Value, bool);
+type CallParts<'d> = (&'d String, OperationTarget, &'d Value, &'d Value, bool);
 
-/// A call is made. One that a person was asked about has begun already.
+/// Starts an operation, or continues it if it was created for an approval.
 fn dispatch(
-    state: &mut State,
+    state: &mut ConversationState,
     definitions: &Definitions,
     now: Millis,
     turn: &TurnId,
     call: &CallId,
-    made: Made<'_>,
-    out: &mut Out<'_>,
-) -> Result<(), Fault> {
-    match active(state, turn)?.operation_mut(call) {
+    made: CallParts<'_>,
+    out: &mut StepWriter<'_>,
+) -> Result<(), RuntimeFault> {
+    match active_turn(state, turn)?.operation_mut(call) {
         Some(approved) => {
-            approved.given = made.3.clone();
+            approved.target_input = made.3.clone();
             approved.status = OperationStatus::Pending;
         }
-        None => begin(state, now, turn, call, made, out)?,
+        None => create_operation(state, now, turn, call, made, out)?,
     }
-    send(state, definitions, now, turn, call, out)
+    run_operation(state, definitions, now, turn, call, out)
 }
 
-/// A call begins.
-fn begin(
-    state: &mut State,
+/// Creates the operation of a call and records the invocation.
+fn create_operation(
+    state: &mut ConversationState,
     now: Millis,
     turn: &TurnId,
     call: &CallId,
-    (tool, work, input, given, is_async): Made<'_>,
-    out: &mut Out<'_>,
-) -> Result<(), Fault> {
-    let (target_type, target_id, invocation_mode) = context::target_words(&work, tool);
+    (tool, work, input, given, is_async): CallParts<'_>,
+    out: &mut StepWriter<'_>,
+) -> Result<(), RuntimeFault> {
+    let (target_type, target_id, invocation_mode) = context::target_info(&work, tool);
     let root_agent = state.agent.clone();
-    let entry = active(state, turn)?;
+    let entry = active_turn(state, turn)?;
     let subagent = (entry.agent != root_agent).then(|| entry.agent.0.clone());
-    entry.operations.push(Operation {
+    entry.operations.push(ToolOperation {
         call: call.clone(),
         tool: tool.clone(),
         work,
         input: input.clone(),
-        given: given.clone(),
+        target_input: given.clone(),
         is_async,
         reasoning: None,
         iteration: entry.replies - 1,
@@ -698,63 +719,63 @@ fn begin(
     Ok(())
 }
 
-/// Asks for what an operation needs, for its current attempt.
-fn send(
-    state: &mut State,
+/// Requests the effect that runs the current attempt of an operation.
+fn run_operation(
+    state: &mut ConversationState,
     definitions: &Definitions,
     now: Millis,
     turn: &TurnId,
     call: &CallId,
-    out: &mut Out<'_>,
-) -> Result<(), Fault> {
-    let entry = active(state, turn)?;
+    out: &mut StepWriter<'_>,
+) -> Result<(), RuntimeFault> {
+    let entry = active_turn(state, turn)?;
     let (agent, depth) = (entry.agent.clone(), entry.depth + 1);
-    let operation = operation(entry, call)?.clone();
+    let operation = operation_mut(entry, call)?.clone();
     let at = entry.address(&operation);
-    let input = operation.given;
+    let input = operation.target_input;
     let limit = state.tool(definitions, &agent, &operation.tool).and_then(|tool| tool.retry.timeout_ms);
     if let Some(limit) = limit {
-        timer(state, turn, TimerKind::OperationDeadline(call.clone()), now + limit);
+        set_timer(state, turn, TimerKind::OperationDeadline(call.clone()), now + limit);
     }
     let effect = match operation.work {
-        Work::Task(task) => Effect::RunTask { at, agent, task, input },
-        Work::Workflow(workflow) => Effect::RunWorkflow { at, agent, workflow, input },
-        Work::Agent(called, mode) => {
-            let caller = Caller::Agent { agent_id: agent, turn_id: turn.clone() };
-            Effect::RunAgent { at, agent: called, mode, caller, input, depth }
+        OperationTarget::Task(task) => ConversationEffect::RunTask { at, agent, task, input },
+        OperationTarget::Workflow(workflow) => ConversationEffect::RunWorkflow { at, agent, workflow, input },
+        OperationTarget::Agent(called, mode) => {
+            let caller = TurnCaller::Agent { agent_id: agent, turn_id: turn.clone() };
+            ConversationEffect::RunAgent { at, agent: called, mode, caller, input, depth }
         }
-        Work::Client => Effect::AskClient { at, tool: operation.tool, input },
+        OperationTarget::Client => ConversationEffect::AskClient { at, tool: operation.tool, input },
     };
     out.effect(state, effect);
     Ok(())
 }
 
-fn complete(
-    state: &mut State,
+fn complete_operation(
+    state: &mut ConversationState,
     now: Millis,
     turn: &TurnId,
     call: &CallId,
-    result: &Result<Value, Failure>,
-    out: &mut Out<'_>,
-) -> Result<(), Fault> {
-    let entry = active(state, turn)?;
-    let outcome = react::outcome(call, result);
-    let (attempt, goes_on, is_agent) = {
-        let operation = operation(entry, call)?;
-        let was_asked = operation.status != OperationStatus::AwaitingApproval;
+    result: &Result<Value, WorkFailure>,
+    out: &mut StepWriter<'_>,
+) -> Result<(), RuntimeFault> {
+    let entry = active_turn(state, turn)?;
+    let outcome = react::tool_outcome(call, result);
+    let (attempt, continues_async, is_agent) = {
+        let operation = operation_mut(entry, call)?;
+        let was_approved = operation.status != OperationStatus::AwaitingApproval;
         operation.outcome = Some(outcome.clone());
         operation.completed_at = Some(now);
         operation.status = if result.is_ok() { OperationStatus::Completed } else { OperationStatus::Failed };
-        let is_agent = matches!(operation.work, Work::Agent(..)) && was_asked;
-        (operation.attempt, operation.is_async && was_asked, is_agent)
+        let is_agent = matches!(operation.work, OperationTarget::Agent(..)) && was_approved;
+        (operation.attempt, operation.is_async && was_approved, is_agent)
     };
     if result.is_err() {
         entry.issues.tool_failures += 1;
     }
-    if !goes_on {
-        entry.answer(call, Answer::Ended(outcome));
+    if !continues_async {
+        entry.set_answer(call, CallAnswer::Ended(outcome));
     }
-    operation_settled(state, turn, call, attempt);
+    settle_operation(state, turn, call, attempt);
     let (turn_id, id) = (turn.0.clone(), call.0.clone());
     match result {
         Ok(output) => {
@@ -784,35 +805,41 @@ fn complete(
     Ok(())
 }
 
-/// A turn ends: nothing is asked for it any more.
-fn end(state: &mut State, turn: &TurnId, how: TurnEnd, now: Millis, out: &mut Out<'_>) -> Result<(), Fault> {
-    let entry = active(state, turn)?;
-    entry.phase = Phase::Ended(how);
+/// Ends a turn: removes its timers and outstanding effects.
+fn end_turn(
+    state: &mut ConversationState,
+    turn: &TurnId,
+    how: TurnEnd,
+    now: Millis,
+    out: &mut StepWriter<'_>,
+) -> Result<(), RuntimeFault> {
+    let entry = active_turn(state, turn)?;
+    entry.phase = TurnPhase::Ended(how);
     entry.ended_at = Some(now);
     state.timers.retain(|timer, _| timer.turn != *turn);
-    let mut kept = std::mem::take(&mut state.outstanding);
-    kept.retain(|asked, _| match asked {
+    let mut outstanding = std::mem::take(&mut state.outstanding);
+    outstanding.retain(|asked, _| match asked {
         EffectKey::Hook(at) if at.turn == *turn => {
-            out.step.effects.push(Effect::CancelRun { run: at.run.clone() });
+            out.step.effects.push(ConversationEffect::CancelRun { run: at.run.clone() });
             false
         }
         EffectKey::Model(at) if at.turn == *turn => {
-            out.step.effects.push(Effect::CancelModel { at: at.clone() });
+            out.step.effects.push(ConversationEffect::CancelModel { at: at.clone() });
             false
         }
         EffectKey::Operation(at) | EffectKey::Approval(at) => at.turn != *turn,
         EffectKey::Hook(_)
         | EffectKey::Model(_)
         | EffectKey::Reply(_)
-        | EffectKey::TakeBack(_)
+        | EffectKey::Withdraw(_)
         | EffectKey::CancelRun(_)
         | EffectKey::CancelModel(_) => true,
     });
-    state.outstanding = kept;
+    state.outstanding = outstanding;
     Ok(())
 }
 
-/// The conversation that an attempt at a call of an agent opens.
+/// Returns the id of the conversation that an attempt at an agent call opens.
 pub fn child_conversation(call: &CallId, attempt: u32) -> ConversationId {
     ConversationId(call.run(attempt).0)
 }

@@ -1,86 +1,89 @@
-//! What hook workflows are given, and how their request becomes the one that is sent.
+//! Inputs of hook workflows, and the final model request.
 
-use hotseat_model::{Message as ModelMessage, Position, Request, ToolResult};
+use hotseat_model::{CallPosition, ModelMessage, ModelRequest, ModelToolResult};
 use hotseat_trace::{InvocationMode, ToolOutcome, Utterance};
 use serde_json::{Map, Value, json};
 
-use super::reply::DECLINE;
-use super::state::{Answer, Operation, Work};
-use super::{Caller, ModelAddress, Phase, Role, State, Turn};
-use crate::definition::{Definitions, Persona, Target};
+use super::reply::DECLINE_TOOL;
+use super::state::{CallAnswer, OperationTarget, ToolOperation};
+use super::{ConversationState, ModelAddress, SpeakerRole, TurnCaller, TurnPhase, TurnState};
+use crate::definition::{Definitions, Persona, ToolTarget};
 use crate::ids::TurnId;
 
-/// A value as text that does not depend on the order of its members.
-pub fn canonical(value: &Value) -> String {
+/// Serialises a value with sorted keys, so that the text does not depend on member order.
+pub fn canonical_json(value: &Value) -> String {
     match value {
         Value::Object(members) => {
             let mut names: Vec<_> = members.iter().collect();
             names.sort_by_key(|(name, _)| *name);
             let members: Vec<_> = names
                 .into_iter()
-                .map(|(name, value)| format!("{}:{}", Value::from(&**name), canonical(value)))
+                .map(|(name, value)| format!("{}:{}", Value::from(&**name), canonical_json(value)))
                 .collect();
             format!("{{{}}}", members.join(","))
         }
-        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(canonical_json).collect::<Vec<_>>().join(","))
+        }
         other => other.to_string(),
     }
 }
 
-/// Whether the next model call is the last the turn may make.
-pub(super) fn is_last(turn: &Turn, persona: &Persona) -> bool {
+/// Returns true if the next model call is the last one allowed in the turn.
+pub(super) fn is_last(turn: &TurnState, persona: &Persona) -> bool {
     persona.max_moves_per_turn.is_some_and(|most| turn.moves.len() + 1 >= most as usize)
 }
 
-/// What has happened in the turn as the model sees it, with what it has not been told yet.
-pub(super) fn transcript(turn: &Turn) -> Vec<ModelMessage> {
+/// Returns the transcript of the turn including messages that the model has not received yet.
+pub(super) fn transcript(turn: &TurnState) -> Vec<ModelMessage> {
     let mut messages = turn.transcript.clone();
-    messages.extend(untold(turn));
+    messages.extend(pending_messages(turn));
     messages
 }
 
-/// What the model must be told next: the answers to the calls of its last reply, then what else has happened.
-pub(super) fn untold(turn: &Turn) -> Vec<ModelMessage> {
+/// Returns the messages that the model receives next: answers to the calls of its last reply, then notices.
+pub(super) fn pending_messages(turn: &TurnState) -> Vec<ModelMessage> {
     let answers = turn.slots.iter().filter_map(|slot| {
         let (content, is_error) = match slot.answer.as_ref()? {
-            Answer::Started => (json!({"status": "started", "operationId": slot.call}), false),
-            Answer::Ended(outcome) => match &outcome.result {
+            CallAnswer::Started => (json!({"status": "started", "operationId": slot.call}), false),
+            CallAnswer::Ended(outcome) => match &outcome.result {
                 Ok(value) => (value.clone(), false),
                 Err(error) => (json!({"code": error.code, "message": error.message}), true),
             },
         };
         let call_id = slot.call.to_string();
-        Some(ModelMessage::Tool(ToolResult { call_id, name: slot.tool.clone(), content, is_error }))
+        Some(ModelMessage::Tool(ModelToolResult { call_id, name: slot.tool.clone(), content, is_error }))
     });
     let notices = turn.notices.iter().map(ModelMessage::notice);
     answers.chain(notices).collect()
 }
 
-/// What the model is told when a person has changed the input of a call.
-pub(super) fn edited_notice(operation: &Operation, input: &Value) -> String {
-    format!("Operation {} ({}) was approved with another input: {input}", operation.call, operation.tool)
+/// Returns the notice for the model after a human changed the input of a call.
+pub(super) fn edited_notice(operation: &ToolOperation, input: &Value) -> String {
+    format!("Operation {} ({}) was approved with a changed input: {input}", operation.call, operation.tool)
 }
 
-/// What the model is told when an asynchronous operation has ended.
-pub(super) fn ended_notice(operation: &Operation, result: &ToolOutcome) -> String {
-    let Operation { call, tool, .. } = operation;
+/// Returns the notice for the model after an asynchronous operation ended.
+pub(super) fn ended_notice(operation: &ToolOperation, result: &ToolOutcome) -> String {
+    let ToolOperation { call, tool, .. } = operation;
     match &result.result {
         Ok(value) => format!("Operation {call} ({tool}) has completed: {value}"),
         Err(error) => format!("Operation {call} ({tool}) has failed: {}", error.message),
     }
 }
 
-/// The request that is sent: the one that was built, with its place, the model's settings and no tools at the end.
-pub(super) fn finished(
-    state: &State,
-    turn: &Turn,
+/// Completes a built request: adds its position and the model settings, and removes the tools for the last
+/// call.
+pub(super) fn final_request(
+    state: &ConversationState,
+    turn: &TurnState,
     persona: &Persona,
-    built: &Request,
+    built: &ModelRequest,
     at: &ModelAddress,
     last: bool,
-) -> Request {
+) -> ModelRequest {
     let mut request = built.clone();
-    request.position = Position {
+    request.position = CallPosition {
         conversation: state.conversation.to_string(),
         agent: turn.agent.to_string(),
         turn: turn.number,
@@ -95,23 +98,23 @@ pub(super) fn finished(
     request
 }
 
-/// What the workflow that builds requests is given.
+/// Returns the input of the workflow that builds requests.
 pub(super) fn assembly_input(
-    state: &State,
+    state: &ConversationState,
     definitions: &Definitions,
-    turn: &Turn,
+    turn: &TurnState,
     persona: &Persona,
 ) -> Value {
     let recent = recent_turns(state, turn, persona);
     let history: Vec<Value> = state
         .messages
         .iter()
-        .filter(|message| message.turn != turn.id && heard(state, turn, &recent, &message.turn))
+        .filter(|message| message.turn != turn.id && is_visible(state, turn, &recent, &message.turn))
         .map(|message| {
             json!({
                 "turnId": message.turn,
                 "messageId": message.id,
-                "role": role_word(message.role),
+                "role": role_name(message.role),
                 "agentId": message.agent,
                 "content": message.content,
             })
@@ -165,8 +168,8 @@ pub(super) fn assembly_input(
     })
 }
 
-/// What the workflow that keeps what a turn has brought is given.
-pub(super) fn extraction_input(turn: &Turn) -> Value {
+/// Returns the input of the workflow that extracts memories.
+pub(super) fn extraction_input(turn: &TurnState) -> Value {
     let said: Vec<_> = turn
         .transcript
         .iter()
@@ -184,24 +187,29 @@ pub(super) fn extraction_input(turn: &Turn) -> Value {
     })
 }
 
-/// The ended turns that the agent is told of, oldest first.
-fn recent_turns<'s>(state: &'s State, turn: &Turn, persona: &Persona) -> Vec<&'s Turn> {
+/// Returns the ended turns that are included in the agent's context, oldest first.
+fn recent_turns<'s>(state: &'s ConversationState, turn: &TurnState, persona: &Persona) -> Vec<&'s TurnState> {
     let ended: Vec<_> = state
         .turns
         .iter()
-        .filter(|other| other.id != turn.id && matches!(other.phase, Phase::Ended(_)))
+        .filter(|other| other.id != turn.id && matches!(other.phase, TurnPhase::Ended(_)))
         .collect();
     let passed = ended.len().saturating_sub(persona.recent_turns_limit);
     ended.into_iter().skip(passed).collect()
 }
 
-/// Whether what is said in a turn is heard in another: what is recent, and what goes on beside it.
-fn heard(state: &State, turn: &Turn, recent: &[&Turn], other: &TurnId) -> bool {
+/// Returns true if messages of `other` are visible in `turn`: recent turns and concurrent ones are.
+fn is_visible(state: &ConversationState, turn: &TurnState, recent: &[&TurnState], other: &TurnId) -> bool {
     recent.iter().any(|earlier| earlier.id == *other)
         || state.active_turns().any(|active| active.id == *other && active.id != turn.id)
 }
 
-fn offered_tools(state: &State, definitions: &Definitions, turn: &Turn, persona: &Persona) -> Vec<Value> {
+fn offered_tools(
+    state: &ConversationState,
+    definitions: &Definitions,
+    turn: &TurnState,
+    persona: &Persona,
+) -> Vec<Value> {
     if is_last(turn, persona) {
         return Vec::new();
     }
@@ -209,10 +217,10 @@ fn offered_tools(state: &State, definitions: &Definitions, turn: &Turn, persona:
         .tools(definitions, &turn.agent)
         .map(|tool| {
             let target = match &tool.target {
-                Some(Target::Task(_)) => "task",
-                Some(Target::Workflow(_)) => "workflow",
-                Some(Target::Agent(_)) => "agent",
-                Some(Target::Client) => "client",
+                Some(ToolTarget::Task(_)) => "task",
+                Some(ToolTarget::Workflow(_)) => "workflow",
+                Some(ToolTarget::Agent(_)) => "agent",
+                Some(ToolTarget::Client) => "client",
                 None => "none",
             };
             json!({
@@ -225,11 +233,11 @@ fn offered_tools(state: &State, definitions: &Definitions, turn: &Turn, persona:
             })
         })
         .collect();
-    if persona.may_decline && matches!(turn.caller, Caller::Agent { .. }) {
+    if persona.may_decline && matches!(turn.caller, TurnCaller::Agent { .. }) {
         offered.push(json!({
-            "id": DECLINE,
-            "name": DECLINE,
-            "description": "Say that you will not do what you were asked, and why.",
+            "id": DECLINE_TOOL,
+            "name": DECLINE_TOOL,
+            "description": "Decline the request and give a reason.",
             "inputSchema": {"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]},
             "targetType": "none",
             "async": false,
@@ -238,43 +246,43 @@ fn offered_tools(state: &State, definitions: &Definitions, turn: &Turn, persona:
     offered
 }
 
-/// What was said so far, for an agent that joins.
-pub(super) fn utterances(state: &State) -> Vec<Utterance> {
-    let said = |message: &super::Message| Utterance {
-        role: role_word(message.role).into(),
+/// Returns the messages so far, for an agent that joins.
+pub(super) fn utterances(state: &ConversationState) -> Vec<Utterance> {
+    let said = |message: &super::TurnMessage| Utterance {
+        role: role_name(message.role).into(),
         content: message.content.clone(),
         agent_id: message.agent.as_ref().map(|agent| agent.0.clone()),
     };
     state.messages.iter().map(said).collect()
 }
 
-pub(super) fn role_word(role: Role) -> &'static str {
+pub(super) fn role_name(role: SpeakerRole) -> &'static str {
     match role {
-        Role::User => "user",
-        Role::Agent => "agent",
+        SpeakerRole::User => "user",
+        SpeakerRole::Agent => "agent",
     }
 }
 
-/// What kind of target an operation has, and which, for events.
-pub(super) fn target_words(
-    work: &Work,
+/// Returns type, id and invocation mode of an operation's target, for events.
+pub(super) fn target_info(
+    work: &OperationTarget,
     tool: &str,
 ) -> (&'static str, std::sync::Arc<str>, Option<InvocationMode>) {
     match work {
-        Work::Task(task) => ("task", task.0.clone(), None),
-        Work::Workflow(workflow) => ("workflow", workflow.0.clone(), None),
-        Work::Agent(agent, mode) => ("agent", agent.0.clone(), Some(*mode)),
-        // The client knows it by the name of the tool.
-        Work::Client => ("client", tool.into(), None),
+        OperationTarget::Task(task) => ("task", task.0.clone(), None),
+        OperationTarget::Workflow(workflow) => ("workflow", workflow.0.clone(), None),
+        OperationTarget::Agent(agent, mode) => ("agent", agent.0.clone(), Some(*mode)),
+        // The client identifies it by the tool name.
+        OperationTarget::Client => ("client", tool.into(), None),
     }
 }
 
-/// The built-in request: what the agent is told about itself, what was said before, what has happened in the turn.
+/// Builds the built-in request: system prompt, earlier messages and the transcript of the turn.
 ///
-/// `input` is that of context assembly.
-pub fn built_in(input: &Value, append_system: Option<&str>) -> Value {
+/// `input` is the input of context assembly.
+pub fn built_in_request(input: &Value, append_system: Option<&str>) -> Value {
     let own = input.get("agentId").and_then(Value::as_str).unwrap_or_default();
-    let (situation, shared) = (situation(input), shared_state(input));
+    let (situation, shared) = (client_context(input), shared_state(input));
     let system: Vec<&str> = [
         input.get("systemPrompt").and_then(Value::as_str),
         append_system,
@@ -286,7 +294,7 @@ pub fn built_in(input: &Value, append_system: Option<&str>) -> Value {
     .filter(|text| !text.is_empty())
     .collect();
     let history = input.get("history").and_then(Value::as_array).into_iter().flatten();
-    let mut messages: Vec<Value> = history.map(|said| remembered(said, own)).collect();
+    let mut messages: Vec<Value> = history.map(|said| history_message(said, own)).collect();
     messages.extend(input.get("transcript").and_then(Value::as_array).into_iter().flatten().cloned());
     let tools: Vec<Value> = input
         .get("toolDefinitions")
@@ -306,25 +314,26 @@ pub fn built_in(input: &Value, append_system: Option<&str>) -> Value {
     json!({"llmRequest": request})
 }
 
-/// What the client knows of its situation, for the system prompt.
-fn situation(input: &Value) -> Option<String> {
+/// Returns the client's context for the system prompt.
+fn client_context(input: &Value) -> Option<String> {
     let entries = input.get("context").and_then(Value::as_array).filter(|entries| !entries.is_empty())?;
     let line = |entry: &Value| {
         let text = |member: &str| entry.get(member).and_then(Value::as_str).unwrap_or_default().to_string();
         format!("- {}: {}", text("description"), text("value"))
     };
     let lines: Vec<String> = entries.iter().map(line).collect();
-    Some(format!("Context given by the client:\n{}", lines.join("\n")))
+    Some(format!("Context from the client:\n{}", lines.join("\n")))
 }
 
-/// What the agent and the client share, for the system prompt.
+/// Returns the state shared with the client, for the system prompt.
 fn shared_state(input: &Value) -> Option<String> {
     let state = input.get("state").filter(|state| !state.is_null())?;
-    Some(format!("State shared with the client:\n{}", canonical(state)))
+    Some(format!("State shared with the client:\n{}", canonical_json(state)))
 }
 
-/// An earlier message. What other agents said is told as what it is, for the model did not say it.
-fn remembered(said: &Value, own: &str) -> Value {
+/// Converts an earlier message. Text of other agents is prefixed with their name, because this model did not
+/// write it.
+fn history_message(said: &Value, own: &str) -> Value {
     let content = said.get("content").and_then(Value::as_str).unwrap_or_default();
     let message =
         match (said.get("role").and_then(Value::as_str), said.get("agentId").and_then(Value::as_str)) {

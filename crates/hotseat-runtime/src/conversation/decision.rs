@@ -1,63 +1,65 @@
-//! What a conversation decides, as data.
+//! Decisions of a conversation, as data.
 
-use hotseat_model::{ModelError, Reply, Request};
-use hotseat_trace::{InvocationMode, Issues, MoveCall, Participant, ToolOutcome};
+use hotseat_model::{ModelError, ModelReply, ModelRequest};
+use hotseat_trace::{InvocationMode, MoveCall, Participant, ToolOutcome, TurnIssues};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::state::Work;
-use super::{ApprovalVerdict, Caller, ContextEntry, HookAddress, ModelAddress, ReplyTo, Role, TimerKey};
-use crate::definition::Tool;
-use crate::failure::Failure;
+use super::state::OperationTarget;
+use super::{
+    ApprovalVerdict, ContextEntry, HookAddress, ModelAddress, ReplyTo, SpeakerRole, TimerKey, TurnCaller,
+};
+use crate::definition::ToolDefinition;
+use crate::failure::WorkFailure;
 use crate::ids::{AgentId, CallId, MessageId, TaskId, TurnId, WorkflowId};
 
-/// One decision. Carrying it out changes the state, writes events and asks for effects.
+/// One decision. Applying it changes the state, writes events and requests effects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(missing_docs, reason = "members are named as in the events they cause")]
 pub enum Decision {
-    /// The conversation begins.
+    /// Starts the conversation.
     OpenConversation,
-    /// It takes no more turns.
+    /// Ends the conversation; no further turns are accepted.
     CloseConversation,
-    /// A turn begins.
+    /// Starts a turn.
     StartTurn {
         turn: TurnId,
         agent: AgentId,
-        caller: Caller,
+        caller: TurnCaller,
         input: Value,
         reply_to: Option<ReplyTo>,
         answers: Option<MessageId>,
         depth: u32,
     },
-    /// Something was said.
-    AppendMessage { turn: TurnId, role: Role, content: String, has_tool_use: bool },
-    /// The workflow that builds a request is started.
+    /// Adds a message.
+    AppendMessage { turn: TurnId, role: SpeakerRole, content: String, has_tool_use: bool },
+    /// Starts the workflow that builds a request.
     DispatchContextAssembly { at: HookAddress, workflow: WorkflowId, input: Value },
-    /// It brought a request.
-    AcceptContext { at: HookAddress, request: Box<Request>, tokens: u64 },
-    /// It failed.
-    FailContext { at: HookAddress, failure: Failure, exhausted: bool },
-    /// A model is asked.
-    CallLlm { at: ModelAddress, request: Box<Request>, last: bool },
-    /// It replied.
-    AcceptReply { at: ModelAddress, reply: Box<Reply>, next: NextStep },
-    /// It failed.
+    /// The workflow returned a request.
+    AcceptContext { at: HookAddress, request: Box<ModelRequest>, tokens: u64 },
+    /// The workflow failed.
+    FailContext { at: HookAddress, failure: WorkFailure, exhausted: bool },
+    /// Calls a model.
+    CallLlm { at: ModelAddress, request: Box<ModelRequest>, last: bool },
+    /// The model replied.
+    AcceptReply { at: ModelAddress, reply: Box<ModelReply>, next: NextStep },
+    /// The model call failed.
     FailLlm { at: ModelAddress, error: ModelError, will_retry: bool },
-    /// A model step is done.
+    /// Records a completed model step.
     RecordMove { turn: TurnId, draft: MoveDraft },
-    /// The result of an asynchronous call is added to its move.
+    /// Adds the result of an asynchronous call to its move.
     RecordResult { turn: TurnId, outcome: ToolOutcome },
-    /// A call of the model is not made.
+    /// Rejects a call of the model.
     RefuseCall {
         turn: TurnId,
         call: CallId,
         tool: String,
         input: Value,
         reasoning: Option<String>,
-        failure: Failure,
+        failure: WorkFailure,
     },
-    /// A task is started for a call.
+    /// Starts a task for a call.
     DispatchTask {
         turn: TurnId,
         call: CallId,
@@ -67,7 +69,7 @@ pub enum Decision {
         given: Value,
         is_async: bool,
     },
-    /// A workflow is started for a call.
+    /// Starts a workflow for a call.
     DispatchWorkflow {
         turn: TurnId,
         call: CallId,
@@ -77,7 +79,7 @@ pub enum Decision {
         given: Value,
         is_async: bool,
     },
-    /// An agent is asked for a call.
+    /// Calls another agent.
     DispatchAgent {
         turn: TurnId,
         call: CallId,
@@ -88,100 +90,100 @@ pub enum Decision {
         given: Value,
         is_async: bool,
     },
-    /// A call is passed on to the client.
+    /// Passes a call to the client.
     DispatchClient { turn: TurnId, call: CallId, tool: String, input: Value, given: Value, is_async: bool },
-    /// A person is asked whether a call may be made; the turn waits.
+    /// Asks a human to approve a call; the turn waits.
     AskApproval {
         turn: TurnId,
         call: CallId,
         tool: String,
-        work: Work,
+        work: OperationTarget,
         input: Value,
         is_async: bool,
         reasoning: Option<String>,
         message: String,
     },
-    /// The person has answered.
+    /// A human answered the approval.
     AnswerApproval { turn: TurnId, call: CallId, verdict: ApprovalVerdict },
-    /// The turn no longer waits for a call that a person was asked about.
+    /// The turn no longer waits for the approval of a call.
     LeaveApproval { turn: TurnId, call: CallId },
-    /// A client's tools and what it knows are taken over.
-    AcceptOffer { tools: Vec<Tool>, context: Vec<ContextEntry>, state: Option<Value> },
-    /// Another definition of the agent holds from here on.
+    /// Accepts tools, context and state of a client.
+    AcceptOffer { tools: Vec<ToolDefinition>, context: Vec<ContextEntry>, state: Option<Value> },
+    /// Switches to changed definitions.
     AdoptDefinitions { first_difference: u64 },
-    /// The shared state becomes another one.
+    /// Replaces the shared state.
     ChangeState { turn: TurnId, state: Value },
-    /// Somebody joins.
+    /// Adds a participant.
     AddParticipant { participant: Participant, by: TurnId },
-    /// Somebody leaves.
+    /// Removes a participant.
     RemoveParticipant { participant: Participant },
-    /// A called agent is told what it may know.
+    /// Shares context with a called agent.
     ShareContext { turn: TurnId, call: CallId, mode: InvocationMode, input: Value },
     /// The turn waits for a call.
     MarkWaiting { turn: TurnId, call: CallId, reasoning: Option<String> },
-    /// The turn does not wait for a call.
+    /// A call runs asynchronously; the turn does not wait.
     TrackAsyncOperation { turn: TurnId, call: CallId },
-    /// A call failed in a way that may pass.
-    RetryOperation { turn: TurnId, call: CallId, failure: Failure, delay_ms: u64 },
-    /// It is tried again.
+    /// A call failed temporarily.
+    RetryOperation { turn: TurnId, call: CallId, failure: WorkFailure, delay_ms: u64 },
+    /// Runs the call again.
     RedispatchOperation { turn: TurnId, call: CallId },
-    /// What runs for a call is stopped, for it took too long.
+    /// Stops the work of a call that exceeded its time limit.
     StopOperation { turn: TurnId, call: CallId },
     /// A call has ended.
-    CompleteOperation { turn: TurnId, call: CallId, result: Result<Value, Failure> },
-    /// The turn goes on after a call it waited for.
+    CompleteOperation { turn: TurnId, call: CallId, result: Result<Value, WorkFailure> },
+    /// The turn continues after a call it waited for.
     ResumeFromTool { turn: TurnId, call: CallId },
-    /// A call it did not wait for has ended.
+    /// An asynchronous call has ended.
     AsyncOperationCompleted { turn: TurnId, call: CallId },
-    /// A call is given up.
+    /// Cancels a call.
     CancelOperation { turn: TurnId, call: CallId, reason: String },
-    /// The workflow that keeps what the turn has brought is started.
+    /// Starts the workflow that extracts memories.
     DispatchMemoryExtraction { at: HookAddress, workflow: WorkflowId, input: Value },
-    /// It is kept.
+    /// Memories were extracted.
     AcceptExtraction { at: HookAddress },
-    /// It is not kept.
-    FailExtraction { at: HookAddress, failure: Failure, exhausted: bool },
-    /// The turn is done.
-    CompleteTurn { turn: TurnId, issues: Issues },
-    /// The turn cannot be held to its end.
+    /// Memory extraction failed.
+    FailExtraction { at: HookAddress, failure: WorkFailure, exhausted: bool },
+    /// Completes the turn.
+    CompleteTurn { turn: TurnId, issues: TurnIssues },
+    /// Fails the turn.
     FailTurn { turn: TurnId, code: String, message: String },
-    /// Whoever started the turn is answered.
-    ReplyToCaller { turn: TurnId, to: ReplyTo, outcome: Result<Value, Failure> },
-    /// The conversation wants to be woken.
+    /// Replies to the caller of the turn.
+    ReplyToCaller { turn: TurnId, to: ReplyTo, outcome: Result<Value, WorkFailure> },
+    /// Sets a timer.
     ScheduleTimer { key: TimerKey, at: u64 },
-    /// It no longer wants to.
+    /// Removes a timer.
     CancelTimer { key: TimerKey },
-    /// An input is of no use.
+    /// Ignores an input that does not apply.
     IgnoreInput { turn: Option<TurnId>, reason: String },
 }
 
-/// How a turn goes on after a reply.
+/// Next step of a turn after a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextStep {
-    /// It waits for calls.
+    /// Wait for calls.
     Wait,
-    /// The model is asked again.
+    /// Call the model again.
     Again,
-    /// The agent has said what it had to say.
+    /// The answer is complete.
     Settle,
 }
 
-/// A move before it has a number.
+/// Move without id and sequence number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MoveDraft {
-    /// Which reply it belongs to.
+    /// Number of the reply that contains the move.
     pub iteration: u32,
-    /// What the model wrote.
+    /// Text of the model.
     pub reasoning: Option<String>,
-    /// The call it made.
+    /// The tool call.
     pub call: Option<MoveCall>,
-    /// What the call came to.
+    /// Result of the call.
     pub outcome: Option<ToolOutcome>,
 }
 
 impl Decision {
-    /// The turn it is about.
+    /// Returns the turn that the decision concerns.
     pub fn turn(&self) -> Option<&TurnId> {
         match self {
             Decision::StartTurn { turn, .. }
@@ -230,7 +232,7 @@ impl Decision {
         }
     }
 
-    /// The name of the decision, for instance `START_TURN`.
+    /// Returns the name of the decision, for example `START_TURN`.
     pub fn name(&self) -> &'static str {
         match self {
             Decision::OpenConversation => "OPEN_CONVERSATION",

@@ -1,155 +1,156 @@
-//! What a conversation asks of the world.
+//! Effects that a conversation requests.
 
 use std::sync::Arc;
 
-use hotseat_model::Request;
+use hotseat_model::ModelRequest;
 use hotseat_trace::InvocationMode;
 use serde_json::Value;
 
-use super::{Caller, HookAddress, ModelAddress, OperationAddress, ReplyTo};
-use crate::failure::Failure;
+use super::{HookAddress, ModelAddress, OperationAddress, ReplyTo, TurnCaller};
+use crate::failure::WorkFailure;
 use crate::ids::{AgentId, RunId, TaskId, WorkflowId};
 
-/// Something to be done outside; its answer comes back as an input with the same address.
+/// Work outside the state machine. Its answer is an input with the same address.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
+pub enum ConversationEffect {
     /// Run a hook workflow.
     RunHook {
-        /// Where the answer goes.
+        /// Address for the answer.
         at: HookAddress,
-        /// Whose memory it uses.
+        /// Agent whose memory is used.
         agent: AgentId,
         /// The workflow.
         workflow: WorkflowId,
-        /// What it is given.
+        /// Input of the workflow.
         input: Value,
     },
-    /// Ask a model.
+    /// Call a model.
     CallModel {
-        /// Where the answer goes.
+        /// Address for the answer.
         at: ModelAddress,
-        /// Which model.
+        /// Model profile.
         profile: Arc<str>,
-        /// What.
-        request: Box<Request>,
+        /// The request.
+        request: Box<ModelRequest>,
     },
     /// Run a task.
     RunTask {
-        /// Where the answer goes.
+        /// Address for the answer.
         at: OperationAddress,
-        /// Whose memory it uses.
+        /// Agent whose memory is used.
         agent: AgentId,
         /// The task.
         task: TaskId,
-        /// What it is given.
+        /// Input of the task.
         input: Value,
     },
     /// Run a workflow.
     RunWorkflow {
-        /// Where the answer goes.
+        /// Address for the answer.
         at: OperationAddress,
-        /// Whose memory it uses.
+        /// Agent whose memory is used.
         agent: AgentId,
         /// The workflow.
         workflow: WorkflowId,
-        /// What it is given.
+        /// Input of the workflow.
         input: Value,
     },
-    /// Ask another agent.
+    /// Call another agent.
     RunAgent {
-        /// Where the answer goes.
+        /// Address for the answer.
         at: OperationAddress,
         /// The agent.
         agent: AgentId,
-        /// How it takes part.
+        /// Invocation mode.
         mode: InvocationMode,
-        /// Who asks.
-        caller: Caller,
-        /// What it is asked.
+        /// The caller.
+        caller: TurnCaller,
+        /// Input of the call.
         input: Value,
-        /// How many agents have called each other, this call included.
+        /// Number of nested agent calls, including this one.
         depth: u32,
     },
-    /// Let the client carry out a tool. It may take its time; the answer is [`Input::OperationDone`](super::Input).
+    /// Let the client execute a tool. There is no time limit; the answer is
+    /// [`Input::OperationDone`](super::Input).
     AskClient {
-        /// Where the answer goes.
+        /// Address for the answer.
         at: OperationAddress,
         /// The tool.
         tool: String,
-        /// What it is given.
+        /// Input of the tool.
         input: Value,
     },
-    /// Ask a person whether a tool may be called. The answer is [`Input::Approval`](super::Input).
+    /// Ask a human to approve a tool call. The answer is [`Input::ApprovalPolicy`](super::Input).
     AskApproval {
-        /// Where the answer goes.
+        /// Address for the answer.
         at: OperationAddress,
         /// The tool.
         tool: String,
-        /// What the model gave.
+        /// Input from the model.
         input: Value,
         /// The question.
         message: String,
     },
-    /// A client or a person no longer needs to answer.
-    TakeBack {
-        /// What was asked.
+    /// Withdraw a client call or an approval.
+    Withdraw {
+        /// Address of the call.
         at: OperationAddress,
     },
-    /// Stop a run of a workflow or task, or a conversation with that id.
+    /// Cancel a run of a workflow or task, or a conversation with this id.
     CancelRun {
-        /// Which.
+        /// The id of the run.
         run: RunId,
     },
-    /// Stop asking a model.
+    /// Cancel a model call.
     CancelModel {
-        /// What.
+        /// Address of the model call.
         at: ModelAddress,
     },
-    /// Answer whoever started a turn.
+    /// Reply to the caller of a turn.
     Reply {
-        /// Who.
+        /// Address of the caller.
         to: ReplyTo,
-        /// What.
-        outcome: Result<Value, Failure>,
+        /// Result of the turn.
+        outcome: Result<Value, WorkFailure>,
     },
 }
 
-/// What an effect waits for; a conversation asks for each of them once.
+/// Identity of an effect; a conversation requests each one once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EffectKey {
-    /// A hook.
+    /// Hook workflow.
     Hook(HookAddress),
-    /// A model.
+    /// Model call.
     Model(ModelAddress),
     /// An operation.
     Operation(OperationAddress),
-    /// A person.
+    /// Approval.
     Approval(OperationAddress),
-    /// Nothing: a question is taken back.
-    TakeBack(OperationAddress),
-    /// Nothing: it is said once.
+    /// Withdrawal; has no answer.
+    Withdraw(OperationAddress),
+    /// Reply to a caller; has no answer.
     Reply(ReplyTo),
-    /// Nothing: a run is stopped.
+    /// Cancellation of a run; has no answer.
     CancelRun(RunId),
-    /// Nothing: a model call is stopped.
+    /// Cancellation of a model call; has no answer.
     CancelModel(ModelAddress),
 }
 
-impl Effect {
-    /// What it waits for.
+impl ConversationEffect {
+    /// Returns the identity of the effect.
     pub fn key(&self) -> EffectKey {
         match self {
-            Effect::RunHook { at, .. } => EffectKey::Hook(at.clone()),
-            Effect::CallModel { at, .. } => EffectKey::Model(at.clone()),
-            Effect::RunTask { at, .. }
-            | Effect::RunWorkflow { at, .. }
-            | Effect::RunAgent { at, .. }
-            | Effect::AskClient { at, .. } => EffectKey::Operation(at.clone()),
-            Effect::AskApproval { at, .. } => EffectKey::Approval(at.clone()),
-            Effect::TakeBack { at } => EffectKey::TakeBack(at.clone()),
-            Effect::CancelRun { run } => EffectKey::CancelRun(run.clone()),
-            Effect::CancelModel { at } => EffectKey::CancelModel(at.clone()),
-            Effect::Reply { to, .. } => EffectKey::Reply(to.clone()),
+            ConversationEffect::RunHook { at, .. } => EffectKey::Hook(at.clone()),
+            ConversationEffect::CallModel { at, .. } => EffectKey::Model(at.clone()),
+            ConversationEffect::RunTask { at, .. }
+            | ConversationEffect::RunWorkflow { at, .. }
+            | ConversationEffect::RunAgent { at, .. }
+            | ConversationEffect::AskClient { at, .. } => EffectKey::Operation(at.clone()),
+            ConversationEffect::AskApproval { at, .. } => EffectKey::Approval(at.clone()),
+            ConversationEffect::Withdraw { at } => EffectKey::Withdraw(at.clone()),
+            ConversationEffect::CancelRun { run } => EffectKey::CancelRun(run.clone()),
+            ConversationEffect::CancelModel { at } => EffectKey::CancelModel(at.clone()),
+            ConversationEffect::Reply { to, .. } => EffectKey::Reply(to.clone()),
         }
     }
 }

@@ -1,170 +1,172 @@
-//! What can happen to a conversation.
+//! Inputs of a conversation.
 
 use std::sync::Arc;
 
-use hotseat_model::{ModelError, Reply, Tool};
+use hotseat_model::{ModelError, ModelReply, ModelTool};
 use hotseat_trace::{ParentCall, Participant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::WorkFailure;
 use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TurnId};
 use crate::work::TokenId;
 
-/// Something that has happened.
+/// Input of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Input {
-    /// The conversation begins.
+pub enum ConversationInput {
+    /// The conversation starts.
     Open,
-    /// A user said something.
+    /// A user sent a message.
     UserMessage {
-        /// Who.
+        /// The id of the user.
         user: Arc<str>,
-        /// What.
+        /// Text of the message.
         content: String,
-        /// The earlier message it answers.
+        /// The earlier message that this one answers.
         reply_to: Option<MessageId>,
     },
-    /// Another agent, or a workflow, asks something of an agent of this conversation.
+    /// An agent or a workflow calls an agent of this conversation.
     AgentCall {
-        /// Who asks.
-        caller: Caller,
-        /// Who is asked.
+        /// The caller.
+        caller: TurnCaller,
+        /// The called agent.
         agent: AgentId,
-        /// What.
+        /// Input of the call.
         input: Value,
-        /// Where the answer goes.
+        /// Recipient of the answer.
         reply_to: ReplyTo,
-        /// How many agents have called each other on the way here.
+        /// Number of nested agent calls that lead to this one.
         depth: u32,
     },
-    /// A hook workflow has ended.
+    /// A hook workflow ended.
     HookDone {
-        /// Which.
+        /// Address of the hook.
         at: HookAddress,
-        /// What it returned.
-        result: Result<Value, Failure>,
+        /// Result of the workflow.
+        result: Result<Value, WorkFailure>,
     },
-    /// A model has replied, or failed to.
+    /// A model call ended.
     ModelDone {
-        /// To what.
+        /// Address of the model call.
         at: ModelAddress,
-        /// What.
-        result: Result<Reply, ModelError>,
+        /// Reply or error.
+        result: Result<ModelReply, ModelError>,
     },
-    /// An operation has ended.
+    /// An operation ended.
     OperationDone {
-        /// Which.
+        /// Address of the operation.
         at: OperationAddress,
-        /// What it returned.
-        result: Result<Value, Failure>,
+        /// Result of the operation.
+        result: Result<Value, WorkFailure>,
     },
-    /// A client says what it can do and what it knows. It holds until the next offer.
+    /// A client offers tools and context, valid until its next offer.
     ClientOffer {
-        /// The tools that it carries out.
-        tools: Vec<Tool>,
-        /// What it knows of its situation.
+        /// Tools that the client executes.
+        tools: Vec<ModelTool>,
+        /// Context of the client.
         context: Vec<ContextEntry>,
-        /// The new shared state; it stays as it is if there is none.
+        /// The new shared state; `None` leaves it unchanged.
         state: Option<Value>,
     },
-    /// A person has answered whether a tool may be called.
+    /// A human answered an approval.
     Approval {
-        /// Which call.
+        /// Address of the call.
         at: OperationAddress,
-        /// What the person said.
+        /// The answer.
         verdict: ApprovalVerdict,
     },
-    /// Time has passed.
+    /// A timer is due.
     Wake,
-    /// A turn is no longer wanted.
+    /// A turn is cancelled.
     CancelTurn {
-        /// Which.
+        /// The turn.
         turn: TurnId,
-        /// Why.
+        /// Reason for the trace.
         reason: String,
     },
-    /// Somebody leaves.
+    /// A participant leaves.
     RemoveParticipant {
-        /// Who.
+        /// The participant.
         participant: Participant,
     },
-    /// The definitions of its agents are others than those that it was held with so far. Turns that wait for nobody
-    /// but the client go on under the new ones; others fail.
+    /// The definitions of the agents have changed. Turns that wait only for the client continue under the new
+    /// ones; others fail.
     DefinitionChanged {
-        /// The number of the first record that the new definitions would have led to differently.
+        /// Number of the first record that differs under the new definitions.
         first_difference: u64,
     },
-    /// The user ends the conversation.
+    /// The user closes the conversation.
     Close,
 }
 
-/// Something a client knows of its situation.
+/// Piece of context from a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextEntry {
-    /// What it is.
+    /// Label of the context.
     pub description: String,
-    /// What it says.
+    /// Text of the context.
     pub value: String,
 }
 
 impl ContextEntry {
-    /// How messages that were not said in a conversation are called where its model is told of them.
-    pub const EARLIER: &str = "What was said earlier in this conversation, before it came here";
-    /// How instructions of a client are called where the model is told of them.
-    pub const INSTRUCTIONS: &str = "Instructions of the application that holds this conversation";
+    /// Label of the messages from before the conversation was stored here.
+    pub const EARLIER: &str = "Earlier messages of this conversation, from before it was stored here";
+    /// Label of the client's instructions.
+    pub const INSTRUCTIONS: &str = "Instructions of the application that runs this conversation";
 
-    /// What was said before the conversation began here: messages with `role` and `content`.
+    /// Creates an entry with the messages (`role` and `content`) from before the conversation was stored
+    /// here.
     pub fn earlier(messages: Vec<Value>) -> ContextEntry {
         let value = Value::Array(messages).to_string();
         ContextEntry { description: Self::EARLIER.to_string(), value }
     }
 
-    /// What the application wants of the agent, beside what the agent's own file says.
+    /// Creates an entry with instructions of the application, which supplement the agent's own prompt.
     pub fn instructions(value: String) -> ContextEntry {
         ContextEntry { description: Self::INSTRUCTIONS.to_string(), value }
     }
 }
 
-/// What a person says to the question whether a tool may be called.
+/// Answer of a human to an approval question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ApprovalVerdict {
-    /// It may.
+    /// The call is approved.
     Approved {
-        /// What it is called with instead of what the model gave.
+        /// Replacement for the model's input.
         input: Option<Value>,
     },
-    /// It may not.
+    /// The call is declined.
     Declined {
-        /// Why, for the model; may be empty.
+        /// Reason for the model; may be empty.
         reason: String,
     },
 }
 
 impl ApprovalVerdict {
-    /// What a person has answered: `{"approved": true}`, with `editedArgs` if the call is to be made with other
-    /// arguments, or `{"approved": false, "reason": "…"}`.
+    /// Parses an answer: `{"approved": true}`, with `editedArgs` to change the arguments, or `{"approved":
+    /// false, "reason": "…"}`.
     ///
     /// # Errors
-    /// Says what is wrong with another answer.
-    pub fn read(answer: &Value) -> Result<ApprovalVerdict, String> {
+    /// If the answer has another form.
+    pub fn parse(answer: &Value) -> Result<ApprovalVerdict, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
-        struct Written {
+        struct WireApproval {
             approved: bool,
             #[serde(default)]
             edited_args: Option<Value>,
             #[serde(default)]
             reason: Option<String>,
         }
-        let Written { approved, edited_args, reason } = Written::deserialize(answer).map_err(|error| {
-            format!(
-                "an approval is {{\"approved\": true}}, with `editedArgs` if the call is to be made with other \
+        let WireApproval { approved, edited_args, reason } =
+            WireApproval::deserialize(answer).map_err(|error| {
+                format!(
+                    "expected {{\"approved\": true}}, with `editedArgs` to change the \
                  arguments, or {{\"approved\": false, \"reason\": \"…\"}}: {error}"
-            )
-        })?;
+                )
+            })?;
         Ok(match approved {
             true => ApprovalVerdict::Approved { input: edited_args },
             false => ApprovalVerdict::Declined { reason: reason.unwrap_or_default() },
@@ -172,98 +174,98 @@ impl ApprovalVerdict {
     }
 }
 
-/// How a conversation begins.
+/// Data that a conversation is opened with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Opening {
-    /// Its id.
+pub struct ConversationOrigin {
+    /// The id of the conversation.
     pub conversation: ConversationId,
-    /// The agent that answers in it.
+    /// The agent that answers.
     pub agent: AgentId,
-    /// The call it is opened for.
+    /// The call that the conversation is opened for.
     pub parent: Option<ParentCall>,
 }
 
-/// Who started a turn.
+/// Caller that starts a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub enum Caller {
-    /// A person.
+pub enum TurnCaller {
+    /// A user.
     User {
-        /// Who.
+        /// The id of the user.
         user_id: Arc<str>,
     },
     /// A workflow.
     Workflow {
-        /// Which run.
+        /// The run of the workflow.
         run_id: RunId,
     },
     /// Another agent.
     Agent {
-        /// Which.
+        /// The calling agent.
         agent_id: AgentId,
-        /// In which of its turns.
+        /// The calling turn.
         turn_id: TurnId,
     },
 }
 
-/// Where the answer of a turn goes.
+/// Recipient of a turn's answer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ReplyTo {
-    /// To a call of an agent.
+    /// A call of an agent.
     Call {
-        /// The conversation that waits.
+        /// The waiting conversation.
         conversation: ConversationId,
-        /// What in it waits.
+        /// The waiting operation.
         at: OperationAddress,
     },
-    /// To a task or workflow.
+    /// A task or workflow.
     Run {
-        /// The run that waits.
+        /// The waiting run.
         run: RunId,
-        /// Its token.
+        /// The waiting token.
         token: TokenId,
     },
 }
 
-/// One attempt at a hook workflow.
+/// Address of one attempt at a hook workflow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HookAddress {
-    /// The turn it is for.
+    /// The turn.
     pub turn: TurnId,
-    /// Which hook.
+    /// The kind of hook.
     pub kind: HookKind,
-    /// This run.
+    /// The run of the workflow.
     pub run: RunId,
     /// The attempt, from 1.
     pub attempt: u32,
 }
 
-/// The two hooks of a turn.
+/// Kind of a turn's hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookKind {
-    /// Before a model call.
+    /// Builds the request before a model call.
     ContextAssembly,
-    /// At the end.
+    /// Extracts memories at the end of the turn.
     MemoryExtraction,
 }
 
-/// One attempt at a model call.
+/// Address of one attempt at a model call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ModelAddress {
-    /// The turn it is for.
+    /// The turn.
     pub turn: TurnId,
-    /// The call within the turn, from 1.
+    /// Number of the call in the turn, from 1.
     pub call: u32,
     /// The attempt, from 1.
     pub attempt: u32,
 }
 
-/// One attempt at an operation.
+/// Address of one attempt at an operation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OperationAddress {
-    /// The turn it is for.
+    /// The turn.
     pub turn: TurnId,
     /// The tool call that started it.
     pub call: CallId,

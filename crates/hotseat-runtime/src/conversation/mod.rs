@@ -1,9 +1,9 @@
 //! One conversation as a state machine without I/O.
 //!
-//! [`Conversation::handle`] takes what has happened and the time, and says what was decided, what the trace gets,
-//! and what the world is asked to do. Inside it are three pure steps: `react` turns an input into decisions,
-//! `advance` adds what follows from the state alone, `apply` carries out one decision. Events are written nowhere
-//! but in `apply`, so the trace cannot disagree with the state.
+//! [`ConversationMachine::handle`] takes an input and the time, and returns decisions, trace events and requested
+//! effects. It has three pure steps: `react` turns an input into decisions, `advance` adds decisions that
+//! follow from the state, and `apply` applies one decision. Only `apply` writes events, so the trace cannot
+//! contradict the state.
 
 mod advance;
 mod apply;
@@ -19,117 +19,119 @@ mod state;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hotseat_trace::{Execution, ExecutionKind, Payload, RuntimeError};
+use hotseat_trace::{ExecutionInfo, ExecutionKind, Payload, RuntimeError};
 
 pub use apply::child_conversation;
-pub use context::{built_in, canonical};
+pub use context::{built_in_request, canonical_json};
 pub use decision::{Decision, MoveDraft, NextStep};
-pub use effect::{Effect, EffectKey};
+pub use effect::{ConversationEffect, EffectKey};
 pub use input::{
-    ApprovalVerdict, Caller, ContextEntry, HookAddress, HookKind, Input, ModelAddress, Opening,
-    OperationAddress, ReplyTo,
+    ApprovalVerdict, ContextEntry, ConversationInput, ConversationOrigin, HookAddress, HookKind,
+    ModelAddress, OperationAddress, ReplyTo, TurnCaller,
 };
 pub use recorded::ReceivedInputs;
 pub use state::{
-    ConversationStatus, Message, Offer, Operation, OperationStatus, Phase, Role, State, TimerKey, TimerKind,
-    Turn, TurnEnd, Work,
+    ClientOffer, ConversationState, ConversationStatus, OperationStatus, OperationTarget, SpeakerRole,
+    TimerKey, TimerKind, ToolOperation, TurnEnd, TurnMessage, TurnPhase, TurnState,
 };
 
-use crate::definition::{Definitions, Limits};
-use crate::failure::{ErrorCode, Failure};
+use crate::definition::{Definitions, RuntimeLimits};
+use crate::failure::{ErrorCode, WorkFailure};
 
-/// Time as milliseconds; where it starts is the driver's business.
+/// Time in milliseconds since an origin that the driver chooses.
 pub type Millis = u64;
 
-/// A conversation.
+/// State machine of a conversation.
 #[derive(Debug, Clone)]
-pub struct Conversation {
+pub struct ConversationMachine {
     definitions: Arc<Definitions>,
-    limits: Limits,
-    state: State,
+    limits: RuntimeLimits,
+    state: ConversationState,
 }
 
-/// What came of one input.
+/// Result of one input.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Step {
-    /// What was decided, in order.
+pub struct ConversationStep {
+    /// Decisions, in order.
     pub decisions: Vec<Decision>,
-    /// What the trace gets, in order. The driver numbers it.
+    /// Events for the trace, in order. The driver numbers them.
     pub events: Vec<Payload>,
-    /// What the world is asked to do once the step is kept.
-    pub effects: Vec<Effect>,
+    /// Effects to start once the step has been stored.
+    pub effects: Vec<ConversationEffect>,
 }
 
-/// A decision that cannot be carried out: a fault of the runtime, not of anything it talks to.
+/// Decision that cannot be applied because of a bug in the runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// What is wrong.
+pub struct RuntimeFault {
+    /// Description of the fault.
     pub message: String,
 }
 
-impl Conversation {
-    /// A conversation that has not begun; its first input is [`Input::Open`].
-    pub fn new(definitions: Arc<Definitions>, limits: Limits, opening: Opening) -> Self {
-        Conversation { definitions, limits, state: State::new(opening) }
+impl ConversationMachine {
+    /// Creates a conversation that has not started; its first input must be [`ConversationInput::Open`].
+    pub fn new(definitions: Arc<Definitions>, limits: RuntimeLimits, opening: ConversationOrigin) -> Self {
+        ConversationMachine { definitions, limits, state: ConversationState::new(opening) }
     }
 
-    /// What is known of it.
-    pub fn state(&self) -> &State {
+    /// Returns the current state.
+    pub fn state(&self) -> &ConversationState {
         &self.state
     }
 
-    /// What its events are part of.
-    pub fn execution(&self) -> Execution {
-        Execution {
+    /// Returns the execution that the events belong to.
+    pub fn execution(&self) -> ExecutionInfo {
+        ExecutionInfo {
             id: self.state.conversation.0.clone(),
             kind: ExecutionKind::Conversation,
             parent: self.state.parent.as_ref().map(|parent| parent.conversation_id.clone()),
         }
     }
 
-    /// When it wants to be woken by [`Input::Wake`], if nothing happens before.
+    /// Returns the time at which [`ConversationInput::Wake`] is due, unless another input arrives first.
     pub fn deadline(&self) -> Option<Millis> {
         self.state.timers.values().min().copied()
     }
 
-    /// What it has asked of the world and has no answer to: what a restart must ask again.
-    pub fn outstanding(&self) -> impl Iterator<Item = &Effect> {
+    /// Returns the requested effects without an answer, which must be requested again after a restart.
+    pub fn outstanding(&self) -> impl Iterator<Item = &ConversationEffect> {
         self.state.outstanding.values()
     }
 
-    /// Takes what has happened.
-    pub fn handle(&mut self, now: Millis, input: &Input) -> Step {
-        let mut step = Step::default();
+    /// Handles one input.
+    pub fn handle(&mut self, now: Millis, input: &ConversationInput) -> ConversationStep {
+        let mut step = ConversationStep::default();
         match input {
-            Input::Wake => {
-                while let Some(timer) = self.state.due(now) {
+            ConversationInput::Wake => {
+                while let Some(timer) = self.state.next_due_timer(now) {
                     let decisions = react::timer(&self.state, &self.definitions, &self.limits, now, &timer);
-                    if !self.carry_out(now, decisions, &mut step) {
+                    if !self.apply_all(now, decisions, &mut step) {
                         break;
                     }
                 }
             }
             other => {
                 let decisions = react::react(&self.state, &self.definitions, &self.limits, now, other);
-                self.carry_out(now, decisions, &mut step);
+                self.apply_all(now, decisions, &mut step);
             }
         }
         step
     }
 
-    /// Carries out decisions and everything that follows from them. Says whether all went well.
-    fn carry_out(&mut self, now: Millis, decisions: Vec<Decision>, step: &mut Step) -> bool {
+    /// Applies decisions and everything that follows from them. Returns false after a fault.
+    fn apply_all(&mut self, now: Millis, decisions: Vec<Decision>, step: &mut ConversationStep) -> bool {
         let mut queue = VecDeque::from(decisions);
         loop {
             while let Some(decision) = queue.pop_front() {
                 let applied = if step.decisions.len() >= self.limits.decisions {
-                    Err(Fault { message: format!("one input caused {} decisions", self.limits.decisions) })
+                    Err(RuntimeFault {
+                        message: format!("one input caused {} decisions", self.limits.decisions),
+                    })
                 } else {
                     apply::apply(&mut self.state, &self.definitions, &self.limits, now, &decision, step)
                 };
                 step.decisions.push(decision);
                 if let Err(fault) = applied {
-                    self.break_down(now, &fault, step);
+                    self.handle_fault(now, &fault, step);
                     return false;
                 }
             }
@@ -142,8 +144,8 @@ impl Conversation {
         }
     }
 
-    /// What is left to do after a fault: nothing that was decided after it is carried out, and its turn fails.
-    fn break_down(&mut self, now: Millis, fault: &Fault, step: &mut Step) {
+    /// Handles a fault: drops the remaining decisions and fails the turn.
+    fn handle_fault(&mut self, now: Millis, fault: &RuntimeFault, step: &mut ConversationStep) {
         let turn = step.decisions.last().and_then(Decision::turn).cloned();
         step.events.push(Payload::RuntimeError(RuntimeError {
             turn_id: turn.as_ref().map(|turn| turn.0.clone()),
@@ -153,9 +155,9 @@ impl Conversation {
         let Some(turn) = turn.and_then(|id| self.state.turn(&id)).filter(|turn| turn.is_active()) else {
             return;
         };
-        let failure = Failure::business(ErrorCode::InternalError, &*fault.message);
+        let failure = WorkFailure::business(ErrorCode::InternalError, &*fault.message);
         for decision in react::fail(&self.state, turn, "INTERNAL_ERROR", &failure) {
-            // A second fault has nobody to be told to.
+            // A second fault cannot be reported.
             let _ = apply::apply(&mut self.state, &self.definitions, &self.limits, now, &decision, step);
             step.decisions.push(decision);
         }

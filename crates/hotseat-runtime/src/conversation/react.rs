@@ -1,64 +1,74 @@
-//! An input becomes its first decisions.
+//! Converts an input into its first decisions.
 
-use hotseat_model::{ModelError, Reply, Request, Usage};
+use hotseat_model::{ModelError, ModelReply, ModelRequest, TokenUsage};
 use serde_json::Value;
 
 use super::{
-    ApprovalVerdict, Caller, ContextEntry, ConversationStatus, Decision, HookAddress, HookKind, Input,
-    Millis, ModelAddress, OperationAddress, OperationStatus, Phase, ReplyTo, Role, State, TimerKey,
-    TimerKind, Turn, canonical, reply,
+    ApprovalVerdict, ContextEntry, ConversationInput, ConversationState, ConversationStatus, Decision,
+    HookAddress, HookKind, Millis, ModelAddress, OperationAddress, OperationStatus, ReplyTo, SpeakerRole,
+    TimerKey, TimerKind, TurnCaller, TurnPhase, TurnState, canonical_json, reply,
 };
-use crate::definition::{Definitions, Limits, Retry, schema, tool};
-use crate::failure::{ErrorCode, Failure, InfrastructureKind};
+use crate::definition::{AttemptLimits, Definitions, RuntimeLimits, schema, tool};
+use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
 use crate::ids::{AgentId, CallId, MessageId, TurnId};
 
 pub(super) fn react(
-    state: &State,
+    state: &ConversationState,
     definitions: &Definitions,
-    limits: &Limits,
+    limits: &RuntimeLimits,
     now: Millis,
-    input: &Input,
+    input: &ConversationInput,
 ) -> Vec<Decision> {
     match input {
-        Input::Open => vec![Decision::OpenConversation],
-        Input::UserMessage { user, content, reply_to } => {
-            let caller = Caller::User { user_id: user.clone() };
+        ConversationInput::Open => vec![Decision::OpenConversation],
+        ConversationInput::UserMessage { user, content, reply_to } => {
+            let caller = TurnCaller::User { user_id: user.clone() };
             let value = Value::String(content.clone());
-            start(state, definitions, state.agent.clone(), caller, value, None, reply_to.clone(), 0)
+            start_turn(state, definitions, state.agent.clone(), caller, value, None, reply_to.clone(), 0)
         }
-        Input::AgentCall { caller, agent, input, reply_to, depth } => {
+        ConversationInput::AgentCall { caller, agent, input, reply_to, depth } => {
             let to = Some(reply_to.clone());
-            start(state, definitions, agent.clone(), caller.clone(), input.clone(), to, None, *depth)
+            start_turn(state, definitions, agent.clone(), caller.clone(), input.clone(), to, None, *depth)
         }
-        Input::HookDone { at, result } => match at.kind {
+        ConversationInput::HookDone { at, result } => match at.kind {
             HookKind::ContextAssembly => context_done(state, limits, now, at, result),
             HookKind::MemoryExtraction => extraction_done(state, limits, now, at, result),
         },
-        Input::ModelDone { at, result } => model_done(state, definitions, limits, now, at, result),
-        Input::OperationDone { at, result } => operation_done(state, definitions, now, at, result),
-        Input::ClientOffer { tools, context, state: shared } => {
-            // Nothing and null are the same once an input has been written and read.
-            let shared = shared.clone().filter(|shared| !shared.is_null());
-            offered(state, definitions, tools, context, shared)
+        ConversationInput::ModelDone { at, result } => {
+            model_done(state, definitions, limits, now, at, result)
         }
-        Input::Approval { at, verdict } => approval_done(state, definitions, limits, at, verdict),
-        Input::Wake => Vec::new(),
-        Input::CancelTurn { turn, reason } => match state.turn(turn).filter(|turn| turn.is_active()) {
-            Some(turn) => {
-                let failure = Failure::business(ErrorCode::ExecutionFailed, reason);
-                fail(state, turn, "CANCELLED", &failure)
+        ConversationInput::OperationDone { at, result } => {
+            operation_done(state, definitions, now, at, result)
+        }
+        ConversationInput::ClientOffer { tools, context, state: shared } => {
+            // `None` and null are indistinguishable once an input has been serialised.
+            let shared = shared.clone().filter(|shared| !shared.is_null());
+            accept_offer(state, definitions, tools, context, shared)
+        }
+        ConversationInput::Approval { at, verdict } => approval_done(state, definitions, limits, at, verdict),
+        ConversationInput::Wake => Vec::new(),
+        ConversationInput::CancelTurn { turn, reason } => {
+            match state.turn(turn).filter(|turn| turn.is_active()) {
+                Some(turn) => {
+                    let failure = WorkFailure::business(ErrorCode::ExecutionFailed, reason);
+                    fail(state, turn, "CANCELLED", &failure)
+                }
+                None => ignore(Some(turn), "the turn to cancel is not active"),
             }
-            None => ignore(Some(turn), "the turn to cancel has ended or never began"),
-        },
-        Input::DefinitionChanged { first_difference } => {
+        }
+        ConversationInput::DefinitionChanged { first_difference } => {
             definition_changed(state, definitions, now, *first_difference)
         }
-        Input::RemoveParticipant { participant } if state.takes_part(participant) => {
+        ConversationInput::RemoveParticipant { participant } if state.has_participant(participant) => {
             vec![Decision::RemoveParticipant { participant: participant.clone() }]
         }
-        Input::RemoveParticipant { .. } => ignore(None, "who is to leave does not take part"),
-        Input::Close if state.status == ConversationStatus::Active => vec![Decision::CloseConversation],
-        Input::Close => ignore(None, "the conversation is closed already"),
+        ConversationInput::RemoveParticipant { .. } => {
+            ignore(None, "the participant to remove is not in the conversation")
+        }
+        ConversationInput::Close if state.status == ConversationStatus::Active => {
+            vec![Decision::CloseConversation]
+        }
+        ConversationInput::Close => ignore(None, "the conversation is already closed"),
     }
 }
 
@@ -67,11 +77,11 @@ fn ignore(turn: Option<&TurnId>, reason: &str) -> Vec<Decision> {
 }
 
 #[expect(clippy::too_many_arguments, reason = "they are the members of START_TURN")]
-fn start(
-    state: &State,
+fn start_turn(
+    state: &ConversationState,
     definitions: &Definitions,
     agent: AgentId,
-    caller: Caller,
+    caller: TurnCaller,
     input: Value,
     reply_to: Option<ReplyTo>,
     answers: Option<MessageId>,
@@ -81,41 +91,43 @@ fn start(
         return ignore(None, "the conversation is closed");
     }
     if definitions.agent(&agent).is_none() {
-        return ignore(None, "there is no such agent");
+        return ignore(None, "the agent is unknown");
     }
     let turn = state.next_turn();
     let content = match &input {
         Value::String(text) => text.clone(),
-        other => canonical(other),
+        other => canonical_json(other),
     };
     vec![
         Decision::StartTurn { turn: turn.clone(), agent, caller, input, reply_to, answers, depth },
-        Decision::AppendMessage { turn, role: Role::User, content, has_tool_use: false },
+        Decision::AppendMessage { turn, role: SpeakerRole::User, content, has_tool_use: false },
     ]
 }
 
 fn context_done(
-    state: &State,
-    limits: &Limits,
+    state: &ConversationState,
+    limits: &RuntimeLimits,
     now: Millis,
     at: &HookAddress,
-    result: &Result<Value, Failure>,
+    result: &Result<Value, WorkFailure>,
 ) -> Vec<Decision> {
     let waiting = state.turn(&at.turn).filter(
-        |turn| matches!(&turn.phase, Phase::Assembling { attempt, run: Some(run) } if (*attempt, run) == (at.attempt, &at.run)),
+        |turn| matches!(&turn.phase, TurnPhase::Assembling { attempt, run: Some(run) } if (*attempt, run) == (at.attempt, &at.run)),
     );
-    let Some(turn) = waiting else { return ignore(Some(&at.turn), "nobody waits for this request any more") };
+    let Some(turn) = waiting else {
+        return ignore(Some(&at.turn), "the result is outdated: the turn no longer waits for this request");
+    };
     let failure = match result {
-        Ok(output) => match output.get("llmRequest").cloned().map(serde_json::from_value::<Request>) {
+        Ok(output) => match output.get("llmRequest").cloned().map(serde_json::from_value::<ModelRequest>) {
             Some(Ok(request)) => {
-                let tokens = Usage::estimate(&request, &Reply::default()).input_tokens;
+                let tokens = TokenUsage::estimate(&request, &ModelReply::default()).input_tokens;
                 return vec![Decision::AcceptContext { at: at.clone(), request: Box::new(request), tokens }];
             }
-            Some(Err(error)) => Failure::business(
+            Some(Err(error)) => WorkFailure::business(
                 ErrorCode::InvalidInput,
-                format!("what it returned as llmRequest is no request: {error}"),
+                format!("the returned llmRequest is not a valid request: {error}"),
             ),
-            None => Failure::business(ErrorCode::InvalidInput, "it returned no llmRequest"),
+            None => WorkFailure::business(ErrorCode::InvalidInput, "llmRequest is missing in the output"),
         },
         Err(failure) => failure.clone(),
     };
@@ -130,17 +142,20 @@ fn context_done(
 }
 
 fn extraction_done(
-    state: &State,
-    limits: &Limits,
+    state: &ConversationState,
+    limits: &RuntimeLimits,
     now: Millis,
     at: &HookAddress,
-    result: &Result<Value, Failure>,
+    result: &Result<Value, WorkFailure>,
 ) -> Vec<Decision> {
     let waiting = state.turn(&at.turn).filter(
-        |turn| matches!(&turn.phase, Phase::Extracting { attempt, run: Some(run) } if (*attempt, run) == (at.attempt, &at.run)),
+        |turn| matches!(&turn.phase, TurnPhase::Extracting { attempt, run: Some(run) } if (*attempt, run) == (at.attempt, &at.run)),
     );
     let Some(turn) = waiting else {
-        return ignore(Some(&at.turn), "nobody waits for this extraction any more");
+        return ignore(
+            Some(&at.turn),
+            "the result is outdated: the turn no longer waits for this extraction",
+        );
     };
     let Err(failure) = result else { return vec![Decision::AcceptExtraction { at: at.clone() }] };
     let again = retry(limits.extraction, at.attempt, failure);
@@ -154,16 +169,16 @@ fn extraction_done(
 }
 
 fn model_done(
-    state: &State,
+    state: &ConversationState,
     definitions: &Definitions,
-    limits: &Limits,
+    limits: &RuntimeLimits,
     now: Millis,
     at: &ModelAddress,
-    result: &Result<Reply, ModelError>,
+    result: &Result<ModelReply, ModelError>,
 ) -> Vec<Decision> {
     let turn = state.turn(&at.turn);
     let waiting = turn.and_then(|turn| match &turn.phase {
-        Phase::Calling { attempt, open: true, last, .. }
+        TurnPhase::Calling { attempt, open: true, last, .. }
             if (turn.calls, *attempt) == (at.call, at.attempt) =>
         {
             Some((turn, *last))
@@ -171,7 +186,7 @@ fn model_done(
         _ => None,
     });
     let Some((turn, last)) = waiting else {
-        return ignore(Some(&at.turn), "nobody waits for this reply any more");
+        return ignore(Some(&at.turn), "the reply is outdated: the turn no longer waits for it");
     };
     match result {
         Ok(reply) => {
@@ -191,7 +206,7 @@ fn model_done(
                     let wake = now.saturating_add(delay.max(asked));
                     decisions.push(timer_at(turn, TimerKind::ModelRetry, wake));
                 }
-                None => decisions.extend(fail(state, turn, "LLM_FAILED", &of_model(error))),
+                None => decisions.extend(fail(state, turn, "LLM_FAILED", &model_failure(error))),
             }
             decisions
         }
@@ -199,27 +214,27 @@ fn model_done(
 }
 
 fn operation_done(
-    state: &State,
+    state: &ConversationState,
     definitions: &Definitions,
     now: Millis,
     at: &OperationAddress,
-    result: &Result<Value, Failure>,
+    result: &Result<Value, WorkFailure>,
 ) -> Vec<Decision> {
     let turn = state.turn(&at.turn).filter(|turn| turn.is_active());
     let open = turn.and_then(|turn| turn.operation(&at.call).map(|operation| (turn, operation)));
-    let waiting_again =
-        |turn: &Turn| state.timers.contains_key(&key(turn, TimerKind::OperationRetry(at.call.clone())));
+    let has_retry_timer =
+        |turn: &TurnState| state.timers.contains_key(&key(turn, TimerKind::OperationRetry(at.call.clone())));
     let open = open.filter(|(turn, operation)| {
         operation.status.is_open()
             && operation.status != OperationStatus::AwaitingApproval
             && operation.attempt == at.attempt
-            && !waiting_again(turn)
+            && !has_retry_timer(turn)
     });
     let Some((turn, operation)) = open else {
-        return ignore(Some(&at.turn), "nobody waits for this result any more");
+        return ignore(Some(&at.turn), "the result is outdated: the turn no longer waits for it");
     };
     let (turn_id, call) = (turn.id.clone(), at.call.clone());
-    // A client may have withdrawn its tool in the meantime; what it did counts all the same.
+    // The client may have withdrawn its tool in the meantime; the result still counts.
     let tool = state.tool(definitions, &turn.agent, &operation.tool);
     if let Err(failure) = result
         && failure.can_retry()
@@ -234,14 +249,14 @@ fn operation_done(
         ];
     }
     let written = match (result, tool) {
-        (Ok(value), Some(tool)) => tool.written(&operation.input, value, &state.shared),
+        (Ok(value), Some(tool)) => tool.updated_state(&operation.input, value, &state.shared),
         (Ok(_), None) | (Err(_), _) => Ok(None),
     };
     let (result, written) = match written {
         Ok(written) => (result.clone(), written),
         Err(failure) => (Err(failure), None),
     };
-    let outcome = outcome(&call, &result);
+    let outcome = tool_outcome(&call, &result);
     let mut decisions =
         vec![Decision::CompleteOperation { turn: turn_id.clone(), call: call.clone(), result }];
     decisions.extend(written.map(|state| Decision::ChangeState { turn: turn_id.clone(), state }));
@@ -249,44 +264,44 @@ fn operation_done(
         decisions.push(Decision::RecordResult { turn: turn_id.clone(), outcome });
         decisions.push(Decision::AsyncOperationCompleted { turn: turn_id, call });
     } else {
-        let draft = reply::draft_of(operation, &operation.input, Some(outcome));
+        let draft = reply::operation_move(operation, &operation.input, Some(outcome));
         decisions.push(Decision::RecordMove { turn: turn_id.clone(), draft });
         decisions.push(Decision::ResumeFromTool { turn: turn_id, call });
     }
     decisions
 }
 
-/// What a client offers. A tool that cannot be used is left out, and the trace says why.
-fn offered(
-    state: &State,
+/// Accepts a client's offer. Unusable tools are skipped and recorded in the trace.
+fn accept_offer(
+    state: &ConversationState,
     definitions: &Definitions,
-    tools: &[hotseat_model::Tool],
+    tools: &[hotseat_model::ModelTool],
     context: &[ContextEntry],
     shared: Option<Value>,
 ) -> Vec<Decision> {
     if state.status != ConversationStatus::Active {
         return ignore(None, "the conversation is closed");
     }
-    let (mut accepted, mut left_out) = (Vec::<crate::definition::Tool>::new(), Vec::new());
+    let (mut accepted, mut left_out) = (Vec::<crate::definition::ToolDefinition>::new(), Vec::new());
     let own = definitions.agent(&state.agent).map(|agent| &agent.persona);
-    for hotseat_model::Tool { name, description, input_schema } in tools {
+    for hotseat_model::ModelTool { name, description, input_schema } in tools {
         let is_own = own.is_some_and(|persona| {
             persona.tools.iter().any(|tool| tool.name == *name)
-                || (persona.may_decline && name == reply::DECLINE)
+                || (persona.may_decline && name == reply::DECLINE_TOOL)
         });
         let problem = if name.is_empty() {
             "it has no name".to_string()
         } else if is_own {
-            "the agent has a tool of this name, which is used".to_string()
+            "the agent already has a tool with this name; that one is used".to_string()
         } else if accepted.iter().any(|tool| tool.name == *name) {
-            "the name is there twice; the first is used".to_string()
-        } else if let Err(problem) = schema::check_foreign(input_schema) {
-            format!("its input schema cannot be used: {problem}")
+            "the name is used twice; the first tool is used".to_string()
+        } else if let Err(problem) = schema::check_client_schema(input_schema) {
+            format!("its input schema is not supported: {problem}")
         } else {
             accepted.push(tool(name).description(description).input(input_schema.clone()).client());
             continue;
         };
-        left_out.extend(ignore(None, &format!("the tool {name:?} that the client offers: {problem}")));
+        left_out.extend(ignore(None, &format!("skipped the client's tool {name:?}: {problem}")));
     }
     let mut decisions =
         vec![Decision::AcceptOffer { tools: accepted, context: context.to_vec(), state: shared }];
@@ -295,9 +310,9 @@ fn offered(
 }
 
 fn approval_done(
-    state: &State,
+    state: &ConversationState,
     definitions: &Definitions,
-    limits: &Limits,
+    limits: &RuntimeLimits,
     at: &OperationAddress,
     verdict: &ApprovalVerdict,
 ) -> Vec<Decision> {
@@ -307,10 +322,10 @@ fn approval_done(
         operation.status == OperationStatus::AwaitingApproval && operation.attempt == at.attempt
     });
     let Some((turn, operation)) = asked else {
-        return ignore(Some(&at.turn), "nobody asks for this approval any more");
+        return ignore(Some(&at.turn), "the answer is outdated: the turn no longer waits for this approval");
     };
     let verdict = match verdict {
-        // Nothing and null are the same once an input has been written and read.
+        // `None` and null are indistinguishable once an input has been serialised.
         ApprovalVerdict::Approved { input: Some(Value::Null) } => ApprovalVerdict::Approved { input: None },
         other => other.clone(),
     };
@@ -321,30 +336,30 @@ fn approval_done(
     }];
     decisions.extend(match &verdict {
         ApprovalVerdict::Approved { input } => {
-            reply::approved(state, definitions, limits, turn, operation, input.as_ref())
+            reply::approve(state, definitions, limits, turn, operation, input.as_ref())
         }
         ApprovalVerdict::Declined { reason } => {
             let message = match reason.as_str() {
-                "" => "a person declined the call".to_string(),
-                reason => format!("a person declined the call: {reason}"),
+                "" => "a human declined the call".to_string(),
+                reason => format!("a human declined the call: {reason}"),
             };
-            let failure = Failure::business(ErrorCode::PermissionDenied, message);
-            reply::not_called(turn, operation, &operation.input, failure)
+            let failure = WorkFailure::business(ErrorCode::PermissionDenied, message);
+            reply::reject(turn, operation, &operation.input, failure)
         }
     });
     decisions
 }
 
-/// Another definition of the agent holds from here on.
+/// Switches to changed definitions. Turns that wait only for the client continue, others fail.
 fn definition_changed(
-    state: &State,
+    state: &ConversationState,
     definitions: &Definitions,
     now: Millis,
     first_difference: u64,
 ) -> Vec<Decision> {
     let mut decisions = vec![Decision::AdoptDefinitions { first_difference }];
     for turn in state.active_turns() {
-        if matches!(turn.caller, super::Caller::User { .. }) && turn.awaits_only_the_client() {
+        if matches!(turn.caller, super::TurnCaller::User { .. }) && turn.waits_only_for_client() {
             let sent = turn
                 .open_operations()
                 .filter(|operation| operation.status != OperationStatus::AwaitingApproval);
@@ -354,38 +369,38 @@ fn definition_changed(
                 Some(timer_at(turn, kind, now.saturating_add(limit)))
             }));
         } else {
-            let message = "the agent was changed while this turn was at work; say it again";
-            decisions.extend(fail_apart(state, turn, "AGENT_CHANGED", message));
+            let message = "the agent was changed while this turn was running; send the message again";
+            decisions.extend(fail_without_reply(state, turn, "AGENT_CHANGED", message));
         }
     }
     decisions
 }
 
-pub(super) fn outcome(call: &CallId, result: &Result<Value, Failure>) -> hotseat_trace::ToolOutcome {
+pub(super) fn tool_outcome(call: &CallId, result: &Result<Value, WorkFailure>) -> hotseat_trace::ToolOutcome {
     let result = result.clone().map_err(|failure| failure.info());
     hotseat_trace::ToolOutcome { tool_call_id: call.0.clone(), result }
 }
 
-/// What a timer leads to.
+/// Converts a due timer into decisions.
 pub(super) fn timer(
-    state: &State,
+    state: &ConversationState,
     definitions: &Definitions,
-    limits: &Limits,
+    limits: &RuntimeLimits,
     now: Millis,
     timer: &TimerKey,
 ) -> Vec<Decision> {
     let done = Decision::CancelTimer { key: timer.clone() };
     let Some(turn) = state.turn(&timer.turn).filter(|turn| turn.is_active()) else { return vec![done] };
     let late = |limit: u64| {
-        Failure::infrastructure(InfrastructureKind::Timeout, format!("there was no answer within {limit} ms"))
+        WorkFailure::infrastructure(InfrastructureKind::Timeout, format!("no answer within {limit} ms"))
     };
     let mut decisions = vec![done];
     match (&timer.kind, &turn.phase) {
-        // What is due again is found by the state: a request, a call or an extraction that nobody works at.
-        (TimerKind::ContextRetry, Phase::Assembling { run: None, .. })
-        | (TimerKind::ModelRetry, Phase::Calling { open: false, .. })
-        | (TimerKind::ExtractionRetry, Phase::Extracting { run: None, .. }) => {}
-        (TimerKind::ContextDeadline, Phase::Assembling { attempt, run: Some(run) }) => {
+        // `advance` continues from the state, because no attempt is running.
+        (TimerKind::ContextRetry, TurnPhase::Assembling { run: None, .. })
+        | (TimerKind::ModelRetry, TurnPhase::Calling { open: false, .. })
+        | (TimerKind::ExtractionRetry, TurnPhase::Extracting { run: None, .. }) => {}
+        (TimerKind::ContextDeadline, TurnPhase::Assembling { attempt, run: Some(run) }) => {
             let at = HookAddress {
                 turn: turn.id.clone(),
                 kind: HookKind::ContextAssembly,
@@ -394,7 +409,7 @@ pub(super) fn timer(
             };
             decisions.extend(context_done(state, limits, now, &at, &Err(late(limits.context.timeout_ms))));
         }
-        (TimerKind::ExtractionDeadline, Phase::Extracting { attempt, run: Some(run) }) => {
+        (TimerKind::ExtractionDeadline, TurnPhase::Extracting { attempt, run: Some(run) }) => {
             let at = HookAddress {
                 turn: turn.id.clone(),
                 kind: HookKind::MemoryExtraction,
@@ -409,15 +424,15 @@ pub(super) fn timer(
                 &Err(late(limits.extraction.timeout_ms)),
             ));
         }
-        (TimerKind::ModelDeadline, Phase::Calling { attempt, open: true, .. }) => {
+        (TimerKind::ModelDeadline, TurnPhase::Calling { attempt, open: true, .. }) => {
             let at = ModelAddress { turn: turn.id.clone(), call: turn.calls, attempt: *attempt };
             let message = late(limits.model.timeout_ms).message().to_string();
-            let error = ModelError::new(hotseat_model::ErrorKind::Timeout, message);
+            let error = ModelError::new(hotseat_model::ModelErrorKind::Timeout, message);
             let again = limits.model.delay(*attempt);
             decisions.push(Decision::FailLlm { at, error: error.clone(), will_retry: again.is_some() });
             match again {
                 Some(delay) => decisions.push(timer_at(turn, TimerKind::ModelRetry, now + delay)),
-                None => decisions.extend(fail(state, turn, "LLM_FAILED", &of_model(&error))),
+                None => decisions.extend(fail(state, turn, "LLM_FAILED", &model_failure(&error))),
             }
         }
         (TimerKind::OperationRetry(call), _) => {
@@ -428,11 +443,11 @@ pub(super) fn timer(
             let tool = state.tool(definitions, &turn.agent, &operation.tool);
             let limit = tool.and_then(|tool| tool.retry.timeout_ms).unwrap_or_default();
             let at = turn.address(operation);
-            decisions.extend(stop(state, turn, call));
-            // That its time is over is a result like any other.
+            decisions.extend(stop_operation(state, turn, call));
+            // A timeout is handled like any other result.
             decisions.extend(operation_done(state, definitions, now, &at, &Err(late(limit))));
         }
-        // The turn has gone on in the meantime.
+        // The turn has moved on in the meantime.
         (
             TimerKind::ContextRetry
             | TimerKind::ContextDeadline
@@ -446,17 +461,17 @@ pub(super) fn timer(
     decisions
 }
 
-/// Stops what runs for an operation that takes too long.
-fn stop(state: &State, turn: &Turn, call: &CallId) -> Vec<Decision> {
+/// Stops the work of an operation that exceeded its time limit.
+fn stop_operation(state: &ConversationState, turn: &TurnState, call: &CallId) -> Vec<Decision> {
     let mut decisions = called_turns(state, call)
-        .flat_map(|called| fail_apart(state, called, "CANCELLED", "the call took too long"))
+        .flat_map(|called| fail_without_reply(state, called, "CANCELLED", "the call took too long"))
         .collect::<Vec<_>>();
     decisions.push(Decision::StopOperation { turn: turn.id.clone(), call: call.clone() });
     decisions
 }
 
-/// The turns of this conversation that a call of it has started.
-fn called_turns<'s>(state: &'s State, call: &CallId) -> impl Iterator<Item = &'s Turn> {
+/// Returns the turns of this conversation that a call started.
+fn called_turns<'s>(state: &'s ConversationState, call: &CallId) -> impl Iterator<Item = &'s TurnState> {
     let call = call.clone();
     state.active_turns().filter(move |turn| {
         turn.reply_to.as_ref().is_some_and(|to| match to {
@@ -466,41 +481,56 @@ fn called_turns<'s>(state: &'s State, call: &CallId) -> impl Iterator<Item = &'s
     })
 }
 
-/// A model that does not answer as a failure of whoever asked it.
-fn of_model(error: &ModelError) -> Failure {
+/// Converts a model error into a failure of the turn that called the model.
+fn model_failure(error: &ModelError) -> WorkFailure {
     if error.can_retry() {
-        Failure::infrastructure(InfrastructureKind::Server, error.to_string())
+        WorkFailure::infrastructure(InfrastructureKind::Server, error.to_string())
     } else {
-        Failure::business(ErrorCode::ExecutionFailed, error.to_string())
+        WorkFailure::business(ErrorCode::ExecutionFailed, error.to_string())
     }
 }
 
-/// Ends a turn that cannot be held to its end: gives up what runs for it, and answers whoever started it.
-pub(super) fn fail(state: &State, turn: &Turn, code: &str, failure: &Failure) -> Vec<Decision> {
+/// Fails a turn: cancels its operations and replies to its caller.
+pub(super) fn fail(
+    state: &ConversationState,
+    turn: &TurnState,
+    code: &str,
+    failure: &WorkFailure,
+) -> Vec<Decision> {
     let message = failure.message();
-    let mut decisions = fail_apart(state, turn, code, message);
+    let mut decisions = fail_without_reply(state, turn, code, message);
     if let Some(to) = &turn.reply_to {
         let told = || format!("the turn of the agent failed: {message}");
-        // What failed for good here fails for good there; otherwise agents that ask each other would ask many times.
+        // Permanent failures stay permanent; otherwise agents that call each other would multiply retries.
         let outcome = Err(match failure {
-            Failure::Business { code: ErrorCode::AgentDeclined, .. } => failure.clone(),
-            Failure::Business { .. } => Failure::business(ErrorCode::ExecutionFailed, told()),
-            Failure::Infrastructure { kind: InfrastructureKind::Timeout, .. } => {
-                Failure::infrastructure(InfrastructureKind::Server, told())
+            WorkFailure::Business { code: ErrorCode::AgentDeclined, .. } => failure.clone(),
+            WorkFailure::Business { .. } => WorkFailure::business(ErrorCode::ExecutionFailed, told()),
+            WorkFailure::Infrastructure { kind: InfrastructureKind::Timeout, .. } => {
+                WorkFailure::infrastructure(InfrastructureKind::Server, told())
             }
-            Failure::Infrastructure { kind, .. } => Failure::infrastructure(*kind, told()),
+            WorkFailure::Infrastructure { kind, .. } => WorkFailure::infrastructure(*kind, told()),
         });
         decisions.push(Decision::ReplyToCaller { turn: turn.id.clone(), to: to.clone(), outcome });
     }
     decisions
 }
 
-/// The same without an answer, for turns whose caller is not interested any more.
-fn fail_apart(state: &State, turn: &Turn, code: &str, message: &str) -> Vec<Decision> {
+/// Fails a turn without a reply, for turns whose caller no longer waits.
+fn fail_without_reply(
+    state: &ConversationState,
+    turn: &TurnState,
+    code: &str,
+    message: &str,
+) -> Vec<Decision> {
     let mut decisions = Vec::new();
     for operation in turn.open_operations() {
         for called in called_turns(state, &operation.call) {
-            decisions.extend(fail_apart(state, called, "CANCELLED", "the turn that called has ended"));
+            decisions.extend(fail_without_reply(
+                state,
+                called,
+                "CANCELLED",
+                "the turn that called has ended",
+            ));
         }
         let reason = format!("the turn has failed: {code}");
         decisions.push(Decision::CancelOperation {
@@ -514,14 +544,14 @@ fn fail_apart(state: &State, turn: &Turn, code: &str, message: &str) -> Vec<Deci
     decisions
 }
 
-fn retry(retry: Retry, attempt: u32, failure: &Failure) -> Option<u64> {
+fn retry(retry: AttemptLimits, attempt: u32, failure: &WorkFailure) -> Option<u64> {
     if failure.can_retry() { retry.delay(attempt) } else { None }
 }
 
-fn key(turn: &Turn, kind: TimerKind) -> TimerKey {
+fn key(turn: &TurnState, kind: TimerKind) -> TimerKey {
     TimerKey { turn: turn.id.clone(), kind }
 }
 
-fn timer_at(turn: &Turn, kind: TimerKind, at: Millis) -> Decision {
+fn timer_at(turn: &TurnState, kind: TimerKind, at: Millis) -> Decision {
     Decision::ScheduleTimer { key: key(turn, kind), at }
 }

@@ -1,37 +1,39 @@
-//! What follows from a reply of the model.
+//! Decisions that follow from a model reply.
 
 use std::sync::Arc;
 
-use hotseat_model::{Reply, ToolCall};
+use hotseat_model::{ModelReply, ModelToolCall};
 use hotseat_trace::{InvocationMode, MoveCall, Participant, ToolOutcome};
 use serde_json::Value;
 
-use super::state::{Operation, Work};
-use super::{Caller, Decision, MoveDraft, NextStep, Role, State, Turn, react};
-use crate::definition::{Definitions, Limits, Persona, Target, Tool, definitions, schema};
-use crate::failure::{ErrorCode, Failure};
+use super::state::{OperationTarget, ToolOperation};
+use super::{ConversationState, Decision, MoveDraft, NextStep, SpeakerRole, TurnCaller, TurnState, react};
+use crate::definition::{
+    Definitions, Persona, RuntimeLimits, ToolDefinition, ToolTarget, definitions, schema,
+};
+use crate::failure::{ErrorCode, WorkFailure};
 use crate::ids::CallId;
 
-/// The name of the built-in tool with which a called agent declines.
-pub(super) const DECLINE: &str = "decline";
+/// Name of the built-in tool with which a called agent declines.
+pub(super) const DECLINE_TOOL: &str = "decline";
 
-/// The decisions that follow from a reply, and how the turn goes on after them.
+/// Returns the decisions for a reply and the next step of the turn.
 pub(super) fn plan(
-    state: &State,
+    state: &ConversationState,
     definitions: &Definitions,
-    limits: &Limits,
-    turn: &Turn,
-    reply: &Reply,
+    limits: &RuntimeLimits,
+    turn: &TurnState,
+    reply: &ModelReply,
     last: bool,
 ) -> (NextStep, Vec<Decision>) {
     let text = (!reply.text.is_empty()).then(|| reply.text.clone());
-    // Tools that were no longer offered are not called.
-    let calls: &[ToolCall] = if last { &[] } else { &reply.tool_calls };
+    // Tool calls are dropped once tools are no longer offered.
+    let calls: &[ModelToolCall] = if last { &[] } else { &reply.tool_calls };
     let mut decisions = Vec::new();
     let said = |has_tool_use: bool| {
         text.clone().map(|content| Decision::AppendMessage {
             turn: turn.id.clone(),
-            role: Role::Agent,
+            role: SpeakerRole::Agent,
             content,
             has_tool_use,
         })
@@ -48,21 +50,21 @@ pub(super) fn plan(
         return (NextStep::Settle, decisions);
     }
     let Some(agent) = definitions.agent(&turn.agent) else { return (NextStep::Settle, decisions) };
-    let (mut waits, mut goes_on) = (false, false);
+    let (mut waits, mut runs_async) = (false, false);
     let mut joining = Vec::new();
     for (index, call) in calls.iter().enumerate() {
         let id = call_id(turn, index);
         let reasoning = if index == 0 { text.clone() } else { None };
-        if call.name == DECLINE && may_decline(&agent.persona, turn) {
+        if call.name == DECLINE_TOOL && may_decline(&agent.persona, turn) {
             let reason =
                 call.arguments.get("reason").and_then(|reason| reason.as_str()).unwrap_or("no reason");
-            let draft = move_of(turn, &id, call, reasoning);
+            let draft = call_move(turn, &id, call, reasoning);
             decisions.push(Decision::RecordMove { turn: turn.id.clone(), draft });
-            let failure = Failure::business(ErrorCode::AgentDeclined, reason);
+            let failure = WorkFailure::business(ErrorCode::AgentDeclined, reason);
             decisions.extend(react::fail(state, turn, ErrorCode::AgentDeclined.name(), &failure));
             return (NextStep::Settle, decisions);
         }
-        match checked(state, definitions, limits, turn, &call.name, &call.arguments) {
+        match resolve_call(state, definitions, limits, turn, &call.name, &call.arguments) {
             Err(failure) => decisions.push(Decision::RefuseCall {
                 turn: turn.id.clone(),
                 call: id,
@@ -71,7 +73,11 @@ pub(super) fn plan(
                 reasoning,
                 failure,
             }),
-            Ok(Checked { tool: Tool { approval: Some(approval), is_async, .. }, work, .. }) => {
+            Ok(ExecutableCall {
+                tool: ToolDefinition { approval: Some(approval), is_async, .. },
+                work,
+                ..
+            }) => {
                 waits = true;
                 decisions.push(Decision::AskApproval {
                     turn: turn.id.clone(),
@@ -81,16 +87,16 @@ pub(super) fn plan(
                     input: call.arguments.clone(),
                     is_async: *is_async,
                     reasoning,
-                    message: approval.worded(&call.arguments),
+                    message: approval.render(&call.arguments),
                 });
             }
             Ok(checked) => {
                 let is_async = checked.tool.is_async;
                 decisions.extend(dispatch(state, turn, checked, &call.arguments, &id, &mut joining));
                 if is_async {
-                    goes_on = true;
+                    runs_async = true;
                     decisions.push(Decision::TrackAsyncOperation { turn: turn.id.clone(), call: id.clone() });
-                    let draft = move_of(turn, &id, call, reasoning);
+                    let draft = call_move(turn, &id, call, reasoning);
                     decisions.push(Decision::RecordMove { turn: turn.id.clone(), draft });
                 } else {
                     waits = true;
@@ -100,12 +106,12 @@ pub(super) fn plan(
         }
     }
     decisions.extend(said(true));
-    let next = match (waits, goes_on && text.is_some()) {
+    let next = match (waits, runs_async && text.is_some()) {
         (true, _) => NextStep::Wait,
-        // Something runs and the user has been told: the model is asked again when it has ended.
+        // Operations are running and the user has an answer: the model is called again when they end.
         (false, true)
             if calls.iter().all(|call| {
-                checked(state, definitions, limits, turn, &call.name, &call.arguments).is_ok()
+                resolve_call(state, definitions, limits, turn, &call.name, &call.arguments).is_ok()
             }) =>
         {
             NextStep::Settle
@@ -115,17 +121,17 @@ pub(super) fn plan(
     (next, decisions)
 }
 
-/// The id of a call of the reply that is being taken.
-pub(super) fn call_id(turn: &Turn, index: usize) -> CallId {
+/// Returns the id of a call in the current reply.
+pub(super) fn call_id(turn: &TurnState, index: usize) -> CallId {
     CallId(format!("{}-k{}", turn.id, turn.tool_calls as usize + index + 1).into())
 }
 
-/// Whether the agent of a turn may decline what it was asked.
-fn may_decline(persona: &Persona, turn: &Turn) -> bool {
-    persona.may_decline && matches!(turn.caller, Caller::Agent { .. })
+/// Returns true if the agent of a turn may decline the request.
+fn may_decline(persona: &Persona, turn: &TurnState) -> bool {
+    persona.may_decline && matches!(turn.caller, TurnCaller::Agent { .. })
 }
 
-fn move_of(turn: &Turn, id: &CallId, call: &ToolCall, reasoning: Option<String>) -> MoveDraft {
+fn call_move(turn: &TurnState, id: &CallId, call: &ModelToolCall, reasoning: Option<String>) -> MoveDraft {
     let call = MoveCall {
         tool_id: Arc::from(&*call.name),
         input: call.arguments.clone(),
@@ -134,85 +140,87 @@ fn move_of(turn: &Turn, id: &CallId, call: &ToolCall, reasoning: Option<String>)
     MoveDraft { iteration: turn.replies, reasoning, call: Some(call), outcome: None }
 }
 
-/// A call that can be made.
-struct Checked<'p> {
-    tool: &'p Tool,
-    /// What runs.
-    work: Work,
-    /// What it is given.
-    given: Value,
+/// Validated tool call.
+struct ExecutableCall<'p> {
+    tool: &'p ToolDefinition,
+    /// Target that executes the call.
+    work: OperationTarget,
+    /// Input for the target.
+    target_input: Value,
 }
 
-/// The tool of a call and what runs for it, if the call can be made.
-fn checked<'p>(
-    state: &'p State,
+/// Validates a call and resolves its tool and target.
+fn resolve_call<'p>(
+    state: &'p ConversationState,
     definitions: &'p Definitions,
-    limits: &Limits,
-    turn: &Turn,
+    limits: &RuntimeLimits,
+    turn: &TurnState,
     name: &str,
     input: &Value,
-) -> Result<Checked<'p>, Failure> {
+) -> Result<ExecutableCall<'p>, WorkFailure> {
     let missing =
-        |what: &str, name: &str| Failure::business(ErrorCode::NotFound, format!("there is no {what} {name}"));
+        |what: &str, name: &str| WorkFailure::business(ErrorCode::NotFound, format!("unknown {what} {name}"));
     let tool = state.tool(definitions, &turn.agent, name).ok_or_else(|| missing("tool", name))?;
     let target = tool.target.as_ref().ok_or_else(|| missing("tool", name))?;
     let violations = schema::violations(&tool.input_schema, input);
     if !violations.is_empty() {
-        return Err(Failure::business(ErrorCode::InvalidInput, violations.join("; ")));
+        return Err(WorkFailure::business(ErrorCode::InvalidInput, violations.join("; ")));
     }
     let work = match target {
-        Target::Task(task) => {
+        ToolTarget::Task(task) => {
             let id = definitions::task_id(task);
             definitions.find_task(&id).map(drop).ok_or_else(|| missing("task", id.as_str()))?;
-            Work::Task(id)
+            OperationTarget::Task(id)
         }
-        Target::Workflow(workflow) => {
+        ToolTarget::Workflow(workflow) => {
             let id = definitions::workflow_id(workflow);
             definitions.find_workflow(&id).map(drop).ok_or_else(|| missing("workflow", id.as_str()))?;
-            Work::Workflow(id)
+            OperationTarget::Workflow(id)
         }
-        Target::Agent(persona) => {
+        ToolTarget::Agent(persona) => {
             let id = definitions::agent_id(persona);
             definitions.agent(&id).map(drop).ok_or_else(|| missing("agent", id.as_str()))?;
             if turn.depth >= limits.depth {
-                let message = format!("agents may call each other {} deep, and no deeper", limits.depth);
-                return Err(Failure::business(ErrorCode::ExecutionFailed, message));
+                let message = format!("agent calls may be nested at most {} levels deep", limits.depth);
+                return Err(WorkFailure::business(ErrorCode::ExecutionFailed, message));
             }
-            Work::Agent(id, tool.mode)
+            OperationTarget::Agent(id, tool.mode)
         }
-        Target::Client => Work::Client,
+        ToolTarget::Client => OperationTarget::Client,
     };
-    let given = tool.given(input, &state.shared)?;
-    Ok(Checked { tool, work, given })
+    let given = tool.target_input(input, &state.shared)?;
+    Ok(ExecutableCall { tool, work, target_input: given })
 }
 
-/// The decisions that start what runs for a call.
+/// Returns the decisions that start an operation.
 fn dispatch(
-    state: &State,
-    turn: &Turn,
-    checked: Checked<'_>,
+    state: &ConversationState,
+    turn: &TurnState,
+    checked: ExecutableCall<'_>,
     input: &Value,
     id: &CallId,
     joining: &mut Vec<Participant>,
 ) -> Vec<Decision> {
-    let Checked { tool, work, given } = checked;
+    let ExecutableCall { tool, work, target_input: given } = checked;
     let (by, name, is_async) = (turn.id.clone(), tool.name.clone(), tool.is_async);
     let (turn, input, call) = (turn.id.clone(), input.clone(), id.clone());
     match work {
-        Work::Task(task) => {
+        OperationTarget::Task(task) => {
             vec![Decision::DispatchTask { turn, call, tool: name, task, input, given, is_async }]
         }
-        Work::Workflow(workflow) => {
+        OperationTarget::Workflow(workflow) => {
             vec![Decision::DispatchWorkflow { turn, call, tool: name, workflow, input, given, is_async }]
         }
-        Work::Client => vec![Decision::DispatchClient { turn, call, tool: name, input, given, is_async }],
-        Work::Agent(agent, mode) => {
+        OperationTarget::Client => {
+            vec![Decision::DispatchClient { turn, call, tool: name, input, given, is_async }]
+        }
+        OperationTarget::Agent(agent, mode) => {
             let participant = Participant::Agent { agent_id: agent.0.clone() };
             let context =
                 Decision::ShareContext { turn: turn.clone(), call: call.clone(), mode, input: given.clone() };
             let mut decisions =
                 vec![Decision::DispatchAgent { turn, call, tool: name, agent, mode, input, given, is_async }];
-            let known = state.takes_part(&participant) || joining.contains(&participant);
+            let known = state.has_participant(&participant) || joining.contains(&participant);
             if mode == InvocationMode::LoopIn && !known {
                 joining.push(participant.clone());
                 decisions.push(Decision::AddParticipant { participant, by });
@@ -223,24 +231,24 @@ fn dispatch(
     }
 }
 
-/// The decisions that follow when a person has agreed to a call, perhaps with another input.
-pub(super) fn approved(
-    state: &State,
+/// Returns the decisions after a human approved a call, optionally with a changed input.
+pub(super) fn approve(
+    state: &ConversationState,
     definitions: &Definitions,
-    limits: &Limits,
-    turn: &Turn,
-    operation: &Operation,
+    limits: &RuntimeLimits,
+    turn: &TurnState,
+    operation: &ToolOperation,
     edited: Option<&Value>,
 ) -> Vec<Decision> {
     let input = edited.unwrap_or(&operation.input);
-    let checked = match checked(state, definitions, limits, turn, &operation.tool, input) {
+    let checked = match resolve_call(state, definitions, limits, turn, &operation.tool, input) {
         Ok(checked) => checked,
-        Err(failure) => return not_called(turn, operation, input, failure),
+        Err(failure) => return reject(turn, operation, input, failure),
     };
     let mut decisions = dispatch(state, turn, checked, input, &operation.call, &mut Vec::new());
     let (turn_id, call) = (turn.id.clone(), operation.call.clone());
     if operation.is_async {
-        let draft = draft_of(operation, input, None);
+        let draft = operation_move(operation, input, None);
         decisions.extend([
             Decision::TrackAsyncOperation { turn: turn_id.clone(), call: call.clone() },
             Decision::RecordMove { turn: turn_id.clone(), draft },
@@ -253,16 +261,16 @@ pub(super) fn approved(
     decisions
 }
 
-/// The decisions that end a call that a person was asked about and that is not made.
-pub(super) fn not_called(
-    turn: &Turn,
-    operation: &Operation,
+/// Returns the decisions that end a call awaiting approval without executing it.
+pub(super) fn reject(
+    turn: &TurnState,
+    operation: &ToolOperation,
     input: &Value,
-    failure: Failure,
+    failure: WorkFailure,
 ) -> Vec<Decision> {
     let (turn_id, call) = (turn.id.clone(), operation.call.clone());
     let result = Err(failure);
-    let draft = draft_of(operation, input, Some(react::outcome(&call, &result)));
+    let draft = operation_move(operation, input, Some(react::tool_outcome(&call, &result)));
     vec![
         Decision::CompleteOperation { turn: turn_id.clone(), call: call.clone(), result },
         Decision::RecordMove { turn: turn_id.clone(), draft },
@@ -270,8 +278,12 @@ pub(super) fn not_called(
     ]
 }
 
-/// The move of an operation.
-pub(super) fn draft_of(operation: &Operation, input: &Value, outcome: Option<ToolOutcome>) -> MoveDraft {
+/// Returns the move of an operation.
+pub(super) fn operation_move(
+    operation: &ToolOperation,
+    input: &Value,
+    outcome: Option<ToolOutcome>,
+) -> MoveDraft {
     let call = MoveCall {
         tool_id: Arc::from(&*operation.tool),
         input: input.clone(),

@@ -1,254 +1,257 @@
-//! What is known of a conversation.
+//! State of a conversation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hotseat_model::{Message as ModelMessage, Request};
-use hotseat_trace::{InvocationMode, Issues, MoveRecorded, ParentCall, Participant, ToolOutcome};
+use hotseat_model::{ModelMessage, ModelRequest};
+use hotseat_trace::{InvocationMode, MoveRecorded, ParentCall, Participant, ToolOutcome, TurnIssues};
 use serde_json::Value;
 
-use super::{Caller, ContextEntry, Effect, EffectKey, Millis, Opening, OperationAddress, ReplyTo};
-use crate::definition::{Definitions, Tool};
+use super::{
+    ContextEntry, ConversationEffect, ConversationOrigin, EffectKey, Millis, OperationAddress, ReplyTo,
+    TurnCaller,
+};
+use crate::definition::{Definitions, ToolDefinition};
 use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TaskId, TurnId, WorkflowId};
 
-/// What is known of a conversation. All of it follows from its inputs.
+/// State of a conversation, determined completely by its inputs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct State {
-    /// Its id.
+pub struct ConversationState {
+    /// The id of the conversation.
     pub conversation: ConversationId,
-    /// The agent that answers in it.
+    /// The agent that answers.
     pub agent: AgentId,
-    /// The call it was opened for.
+    /// The call that the conversation was opened for.
     pub parent: Option<ParentCall>,
-    /// What it is seen to be from outside.
+    /// Status for external observers.
     pub status: ConversationStatus,
-    /// Who takes part, in the order of joining.
+    /// Participants, in order of joining.
     pub participants: Vec<Participant>,
-    /// The turns, in the order in which they began.
-    pub turns: Vec<Turn>,
-    /// What was said, in order.
-    pub messages: Vec<Message>,
-    /// What the client has offered last.
-    pub offer: Offer,
-    /// What the agent and the client share; null until somebody sets it.
+    /// Turns, in order of start.
+    pub turns: Vec<TurnState>,
+    /// Messages, in order.
+    pub messages: Vec<TurnMessage>,
+    /// Latest offer of the client.
+    pub offer: ClientOffer,
+    /// State shared between agent and client; null until it is set.
     pub shared: Value,
-    /// When the conversation wants to be woken, and why.
+    /// Due times of timers.
     pub timers: BTreeMap<TimerKey, Millis>,
-    /// What it has asked of the world and has no answer to.
-    pub outstanding: BTreeMap<EffectKey, Effect>,
+    /// Requested effects without an answer.
+    pub outstanding: BTreeMap<EffectKey, ConversationEffect>,
 }
 
-/// What a client offers; it holds until the next offer.
+/// Tools and context of a client, valid until its next offer.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Offer {
-    /// The tools that the client carries out for the agent of the conversation.
-    pub tools: Vec<Tool>,
-    /// What it knows of its situation.
+pub struct ClientOffer {
+    /// Tools that the client executes for the agent of the conversation.
+    pub tools: Vec<ToolDefinition>,
+    /// Context of the client.
     pub context: Vec<ContextEntry>,
 }
 
-/// What a conversation is seen to be from outside.
+/// Status of a conversation for external observers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConversationStatus {
-    /// It takes turns.
+    /// The conversation accepts turns.
     Active,
-    /// It waits for somebody. Nothing in this runtime sets it by itself.
+    /// The conversation waits. This runtime never sets the status itself.
     Waiting,
-    /// Its user has ended it.
+    /// The user has closed the conversation.
     Completed,
-    /// It cannot go on.
+    /// The conversation cannot continue.
     Failed,
 }
 
-/// Who speaks.
+/// Role of the author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Whoever started the turn.
+pub enum SpeakerRole {
+    /// The caller of the turn.
     User,
     /// The agent of the turn.
     Agent,
 }
 
-/// Something that was said.
+/// Message of a conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Message {
-    /// Its id.
+pub struct TurnMessage {
+    /// The id of the message.
     pub id: MessageId,
-    /// The turn it was said in.
+    /// The turn that contains the message.
     pub turn: TurnId,
-    /// Who spoke.
-    pub role: Role,
-    /// Which agent spoke.
+    /// Role of the author.
+    pub role: SpeakerRole,
+    /// The agent that wrote the message.
     pub agent: Option<AgentId>,
-    /// What was said.
+    /// Text of the message.
     pub content: String,
 }
 
-/// One turn.
+/// State of one turn.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
-    /// Its id.
+pub struct TurnState {
+    /// The id of the turn.
     pub id: TurnId,
     /// The agent that answers.
     pub agent: AgentId,
-    /// Its place among the turns of its agent in the conversation, from 1.
+    /// Number of the turn among those of its agent in the conversation, from 1.
     pub number: u32,
-    /// Who started it.
-    pub caller: Caller,
-    /// What it was started with.
+    /// The caller that started the turn.
+    pub caller: TurnCaller,
+    /// Input of the turn.
     pub input: Value,
-    /// The same as text.
+    /// Input of the turn as text.
     pub user_text: String,
-    /// The earlier message it answers.
+    /// The earlier message that the turn answers.
     pub answers: Option<MessageId>,
-    /// Where its answer goes.
+    /// Recipient of the answer.
     pub reply_to: Option<ReplyTo>,
-    /// How many agents have called each other on the way here.
+    /// Number of nested agent calls that lead to this turn.
     pub depth: u32,
-    /// Where it stands.
-    pub phase: Phase,
-    /// What happened in it, as the model sees it.
+    /// Current phase.
+    pub phase: TurnPhase,
+    /// Messages of the turn, as the model sees them.
     pub transcript: Vec<ModelMessage>,
-    /// What the model must still be told.
+    /// Notices that the model has not received yet.
     pub notices: Vec<String>,
-    /// Its moves.
+    /// Moves of the turn.
     pub moves: Vec<MoveRecorded>,
-    /// How many model calls it has made.
+    /// Number of model calls.
     pub calls: u32,
-    /// How many replies it has had.
+    /// Number of model replies.
     pub replies: u32,
-    /// How many runs of hook workflows it has started.
+    /// Number of hook workflow runs.
     pub runs: u32,
-    /// How many tool calls it has seen.
+    /// Number of tool calls.
     pub tool_calls: u32,
-    /// The calls of the last reply, in the order of the reply, until the model is told what came of them.
-    pub slots: Vec<Slot>,
-    /// Its operations.
-    pub operations: Vec<Operation>,
-    /// The request that was built for its first call; kept where requests are built once a turn.
-    pub prefix: Option<Box<Request>>,
-    /// What must be told at its end.
-    pub issues: Issues,
-    /// The last thing its agent said.
+    /// Calls of the last reply, in order, until their results are passed to the model.
+    pub slots: Vec<ReplySlot>,
+    /// Operations of the turn.
+    pub operations: Vec<ToolOperation>,
+    /// Request of the first model call; kept if requests are built once per turn.
+    pub prefix: Option<Box<ModelRequest>>,
+    /// Issues to report when the turn ends.
+    pub issues: TurnIssues,
+    /// Last text of the agent.
     pub last_text: Option<String>,
-    /// When it ended.
+    /// Time at which the turn ended.
     pub ended_at: Option<Millis>,
 }
 
-/// Where a turn stands.
+/// Phase of a turn.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Phase {
-    /// The model is to be asked.
+pub enum TurnPhase {
+    /// The next model call can be prepared.
     Ready,
-    /// Its request is being built; no run while the next attempt is waited for.
+    /// The request is being built; `run` is `None` while a retry is pending.
     Assembling {
         /// The attempt, from 1.
         attempt: u32,
         /// The run.
         run: Option<RunId>,
     },
-    /// Its request is there.
+    /// The request has been built.
     Assembled {
         /// The request.
-        request: Box<Request>,
+        request: Box<ModelRequest>,
     },
-    /// The model is being asked; `open` is false while the next attempt is waited for.
+    /// The model is being called; `open` is false while a retry is pending.
     Calling {
         /// The attempt, from 1.
         attempt: u32,
         /// The request.
-        request: Box<Request>,
-        /// Whether a call is on its way.
+        request: Box<ModelRequest>,
+        /// True while a call is in progress.
         open: bool,
-        /// Whether tools are no longer offered.
+        /// True if tools are no longer offered.
         last: bool,
     },
-    /// It waits for these calls.
+    /// The turn waits for calls.
     Waiting {
         /// The calls.
         open: BTreeSet<CallId>,
     },
-    /// The agent has said what it had to say; operations may still run.
+    /// The agent has finished its answer; asynchronous operations may still be running.
     Idle,
-    /// What it has brought is being kept; no run while the next attempt is waited for.
+    /// Memories are being extracted; `run` is `None` while a retry is pending.
     Extracting {
         /// The attempt, from 1.
         attempt: u32,
         /// The run.
         run: Option<RunId>,
     },
-    /// Nothing is left but to say so.
+    /// The turn is about to complete.
     Closing,
-    /// It has ended.
+    /// The turn has ended.
     Ended(TurnEnd),
 }
 
-/// How a turn ended.
+/// Result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnEnd {
-    /// The agent was done.
+    /// The agent completed its answer.
     Completed,
-    /// It could not be held to its end.
+    /// The turn failed.
     Failed,
 }
 
-/// A call of the last reply.
+/// Tool call of the last reply.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Slot {
+pub struct ReplySlot {
     /// The call.
     pub call: CallId,
     /// The tool.
     pub tool: String,
-    /// What it came to; for an asynchronous call that it was started.
-    pub answer: Option<Answer>,
+    /// Answer for the model. For an asynchronous call: that it was started.
+    pub answer: Option<CallAnswer>,
 }
 
-/// What the model is told of a call.
+/// Answer to a call, as the model receives it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// It has ended.
+pub enum CallAnswer {
+    /// The call has ended.
     Ended(ToolOutcome),
-    /// It was started.
+    /// The call was started asynchronously.
     Started,
 }
 
-/// A call that was made.
+/// Tool call that is or was executed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Operation {
+pub struct ToolOperation {
     /// The call.
     pub call: CallId,
     /// The tool.
     pub tool: String,
-    /// What runs.
-    pub work: Work,
-    /// What the model gave.
+    /// Target that executes the call.
+    pub work: OperationTarget,
+    /// Input from the model.
     pub input: Value,
-    /// What the target was given.
-    pub given: Value,
-    /// Whether the turn goes on before it has ended.
+    /// Input passed to the target.
+    pub target_input: Value,
+    /// True if the turn continues before the call has ended.
     pub is_async: bool,
-    /// What the model wrote beside the call; kept until the move is recorded.
+    /// Text that the model wrote beside the call; kept until the move is recorded.
     pub reasoning: Option<String>,
-    /// Which reply it belongs to.
+    /// Number of the reply that contains the call.
     pub iteration: u32,
-    /// Where it stands.
+    /// Current status.
     pub status: OperationStatus,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// What came of it.
+    /// Result of the call.
     pub outcome: Option<ToolOutcome>,
-    /// When it was started.
+    /// Start time.
     pub created_at: Millis,
-    /// When it ended.
+    /// End time.
     pub completed_at: Option<Millis>,
 }
 
-/// What runs for a call.
+/// Target that executes a call.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum OperationTarget {
     /// A task.
     Task(TaskId),
     /// A workflow.
@@ -259,25 +262,25 @@ pub enum Work {
     Client,
 }
 
-/// Where an operation stands.
+/// Status of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationStatus {
-    /// The turn goes on while it runs.
+    /// Running; the turn continues.
     Pending,
-    /// The turn waits for it.
+    /// Running; the turn waits for it.
     Waiting,
-    /// The turn waits for a person to say whether it may begin.
+    /// Waiting for a human to approve the call.
     AwaitingApproval,
-    /// It has ended in order.
+    /// Completed successfully.
     Completed,
-    /// It has failed.
+    /// Failed.
     Failed,
-    /// It was given up.
+    /// Cancelled.
     Cancelled,
 }
 
 impl OperationStatus {
-    /// Whether something may still come of it.
+    /// Returns true if the operation has not ended.
     pub fn is_open(self) -> bool {
         match self {
             OperationStatus::Pending | OperationStatus::Waiting | OperationStatus::AwaitingApproval => true,
@@ -286,41 +289,41 @@ impl OperationStatus {
     }
 }
 
-/// What a timer is for.
+/// Key of a timer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct TimerKey {
     /// The turn.
     pub turn: TurnId,
-    /// What of it.
+    /// Purpose of the timer.
     pub kind: TimerKind,
 }
 
-/// What a timer is for, within a turn.
+/// Purpose of a timer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerKind {
-    /// The request is built anew.
+    /// Build the request again.
     ContextRetry,
-    /// Building the request takes too long.
+    /// Time limit for building the request.
     ContextDeadline,
-    /// The model is asked again.
+    /// Call the model again.
     ModelRetry,
-    /// The model takes too long.
+    /// Time limit of the model call.
     ModelDeadline,
-    /// Keeping is tried again.
+    /// Extract memories again.
     ExtractionRetry,
-    /// Keeping takes too long.
+    /// Time limit of memory extraction.
     ExtractionDeadline,
-    /// An operation is tried again.
+    /// Run an operation again.
     OperationRetry(CallId),
-    /// An operation takes too long.
+    /// Time limit of an operation.
     OperationDeadline(CallId),
 }
 
-impl State {
-    pub(super) fn new(opening: Opening) -> Self {
+impl ConversationState {
+    pub(super) fn new(opening: ConversationOrigin) -> Self {
         let participants = vec![Participant::Agent { agent_id: opening.agent.0.clone() }];
-        State {
+        ConversationState {
             conversation: opening.conversation,
             agent: opening.agent,
             parent: opening.parent,
@@ -328,65 +331,70 @@ impl State {
             participants,
             turns: Vec::new(),
             messages: Vec::new(),
-            offer: Offer::default(),
+            offer: ClientOffer::default(),
             shared: Value::Null,
             timers: BTreeMap::new(),
             outstanding: BTreeMap::new(),
         }
     }
 
-    /// The tools of an agent: its own, and for the agent of the conversation those of the client.
+    /// Returns the tools of an agent: its own, plus the client's for the main agent of the conversation.
     pub fn tools<'s>(
         &'s self,
         definitions: &'s Definitions,
         agent: &AgentId,
-    ) -> impl Iterator<Item = &'s Tool> {
+    ) -> impl Iterator<Item = &'s ToolDefinition> {
         let own = definitions.agent(agent).map_or(&[][..], |agent| &agent.persona.tools);
         let offered = if *agent == self.agent { &self.offer.tools[..] } else { &[] };
         own.iter().chain(offered)
     }
 
-    /// A tool of an agent.
-    pub fn tool<'s>(&'s self, definitions: &'s Definitions, agent: &AgentId, name: &str) -> Option<&'s Tool> {
+    /// Returns a tool of an agent by name.
+    pub fn tool<'s>(
+        &'s self,
+        definitions: &'s Definitions,
+        agent: &AgentId,
+        name: &str,
+    ) -> Option<&'s ToolDefinition> {
         self.tools(definitions, agent).find(|tool| tool.name == name)
     }
 
-    /// A turn.
-    pub fn turn(&self, id: &TurnId) -> Option<&Turn> {
+    /// Returns a turn by id.
+    pub fn turn(&self, id: &TurnId) -> Option<&TurnState> {
         self.turns.iter().rfind(|turn| turn.id == *id)
     }
 
-    pub(super) fn turn_mut(&mut self, id: &TurnId) -> Option<&mut Turn> {
+    pub(super) fn turn_mut(&mut self, id: &TurnId) -> Option<&mut TurnState> {
         self.turns.iter_mut().rfind(|turn| turn.id == *id)
     }
 
-    /// The id that the next turn gets.
+    /// Returns the id of the next turn.
     pub(super) fn next_turn(&self) -> TurnId {
         TurnId(format!("{}-t{}", self.conversation, self.turns.len() + 1).into())
     }
 
-    /// The timer that is due first.
-    pub(super) fn due(&self, now: Millis) -> Option<TimerKey> {
+    /// Returns the timer that is due first.
+    pub(super) fn next_due_timer(&self, now: Millis) -> Option<TimerKey> {
         let due = self.timers.iter().filter(|(_, at)| **at <= now);
         due.min_by_key(|(key, at)| (**at, (*key).clone())).map(|(key, _)| key.clone())
     }
 
-    /// Whether somebody takes part.
-    pub fn takes_part(&self, participant: &Participant) -> bool {
+    /// Returns true if the participant is in the conversation.
+    pub fn has_participant(&self, participant: &Participant) -> bool {
         self.participants.contains(participant)
     }
 
-    /// The turns that have not ended.
-    pub fn active_turns(&self) -> impl Iterator<Item = &Turn> {
+    /// Returns the turns that have not ended.
+    pub fn active_turns(&self) -> impl Iterator<Item = &TurnState> {
         self.turns.iter().filter(|turn| turn.is_active())
     }
 }
 
-impl Turn {
-    /// A turn of this conversation that begins.
-    pub(super) fn new(state: &State, id: TurnId, agent: AgentId, caller: Caller) -> Self {
+impl TurnState {
+    /// Creates a turn that is about to start.
+    pub(super) fn new(state: &ConversationState, id: TurnId, agent: AgentId, caller: TurnCaller) -> Self {
         let number = state.turns.iter().filter(|other| other.agent == agent).count() + 1;
-        Turn {
+        TurnState {
             id,
             agent,
             number: u32::try_from(number).unwrap_or(u32::MAX),
@@ -396,7 +404,7 @@ impl Turn {
             answers: None,
             reply_to: None,
             depth: 0,
-            phase: Phase::Ready,
+            phase: TurnPhase::Ready,
             transcript: Vec::new(),
             notices: Vec::new(),
             moves: Vec::new(),
@@ -407,77 +415,78 @@ impl Turn {
             slots: Vec::new(),
             operations: Vec::new(),
             prefix: None,
-            issues: Issues::default(),
+            issues: TurnIssues::default(),
             last_text: None,
             ended_at: None,
         }
     }
 
-    /// What the model has not been told yet becomes a part of what it has seen.
-    pub(super) fn tell_the_model(&mut self) {
-        let told = super::context::untold(self);
+    /// Moves pending answers and notices into the transcript.
+    pub(super) fn update_transcript(&mut self) {
+        let told = super::context::pending_messages(self);
         self.transcript.extend(told);
         self.slots.clear();
         self.notices.clear();
     }
 
-    /// What the model is told of a call of its last reply.
-    pub(super) fn answer(&mut self, call: &CallId, answer: Answer) {
+    /// Sets the answer to a call of the last reply.
+    pub(super) fn set_answer(&mut self, call: &CallId, answer: CallAnswer) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == *call) {
             slot.answer = Some(answer);
         }
     }
 
-    /// Whether an asynchronous operation runs for it.
-    pub fn is_asynchronous(&self) -> bool {
+    /// Returns true if an asynchronous operation is running.
+    pub fn has_async_operations(&self) -> bool {
         self.open_operations()
             .any(|operation| operation.is_async && operation.status == OperationStatus::Pending)
     }
 
-    /// Whether it waits for nobody but the client or a person.
-    pub fn awaits_only_the_client(&self) -> bool {
+    /// Returns true if the turn waits only for the client or for approvals.
+    pub fn waits_only_for_client(&self) -> bool {
         let mut open = self.open_operations().peekable();
-        matches!(self.phase, Phase::Waiting { .. } | Phase::Idle)
+        matches!(self.phase, TurnPhase::Waiting { .. } | TurnPhase::Idle)
             && open.peek().is_some()
             && open.all(|operation| {
-                operation.work == Work::Client || operation.status == OperationStatus::AwaitingApproval
+                operation.work == OperationTarget::Client
+                    || operation.status == OperationStatus::AwaitingApproval
             })
     }
 
-    /// Whether it has not ended.
+    /// Returns true if the turn has not ended.
     pub fn is_active(&self) -> bool {
-        !matches!(self.phase, Phase::Ended(_))
+        !matches!(self.phase, TurnPhase::Ended(_))
     }
 
-    /// An operation.
-    pub fn operation(&self, call: &CallId) -> Option<&Operation> {
+    /// Returns an operation by call id.
+    pub fn operation(&self, call: &CallId) -> Option<&ToolOperation> {
         self.operations.iter().find(|operation| operation.call == *call)
     }
 
-    pub(super) fn operation_mut(&mut self, call: &CallId) -> Option<&mut Operation> {
+    pub(super) fn operation_mut(&mut self, call: &CallId) -> Option<&mut ToolOperation> {
         self.operations.iter_mut().find(|operation| operation.call == *call)
     }
 
-    /// The operations that something may still come of.
-    pub fn open_operations(&self) -> impl Iterator<Item = &Operation> {
+    /// Returns the operations that have not ended.
+    pub fn open_operations(&self) -> impl Iterator<Item = &ToolOperation> {
         self.operations.iter().filter(|operation| operation.status.is_open())
     }
 
-    /// The id of a run of a hook workflow.
+    /// Returns the id of the next hook workflow run.
     pub(super) fn next_run(&self, hook: &str) -> RunId {
         RunId(format!("{}-{hook}{}", self.id, self.runs + 1).into())
     }
 
-    pub(super) fn address(&self, operation: &Operation) -> OperationAddress {
+    pub(super) fn address(&self, operation: &ToolOperation) -> OperationAddress {
         OperationAddress { turn: self.id.clone(), call: operation.call.clone(), attempt: operation.attempt }
     }
 
-    /// The id of the caller, for events.
-    pub(super) fn caller_words(&self) -> (Arc<str>, &'static str) {
+    /// Returns the id and type of the caller, for events.
+    pub(super) fn caller_info(&self) -> (Arc<str>, &'static str) {
         match &self.caller {
-            Caller::User { user_id } => (user_id.clone(), "user"),
-            Caller::Workflow { run_id } => (run_id.0.clone(), "workflow"),
-            Caller::Agent { agent_id, .. } => (agent_id.0.clone(), "agent"),
+            TurnCaller::User { user_id } => (user_id.clone(), "user"),
+            TurnCaller::Workflow { run_id } => (run_id.0.clone(), "workflow"),
+            TurnCaller::Agent { agent_id, .. } => (agent_id.0.clone(), "agent"),
         }
     }
 }

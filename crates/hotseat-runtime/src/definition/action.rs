@@ -1,4 +1,4 @@
-//! Actions: what a step does.
+//! Actions of steps.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,111 +6,111 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Persona, Reference};
+use super::{DefinitionRef, Persona};
 use crate::expression::Expression;
-use crate::failure::{ErrorCode, Failure, InfrastructureKind};
+use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
 
-/// What a step does.
+/// Action of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// Stands for something real.
-    Mock(Box<Mock>),
-    /// Returns what it was given.
+pub enum StepAction {
+    /// Simulates a real action.
+    Mock(Box<MockAction>),
+    /// Returns its input.
     Echo,
     /// Fails.
-    Fail(Fail),
-    /// Returns what it was given, some of it merged.
-    Context(Context),
-    /// Builds the request for a model call from the input of context assembly.
-    Assemble(Assemble),
-    /// Uses the agent's memory.
-    Memory(Memory),
-    /// Asks an agent in a conversation of its own; its answer is `response` in what the action returns.
-    Agent(Reference<Persona>),
+    Fail(FailAction),
+    /// Returns its input with merged members.
+    Context(ContextAction),
+    /// Builds a model request from the input of context assembly.
+    Assemble(AssembleAction),
+    /// Accesses the agent's memory.
+    Memory(MemoryAction),
+    /// Calls an agent in a separate conversation; the result contains its answer as `response`.
+    Agent(DefinitionRef<Persona>),
     /// Calls a function.
-    Custom(Custom),
+    Custom(CustomAction),
 }
 
-impl Action {
-    /// What kind of action it is, in events.
+impl StepAction {
+    /// Returns the kind of the action, for events.
     pub fn kind(&self) -> &'static str {
         match self {
-            Action::Mock(_) => "mock",
-            Action::Echo => "echo",
-            Action::Fail(_) => "fail",
-            Action::Context(_) => "context",
-            Action::Assemble(_) => "assemble",
-            Action::Memory(_) => "memory",
-            Action::Agent(_) => "agent",
-            Action::Custom(_) => "custom",
+            StepAction::Mock(_) => "mock",
+            StepAction::Echo => "echo",
+            StepAction::Fail(_) => "fail",
+            StepAction::Context(_) => "context",
+            StepAction::Assemble(_) => "assemble",
+            StepAction::Memory(_) => "memory",
+            StepAction::Agent(_) => "agent",
+            StepAction::Custom(_) => "custom",
         }
     }
 }
 
-/// An action that stands for something real: it takes time, returns something that fits a schema, or fails.
+/// Simulated action: takes time and returns a value or fails.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Mock {
-    /// The JSON Schema of what it returns.
+pub struct MockAction {
+    /// JSON Schema of the result.
     pub schema: Option<Value>,
-    /// What it returns, computed from `input`; made up to fit the schema if there is none.
+    /// Result, computed from `input`; `None` generates a value that matches the schema.
     pub returns: Option<Expression>,
-    /// How it fails.
-    pub failure: Option<Failure>,
-    /// How many attempts fail before it works; all if there is none.
+    /// Failure of the action.
+    pub failure: Option<WorkFailure>,
+    /// Number of attempts that fail; `None` means all.
     pub failing_attempts: Option<u32>,
-    /// How long it takes, from and to, in milliseconds.
+    /// Minimum and maximum duration, in milliseconds.
     pub delay_ms: (u64, u64),
-    /// What its made-up values depend on, besides the run.
+    /// Seed for generated values, combined with the run id.
     pub seed: u64,
 }
 
-/// An action that fails.
+/// Action that always fails.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Fail {
-    /// How.
-    pub failure: Failure,
+pub struct FailAction {
+    /// The failure.
+    pub failure: WorkFailure,
 }
 
-/// An action that returns what it was given, some of it merged.
+/// Action that returns its input with merged members.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Context {
-    /// What is merged.
-    pub merge: Option<Merge>,
+pub struct ContextAction {
+    /// Members to merge.
+    pub merge: Option<MemberMerge>,
 }
 
-/// Members that become one.
+/// Merges several members into a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Merge {
-    /// The member that is made.
+pub struct MemberMerge {
+    /// Name of the new member.
     pub target: String,
-    /// The members it is made of.
+    /// Names of the merged members.
     pub sources: Vec<String>,
-    /// Whether lists among them are taken apart.
+    /// True if lists among them are flattened.
     pub flatten: bool,
 }
 
-/// The built-in way to a request: system prompt, what was said before, what has happened in the turn.
+/// Built-in action that builds a request from system prompt, history and transcript.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Assemble {
-    /// What is added to the system prompt.
+pub struct AssembleAction {
+    /// Text appended to the system prompt.
     pub append_system: Option<String>,
 }
 
-/// A use of the agent's memory; what it needs is taken from the input of the action.
+/// Access to the agent's memory; parameters are taken from the action's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Memory {
-    /// Writes `content`, with `kind` and `significance` (0 to 1) if they are given.
+pub enum MemoryAction {
+    /// Writes `content`, with optional `kind` and `significance` (0 to 1).
     Write,
     /// Returns the record `id`.
     Read,
-    /// Returns the best records for `query`, at most `limit`.
+    /// Returns the best matches for `query`, at most `limit`.
     Search,
     /// Returns all records.
     List,
@@ -118,161 +118,162 @@ pub enum Memory {
     Delete,
 }
 
-/// A function that an action calls.
-pub type Function = dyn Fn(&Value) -> Result<Value, Failure> + Send + Sync;
+/// Function called by an action.
+pub type ActionFunction = dyn Fn(&Value) -> Result<Value, WorkFailure> + Send + Sync;
 
-/// An action that calls a function, which must return the same for the same input.
+/// Action that calls a function, which must be deterministic.
 #[derive(Clone)]
-pub struct Custom {
-    /// What it is called in messages.
+pub struct CustomAction {
+    /// Name for messages.
     pub name: String,
     /// The function.
-    pub function: Arc<Function>,
+    pub function: Arc<ActionFunction>,
 }
 
-impl fmt::Debug for Custom {
+impl fmt::Debug for CustomAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Custom").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// A function is code: what holds one cannot be written.
-impl Serialize for Custom {
+/// Functions are code, so definitions that contain one cannot be serialised.
+impl Serialize for CustomAction {
     fn serialize<S: serde::Serializer>(&self, _serializer: S) -> Result<S::Ok, S::Error> {
-        let message = format!("the function `{}` is code and cannot be written as data", self.name);
+        let message = format!("the function `{}` is code and cannot be serialised", self.name);
         Err(serde::ser::Error::custom(message))
     }
 }
 
-impl<'de> Deserialize<'de> for Custom {
+impl<'de> Deserialize<'de> for CustomAction {
     fn deserialize<D: serde::Deserializer<'de>>(_deserializer: D) -> Result<Self, D::Error> {
-        Err(serde::de::Error::custom("a function is code and cannot be read from data"))
+        Err(serde::de::Error::custom("a function is code and cannot be deserialised"))
     }
 }
 
-impl PartialEq for Custom {
+impl PartialEq for CustomAction {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && Arc::ptr_eq(&self.function, &other.function)
     }
 }
 
-/// A mock that returns nothing yet.
-pub fn mock() -> Mock {
-    Mock::default()
+/// Creates a mock without a result.
+pub fn mock() -> MockAction {
+    MockAction::default()
 }
 
-/// Returns what it is given.
-pub fn echo() -> Action {
-    Action::Echo
+/// Creates an action that returns its input.
+pub fn echo() -> StepAction {
+    StepAction::Echo
 }
 
-/// Fails with this message; the model is told.
-pub fn fail(message: &str) -> Action {
-    Action::Fail(Fail { failure: Failure::business(ErrorCode::ExecutionFailed, message) })
+/// Creates an action that fails with this message, which the model receives.
+pub fn fail(message: &str) -> StepAction {
+    StepAction::Fail(FailAction { failure: WorkFailure::business(ErrorCode::ExecutionFailed, message) })
 }
 
-/// Returns what it is given.
-pub fn context() -> Action {
-    Action::Context(Context::default())
+/// Creates an action that returns its input.
+pub fn context() -> StepAction {
+    StepAction::Context(ContextAction::default())
 }
 
-/// The built-in way to a request.
-pub fn assemble() -> Assemble {
-    Assemble::default()
+/// Creates the built-in action that builds requests.
+pub fn assemble() -> AssembleAction {
+    AssembleAction::default()
 }
 
-/// Writes to the agent's memory.
-pub fn memory_write() -> Action {
-    Action::Memory(Memory::Write)
+/// Creates an action that writes to the agent's memory.
+pub fn memory_write() -> StepAction {
+    StepAction::Memory(MemoryAction::Write)
 }
 
-/// Reads a record of the agent's memory.
-pub fn memory_read() -> Action {
-    Action::Memory(Memory::Read)
+/// Creates an action that reads a record of the agent's memory.
+pub fn memory_read() -> StepAction {
+    StepAction::Memory(MemoryAction::Read)
 }
 
-/// Searches the agent's memory.
-pub fn memory_search() -> Action {
-    Action::Memory(Memory::Search)
+/// Creates an action that searches the agent's memory.
+pub fn memory_search() -> StepAction {
+    StepAction::Memory(MemoryAction::Search)
 }
 
-/// Lists the agent's memory.
-pub fn memory_list() -> Action {
-    Action::Memory(Memory::List)
+/// Creates an action that lists the agent's memory.
+pub fn memory_list() -> StepAction {
+    StepAction::Memory(MemoryAction::List)
 }
 
-/// Deletes a record of the agent's memory.
-pub fn memory_delete() -> Action {
-    Action::Memory(Memory::Delete)
+/// Creates an action that deletes a record of the agent's memory.
+pub fn memory_delete() -> StepAction {
+    StepAction::Memory(MemoryAction::Delete)
 }
 
-/// Asks an agent.
-pub fn ask(persona: &Persona) -> Action {
-    Action::Agent(Reference::Embedded(Arc::new(persona.clone())))
+/// Creates an action that calls an agent.
+pub fn ask(persona: &Persona) -> StepAction {
+    StepAction::Agent(DefinitionRef::Embedded(Arc::new(persona.clone())))
 }
 
-/// Calls a function.
+/// Creates an action that calls a function.
 pub fn custom(
     name: &str,
-    function: impl Fn(&Value) -> Result<Value, Failure> + Send + Sync + 'static,
-) -> Action {
-    Action::Custom(Custom { name: name.to_string(), function: Arc::new(function) })
+    function: impl Fn(&Value) -> Result<Value, WorkFailure> + Send + Sync + 'static,
+) -> StepAction {
+    StepAction::Custom(CustomAction { name: name.to_string(), function: Arc::new(function) })
 }
 
-impl Mock {
-    /// Returning something made up that fits this JSON Schema.
+impl MockAction {
+    /// Generates results that match this JSON Schema.
     #[must_use]
     pub fn schema(mut self, schema: Value) -> Self {
         self.schema = Some(schema);
         self
     }
 
-    /// Returning this.
+    /// Returns a constant.
     #[must_use]
     pub fn returns(mut self, value: Value) -> Self {
         self.returns = Some(Expression::constant(value));
         self
     }
 
-    /// Returning what this expression computes from `input`.
+    /// Returns the value of an expression over `input`.
     ///
     /// # Panics
-    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+    /// code.
     #[must_use]
     pub fn computes(mut self, expression: &str) -> Self {
-        self.returns = Some(Expression::written(expression));
+        self.returns = Some(Expression::parse_static(expression));
         self
     }
 
-    /// Failing with this message; the model is told.
+    /// Fails with this message, which the model receives.
     #[must_use]
     pub fn fails(mut self, message: &str) -> Self {
-        self.failure = Some(Failure::business(ErrorCode::ExecutionFailed, message));
+        self.failure = Some(WorkFailure::business(ErrorCode::ExecutionFailed, message));
         self
     }
 
-    /// Failing like a server that is down: it is tried again where that is provided for.
+    /// Fails like an unavailable server, so that retries apply.
     #[must_use]
     pub fn fails_infrastructure(mut self, message: &str) -> Self {
-        self.failure = Some(Failure::infrastructure(InfrastructureKind::Server, message));
+        self.failure = Some(WorkFailure::infrastructure(InfrastructureKind::Server, message));
         self
     }
 
-    /// Working again after so many attempts.
+    /// Limits the failure to the first attempts.
     #[must_use]
     pub fn first_attempts(mut self, attempts: u32) -> Self {
         self.failing_attempts = Some(attempts);
         self
     }
 
-    /// Taking this long, in milliseconds.
+    /// Sets the duration, in milliseconds.
     #[must_use]
     pub fn delay_ms(mut self, millis: u64) -> Self {
         self.delay_ms = (millis, millis);
         self
     }
 
-    /// Taking a while between these, in milliseconds; how long depends on the seed.
+    /// Sets the range of the duration, in milliseconds; the seed determines the value.
     #[must_use]
     pub fn delay_between_ms(mut self, from: u64, to: u64) -> Self {
         self.delay_ms = (from, to.max(from));
@@ -280,8 +281,8 @@ impl Mock {
     }
 }
 
-impl Assemble {
-    /// With this added to the system prompt.
+impl AssembleAction {
+    /// Appends text to the system prompt.
     #[must_use]
     pub fn append_system(mut self, text: &str) -> Self {
         self.append_system = Some(text.to_string());
@@ -289,14 +290,14 @@ impl Assemble {
     }
 }
 
-impl From<Mock> for Action {
-    fn from(mock: Mock) -> Action {
-        Action::Mock(Box::new(mock))
+impl From<MockAction> for StepAction {
+    fn from(mock: MockAction) -> StepAction {
+        StepAction::Mock(Box::new(mock))
     }
 }
 
-impl From<Assemble> for Action {
-    fn from(assemble: Assemble) -> Action {
-        Action::Assemble(assemble)
+impl From<AssembleAction> for StepAction {
+    fn from(assemble: AssembleAction) -> StepAction {
+        StepAction::Assemble(assemble)
     }
 }

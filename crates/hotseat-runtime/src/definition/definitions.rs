@@ -1,4 +1,4 @@
-//! All definitions that a conversation can need, by id.
+//! All definitions that a conversation may need, by id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,267 +6,281 @@ use std::sync::Arc;
 use hotseat_trace::InvocationMode;
 
 use super::{
-    Action, Node, NodeWork, Persona, Reference, Target, Task, Tool, Workflow, assemble, schema, task,
-    workflow,
+    DefinitionRef, NodeWork, Persona, StepAction, TaskDefinition, ToolDefinition, ToolTarget,
+    WorkflowDefinition, WorkflowNode, assemble, schema, task, workflow,
 };
 use crate::ids::{AgentId, TaskId, WorkflowId, slug};
 
-/// An agent: a persona with a memory of its own.
+/// An agent: a persona with its own memory.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Agent {
-    /// Its id.
+pub struct AgentDefinition {
+    /// The id of the agent.
     pub id: AgentId,
-    /// What it is made from.
+    /// The persona of the agent.
     pub persona: Arc<Persona>,
 }
 
-/// Agents, tasks and workflows by id. They do not change while a conversation is held.
+/// Agents, tasks and workflows by id. They do not change during a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definitions {
-    agents: BTreeMap<AgentId, Arc<Agent>>,
-    tasks: BTreeMap<TaskId, Arc<Task>>,
-    workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
+    agents: BTreeMap<AgentId, Arc<AgentDefinition>>,
+    tasks: BTreeMap<TaskId, Arc<TaskDefinition>>,
+    workflows: BTreeMap<WorkflowId, Arc<WorkflowDefinition>>,
 }
 
-/// A definition that cannot be used.
+/// Invalid definition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct DefinitionError {
-    /// Which definition, and which part of it.
+    /// Name of the definition and the invalid part.
     pub place: String,
-    /// What is wrong.
+    /// Description of the problem.
     pub problem: String,
 }
 
-/// The id of the built-in workflow that builds requests.
-const DEFAULT_CONTEXT: &str = "default-context";
-/// The id of the built-in workflow that keeps nothing.
-const DEFAULT_EXTRACTION: &str = "default-extraction";
+/// Id of the built-in workflow that builds requests.
+const DEFAULT_CONTEXT_WORKFLOW: &str = "default-context";
+/// Id of the built-in workflow that extracts no memories.
+const DEFAULT_EXTRACTION_WORKFLOW: &str = "default-extraction";
 
 impl Definitions {
-    /// The definitions of this persona and of everything it refers to.
+    /// Collects the definitions of a persona and everything it refers to.
     ///
     /// # Errors
-    /// When one of them cannot be used: names are missing or doubled, schemas are none, nodes are not there.
-    pub fn of(persona: &Persona) -> Result<(Definitions, AgentId), DefinitionError> {
-        let definitions = Definitions::of_all([persona])?;
-        Ok((definitions, named("persona", &persona.name)?.into()))
+    /// If a definition is invalid, for example because of missing or duplicate names, invalid schemas or
+    /// unknown nodes.
+    pub fn from_persona(persona: &Persona) -> Result<(Definitions, AgentId), DefinitionError> {
+        let definitions = Definitions::from_personas([persona])?;
+        Ok((definitions, id_from_name("persona", &persona.name)?.into()))
     }
 
-    /// The definitions of these personas, which may refer to each other by id, and of everything they refer to.
+    /// Collects the definitions of these personas, which may refer to each other by id, and everything they
+    /// refer to.
     ///
     /// # Errors
-    /// When one of them cannot be used, as for [`of`](Self::of).
-    pub fn of_all<'p>(
+    /// If a definition is invalid, as for [`of`](Self::from_persona).
+    pub fn from_personas<'p>(
         personas: impl IntoIterator<Item = &'p Persona>,
     ) -> Result<Definitions, DefinitionError> {
         let mut definitions =
             Definitions { agents: BTreeMap::new(), tasks: BTreeMap::new(), workflows: BTreeMap::new() };
-        definitions.workflow(&workflow(DEFAULT_CONTEXT).node(task(DEFAULT_CONTEXT).step(assemble())))?;
-        definitions.workflow(&workflow(DEFAULT_EXTRACTION).node(task(DEFAULT_EXTRACTION)))?;
+        definitions.add_workflow(
+            &workflow(DEFAULT_CONTEXT_WORKFLOW).node(task(DEFAULT_CONTEXT_WORKFLOW).step(assemble())),
+        )?;
+        definitions
+            .add_workflow(&workflow(DEFAULT_EXTRACTION_WORKFLOW).node(task(DEFAULT_EXTRACTION_WORKFLOW)))?;
         for persona in personas {
-            definitions.persona(persona)?;
+            definitions.add_persona(persona)?;
         }
         Ok(definitions)
     }
 
-    /// The agents, in the order of their ids.
-    pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
+    /// Returns the agents, ordered by id.
+    pub fn agents(&self) -> impl Iterator<Item = &Arc<AgentDefinition>> {
         self.agents.values()
     }
 
-    /// The agent with this id.
-    pub fn agent(&self, id: &AgentId) -> Option<&Arc<Agent>> {
+    /// Returns the agent with this id.
+    pub fn agent(&self, id: &AgentId) -> Option<&Arc<AgentDefinition>> {
         self.agents.get(id)
     }
 
-    /// The task with this id.
-    pub fn find_task(&self, id: &TaskId) -> Option<&Arc<Task>> {
+    /// Returns the task with this id.
+    pub fn find_task(&self, id: &TaskId) -> Option<&Arc<TaskDefinition>> {
         self.tasks.get(id)
     }
 
-    /// The workflow with this id.
-    pub fn find_workflow(&self, id: &WorkflowId) -> Option<&Arc<Workflow>> {
+    /// Returns the workflow with this id.
+    pub fn find_workflow(&self, id: &WorkflowId) -> Option<&Arc<WorkflowDefinition>> {
         self.workflows.get(id)
     }
 
-    /// The workflow that builds requests for this persona.
+    /// Returns the workflow that builds requests for this persona.
     pub fn context_workflow(&self, persona: &Persona) -> WorkflowId {
-        persona.context_assembly.as_ref().map_or(DEFAULT_CONTEXT.into(), workflow_id)
+        persona.context_assembly.as_ref().map_or(DEFAULT_CONTEXT_WORKFLOW.into(), workflow_id)
     }
 
-    /// The workflow that keeps what turns of this persona have brought.
+    /// Returns the workflow that extracts memories for this persona.
     pub fn extraction_workflow(&self, persona: &Persona) -> WorkflowId {
-        persona.memory_extraction.as_ref().map_or(DEFAULT_EXTRACTION.into(), workflow_id)
+        persona.memory_extraction.as_ref().map_or(DEFAULT_EXTRACTION_WORKFLOW.into(), workflow_id)
     }
 
-    fn persona(&mut self, persona: &Persona) -> Result<AgentId, DefinitionError> {
-        let id: AgentId = named("persona", &persona.name)?.into();
+    fn add_persona(&mut self, persona: &Persona) -> Result<AgentId, DefinitionError> {
+        let id: AgentId = id_from_name("persona", &persona.name)?.into();
         if let Some(known) = self.agents.get(&id) {
-            return same(&*known.persona == persona, "persona", &persona.name).map(|()| id);
+            return check_same(&*known.persona == persona, "persona", &persona.name).map(|()| id);
         }
-        let agent = Agent { id: id.clone(), persona: Arc::new(persona.clone()) };
+        let agent = AgentDefinition { id: id.clone(), persona: Arc::new(persona.clone()) };
         self.agents.insert(id.clone(), Arc::new(agent));
         let mut names = BTreeSet::new();
         for tool in &persona.tools {
             let place = format!("persona {}, tool {}", persona.name, tool.name);
             if tool.name.is_empty() {
-                return Err(wrong(place, "it has no name"));
+                return Err(definition_error(place, "the tool has no name"));
             }
             if !names.insert(&tool.name) {
-                return Err(wrong(place, "the name is there twice"));
+                return Err(definition_error(place, "the tool name is used twice"));
             }
-            self.tool(tool, place)?;
+            self.add_tool_target(tool, place)?;
         }
         for hook in [&persona.context_assembly, &persona.memory_extraction].into_iter().flatten() {
-            if let Reference::Embedded(workflow) = hook {
-                self.workflow(workflow)?;
+            if let DefinitionRef::Embedded(workflow) = hook {
+                self.add_workflow(workflow)?;
             }
         }
         if persona.max_moves_per_turn == Some(0) {
-            return Err(wrong(format!("persona {}", persona.name), "a turn needs at least one move"));
+            return Err(definition_error(
+                format!("persona {}", persona.name),
+                "the maximum number of moves must be at least 1",
+            ));
         }
         Ok(id)
     }
 
-    fn tool(&mut self, tool: &Tool, place: String) -> Result<(), DefinitionError> {
-        schema::check(&tool.input_schema).map_err(|problem| wrong(format!("{place}, input"), problem))?;
+    fn add_tool_target(&mut self, tool: &ToolDefinition, place: String) -> Result<(), DefinitionError> {
+        schema::check(&tool.input_schema)
+            .map_err(|problem| definition_error(format!("{place}, input"), problem))?;
         let Some(target) = &tool.target else {
-            return Err(wrong(
+            return Err(definition_error(
                 place,
-                "nothing is behind it: it needs a task, a workflow, an agent or the client",
+                "the tool has no target: set a task, a workflow, an agent or the client",
             ));
         };
-        let is_agent = matches!(target, Target::Agent(_));
+        let is_agent = matches!(target, ToolTarget::Agent(_));
         if tool.mode == InvocationMode::LoopIn && !is_agent {
-            return Err(wrong(place, "only an agent can be looped in"));
+            return Err(definition_error(place, "only an agent can be looped in"));
         }
         if tool.mode == InvocationMode::LoopIn && tool.is_async {
-            return Err(wrong(
+            return Err(definition_error(
                 place,
-                "an agent that is looped in joins at once, so the tool cannot be asynchronous",
+                "a looped-in agent joins immediately, so the tool cannot be asynchronous",
             ));
         }
         if tool.retry.max_attempts == 0 {
-            return Err(wrong(place, "it needs at least one attempt"));
+            return Err(definition_error(place, "the maximum number of attempts must be at least 1"));
         }
         match target {
-            Target::Task(Reference::Embedded(task)) => self.task(task).map(drop),
-            Target::Workflow(Reference::Embedded(workflow)) => self.workflow(workflow).map(drop),
-            Target::Agent(Reference::Embedded(persona)) => self.persona(persona).map(drop),
-            // Whether there is one with this id shows when it is called: it is then a failure of the tool.
-            Target::Task(Reference::Id(_))
-            | Target::Workflow(Reference::Id(_))
-            | Target::Agent(Reference::Id(_))
-            | Target::Client => Ok(()),
+            ToolTarget::Task(DefinitionRef::Embedded(task)) => self.add_task(task).map(drop),
+            ToolTarget::Workflow(DefinitionRef::Embedded(workflow)) => self.add_workflow(workflow).map(drop),
+            ToolTarget::Agent(DefinitionRef::Embedded(persona)) => self.add_persona(persona).map(drop),
+            // Unknown ids become failures of the tool when it is called.
+            ToolTarget::Task(DefinitionRef::Id(_))
+            | ToolTarget::Workflow(DefinitionRef::Id(_))
+            | ToolTarget::Agent(DefinitionRef::Id(_))
+            | ToolTarget::Client => Ok(()),
         }
     }
 
-    fn task(&mut self, task: &Task) -> Result<TaskId, DefinitionError> {
-        let id: TaskId = named("task", &task.name)?.into();
+    fn add_task(&mut self, task: &TaskDefinition) -> Result<TaskId, DefinitionError> {
+        let id: TaskId = id_from_name("task", &task.name)?.into();
         if let Some(known) = self.tasks.get(&id) {
-            return same(&**known == task, "task", &task.name).map(|()| id);
+            return check_same(&**known == task, "task", &task.name).map(|()| id);
         }
         for (part, found) in [("input", &task.input_schema), ("output", &task.output_schema)] {
             if let Some(Err(problem)) = found.as_ref().map(schema::check) {
-                return Err(wrong(format!("task {}, {part}", task.name), problem));
+                return Err(definition_error(format!("task {}, {part}", task.name), problem));
             }
         }
         let mut names = BTreeSet::new();
         for step in &task.steps {
             if !names.insert(&step.name) {
-                return Err(wrong(
+                return Err(definition_error(
                     format!("task {}, step {}", task.name, step.name),
-                    "the name is there twice",
+                    "the step name is used twice",
                 ));
             }
         }
         self.tasks.insert(id.clone(), Arc::new(task.clone()));
         for step in &task.steps {
-            if let Action::Agent(Reference::Embedded(persona)) = &step.action {
-                self.persona(persona)?;
+            if let StepAction::Agent(DefinitionRef::Embedded(persona)) = &step.action {
+                self.add_persona(persona)?;
             }
         }
         Ok(id)
     }
 
-    fn workflow(&mut self, workflow: &Workflow) -> Result<WorkflowId, DefinitionError> {
-        let id: WorkflowId = named("workflow", &workflow.name)?.into();
+    fn add_workflow(&mut self, workflow: &WorkflowDefinition) -> Result<WorkflowId, DefinitionError> {
+        let id: WorkflowId = id_from_name("workflow", &workflow.name)?.into();
         if let Some(known) = self.workflows.get(&id) {
-            return same(&**known == workflow, "workflow", &workflow.name).map(|()| id);
+            return check_same(&**known == workflow, "workflow", &workflow.name).map(|()| id);
         }
         let place = |part: &str| format!("workflow {}, {part}", workflow.name);
         if workflow.nodes.is_empty() {
-            return Err(wrong(place("nodes"), "it has none"));
+            return Err(definition_error(place("nodes"), "the workflow has no nodes"));
         }
         let mut names = BTreeSet::new();
         for node in &workflow.nodes {
             if !names.insert(&node.name) {
-                return Err(wrong(place(&format!("node {}", node.name)), "the name is there twice"));
+                return Err(definition_error(
+                    place(&format!("node {}", node.name)),
+                    "the node name is used twice",
+                ));
             }
         }
         let ends = workflow.transitions.iter().flat_map(|way| [&way.from, &way.to]);
         for name in workflow.initial.iter().chain(ends) {
             if !names.contains(name) {
-                return Err(wrong(place(&format!("node {name}")), "there is no such node"));
+                return Err(definition_error(place(&format!("node {name}")), "the node does not exist"));
             }
         }
         self.workflows.insert(id.clone(), Arc::new(workflow.clone()));
         for node in &workflow.nodes {
-            self.node(node)?;
+            self.add_node(node)?;
         }
         Ok(id)
     }
 
-    fn node(&mut self, node: &Node) -> Result<(), DefinitionError> {
+    fn add_node(&mut self, node: &WorkflowNode) -> Result<(), DefinitionError> {
         match &node.work {
-            NodeWork::Task(task) => self.task(task).map(drop),
-            NodeWork::Workflow(Reference::Embedded(workflow)) => self.workflow(workflow).map(drop),
-            NodeWork::Agent(Reference::Embedded(persona)) => self.persona(persona).map(drop),
-            NodeWork::Workflow(Reference::Id(_)) | NodeWork::Agent(Reference::Id(_)) => Ok(()),
+            NodeWork::Task(task) => self.add_task(task).map(drop),
+            NodeWork::Workflow(DefinitionRef::Embedded(workflow)) => self.add_workflow(workflow).map(drop),
+            NodeWork::Agent(DefinitionRef::Embedded(persona)) => self.add_persona(persona).map(drop),
+            NodeWork::Workflow(DefinitionRef::Id(_)) | NodeWork::Agent(DefinitionRef::Id(_)) => Ok(()),
         }
     }
 }
 
-/// The id of a task that a tool names.
-pub(crate) fn task_id(reference: &Reference<Task>) -> TaskId {
+/// Returns the id of a referenced task.
+pub(crate) fn task_id(reference: &DefinitionRef<TaskDefinition>) -> TaskId {
     match reference {
-        Reference::Embedded(task) => slug(&task.name).into(),
-        Reference::Id(id) => TaskId(id.clone()),
+        DefinitionRef::Embedded(task) => slug(&task.name).into(),
+        DefinitionRef::Id(id) => TaskId(id.clone()),
     }
 }
 
-/// The id of a workflow that a tool, a node or a persona names.
-pub(crate) fn workflow_id(reference: &Reference<Workflow>) -> WorkflowId {
+/// Returns the id of a referenced workflow.
+pub(crate) fn workflow_id(reference: &DefinitionRef<WorkflowDefinition>) -> WorkflowId {
     match reference {
-        Reference::Embedded(workflow) => slug(&workflow.name).into(),
-        Reference::Id(id) => WorkflowId(id.clone()),
+        DefinitionRef::Embedded(workflow) => slug(&workflow.name).into(),
+        DefinitionRef::Id(id) => WorkflowId(id.clone()),
     }
 }
 
-/// The id of an agent that a tool, a node or a step names.
-pub(crate) fn agent_id(reference: &Reference<Persona>) -> AgentId {
+/// Returns the id of a referenced agent.
+pub(crate) fn agent_id(reference: &DefinitionRef<Persona>) -> AgentId {
     match reference {
-        Reference::Embedded(persona) => slug(&persona.name).into(),
-        Reference::Id(id) => AgentId(id.clone()),
+        DefinitionRef::Embedded(persona) => slug(&persona.name).into(),
+        DefinitionRef::Id(id) => AgentId(id.clone()),
     }
 }
 
-fn named(kind: &str, name: &str) -> Result<String, DefinitionError> {
+fn id_from_name(kind: &str, name: &str) -> Result<String, DefinitionError> {
     match slug(name) {
-        id if id.is_empty() => Err(wrong(format!("{kind} {name:?}"), "the name has no letter or digit")),
+        id if id.is_empty() => {
+            Err(definition_error(format!("{kind} {name:?}"), "the name contains no letter or digit"))
+        }
         id => Ok(id),
     }
 }
 
-fn same(equal: bool, kind: &str, name: &str) -> Result<(), DefinitionError> {
+fn check_same(equal: bool, kind: &str, name: &str) -> Result<(), DefinitionError> {
     if equal {
         Ok(())
     } else {
-        Err(wrong(format!("{kind} {name}"), "two different definitions have this name"))
+        Err(definition_error(format!("{kind} {name}"), "two different definitions have this name"))
     }
 }
 
-fn wrong(place: impl Into<String>, problem: impl Into<String>) -> DefinitionError {
+fn definition_error(place: impl Into<String>, problem: impl Into<String>) -> DefinitionError {
     DefinitionError { place: place.into(), problem: problem.into() }
 }

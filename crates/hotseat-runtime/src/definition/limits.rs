@@ -1,33 +1,34 @@
-//! How often and how long, for everything that a conversation waits for.
+//! Limits on attempts and time for all work of a conversation.
 
-/// The limits of a runtime.
+/// Limits of a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RuntimeLimits {
     /// Attempts at context assembly.
-    pub context: Retry,
+    pub context: AttemptLimits,
     /// Attempts at a model call.
-    pub model: Retry,
+    pub model: AttemptLimits,
     /// Attempts at memory extraction.
-    pub extraction: Retry,
-    /// How deep agents may call agents.
+    pub extraction: AttemptLimits,
+    /// Maximum depth of nested agent calls.
     pub depth: u32,
-    /// How many decisions one input may cause before the machine takes itself for broken.
+    /// Maximum number of decisions that one input may cause; more count as a bug.
     pub decisions: usize,
 }
 
-/// Attempts at one thing.
+/// Limits on the attempts at one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retry {
-    /// How many attempts there are in all.
+pub struct AttemptLimits {
+    /// Maximum number of attempts.
     pub attempts: u32,
-    /// The wait after the first failed attempt, in milliseconds; it doubles with each further one.
+    /// Delay after the first failed attempt, in milliseconds; it doubles after each further one.
     pub backoff_ms: u64,
-    /// How long one attempt may take, in milliseconds.
+    /// Time limit of one attempt, in milliseconds.
     pub timeout_ms: u64,
 }
 
-impl Retry {
-    /// How long to wait after attempt `attempt` (from 1) failed, in milliseconds; none when it was the last.
+impl AttemptLimits {
+    /// Returns the delay after failed attempt `attempt` (from 1), in milliseconds, or `None` if it was the
+    /// last one.
     pub fn delay(&self, attempt: u32) -> Option<u64> {
         let doublings = attempt.saturating_sub(1);
         (attempt < self.attempts)
@@ -35,12 +36,12 @@ impl Retry {
     }
 }
 
-impl Default for Limits {
+impl Default for RuntimeLimits {
     fn default() -> Self {
-        Limits {
-            context: Retry { attempts: 3, backoff_ms: 100, timeout_ms: 30_000 },
-            model: Retry { attempts: 3, backoff_ms: 500, timeout_ms: 120_000 },
-            extraction: Retry { attempts: 3, backoff_ms: 100, timeout_ms: 30_000 },
+        RuntimeLimits {
+            context: AttemptLimits { attempts: 3, backoff_ms: 100, timeout_ms: 30_000 },
+            model: AttemptLimits { attempts: 3, backoff_ms: 500, timeout_ms: 120_000 },
+            extraction: AttemptLimits { attempts: 3, backoff_ms: 100, timeout_ms: 30_000 },
             depth: 8,
             decisions: 1000,
         }
@@ -52,8 +53,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_attempts_wait_twice() {
-        let retry = Limits::default().context;
+    fn three_attempts_have_two_delays() {
+        let retry = RuntimeLimits::default().context;
         assert_eq!([1, 2, 3, 4].map(|attempt| retry.delay(attempt)), [Some(100), Some(200), None, None]);
     }
 }

@@ -1,4 +1,4 @@
-//! What agents, tools, tasks and workflows are, before anything runs.
+//! Definitions of agents, tools, tasks and workflows, independent of execution.
 
 mod action;
 pub(crate) mod definitions;
@@ -9,16 +9,22 @@ mod task;
 mod tool;
 mod workflow;
 
-pub use action::{Action, Assemble, Context, Custom, Fail, Memory, Merge, Mock, ask, custom, echo, fail};
+pub use action::{
+    AssembleAction, ContextAction, CustomAction, FailAction, MemberMerge, MemoryAction, MockAction,
+    StepAction, ask, custom, echo, fail,
+};
 pub use action::{
     assemble, context, memory_delete, memory_list, memory_read, memory_search, memory_write, mock,
 };
-pub use definitions::{Agent, DefinitionError, Definitions};
-pub use limits::{Limits, Retry};
+pub use definitions::{AgentDefinition, DefinitionError, Definitions};
+pub use limits::{AttemptLimits, RuntimeLimits};
 pub use persona::{ContextPolicy, ModelProfile, Persona, persona};
-pub use task::{Backoff, OnFailure, Step, StepBranch, StepCondition, Task, TaskRetry, step, task};
-pub use tool::{Approval, Reference, Target, Tool, ToolRetry, tool};
+pub use task::{
+    BackoffGrowth, StepBranch, StepCondition, StepDefinition, StepFailurePolicy, TaskDefinition, TaskRetry,
+    step, task,
+};
+pub use tool::{ApprovalPolicy, DefinitionRef, ToolDefinition, ToolRetry, ToolTarget, tool};
 pub use workflow::{
-    FanIn, ForEach, Join, Merging, Node, NodeWork, OnJoinTimeout, Transition, Workflow, node, transition,
-    workflow,
+    BranchJoin, BranchMerge, BranchPerItem, JoinRule, NodeTransition, NodeWork, OnJoinTimeout,
+    WorkflowDefinition, WorkflowNode, node, transition, workflow,
 };

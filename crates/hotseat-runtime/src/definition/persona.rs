@@ -1,61 +1,61 @@
-//! Personas: what an agent is told, what it can do and which workflows serve it.
+//! Personas: prompt, tools and workflows of an agent.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Reference, Tool, Workflow};
+use super::{DefinitionRef, ToolDefinition, WorkflowDefinition};
 
-/// Configuration that any number of agents can share. It has no state.
+/// Stateless configuration that several agents can share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Persona {
-    /// Its name; the agent made from it is called by its lower-case form.
+    /// The name. The id of the agent is its lower-case form.
     pub name: String,
-    /// What the model is told about itself.
+    /// The system prompt.
     pub system_prompt: String,
-    /// The model that speaks.
+    /// The model.
     pub profile: ModelProfile,
-    /// What it can do.
-    pub tools: Vec<Tool>,
-    /// The workflow that builds requests; the built-in one if there is none.
-    pub context_assembly: Option<Reference<Workflow>>,
-    /// The workflow that keeps what a turn has brought; a built-in one that keeps nothing if there is none.
-    pub memory_extraction: Option<Reference<Workflow>>,
-    /// How many earlier turns context assembly is told of.
+    /// The tools.
+    pub tools: Vec<ToolDefinition>,
+    /// Workflow that builds requests; `None` selects the built-in one.
+    pub context_assembly: Option<DefinitionRef<WorkflowDefinition>>,
+    /// Workflow that extracts memories from a turn; `None` extracts nothing.
+    pub memory_extraction: Option<DefinitionRef<WorkflowDefinition>>,
+    /// Number of earlier turns included in requests.
     pub recent_turns_limit: usize,
-    /// How many moves a turn may have before the model must answer without tools.
+    /// Maximum number of moves of a turn; at the last one the model must answer without tools.
     pub max_moves_per_turn: Option<u32>,
-    /// When requests are built.
+    /// Times at which requests are built.
     pub context_policy: ContextPolicy,
-    /// Whether this agent, when another one calls it, may decline.
+    /// True if the agent may decline calls of other agents.
     pub may_decline: bool,
 }
 
-/// A model with how it is asked.
+/// A model and its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelProfile {
-    /// What events call it.
+    /// Id of the profile, used in events.
     pub id: Arc<str>,
-    /// How freely the model chooses its words.
+    /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// The longest reply, in tokens.
+    /// Maximum length of a reply, in tokens.
     pub max_tokens: Option<u32>,
 }
 
-/// When the request for a model call is built.
+/// Times at which requests are built.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextPolicy {
     /// Before every model call.
     #[default]
     PerModelCall,
-    /// Once a turn; what happens in the turn is added to it.
+    /// Once per turn; later messages of the turn are appended.
     PerTurn,
 }
 
-/// A persona with nothing but a name.
+/// Creates a persona with default settings.
 pub fn persona(name: &str) -> Persona {
     Persona {
         name: name.to_string(),
@@ -72,63 +72,63 @@ pub fn persona(name: &str) -> Persona {
 }
 
 impl Persona {
-    /// With this system prompt.
+    /// Sets the system prompt.
     #[must_use]
     pub fn system(mut self, prompt: &str) -> Self {
         self.system_prompt = prompt.to_string();
         self
     }
 
-    /// With one more tool.
+    /// Adds a tool.
     #[must_use]
-    pub fn tool(mut self, tool: Tool) -> Self {
+    pub fn tool(mut self, tool: ToolDefinition) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// Spoken by this model.
+    /// Sets the model.
     #[must_use]
     pub fn profile(mut self, profile: ModelProfile) -> Self {
         self.profile = profile;
         self
     }
 
-    /// With requests built by this workflow.
+    /// Sets the workflow that builds requests.
     #[must_use]
-    pub fn context_assembly(mut self, workflow: &Workflow) -> Self {
-        self.context_assembly = Some(Reference::Embedded(Arc::new(workflow.clone())));
+    pub fn context_assembly(mut self, workflow: &WorkflowDefinition) -> Self {
+        self.context_assembly = Some(DefinitionRef::Embedded(Arc::new(workflow.clone())));
         self
     }
 
-    /// With what a turn brings kept by this workflow.
+    /// Sets the workflow that extracts memories.
     #[must_use]
-    pub fn memory_extraction(mut self, workflow: &Workflow) -> Self {
-        self.memory_extraction = Some(Reference::Embedded(Arc::new(workflow.clone())));
+    pub fn memory_extraction(mut self, workflow: &WorkflowDefinition) -> Self {
+        self.memory_extraction = Some(DefinitionRef::Embedded(Arc::new(workflow.clone())));
         self
     }
 
-    /// With this many earlier turns in its requests.
+    /// Sets the number of earlier turns in requests.
     #[must_use]
     pub fn recent_turns(mut self, limit: usize) -> Self {
         self.recent_turns_limit = limit;
         self
     }
 
-    /// With at most this many moves a turn.
+    /// Sets the maximum number of moves of a turn.
     #[must_use]
     pub fn max_moves(mut self, limit: u32) -> Self {
         self.max_moves_per_turn = Some(limit);
         self
     }
 
-    /// With requests built at these times.
+    /// Sets the times at which requests are built.
     #[must_use]
     pub fn context_policy(mut self, policy: ContextPolicy) -> Self {
         self.context_policy = policy;
         self
     }
 
-    /// Allowed to decline what another agent asks of it.
+    /// Allows the agent to decline calls of other agents.
     #[must_use]
     pub fn may_decline(mut self) -> Self {
         self.may_decline = true;

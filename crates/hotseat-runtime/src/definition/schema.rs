@@ -1,11 +1,11 @@
-//! JSON Schema, as far as tools and tasks need it: says what is wrong with a value, and makes values up.
+//! JSON Schema subset for tools and tasks: validates and generates values.
 
 use serde_json::{Map, Number, Value, json};
 
-use crate::random::Random;
+use crate::random::DeterministicRandom;
 
-/// The keywords that are understood. Any other is refused, so that none is passed over in silence.
-const KEYWORDS: &[&str] = &[
+/// Supported keywords. All others are rejected, so that none is silently ignored.
+const SUPPORTED_KEYWORDS: &[&str] = &[
     "type",
     "properties",
     "required",
@@ -29,9 +29,9 @@ const KEYWORDS: &[&str] = &[
     "format",
     "$schema",
 ];
-/// Further keywords of JSON Schema. Nothing is checked by them here, so only schemas of others may use them: a client
-/// checks what its tools are given by itself.
-const CARRIED: &[&str] = &[
+/// Further keywords, accepted without validation. Only client tools may use them, because a client validates
+/// the input of its tools itself.
+const UNCHECKED_KEYWORDS: &[&str] = &[
     "$ref",
     "$defs",
     "definitions",
@@ -67,10 +67,10 @@ const CARRIED: &[&str] = &[
     "nullable",
 ];
 const TYPES: &[&str] = &["object", "array", "string", "number", "integer", "boolean", "null"];
-/// How deep a schema may be nested.
-const DEPTH: usize = 64;
+/// Maximum nesting depth of a schema.
+const MAX_DEPTH: usize = 64;
 
-/// An object with exactly these members, all of them required.
+/// Returns the schema of an object with exactly these members, all required.
 pub fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     let required: Vec<_> = members.iter().map(|(name, _)| *name).collect();
     let properties: Map<String, Value> =
@@ -78,57 +78,57 @@ pub fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// A text.
+/// Returns the schema of a string.
 pub fn string() -> Value {
     json!({"type": "string"})
 }
 
-/// A number.
+/// Returns the schema of a number.
 pub fn number() -> Value {
     json!({"type": "number"})
 }
 
-/// A whole number.
+/// Returns the schema of an integer.
 pub fn integer() -> Value {
     json!({"type": "integer"})
 }
 
-/// True or false.
+/// Returns the schema of a boolean.
 pub fn boolean() -> Value {
     json!({"type": "boolean"})
 }
 
-/// A list of these.
+/// Returns the schema of a list.
 pub fn array(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
-/// Whether this is a schema that can be used.
+/// Checks that a schema is valid and supported.
 ///
 /// # Errors
-/// Says which keyword is not understood or has a value that it cannot have.
+/// If a keyword is not supported or has an invalid value.
 pub fn check(schema: &Value) -> Result<(), String> {
-    check_at(schema, DEPTH, &[KEYWORDS])
+    check_at(schema, MAX_DEPTH, &[SUPPORTED_KEYWORDS])
 }
 
-/// Whether this is a schema that can be used for a tool of somebody else, who checks more than is checked here.
+/// Checks the schema of a client tool, which may use keywords that are not validated here.
 ///
 /// # Errors
-/// Says which keyword is not understood or has a value that it cannot have.
-pub fn check_foreign(schema: &Value) -> Result<(), String> {
-    check_at(schema, DEPTH, &[KEYWORDS, CARRIED])
+/// If a keyword is not supported or has an invalid value.
+pub fn check_client_schema(schema: &Value) -> Result<(), String> {
+    check_at(schema, MAX_DEPTH, &[SUPPORTED_KEYWORDS, UNCHECKED_KEYWORDS])
 }
 
 fn check_at(schema: &Value, depth: usize, known: &[&[&str]]) -> Result<(), String> {
-    let Some(depth) = depth.checked_sub(1) else { return Err("it is nested too deeply".to_string()) };
+    let Some(depth) = depth.checked_sub(1) else { return Err("the schema is nested too deeply".to_string()) };
     let keywords = match schema {
         Value::Bool(_) => return Ok(()),
         Value::Object(keywords) => keywords,
-        _ => return Err("a JSON Schema is an object".to_string()),
+        _ => return Err("a JSON Schema must be an object".to_string()),
     };
     for (keyword, value) in keywords {
         if !known.iter().any(|known| known.contains(&keyword.as_str())) {
-            return Err(format!("the keyword `{keyword}` is not understood"));
+            return Err(format!("the keyword `{keyword}` is not supported"));
         }
         let fits = match keyword.as_str() {
             "type" => types(value).is_some_and(|names| names.iter().all(|name| TYPES.contains(name))),
@@ -164,7 +164,7 @@ fn types(value: &Value) -> Option<Vec<&str>> {
     }
 }
 
-/// Everything that is wrong with a value, each with the place in it.
+/// Returns all violations of a schema, each with its position in the value.
 pub fn violations(schema: &Value, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     validate(schema, value, "", &mut found);
@@ -174,25 +174,26 @@ pub fn violations(schema: &Value, value: &Value) -> Vec<String> {
 fn validate(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
     let keywords = match schema {
         Value::Bool(true) => return,
-        Value::Bool(false) => return found.push(at(place, "nothing may stand here")),
+        Value::Bool(false) => return found.push(violation(place, "no value is allowed here")),
         Value::Object(keywords) => keywords,
         _ => return,
     };
     if let Some(names) = keywords.get("type").and_then(types)
-        && !names.iter().any(|name| is_of(value, name))
+        && !names.iter().any(|name| has_type(value, name))
     {
-        return found.push(at(place, &format!("expected {}, found {}", names.join(" or "), kind(value))));
+        return found
+            .push(violation(place, &format!("expected {}, got {}", names.join(" or "), type_name(value))));
     }
     if let Some(values) = keywords.get("enum").and_then(Value::as_array)
         && !values.iter().any(|allowed| equal(allowed, value))
     {
         let allowed: Vec<_> = values.iter().map(Value::to_string).collect();
-        found.push(at(place, &format!("expected one of {}, found {value}", allowed.join(", "))));
+        found.push(violation(place, &format!("expected one of {}, got {value}", allowed.join(", "))));
     }
     if let Some(constant) = keywords.get("const")
         && !equal(constant, value)
     {
-        found.push(at(place, &format!("expected {constant}, found {value}")));
+        found.push(violation(place, &format!("expected {constant}, got {value}")));
     }
     match value {
         Value::Number(number) => validate_number(keywords, number, place, found),
@@ -214,7 +215,7 @@ fn validate(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>)
                     .enumerate()
                     .any(|(n, item)| items[..n].iter().any(|other| equal(other, item)));
                 if doubled {
-                    found.push(at(place, "items must differ from each other"));
+                    found.push(violation(place, "items must be unique"));
                 }
             }
             if let Some(inner) = keywords.get("items") {
@@ -233,7 +234,7 @@ fn validate_number(keywords: &Map<String, Value>, number: &Number, place: &str, 
     let limit = |name: &str| keywords.get(name).and_then(Value::as_f64);
     let mut breaks = |broken: bool, words: String| {
         if broken {
-            found.push(at(place, &words));
+            found.push(violation(place, &words));
         }
     };
     if let Some(least) = limit("minimum") {
@@ -265,7 +266,7 @@ fn validate_size(
     let limit =
         |name: &str| keywords.get(name).and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
     if limit(least).is_some_and(|least| size < least) || limit(most).is_some_and(|most| size > most) {
-        found.push(at(place, &format!("{size} {what} are too few or too many")));
+        found.push(violation(place, &format!("{size} {what} is outside the allowed range")));
     }
 }
 
@@ -279,7 +280,7 @@ fn validate_members(
         keywords.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     {
         if !members.contains_key(name) {
-            found.push(at(place, &format!("`{name}` is missing")));
+            found.push(violation(place, &format!("`{name}` is missing")));
         }
     }
     let properties = keywords.get("properties").and_then(Value::as_object);
@@ -288,7 +289,9 @@ fn validate_members(
         match properties.and_then(|properties| properties.get(name)) {
             Some(schema) => validate(schema, value, &inner, found),
             None => match keywords.get("additionalProperties") {
-                Some(Value::Bool(false)) => found.push(at(place, &format!("`{name}` is not expected"))),
+                Some(Value::Bool(false)) => {
+                    found.push(violation(place, &format!("`{name}` is not expected")))
+                }
                 Some(schema) => validate(schema, value, &inner, found),
                 None => {}
             },
@@ -296,11 +299,11 @@ fn validate_members(
     }
 }
 
-fn at(place: &str, words: &str) -> String {
+fn violation(place: &str, words: &str) -> String {
     if place.is_empty() { words.to_string() } else { format!("{place}: {words}") }
 }
 
-fn is_of(value: &Value, name: &str) -> bool {
+fn has_type(value: &Value, name: &str) -> bool {
     match name {
         "object" => value.is_object(),
         "array" => value.is_array(),
@@ -313,7 +316,7 @@ fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
-fn kind(value: &Value) -> &'static str {
+fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -324,7 +327,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Whether two values are the same; numbers are compared as numbers.
+/// Returns true if two values are equal; numbers are compared numerically.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
@@ -336,8 +339,8 @@ fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Makes up a value that fits the schema; every declared member is there.
-pub fn made_up(schema: &Value, random: &mut Random) -> Value {
+/// Generates a value that matches the schema and contains every declared member.
+pub fn generate(schema: &Value, random: &mut DeterministicRandom) -> Value {
     let Value::Object(keywords) = schema else { return Value::Null };
     if let Some(value) = keywords.get("const").or_else(|| keywords.get("default")) {
         return value.clone();
@@ -358,32 +361,34 @@ pub fn made_up(schema: &Value, random: &mut Random) -> Value {
         Some("object") => {
             let members = keywords.get("properties").and_then(Value::as_object);
             let members = members.into_iter().flatten();
-            Value::Object(members.map(|(name, schema)| (name.clone(), made_up(schema, random))).collect())
+            Value::Object(members.map(|(name, schema)| (name.clone(), generate(schema, random))).collect())
         }
         Some("array") => {
             let items = keywords.get("items").unwrap_or(&Value::Null);
             let unique = keywords.get("uniqueItems") == Some(&Value::Bool(true));
             let mut made: Vec<Value> = Vec::new();
             for _ in 0..size("minItems", "maxItems", 2) {
-                // Few values may fit, so a list of different ones is tried for a while and then left shorter.
+                // Lists of unique items become shorter if no new item is found after a number of attempts.
                 let next =
-                    (0..32).map(|_| made_up(items, random)).find(|item| !unique || !made.contains(item));
+                    (0..32).map(|_| generate(items, random)).find(|item| !unique || !made.contains(item));
                 made.extend(next);
             }
             Value::Array(made)
         }
         Some("string") => {
-            let letter = |random: &mut Random| char::from(b'a' + u8::try_from(random.below(26)).unwrap_or(0));
+            let letter = |random: &mut DeterministicRandom| {
+                char::from(b'a' + u8::try_from(random.below(26)).unwrap_or(0))
+            };
             Value::String((0..size("minLength", "maxLength", 8)).map(|_| letter(random)).collect())
         }
-        Some("integer") => json!(made_up_number(keywords, random).round() as i64),
-        Some("number") => json!(made_up_number(keywords, random)),
+        Some("integer") => json!(generate_number(keywords, random).round() as i64),
+        Some("number") => json!(generate_number(keywords, random)),
         Some("boolean") => Value::Bool(random.below(2) == 1),
         Some(_) | None => Value::Null,
     }
 }
 
-fn made_up_number(keywords: &Map<String, Value>, random: &mut Random) -> f64 {
+fn generate_number(keywords: &Map<String, Value>, random: &mut DeterministicRandom) -> f64 {
     let limit = |name: &str| keywords.get(name).and_then(Value::as_f64);
     let whole = keywords.get("type") == Some(&json!("integer"));
     let step = limit("multipleOf").unwrap_or(if whole { 1.0 } else { 0.5 });
@@ -401,12 +406,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_violation_is_listed_with_its_place() {
+    fn lists_every_violation_with_its_position() {
         let schema = object([("text", string()), ("items", array(&integer()))]);
         let found = violations(&schema, &json!({"items": [1, "2"], "more": true}));
         assert_eq!(
             found,
-            ["`text` is missing", "items[1]: expected integer, found string", "`more` is not expected"]
+            ["`text` is missing", "items[1]: expected integer, got string", "`more` is not expected"]
         );
     }
 
@@ -416,13 +421,13 @@ mod tests {
     }
 
     #[test]
-    fn a_keyword_that_is_not_understood_is_refused() {
-        assert_eq!(check(&json!({"typ": "string"})), Err("the keyword `typ` is not understood".to_string()));
+    fn rejects_unsupported_keywords() {
+        assert_eq!(check(&json!({"typ": "string"})), Err("the keyword `typ` is not supported".to_string()));
         assert!(check(&json!({"type": "strng"})).is_err());
     }
 
     #[test]
-    fn what_is_made_up_fits() {
+    fn generated_values_match_the_schema() {
         let schemas = [
             object([("a", string()), ("b", integer()), ("c", array(&boolean()))]),
             json!({"type": "integer", "minimum": 3, "maximum": 9, "multipleOf": 3}),
@@ -433,7 +438,7 @@ mod tests {
         ];
         for schema in schemas {
             for seed in 0..50 {
-                let value = made_up(&schema, &mut Random::new(seed));
+                let value = generate(&schema, &mut DeterministicRandom::new(seed));
                 assert_eq!(violations(&schema, &value), [""; 0], "{schema} {value}");
             }
         }

@@ -1,138 +1,144 @@
-//! Tasks: steps that run one after the other, each with one action.
+//! Tasks: sequences of steps with one action each.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Action;
+use super::StepAction;
 use crate::expression::Expression;
 
-/// Work that runs to its end without asking anybody.
+/// Work that runs to completion without user interaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Task {
-    /// Its name; its id is the lower-case form.
+pub struct TaskDefinition {
+    /// The name. The id is its lower-case form.
     pub name: String,
-    /// The JSON Schema of what it is given; anything if there is none.
+    /// JSON Schema of the input; `None` accepts anything.
     pub input_schema: Option<Value>,
-    /// The JSON Schema of what it returns; anything if there is none.
+    /// JSON Schema of the output; `None` accepts anything.
     pub output_schema: Option<Value>,
-    /// Its steps, in order.
-    pub steps: Vec<Step>,
-    /// Whether and how it is tried again as a whole.
+    /// The steps, in order.
+    pub steps: Vec<StepDefinition>,
+    /// Retries of the whole task.
     pub retry: TaskRetry,
-    /// How long it may take, in milliseconds.
+    /// Time limit, in milliseconds.
     pub timeout_ms: Option<u64>,
 }
 
-/// How often a task is tried.
+/// Retries of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskRetry {
-    /// Attempts in all.
+    /// Maximum number of attempts.
     pub max_attempts: u32,
-    /// How the wait grows.
-    pub backoff: Backoff,
-    /// The first wait, in milliseconds.
+    /// Growth of the delay.
+    pub backoff: BackoffGrowth,
+    /// First delay, in milliseconds.
     pub initial_delay_ms: u64,
-    /// The longest wait, in milliseconds.
+    /// Maximum delay, in milliseconds.
     pub max_delay_ms: u64,
 }
 
-/// How the wait between attempts grows.
+/// Growth of the delay between attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Backoff {
-    /// Not at all.
+pub enum BackoffGrowth {
+    /// Constant delay.
     None,
-    /// By the first wait each time.
+    /// Grows by the first delay each time.
     Linear,
-    /// It doubles.
+    /// Doubles each time.
     Exponential,
 }
 
 impl Default for TaskRetry {
     fn default() -> Self {
-        TaskRetry { max_attempts: 1, backoff: Backoff::None, initial_delay_ms: 0, max_delay_ms: u64::MAX }
+        TaskRetry {
+            max_attempts: 1,
+            backoff: BackoffGrowth::None,
+            initial_delay_ms: 0,
+            max_delay_ms: u64::MAX,
+        }
     }
 }
 
 impl TaskRetry {
-    /// The wait after attempt `attempt` (from 1) failed, in milliseconds; none when it was the last.
+    /// Returns the delay after failed attempt `attempt` (from 1), in milliseconds, or `None` if it was the
+    /// last one.
     pub fn delay(&self, attempt: u32) -> Option<u64> {
         if attempt >= self.max_attempts {
             return None;
         }
         let factor = match self.backoff {
-            Backoff::None => 1,
-            Backoff::Linear => u64::from(attempt),
-            Backoff::Exponential => 1_u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX),
+            BackoffGrowth::None => 1,
+            BackoffGrowth::Linear => u64::from(attempt),
+            BackoffGrowth::Exponential => 1_u64.checked_shl(attempt.saturating_sub(1)).unwrap_or(u64::MAX),
         };
         Some(self.initial_delay_ms.saturating_mul(factor).min(self.max_delay_ms))
     }
 }
 
-/// One step.
+/// One step of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Step {
-    /// Its name in the task.
+pub struct StepDefinition {
+    /// Name of the step, unique in the task.
     pub name: String,
-    /// What it does.
-    pub action: Action,
-    /// What the action is given, member by member; nothing if it is empty.
+    /// The action.
+    pub action: StepAction,
+    /// Input of the action, by member; `*` is the whole input, empty means no input.
     pub input_mapping: BTreeMap<String, Expression>,
-    /// Where what it returns goes, path by path; to `state._lastOutput` if it is empty.
+    /// Paths for the result of the action; empty means `state._lastOutput`.
     pub output_mapping: Vec<(String, Expression)>,
-    /// What becomes of the task when the action fails.
-    pub on_failure: OnFailure,
-    /// Whether the step runs at all.
+    /// Handling of a failed action.
+    pub on_failure: StepFailurePolicy,
+    /// Condition for running the step.
     pub condition: Option<StepCondition>,
 }
 
-/// What becomes of a task when an action fails.
+/// Handling of a failed action.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnFailure {
-    /// It fails.
+pub enum StepFailurePolicy {
+    /// The task fails.
     #[default]
     Abort,
-    /// It starts again from its first step, as often as its retry allows.
+    /// The task restarts from its first step, as often as its retries allow.
     Retry,
-    /// It goes on; the failure is added to `state._errors`.
+    /// The task continues; the failure is added to `state._errors`.
     Continue,
 }
 
-/// What a step does depending on a condition.
+/// Condition of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepCondition {
     /// The condition.
     pub condition: Expression,
-    /// When it holds.
+    /// Branch if the condition is true.
     pub then: StepBranch,
-    /// When it does not hold.
+    /// Branch if the condition is false.
     pub otherwise: StepBranch,
 }
 
-/// What becomes of a step.
+/// Effect of a condition on its step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepBranch {
-    /// It runs.
+    /// The step runs.
     Continue,
-    /// It is passed over.
+    /// The step is skipped.
     Skip,
-    /// The task ends here, in order.
+    /// The task completes.
     Succeed,
     /// The task fails.
     Fail,
 }
 
-/// A task without steps.
-pub fn task(name: &str) -> Task {
-    Task {
+/// Creates a task without steps.
+pub fn task(name: &str) -> TaskDefinition {
+    TaskDefinition {
         name: name.to_string(),
         input_schema: None,
         output_schema: None,
@@ -142,23 +148,23 @@ pub fn task(name: &str) -> Task {
     }
 }
 
-/// A step of this action. Its name is filled in by the task if it stays empty.
-pub fn step(action: impl Into<Action>) -> Step {
-    Step {
+/// Creates a step. The task generates a name if it stays empty.
+pub fn step(action: impl Into<StepAction>) -> StepDefinition {
+    StepDefinition {
         name: String::new(),
         action: action.into(),
         input_mapping: BTreeMap::new(),
         output_mapping: Vec::new(),
-        on_failure: OnFailure::default(),
+        on_failure: StepFailurePolicy::default(),
         condition: None,
     }
 }
 
-impl Task {
-    /// With one more step; an action alone is a step that is given the task's whole input and whose result is the
-    /// task's output.
+impl TaskDefinition {
+    /// Adds a step. A bare action becomes a step with the task's whole input, and its result becomes the
+    /// output.
     #[must_use]
-    pub fn step(mut self, step: impl Into<Step>) -> Self {
+    pub fn step(mut self, step: impl Into<StepDefinition>) -> Self {
         let mut step = step.into();
         if step.name.is_empty() {
             step.name = format!("step-{}", self.steps.len());
@@ -167,28 +173,28 @@ impl Task {
         self
     }
 
-    /// With this JSON Schema for its input.
+    /// Sets the JSON Schema of the input.
     #[must_use]
     pub fn input(mut self, schema: Value) -> Self {
         self.input_schema = Some(schema);
         self
     }
 
-    /// With this JSON Schema for its output.
+    /// Sets the JSON Schema of the output.
     #[must_use]
     pub fn output(mut self, schema: Value) -> Self {
         self.output_schema = Some(schema);
         self
     }
 
-    /// Tried this often.
+    /// Sets the retries.
     #[must_use]
     pub fn retry(mut self, retry: TaskRetry) -> Self {
         self.retry = retry;
         self
     }
 
-    /// With this time limit, in milliseconds.
+    /// Sets the time limit, in milliseconds.
     #[must_use]
     pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {
         self.timeout_ms = Some(timeout_ms);
@@ -196,57 +202,60 @@ impl Task {
     }
 }
 
-impl Step {
-    /// With this name.
+impl StepDefinition {
+    /// Sets the name.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = name.to_string();
         self
     }
 
-    /// With a member of the action's input computed by this expression.
+    /// Computes a member of the action's input with an expression.
     ///
     /// # Panics
-    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+    /// code.
     #[must_use]
     pub fn input(mut self, member: &str, expression: &str) -> Self {
-        self.input_mapping.insert(member.to_string(), Expression::written(expression));
+        self.input_mapping.insert(member.to_string(), Expression::parse_static(expression));
         self
     }
 
-    /// With what this expression computes put at this path, which begins with `state` or `output`.
+    /// Stores the value of an expression at a path, which starts with `state` or `output`.
     ///
     /// # Panics
-    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+    /// code.
     #[must_use]
     pub fn output(mut self, path: &str, expression: &str) -> Self {
-        self.output_mapping.push((path.to_string(), Expression::written(expression)));
+        self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
         self
     }
 
-    /// With this outcome when the action fails.
+    /// Sets the handling of a failed action.
     #[must_use]
-    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+    pub fn on_failure(mut self, on_failure: StepFailurePolicy) -> Self {
         self.on_failure = on_failure;
         self
     }
 
-    /// Run depending on a condition.
+    /// Sets the condition of the step.
     ///
     /// # Panics
-    /// When the condition cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the condition is invalid. Use [`Expression::parse`] for expressions that are not constants in code.
     #[must_use]
     pub fn when(mut self, condition: &str, then: StepBranch, otherwise: StepBranch) -> Self {
-        self.condition = Some(StepCondition { condition: Expression::written(condition), then, otherwise });
+        self.condition =
+            Some(StepCondition { condition: Expression::parse_static(condition), then, otherwise });
         self
     }
 }
 
-impl<A: Into<Action>> From<A> for Step {
-    fn from(action: A) -> Step {
+impl<A: Into<StepAction>> From<A> for StepDefinition {
+    fn from(action: A) -> StepDefinition {
         let mut whole = step(action);
-        whole.input_mapping.insert("*".to_string(), Expression::written("input"));
-        whole.output_mapping.push(("output".to_string(), Expression::written("result")));
+        whole.input_mapping.insert("*".to_string(), Expression::parse_static("input"));
+        whole.output_mapping.push(("output".to_string(), Expression::parse_static("result")));
         whole
     }
 }

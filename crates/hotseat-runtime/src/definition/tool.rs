@@ -1,4 +1,4 @@
-//! Tools: what a model can call, and what is behind it.
+//! Tools that a model can call, and their targets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,51 +7,51 @@ use hotseat_trace::InvocationMode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Persona, Task, Workflow};
-use crate::expression::{Expression, put};
-use crate::failure::{ErrorCode, Failure};
+use super::{Persona, TaskDefinition, WorkflowDefinition};
+use crate::expression::{Expression, set_at_path};
+use crate::failure::{ErrorCode, WorkFailure};
 
-/// Something a model can call.
+/// Tool that a model can call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Tool {
-    /// What the model calls it.
+pub struct ToolDefinition {
+    /// Name for the model.
     pub name: String,
-    /// What the model is told of it.
+    /// Description for the model.
     pub description: String,
-    /// The JSON Schema of its input. Without `type` it accepts anything.
+    /// JSON Schema of the input. A schema without `type` accepts anything.
     pub input_schema: Value,
-    /// What is behind it.
-    pub target: Option<Target>,
-    /// Whether the agent goes on before it has answered.
+    /// Target that executes the tool.
+    pub target: Option<ToolTarget>,
+    /// True if the agent continues before the tool has answered.
     pub is_async: bool,
-    /// How an agent behind it takes part.
+    /// Invocation mode of an agent target.
     pub mode: InvocationMode,
-    /// What the target is given, member by member: its name there and its name in the model's input. Everything, as
-    /// it is, if there is none.
+    /// Input of the target: member names mapped to names in the model's input. `None` passes the input
+    /// unchanged.
     pub input_mapping: Option<BTreeMap<String, String>>,
-    /// Members that the target is given besides, computed from `input` and the conversation's shared `state`.
+    /// Additional members for the target, computed from `input` and the shared `state` of the conversation.
     pub reads: Vec<(String, Expression)>,
-    /// What becomes of the shared state when the tool has completed: paths in it, computed from `input`, `result` and
-    /// the `state` as it was.
+    /// Changes to the shared state after the tool has completed: paths with expressions over `input`,
+    /// `result` and the previous `state`.
     pub writes: Vec<(String, Expression)>,
-    /// What a person is asked before each call; nobody is asked if there is none.
-    pub approval: Option<Approval>,
-    /// How often and how long it is tried.
+    /// Approval that a human must give before each call; `None` requires none.
+    pub approval: Option<ApprovalPolicy>,
+    /// Retries and time limit.
     pub retry: ToolRetry,
 }
 
-/// A question to a person before a tool is called.
+/// Question to a human before a tool is called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Approval {
-    /// The question; `{member}` stands for a member of the model's input.
+pub struct ApprovalPolicy {
+    /// Text of the question; `{member}` is replaced by a member of the model's input.
     pub message: String,
 }
 
-impl Approval {
-    /// The question for this input. What the input does not have is left as it is written.
-    pub fn worded(&self, input: &Value) -> String {
+impl ApprovalPolicy {
+    /// Renders the question for an input. Placeholders without a matching member stay unchanged.
+    pub fn render(&self, input: &Value) -> String {
         let mut worded = String::with_capacity(self.message.len());
         let mut rest = self.message.as_str();
         while let Some((before, after)) = rest.split_once('{') {
@@ -77,15 +77,15 @@ impl Approval {
     }
 }
 
-/// How often and how long a tool is tried.
+/// Retries and time limit of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolRetry {
-    /// Attempts in all; only failures of the means are tried again.
+    /// Maximum number of attempts; only infrastructure failures are retried.
     pub max_attempts: u32,
-    /// The wait between attempts, in milliseconds.
+    /// Delay between attempts, in milliseconds.
     pub backoff_ms: u64,
-    /// How long one attempt may take, in milliseconds; as long as it wants if there is none.
+    /// Time limit of one attempt, in milliseconds; `None` means no limit.
     pub timeout_ms: Option<u64>,
 }
 
@@ -95,33 +95,33 @@ impl Default for ToolRetry {
     }
 }
 
-/// What is behind a tool.
+/// Target of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Target {
+pub enum ToolTarget {
     /// A task.
-    Task(Reference<Task>),
+    Task(DefinitionRef<TaskDefinition>),
     /// A workflow.
-    Workflow(Reference<Workflow>),
+    Workflow(DefinitionRef<WorkflowDefinition>),
     /// An agent.
-    Agent(Reference<Persona>),
-    /// Whoever holds the conversation from outside: the call is passed on to it, and it answers.
+    Agent(DefinitionRef<Persona>),
+    /// The client of the conversation, which executes the call and returns the result.
     Client,
 }
 
-/// A definition, or the id of one that stands elsewhere.
+/// A definition or the id of one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reference<T> {
+pub enum DefinitionRef<T> {
     /// The definition itself.
     Embedded(Arc<T>),
-    /// Its id; whether there is one shows when it is needed.
+    /// Id of a definition; resolved when it is used.
     Id(Arc<str>),
 }
 
-/// A tool with nothing but a name, which accepts any object.
-pub fn tool(name: &str) -> Tool {
-    Tool {
+/// Creates a tool that accepts any object and has no target.
+pub fn tool(name: &str) -> ToolDefinition {
+    ToolDefinition {
         name: name.to_string(),
         description: String::new(),
         input_schema: json!({"type": "object"}),
@@ -136,162 +136,170 @@ pub fn tool(name: &str) -> Tool {
     }
 }
 
-impl Tool {
-    /// With this description.
+impl ToolDefinition {
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, text: &str) -> Self {
         self.description = text.to_string();
         self
     }
 
-    /// With this JSON Schema for its input.
+    /// Sets the JSON Schema of the input.
     #[must_use]
     pub fn input(mut self, schema: Value) -> Self {
         self.input_schema = schema;
         self
     }
 
-    /// With this behind it.
+    /// Sets the target.
     #[must_use]
-    pub fn target(mut self, target: Target) -> Self {
+    pub fn target(mut self, target: ToolTarget) -> Self {
         self.target = Some(target);
         self
     }
 
-    /// With a task behind it.
+    /// Sets a task as target.
     #[must_use]
-    pub fn task(self, task: &Task) -> Self {
-        self.target(Target::Task(Reference::Embedded(Arc::new(task.clone()))))
+    pub fn task(self, task: &TaskDefinition) -> Self {
+        self.target(ToolTarget::Task(DefinitionRef::Embedded(Arc::new(task.clone()))))
     }
 
-    /// With a workflow behind it.
+    /// Sets a workflow as target.
     #[must_use]
-    pub fn workflow(self, workflow: &Workflow) -> Self {
-        self.target(Target::Workflow(Reference::Embedded(Arc::new(workflow.clone()))))
+    pub fn workflow(self, workflow: &WorkflowDefinition) -> Self {
+        self.target(ToolTarget::Workflow(DefinitionRef::Embedded(Arc::new(workflow.clone()))))
     }
 
-    /// With an agent behind it.
+    /// Sets an agent as target.
     #[must_use]
     pub fn agent(self, persona: &Persona) -> Self {
-        self.target(Target::Agent(Reference::Embedded(Arc::new(persona.clone()))))
+        self.target(ToolTarget::Agent(DefinitionRef::Embedded(Arc::new(persona.clone()))))
     }
 
-    /// With the agent of this id behind it, which may be the one that has the tool.
+    /// Sets the agent with this id as target, which may be the owner of the tool.
     #[must_use]
     pub fn agent_id(self, id: &str) -> Self {
-        self.target(Target::Agent(Reference::Id(id.into())))
+        self.target(ToolTarget::Agent(DefinitionRef::Id(id.into())))
     }
 
-    /// Carried out by the client, in its own time: there is no time limit but one that is set after this.
+    /// Sets the client as target and removes the time limit.
     #[must_use]
     pub fn client(self) -> Self {
-        self.target(Target::Client).timeout_ms(None)
+        self.target(ToolTarget::Client).timeout_ms(None)
     }
 
-    /// Called only when a person has agreed to this question, in which `{member}` stands for a member of the input.
+    /// Requires approval by a human. `{member}` in the question is replaced by a member of the input.
     #[must_use]
     pub fn approval(mut self, message: &str) -> Self {
-        self.approval = Some(Approval { message: message.to_string() });
+        self.approval = Some(ApprovalPolicy { message: message.to_string() });
         self
     }
 
-    /// With a member of the target's input computed from the model's `input` and the shared `state`.
+    /// Computes a member of the target's input from the model's `input` and the shared `state`.
     ///
     /// # Panics
-    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+    /// code.
     #[must_use]
     pub fn reads(mut self, member: &str, expression: &str) -> Self {
-        self.reads.push((member.to_string(), Expression::written(expression)));
+        self.reads.push((member.to_string(), Expression::parse_static(expression)));
         self
     }
 
-    /// With what this expression computes, from `input`, `result` and `state`, put at this path of the shared state
-    /// when the tool has completed.
+    /// Stores the value of an expression over `input`, `result` and `state` at a path of the shared state
+    /// after the tool has completed.
     ///
     /// # Panics
-    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+    /// code.
     #[must_use]
     pub fn writes(mut self, path: &str, expression: &str) -> Self {
-        self.writes.push((path.to_string(), Expression::written(expression)));
+        self.writes.push((path.to_string(), Expression::parse_static(expression)));
         self
     }
 
-    /// The agent goes on before the tool has answered.
+    /// Lets the agent continue before the tool has answered.
     #[must_use]
     pub fn asynchronous(mut self) -> Self {
         self.is_async = true;
         self
     }
 
-    /// The agent behind it joins the conversation.
+    /// Lets the target agent join the conversation.
     #[must_use]
     pub fn loop_in(mut self) -> Self {
         self.mode = InvocationMode::LoopIn;
         self
     }
 
-    /// With a member of the target's input taken from a member of the model's.
+    /// Maps a member of the model's input to a member of the target's input.
     #[must_use]
     pub fn map(mut self, target: &str, source: &str) -> Self {
         self.input_mapping.get_or_insert_default().insert(target.to_string(), source.to_string());
         self
     }
 
-    /// Tried this often, with this wait in milliseconds between attempts.
+    /// Sets the maximum number of attempts and the delay between them, in milliseconds.
     #[must_use]
     pub fn attempts(mut self, max_attempts: u32, backoff_ms: u64) -> Self {
         self.retry = ToolRetry { max_attempts, backoff_ms, ..self.retry };
         self
     }
 
-    /// With this time limit for an attempt, in milliseconds.
+    /// Sets the time limit of an attempt, in milliseconds.
     #[must_use]
     pub fn timeout_ms(mut self, timeout_ms: impl Into<Option<u64>>) -> Self {
         self.retry.timeout_ms = timeout_ms.into();
         self
     }
 
-    /// What the target is given for this input of the model, with this shared state.
+    /// Returns the input of the target for an input of the model and a shared state.
     ///
     /// # Errors
-    /// When an expression fails, or there is no place for what it computes.
-    pub fn given(&self, input: &Value, shared: &Value) -> Result<Value, Failure> {
-        let mut given = self.mapped(input);
+    /// If an expression fails, or the mapped input is not an object.
+    pub fn target_input(&self, input: &Value, shared: &Value) -> Result<Value, WorkFailure> {
+        let mut target_input = self.map_input(input);
         let scope = json!({"input": input, "state": shared});
         for (member, expression) in &self.reads {
             let value = expression.evaluate(&scope).map_err(|error| {
-                Failure::business(ErrorCode::ExecutionFailed, format!("the input of {}: {error}", self.name))
+                WorkFailure::business(ErrorCode::ExecutionFailed, format!("input of {}: {error}", self.name))
             })?;
-            let Value::Object(members) = &mut given else {
-                let message = "the tool takes more members, so its input must be an object";
-                return Err(Failure::business(ErrorCode::InvalidInput, message));
+            let Value::Object(members) = &mut target_input else {
+                let message = "`reads` adds members, so the input of the tool must be an object";
+                return Err(WorkFailure::business(ErrorCode::InvalidInput, message));
             };
             members.insert(member.clone(), value);
         }
-        Ok(given)
+        Ok(target_input)
     }
 
-    /// What the shared state becomes when the tool has returned this; none if the tool leaves it alone.
+    /// Returns the shared state after the tool has returned `result`, or `None` if the tool does not change
+    /// it.
     ///
     /// # Errors
-    /// When an expression fails.
-    pub fn written(&self, input: &Value, result: &Value, shared: &Value) -> Result<Option<Value>, Failure> {
+    /// If an expression fails.
+    pub fn updated_state(
+        &self,
+        input: &Value,
+        result: &Value,
+        shared: &Value,
+    ) -> Result<Option<Value>, WorkFailure> {
         let scope = json!({"input": input, "result": result, "state": shared});
-        let mut written = None;
+        let mut updated = None;
         for (path, expression) in &self.writes {
             let value = expression.evaluate(&scope).map_err(|error| {
-                Failure::business(
+                WorkFailure::business(
                     ErrorCode::ExecutionFailed,
-                    format!("the state after {}: {error}", self.name),
+                    format!("state after {}: {error}", self.name),
                 )
             })?;
-            put(written.get_or_insert_with(|| shared.clone()), path, value);
+            set_at_path(updated.get_or_insert_with(|| shared.clone()), path, value);
         }
-        Ok(written)
+        Ok(updated)
     }
 
-    /// What the target is given of this input of the model.
-    fn mapped(&self, input: &Value) -> Value {
+    /// Applies the input mapping to an input of the model.
+    fn map_input(&self, input: &Value) -> Value {
         let Some(mapping) = &self.input_mapping else { return input.clone() };
         let pick = |(target, source): (&String, &String)| {
             input.get(source).map(|value| (target.clone(), value.clone()))

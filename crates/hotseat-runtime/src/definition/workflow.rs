@@ -1,150 +1,151 @@
-//! Workflows: tasks as the nodes of a graph.
+//! Workflows: graphs of tasks.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Persona, Reference, Task};
+use super::{DefinitionRef, Persona, TaskDefinition};
 use crate::expression::Expression;
 
-/// A graph of tasks.
+/// Graph of tasks, workflows and agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Workflow {
-    /// Its name; its id is the lower-case form.
+pub struct WorkflowDefinition {
+    /// The name. The id is its lower-case form.
     pub name: String,
-    /// The JSON Schema of what it is given; anything if there is none.
+    /// JSON Schema of the input; `None` accepts anything.
     pub input_schema: Option<Value>,
-    /// The JSON Schema of what it returns; anything if there is none.
+    /// JSON Schema of the output; `None` accepts anything.
     pub output_schema: Option<Value>,
-    /// What it returns, path by path; its whole `output` if it is empty.
+    /// Result of the workflow, by path; empty means the whole `output`.
     pub output_mapping: Vec<(String, Expression)>,
-    /// Where it begins; at its first node if there is none.
+    /// Name of the first node; `None` selects the first one in `nodes`.
     pub initial: Option<String>,
-    /// Its nodes.
-    pub nodes: Vec<Node>,
-    /// Its transitions. Without any the nodes follow each other as they stand.
-    pub transitions: Vec<Transition>,
+    /// The nodes.
+    pub nodes: Vec<WorkflowNode>,
+    /// The transitions. Without transitions, the nodes run in order.
+    pub transitions: Vec<NodeTransition>,
 }
 
-/// A place in a workflow where work is done.
+/// Node of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Node {
-    /// Its name in the workflow.
+pub struct WorkflowNode {
+    /// Name of the node, unique in the workflow.
     pub name: String,
-    /// The work.
+    /// Work done at the node.
     pub work: NodeWork,
-    /// What the work is given, member by member, `*` for all of it; the workflow's input if it is empty.
+    /// Input of the work, by member, `*` for all of it; empty means the workflow's input.
     pub input_mapping: Vec<(String, Expression)>,
-    /// Where what it returns goes, path by path, from `result`; to `output` if it is empty.
+    /// Paths for the `result` of the work; empty means `output`.
     pub output_mapping: Vec<(String, Expression)>,
 }
 
-/// The work of a node.
+/// Work done at a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeWork {
     /// A task.
-    Task(Arc<Task>),
+    Task(Arc<TaskDefinition>),
     /// Another workflow.
-    Workflow(Reference<Workflow>),
-    /// An agent, asked in a conversation of its own; its answer is `response` in what the node returns.
-    Agent(Reference<Persona>),
+    Workflow(DefinitionRef<WorkflowDefinition>),
+    /// An agent, called in a separate conversation; the result contains its answer as `response`.
+    Agent(DefinitionRef<Persona>),
 }
 
-/// A way from one node to another.
+/// Transition between two nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Transition {
-    /// Its name; needed where it is counted.
+pub struct NodeTransition {
+    /// Name of the transition; required for counting.
     pub name: String,
-    /// From where.
+    /// Source node.
     pub from: String,
-    /// To where.
+    /// Target node.
     pub to: String,
-    /// Which transitions are looked at first: those of the lowest number. All of one number that hold are taken.
+    /// Priority. Transitions with the lowest number are checked first; all matching ones of that number are
+    /// taken.
     pub priority: u32,
-    /// Whether it is taken; always if there is none.
+    /// Condition; `None` means always.
     pub condition: Option<Expression>,
-    /// How many branches it makes.
+    /// Number of branches to start.
     pub spawn_count: u32,
-    /// One branch for each item of a list.
-    pub for_each: Option<ForEach>,
-    /// What the branches are called together; needed where they come together again.
+    /// Starts one branch for each item of a list.
+    pub for_each: Option<BranchPerItem>,
+    /// Name of the group of branches; required for joining them.
     pub sibling_group: Option<String>,
-    /// How branches come together before the node.
-    pub fan_in: Option<FanIn>,
-    /// How often it is taken at most along one path.
+    /// Join of branches before the target node.
+    pub fan_in: Option<BranchJoin>,
+    /// Maximum number of times the transition is taken along one path.
     pub max_iterations: Option<u32>,
 }
 
-/// One branch for each item of a list.
+/// Starts one branch for each item of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ForEach {
+pub struct BranchPerItem {
     /// The list.
     pub collection: Expression,
-    /// What an item is called in the branch.
+    /// Name of the item in the branch.
     pub item: String,
 }
 
-/// How branches come together.
+/// Join of branches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FanIn {
-    /// The branches that do.
+pub struct BranchJoin {
+    /// Group of the joined branches.
     pub sibling_group: String,
-    /// How many of them are waited for.
-    pub join: Join,
-    /// What becomes of what they have brought.
-    pub merge: Option<Merging>,
-    /// How long is waited after the first has arrived, in milliseconds, and what happens then.
+    /// Number of branches to wait for.
+    pub join: JoinRule,
+    /// Combination of the branch outputs.
+    pub merge: Option<BranchMerge>,
+    /// Time limit after the first arrival, in milliseconds, and the action when it expires.
     pub timeout: Option<(u64, OnJoinTimeout)>,
 }
 
-/// How many branches are waited for.
+/// Number of branches to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Join {
-    /// All of them.
+pub enum JoinRule {
+    /// All branches.
     All,
-    /// The first.
+    /// The first branch.
     Any,
-    /// So many.
+    /// This number of branches.
     Count(u32),
 }
 
-/// What happens when branches do not arrive in time.
+/// Action when branches do not arrive in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnJoinTimeout {
     /// The workflow fails.
     Fail,
-    /// It goes on with those that have arrived.
+    /// The workflow continues with the branches that have arrived.
     Proceed,
 }
 
-/// What becomes of what branches have brought, in the order of the branches.
+/// Combination of branch outputs, in branch order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Merging {
-    /// Lists are joined to one at this path.
+pub enum BranchMerge {
+    /// Concatenates lists at this path.
     Append(String),
-    /// A list of what each has brought at this path.
+    /// Collects all outputs in a list at this path.
     Collect(String),
-    /// One object at this path; later branches win.
+    /// Merges objects at this path; later branches win.
     MergeObject(String),
-    /// An object at this path, with the number of the branch as key.
+    /// Stores an object at this path, with branch indexes as keys.
     KeyedByBranch(String),
-    /// What the last branch has brought at this path.
+    /// Stores the output of the last branch at this path.
     LastWins(String),
 }
 
-/// A workflow without nodes.
-pub fn workflow(name: &str) -> Workflow {
-    Workflow {
+/// Creates a workflow without nodes.
+pub fn workflow(name: &str) -> WorkflowDefinition {
+    WorkflowDefinition {
         name: name.to_string(),
         input_schema: None,
         output_schema: None,
@@ -155,15 +156,15 @@ pub fn workflow(name: &str) -> Workflow {
     }
 }
 
-/// A node of this task.
-pub fn node(name: &str, task: &Task) -> Node {
+/// Creates a node that runs a task.
+pub fn node(name: &str, task: &TaskDefinition) -> WorkflowNode {
     let work = NodeWork::Task(Arc::new(task.clone()));
-    Node { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
+    WorkflowNode { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
 }
 
-/// A transition that is always taken.
-pub fn transition(from: &str, to: &str) -> Transition {
-    Transition {
+/// Creates an unconditional transition.
+pub fn transition(from: &str, to: &str) -> NodeTransition {
+    NodeTransition {
         name: format!("{from}>{to}"),
         from: from.to_string(),
         to: to.to_string(),
@@ -177,107 +178,110 @@ pub fn transition(from: &str, to: &str) -> Transition {
     }
 }
 
-impl Workflow {
-    /// With one more node; a task alone is a node of its name.
+impl WorkflowDefinition {
+    /// Adds a node. A bare task becomes a node with its name.
     #[must_use]
-    pub fn node(mut self, node: impl Into<Node>) -> Self {
+    pub fn node(mut self, node: impl Into<WorkflowNode>) -> Self {
         self.nodes.push(node.into());
         self
     }
 
-    /// With one more transition.
+    /// Adds a transition.
     #[must_use]
-    pub fn transition(mut self, transition: Transition) -> Self {
+    pub fn transition(mut self, transition: NodeTransition) -> Self {
         self.transitions.push(transition);
         self
     }
 
-    /// With this JSON Schema for its input.
+    /// Sets the JSON Schema of the input.
     #[must_use]
     pub fn input(mut self, schema: Value) -> Self {
         self.input_schema = Some(schema);
         self
     }
 
-    /// With what this expression computes at this place of what it returns.
+    /// Computes a part of the result with an expression.
     ///
     /// # Panics
-    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+    /// code.
     #[must_use]
     pub fn output(mut self, path: &str, expression: &str) -> Self {
-        self.output_mapping.push((path.to_string(), Expression::written(expression)));
+        self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
         self
     }
 }
 
-impl Node {
-    /// A node of another workflow.
-    pub fn subworkflow(name: &str, workflow: &Workflow) -> Node {
-        let work = NodeWork::Workflow(Reference::Embedded(Arc::new(workflow.clone())));
-        Node { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
+impl WorkflowNode {
+    /// Creates a node that runs another workflow.
+    pub fn subworkflow(name: &str, workflow: &WorkflowDefinition) -> WorkflowNode {
+        let work = NodeWork::Workflow(DefinitionRef::Embedded(Arc::new(workflow.clone())));
+        WorkflowNode { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
     }
 
-    /// A node that asks an agent.
-    pub fn agent(name: &str, persona: &Persona) -> Node {
-        Node::asking(name, Reference::Embedded(Arc::new(persona.clone())))
+    /// Creates a node that calls an agent.
+    pub fn agent(name: &str, persona: &Persona) -> WorkflowNode {
+        WorkflowNode::calling(name, DefinitionRef::Embedded(Arc::new(persona.clone())))
     }
 
-    /// A node that asks the agent of this id, which may be the one that the workflow works for.
-    pub fn agent_id(name: &str, id: &str) -> Node {
-        Node::asking(name, Reference::Id(id.into()))
+    /// Creates a node that calls the agent with this id, which may be the agent that the workflow works for.
+    pub fn agent_id(name: &str, id: &str) -> WorkflowNode {
+        WorkflowNode::calling(name, DefinitionRef::Id(id.into()))
     }
 
-    fn asking(name: &str, agent: Reference<Persona>) -> Node {
+    fn calling(name: &str, agent: DefinitionRef<Persona>) -> WorkflowNode {
         let work = NodeWork::Agent(agent);
-        Node { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
+        WorkflowNode { name: name.to_string(), work, input_mapping: Vec::new(), output_mapping: Vec::new() }
     }
 
-    /// With a member of the work's input computed by this expression.
+    /// Computes a member of the work's input with an expression.
     ///
     /// # Panics
-    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+    /// code.
     #[must_use]
     pub fn input(mut self, member: &str, expression: &str) -> Self {
-        self.input_mapping.push((member.to_string(), Expression::written(expression)));
+        self.input_mapping.push((member.to_string(), Expression::parse_static(expression)));
         self
     }
 
-    /// With what this expression computes put at this path, which begins with `state` or `output`.
+    /// Stores the value of an expression at a path, which starts with `state` or `output`.
     ///
     /// # Panics
-    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+    /// code.
     #[must_use]
     pub fn output(mut self, path: &str, expression: &str) -> Self {
-        self.output_mapping.push((path.to_string(), Expression::written(expression)));
+        self.output_mapping.push((path.to_string(), Expression::parse_static(expression)));
         self
     }
 }
 
-impl From<Task> for Node {
-    fn from(task: Task) -> Node {
+impl From<TaskDefinition> for WorkflowNode {
+    fn from(task: TaskDefinition) -> WorkflowNode {
         node(&crate::ids::slug(&task.name), &task)
     }
 }
 
-impl Transition {
-    /// Looked at in this place.
+impl NodeTransition {
+    /// Sets the priority.
     #[must_use]
     pub fn priority(mut self, priority: u32) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Taken only when this holds.
+    /// Sets the condition.
     ///
     /// # Panics
-    /// When the condition cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the condition is invalid. Use [`Expression::parse`] for expressions that are not constants in code.
     #[must_use]
     pub fn when(mut self, condition: &str) -> Self {
-        self.condition = Some(Expression::written(condition));
+        self.condition = Some(Expression::parse_static(condition));
         self
     }
 
-    /// Making so many branches of this group.
+    /// Starts several branches of a group.
     #[must_use]
     pub fn spawn(mut self, count: u32, group: &str) -> Self {
         self.spawn_count = count;
@@ -285,33 +289,35 @@ impl Transition {
         self
     }
 
-    /// Making one of the branches of this group.
+    /// Starts one branch of a group.
     #[must_use]
     pub fn group(mut self, group: &str) -> Self {
         self.sibling_group = Some(group.to_string());
         self
     }
 
-    /// Making a branch for each item of a list.
+    /// Starts one branch of a group for each item of a list.
     ///
     /// # Panics
-    /// When the expression cannot be read; definitions that are not written in code use [`Expression::parse`].
+    /// If the expression is invalid. Use [`Expression::parse`] for expressions that are not constants in
+    /// code.
     #[must_use]
     pub fn for_each(mut self, collection: &str, item: &str, group: &str) -> Self {
-        self.for_each = Some(ForEach { collection: Expression::written(collection), item: item.to_string() });
+        self.for_each =
+            Some(BranchPerItem { collection: Expression::parse_static(collection), item: item.to_string() });
         self.sibling_group = Some(group.to_string());
         self
     }
 
-    /// Bringing the branches of this group together.
+    /// Joins the branches of a group.
     #[must_use]
-    pub fn fan_in(mut self, group: &str, join: Join, merge: impl Into<Option<Merging>>) -> Self {
+    pub fn fan_in(mut self, group: &str, join: JoinRule, merge: impl Into<Option<BranchMerge>>) -> Self {
         self.fan_in =
-            Some(FanIn { sibling_group: group.to_string(), join, merge: merge.into(), timeout: None });
+            Some(BranchJoin { sibling_group: group.to_string(), join, merge: merge.into(), timeout: None });
         self
     }
 
-    /// Waiting so long for branches, in milliseconds, after the first has arrived.
+    /// Sets the time limit for branches after the first arrival, in milliseconds.
     #[must_use]
     pub fn fan_in_timeout(mut self, millis: u64, then: OnJoinTimeout) -> Self {
         if let Some(fan_in) = &mut self.fan_in {
@@ -320,7 +326,7 @@ impl Transition {
         self
     }
 
-    /// Taken at most so often along one path.
+    /// Limits how often the transition is taken along one path.
     #[must_use]
     pub fn max_iterations(mut self, count: u32) -> Self {
         self.max_iterations = Some(count);

@@ -1,16 +1,16 @@
-//! An expression becomes a value.
+//! Evaluates expressions.
 
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::{Entry, Operator, Term};
+use super::{BinaryOperator, ExpressionTerm, ListItem};
 
-/// The functions that expressions can call.
+/// Functions available in expressions.
 pub const FUNCTIONS: &[&str] =
     &["length", "keys", "values", "sum", "text", "json", "lower", "upper", "contains", "join"];
 
-/// Why an expression comes to nothing.
+/// Error of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluateError(pub String);
 
@@ -32,45 +32,47 @@ pub(super) fn truthy(value: &Value) -> bool {
     }
 }
 
-pub(super) fn evaluate(term: &Term, scope: &Value) -> Result<Value, EvaluateError> {
+pub(super) fn evaluate(term: &ExpressionTerm, scope: &Value) -> Result<Value, EvaluateError> {
     Ok(match term {
-        Term::Constant(value) => value.clone(),
-        Term::Name(name) => scope.get(name).cloned().unwrap_or(Value::Null),
-        Term::Member(of, name) => evaluate(of, scope)?.get_mut(name).map_or(Value::Null, Value::take),
-        Term::Index(of, index) => {
-            let (of, index) = (evaluate(of, scope)?, evaluate(index, scope)?);
-            pick(&of, &index).cloned().unwrap_or(Value::Null)
+        ExpressionTerm::Constant(value) => value.clone(),
+        ExpressionTerm::Name(name) => scope.get(name).cloned().unwrap_or(Value::Null),
+        ExpressionTerm::Member(of, name) => {
+            evaluate(of, scope)?.get_mut(name).map_or(Value::Null, Value::take)
         }
-        Term::List(entries) => Value::Array(list(entries, scope)?),
-        Term::Object(members) => Value::Object(object(members, scope)?),
-        Term::Call(name, arguments) => {
+        ExpressionTerm::Index(of, index) => {
+            let (of, index) = (evaluate(of, scope)?, evaluate(index, scope)?);
+            element_at(&of, &index).cloned().unwrap_or(Value::Null)
+        }
+        ExpressionTerm::List(entries) => Value::Array(list(entries, scope)?),
+        ExpressionTerm::Object(members) => Value::Object(object(members, scope)?),
+        ExpressionTerm::Call(name, arguments) => {
             let arguments: Vec<_> =
                 arguments.iter().map(|term| evaluate(term, scope)).collect::<Result<_, _>>()?;
             call(name, &arguments)?
         }
-        Term::Not(term) => Value::Bool(!truthy(&evaluate(term, scope)?)),
-        Term::Negative(term) => match evaluate(term, scope)? {
-            Value::Number(number) => number_of(-number.as_f64().unwrap_or(f64::NAN))?,
-            other => return Err(EvaluateError(format!("{other} has no negative"))),
+        ExpressionTerm::Not(term) => Value::Bool(!truthy(&evaluate(term, scope)?)),
+        ExpressionTerm::Negative(term) => match evaluate(term, scope)? {
+            Value::Number(number) => to_number(-number.as_f64().unwrap_or(f64::NAN))?,
+            other => return Err(EvaluateError(format!("cannot negate {other}"))),
         },
-        Term::Binary(Operator::Or, left, right) => {
+        ExpressionTerm::Binary(BinaryOperator::Or, left, right) => {
             let left = evaluate(left, scope)?;
             if truthy(&left) { left } else { evaluate(right, scope)? }
         }
-        Term::Binary(Operator::And, left, right) => {
+        ExpressionTerm::Binary(BinaryOperator::And, left, right) => {
             let left = evaluate(left, scope)?;
             if truthy(&left) { evaluate(right, scope)? } else { left }
         }
-        Term::Binary(operator, left, right) => {
+        ExpressionTerm::Binary(operator, left, right) => {
             binary(*operator, &evaluate(left, scope)?, &evaluate(right, scope)?)?
         }
-        Term::Choice(condition, then, otherwise) => {
+        ExpressionTerm::Choice(condition, then, otherwise) => {
             evaluate(if truthy(&evaluate(condition, scope)?) { then } else { otherwise }, scope)?
         }
     })
 }
 
-fn pick<'a>(of: &'a Value, index: &Value) -> Option<&'a Value> {
+fn element_at<'a>(of: &'a Value, index: &Value) -> Option<&'a Value> {
     match (of, index) {
         (Value::Array(items), Value::Number(number)) => {
             let index = number.as_i64()?;
@@ -82,74 +84,83 @@ fn pick<'a>(of: &'a Value, index: &Value) -> Option<&'a Value> {
     }
 }
 
-fn list(entries: &[Entry], scope: &Value) -> Result<Vec<Value>, EvaluateError> {
+fn list(entries: &[ListItem], scope: &Value) -> Result<Vec<Value>, EvaluateError> {
     let mut values = Vec::new();
     for entry in entries {
         match entry {
-            Entry::One(term) => values.push(evaluate(term, scope)?),
-            Entry::All(term) => match evaluate(term, scope)? {
+            ListItem::Single(term) => values.push(evaluate(term, scope)?),
+            ListItem::Spread(term) => match evaluate(term, scope)? {
                 Value::Array(more) => values.extend(more),
                 Value::Null => {}
-                other => return Err(EvaluateError(format!("{other} is no list"))),
+                other => return Err(EvaluateError(format!("{other} is not a list"))),
             },
         }
     }
     Ok(values)
 }
 
-fn object(members: &[(Option<String>, Term)], scope: &Value) -> Result<Map<String, Value>, EvaluateError> {
+fn object(
+    members: &[(Option<String>, ExpressionTerm)],
+    scope: &Value,
+) -> Result<Map<String, Value>, EvaluateError> {
     let mut values = Map::new();
     for (name, term) in members {
         match (name, evaluate(term, scope)?) {
             (Some(name), value) => drop(values.insert(name.clone(), value)),
             (None, Value::Object(more)) => values.extend(more),
             (None, Value::Null) => {}
-            (None, other) => return Err(EvaluateError(format!("{other} is no object"))),
+            (None, other) => return Err(EvaluateError(format!("{other} is not an object"))),
         }
     }
     Ok(values)
 }
 
-fn number_of(number: f64) -> Result<Value, EvaluateError> {
+fn to_number(number: f64) -> Result<Value, EvaluateError> {
     if !number.is_finite() {
-        return Err(EvaluateError("the result is no number".to_string()));
+        return Err(EvaluateError("the result is not a number".to_string()));
     }
-    // Whole numbers stay whole, as far as they are exact.
+    // Integers stay integers as long as they are exact.
     let whole = number.fract() == 0.0 && number.abs() < 9e15;
     Ok(if whole { json!(number as i64) } else { json!(number) })
 }
 
-fn binary(operator: Operator, left: &Value, right: &Value) -> Result<Value, EvaluateError> {
+fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> Result<Value, EvaluateError> {
     let numbers = left.as_f64().zip(right.as_f64());
-    let wrong = |word: &str| EvaluateError(format!("{left} {word} {right} cannot be computed"));
+    let wrong = |word: &str| EvaluateError(format!("cannot compute {left} {word} {right}"));
     let compared = || match (left, right, numbers) {
         (_, _, Some((left, right))) => left.partial_cmp(&right),
         (Value::String(left), Value::String(right), _) => Some(left.cmp(right)),
         _ => None,
     };
     match operator {
-        // These two look at their left side first and never come here.
-        Operator::Or | Operator::And => Err(wrong("and")),
-        Operator::Equal => Ok(Value::Bool(numbers.map_or(left == right, |(left, right)| left == right))),
-        Operator::Different => Ok(Value::Bool(numbers.map_or(left != right, |(left, right)| left != right))),
-        Operator::Less => Ok(Value::Bool(compared().ok_or_else(|| wrong("<"))?.is_lt())),
-        Operator::LessOrEqual => Ok(Value::Bool(compared().ok_or_else(|| wrong("<="))?.is_le())),
-        Operator::More => Ok(Value::Bool(compared().ok_or_else(|| wrong(">"))?.is_gt())),
-        Operator::MoreOrEqual => Ok(Value::Bool(compared().ok_or_else(|| wrong(">="))?.is_ge())),
-        Operator::Plus => match (left, right, numbers) {
-            (_, _, Some((left, right))) => number_of(left + right),
-            (Value::String(text), other, _) => Ok(Value::String(format!("{text}{}", text_of(other)))),
-            (other, Value::String(text), _) => Ok(Value::String(format!("{}{text}", text_of(other)))),
+        // `evaluate` handles these two with short-circuiting.
+        BinaryOperator::Or | BinaryOperator::And => Err(wrong("and")),
+        BinaryOperator::Equal => {
+            Ok(Value::Bool(numbers.map_or(left == right, |(left, right)| left == right)))
+        }
+        BinaryOperator::Different => {
+            Ok(Value::Bool(numbers.map_or(left != right, |(left, right)| left != right)))
+        }
+        BinaryOperator::Less => Ok(Value::Bool(compared().ok_or_else(|| wrong("<"))?.is_lt())),
+        BinaryOperator::LessOrEqual => Ok(Value::Bool(compared().ok_or_else(|| wrong("<="))?.is_le())),
+        BinaryOperator::More => Ok(Value::Bool(compared().ok_or_else(|| wrong(">"))?.is_gt())),
+        BinaryOperator::MoreOrEqual => Ok(Value::Bool(compared().ok_or_else(|| wrong(">="))?.is_ge())),
+        BinaryOperator::Plus => match (left, right, numbers) {
+            (_, _, Some((left, right))) => to_number(left + right),
+            (Value::String(text), other, _) => Ok(Value::String(format!("{text}{}", to_text(other)))),
+            (other, Value::String(text), _) => Ok(Value::String(format!("{}{text}", to_text(other)))),
             _ => Err(wrong("+")),
         },
-        Operator::Minus => numbers.map(|(l, r)| number_of(l - r)).unwrap_or_else(|| Err(wrong("-"))),
-        Operator::Times => numbers.map(|(l, r)| number_of(l * r)).unwrap_or_else(|| Err(wrong("*"))),
-        Operator::Divided => numbers.map(|(l, r)| number_of(l / r)).unwrap_or_else(|| Err(wrong("/"))),
-        Operator::Remainder => numbers.map(|(l, r)| number_of(l % r)).unwrap_or_else(|| Err(wrong("%"))),
+        BinaryOperator::Minus => numbers.map(|(l, r)| to_number(l - r)).unwrap_or_else(|| Err(wrong("-"))),
+        BinaryOperator::Times => numbers.map(|(l, r)| to_number(l * r)).unwrap_or_else(|| Err(wrong("*"))),
+        BinaryOperator::Divided => numbers.map(|(l, r)| to_number(l / r)).unwrap_or_else(|| Err(wrong("/"))),
+        BinaryOperator::Remainder => {
+            numbers.map(|(l, r)| to_number(l % r)).unwrap_or_else(|| Err(wrong("%")))
+        }
     }
 }
 
-fn text_of(value: &Value) -> String {
+fn to_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -157,7 +168,7 @@ fn text_of(value: &Value) -> String {
 }
 
 fn call(name: &str, arguments: &[Value]) -> Result<Value, EvaluateError> {
-    let wrong = || EvaluateError(format!("{name} cannot take {}", Value::Array(arguments.to_vec())));
+    let wrong = || EvaluateError(format!("{name} does not accept {}", Value::Array(arguments.to_vec())));
     match (name, arguments) {
         ("length", [Value::Array(items)]) => Ok(json!(items.len())),
         ("length", [Value::String(text)]) => Ok(json!(text.chars().count())),
@@ -167,9 +178,9 @@ fn call(name: &str, arguments: &[Value]) -> Result<Value, EvaluateError> {
         ("values", [Value::Object(members)]) => Ok(members.values().cloned().collect()),
         ("sum", [Value::Array(items)]) => {
             let numbers: Option<Vec<f64>> = items.iter().map(Value::as_f64).collect();
-            number_of(numbers.ok_or_else(wrong)?.iter().sum())
+            to_number(numbers.ok_or_else(wrong)?.iter().sum())
         }
-        ("text", [value]) => Ok(Value::String(text_of(value))),
+        ("text", [value]) => Ok(Value::String(to_text(value))),
         ("json", [value]) => Ok(Value::String(value.to_string())),
         ("lower", [Value::String(text)]) => Ok(Value::String(text.to_lowercase())),
         ("upper", [Value::String(text)]) => Ok(Value::String(text.to_uppercase())),
@@ -178,10 +189,10 @@ fn call(name: &str, arguments: &[Value]) -> Result<Value, EvaluateError> {
         }
         ("contains", [Value::Array(items), item]) => Ok(Value::Bool(items.contains(item))),
         ("join", [Value::Array(items), Value::String(between)]) => {
-            Ok(Value::String(items.iter().map(text_of).collect::<Vec<_>>().join(between)))
+            Ok(Value::String(items.iter().map(to_text).collect::<Vec<_>>().join(between)))
         }
         (name, _) if FUNCTIONS.contains(&name) => Err(wrong()),
-        _ => Err(EvaluateError(format!("there is no function {name}"))),
+        _ => Err(EvaluateError(format!("unknown function {name}"))),
     }
 }
 
@@ -196,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_comes_to_what_it_says() {
+    fn evaluates_every_form() {
         let table = [
             ("input.n", json!(3)),
             ("$.input.n", json!(3)),
@@ -225,10 +236,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_computed_says_so() {
-        assert_eq!(value("1 / 0"), json!({"error": "the result is no number"}));
-        assert_eq!(value("input.items + 1"), json!({"error": "[1,2,{\"a\":\"x\"}] + 1 cannot be computed"}));
-        assert_eq!(value("shout(1)"), json!({"error": "there is no function shout"}));
+    fn reports_evaluation_errors() {
+        assert_eq!(value("1 / 0"), json!({"error": "the result is not a number"}));
+        assert_eq!(value("input.items + 1"), json!({"error": "cannot compute [1,2,{\"a\":\"x\"}] + 1"}));
+        assert_eq!(value("shout(1)"), json!({"error": "unknown function shout"}));
     }
 
     #[test]

@@ -1,53 +1,53 @@
-//! Small expressions over JSON: paths, literals, operators and a few functions. No loops, no assignment.
+//! Expressions over JSON: paths, literals, operators and a few functions, without loops or assignment.
 //!
 //! `input.items[-1].price * 2`, `state.n > 3 && !output.done`, `{total: sum(result.prices), ...state.more}`.
 
+mod assign;
 mod evaluate;
 mod parse;
-mod place;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use assign::set_at_path;
 pub use evaluate::{EvaluateError, FUNCTIONS};
 pub use parse::ParseError;
-pub use place::put;
 
-/// An expression that can be evaluated.
+/// Parsed expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
     text: String,
-    term: Term,
+    term: ExpressionTerm,
 }
 
-/// What an expression is made of.
+/// Node of an expression's syntax tree.
 #[derive(Debug, Clone, PartialEq)]
-enum Term {
+enum ExpressionTerm {
     Constant(Value),
-    /// A name of the scope: `input`, `state`, `output`, `result`.
+    /// A name in the scope: `input`, `state`, `output`, `result`.
     Name(String),
-    Member(Box<Term>, String),
-    Index(Box<Term>, Box<Term>),
-    List(Vec<Entry>),
-    Object(Vec<(Option<String>, Term)>),
-    Call(String, Vec<Term>),
-    Not(Box<Term>),
-    Negative(Box<Term>),
-    Binary(Operator, Box<Term>, Box<Term>),
-    Choice(Box<Term>, Box<Term>, Box<Term>),
+    Member(Box<ExpressionTerm>, String),
+    Index(Box<ExpressionTerm>, Box<ExpressionTerm>),
+    List(Vec<ListItem>),
+    Object(Vec<(Option<String>, ExpressionTerm)>),
+    Call(String, Vec<ExpressionTerm>),
+    Not(Box<ExpressionTerm>),
+    Negative(Box<ExpressionTerm>),
+    Binary(BinaryOperator, Box<ExpressionTerm>, Box<ExpressionTerm>),
+    Choice(Box<ExpressionTerm>, Box<ExpressionTerm>, Box<ExpressionTerm>),
 }
 
-/// An entry of a list: one value, or the values of another list.
+/// Item of a list literal: one value, or the spread items of another list.
 #[derive(Debug, Clone, PartialEq)]
-enum Entry {
-    One(Term),
-    All(Term),
+enum ListItem {
+    Single(ExpressionTerm),
+    Spread(ExpressionTerm),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
+enum BinaryOperator {
     Or,
     And,
     Equal,
@@ -64,117 +64,120 @@ enum Operator {
 }
 
 impl Expression {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// Says where it cannot be understood.
+    /// If the syntax is invalid; the error contains the position.
     pub fn parse(text: &str) -> Result<Expression, ParseError> {
         Ok(Expression { text: text.to_string(), term: parse::parse(text)? })
     }
 
-    /// An expression that a program wrote.
+    /// Parses an expression that is a constant in code.
     ///
     /// # Panics
-    /// When it cannot be understood.
-    pub(crate) fn written(text: &str) -> Expression {
-        Expression::parse(text)
-            .unwrap_or_else(|error| panic!("the expression `{text}` cannot be read: {error}"))
+    /// If the syntax is invalid.
+    pub(crate) fn parse_static(text: &str) -> Expression {
+        Expression::parse(text).unwrap_or_else(|error| panic!("invalid expression `{text}`: {error}"))
     }
 
-    /// An expression that is always this value.
+    /// Creates an expression with a constant value.
     pub fn constant(value: Value) -> Expression {
-        Expression { text: value.to_string(), term: Term::Constant(value) }
+        Expression { text: value.to_string(), term: ExpressionTerm::Constant(value) }
     }
 
-    /// What it comes to. A path that leads nowhere is null.
+    /// Evaluates the expression. Missing paths evaluate to null.
     ///
     /// # Errors
-    /// When an operator or a function is given what it cannot take.
+    /// If an operator or a function does not support its operands.
     pub fn evaluate(&self, scope: &Value) -> Result<Value, EvaluateError> {
         evaluate::evaluate(&self.term, scope)
     }
 
-    /// Whether it holds: null, false, 0, the empty text and nothing else do not.
+    /// Evaluates the expression as a condition: null, false, 0 and the empty string are false, everything
+    /// else is true.
     ///
     /// # Errors
-    /// When an operator or a function is given what it cannot take.
-    pub fn holds(&self, scope: &Value) -> Result<bool, EvaluateError> {
+    /// If an operator or a function does not support its operands.
+    pub fn is_truthy(&self, scope: &Value) -> Result<bool, EvaluateError> {
         self.evaluate(scope).map(|value| evaluate::truthy(&value))
     }
 }
 
 impl Expression {
-    /// The names of the scope that it uses, each as often as it does.
+    /// Returns the scope names in use, with repetitions.
     pub fn names(&self) -> Vec<&str> {
         let mut found = Vec::new();
         self.term.walk(&mut |term| {
-            if let Term::Name(name) = term {
+            if let ExpressionTerm::Name(name) = term {
                 found.push(name.as_str());
             }
         });
         found
     }
 
-    /// The functions that it calls, each as often as it does.
+    /// Returns the called functions, with repetitions.
     pub fn functions(&self) -> Vec<&str> {
         let mut found = Vec::new();
         self.term.walk(&mut |term| {
-            if let Term::Call(name, _) = term {
+            if let ExpressionTerm::Call(name, _) = term {
                 found.push(name.as_str());
             }
         });
         found
     }
 
-    /// The text it was read from.
+    /// Returns the source text.
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-impl Term {
-    /// Shows this term and all within it.
-    fn walk<'t>(&'t self, see: &mut impl FnMut(&'t Term)) {
-        see(self);
+impl ExpressionTerm {
+    /// Visits this term and all nested terms.
+    fn walk<'t>(&'t self, visit: &mut impl FnMut(&'t ExpressionTerm)) {
+        visit(self);
         match self {
-            Term::Constant(_) | Term::Name(_) => {}
-            Term::Member(of, _) | Term::Not(of) | Term::Negative(of) => of.walk(see),
-            Term::Index(one, other) | Term::Binary(_, one, other) => {
-                one.walk(see);
-                other.walk(see);
+            ExpressionTerm::Constant(_) | ExpressionTerm::Name(_) => {}
+            ExpressionTerm::Member(of, _) | ExpressionTerm::Not(of) | ExpressionTerm::Negative(of) => {
+                of.walk(visit)
             }
-            Term::List(entries) => entries.iter().for_each(|entry| match entry {
-                Entry::One(term) | Entry::All(term) => term.walk(see),
+            ExpressionTerm::Index(one, other) | ExpressionTerm::Binary(_, one, other) => {
+                one.walk(visit);
+                other.walk(visit);
+            }
+            ExpressionTerm::List(entries) => entries.iter().for_each(|entry| match entry {
+                ListItem::Single(term) | ListItem::Spread(term) => term.walk(visit),
             }),
-            Term::Object(members) => members.iter().for_each(|(_, term)| term.walk(see)),
-            Term::Call(_, arguments) => arguments.iter().for_each(|term| term.walk(see)),
-            Term::Choice(condition, then, otherwise) => {
-                [condition, then, otherwise].into_iter().for_each(|term| term.walk(see));
+            ExpressionTerm::Object(members) => members.iter().for_each(|(_, term)| term.walk(visit)),
+            ExpressionTerm::Call(_, arguments) => arguments.iter().for_each(|term| term.walk(visit)),
+            ExpressionTerm::Choice(condition, then, otherwise) => {
+                [condition, then, otherwise].into_iter().for_each(|term| term.walk(visit));
             }
         }
     }
 }
 
-/// An expression is written as its text, a constant as the only member of an object: not every value is an expression.
+/// Serialised form: an expression is its text; a constant is the only member of an object, because not every
+/// value is an expression.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum WireExpression {
     Text(String),
     Constant { constant: Value },
 }
 
 impl Serialize for Expression {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // A constant that was written as an expression, such as `'tea'`, keeps its own text.
+        // A constant that was written as an expression, such as `'tea'`, keeps its source text.
         let constant = match &self.term {
-            Term::Constant(value) => {
+            ExpressionTerm::Constant(value) => {
                 Some(value).filter(|value| Expression::constant((*value).clone()) == *self)
             }
             _ => None,
         };
         match constant {
-            Some(value) => Written::Constant { constant: value.clone() },
-            None => Written::Text(self.text.clone()),
+            Some(value) => WireExpression::Constant { constant: value.clone() },
+            None => WireExpression::Text(self.text.clone()),
         }
         .serialize(serializer)
     }
@@ -182,11 +185,10 @@ impl Serialize for Expression {
 
 impl<'de> Deserialize<'de> for Expression {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Written::deserialize(deserializer)? {
-            Written::Constant { constant } => Ok(Expression::constant(constant)),
-            Written::Text(text) => Expression::parse(&text).map_err(|error| {
-                serde::de::Error::custom(format!("the expression `{text}` cannot be read: {error}"))
-            }),
+        match WireExpression::deserialize(deserializer)? {
+            WireExpression::Constant { constant } => Ok(Expression::constant(constant)),
+            WireExpression::Text(text) => Expression::parse(&text)
+                .map_err(|error| serde::de::Error::custom(format!("invalid expression `{text}`: {error}"))),
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Text becomes an expression.
+//! Parses expressions.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::{Entry, Operator, Term};
+use super::{BinaryOperator, ExpressionTerm, ListItem};
 
-/// How long an expression may be, in bytes.
-const LONGEST: usize = 10_000;
-/// How deep it may be nested.
-const DEEPEST: usize = 64;
+/// Maximum length of an expression, in bytes.
+const MAX_EXPRESSION_BYTES: usize = 10_000;
+/// Maximum nesting depth.
+const MAX_NESTING_DEPTH: usize = 64;
 
-/// Where an expression cannot be understood.
+/// Syntax error of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
-    /// The byte, from 0.
+    /// Byte offset, from 0.
     pub at: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub problem: String,
 }
 
@@ -28,51 +28,54 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-pub(super) fn parse(text: &str) -> Result<Term, ParseError> {
-    if text.len() > LONGEST {
-        return Err(ParseError { at: LONGEST, problem: "it is too long".to_string() });
+pub(super) fn parse(text: &str) -> Result<ExpressionTerm, ParseError> {
+    if text.len() > MAX_EXPRESSION_BYTES {
+        return Err(ParseError {
+            at: MAX_EXPRESSION_BYTES,
+            problem: "the expression is too long".to_string(),
+        });
     }
-    let mut reader = Reader { text, at: 0, depth: 0 };
+    let mut reader = ExpressionParser { text, at: 0, depth: 0 };
     // `$.a` means `a`.
-    reader.skip();
+    reader.skip_whitespace();
     if reader.rest().starts_with("$.") {
         reader.at += 2;
     }
     let term = reader.choice()?;
-    reader.skip();
-    if reader.at < text.len() { Err(reader.error("something is left over")) } else { Ok(term) }
+    reader.skip_whitespace();
+    if reader.at < text.len() { Err(reader.error("unexpected text after the expression")) } else { Ok(term) }
 }
 
-struct Reader<'a> {
+struct ExpressionParser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
 }
 
-/// The operators of one strength, longest first.
-const LEVELS: &[&[(&str, Operator)]] = &[
-    &[("||", Operator::Or)],
-    &[("&&", Operator::And)],
+/// Operators of one precedence level, longest first.
+const PRECEDENCE_LEVELS: &[&[(&str, BinaryOperator)]] = &[
+    &[("||", BinaryOperator::Or)],
+    &[("&&", BinaryOperator::And)],
     &[
-        ("===", Operator::Equal),
-        ("!==", Operator::Different),
-        ("==", Operator::Equal),
-        ("!=", Operator::Different),
-        ("<=", Operator::LessOrEqual),
-        (">=", Operator::MoreOrEqual),
-        ("<", Operator::Less),
-        (">", Operator::More),
+        ("===", BinaryOperator::Equal),
+        ("!==", BinaryOperator::Different),
+        ("==", BinaryOperator::Equal),
+        ("!=", BinaryOperator::Different),
+        ("<=", BinaryOperator::LessOrEqual),
+        (">=", BinaryOperator::MoreOrEqual),
+        ("<", BinaryOperator::Less),
+        (">", BinaryOperator::More),
     ],
-    &[("+", Operator::Plus), ("-", Operator::Minus)],
-    &[("*", Operator::Times), ("/", Operator::Divided), ("%", Operator::Remainder)],
+    &[("+", BinaryOperator::Plus), ("-", BinaryOperator::Minus)],
+    &[("*", BinaryOperator::Times), ("/", BinaryOperator::Divided), ("%", BinaryOperator::Remainder)],
 ];
 
-impl<'a> Reader<'a> {
+impl<'a> ExpressionParser<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    fn skip(&mut self) {
+    fn skip_whitespace(&mut self) {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
@@ -81,7 +84,7 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, word: &str) -> bool {
-        self.skip();
+        self.skip_whitespace();
         let found = self.rest().starts_with(word);
         if found {
             self.at += word.len();
@@ -89,20 +92,20 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn need(&mut self, word: &str) -> Result<(), ParseError> {
+    fn expect(&mut self, word: &str) -> Result<(), ParseError> {
         if self.take(word) { Ok(()) } else { Err(self.error(&format!("`{word}` is missing"))) }
     }
 
-    fn choice(&mut self) -> Result<Term, ParseError> {
+    fn choice(&mut self) -> Result<ExpressionTerm, ParseError> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(self.error("it is nested too deeply"));
+        if self.depth > MAX_NESTING_DEPTH {
+            return Err(self.error("the expression is nested too deeply"));
         }
         let condition = self.binary(0)?;
         let term = if self.take("?") {
             let then = self.choice()?;
-            self.need(":")?;
-            Term::Choice(Box::new(condition), Box::new(then), Box::new(self.choice()?))
+            self.expect(":")?;
+            ExpressionTerm::Choice(Box::new(condition), Box::new(then), Box::new(self.choice()?))
         } else {
             condition
         };
@@ -110,14 +113,14 @@ impl<'a> Reader<'a> {
         Ok(term)
     }
 
-    fn binary(&mut self, level: usize) -> Result<Term, ParseError> {
-        let Some(operators) = LEVELS.get(level) else { return self.unary() };
+    fn binary(&mut self, level: usize) -> Result<ExpressionTerm, ParseError> {
+        let Some(operators) = PRECEDENCE_LEVELS.get(level) else { return self.unary() };
         let mut left = self.binary(level + 1)?;
         'more: loop {
             for (word, operator) in *operators {
                 if self.take(word) {
                     let right = self.binary(level + 1)?;
-                    left = Term::Binary(*operator, Box::new(left), Box::new(right));
+                    left = ExpressionTerm::Binary(*operator, Box::new(left), Box::new(right));
                     continue 'more;
                 }
             }
@@ -125,15 +128,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn unary(&mut self) -> Result<Term, ParseError> {
+    fn unary(&mut self) -> Result<ExpressionTerm, ParseError> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(self.error("it is nested too deeply"));
+        if self.depth > MAX_NESTING_DEPTH {
+            return Err(self.error("the expression is nested too deeply"));
         }
         let term = if self.take("!") {
-            Term::Not(Box::new(self.unary()?))
+            ExpressionTerm::Not(Box::new(self.unary()?))
         } else if self.take("-") {
-            Term::Negative(Box::new(self.unary()?))
+            ExpressionTerm::Negative(Box::new(self.unary()?))
         } else {
             self.path()?
         };
@@ -141,15 +144,15 @@ impl<'a> Reader<'a> {
         Ok(term)
     }
 
-    fn path(&mut self) -> Result<Term, ParseError> {
+    fn path(&mut self) -> Result<ExpressionTerm, ParseError> {
         let mut term = self.primary()?;
         loop {
             let spread = {
-                self.skip();
+                self.skip_whitespace();
                 self.rest().starts_with("...")
             };
             if !spread && self.take(".") {
-                self.skip();
+                self.skip_whitespace();
                 let digits = self.rest().chars().take_while(char::is_ascii_digit).count();
                 term = if digits > 0 {
                     let index = json!(
@@ -158,14 +161,14 @@ impl<'a> Reader<'a> {
                             .map_err(|_| self.error("the number is too large"))?
                     );
                     self.at += digits;
-                    Term::Index(Box::new(term), Box::new(Term::Constant(index)))
+                    ExpressionTerm::Index(Box::new(term), Box::new(ExpressionTerm::Constant(index)))
                 } else {
-                    Term::Member(Box::new(term), self.name()?)
+                    ExpressionTerm::Member(Box::new(term), self.name()?)
                 };
             } else if self.take("[") {
                 let index = self.choice()?;
-                self.need("]")?;
-                term = Term::Index(Box::new(term), Box::new(index));
+                self.expect("]")?;
+                term = ExpressionTerm::Index(Box::new(term), Box::new(index));
             } else {
                 return Ok(term);
             }
@@ -173,7 +176,7 @@ impl<'a> Reader<'a> {
     }
 
     fn name(&mut self) -> Result<String, ParseError> {
-        self.skip();
+        self.skip_whitespace();
         let fits = |(index, letter): &(usize, char)| {
             letter.is_alphabetic() || *letter == '_' || *letter == '$' || (*index > 0 && letter.is_numeric())
         };
@@ -187,78 +190,80 @@ impl<'a> Reader<'a> {
         Ok(name)
     }
 
-    fn primary(&mut self) -> Result<Term, ParseError> {
-        self.skip();
-        let Some(first) = self.rest().chars().next() else { return Err(self.error("it ends too early")) };
+    fn primary(&mut self) -> Result<ExpressionTerm, ParseError> {
+        self.skip_whitespace();
+        let Some(first) = self.rest().chars().next() else {
+            return Err(self.error("unexpected end of the expression"));
+        };
         match first {
             '(' => {
                 self.at += 1;
                 let term = self.choice()?;
-                self.need(")")?;
+                self.expect(")")?;
                 Ok(term)
             }
             '[' => self.list(),
             '{' => self.object(),
-            '\'' | '"' => self.quoted(first).map(|text| Term::Constant(Value::String(text))),
+            '\'' | '"' => self.quoted(first).map(|text| ExpressionTerm::Constant(Value::String(text))),
             '0'..='9' => self.number(),
             _ => {
                 let name = self.name()?;
                 match name.as_str() {
-                    "true" => Ok(Term::Constant(Value::Bool(true))),
-                    "false" => Ok(Term::Constant(Value::Bool(false))),
-                    "null" => Ok(Term::Constant(Value::Null)),
-                    _ if self.take("(") => Ok(Term::Call(name, self.arguments()?)),
-                    _ => Ok(Term::Name(name)),
+                    "true" => Ok(ExpressionTerm::Constant(Value::Bool(true))),
+                    "false" => Ok(ExpressionTerm::Constant(Value::Bool(false))),
+                    "null" => Ok(ExpressionTerm::Constant(Value::Null)),
+                    _ if self.take("(") => Ok(ExpressionTerm::Call(name, self.arguments()?)),
+                    _ => Ok(ExpressionTerm::Name(name)),
                 }
             }
         }
     }
 
-    fn arguments(&mut self) -> Result<Vec<Term>, ParseError> {
+    fn arguments(&mut self) -> Result<Vec<ExpressionTerm>, ParseError> {
         let mut arguments = Vec::new();
         while !self.take(")") {
             if !arguments.is_empty() {
-                self.need(",")?;
+                self.expect(",")?;
             }
             arguments.push(self.choice()?);
         }
         Ok(arguments)
     }
 
-    fn list(&mut self) -> Result<Term, ParseError> {
-        self.need("[")?;
+    fn list(&mut self) -> Result<ExpressionTerm, ParseError> {
+        self.expect("[")?;
         let mut entries = Vec::new();
         while !self.take("]") {
             if !entries.is_empty() {
-                self.need(",")?;
+                self.expect(",")?;
             }
             let all = self.take("...");
             let term = self.choice()?;
-            entries.push(if all { Entry::All(term) } else { Entry::One(term) });
+            entries.push(if all { ListItem::Spread(term) } else { ListItem::Single(term) });
         }
-        Ok(Term::List(entries))
+        Ok(ExpressionTerm::List(entries))
     }
 
-    fn object(&mut self) -> Result<Term, ParseError> {
-        self.need("{")?;
+    fn object(&mut self) -> Result<ExpressionTerm, ParseError> {
+        self.expect("{")?;
         let mut members = Vec::new();
         while !self.take("}") {
             if !members.is_empty() {
-                self.need(",")?;
+                self.expect(",")?;
             }
             if self.take("...") {
                 members.push((None, self.choice()?));
                 continue;
             }
-            self.skip();
+            self.skip_whitespace();
             let name = match self.rest().chars().next() {
                 Some(quote @ ('\'' | '"')) => self.quoted(quote)?,
                 _ => self.name()?,
             };
-            self.need(":")?;
+            self.expect(":")?;
             members.push((Some(name), self.choice()?));
         }
-        Ok(Term::Object(members))
+        Ok(ExpressionTerm::Object(members))
     }
 
     fn quoted(&mut self, quote: char) -> Result<String, ParseError> {
@@ -279,10 +284,10 @@ impl<'a> Reader<'a> {
                 letter => text.push(letter),
             }
         }
-        Err(self.error("the text has no end"))
+        Err(self.error("unterminated string"))
     }
 
-    fn number(&mut self) -> Result<Term, ParseError> {
+    fn number(&mut self) -> Result<ExpressionTerm, ParseError> {
         let whole = self.rest().chars().take_while(char::is_ascii_digit).count();
         let after = &self.rest()[whole..];
         let fraction = after
@@ -297,6 +302,6 @@ impl<'a> Reader<'a> {
         };
         let value = value.ok_or_else(|| self.error("the number is too large"))?;
         self.at += length;
-        Ok(Term::Constant(value))
+        Ok(ExpressionTerm::Constant(value))
     }
 }

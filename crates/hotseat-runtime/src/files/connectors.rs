@@ -1,4 +1,4 @@
-//! Language models as files configure them.
+//! Language models configured in files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,94 +6,96 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_document::{Diagnostic, Diagnostics, Map, Node, Place, Source, View, nearest};
-use hotseat_model::recording::Played;
-use hotseat_model::script::{Script, Scripted};
-use hotseat_model::{ErrorKind, Live, Model, ModelError, Provider, PureModel, Secret, TimeLimits};
+use hotseat_document::{
+    Diagnostic, Diagnostics, DocumentNode, MapView, NodeView, SourceSpan, SourceText, nearest,
+};
+use hotseat_model::recording::ReplayModel;
+use hotseat_model::script::{ModelScript, ScriptedModel};
+use hotseat_model::{LiveModel, Model, ModelError, ModelErrorKind, Provider, PureModel, Secret, TimeLimits};
 
 use super::shape::CONNECTOR;
 use super::{Environment, millis, number};
 
-/// A configured language model.
+/// Configured language model.
 #[derive(Clone)]
-pub enum Connector {
-    /// It answers what a script says.
-    Scripted(Arc<Script>),
-    /// It answers what was recorded.
+pub enum ModelConnector {
+    /// Replies follow a script.
+    Scripted(Arc<ModelScript>),
+    /// Replies are replayed from a recording.
     Recorded {
-        /// The file, as it is shown to people.
+        /// The file name for messages.
         file: Arc<str>,
-        /// The recording.
+        /// Text of the recording.
         text: Arc<str>,
-        /// Whether answers take as long as they took.
+        /// True if replies take as long as recorded.
         in_recorded_time: bool,
     },
-    /// It is asked over HTTP.
-    Provider(Box<hotseat_model::Connector>),
+    /// Replies come from a provider over HTTP.
+    Provider(Box<hotseat_model::ConnectorConfig>),
 }
 
-impl fmt::Debug for Connector {
+impl fmt::Debug for ModelConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Connector::Scripted(script) => f.debug_tuple("Scripted").field(&script.name()).finish(),
-            Connector::Recorded { file, .. } => f.debug_tuple("Recorded").field(file).finish(),
-            Connector::Provider(connector) => f.debug_tuple("Provider").field(connector).finish(),
+            ModelConnector::Scripted(script) => f.debug_tuple("Scripted").field(&script.name()).finish(),
+            ModelConnector::Recorded { file, .. } => f.debug_tuple("Recorded").field(file).finish(),
+            ModelConnector::Provider(connector) => f.debug_tuple("Provider").field(connector).finish(),
         }
     }
 }
 
-impl Connector {
-    /// The model in real time: a new one, which has answered nothing yet.
+impl ModelConnector {
+    /// Opens a new model for real time, without history.
     ///
     /// # Errors
-    /// When it cannot be used.
+    /// If the connector cannot be used.
     pub fn open(&self) -> Result<Arc<dyn Model>, ModelError> {
         Ok(match self {
-            Connector::Scripted(script) => Arc::new(Live::new(Scripted::new(script.clone()))),
-            Connector::Recorded { file, text, in_recorded_time } => {
-                Arc::new(Live::new(played(file, text, *in_recorded_time)?))
+            ModelConnector::Scripted(script) => Arc::new(LiveModel::new(ScriptedModel::new(script.clone()))),
+            ModelConnector::Recorded { file, text, in_recorded_time } => {
+                Arc::new(LiveModel::new(parse_recording(file, text, *in_recorded_time)?))
             }
-            Connector::Provider(connector) => hotseat_model::Connector::clone(connector).open()?,
+            ModelConnector::Provider(connector) => hotseat_model::ConnectorConfig::clone(connector).open()?,
         })
     }
 
-    /// The model without clock and network: a new one, which has answered nothing yet. None for one that needs them.
+    /// Opens a new model without clock and network, or returns `None` if the connector needs them.
     ///
     /// # Errors
-    /// When it cannot be used.
-    pub fn pure(&self) -> Result<Option<Box<dyn PureModel>>, ModelError> {
+    /// If the connector cannot be used.
+    pub fn open_pure(&self) -> Result<Option<Box<dyn PureModel>>, ModelError> {
         Ok(match self {
-            Connector::Scripted(script) => Some(Box::new(Scripted::new(script.clone()))),
-            Connector::Recorded { file, text, in_recorded_time } => {
-                Some(Box::new(played(file, text, *in_recorded_time)?))
+            ModelConnector::Scripted(script) => Some(Box::new(ScriptedModel::new(script.clone()))),
+            ModelConnector::Recorded { file, text, in_recorded_time } => {
+                Some(Box::new(parse_recording(file, text, *in_recorded_time)?))
             }
-            Connector::Provider(_) => None,
+            ModelConnector::Provider(_) => None,
         })
     }
 }
 
-fn played(file: &str, text: &str, in_recorded_time: bool) -> Result<Played, ModelError> {
-    let played = Played::parse(file, text)
-        .map_err(|error| ModelError::new(ErrorKind::Configuration, error.to_string()))?;
-    Ok(if in_recorded_time { played.in_recorded_time() } else { played })
+fn parse_recording(file: &str, text: &str, in_recorded_time: bool) -> Result<ReplayModel, ModelError> {
+    let played = ReplayModel::parse(file, text)
+        .map_err(|error| ModelError::new(ModelErrorKind::Configuration, error.to_string()))?;
+    Ok(if in_recorded_time { played.with_recorded_timing() } else { played })
 }
 
-/// What a million tokens of a model cost.
+/// Prices of a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Price {
-    /// Tokens of requests.
+pub struct TokenPrice {
+    /// Input tokens.
     pub input: f64,
-    /// Tokens of replies.
+    /// Output tokens.
     pub output: f64,
-    /// Tokens of requests that the provider had in a cache.
+    /// Input tokens that the provider had cached.
     pub cached_input: f64,
 }
 
-impl Price {
-    fn of(map: &Map<'_>) -> Option<Price> {
+impl TokenPrice {
+    fn from_map(map: &MapView<'_>) -> Option<TokenPrice> {
         let number = |key: &str| map.number(key).and_then(serde_json::Number::as_f64);
         let input = number("input")?;
-        Some(Price {
+        Some(TokenPrice {
             input,
             output: number("output")?,
             cached_input: number("cached_input").unwrap_or(input),
@@ -101,96 +103,97 @@ impl Price {
     }
 }
 
-/// Nobody is paid for tokens.
-fn prices(view: &View<'_>, mistakes: &mut Diagnostics) {
+/// Reports negative prices.
+fn check_prices(view: &NodeView<'_>, mistakes: &mut Diagnostics) {
     let shape = CONNECTOR.shape_of(view.node);
-    let map = shape.and_then(|shape| Map::of(view.node, view.source, shape));
+    let map = shape.and_then(|shape| MapView::from_node(view.node, view.source, shape));
     let Some(price) = map.as_ref().and_then(|map| map.map("price")) else { return };
     for key in ["input", "output", "cached_input"] {
         if price.number(key).and_then(serde_json::Number::as_f64).is_some_and(|number| number < 0.0) {
-            let mistake = Diagnostic::new(format!("`{key}` is a price: 0 or more"));
+            let mistake = Diagnostic::new(format!("`{key}` must be 0 or more"));
             mistakes.push(Diagnostic { place: price.place_of(key), ..mistake });
         }
     }
 }
 
-/// Connectors by name, as they are written: variables of the environment are looked up when one is used.
+/// Undecoded connectors by name. Environment variables are looked up only when a connector is used.
 #[derive(Debug, Clone, Default)]
-pub struct Connectors(BTreeMap<String, Written>);
+pub struct ConnectorSet(BTreeMap<String, RawConnector>);
 
-/// A connector as it is written.
+/// Undecoded connector.
 #[derive(Debug, Clone)]
-struct Written {
-    source: Arc<Source>,
-    node: Node,
-    /// The folder in which its files are.
+struct RawConnector {
+    source: Arc<SourceText>,
+    node: DocumentNode,
+    /// Base folder of its paths.
     folder: PathBuf,
-    /// Where its name stands.
-    name: Place,
+    /// Position of its name.
+    name: SourceSpan,
 }
 
-impl Connectors {
-    /// Takes the connectors of a mapping that was checked to be one of names to [`CONNECTOR`]s. Paths in it begin at
-    /// `folder`.
-    pub fn add(&mut self, view: View<'_>, folder: &Path, mistakes: &mut Diagnostics) {
+impl ConnectorSet {
+    /// Adds the connectors of a mapping that was checked against [`CONNECTOR`]. Relative paths are resolved
+    /// against `folder`.
+    pub fn add(&mut self, view: NodeView<'_>, folder: &Path, mistakes: &mut Diagnostics) {
         for (name, place, view) in view.entries().into_iter().flatten() {
             if let Some(first) = self.0.get(name) {
-                let message = format!("two connectors are called `{name}`");
-                let mistake = Diagnostic::new(message).at(place).also(first.name.clone(), "the first");
+                let message = format!("duplicate connector name `{name}`");
+                let mistake =
+                    Diagnostic::new(message).at(place).with_related(first.name.clone(), "the first");
                 mistakes.push(mistake);
                 continue;
             }
-            prices(&view, mistakes);
+            check_prices(&view, mistakes);
             let (source, node, folder) = (view.source.clone(), view.node.clone(), folder.to_path_buf());
-            self.0.insert(name.to_owned(), Written { source, node, folder, name: place });
+            self.0.insert(name.to_owned(), RawConnector { source, node, folder, name: place });
         }
     }
 
-    /// Takes the connectors of another file under names that are free. Those that are there already stay.
-    pub fn add_missing(&mut self, other: &Connectors) {
+    /// Adds connectors whose names are not in use yet.
+    pub fn add_missing(&mut self, other: &ConnectorSet) {
         for (name, written) in &other.0 {
             self.0.entry(name.clone()).or_insert_with(|| written.clone());
         }
     }
 
-    /// What the tokens of the connectors cost that have a price: by the name of the connector, and by the model that it
-    /// names, as long as that is no variable.
-    pub fn prices(&self) -> impl Iterator<Item = (&str, Option<&str>, Price)> {
+    /// Returns the prices of all connectors that have one, by connector name and by model name (unless it
+    /// contains a variable).
+    pub fn prices(&self) -> impl Iterator<Item = (&str, Option<&str>, TokenPrice)> {
         self.0.iter().filter_map(|(name, written)| {
-            let map = Map::of(&written.node, &written.source, CONNECTOR.shape_of(&written.node)?)?;
+            let map = MapView::from_node(&written.node, &written.source, CONNECTOR.shape_of(&written.node)?)?;
             let has_model = matches!(map.text("type"), Some("openai" | "anthropic"));
             let model =
                 if has_model { map.text("model").filter(|model| !model.contains("${")) } else { None };
-            Some((name.as_str(), model, Price::of(&map.map("price")?)?))
+            Some((name.as_str(), model, TokenPrice::from_map(&map.map("price")?)?))
         })
     }
 
-    /// Where the connector of a name is written.
-    pub(super) fn place(&self, name: &str) -> Option<Place> {
+    /// Returns the position of a connector.
+    pub(super) fn place(&self, name: &str) -> Option<SourceSpan> {
         self.0.get(name).map(|written| written.node.place(&written.source))
     }
 
-    /// Whether there is one of this name.
-    pub fn has(&self, name: &str) -> bool {
+    /// Returns true if a connector with this name exists.
+    pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// The connector of a name, with its variables and files. `used` is where the name is used.
+    /// Decodes a connector with its variables and files. `used` is the position that refers to it.
     ///
     /// # Errors
-    /// When there is none, and everything that is wrong with it.
+    /// If it does not exist or is invalid.
     pub fn get(
         &self,
         name: &str,
-        used: Option<Place>,
+        used: Option<SourceSpan>,
         environment: Environment<'_>,
-    ) -> Result<Connector, Diagnostics> {
+    ) -> Result<ModelConnector, Diagnostics> {
         let Some(written) = self.0.get(name) else {
             let mistake =
-                Diagnostic { place: used, ..Diagnostic::new(format!("there is no connector `{name}`")) };
+                Diagnostic { place: used, ..Diagnostic::new(format!("unknown connector `{name}`")) };
             let help = match nearest(name, self.0.keys().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if self.0.is_empty() => "connectors stand under `connectors`".to_owned(),
+                None if self.0.is_empty() => "define connectors under `connectors`".to_owned(),
                 None => {
                     let known: Vec<String> = self.0.keys().map(|name| format!("`{name}`")).collect();
                     format!("there are {}", known.join(", "))
@@ -200,8 +203,8 @@ impl Connectors {
         };
         let mut mistakes = Diagnostics::new();
         let shape = CONNECTOR.shape_of(&written.node);
-        let map = shape.and_then(|shape| Map::of(&written.node, &written.source, shape));
-        let read = map.and_then(|map| connector(&map, &written.folder, environment, &mut mistakes));
+        let map = shape.and_then(|shape| MapView::from_node(&written.node, &written.source, shape));
+        let read = map.and_then(|map| decode_connector(&map, &written.folder, environment, &mut mistakes));
         match read {
             Some(connector) if mistakes.is_empty() => Ok(connector),
             _ => Err(mistakes),
@@ -209,26 +212,26 @@ impl Connectors {
     }
 }
 
-fn connector(
-    map: &Map<'_>,
+fn decode_connector(
+    map: &MapView<'_>,
     folder: &Path,
     environment: Environment<'_>,
     mistakes: &mut Diagnostics,
-) -> Option<Connector> {
-    let mut text = |key: &str| expanded(map.get(key)?, environment, mistakes);
+) -> Option<ModelConnector> {
+    let mut text = |key: &str| expand_variables(map.get(key)?, environment, mistakes);
     match map.text("type")? {
         "scripted" => {
             let path = folder.join(text("script")?);
-            script(&path, map.place_of("script"), mistakes).map(Connector::Scripted)
+            read_script(&path, map.place_of("script"), mistakes).map(ModelConnector::Scripted)
         }
         "recorded" => {
             let path = folder.join(text("file")?);
-            let read = read(&path, map.place_of("file"), mistakes)?;
-            if let Err(error) = Played::parse(&read.name, &read.text) {
-                mistakes.extend(error.mistakes.into_iter().map(Diagnostic::new));
+            let read = read_source(&path, map.place_of("file"), mistakes)?;
+            if let Err(error) = ReplayModel::parse(&read.name, &read.text) {
+                mistakes.extend(error.problems.into_iter().map(Diagnostic::new));
                 return None;
             }
-            Some(Connector::Recorded {
+            Some(ModelConnector::Recorded {
                 file: read.name.clone(),
                 text: read.text.as_str().into(),
                 in_recorded_time: map.bool("in_recorded_time").unwrap_or(false),
@@ -236,12 +239,12 @@ fn connector(
         }
         kind => {
             let provider = if kind == "openai" { Provider::OpenAi } else { Provider::Anthropic };
-            let usual = hotseat_model::Connector::new(provider, text("model")?);
-            let connector = hotseat_model::Connector {
+            let usual = hotseat_model::ConnectorConfig::new(provider, text("model")?);
+            let connector = hotseat_model::ConnectorConfig {
                 base_url: text("base_url"),
                 key: text("api_key").map(Secret::new),
                 headers: headers(map, environment, mistakes),
-                limits: limits(map),
+                limits: decode_limits(map),
                 stream: map.bool("stream").unwrap_or(usual.stream),
                 temperature: map.number("temperature").and_then(serde_json::Number::as_f64),
                 max_tokens: number(map, "max_tokens"),
@@ -254,36 +257,44 @@ fn connector(
             if mistakes.is_empty()
                 && let Err(error) = connector.clone().open()
             {
-                let message = format!("this connector cannot be used: {}", error.message);
+                let message = format!("invalid connector: {}", error.message);
                 mistakes.push(Diagnostic::new(message).at(map.place()));
             }
-            Some(Connector::Provider(Box::new(connector)))
+            Some(ModelConnector::Provider(Box::new(connector)))
         }
     }
 }
 
-fn headers(map: &Map<'_>, environment: Environment<'_>, mistakes: &mut Diagnostics) -> Vec<(String, Secret)> {
-    let entries = map.get("headers").and_then(View::entries).into_iter().flatten();
-    let read = |(name, _, view): (&str, Place, View<'_>)| {
-        expanded(view, environment, mistakes).map(|value| (name.to_owned(), Secret::new(value)))
+fn headers(
+    map: &MapView<'_>,
+    environment: Environment<'_>,
+    mistakes: &mut Diagnostics,
+) -> Vec<(String, Secret)> {
+    let entries = map.get("headers").and_then(NodeView::entries).into_iter().flatten();
+    let read = |(name, _, view): (&str, SourceSpan, NodeView<'_>)| {
+        expand_variables(view, environment, mistakes).map(|value| (name.to_owned(), Secret::new(value)))
     };
     entries.filter_map(read).collect()
 }
 
-fn limits(map: &Map<'_>) -> TimeLimits {
+fn decode_limits(map: &MapView<'_>) -> TimeLimits {
     let time = |key: &str, usual: Duration| millis(map, key).map_or(usual, Duration::from_millis);
-    let usual = TimeLimits::default();
+    let defaults = TimeLimits::default();
     TimeLimits {
-        connect: time("connect_timeout_ms", usual.connect),
-        first_byte: time("first_byte_timeout_ms", usual.first_byte),
-        idle: time("idle_timeout_ms", usual.idle),
-        total: time("timeout_ms", usual.total),
+        connect: time("connect_timeout_ms", defaults.connect),
+        first_byte: time("first_byte_timeout_ms", defaults.first_byte),
+        idle: time("idle_timeout_ms", defaults.idle),
+        total: time("timeout_ms", defaults.total),
     }
 }
 
-/// The script in a file. `named` is where the file is named.
-pub(super) fn script(path: &Path, named: Option<Place>, mistakes: &mut Diagnostics) -> Option<Arc<Script>> {
-    match Script::read(&read(path, named, mistakes)?) {
+/// Reads a script. `named` is the position that refers to it.
+pub(super) fn read_script(
+    path: &Path,
+    named: Option<SourceSpan>,
+    mistakes: &mut Diagnostics,
+) -> Option<Arc<ModelScript>> {
+    match ModelScript::from_source(&read_source(path, named, mistakes)?) {
         Ok(script) => Some(Arc::new(script)),
         Err(wrong) => {
             mistakes.extend(wrong);
@@ -292,20 +303,28 @@ pub(super) fn script(path: &Path, named: Option<Place>, mistakes: &mut Diagnosti
     }
 }
 
-fn read(path: &Path, named: Option<Place>, mistakes: &mut Diagnostics) -> Option<Arc<Source>> {
+fn read_source(
+    path: &Path,
+    named: Option<SourceSpan>,
+    mistakes: &mut Diagnostics,
+) -> Option<Arc<SourceText>> {
     let shown = path.display().to_string();
     match std::fs::read_to_string(path) {
-        Ok(text) => Some(Source::new(shown, text, 1)),
+        Ok(text) => Some(SourceText::new(shown, text, 1)),
         Err(error) => {
-            let mistake = Diagnostic::new(format!("{shown} cannot be read: {error}"));
+            let mistake = Diagnostic::new(format!("cannot read {shown}: {error}"));
             mistakes.push(Diagnostic { place: named, ..mistake });
             None
         }
     }
 }
 
-/// A text with what its variables stand for: `${ENV.NAME}`; `$${` is `${`.
-fn expanded(view: View<'_>, environment: Environment<'_>, mistakes: &mut Diagnostics) -> Option<String> {
+/// Replaces environment variables (`${ENV.NAME}`) in a text; `$${` is a literal `${`.
+fn expand_variables(
+    view: NodeView<'_>,
+    environment: Environment<'_>,
+    mistakes: &mut Diagnostics,
+) -> Option<String> {
     let text = view.text()?;
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -330,7 +349,7 @@ fn expanded(view: View<'_>, environment: Environment<'_>, mistakes: &mut Diagnos
                 Some(value) => out.push_str(&value),
                 None => wrong(format!("environment variable `{name}` is not set")),
             },
-            _ => wrong("here stands `${ENV.NAME}`, or `$${` for a text with these characters".to_owned()),
+            _ => wrong("expected `${ENV.NAME}`, or `$${` for a literal `${`".to_owned()),
         }
         rest = end.map_or("", |end| &inside[end + 1..]);
     }

@@ -1,51 +1,61 @@
-//! Expressions and the paths that results are put at, with the places of what is wrong in them.
+//! Expressions and result paths in files, with the positions of their errors.
 
-use hotseat_document::{Diagnostic, Value, View, nearest};
+use hotseat_document::{Diagnostic, NodeValue, NodeView, nearest};
 
-use super::loader::Loader;
+use super::loader::AgentLoader;
 use crate::expression::{Expression, FUNCTIONS};
 
-/// Reads an expression that may use these names. A number or truth value stands for itself.
-pub(super) fn read(loader: &mut Loader, view: View<'_>, names: &[&str]) -> Option<Expression> {
+/// Parses an expression that may use these names. Numbers and booleans are constants.
+pub(super) fn parse(loader: &mut AgentLoader, view: NodeView<'_>, names: &[&str]) -> Option<Expression> {
     let text = match &view.node.value {
-        Value::String(text) => text,
-        Value::Number(_) | Value::Bool(_) => return Some(Expression::constant(view.json())),
-        Value::Null | Value::List(_) | Value::Map(_) => return None,
+        NodeValue::String(text) => text,
+        NodeValue::Number(_) | NodeValue::Bool(_) => return Some(Expression::constant(view.json())),
+        NodeValue::Null | NodeValue::List(_) | NodeValue::Map(_) => return None,
     };
     let expression = match Expression::parse(text) {
         Ok(expression) => expression,
         Err(error) => {
             let letter = text.get(error.at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
             let place = view.place().within(text, error.at..error.at + letter);
-            loader.wrong(Diagnostic::new(format!("this is no expression: {}", error.problem)).at(place));
+            loader.report_diagnostic(
+                Diagnostic::new(format!("invalid expression: {}", error.problem)).at(place),
+            );
             return None;
         }
     };
-    unknown(loader, view, text, "name", expression.names(), names);
-    unknown(loader, view, text, "function", expression.functions(), FUNCTIONS);
+    report_unknown(loader, view, text, "name", expression.names(), names);
+    report_unknown(loader, view, text, "function", expression.functions(), FUNCTIONS);
     Some(expression)
 }
 
-/// Reports what an expression uses that is not known.
-fn unknown(loader: &mut Loader, view: View<'_>, text: &str, what: &str, used: Vec<&str>, known: &[&str]) {
-    let mut told: Vec<&str> = Vec::new();
+/// Reports unknown names or functions of an expression.
+fn report_unknown(
+    loader: &mut AgentLoader,
+    view: NodeView<'_>,
+    text: &str,
+    what: &str,
+    used: Vec<&str>,
+    known: &[&str],
+) {
+    let mut reported: Vec<&str> = Vec::new();
     for name in used {
-        if known.contains(&name) || told.contains(&name) {
+        if known.contains(&name) || reported.contains(&name) {
             continue;
         }
-        told.push(name);
-        let place = word(text, name).map_or_else(|| view.place(), |part| view.place().within(text, part));
+        reported.push(name);
+        let place =
+            find_word(text, name).map_or_else(|| view.place(), |part| view.place().within(text, part));
         let help = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there are `{}`; a text is written in quotes of its own", known.join("`, `")),
+            None => format!("known are `{}`; put strings in quotes", known.join("`, `")),
         };
-        let message = format!("the {what} `{name}` is not known in this expression");
-        loader.mistakes.push(Diagnostic::new(message).at(place).help(help));
+        let message = format!("unknown {what} `{name}` in this expression");
+        loader.diagnostics.push(Diagnostic::new(message).at(place).help(help));
     }
 }
 
-/// Where a word stands in a text, as a word of its own.
-fn word(text: &str, word: &str) -> Option<std::ops::Range<usize>> {
+/// Returns the range of a whole word in a text.
+fn find_word(text: &str, word: &str) -> Option<std::ops::Range<usize>> {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$' | '.');
     text.match_indices(word).map(|(start, found)| start..start + found.len()).find(|part| {
         let before = text[..part.start].chars().next_back();
@@ -54,37 +64,49 @@ fn word(text: &str, word: &str) -> Option<std::ops::Range<usize>> {
     })
 }
 
-/// Reads members or paths with expressions, in their order.
-pub(super) fn members(loader: &mut Loader, view: View<'_>, names: &[&str]) -> Vec<(String, Expression)> {
+/// Decodes members or paths with expressions, in order.
+pub(super) fn members(
+    loader: &mut AgentLoader,
+    view: NodeView<'_>,
+    names: &[&str],
+) -> Vec<(String, Expression)> {
     let mut found = Vec::new();
     for (member, _, value) in view.entries().into_iter().flatten() {
-        found.extend(read(loader, value, names).map(|expression| (member.to_owned(), expression)));
+        found.extend(parse(loader, value, names).map(|expression| (member.to_owned(), expression)));
     }
     found
 }
 
-/// Reads members of an input with expressions. The whole input is written otherwise.
-pub(super) fn inputs(loader: &mut Loader, view: View<'_>, names: &[&str]) -> Vec<(String, Expression)> {
+/// Decodes the members of an input. The whole input has its own syntax.
+pub(super) fn inputs(
+    loader: &mut AgentLoader,
+    view: NodeView<'_>,
+    names: &[&str],
+) -> Vec<(String, Expression)> {
     if let Some((_, place, _)) = view.entries().into_iter().flatten().find(|(member, _, _)| *member == "*") {
-        loader.mistake(place, "`*` is no member: the whole input is written `input: EXPRESSION`");
+        loader.report(place, "`*` is not a member: write `input: EXPRESSION` for the whole input");
     }
     members(loader, view, names)
 }
 
-/// Reads paths with expressions, where each path must begin with `output` or `state`.
-pub(super) fn outputs(loader: &mut Loader, view: View<'_>, names: &[&str]) -> Vec<(String, Expression)> {
+/// Decodes paths with expressions. Each path must start with `output` or `state`.
+pub(super) fn outputs(
+    loader: &mut AgentLoader,
+    view: NodeView<'_>,
+    names: &[&str],
+) -> Vec<(String, Expression)> {
     for (path, place, _) in view.entries().into_iter().flatten() {
         check_path(loader, path, place);
     }
     members(loader, view, names)
 }
 
-/// Refuses a path at which a result would be lost.
-pub(super) fn check_path(loader: &mut Loader, path: &str, place: hotseat_document::Place) {
+/// Reports a path at which a result would be lost.
+pub(super) fn check_path(loader: &mut AgentLoader, path: &str, place: hotseat_document::SourceSpan) {
     let first = path.strip_prefix("$.").unwrap_or(path).split('.').next().unwrap_or_default();
     if !["output", "state"].contains(&first) {
-        let help = format!("for instance `output.{path}`");
-        let message = format!("the path `{path}` does not begin with `output` or `state`");
-        loader.wrong(Diagnostic::new(message).at(place).help(help));
+        let help = format!("for example `output.{path}`");
+        let message = format!("the path `{path}` must start with `output` or `state`");
+        loader.report_diagnostic(Diagnostic::new(message).at(place).help(help));
     }
 }

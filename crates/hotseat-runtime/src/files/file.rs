@@ -1,262 +1,268 @@
-//! An agent with everything that it needs, from its files.
+//! Loads an agent with all of its dependencies from files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostic, Diagnostics, Place, View};
-use hotseat_model::{ErrorKind, Model, ModelError, PureModel, Reply, Request, Timed};
+use hotseat_document::{Diagnostic, Diagnostics, NodeView, SourceSpan};
+use hotseat_model::{Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, PureModel, TimedValue};
 
 use super::Environment;
-use super::agent::{self, WrittenAgent};
-use super::connectors::{self, Connector, Connectors};
-use super::loader::{Document, Loader};
-use crate::definition::{Definitions, Limits};
+use super::agent::{self, DecodedAgent};
+use super::connectors::{self, ConnectorSet, ModelConnector};
+use super::loader::{AgentLoader, LoadedDocument};
+use crate::definition::{Definitions, RuntimeLimits};
 use crate::ids::AgentId;
 
-/// What the files of an agent are read with.
+/// Options for loading an agent.
 #[derive(Clone, Copy)]
-pub struct Options<'o> {
-    /// Looks variables of the environment up.
+pub struct LoadOptions<'o> {
+    /// Lookup of environment variables.
     pub environment: Environment<'o>,
-    /// Connectors beside those of the files, for instance of a project. Those of the files go first.
-    pub connectors: Option<&'o Connectors>,
+    /// Additional connectors, for example of a project. Connectors of the agent's files take precedence.
+    pub connectors: Option<&'o ConnectorSet>,
 }
 
-impl Default for Options<'_> {
-    /// No variables, no further connectors.
+impl Default for LoadOptions<'_> {
+    /// No environment variables and no additional connectors.
     fn default() -> Self {
-        Options { environment: &|_| None, connectors: None }
+        LoadOptions { environment: &|_| None, connectors: None }
     }
 }
 
-impl fmt::Debug for Options<'_> {
+impl fmt::Debug for LoadOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options").field("connectors", &self.connectors).finish_non_exhaustive()
+        f.debug_struct("LoadOptions").field("connectors", &self.connectors).finish_non_exhaustive()
     }
 }
 
-/// An agent with everything that it needs.
+/// Loaded agent with its definitions and models.
 #[derive(Debug, Clone)]
-pub struct AgentFile {
-    /// The agent that was loaded.
+pub struct LoadedAgent {
+    /// The id of the agent.
     pub id: AgentId,
-    /// What it is for.
+    /// Description of the agent.
     pub description: Option<String>,
-    /// It, and everything that it refers to.
+    /// Definitions of the agent and everything it refers to.
     pub definitions: Arc<Definitions>,
-    /// The limits of conversations with it.
-    pub limits: Limits,
-    /// The models that speak, by the ids that the profiles of the agents name.
-    pub connectors: BTreeMap<Arc<str>, Connector>,
-    /// All models that it could speak with: those of its files, and those that it was loaded with.
-    pub known: Connectors,
+    /// Limits of its conversations.
+    pub limits: RuntimeLimits,
+    /// Connectors in use, by profile id.
+    pub connectors: BTreeMap<Arc<str>, ModelConnector>,
+    /// All available connectors: those of the agent's files and the additional ones.
+    pub available_connectors: ConnectorSet,
 }
 
-impl AgentFile {
-    /// The models in real time, by the ids that the profiles of the agents name: new ones, which have answered
-    /// nothing yet.
+impl LoadedAgent {
+    /// Opens the models for real time, by profile id. Each call opens new models without history.
     ///
     /// # Errors
-    /// When a connector cannot be used.
+    /// If a connector cannot be used.
     pub fn models(&self) -> Result<BTreeMap<Arc<str>, Arc<dyn Model>>, ModelError> {
         self.connectors.iter().map(|(id, connector)| Ok((id.clone(), connector.open()?))).collect()
     }
 
-    /// The id of the profile of the agent that was loaded: whose model speaks for it, and for those that have no
-    /// other.
+    /// Returns the profile id of the loaded agent. Agents without their own model share it.
     pub fn profile(&self) -> Arc<str> {
         match self.definitions.agent(&self.id) {
             Some(agent) => agent.persona.profile.id.clone(),
-            None => USUAL.into(),
+            None => DEFAULT_CONNECTOR.into(),
         }
     }
 
-    /// The same agent with another model in place of the one that speaks for it.
+    /// Replaces the model of the loaded agent.
     #[must_use]
-    pub fn speaking_with(mut self, connector: Connector) -> AgentFile {
+    pub fn with_connector(mut self, connector: ModelConnector) -> LoadedAgent {
         self.connectors.insert(self.profile(), connector);
         self
     }
 
-    /// One model that speaks for all agents without clock and network, for the simulated driver.
+    /// Combines the models of all agents into one without clock and network, for the simulated driver.
     ///
     /// # Errors
-    /// When a connector cannot be used, or needs a network.
-    pub fn cast(&self) -> Result<Cast, ModelError> {
+    /// If a connector cannot be used or needs a network.
+    pub fn combined_model(&self) -> Result<CombinedModel, ModelError> {
         let mut models = BTreeMap::new();
         for (id, connector) in &self.connectors {
-            let Some(model) = connector.pure()? else {
-                let message = format!("the connector `{id}` needs a network, which this driver has not");
-                return Err(ModelError::new(ErrorKind::Configuration, message));
+            let Some(model) = connector.open_pure()? else {
+                let message =
+                    format!("the connector `{id}` needs a network, which the simulated driver does not have");
+                return Err(ModelError::new(ModelErrorKind::Configuration, message));
             };
             models.insert(id.clone(), model);
         }
-        let parts =
+        let profiles =
             self.definitions.agents().map(|agent| (agent.id.clone(), agent.persona.profile.id.clone()));
-        Ok(Cast { parts: parts.collect(), models })
+        Ok(CombinedModel { profiles: profiles.collect(), models })
     }
 }
 
-/// Who speaks for which agent: several models as one.
-pub struct Cast {
-    parts: BTreeMap<AgentId, Arc<str>>,
+/// Several models as one: selects the model by the agent that calls it.
+pub struct CombinedModel {
+    profiles: BTreeMap<AgentId, Arc<str>>,
     models: BTreeMap<Arc<str>, Box<dyn PureModel>>,
 }
 
-impl PureModel for Cast {
+impl PureModel for CombinedModel {
     fn name(&self) -> &str {
         "cast"
     }
 
-    fn answer(&mut self, request: &Request) -> Timed<Result<Reply, ModelError>> {
-        let part = self.parts.get(&AgentId::from(request.position.agent.as_str()));
+    fn answer(&mut self, request: &ModelRequest) -> TimedValue<Result<ModelReply, ModelError>> {
+        let part = self.profiles.get(&AgentId::from(request.position.agent.as_str()));
         match part.and_then(|profile| self.models.get_mut(profile)) {
             Some(model) => model.answer(request),
             None => {
-                let message = format!("no model speaks for the agent `{}`", request.position.agent);
-                Timed::now(Err(ModelError::new(ErrorKind::Configuration, message)))
+                let message = format!("the agent `{}` has no model", request.position.agent);
+                TimedValue::now(Err(ModelError::new(ModelErrorKind::Configuration, message)))
             }
         }
     }
 }
 
-impl fmt::Debug for Cast {
+impl fmt::Debug for CombinedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cast").field("parts", &self.parts).finish_non_exhaustive()
+        f.debug_struct("CombinedModel").field("parts", &self.profiles).finish_non_exhaustive()
     }
 }
 
-/// The connector of agents that nothing else gives one.
-const USUAL: &str = "default";
+/// Name of the connector for agents without another one.
+const DEFAULT_CONNECTOR: &str = "default";
 
-/// An agent that was decoded.
-struct Loaded {
+/// Decoded agent with its document.
+struct AgentEntry {
     id: AgentId,
     within: Option<AgentId>,
-    document: Document,
-    written: WrittenAgent,
+    document: LoadedDocument,
+    decoded: DecodedAgent,
 }
 
-/// Loads the agent at a path: a file, or a folder that holds `agent.yaml`.
+/// Loads the agent at a path: a file, or a folder that contains `agent.yaml`.
 ///
 /// # Errors
-/// Everything that is wrong with it and with the files that it refers to.
-pub fn load(path: &Path, options: &Options<'_>) -> Result<AgentFile, Diagnostics> {
-    let mut loader = Loader::default();
-    let root = loader.root(path);
-    let mut connectors = Connectors::default();
-    let mut agents: Vec<Loaded> = Vec::new();
+/// All problems of the agent's files and the files that they refer to.
+pub fn load(path: &Path, options: &LoadOptions<'_>) -> Result<LoadedAgent, Diagnostics> {
+    let mut loader = AgentLoader::default();
+    let root = loader.load_root(path);
+    let mut connectors = ConnectorSet::default();
+    let mut agents: Vec<AgentEntry> = Vec::new();
     while let Some(found) = loader.queue.pop_front() {
         let declared = found.document.node.get("connectors");
-        if let Some(view) = declared.map(|node| View::new(node, &found.document.source)) {
-            connectors.add(view, &found.document.site.folder, &mut loader.mistakes);
+        if let Some(view) = declared.map(|node| NodeView::new(node, &found.document.source)) {
+            connectors.add(view, &found.document.site.folder, &mut loader.diagnostics);
         }
-        if let Some(written) = agent::read(&mut loader, &found.document, &found.id) {
-            agents.push(Loaded { id: found.id, within: found.within, document: found.document, written });
+        if let Some(written) = agent::decode(&mut loader, &found.document, &found.id) {
+            agents.push(AgentEntry {
+                id: found.id,
+                within: found.parent,
+                document: found.document,
+                decoded: written,
+            });
         }
     }
     if let Some(others) = options.connectors {
         connectors.add_missing(others);
     }
-    let speaking = speaking(&mut agents, &connectors, options, &mut loader.mistakes);
-    let personas = agents.iter().map(|agent| &agent.written.persona);
-    let definitions = match loader.mistakes.is_empty() {
-        true => Definitions::of_all(personas)
-            .map_err(|error| loader.mistakes.push(Diagnostic::new(error.to_string())))
+    let connectors_in_use = assign_models(&mut agents, &connectors, options, &mut loader.diagnostics);
+    let personas = agents.iter().map(|agent| &agent.decoded.persona);
+    let definitions = match loader.diagnostics.is_empty() {
+        true => Definitions::from_personas(personas)
+            .map_err(|error| loader.diagnostics.push(Diagnostic::new(error.to_string())))
             .ok(),
         false => None,
     };
     match (definitions, root, agents.into_iter().next()) {
-        (Some(definitions), Some(id), Some(first)) => Ok(AgentFile {
+        (Some(definitions), Some(id), Some(first)) => Ok(LoadedAgent {
             id,
-            description: first.written.description,
+            description: first.decoded.description,
             definitions: Arc::new(definitions),
-            limits: first.written.limits,
-            connectors: speaking,
-            known: connectors,
+            limits: first.decoded.limits,
+            connectors: connectors_in_use,
+            available_connectors: connectors,
         }),
-        _ => Err(loader.mistakes()),
+        _ => Err(loader.into_diagnostics()),
     }
 }
 
-/// Gives every agent the model that speaks for it, and returns those models.
-fn speaking(
-    agents: &mut [Loaded],
-    connectors: &Connectors,
-    options: &Options<'_>,
+/// Assigns a model to every agent and returns the connectors in use.
+fn assign_models(
+    agents: &mut [AgentEntry],
+    connectors: &ConnectorSet,
+    options: &LoadOptions<'_>,
     mistakes: &mut Diagnostics,
-) -> BTreeMap<Arc<str>, Connector> {
-    let mut speaking: BTreeMap<Arc<str>, Connector> = BTreeMap::new();
+) -> BTreeMap<Arc<str>, ModelConnector> {
+    let mut in_use: BTreeMap<Arc<str>, ModelConnector> = BTreeMap::new();
     let mut tried: BTreeSet<Arc<str>> = BTreeSet::new();
     for index in 0..agents.len() {
-        let part = part(agents, index, connectors);
-        let profile: Arc<str> = match &part {
-            Part::Connector(name, _) => name.as_str().into(),
-            Part::Script(_) => format!("{}-script", agents[index].id).into(),
-            Part::Like(other) => agents[*other].written.persona.profile.id.clone(),
-            Part::Nobody => {
+        let choice = choose_model(agents, index, connectors);
+        let profile: Arc<str> = match &choice {
+            ModelChoice::Connector(name, _) => name.as_str().into(),
+            ModelChoice::Script(_) => format!("{}-script", agents[index].id).into(),
+            ModelChoice::SameAs(other) => agents[*other].decoded.persona.profile.id.clone(),
+            ModelChoice::Missing => {
                 let document = &agents[index].document;
-                let place = View::new(&document.node, &document.source).place();
+                let place = NodeView::new(&document.node, &document.source).place();
                 let place = document.node.get("name").map_or(place, |name| name.place(&document.source));
-                let message = format!("nothing says which model speaks for `{}`", agents[index].id);
+                let message = format!("no model is configured for `{}`", agents[index].id);
                 let help =
-                    "name a `connector`, or put a script beside the file (`script.yaml` beside `agent.yaml`)";
+                    "add a `connector`, or a script beside the file (`script.yaml` beside `agent.yaml`)";
                 mistakes.push(Diagnostic::new(message).at(place).help(help));
                 continue;
             }
         };
-        agents[index].written.persona.profile.id = profile.clone();
+        agents[index].decoded.persona.profile.id = profile.clone();
         if !tried.insert(profile.clone()) {
             continue;
         }
-        let connector = match part {
-            // What is written wrong is told already.
-            Part::Connector(name, _)
+        let connector = match choice {
+            // Problems of this connector have already been reported.
+            ModelChoice::Connector(name, _)
                 if connectors.place(&name).is_some_and(|place| mistakes.any_within(&place)) =>
             {
                 continue;
             }
-            Part::Connector(name, place) => connectors.get(&name, place, options.environment),
-            Part::Script(path) => {
+            ModelChoice::Connector(name, place) => connectors.get(&name, place, options.environment),
+            ModelChoice::Script(path) => {
                 let mut wrong = Diagnostics::new();
-                connectors::script(&path, None, &mut wrong).map(Connector::Scripted).ok_or(wrong)
+                connectors::read_script(&path, None, &mut wrong).map(ModelConnector::Scripted).ok_or(wrong)
             }
-            Part::Like(_) | Part::Nobody => continue,
+            ModelChoice::SameAs(_) | ModelChoice::Missing => continue,
         };
         match connector {
-            Ok(connector) => drop(speaking.insert(profile, connector)),
+            Ok(connector) => drop(in_use.insert(profile, connector)),
             Err(wrong) => mistakes.extend(wrong),
         }
     }
-    speaking
+    in_use
 }
 
-/// Who speaks for an agent.
-enum Part {
-    /// A connector, with the place where it is named.
-    Connector(String, Option<Place>),
-    /// The script beside its file.
+/// Source of an agent's model.
+enum ModelChoice {
+    /// A connector and the position of its name.
+    Connector(String, Option<SourceSpan>),
+    /// A script beside the agent's file.
     Script(std::path::PathBuf),
-    /// Whoever speaks for another one, which comes before.
-    Like(usize),
-    Nobody,
+    /// The model of another agent, by index.
+    SameAs(usize),
+    Missing,
 }
 
-fn part(agents: &[Loaded], index: usize, connectors: &Connectors) -> Part {
+fn choose_model(agents: &[AgentEntry], index: usize, connectors: &ConnectorSet) -> ModelChoice {
     let agent = &agents[index];
-    if let Some((name, place)) = &agent.written.connector {
-        return Part::Connector(name.clone(), Some(place.clone()));
+    if let Some((name, place)) = &agent.decoded.connector {
+        return ModelChoice::Connector(name.clone(), Some(place.clone()));
     }
     if let Some(within) = &agent.within {
         let owner = agents[..index].iter().position(|other| other.id == *within);
-        return Part::Like(owner.unwrap_or(0));
+        return ModelChoice::SameAs(owner.unwrap_or(0));
     }
-    match agent.document.site.script() {
-        Some(path) => Part::Script(path),
-        None if index > 0 => Part::Like(0),
-        None if connectors.has(USUAL) => Part::Connector(USUAL.to_owned(), None),
-        None => Part::Nobody,
+    match agent.document.site.script_path() {
+        Some(path) => ModelChoice::Script(path),
+        None if index > 0 => ModelChoice::SameAs(0),
+        None if connectors.contains(DEFAULT_CONNECTOR) => {
+            ModelChoice::Connector(DEFAULT_CONNECTOR.to_owned(), None)
+        }
+        None => ModelChoice::Missing,
     }
 }

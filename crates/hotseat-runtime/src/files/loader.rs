@@ -1,142 +1,144 @@
-//! Finds and reads the files of an agent, each once, and collects what is wrong with them.
+//! Finds and reads the files of an agent, each once, and collects their diagnostics.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::{
-    Diagnostic, Diagnostics, Kind, Map, Node, Place, Shape, Source, View, check, nearest, yaml,
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, Shape, SourceSpan, SourceText, check,
+    nearest, yaml,
 };
 
 use super::shape::{AGENT, TASK, WORKFLOW};
 use super::{task, workflow};
-use crate::definition::{Task, Workflow};
+use crate::definition::{TaskDefinition, WorkflowDefinition};
 use crate::ids::{AgentId, slug};
 
-/// What a name can stand for.
+/// Kind of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Sort {
+pub(super) enum DefinitionKind {
     Task,
     Workflow,
     Agent,
 }
 
-impl Sort {
-    pub(super) fn word(self) -> &'static str {
+impl DefinitionKind {
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Sort::Task => "task",
-            Sort::Workflow => "workflow",
-            Sort::Agent => "agent",
+            DefinitionKind::Task => "task",
+            DefinitionKind::Workflow => "workflow",
+            DefinitionKind::Agent => "agent",
         }
     }
 
-    /// The folder in which files of this sort are looked for by name.
+    /// Folder that is searched for files of this kind.
     fn folder(self) -> &'static str {
         match self {
-            Sort::Task => "tasks",
-            Sort::Workflow => "workflows",
-            Sort::Agent => "agents",
+            DefinitionKind::Task => "tasks",
+            DefinitionKind::Workflow => "workflows",
+            DefinitionKind::Agent => "agents",
         }
     }
 }
 
-/// The file in which an agent is looked for when a folder is named.
-const IN_FOLDER: &str = "agent.yaml";
-const ENDINGS: [&str; 2] = ["yaml", "yml"];
+/// Name of the agent file in a folder.
+const AGENT_FILE_NAME: &str = "agent.yaml";
+const EXTENSIONS: [&str; 2] = ["yaml", "yml"];
 
-/// Where a file stands, and so where its references lead.
+/// Location of a file, which determines how its references are resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Site {
+pub(super) struct FileLocation {
     pub(super) file: PathBuf,
-    /// Paths begin here: the folder of the file.
+    /// Base folder for paths: the folder of the file.
     pub(super) folder: PathBuf,
-    /// Names are looked for below this: the folder of the file, or the one above `agents`, `tasks` and `workflows`.
+    /// Base folder for names: the folder of the file, or the one above `agents`, `tasks` and `workflows`.
     pub(super) base: PathBuf,
-    /// The agent whose file it is.
+    /// The agent that owns the file.
     pub(super) owner: Option<AgentId>,
 }
 
-impl Site {
-    fn of(file: &Path) -> Site {
+impl FileLocation {
+    fn from_path(file: &Path) -> FileLocation {
         let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
-        let is_sorted = [Sort::Task, Sort::Workflow, Sort::Agent]
+        let in_kind_folder = [DefinitionKind::Task, DefinitionKind::Workflow, DefinitionKind::Agent]
             .iter()
             .any(|sort| folder.file_name().is_some_and(|name| name == sort.folder()));
         let base = match folder.parent() {
-            Some(above) if is_sorted => above.to_path_buf(),
+            Some(above) if in_kind_folder => above.to_path_buf(),
             _ => folder.clone(),
         };
-        Site { file: file.to_path_buf(), folder, base, owner: None }
+        FileLocation { file: file.to_path_buf(), folder, base, owner: None }
     }
 
-    /// The name of the file, without its ending.
+    /// Returns the file name without its extension.
     pub(super) fn stem(&self) -> String {
         self.file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The script that stands beside the file of an agent.
-    pub(super) fn script(&self) -> Option<PathBuf> {
-        let names = match self.file.file_name().is_some_and(|name| name == IN_FOLDER) {
+    /// Returns the script beside an agent file.
+    pub(super) fn script_path(&self) -> Option<PathBuf> {
+        let names = match self.file.file_name().is_some_and(|name| name == AGENT_FILE_NAME) {
             true => vec!["script.yaml".to_owned(), "script.yml".to_owned()],
-            false => ENDINGS.iter().map(|ending| format!("{}.script.{ending}", self.stem())).collect(),
+            false => EXTENSIONS.iter().map(|ending| format!("{}.script.{ending}", self.stem())).collect(),
         };
         names.into_iter().map(|name| self.folder.join(name)).find(|path| path.is_file())
     }
 }
 
-/// A mapping that was read, with the file it stands in.
+/// Mapping with its source file.
 #[derive(Debug, Clone)]
-pub(super) struct Document {
-    pub(super) source: Arc<Source>,
-    pub(super) node: Node,
-    pub(super) site: Site,
+pub(super) struct LoadedDocument {
+    pub(super) source: Arc<SourceText>,
+    pub(super) node: DocumentNode,
+    pub(super) site: FileLocation,
 }
 
-/// An agent that is still to be decoded.
-pub(super) struct Found {
-    pub(super) document: Document,
+/// Agent that has not been decoded yet.
+pub(super) struct PendingAgent {
+    pub(super) document: LoadedDocument,
     pub(super) id: AgentId,
-    /// The agent within whose file it is written, if it has no file of its own.
-    pub(super) within: Option<AgentId>,
+    /// The agent in whose file this one is embedded.
+    pub(super) parent: Option<AgentId>,
 }
 
 /// Reads files, each once.
 #[derive(Default)]
-pub(super) struct Loader {
-    pub(super) mistakes: Diagnostics,
-    /// The agents that were referred to and not decoded yet.
-    pub(super) queue: VecDeque<Found>,
+pub(super) struct AgentLoader {
+    pub(super) diagnostics: Diagnostics,
+    /// Agents that are referenced and not decoded yet.
+    pub(super) queue: VecDeque<PendingAgent>,
     agents: BTreeMap<PathBuf, Option<AgentId>>,
-    tasks: BTreeMap<PathBuf, Option<Arc<Task>>>,
-    workflows: BTreeMap<PathBuf, Option<Arc<Workflow>>>,
-    /// The workflows that are being read, outermost first.
-    open: Vec<PathBuf>,
-    named_tasks: BTreeMap<String, (Arc<Task>, Option<Place>)>,
-    named_workflows: BTreeMap<String, (Arc<Workflow>, Option<Place>)>,
-    named_agents: BTreeMap<String, Option<Place>>,
-    /// The names of the files, in the order in which they were read.
-    read: Vec<Arc<str>>,
+    tasks: BTreeMap<PathBuf, Option<Arc<TaskDefinition>>>,
+    workflows: BTreeMap<PathBuf, Option<Arc<WorkflowDefinition>>>,
+    /// Workflows that are being decoded, outermost first.
+    open_workflows: Vec<PathBuf>,
+    named_tasks: BTreeMap<String, (Arc<TaskDefinition>, Option<SourceSpan>)>,
+    named_workflows: BTreeMap<String, (Arc<WorkflowDefinition>, Option<SourceSpan>)>,
+    named_agents: BTreeMap<String, Option<SourceSpan>>,
+    /// Names of the files, in reading order.
+    read_files: Vec<Arc<str>>,
 }
 
-impl Loader {
-    /// The agent at a path that a person gave: a file, or a folder with one.
-    pub(super) fn root(&mut self, path: &Path) -> Option<AgentId> {
-        let Some(file) = existing(path, Sort::Agent) else {
+impl AgentLoader {
+    /// Loads the agent at a path given by the user: a file, or a folder that contains one.
+    pub(super) fn load_root(&mut self, path: &Path) -> Option<AgentId> {
+        let Some(file) = existing_file(path, DefinitionKind::Agent) else {
             let shown = path.display();
-            let help = format!("an agent is a file, or a folder that holds `{IN_FOLDER}`");
-            self.mistakes.push(Diagnostic::new(format!("there is no agent at {shown}")).help(help));
+            let help = format!("an agent is a file, or a folder that contains `{AGENT_FILE_NAME}`");
+            self.diagnostics.push(Diagnostic::new(format!("no agent found at {shown}")).help(help));
             return None;
         };
-        self.agent_file(&shortest(file))
+        self.queue_agent_file(&simplify(file))
     }
 
-    /// What is wrong, file by file in the order in which they were read, and each in the order of its text.
-    pub(super) fn mistakes(self) -> Diagnostics {
-        let mut all: Vec<Diagnostic> = self.mistakes.into_iter().collect();
+    /// Returns the diagnostics, ordered by file (in reading order) and by position.
+    pub(super) fn into_diagnostics(self) -> Diagnostics {
+        let mut all: Vec<Diagnostic> = self.diagnostics.into_iter().collect();
         all.sort_by_key(|mistake| {
             let place = mistake.place.as_ref();
-            let file = place.and_then(|place| self.read.iter().position(|name| **name == *place.source.name));
-            // Scripts and the like come behind the files that name them.
+            let file =
+                place.and_then(|place| self.read_files.iter().position(|name| **name == *place.source.name));
+            // Scripts and other files come after the files that name them.
             (place.is_some(), file.unwrap_or(usize::MAX), place.map(|place| place.span.start))
         });
         let mut sorted = Diagnostics::new();
@@ -144,89 +146,99 @@ impl Loader {
         sorted
     }
 
-    /// Adds a mistake, unless something within the place is wrong already.
-    pub(super) fn mistake(&mut self, place: Place, message: impl Into<String>) {
-        self.wrong(Diagnostic::new(message).at(place));
+    /// Reports a problem, unless one was already reported within its range.
+    pub(super) fn report(&mut self, place: SourceSpan, message: impl Into<String>) {
+        self.report_diagnostic(Diagnostic::new(message).at(place));
     }
 
-    /// The same for a mistake with more than words.
-    pub(super) fn wrong(&mut self, mistake: Diagnostic) {
-        let known = mistake.place.as_ref().is_some_and(|place| self.mistakes.any_within(place));
+    /// Reports a diagnostic, unless one was already reported within its range.
+    pub(super) fn report_diagnostic(&mut self, mistake: Diagnostic) {
+        let known = mistake.place.as_ref().is_some_and(|place| self.diagnostics.any_within(place));
         if !known {
-            self.mistakes.push(mistake);
+            self.diagnostics.push(mistake);
         }
     }
 
-    /// The task that a view names or is.
-    pub(super) fn task(&mut self, view: View<'_>, name: &str, site: &Site) -> Option<Arc<Task>> {
+    /// Loads the task that a view names or contains.
+    pub(super) fn load_task(
+        &mut self,
+        view: NodeView<'_>,
+        name: &str,
+        site: &FileLocation,
+    ) -> Option<Arc<TaskDefinition>> {
         let Some(reference) = view.text() else {
-            return Some(task::read(self, &view.map(&TASK)?, name, site));
+            return Some(task::decode(self, &view.map(&TASK)?, name, site));
         };
-        let path = self.find(Sort::Task, reference, view.place(), site)?;
+        let path = self.resolve_reference(DefinitionKind::Task, reference, view.place(), site)?;
         let key = canonical(&path);
         if let Some(known) = self.tasks.get(&key) {
             return known.clone();
         }
-        let document = self.document(&path, &TASK);
+        let document = self.load_document(&path, &TASK);
         let task = document.as_ref().and_then(|document| {
-            let map = Map::of(&document.node, &document.source, &TASK)?;
-            Some(task::read(self, &map, &document.site.stem(), &document.site))
+            let map = MapView::from_node(&document.node, &document.source, &TASK)?;
+            Some(task::decode(self, &map, &document.site.stem(), &document.site))
         });
         self.tasks.insert(key, task.clone());
         task
     }
 
-    /// The workflow that a view names or is.
-    pub(super) fn workflow(&mut self, view: View<'_>, name: &str, site: &Site) -> Option<Arc<Workflow>> {
+    /// Loads the workflow that a view names or contains.
+    pub(super) fn load_workflow(
+        &mut self,
+        view: NodeView<'_>,
+        name: &str,
+        site: &FileLocation,
+    ) -> Option<Arc<WorkflowDefinition>> {
         let Some(reference) = view.text() else {
-            return Some(workflow::read(self, &view.map(&WORKFLOW)?, name, site));
+            return Some(workflow::decode(self, &view.map(&WORKFLOW)?, name, site));
         };
-        let path = self.find(Sort::Workflow, reference, view.place(), site)?;
+        let path = self.resolve_reference(DefinitionKind::Workflow, reference, view.place(), site)?;
         let key = canonical(&path);
         if let Some(known) = self.workflows.get(&key) {
             return known.clone();
         }
-        if self.open.contains(&key) {
-            self.mistake(
+        if self.open_workflows.contains(&key) {
+            self.report(
                 view.place(),
-                format!("the workflow `{reference}` runs within itself, and would never end"),
+                format!("the workflow `{reference}` contains itself, which would never end"),
             );
             return None;
         }
-        self.open.push(key.clone());
-        let document = self.document(&path, &WORKFLOW);
+        self.open_workflows.push(key.clone());
+        let document = self.load_document(&path, &WORKFLOW);
         let workflow = document.as_ref().and_then(|document| {
-            let map = Map::of(&document.node, &document.source, &WORKFLOW)?;
-            Some(workflow::read(self, &map, &document.site.stem(), &document.site))
+            let map = MapView::from_node(&document.node, &document.source, &WORKFLOW)?;
+            Some(workflow::decode(self, &map, &document.site.stem(), &document.site))
         });
-        self.open.pop();
+        self.open_workflows.pop();
         self.workflows.insert(key, workflow.clone());
         workflow
     }
 
-    /// The agent that a view names or is. It is decoded later.
-    pub(super) fn agent(&mut self, view: View<'_>, site: &Site) -> Option<AgentId> {
+    /// Queues the agent that a view names or contains for decoding.
+    pub(super) fn queue_agent(&mut self, view: NodeView<'_>, site: &FileLocation) -> Option<AgentId> {
         let Some(reference) = view.text() else {
             let map = view.map(&AGENT)?;
-            let id = self.agent_id(&map, site)?;
+            let id = self.claim_agent_id(&map, site)?;
             let document =
-                Document { source: view.source.clone(), node: view.node.clone(), site: site.clone() };
-            self.queue.push_back(Found { document, id: id.clone(), within: site.owner.clone() });
+                LoadedDocument { source: view.source.clone(), node: view.node.clone(), site: site.clone() };
+            self.queue.push_back(PendingAgent { document, id: id.clone(), parent: site.owner.clone() });
             return Some(id);
         };
-        let path = self.find(Sort::Agent, reference, view.place(), site)?;
-        self.agent_file(&path)
+        let path = self.resolve_reference(DefinitionKind::Agent, reference, view.place(), site)?;
+        self.queue_agent_file(&path)
     }
 
-    fn agent_file(&mut self, path: &Path) -> Option<AgentId> {
+    fn queue_agent_file(&mut self, path: &Path) -> Option<AgentId> {
         let key = canonical(path);
         if let Some(known) = self.agents.get(&key) {
             return known.clone();
         }
-        let found = self.document(path, &AGENT).and_then(|document| {
-            let map = Map::of(&document.node, &document.source, &AGENT)?;
-            let id = self.agent_id(&map, &document.site)?;
-            Some(Found { document, id, within: None })
+        let found = self.load_document(path, &AGENT).and_then(|document| {
+            let map = MapView::from_node(&document.node, &document.source, &AGENT)?;
+            let id = self.claim_agent_id(&map, &document.site)?;
+            Some(PendingAgent { document, id, parent: None })
         });
         let id = found.as_ref().map(|found| found.id.clone());
         self.agents.insert(key, id.clone());
@@ -234,138 +246,160 @@ impl Loader {
         id
     }
 
-    /// The id of an agent, which no other may have.
-    fn agent_id(&mut self, map: &Map<'_>, site: &Site) -> Option<AgentId> {
+    /// Returns the id of an agent and reports duplicates.
+    fn claim_agent_id(&mut self, map: &MapView<'_>, site: &FileLocation) -> Option<AgentId> {
         let name = map.text("name").map_or_else(|| site.stem(), str::to_owned);
         let place = map.place_of("name").unwrap_or_else(|| map.place());
-        let id = self.id(Sort::Agent, &name, &place);
+        let id = self.id_from_name(DefinitionKind::Agent, &name, &place);
         if let Some(first) = self.named_agents.get(&id).cloned() {
-            self.doubled(Sort::Agent, &name, Some(place), first);
+            self.report_duplicate(DefinitionKind::Agent, &name, Some(place), first);
             return None;
         }
         self.named_agents.insert(id.clone(), Some(place));
         Some(id.into())
     }
 
-    /// Takes a task that was decoded; no other may have its id.
-    pub(super) fn add_task(&mut self, task: Task, place: Place) -> Arc<Task> {
-        let (id, task) = (self.id(Sort::Task, &task.name, &place), Arc::new(task));
+    /// Registers a decoded task and reports duplicate ids.
+    pub(super) fn add_task(&mut self, task: TaskDefinition, place: SourceSpan) -> Arc<TaskDefinition> {
+        let (id, task) = (self.id_from_name(DefinitionKind::Task, &task.name, &place), Arc::new(task));
         match self.named_tasks.get(&id).cloned() {
             Some((known, _)) if known == task => {}
-            Some((_, first)) => self.doubled(Sort::Task, &task.name, Some(place), first),
+            Some((_, first)) => self.report_duplicate(DefinitionKind::Task, &task.name, Some(place), first),
             None => drop(self.named_tasks.insert(id, (task.clone(), Some(place)))),
         }
         task
     }
 
-    /// Takes a workflow that was decoded; no other may have its id.
-    pub(super) fn add_workflow(&mut self, workflow: Workflow, place: Place) -> Arc<Workflow> {
-        let (id, workflow) = (self.id(Sort::Workflow, &workflow.name, &place), Arc::new(workflow));
+    /// Registers a decoded workflow and reports duplicate ids.
+    pub(super) fn add_workflow(
+        &mut self,
+        workflow: WorkflowDefinition,
+        place: SourceSpan,
+    ) -> Arc<WorkflowDefinition> {
+        let (id, workflow) =
+            (self.id_from_name(DefinitionKind::Workflow, &workflow.name, &place), Arc::new(workflow));
         match self.named_workflows.get(&id).cloned() {
             Some((known, _)) if known == workflow => {}
-            Some((_, first)) => self.doubled(Sort::Workflow, &workflow.name, Some(place), first),
+            Some((_, first)) => {
+                self.report_duplicate(DefinitionKind::Workflow, &workflow.name, Some(place), first)
+            }
             None => drop(self.named_workflows.insert(id, (workflow.clone(), Some(place)))),
         }
         workflow
     }
 
-    fn id(&mut self, sort: Sort, name: &str, place: &Place) -> String {
+    fn id_from_name(&mut self, sort: DefinitionKind, name: &str, place: &SourceSpan) -> String {
         let id = slug(name);
         if id.is_empty() {
-            self.mistake(place.clone(), format!("the name of the {} has no letter or digit", sort.word()));
+            self.report(
+                place.clone(),
+                format!("the name of the {} contains no letter or digit", sort.name()),
+            );
         }
         id
     }
 
-    fn doubled(&mut self, sort: Sort, name: &str, place: Option<Place>, first: Option<Place>) {
-        let message = format!("two different {}s are called `{}`", sort.word(), slug(name));
+    fn report_duplicate(
+        &mut self,
+        sort: DefinitionKind,
+        name: &str,
+        place: Option<SourceSpan>,
+        first: Option<SourceSpan>,
+    ) {
+        let message = format!("two different {}s have the name `{}`", sort.name(), slug(name));
         let mut mistake = Diagnostic::new(message).help("give one of them another `name`");
         mistake.place = place;
-        mistake.also.extend(first.map(|first| (first, "the first".to_owned())));
-        self.wrong(mistake);
+        mistake.related.extend(first.map(|first| (first, "the first".to_owned())));
+        self.report_diagnostic(mistake);
     }
 
-    /// Reads a file and checks it against a shape. None if there is nothing to go on with.
-    pub(super) fn document(&mut self, path: &Path, shape: &'static Shape) -> Option<Document> {
-        let source = self.source(path, None)?;
+    /// Reads a file and checks it against a shape. Returns `None` if decoding cannot continue.
+    pub(super) fn load_document(&mut self, path: &Path, shape: &'static Shape) -> Option<LoadedDocument> {
+        let source = self.read_source(path, None)?;
         let node = match yaml::parse(&source) {
             Ok(node) => node,
             Err(mistakes) => {
-                self.mistakes.extend(mistakes);
+                self.diagnostics.extend(mistakes);
                 return None;
             }
         };
-        check(&node, &Kind::Shape(shape), &source, &mut self.mistakes);
-        Some(Document { source, node, site: Site::of(path) })
+        check(&node, &Kind::Shape(shape), &source, &mut self.diagnostics);
+        Some(LoadedDocument { source, node, site: FileLocation::from_path(path) })
     }
 
-    /// The text of a file. `named` is where it is named.
-    pub(super) fn source(&mut self, path: &Path, named: Option<Place>) -> Option<Arc<Source>> {
+    /// Reads the text of a file. `named` is the position that refers to it.
+    pub(super) fn read_source(&mut self, path: &Path, named: Option<SourceSpan>) -> Option<Arc<SourceText>> {
         let shown: Arc<str> = path.display().to_string().into();
         match std::fs::read_to_string(path) {
             Ok(text) => {
-                self.read.push(shown.clone());
-                Some(Source::new(shown, text, 1))
+                self.read_files.push(shown.clone());
+                Some(SourceText::new(shown, text, 1))
             }
             Err(error) => {
-                let mistake = Diagnostic::new(format!("{shown} cannot be read: {error}"));
-                self.mistakes.push(Diagnostic { place: named, ..mistake });
+                let mistake = Diagnostic::new(format!("cannot read {shown}: {error}"));
+                self.diagnostics.push(Diagnostic { place: named, ..mistake });
                 None
             }
         }
     }
 
-    /// The file that a reference leads to.
-    fn find(&mut self, sort: Sort, reference: &str, place: Place, site: &Site) -> Option<PathBuf> {
+    /// Returns the file that a reference names.
+    fn resolve_reference(
+        &mut self,
+        sort: DefinitionKind,
+        reference: &str,
+        place: SourceSpan,
+        site: &FileLocation,
+    ) -> Option<PathBuf> {
         let is_path = reference.contains(['/', '\\'])
             || reference.starts_with('.')
-            || ENDINGS.iter().any(|ending| reference.ends_with(&format!(".{ending}")));
+            || EXTENSIONS.iter().any(|ending| reference.ends_with(&format!(".{ending}")));
         let named = site.base.join(sort.folder());
         let wanted = if is_path { site.folder.join(reference) } else { named.join(reference) };
-        if let Some(file) = existing(&wanted, sort) {
-            return Some(shortest(file));
+        if let Some(file) = existing_file(&wanted, sort) {
+            return Some(simplify(file));
         }
-        let message = format!("there is no {} `{reference}`", sort.word());
-        let has_ending =
-            ENDINGS.iter().any(|ending| wanted.extension().is_some_and(|found| found == *ending));
-        let file = if has_ending { wanted } else { wanted.with_added_extension(ENDINGS[0]) };
-        let mut help = format!("it is looked for at {}", tidy(&file).display());
-        let known = if is_path { Vec::new() } else { names_in(&named) };
+        let message = format!("unknown {} `{reference}`", sort.name());
+        let has_extension =
+            EXTENSIONS.iter().any(|ending| wanted.extension().is_some_and(|found| found == *ending));
+        let file = if has_extension { wanted } else { wanted.with_added_extension(EXTENSIONS[0]) };
+        let mut help = format!("expected at {}", normalise(&file).display());
+        let known = if is_path { Vec::new() } else { reference_names(&named) };
         if let Some(near) = nearest(reference, known.iter().map(String::as_str)) {
             help = format!("did you mean `{near}`?");
         } else if !known.is_empty() {
-            help.push_str(&format!("; there are `{}`", known.join("`, `")));
+            help.push_str(&format!("; available are `{}`", known.join("`, `")));
         }
-        self.wrong(Diagnostic::new(message).at(place).help(help));
+        self.report_diagnostic(Diagnostic::new(message).at(place).help(help));
         None
     }
 }
 
-/// The file that a path means: itself, with an ending, or in the folder that it is.
-fn existing(path: &Path, sort: Sort) -> Option<PathBuf> {
+/// Returns the file for a path: itself, with an extension added, or the agent file in the folder.
+fn existing_file(path: &Path, sort: DefinitionKind) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path.to_path_buf());
     }
-    let in_folder = (sort == Sort::Agent).then(|| path.join(IN_FOLDER));
-    let with_ending = ENDINGS.iter().map(|ending| path.with_added_extension(ending));
-    in_folder.into_iter().chain(with_ending).find(|path| path.is_file())
+    let in_folder = (sort == DefinitionKind::Agent).then(|| path.join(AGENT_FILE_NAME));
+    let with_extension = EXTENSIONS.iter().map(|ending| path.with_added_extension(ending));
+    in_folder.into_iter().chain(with_extension).find(|path| path.is_file())
 }
 
-/// A path that is the same for the same file.
+/// Returns a path that is identical for the same file.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// The names by which the files of a folder can be referred to.
-fn names_in(folder: &Path) -> Vec<String> {
+/// Returns the names by which the files of a folder can be referenced.
+fn reference_names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
         .filter_map(|entry| {
             let path = entry.path();
             let is_named =
-                path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
+                path.extension().is_some_and(|ending| EXTENSIONS.iter().any(|known| ending == *known))
                     && !path.file_stem()?.to_string_lossy().ends_with(".script");
-            let is_folder = path.join(IN_FOLDER).is_file();
+            let is_folder = path.join(AGENT_FILE_NAME).is_file();
             let name = if is_folder { path.file_name()? } else { path.file_stem()? };
             (is_named || is_folder).then(|| name.to_string_lossy().into_owned())
         })
@@ -374,14 +408,14 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The tidy form of the path of a file, unless it leads elsewhere, as it may behind a link.
-fn shortest(file: PathBuf) -> PathBuf {
-    let tidied = tidy(&file);
+/// Returns the normalised path of a file, unless symbolic links make it lead elsewhere.
+fn simplify(file: PathBuf) -> PathBuf {
+    let tidied = normalise(&file);
     if canonical(&tidied) == canonical(&file) { tidied } else { file }
 }
 
-/// A path without `a/..` and `./`, as far as that can be seen from its text.
-fn tidy(path: &Path) -> PathBuf {
+/// Removes `a/..` and `./` from a path without accessing the file system.
+fn normalise(path: &Path) -> PathBuf {
     use std::path::Component;
     let mut tidied = PathBuf::new();
     for part in path.components() {

@@ -1,17 +1,17 @@
-//! Agents that are written in files.
+//! Agents defined in files.
 //!
-//! An agent is a file, or a folder that holds `agent.yaml`. Tasks and workflows stand within it or in `tasks/` and
-//! `workflows/` beside it, other agents in `agents/`; [`AGENT`], [`TASK`], [`WORKFLOW`] and [`CONNECTOR`] say what may
-//! be written. Everything is read, and everything that is wrong is reported together with its places, before anything
-//! runs.
+//! An agent is a file, or a folder that contains `agent.yaml`. Tasks and workflows are embedded in it or are
+//! files in `tasks/` and `workflows/` beside it; other agents are in `agents/`. [`AGENT`], [`TASK`],
+//! [`WORKFLOW`] and [`CONNECTOR`] describe the file formats. All files are read and all problems are reported
+//! together, with their positions, before anything runs.
 //!
 //! ```
-//! use hotseat_runtime::files::{self, Options};
+//! use hotseat_runtime::files::{self, LoadOptions};
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! std::fs::write(folder.path().join("agent.yaml"), "name: Greeter\nsystem: Be brief.\n").unwrap();
 //! std::fs::write(folder.path().join("script.yaml"), "use: always\nrules: [{ reply: Hello. }]\n").unwrap();
-//! let agent = files::load(folder.path(), &Options::default()).unwrap();
+//! let agent = files::load(folder.path(), &LoadOptions::default()).unwrap();
 //! assert_eq!(agent.id.as_str(), "greeter");
 //! ```
 
@@ -25,21 +25,21 @@ mod shape;
 mod task;
 mod workflow;
 
-use hotseat_document::Map;
+use hotseat_document::MapView;
 
-pub use connectors::{Connector, Connectors, Price};
-pub use file::{AgentFile, Cast, Options, load};
+pub use connectors::{ConnectorSet, ModelConnector, TokenPrice};
+pub use file::{CombinedModel, LoadOptions, LoadedAgent, load};
 pub use shape::{AGENT, CONNECTOR, TASK, WORKFLOW};
 
-/// Looks variables of the environment up.
+/// Function that looks up environment variables.
 pub type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 
-/// A number of a shape that allows only what fits.
-fn number(map: &Map<'_>, key: &str) -> Option<u32> {
+/// Returns an integer that the shape restricts to the range of `u32`.
+fn number(map: &MapView<'_>, key: &str) -> Option<u32> {
     map.integer(key).and_then(|number| u32::try_from(number).ok())
 }
 
-/// A time of a shape that allows only what fits.
-fn millis(map: &Map<'_>, key: &str) -> Option<u64> {
+/// Returns a duration in milliseconds that the shape restricts to non-negative values.
+fn millis(map: &MapView<'_>, key: &str) -> Option<u64> {
     map.integer(key).and_then(|number| u64::try_from(number).ok())
 }

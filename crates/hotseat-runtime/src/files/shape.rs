@@ -1,15 +1,15 @@
-//! What may be written in the files of an agent, as data: checks, JSON Schemas and reference pages come from here.
+//! File formats of agents as data, the source of checks, JSON Schemas and reference pages.
 
-use hotseat_document::{Field, Kind, Shape, Tagged};
+use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 
-const MOST_MILLISECONDS: i64 = 7 * 24 * 3600 * 1000;
-/// A time that may be none at all.
-const WAIT: Kind = Kind::Integer { min: 0, max: MOST_MILLISECONDS };
+const MAX_MILLISECONDS: i64 = 7 * 24 * 3600 * 1000;
+/// A duration that may be 0.
+const DELAY: Kind = Kind::Integer { min: 0, max: MAX_MILLISECONDS };
 /// A time limit.
-const LIMIT: Kind = Kind::Integer { min: 1, max: MOST_MILLISECONDS };
+const TIME_LIMIT: Kind = Kind::Integer { min: 1, max: MAX_MILLISECONDS };
 const ONE_OR_MORE: Kind = Kind::Integer { min: 1, max: 1_000_000 };
 const COUNT: Kind = Kind::Integer { min: 0, max: 1_000_000 };
-/// An expression, or a number or truth value that stands for itself.
+/// An expression, or a constant number or boolean.
 const EXPRESSION: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::Number, Kind::Bool]);
 const EXPRESSIONS: Kind = Kind::Map(&EXPRESSION);
 const ONE_OR_MORE_EXPRESSIONS: Kind = Kind::OneOf(&[Kind::NonEmptyText, EXPRESSIONS]);
@@ -21,180 +21,185 @@ static NAME_OR_WORKFLOW: [Kind; 2] = [Kind::NonEmptyText, Kind::Shape(&WORKFLOW)
 /// An agent.
 pub static AGENT: Shape = Shape {
     name: "Agent",
-    doc: "An agent: what it is told, which model speaks for it, what it can do. In a file of its own (`agent.yaml`), or \
+    doc: "An agent: its prompt, model and tools. Either a file of its own (`agent.yaml`) or \
           within a tool.",
     fields: &[
-        Field::required("name", Kind::NonEmptyText, "Its name; its id is the name in lower case, with `-` for spaces."),
-        Field::optional("description", Kind::Text, "What it is for, told to people and never to the model."),
-        Field::optional("system", Kind::Text, "The system prompt: what the model is told about itself.")
+        Field::required("name", Kind::NonEmptyText, "Name of the agent. The id is the name in lower case, with `-` for spaces."),
+        Field::optional("description", Kind::Text, "Description for users; not sent to the model."),
+        Field::optional("system", Kind::Text, "System prompt of the model.")
             .aliases(&["system_prompt"]),
         Field::optional(
             "connector",
             Kind::NonEmptyText,
-            "The model that speaks: the name of an entry of `connectors`. Default: the script beside the file \
+            "Model of the agent: the name of an entry of `connectors`. Default: the script beside the file \
              (`script.yaml` beside `agent.yaml`, `NAME.script.yaml` beside `NAME.yaml`), then the connector of the \
-             agent that is loaded, then the connector `default`.",
+             loaded agent, then the connector `default`.",
         ),
         Field::optional(
             "connectors",
             Kind::Map(&Kind::Tagged(&CONNECTOR)),
-            "Language models by name, for this agent and for those that it refers to.",
+            "Language models by name, for this agent and the agents it refers to.",
         ),
-        Field::optional("temperature", Kind::Number, "How freely the model chooses its words. Default: the connector's."),
-        Field::optional("max_tokens", ONE_OR_MORE, "The longest reply, in tokens. Default: the connector's."),
-        Field::optional("tools", Kind::List(&Kind::Shape(&TOOL)), "What it can do."),
+        Field::optional("temperature", Kind::Number, "Sampling temperature. Default: the connector's."),
+        Field::optional("max_tokens", ONE_OR_MORE, "Maximum length of a reply, in tokens. Default: the connector's."),
+        Field::optional("tools", Kind::List(&Kind::Shape(&TOOL)), "Tools of the agent."),
         Field::optional(
             "context",
             Kind::OneOf(&NAME_OR_WORKFLOW),
-            "The workflow that builds requests to the model: its name, or the workflow itself. Default: a built-in one.",
+            "Workflow that builds requests to the model: its name, or the workflow itself. Default: a built-in one.",
         )
         .aliases(&["context_assembly"]),
         Field::optional(
             "context_policy",
             Kind::Choice(&["per_model_call", "per_turn"]),
-            "When requests are built: before every model call, or once a turn.",
+            "When requests are built: before every model call, or once per turn.",
         )
         .default("per_model_call"),
         Field::optional(
             "memory",
             Kind::OneOf(&NAME_OR_WORKFLOW),
-            "The workflow that keeps what a turn has brought: its name, or the workflow itself. Default: a built-in one \
+            "Workflow that extracts memories from a turn: its name, or the workflow itself. Default: a built-in one \
              that keeps nothing.",
         )
         .aliases(&["memory_extraction"]),
-        Field::optional("may_decline", Kind::Bool, "Whether it may decline what another agent asks of it.").default("false"),
-        Field::optional("limits", Kind::Shape(&LIMITS), "How often and how long."),
+        Field::optional("may_decline", Kind::Bool, "True if the agent may decline calls of other agents.").default("false"),
+        Field::optional("limits", Kind::Shape(&LIMITS), "Limits on attempts, depth and time."),
     ],
 };
 
 static LIMITS: Shape = Shape {
     name: "Limits",
-    doc: "How often and how long. The first two are the agent's own; the others hold for a conversation as a whole and \
-          are those of the agent that it is held with.",
+    doc: "Limits on attempts, depth and time. The first two belong to the agent; the others apply to a whole conversation and \
+          are taken from the agent of that conversation.",
     fields: &[
         Field::optional(
             "max_moves",
             ONE_OR_MORE,
-            "How many moves a turn may have; at the last one the model must answer without tools. Default: any number.",
+            "Maximum number of moves of a turn; at the last one the model must answer without tools. Default: no limit.",
         ),
-        Field::optional("recent_turns", COUNT, "How many earlier turns the model is told of.").default("20"),
-        Field::optional("depth", COUNT, "How deep agents may call agents.").default("8"),
-        Field::optional("decisions", ONE_OR_MORE, "How many decisions one input may cause.").default("1000"),
+        Field::optional("recent_turns", COUNT, "Number of earlier turns sent to the model.").default("20"),
+        Field::optional("depth", COUNT, "Maximum depth of nested agent calls.").default("8"),
+        Field::optional("decisions", ONE_OR_MORE, "Maximum number of decisions that one input may cause.")
+            .default("1000"),
         Field::optional(
             "context",
             Kind::Shape(&ATTEMPTS),
-            "Attempts at building a request. Default: 3, with a wait of 100 ms, each 30 s long.",
+            "Attempts at building a request. Default: 3, with a delay of 100 ms and a limit of 30 s each.",
         ),
         Field::optional(
             "model",
             Kind::Shape(&ATTEMPTS),
-            "Attempts at a model call. Default: 3, with a wait of 500 ms, each 120 s long.",
+            "Attempts at a model call. Default: 3, with a delay of 500 ms and a limit of 120 s each.",
         ),
         Field::optional(
             "memory",
             Kind::Shape(&ATTEMPTS),
-            "Attempts at keeping what a turn has brought. Default: 3, with a wait of 100 ms, each 30 s long.",
+            "Attempts at extracting memories. Default: 3, with a delay of 100 ms and a limit of 30 s each.",
         ),
     ],
 };
 
 static ATTEMPTS: Shape = Shape {
     name: "Attempts",
-    doc: "Attempts at one thing.",
+    doc: "Limits on the attempts at one operation.",
     fields: &[
-        Field::optional("attempts", ONE_OR_MORE, "How many attempts there are in all."),
+        Field::optional("attempts", ONE_OR_MORE, "Maximum number of attempts."),
         Field::optional(
             "backoff_ms",
-            WAIT,
-            "The wait after the first failed attempt; it doubles with each further one.",
+            DELAY,
+            "Delay after the first failed attempt; it doubles after each further one.",
         ),
-        Field::optional("timeout_ms", LIMIT, "How long one attempt may take."),
+        Field::optional("timeout_ms", TIME_LIMIT, "Time limit of one attempt."),
     ],
 };
 
-/// A configured language model.
-pub static CONNECTOR: Tagged =
-    Tagged { key: "type", shapes: &[&SCRIPTED, &RECORDED, &OPENAI, &ANTHROPIC], untagged: None };
+/// Configured language model.
+pub static CONNECTOR: TaggedShapes =
+    TaggedShapes { key: "type", shapes: &[&SCRIPTED, &RECORDED, &OPENAI, &ANTHROPIC], untagged: None };
 
 static SCRIPTED: Shape = Shape {
     name: "ScriptedModel",
-    doc: "A language model that answers what a script says. `${ENV.NAME}` in texts of connectors stands for an \
+    doc: "A language model whose replies follow a script. `${ENV.NAME}` in texts of connectors is replaced by an \
           environment variable, which must be set if the connector is used.",
     fields: &[
-        Field::required("type", Kind::Choice(&["scripted"]), "What answers."),
-        Field::required("script", Kind::NonEmptyText, "The file with the rules."),
+        Field::required("type", Kind::Choice(&["scripted"]), "Kind of the model."),
+        Field::required("script", Kind::NonEmptyText, "File with the rules."),
         PRICE,
     ],
 };
 
 static RECORDED: Shape = Shape {
     name: "RecordedModel",
-    doc: "A language model that answers what was recorded.",
+    doc: "A language model whose replies are replayed from a recording.",
     fields: &[
-        Field::required("type", Kind::Choice(&["recorded"]), "What answers."),
-        Field::required("file", Kind::NonEmptyText, "The file with the recording."),
+        Field::required("type", Kind::Choice(&["recorded"]), "Kind of the model."),
+        Field::required("file", Kind::NonEmptyText, "File with the recording."),
         Field::optional(
             "in_recorded_time",
             Kind::Bool,
-            "Whether answers take as long as they took; otherwise they are there at once.",
+            "True if replies take as long as recorded; otherwise they are immediate.",
         )
         .default("false"),
         PRICE,
     ],
 };
 
-const PRICE: Field =
-    Field::optional("price", Kind::Shape(&PRICES), "What its tokens cost; without it nobody knows.");
+const PRICE: Field = Field::optional(
+    "price",
+    Kind::Shape(&PRICES),
+    "Prices of the model's tokens. Default: costs are unknown.",
+);
 
 static PRICES: Shape = Shape {
     name: "Price",
-    doc: "What a million tokens of a model cost, in any currency, as long as it is the same everywhere.",
+    doc: "Prices of a million tokens of a model. All prices must use the same currency.",
     fields: &[
-        Field::required("input", Kind::Number, "Tokens of requests."),
-        Field::required("output", Kind::Number, "Tokens of replies."),
+        Field::required("input", Kind::Number, "Input tokens."),
+        Field::required("output", Kind::Number, "Output tokens."),
         Field::optional(
             "cached_input",
             Kind::Number,
-            "Tokens of requests that the provider had in a cache. Default: as `input`.",
+            "Input tokens that the provider had cached. Default: same as `input`.",
         ),
     ],
 };
 
-const MODEL: Field = Field::required("model", Kind::NonEmptyText, "The model, in the words of its provider.");
+const MODEL: Field =
+    Field::required("model", Kind::NonEmptyText, "Name of the model, as the provider defines it.");
 const BASE_URL: Field =
-    Field::optional("base_url", Kind::Url, "Where the provider is. Default: its own address.");
-const API_KEY: Field = Field::optional("api_key", Kind::NonEmptyText, "The key. Default: none is sent.");
-const HEADERS: Field = Field::optional("headers", Kind::Map(&Kind::Text), "Further headers.");
-const TEMPERATURE: Field = Field::optional(
-    "temperature",
-    Kind::Number,
-    "How freely the model chooses its words. Default: the provider's.",
+    Field::optional("base_url", Kind::Url, "Base URL of the API. Default: the provider's public API.");
+const API_KEY: Field = Field::optional("api_key", Kind::NonEmptyText, "API key. Default: none is sent.");
+const HEADERS: Field = Field::optional("headers", Kind::Map(&Kind::Text), "Additional request headers.");
+const TEMPERATURE: Field =
+    Field::optional("temperature", Kind::Number, "Sampling temperature. Default: the provider's.");
+const MAX_TOKENS: Field = Field::optional(
+    "max_tokens",
+    ONE_OR_MORE,
+    "Maximum length of a reply, in tokens. Default: the provider's.",
 );
-const MAX_TOKENS: Field =
-    Field::optional("max_tokens", ONE_OR_MORE, "The longest reply, in tokens. Default: the provider's.");
-const STREAM: Field = Field::optional("stream", Kind::Bool, "Whether replies are streamed.").default("true");
+const STREAM: Field = Field::optional("stream", Kind::Bool, "True if replies are streamed.").default("true");
 const EXTRA: Field =
-    Field::optional("extra", Kind::JsonMap, "Further members of the request's body; `null` takes one away.");
+    Field::optional("extra", Kind::JsonMap, "Additional members of the request body; `null` removes one.");
 const CONNECT_TIMEOUT: Field =
-    Field::optional("connect_timeout_ms", LIMIT, "How long it may take until the connection is there.")
+    Field::optional("connect_timeout_ms", TIME_LIMIT, "Time limit for opening the connection.")
         .default("10000");
 const FIRST_BYTE_TIMEOUT: Field = Field::optional(
     "first_byte_timeout_ms",
-    LIMIT,
-    "How long it may take until the first byte of a streamed reply.",
+    TIME_LIMIT,
+    "Time limit for the first byte of a streamed reply.",
 )
 .default("60000");
 const IDLE_TIMEOUT: Field =
-    Field::optional("idle_timeout_ms", LIMIT, "How long it may take between two pieces of a reply.")
+    Field::optional("idle_timeout_ms", TIME_LIMIT, "Time limit between two pieces of a reply.")
         .default("60000");
 const CALL_TIMEOUT: Field =
-    Field::optional("timeout_ms", LIMIT, "How long a whole call may take.").default("120000");
+    Field::optional("timeout_ms", TIME_LIMIT, "Time limit of the whole call.").default("120000");
 
 static OPENAI: Shape = Shape {
     name: "OpenAiModel",
-    doc: "A language model behind chat completions, as OpenAI defined them and many servers speak them.",
+    doc: "A language model with an API compatible with OpenAI chat completions.",
     fields: &[
-        Field::required("type", Kind::Choice(&["openai"]), "What answers."),
+        Field::required("type", Kind::Choice(&["openai"]), "Kind of the model."),
         MODEL,
         BASE_URL,
         API_KEY,
@@ -213,9 +218,9 @@ static OPENAI: Shape = Shape {
 
 static ANTHROPIC: Shape = Shape {
     name: "AnthropicModel",
-    doc: "A language model behind Anthropic's messages.",
+    doc: "A language model with the Anthropic messages API.",
     fields: &[
-        Field::required("type", Kind::Choice(&["anthropic"]), "What answers."),
+        Field::required("type", Kind::Choice(&["anthropic"]), "Kind of the model."),
         MODEL,
         BASE_URL,
         API_KEY,
@@ -234,70 +239,70 @@ static ANTHROPIC: Shape = Shape {
 
 pub(super) static TOOL: Shape = Shape {
     name: "Tool",
-    doc: "Something the model can call. One of `task`, `workflow`, `agent` and `client` is behind it.",
+    doc: "A tool that the model can call. Its target is one of `task`, `workflow`, `agent` and `client`.",
     fields: &[
-        Field::required("name", Kind::NonEmptyText, "What the model calls it."),
-        Field::optional("description", Kind::Text, "What the model is told of it."),
-        Field::optional("input", Kind::JsonMap, "The JSON Schema of its input.")
+        Field::required("name", Kind::NonEmptyText, "Name of the tool for the model."),
+        Field::optional("description", Kind::Text, "Description of the tool for the model."),
+        Field::optional("input", Kind::JsonMap, "JSON Schema of the input.")
             .aliases(&["input_schema", "parameters"])
             .default("{ type: object }"),
         Field::optional(
             "task",
             Kind::OneOf(&NAME_OR_TASK),
-            "The task behind it: the name of a file in `tasks/`, a path, or the task itself.",
+            "Target task: the name of a file in `tasks/`, a path, or the task itself.",
         ),
         Field::optional(
             "workflow",
             Kind::OneOf(&NAME_OR_WORKFLOW),
-            "The workflow behind it: the name of a file in `workflows/`, a path, or the workflow itself.",
+            "Target workflow: the name of a file in `workflows/`, a path, or the workflow itself.",
         ),
         Field::optional(
             "agent",
             Kind::OneOf(&NAME_OR_AGENT),
-            "The agent behind it: the name of a file or folder in `agents/`, a path, or the agent itself.",
+            "Target agent: the name of a file or folder in `agents/`, a path, or the agent itself.",
         ),
         Field::optional(
             "client",
             Kind::Bool,
-            "`true`: whoever holds the conversation from outside carries the tool out.",
+            "`true` if the client of the conversation executes the tool.",
         ),
         Field::optional(
             "approval",
             Kind::NonEmptyText,
-            "What a person is asked before each call; `{member}` stands for a member of the input. Default: nobody is \
+            "Question that a human must approve before each call; `{member}` is replaced by a member of the input. Default: no human is \
              asked.",
         ),
-        Field::optional("async", Kind::Bool, "Whether the agent goes on before the tool has answered.").default("false"),
+        Field::optional("async", Kind::Bool, "True if the agent continues before the tool has answered.").default("false"),
         Field::optional(
             "mode",
             Kind::Choice(&["delegate", "loop_in"]),
-            "How an agent behind it takes part: it works and answers, or it joins the conversation. Default: `delegate`.",
+            "Invocation of a target agent: it answers in a separate conversation, or it joins this one. Default: `delegate`.",
         )
         .aliases(&["invocation_mode"]),
         Field::optional(
             "map",
             Kind::Map(&Kind::NonEmptyText),
-            "What the target is given: each member with the name of the member of the model's input it is taken from. \
-             Default: the whole input as it is.",
+            "Input of the target: each member with the name of the member of the model's input that it is taken from. \
+             Default: the unchanged input.",
         )
         .aliases(&["input_mapping"]),
         Field::optional(
             "reads",
             EXPRESSIONS,
-            "Members that the target is given besides: expressions over the model's `input` and the shared `state` of \
+            "Additional members of the target's input: expressions over the model's `input` and the shared `state` of \
              the conversation.",
         ),
         Field::optional(
             "writes",
             EXPRESSIONS,
-            "What is put into the shared state of the conversation when the tool has completed: paths in it with \
+            "Changes to the shared state of the conversation when the tool has completed: paths with \
              expressions over `input`, `result` and `state`.",
         ),
-        Field::optional("retry", Kind::Shape(&TOOL_RETRY), "How often it is tried when the means fail."),
+        Field::optional("retry", Kind::Shape(&TOOL_RETRY), "Retries after infrastructure failures."),
         Field::optional(
             "timeout_ms",
-            Kind::OneOf(&[LIMIT, Kind::False]),
-            "How long one attempt may take; `false` for as long as it wants. Default: 60000, for a tool of the client \
+            Kind::OneOf(&[TIME_LIMIT, Kind::False]),
+            "Time limit of one attempt; `false` for no limit. Default: 60000, for a client tool \
              `false`.",
         ),
     ],
@@ -305,52 +310,52 @@ pub(super) static TOOL: Shape = Shape {
 
 pub(super) static TOOL_RETRY: Shape = Shape {
     name: "ToolRetry",
-    doc: "How often a tool is tried when the means fail; what fails in itself is not tried again.",
+    doc: "Retries of a tool after infrastructure failures; business failures are not retried.",
     fields: &[
-        Field::optional("max_attempts", ONE_OR_MORE, "Attempts in all.").default("1"),
-        Field::optional("backoff_ms", WAIT, "The wait between attempts.").default("1000"),
+        Field::optional("max_attempts", ONE_OR_MORE, "Maximum number of attempts.").default("1"),
+        Field::optional("backoff_ms", DELAY, "Delay between attempts.").default("1000"),
     ],
 };
 
 /// A task.
 pub static TASK: Shape = Shape {
     name: "Task",
-    doc: "Work that runs to its end without asking anybody: steps that run one after the other. Expressions in it see \
-          `input`, `state` and `output`, and `result` where a step's result is taken.",
+    doc: "Work that runs to completion without user interaction: a sequence of steps. Expressions can use \
+          `input`, `state` and `output`, and `result` in output mappings.",
     fields: &[
         Field::optional(
             "name",
             Kind::NonEmptyText,
-            "Its name; its id is the name in lower case, with `-` for spaces. Default: the name of the file, the tool or \
+            "Name of the task. The id is the name in lower case, with `-` for spaces. Default: the name of the file, the tool or \
              the workflow and its node.",
         ),
-        Field::optional("input", Kind::JsonMap, "The JSON Schema of what it is given. Default: anything.")
+        Field::optional("input", Kind::JsonMap, "JSON Schema of the input. Default: anything.")
             .aliases(&["input_schema"]),
-        Field::optional("output", Kind::JsonMap, "The JSON Schema of what it returns. Default: anything.")
+        Field::optional("output", Kind::JsonMap, "JSON Schema of the output. Default: anything.")
             .aliases(&["output_schema"]),
-        Field::required("steps", Kind::List(&Kind::Shape(&STEP)), "Its steps, in order."),
+        Field::required("steps", Kind::List(&Kind::Shape(&STEP)), "Steps of the task, in order."),
         Field::optional(
             "retry",
             Kind::Shape(&TASK_RETRY),
-            "How often it is tried as a whole. Default: once.",
+            "Retries of the whole task. Default: a single attempt.",
         ),
-        Field::optional("timeout_ms", LIMIT, "How long it may take. Default: as long as it wants."),
+        Field::optional("timeout_ms", TIME_LIMIT, "Time limit of the task. Default: no limit."),
     ],
 };
 
 pub(super) static TASK_RETRY: Shape = Shape {
     name: "TaskRetry",
-    doc: "How often a task is tried as a whole.",
+    doc: "Retries of the whole task.",
     fields: &[
-        Field::optional("max_attempts", ONE_OR_MORE, "Attempts in all.").default("1"),
+        Field::optional("max_attempts", ONE_OR_MORE, "Maximum number of attempts.").default("1"),
         Field::optional(
             "backoff",
             Kind::Choice(&["none", "linear", "exponential"]),
-            "How the wait between attempts grows.",
+            "Growth of the delay between attempts.",
         )
         .default("none"),
-        Field::optional("delay_ms", WAIT, "The first wait.").default("0"),
-        Field::optional("max_delay_ms", WAIT, "The longest wait. Default: any."),
+        Field::optional("delay_ms", DELAY, "First delay.").default("0"),
+        Field::optional("max_delay_ms", DELAY, "Maximum delay. Default: no limit."),
     ],
 };
 
@@ -358,94 +363,93 @@ pub(super) static STEP: Shape = Shape {
     name: "Step",
     doc: "One step of a task: one of `mock`, `echo`, `fail`, `context`, `assemble`, `memory` and `agent`.",
     fields: &[
-        Field::optional("name", Kind::NonEmptyText, "Its name. Default: `step-N`, counted from 0."),
-        Field::optional("mock", Kind::Shape(&MOCK), "Stands for something real: returns a value, takes time, fails."),
-        Field::optional("echo", Kind::Shape(&ECHO), "Returns what it is given: `echo: {}`."),
-        Field::optional("fail", Kind::OneOf(&MESSAGE_OR_FAILURE), "Fails: with a message, or more."),
-        Field::optional("context", Kind::Shape(&CONTEXT), "Returns what it is given, some of it merged."),
+        Field::optional("name", Kind::NonEmptyText, "Name of the step. Default: `step-N`, counted from 0."),
+        Field::optional("mock", Kind::Shape(&MOCK), "Simulates a real action: returns a value, takes time, fails."),
+        Field::optional("echo", Kind::Shape(&ECHO), "Returns its input: `echo: {}`."),
+        Field::optional("fail", Kind::OneOf(&MESSAGE_OR_FAILURE), "Fails, with a message or a failure."),
+        Field::optional("context", Kind::Shape(&CONTEXT), "Returns its input with merged members."),
         Field::optional(
             "assemble",
             Kind::Shape(&ASSEMBLE),
-            "Builds a request to the model: system prompt, what was said before, what has happened in the turn.",
+            "Builds a request to the model from the system prompt, earlier messages and the transcript of the turn.",
         ),
         Field::optional(
             "memory",
             Kind::Choice(&["write", "read", "search", "list", "delete"]),
-            "Uses the agent's memory. It is given `content` (and `kind`, `significance` from 0 to 1) to write, `id` to \
+            "Accesses the agent's memory. Its input is `content` (and `kind`, `significance` from 0 to 1) to write, `id` to \
              read or delete, `query` (and `limit`) to search.",
         ),
         Field::optional(
             "agent",
             Kind::OneOf(&NAME_OR_AGENT),
-            "Asks an agent in a conversation of its own: the name of a file or folder in `agents/`, a path, or the agent \
+            "Calls an agent in a separate conversation: the name of a file or folder in `agents/`, a path, or the agent \
              itself. Its answer is the member `response` of the result.",
         ),
         Field::optional(
             "input",
             ONE_OR_MORE_EXPRESSIONS,
-            "What the action is given: an expression, or members with expressions. `{}` is nothing. Default: `input`, \
-             what the task was given.",
+            "Input of the action: an expression, or members with expressions. `{}` is an empty input. Default: `input`, \
+             the input of the task.",
         ),
         Field::optional(
             "output",
             ONE_OR_MORE_EXPRESSIONS,
-            "Where the result goes: an expression that becomes the output, or paths that begin with `output` or `state` \
-             with expressions. `{}` puts it to `state._lastOutput`. Default: `result` becomes the output.",
+            "Use of the result: an expression that becomes the output, or paths that start with `output` or `state` \
+             with expressions. `{}` stores it at `state._lastOutput`. Default: `result` becomes the output.",
         ),
         Field::optional(
             "on_failure",
             Kind::Choice(&["abort", "retry", "continue"]),
-            "What becomes of the task when the action fails: it fails (and is tried again if the means failed), it is \
-             tried again, or it goes on with the failure added to `state._errors`.",
+            "Handling of a failed action: the task fails (and is retried after an infrastructure failure), it is \
+             retried, or it continues with the failure added to `state._errors`.",
         )
         .default("abort"),
         Field::optional(
             "when",
             Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&STEP_CONDITION)]),
-            "The condition under which the step runs; it is skipped otherwise.",
+            "Condition of the step; it is skipped if the condition is false.",
         ),
     ],
 };
 
-static ECHO: Shape =
-    Shape { name: "Echo", doc: "Returns what it is given. It has no settings.", fields: &[] };
+static ECHO: Shape = Shape { name: "Echo", doc: "Returns its input. It has no settings.", fields: &[] };
 
 const STEP_BRANCH: Kind = Kind::Choice(&["continue", "skip", "succeed", "fail"]);
 
 pub(super) static STEP_CONDITION: Shape = Shape {
     name: "StepCondition",
-    doc: "What becomes of a step depending on a condition: it runs, it is skipped, or the task ends there in order or \
+    doc: "Effect of a condition on a step: the step runs or is skipped, or the task ends successfully or \
           with a failure.",
     fields: &[
         Field::required("condition", EXPRESSION, "The condition, an expression."),
-        Field::optional("then", STEP_BRANCH, "When it holds.").default("continue"),
-        Field::optional("else", STEP_BRANCH, "When it does not hold.").default("skip"),
+        Field::optional("then", STEP_BRANCH, "Branch if the condition is true.").default("continue"),
+        Field::optional("else", STEP_BRANCH, "Branch if the condition is false.").default("skip"),
     ],
 };
 
 pub(super) static MOCK: Shape = Shape {
     name: "Mock",
-    doc: "Stands for something real. What it returns is an object; another value becomes its member `value`.",
+    doc: "Simulates a real action. The result is an object; any other value becomes its member `value`.",
     fields: &[
-        Field::optional("returns", Kind::Json, "What it returns."),
-        Field::optional("computes", EXPRESSION, "An expression over `input` that says what it returns."),
-        Field::optional("schema", Kind::JsonMap, "A JSON Schema; it returns something made up that fits."),
-        Field::optional("fails", Kind::OneOf(&MESSAGE_OR_FAILURE), "Fails instead: with a message, or more."),
+        Field::optional("returns", Kind::Json, "Result of the mock."),
+        Field::optional("computes", EXPRESSION, "Result of the mock, as an expression over `input`."),
+        Field::optional("schema", Kind::JsonMap, "JSON Schema of a generated result."),
+        Field::optional("fails", Kind::OneOf(&MESSAGE_OR_FAILURE), "Fails, with a message or a failure."),
         Field::optional(
             "first_attempts",
             ONE_OR_MORE,
-            "How many attempts fail before it works. Default: all of them.",
+            "Number of attempts that fail before one succeeds. Default: all of them.",
         ),
         Field::optional(
             "delay_ms",
-            Kind::OneOf(&[WAIT, Kind::NonEmptyList(&WAIT)]),
-            "How long it takes: a time, or a list of the shortest and the longest.",
+            Kind::OneOf(&[DELAY, Kind::NonEmptyList(&DELAY)]),
+            "Duration: a time, or a list of the shortest and the longest.",
         )
         .default("0"),
         Field::optional(
             "seed",
             Kind::Integer { min: 0, max: i64::MAX },
-            "What its made-up values and times depend on, besides the run.",
+            "Seed for generated values and times, combined with the run.",
         )
         .default("0"),
     ],
@@ -453,14 +457,14 @@ pub(super) static MOCK: Shape = Shape {
 
 pub(super) static FAILURE: Shape = Shape {
     name: "Failure",
-    doc: "How something fails. With `kind` the means fail, and another attempt may succeed; with `code` the thing \
-          itself fails, and will again.",
+    doc: "A failure. With `kind` it is an infrastructure failure, and another attempt may succeed; with `code` it is a \
+          business failure, which is permanent.",
     fields: &[
-        Field::required("message", Kind::NonEmptyText, "What is said of it."),
+        Field::required("message", Kind::NonEmptyText, "Message of the failure."),
         Field::optional(
             "kind",
             Kind::Choice(&["network", "timeout", "rate_limit", "server"]),
-            "Which means fail.",
+            "Kind of the infrastructure failure.",
         ),
         Field::optional(
             "code",
@@ -473,97 +477,97 @@ pub(super) static FAILURE: Shape = Shape {
                 "AGENT_DECLINED",
                 "INTERNAL_ERROR",
             ]),
-            "What the model is told. Default: `EXECUTION_FAILED`, unless there is a `kind`.",
+            "Error code for the model. Default: `EXECUTION_FAILED`, unless there is a `kind`.",
         ),
     ],
 };
 
 pub(super) static CONTEXT: Shape = Shape {
     name: "Context",
-    doc: "Returns what it is given, some of it merged.",
-    fields: &[Field::optional("merge", Kind::Shape(&MERGE), "What is merged. Default: nothing.")],
+    doc: "Returns its input with merged members.",
+    fields: &[Field::optional("merge", Kind::Shape(&MERGE), "Members to merge. Default: none.")],
 };
 
 pub(super) static MERGE: Shape = Shape {
     name: "Merge",
-    doc: "Members that become one list.",
+    doc: "Merges several members into one list.",
     fields: &[
-        Field::required("target", Kind::NonEmptyText, "The member that is made."),
+        Field::required("target", Kind::NonEmptyText, "Name of the new member."),
         Field::required(
             "sources",
             Kind::NonEmptyList(&Kind::NonEmptyText),
-            "The members it is made of, in order.",
+            "Names of the merged members, in order.",
         ),
-        Field::optional("flatten", Kind::Bool, "Whether lists among them are taken apart.").default("false"),
+        Field::optional("flatten", Kind::Bool, "True if lists among them are flattened.").default("false"),
     ],
 };
 
 pub(super) static ASSEMBLE: Shape = Shape {
     name: "Assemble",
-    doc: "Builds a request to the model from what context assembly is given.",
-    fields: &[Field::optional("append_system", Kind::NonEmptyText, "What is added to the system prompt.")],
+    doc: "Builds a request to the model from the input of context assembly.",
+    fields: &[Field::optional("append_system", Kind::NonEmptyText, "Text appended to the system prompt.")],
 };
 
 /// A workflow.
 pub static WORKFLOW: Shape = Shape {
     name: "Workflow",
-    doc: "A graph of tasks. Expressions in it see `input`, `state`, `output`, within branches `branch.index`, \
-          `branch.total` and the item they are for, and `result` where the result of a node is taken.",
+    doc: "A graph of tasks. Expressions can use `input`, `state`, `output`, within branches `branch.index`, \
+          `branch.total` and the item of the branch, and `result` in output mappings.",
     fields: &[
         Field::optional(
             "name",
             Kind::NonEmptyText,
-            "Its name; its id is the name in lower case, with `-` for spaces. Default: the name of the file or the tool.",
+            "Name of the workflow. The id is the name in lower case, with `-` for spaces. Default: the name of the file or the tool.",
         ),
-        Field::optional("input", Kind::JsonMap, "The JSON Schema of what it is given. Default: anything.")
+        Field::optional("input", Kind::JsonMap, "JSON Schema of the input. Default: anything.")
             .aliases(&["input_schema"]),
-        Field::optional("output", Kind::JsonMap, "The JSON Schema of what it returns. Default: anything.")
+        Field::optional("output", Kind::JsonMap, "JSON Schema of the output. Default: anything.")
             .aliases(&["output_schema"]),
         Field::optional(
             "returns",
             ONE_OR_MORE_EXPRESSIONS,
-            "What it returns: an expression, or members with expressions. Default: its `output`.",
+            "Result of the workflow: an expression, or members with expressions. Default: its `output`.",
         ),
-        Field::optional("initial", Kind::NonEmptyText, "The node where it begins. Default: the first one."),
-        Field::required("nodes", Kind::NonEmptyList(&Kind::Shape(&NODE)), "Its nodes."),
+        Field::optional("initial", Kind::NonEmptyText, "First node. Default: the first one in `nodes`."),
+        Field::required("nodes", Kind::NonEmptyList(&Kind::Shape(&NODE)), "Nodes of the workflow."),
         Field::optional(
             "transitions",
             Kind::List(&Kind::Shape(&TRANSITION)),
-            "Its transitions. Without any the nodes follow each other as they stand.",
+            "Transitions between nodes. Without transitions, the nodes run in order.",
         ),
     ],
 };
 
 pub(super) static NODE: Shape = Shape {
     name: "Node",
-    doc: "A place in a workflow where work is done: by a `task`, another `workflow` or an `agent`.",
+    doc: "A node of a workflow, which runs a `task`, another `workflow` or an `agent`.",
     fields: &[
-        Field::required("name", Kind::NonEmptyText, "Its name in the workflow."),
+        Field::required("name", Kind::NonEmptyText, "Name of the node, unique in the workflow."),
         Field::optional(
             "task",
             Kind::OneOf(&NAME_OR_TASK),
-            "The task: the name of a file in `tasks/`, a path, or the task itself.",
+            "Task of the node: the name of a file in `tasks/`, a path, or the task itself.",
         ),
         Field::optional(
             "workflow",
             Kind::OneOf(&NAME_OR_WORKFLOW),
-            "The workflow: the name of a file in `workflows/`, a path, or the workflow itself.",
+            "Workflow of the node: the name of a file in `workflows/`, a path, or the workflow itself.",
         ),
         Field::optional(
             "agent",
             Kind::OneOf(&NAME_OR_AGENT),
-            "The agent, which is asked in a conversation of its own: the name of a file or folder in `agents/`, a path, \
+            "Agent of the node, called in a separate conversation: the name of a file or folder in `agents/`, a path, \
              or the agent itself. Its answer is the member `response` of the result.",
         ),
         Field::optional(
             "input",
             ONE_OR_MORE_EXPRESSIONS,
-            "What the work is given: an expression, or members with expressions. Default: what the workflow was given.",
+            "Input of the work: an expression, or members with expressions. Default: the input of the workflow.",
         ),
         Field::optional(
             "output",
             EXPRESSIONS,
-            "Where the result goes: paths that begin with `output` or `state` with expressions. Default: `result` \
+            "Use of the result: paths that start with `output` or `state`, with expressions. Default: `result` \
              becomes the output.",
         ),
     ],
@@ -571,97 +575,97 @@ pub(super) static NODE: Shape = Shape {
 
 pub(super) static TRANSITION: Shape = Shape {
     name: "Transition",
-    doc: "A way from one node to another.",
+    doc: "A transition between two nodes.",
     fields: &[
-        Field::required("from", Kind::NonEmptyText, "The node from which it leads."),
-        Field::required("to", Kind::NonEmptyText, "The node to which it leads."),
-        Field::optional("name", Kind::NonEmptyText, "Its name. Default: `FROM>TO`."),
-        Field::optional("when", EXPRESSION, "The condition under which it is taken. Default: always."),
+        Field::required("from", Kind::NonEmptyText, "Source node."),
+        Field::required("to", Kind::NonEmptyText, "Target node."),
+        Field::optional("name", Kind::NonEmptyText, "Name of the transition. Default: `FROM>TO`."),
+        Field::optional("when", EXPRESSION, "Condition of the transition. Default: always true."),
         Field::optional(
             "priority",
             COUNT,
-            "Those of the lowest number are looked at first; all of one number that hold are taken.",
+            "Transitions with the lowest number are checked first; all matching ones of that number are taken.",
         )
         .default("0"),
-        Field::optional("spawn", ONE_OR_MORE, "How many branches it makes.").default("1"),
-        Field::optional("for_each", Kind::Shape(&FOR_EACH), "Makes a branch for each item of a list."),
+        Field::optional("spawn", ONE_OR_MORE, "Number of branches to start.").default("1"),
+        Field::optional("for_each", Kind::Shape(&FOR_EACH), "Starts a branch for each item of a list."),
         Field::optional(
             "group",
             Kind::NonEmptyText,
-            "What the branches are called together; needed where they come together again.",
+            "Name of the group of branches; required for joining them.",
         ),
         Field::optional(
             "fan_in",
             Kind::Shape(&FAN_IN),
-            "Brings branches together before the node it leads to.",
+            "Joins branches before the target node.",
         ),
         Field::optional(
             "max_iterations",
             ONE_OR_MORE,
-            "How often it is taken at most along one path. Default: any number.",
+            "Maximum number of times the transition is taken along one path. Default: no limit.",
         ),
     ],
 };
 
 pub(super) static FOR_EACH: Shape = Shape {
     name: "ForEach",
-    doc: "One branch for each item of a list.",
+    doc: "Starts one branch for each item of a list.",
     fields: &[
-        Field::required("collection", Kind::NonEmptyText, "The list, an expression."),
-        Field::required("item", Kind::NonEmptyText, "What an item is called in the branch."),
+        Field::required("collection", Kind::NonEmptyText, "Expression for the list."),
+        Field::required("item", Kind::NonEmptyText, "Name of the item in expressions of the branch."),
     ],
 };
 
 pub(super) static FAN_IN: Shape = Shape {
     name: "FanIn",
-    doc: "How branches come together.",
+    doc: "Joins the branches of a group.",
     fields: &[
-        Field::required("group", Kind::NonEmptyText, "The branches that do."),
+        Field::required("group", Kind::NonEmptyText, "Group of the joined branches."),
         Field::optional(
             "join",
             Kind::OneOf(&[Kind::Choice(&["all", "any"]), ONE_OR_MORE]),
-            "How many of them are waited for: all, the first, or so many.",
+            "Number of branches to wait for: all, the first, or a count.",
         )
         .default("all"),
         Field::optional(
             "merge",
             Kind::Shape(&MERGING),
-            "What becomes of what they have brought. Default: nothing, it is dropped.",
+            "Combination of the branch outputs. Default: they are dropped.",
         ),
         Field::optional(
             "timeout_ms",
-            LIMIT,
-            "How long is waited after the first has arrived. Default: as long as it takes.",
+            TIME_LIMIT,
+            "Time limit after the first branch has arrived. Default: no limit.",
         ),
         Field::optional(
             "on_timeout",
             Kind::Choice(&["fail", "proceed"]),
-            "What happens then: the workflow fails, or goes on with those that have arrived. Default: `fail`.",
+            "Action when the time limit expires: the workflow fails, or continues with the arrived branches. Default: `fail`.",
         ),
     ],
 };
 
 pub(super) static MERGING: Shape = Shape {
     name: "Merging",
-    doc: "What becomes of what branches have brought, in the order of the branches: one of these, with the path it is \
-          put at, which begins with `output` or `state`.",
+    doc: "Combination of the branch outputs, in branch order: one of these, with the path where the result is \
+          stored, which starts with `output` or `state`.",
     fields: &[
-        Field::optional("append", Kind::NonEmptyText, "Lists are joined to one."),
-        Field::optional("collect", Kind::NonEmptyText, "A list of what each has brought."),
-        Field::optional("merge_object", Kind::NonEmptyText, "One object; later branches win."),
+        Field::optional("append", Kind::NonEmptyText, "Concatenates lists."),
+        Field::optional("collect", Kind::NonEmptyText, "Collects all outputs in a list."),
+        Field::optional("merge_object", Kind::NonEmptyText, "Merges objects; later branches win."),
         Field::optional(
             "keyed_by_branch",
             Kind::NonEmptyText,
-            "An object with the number of the branch as key.",
+            "Builds an object with the branch indexes as keys.",
         ),
-        Field::optional("last_wins", Kind::NonEmptyText, "What the last branch has brought."),
+        Field::optional("last_wins", Kind::NonEmptyText, "Uses the output of the last branch."),
     ],
 };
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_shapes_are_sound() {
+    fn shapes_have_no_problems() {
         for shape in [&super::AGENT, &super::TASK, &super::WORKFLOW] {
             assert_eq!(shape.problems(), Vec::<String>::new());
         }

@@ -1,105 +1,119 @@
-//! Tasks, their steps and what those do.
+//! Decodes tasks, steps and actions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hotseat_document::{Map, View};
+use hotseat_document::{MapView, NodeView};
 
-use super::loader::{Loader, Site};
+use super::loader::{AgentLoader, FileLocation};
 use super::shape::STEP;
 use super::{expressions, millis, number, schemas};
 use crate::definition::{
-    Action, Assemble, Backoff, Context, Fail, Memory, Merge, Mock, OnFailure, Reference, Step, StepBranch,
-    StepCondition, Task, TaskRetry, task,
+    AssembleAction, BackoffGrowth, ContextAction, DefinitionRef, FailAction, MemberMerge, MemoryAction,
+    MockAction, StepAction, StepBranch, StepCondition, StepDefinition, StepFailurePolicy, TaskDefinition,
+    TaskRetry, task,
 };
 use crate::expression::Expression;
-use crate::failure::{ErrorCode, Failure, InfrastructureKind};
+use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
 
-/// What expressions of a step see, and what those see that take its result.
+/// Names available in expressions of a step, and in those that take its result.
 const SCOPE: &[&str] = &["input", "state", "output"];
-const WITH_RESULT: &[&str] = &["input", "state", "output", "result"];
+const SCOPE_WITH_RESULT: &[&str] = &["input", "state", "output", "result"];
 
-/// Reads a task that is called `name` if it does not say otherwise.
-pub(super) fn read(loader: &mut Loader, map: &Map<'_>, name: &str, site: &Site) -> Arc<Task> {
+/// Decodes a task. `name` is used if the task has no name.
+pub(super) fn decode(
+    loader: &mut AgentLoader,
+    map: &MapView<'_>,
+    name: &str,
+    site: &FileLocation,
+) -> Arc<TaskDefinition> {
     let mut made = task(map.text("name").unwrap_or(name));
     made.input_schema = map.get("input").map(|view| schemas::read(loader, view));
     made.output_schema = map.get("output").map(|view| schemas::read(loader, view));
     made.timeout_ms = millis(map, "timeout_ms");
-    made.retry = map.map("retry").map_or_else(TaskRetry::default, |map| retry(&map));
+    made.retry = map.map("retry").map_or_else(TaskRetry::default, |map| decode_retry(&map));
     for view in map.list("steps").into_iter().flatten() {
         let Some(map) = view.map(&STEP) else { continue };
-        let Some(step) = step(loader, &map, made.steps.len(), site) else { continue };
+        let Some(step) = decode_step(loader, &map, made.steps.len(), site) else { continue };
         if made.steps.iter().any(|other| other.name == step.name) {
             let place = map.place_of("name").unwrap_or_else(|| map.place());
-            loader.mistake(place, format!("two steps are called `{}`", step.name));
+            loader.report(place, format!("duplicate step name `{}`", step.name));
         }
         if let Some(place) = map
             .place_of("on_failure")
-            .filter(|_| step.on_failure == OnFailure::Retry && made.retry.max_attempts < 2)
+            .filter(|_| step.on_failure == StepFailurePolicy::Retry && made.retry.max_attempts < 2)
         {
-            loader
-                .mistake(place, "this task is tried once: `retry` with `max_attempts` says how often it is");
+            loader.report(place, "this task has a single attempt: add `retry` with `max_attempts`");
         }
         made.steps.push(step);
     }
     loader.add_task(made, map.place_of("name").unwrap_or_else(|| map.place()))
 }
 
-fn retry(map: &Map<'_>) -> TaskRetry {
-    let usual = TaskRetry::default();
+fn decode_retry(map: &MapView<'_>) -> TaskRetry {
+    let defaults = TaskRetry::default();
     TaskRetry {
-        max_attempts: number(map, "max_attempts").unwrap_or(usual.max_attempts),
+        max_attempts: number(map, "max_attempts").unwrap_or(defaults.max_attempts),
         backoff: match map.text("backoff") {
-            Some("linear") => Backoff::Linear,
-            Some("exponential") => Backoff::Exponential,
-            _ => Backoff::None,
+            Some("linear") => BackoffGrowth::Linear,
+            Some("exponential") => BackoffGrowth::Exponential,
+            _ => BackoffGrowth::None,
         },
-        initial_delay_ms: millis(map, "delay_ms").unwrap_or(usual.initial_delay_ms),
-        max_delay_ms: millis(map, "max_delay_ms").unwrap_or(usual.max_delay_ms),
+        initial_delay_ms: millis(map, "delay_ms").unwrap_or(defaults.initial_delay_ms),
+        max_delay_ms: millis(map, "max_delay_ms").unwrap_or(defaults.max_delay_ms),
     }
 }
 
-fn step(loader: &mut Loader, map: &Map<'_>, number: usize, site: &Site) -> Option<Step> {
-    let action = action(loader, map, site)?;
-    Some(Step {
+fn decode_step(
+    loader: &mut AgentLoader,
+    map: &MapView<'_>,
+    number: usize,
+    site: &FileLocation,
+) -> Option<StepDefinition> {
+    let action = decode_action(loader, map, site)?;
+    Some(StepDefinition {
         name: map.text("name").map_or_else(|| format!("step-{number}"), str::to_owned),
         action,
-        input_mapping: input(loader, map),
-        output_mapping: output(loader, map),
+        input_mapping: decode_input(loader, map),
+        output_mapping: decode_output(loader, map),
         on_failure: match map.text("on_failure") {
-            Some("retry") => OnFailure::Retry,
-            Some("continue") => OnFailure::Continue,
-            _ => OnFailure::Abort,
+            Some("retry") => StepFailurePolicy::Retry,
+            Some("continue") => StepFailurePolicy::Continue,
+            _ => StepFailurePolicy::Abort,
         },
-        condition: map.get("when").and_then(|view| condition(loader, view, map)),
+        condition: map.get("when").and_then(|view| decode_condition(loader, view, map)),
     })
 }
 
-/// The whole input, unless members are named.
-fn input(loader: &mut Loader, map: &Map<'_>) -> BTreeMap<String, Expression> {
+/// Decodes the input mapping; defaults to the whole input.
+fn decode_input(loader: &mut AgentLoader, map: &MapView<'_>) -> BTreeMap<String, Expression> {
     let whole = |expression| BTreeMap::from([("*".to_owned(), expression)]);
-    let Some(view) = map.get("input") else { return whole(Expression::written("input")) };
+    let Some(view) = map.get("input") else { return whole(Expression::parse_static("input")) };
     if view.text().is_some() {
-        return expressions::read(loader, view, SCOPE).map(whole).unwrap_or_default();
+        return expressions::parse(loader, view, SCOPE).map(whole).unwrap_or_default();
     }
     expressions::inputs(loader, view, SCOPE).into_iter().collect()
 }
 
-/// The result as the output, unless paths are named.
-fn output(loader: &mut Loader, map: &Map<'_>) -> Vec<(String, Expression)> {
+/// Decodes the output mapping; defaults to the result as output.
+fn decode_output(loader: &mut AgentLoader, map: &MapView<'_>) -> Vec<(String, Expression)> {
     let whole = |expression| vec![("output".to_owned(), expression)];
     match map.get("output") {
-        None => whole(Expression::written("result")),
+        None => whole(Expression::parse_static("result")),
         Some(view) if view.text().is_some() => {
-            expressions::read(loader, view, WITH_RESULT).map(whole).unwrap_or_default()
+            expressions::parse(loader, view, SCOPE_WITH_RESULT).map(whole).unwrap_or_default()
         }
-        Some(view) => expressions::outputs(loader, view, WITH_RESULT),
+        Some(view) => expressions::outputs(loader, view, SCOPE_WITH_RESULT),
     }
 }
 
-fn condition(loader: &mut Loader, view: View<'_>, step: &Map<'_>) -> Option<StepCondition> {
+fn decode_condition(
+    loader: &mut AgentLoader,
+    view: NodeView<'_>,
+    step: &MapView<'_>,
+) -> Option<StepCondition> {
     let Some(map) = step.map("when").filter(|_| view.text().is_none()) else {
-        let condition = expressions::read(loader, view, SCOPE)?;
+        let condition = expressions::parse(loader, view, SCOPE)?;
         return Some(StepCondition { condition, then: StepBranch::Continue, otherwise: StepBranch::Skip });
     };
     let branch = |key: &str, usual: StepBranch| match map.text(key) {
@@ -110,149 +124,158 @@ fn condition(loader: &mut Loader, view: View<'_>, step: &Map<'_>) -> Option<Step
         _ => usual,
     };
     Some(StepCondition {
-        condition: expressions::read(loader, map.get("condition")?, SCOPE)?,
+        condition: expressions::parse(loader, map.get("condition")?, SCOPE)?,
         then: branch("then", StepBranch::Continue),
         otherwise: branch("else", StepBranch::Skip),
     })
 }
 
-const ACTIONS: [&str; 7] = ["mock", "echo", "fail", "context", "assemble", "memory", "agent"];
+const ACTION_KEYS: [&str; 7] = ["mock", "echo", "fail", "context", "assemble", "memory", "agent"];
 
-fn action(loader: &mut Loader, map: &Map<'_>, site: &Site) -> Option<Action> {
-    let given: Vec<&str> = ACTIONS.into_iter().filter(|key| map.has(key)).collect();
+fn decode_action(loader: &mut AgentLoader, map: &MapView<'_>, site: &FileLocation) -> Option<StepAction> {
+    let given: Vec<&str> = ACTION_KEYS.into_iter().filter(|key| map.has(key)).collect();
     let key = match given.as_slice() {
         [key] => *key,
         [] => {
-            loader.mistake(
+            loader.report(
                 map.place(),
-                "this step does nothing: it needs one of `mock`, `echo`, `fail`, `context`, `assemble`, `memory` and `agent`",
+                "this step has no action: add one of `mock`, `echo`, `fail`, `context`, `assemble`, `memory` and `agent`",
             );
             return None;
         }
         [first, second, ..] => {
             let place = map.key_place(second).unwrap_or_else(|| map.place());
-            loader
-                .mistake(place, format!("a step does one thing, and this one has `{first}` and `{second}`"));
+            loader.report(
+                place,
+                format!("a step has exactly one action, but this one has `{first}` and `{second}`"),
+            );
             return None;
         }
     };
     match key {
-        "mock" => map.map("mock").map(|map| mock(loader, &map).into()),
-        "echo" => Some(Action::Echo),
-        "fail" => failure(loader, map, "fail").map(|failure| Action::Fail(Fail { failure })),
-        "context" => map.map("context").map(|map| Action::Context(Context { merge: merge(&map) })),
+        "mock" => map.map("mock").map(|map| decode_mock(loader, &map).into()),
+        "echo" => Some(StepAction::Echo),
+        "fail" => decode_failure(loader, map, "fail").map(|failure| StepAction::Fail(FailAction { failure })),
+        "context" => {
+            map.map("context").map(|map| StepAction::Context(ContextAction { merge: decode_merge(&map) }))
+        }
         "assemble" => {
             let map = map.map("assemble")?;
             let append_system = map.text("append_system").map(str::to_owned);
-            Some(Action::Assemble(Assemble { append_system }))
+            Some(StepAction::Assemble(AssembleAction { append_system }))
         }
-        "agent" => loader.agent(map.get("agent")?, site).map(|id| Action::Agent(Reference::Id(id.0))),
-        _ => Some(Action::Memory(match map.text("memory")? {
-            "write" => Memory::Write,
-            "read" => Memory::Read,
-            "search" => Memory::Search,
-            "list" => Memory::List,
-            "delete" => Memory::Delete,
+        "agent" => {
+            loader.queue_agent(map.get("agent")?, site).map(|id| StepAction::Agent(DefinitionRef::Id(id.0)))
+        }
+        _ => Some(StepAction::Memory(match map.text("memory")? {
+            "write" => MemoryAction::Write,
+            "read" => MemoryAction::Read,
+            "search" => MemoryAction::Search,
+            "list" => MemoryAction::List,
+            "delete" => MemoryAction::Delete,
             _ => return None,
         })),
     }
 }
 
-fn merge(map: &Map<'_>) -> Option<Merge> {
+fn decode_merge(map: &MapView<'_>) -> Option<MemberMerge> {
     let map = map.map("merge")?;
-    Some(Merge {
+    Some(MemberMerge {
         target: map.text("target")?.to_owned(),
-        sources: map.list("sources")?.filter_map(View::text).map(str::to_owned).collect(),
+        sources: map.list("sources")?.filter_map(NodeView::text).map(str::to_owned).collect(),
         flatten: map.bool("flatten").unwrap_or(false),
     })
 }
 
-fn mock(loader: &mut Loader, map: &Map<'_>) -> Mock {
+fn decode_mock(loader: &mut AgentLoader, map: &MapView<'_>) -> MockAction {
     let values: Vec<&str> =
         ["returns", "computes", "schema"].into_iter().filter(|key| map.has(key)).collect();
     if let [first, second, ..] = values.as_slice() {
         let place = map.key_place(second).unwrap_or_else(|| map.place());
-        loader.mistake(place, format!("a mock returns one thing, and this one has `{first}` and `{second}`"));
+        loader.report(
+            place,
+            format!("a mock has exactly one result, but this one has `{first}` and `{second}`"),
+        );
     }
-    let fails_for_ever = map.has("fails") && !map.has("first_attempts");
-    match (values.first(), fails_for_ever) {
+    let always_fails = map.has("fails") && !map.has("first_attempts");
+    match (values.first(), always_fails) {
         (None, false) => {
-            loader.mistake(
+            loader.report(
                 map.place(),
-                "this mock returns nothing: it needs `returns`, `computes`, `schema` or `fails`",
+                "this mock has no result: add `returns`, `computes`, `schema` or `fails`",
             );
         }
         (Some(key), true) => {
             let place = map.key_place(key).unwrap_or_else(|| map.place());
             let message = format!(
-                "a mock that always fails never comes to `{key}`; `first_attempts` says how often it fails"
+                "a mock that always fails never uses `{key}`; limit its failures with `first_attempts`"
             );
-            loader.mistake(place, message);
+            loader.report(place, message);
         }
         (None, true) | (Some(_), false) => {}
     }
     if let Some(place) = map.key_place("first_attempts").filter(|_| !map.has("fails")) {
-        loader.mistake(
-            place,
-            "`first_attempts` says how many attempts fail, and nothing says how: add `fails`",
-        );
+        loader.report(place, "`first_attempts` requires `fails`");
     }
     let returns = match map.get("computes") {
-        Some(view) => expressions::read(loader, view, &["input"]),
+        Some(view) => expressions::parse(loader, view, &["input"]),
         None => map.json("returns").map(Expression::constant),
     };
-    Mock {
+    MockAction {
         schema: map.get("schema").map(|view| schemas::read(loader, view)),
         returns,
-        failure: failure(loader, map, "fails"),
+        failure: decode_failure(loader, map, "fails"),
         failing_attempts: number(map, "first_attempts"),
-        delay_ms: delay(loader, map),
+        delay_ms: decode_delay(loader, map),
         seed: map.integer("seed").and_then(|seed| u64::try_from(seed).ok()).unwrap_or(0),
     }
 }
 
-/// One time, or the shortest and the longest.
-fn delay(loader: &mut Loader, map: &Map<'_>) -> (u64, u64) {
+/// Decodes a duration or a range of durations.
+fn decode_delay(loader: &mut AgentLoader, map: &MapView<'_>) -> (u64, u64) {
     let Some(view) = map.get("delay_ms") else { return (0, 0) };
-    let times: Vec<u64> =
-        view.one_or_many().filter_map(View::integer).filter_map(|time| u64::try_from(time).ok()).collect();
+    let times: Vec<u64> = view
+        .one_or_many()
+        .filter_map(NodeView::integer)
+        .filter_map(|time| u64::try_from(time).ok())
+        .collect();
     match times.as_slice() {
         [time] => (*time, *time),
         [from, to] if from <= to => (*from, *to),
         [_, _] => {
-            loader.mistake(view.place(), "the first of two times is the shorter one");
+            loader.report(view.place(), "the first of two times must be the shorter one");
             (0, 0)
         }
         _ => {
-            loader.mistake(view.place(), "`delay_ms` is one time, or a list of the shortest and the longest");
+            loader.report(
+                view.place(),
+                "`delay_ms` must be one time, or a list of the shortest and the longest",
+            );
             (0, 0)
         }
     }
 }
 
-/// A message, or a mapping that says more.
-fn failure(loader: &mut Loader, owner: &Map<'_>, key: &str) -> Option<Failure> {
+/// Decodes a failure: a message or a mapping.
+fn decode_failure(loader: &mut AgentLoader, owner: &MapView<'_>, key: &str) -> Option<WorkFailure> {
     let view = owner.get(key)?;
     if let Some(message) = view.text() {
-        return Some(Failure::business(ErrorCode::ExecutionFailed, message));
+        return Some(WorkFailure::business(ErrorCode::ExecutionFailed, message));
     }
     let map = owner.map(key)?;
     if let Some(place) = map.key_place("kind").filter(|_| map.has("code")) {
-        loader.mistake(
-            place,
-            "a failure has `kind` or `code`, not both: either the means fail or the thing itself",
-        );
+        loader.report(place, "a failure has either `kind` (infrastructure) or `code` (business), not both");
     }
     let message = map.text("message").unwrap_or_default();
-    let means = match map.text("kind") {
+    let infrastructure = match map.text("kind") {
         Some("network") => Some(InfrastructureKind::Network),
         Some("timeout") => Some(InfrastructureKind::Timeout),
         Some("rate_limit") => Some(InfrastructureKind::RateLimit),
         Some("server") => Some(InfrastructureKind::Server),
         _ => None,
     };
-    if let Some(kind) = means {
-        return Some(Failure::infrastructure(kind, message));
+    if let Some(kind) = infrastructure {
+        return Some(WorkFailure::infrastructure(kind, message));
     }
     let code = match map.text("code") {
         Some("TIMEOUT") => ErrorCode::Timeout,
@@ -263,5 +286,5 @@ fn failure(loader: &mut Loader, owner: &Map<'_>, key: &str) -> Option<Failure> {
         Some("INTERNAL_ERROR") => ErrorCode::InternalError,
         _ => ErrorCode::ExecutionFailed,
     };
-    Some(Failure::business(code, message))
+    Some(WorkFailure::business(code, message))
 }

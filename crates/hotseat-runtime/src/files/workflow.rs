@@ -1,109 +1,117 @@
-//! Workflows: nodes and the ways between them.
+//! Decodes workflows, their nodes and transitions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostic, Map, Place, View, nearest};
+use hotseat_document::{Diagnostic, MapView, NodeView, SourceSpan, nearest};
 
-use super::loader::{Loader, Site};
+use super::loader::{AgentLoader, FileLocation};
 use super::shape::{NODE, TRANSITION};
 use super::{expressions, millis, number, schemas};
 use crate::definition::{
-    FanIn, ForEach, Join, Merging, Node, NodeWork, OnJoinTimeout, Reference, Transition, Workflow,
-    transition, workflow,
+    BranchJoin, BranchMerge, BranchPerItem, DefinitionRef, JoinRule, NodeTransition, NodeWork, OnJoinTimeout,
+    WorkflowDefinition, WorkflowNode, transition, workflow,
 };
 use crate::expression::Expression;
 
-/// The names that every expression of a workflow can use.
+/// Names available in all expressions of a workflow.
 const SCOPE: [&str; 3] = ["input", "state", "output"];
 
-/// Reads a workflow that is called `name` if it does not say otherwise.
-pub(super) fn read(loader: &mut Loader, map: &Map<'_>, name: &str, site: &Site) -> Arc<Workflow> {
+/// Decodes a workflow. `name` is used if the workflow has no name.
+pub(super) fn decode(
+    loader: &mut AgentLoader,
+    map: &MapView<'_>,
+    name: &str,
+    site: &FileLocation,
+) -> Arc<WorkflowDefinition> {
     let mut made = workflow(map.text("name").unwrap_or(name));
     made.input_schema = map.get("input").map(|view| schemas::read(loader, view));
     made.output_schema = map.get("output").map(|view| schemas::read(loader, view));
-    made.output_mapping = returns(loader, map);
+    made.output_mapping = decode_returns(loader, map);
     made.initial = map.text("initial").map(str::to_owned);
 
-    let nodes: Vec<Map<'_>> =
+    let nodes: Vec<MapView<'_>> =
         map.list("nodes").into_iter().flatten().filter_map(|view| view.map(&NODE)).collect();
-    let ways: Vec<Map<'_>> =
+    let transition_maps: Vec<MapView<'_>> =
         map.list("transitions").into_iter().flatten().filter_map(|view| view.map(&TRANSITION)).collect();
-    let items = items(loader, &ways);
+    let item_names = decode_item_names(loader, &transition_maps);
     let scope: Vec<&str> =
-        SCOPE.into_iter().chain(["branch"]).chain(items.iter().map(String::as_str)).collect();
+        SCOPE.into_iter().chain(["branch"]).chain(item_names.iter().map(String::as_str)).collect();
     for map in &nodes {
-        if let Some(node) = node(loader, map, &made.name, &scope, site) {
+        if let Some(node) = decode_node(loader, map, &made.name, &scope, site) {
             made.nodes.push(node);
         }
     }
-    made.transitions = ways.iter().map(|map| way(loader, map, &scope)).collect();
+    made.transitions = transition_maps.iter().map(|map| decode_transition(loader, map, &scope)).collect();
 
-    // Who is missing or doubled shows only if all could be read.
-    if !loader.mistakes.any_within(&map.place()) {
-        check_names(loader, map, &nodes, &ways);
-        check_groups(loader, &ways, &made);
-        check_counted(loader, &ways, &made);
+    // Consistency checks need all parts to be decoded without errors.
+    if !loader.diagnostics.any_within(&map.place()) {
+        check_names(loader, map, &nodes, &transition_maps);
+        check_groups(loader, &transition_maps, &made);
+        check_counted(loader, &transition_maps, &made);
     }
-    if !loader.mistakes.any_within(&map.place()) {
+    if !loader.diagnostics.any_within(&map.place()) {
         check_reached(loader, &nodes, &made);
     }
     loader.add_workflow(made, map.place_of("name").unwrap_or_else(|| map.place()))
 }
 
-/// A whole value, or members.
-fn returns(loader: &mut Loader, map: &Map<'_>) -> Vec<(String, Expression)> {
+/// Decodes the result: one expression, or members.
+fn decode_returns(loader: &mut AgentLoader, map: &MapView<'_>) -> Vec<(String, Expression)> {
     match map.get("returns") {
         None => Vec::new(),
         Some(view) if view.text().is_some() => {
-            let whole = expressions::read(loader, view, &SCOPE);
+            let whole = expressions::parse(loader, view, &SCOPE);
             whole.map(|expression| (String::new(), expression)).into_iter().collect()
         }
         Some(view) => {
-            refuse_empty(loader, view, "leave `returns` out to return the `output`");
+            report_empty(loader, view, "remove `returns` to return the `output`");
             expressions::members(loader, view, &SCOPE)
         }
     }
 }
 
-fn refuse_empty(loader: &mut Loader, view: View<'_>, help: &str) {
+fn report_empty(loader: &mut AgentLoader, view: NodeView<'_>, help: &str) {
     if view.entries().is_some_and(|entries| entries.len() == 0) {
-        loader.wrong(
-            Diagnostic::new("this mapping is empty, and would say nothing").at(view.place()).help(help),
-        );
+        loader.report_diagnostic(Diagnostic::new("this mapping is empty").at(view.place()).help(help));
     }
 }
 
-/// What items of lists are called in branches.
-fn items(loader: &mut Loader, ways: &[Map<'_>]) -> Vec<String> {
+/// Decodes the names of list items in branches.
+fn decode_item_names(loader: &mut AgentLoader, ways: &[MapView<'_>]) -> Vec<String> {
     let mut items = Vec::new();
     for each in ways.iter().filter_map(|way| way.map("for_each")) {
         let (Some(item), Some(place)) = (each.text("item"), each.place_of("item")) else { continue };
         if SCOPE.contains(&item) || ["branch", "result"].contains(&item) {
-            loader.mistake(place, format!("an item cannot be called `{item}`: expressions use that name"));
+            loader.report(place, format!("the item name `{item}` is reserved for expressions"));
         }
         items.push(item.to_owned());
     }
     items
 }
 
-fn node(loader: &mut Loader, map: &Map<'_>, workflow: &str, scope: &[&str], site: &Site) -> Option<Node> {
+fn decode_node(
+    loader: &mut AgentLoader,
+    map: &MapView<'_>,
+    workflow: &str,
+    scope: &[&str],
+    site: &FileLocation,
+) -> Option<WorkflowNode> {
     let name = map.text("name")?;
     let own_name = format!("{workflow} {name}");
     let given: Vec<&str> = ["task", "workflow", "agent"].into_iter().filter(|key| map.has(key)).collect();
     let work = match given.as_slice() {
-        [key] => map.get(key).and_then(|view| work(loader, key, view, &own_name, site)),
+        [key] => map.get(key).and_then(|view| decode_work(loader, key, view, &own_name, site)),
         [] => {
-            let message =
-                format!("nothing is done at the node `{name}`: it needs `task`, `workflow` or `agent`");
-            loader.mistake(map.place(), message);
+            let message = format!("the node `{name}` has no work: add `task`, `workflow` or `agent`");
+            loader.report(map.place(), message);
             None
         }
         [first, second, ..] => {
             let place = map.key_place(second).unwrap_or_else(|| map.place());
-            loader.mistake(
+            loader.report(
                 place,
-                format!("one thing is done at a node, and this one has `{first}` and `{second}`"),
+                format!("a node has exactly one kind of work, but this one has `{first}` and `{second}`"),
             );
             None
         }
@@ -111,98 +119,101 @@ fn node(loader: &mut Loader, map: &Map<'_>, workflow: &str, scope: &[&str], site
     let with_result: Vec<&str> = scope.iter().copied().chain(["result"]).collect();
     let (input, output) = (map.get("input"), map.get("output"));
     if let Some(view) = input {
-        refuse_empty(loader, view, "leave `input` out to give what the workflow was given");
+        report_empty(loader, view, "remove `input` to pass the input of the workflow");
     }
     if let Some(view) = output {
-        refuse_empty(loader, view, "leave `output` out to make the result the output");
+        report_empty(loader, view, "remove `output` to use the result as output");
     }
     let input_mapping = match input {
         None => Vec::new(),
         Some(view) if view.entries().is_none() => {
-            let whole = expressions::read(loader, view, scope);
+            let whole = expressions::parse(loader, view, scope);
             whole.map(|expression| ("*".to_owned(), expression)).into_iter().collect()
         }
         Some(view) => expressions::inputs(loader, view, scope),
     };
     let output_mapping =
         output.map(|view| expressions::outputs(loader, view, &with_result)).unwrap_or_default();
-    Some(Node { name: name.to_owned(), work: work?, input_mapping, output_mapping })
+    Some(WorkflowNode { name: name.to_owned(), work: work?, input_mapping, output_mapping })
 }
 
-fn work(loader: &mut Loader, key: &str, view: View<'_>, name: &str, site: &Site) -> Option<NodeWork> {
+fn decode_work(
+    loader: &mut AgentLoader,
+    key: &str,
+    view: NodeView<'_>,
+    name: &str,
+    site: &FileLocation,
+) -> Option<NodeWork> {
     match key {
-        "task" => loader.task(view, name, site).map(NodeWork::Task),
+        "task" => loader.load_task(view, name, site).map(NodeWork::Task),
         "workflow" => {
-            let workflow = loader.workflow(view, name, site)?;
-            Some(NodeWork::Workflow(Reference::Embedded(workflow)))
+            let workflow = loader.load_workflow(view, name, site)?;
+            Some(NodeWork::Workflow(DefinitionRef::Embedded(workflow)))
         }
-        _ => loader.agent(view, site).map(|id| NodeWork::Agent(Reference::Id(id.0))),
+        _ => loader.queue_agent(view, site).map(|id| NodeWork::Agent(DefinitionRef::Id(id.0))),
     }
 }
 
-fn way(loader: &mut Loader, map: &Map<'_>, scope: &[&str]) -> Transition {
+fn decode_transition(loader: &mut AgentLoader, map: &MapView<'_>, scope: &[&str]) -> NodeTransition {
     let (from, to) = (map.text("from").unwrap_or_default(), map.text("to").unwrap_or_default());
-    let usual = transition(from, to);
+    let defaults = transition(from, to);
     if let Some(place) = map.key_place("spawn").filter(|_| map.has("for_each")) {
-        loader.mistake(place, "`for_each` says how many branches there are: leave `spawn` out");
+        loader.report(place, "`for_each` determines the number of branches: remove `spawn`");
     }
     if let Some(place) = map.key_place("for_each").filter(|_| !map.has("group")) {
-        loader.mistake(place, "the branches of `for_each` need a `group`");
+        loader.report(place, "the branches of `for_each` need a `group`");
     }
-    Transition {
-        name: map.text("name").map_or(usual.name.clone(), str::to_owned),
-        priority: number(map, "priority").unwrap_or(usual.priority),
-        condition: map.get("when").and_then(|view| expressions::read(loader, view, scope)),
-        spawn_count: number(map, "spawn").unwrap_or(usual.spawn_count),
+    NodeTransition {
+        name: map.text("name").map_or(defaults.name.clone(), str::to_owned),
+        priority: number(map, "priority").unwrap_or(defaults.priority),
+        condition: map.get("when").and_then(|view| expressions::parse(loader, view, scope)),
+        spawn_count: number(map, "spawn").unwrap_or(defaults.spawn_count),
         for_each: map.map("for_each").and_then(|map| {
-            Some(ForEach {
-                collection: expressions::read(loader, map.get("collection")?, scope)?,
+            Some(BranchPerItem {
+                collection: expressions::parse(loader, map.get("collection")?, scope)?,
                 item: map.text("item")?.to_owned(),
             })
         }),
         sibling_group: map.text("group").map(str::to_owned),
-        fan_in: map.map("fan_in").and_then(|map| fan_in(loader, &map)),
+        fan_in: map.map("fan_in").and_then(|map| decode_fan_in(loader, &map)),
         max_iterations: number(map, "max_iterations"),
-        ..usual
+        ..defaults
     }
 }
 
-fn fan_in(loader: &mut Loader, map: &Map<'_>) -> Option<FanIn> {
+fn decode_fan_in(loader: &mut AgentLoader, map: &MapView<'_>) -> Option<BranchJoin> {
     if let Some(place) = map.key_place("on_timeout").filter(|_| !map.has("timeout_ms")) {
-        loader.mistake(
-            place,
-            "`on_timeout` says what happens after a time, and nothing says which: add `timeout_ms`",
-        );
+        loader.report(place, "`on_timeout` requires `timeout_ms`");
     }
     let then = match map.text("on_timeout") {
         Some("proceed") => OnJoinTimeout::Proceed,
         _ => OnJoinTimeout::Fail,
     };
-    Some(FanIn {
+    Some(BranchJoin {
         sibling_group: map.text("group")?.to_owned(),
         join: match (map.text("join"), number(map, "join")) {
-            (Some("any"), _) => Join::Any,
-            (_, Some(count)) => Join::Count(count),
-            _ => Join::All,
+            (Some("any"), _) => JoinRule::Any,
+            (_, Some(count)) => JoinRule::Count(count),
+            _ => JoinRule::All,
         },
-        merge: map.map("merge").and_then(|map| merging(loader, &map)),
+        merge: map.map("merge").and_then(|map| decode_branch_merge(loader, &map)),
         timeout: millis(map, "timeout_ms").map(|millis| (millis, then)),
     })
 }
 
-fn merging(loader: &mut Loader, map: &Map<'_>) -> Option<Merging> {
-    type Make = fn(String) -> Merging;
+fn decode_branch_merge(loader: &mut AgentLoader, map: &MapView<'_>) -> Option<BranchMerge> {
+    type Make = fn(String) -> BranchMerge;
     let ways: [(&str, Make); 5] = [
-        ("append", Merging::Append),
-        ("collect", Merging::Collect),
-        ("merge_object", Merging::MergeObject),
-        ("keyed_by_branch", Merging::KeyedByBranch),
-        ("last_wins", Merging::LastWins),
+        ("append", BranchMerge::Append),
+        ("collect", BranchMerge::Collect),
+        ("merge_object", BranchMerge::MergeObject),
+        ("keyed_by_branch", BranchMerge::KeyedByBranch),
+        ("last_wins", BranchMerge::LastWins),
     ];
     let given: Vec<(&str, Make)> = ways.into_iter().filter(|(key, _)| map.has(key)).collect();
     let [(key, make)] = given.as_slice() else {
         let words = "one of `append`, `collect`, `merge_object`, `keyed_by_branch` and `last_wins`";
-        loader.mistake(map.place(), format!("`merge` needs {words}"));
+        loader.report(map.place(), format!("`merge` needs {words}"));
         return None;
     };
     let path = map.text(key)?;
@@ -210,15 +221,20 @@ fn merging(loader: &mut Loader, map: &Map<'_>) -> Option<Merging> {
     Some(make(path.to_owned()))
 }
 
-/// Nodes that are there twice or not at all.
-fn check_names(loader: &mut Loader, workflow: &Map<'_>, nodes: &[Map<'_>], ways: &[Map<'_>]) {
-    let mut names: Vec<(&str, Place)> = Vec::new();
+/// Reports duplicate and unknown node names.
+fn check_names(
+    loader: &mut AgentLoader,
+    workflow: &MapView<'_>,
+    nodes: &[MapView<'_>],
+    ways: &[MapView<'_>],
+) {
+    let mut names: Vec<(&str, SourceSpan)> = Vec::new();
     for (name, place) in nodes.iter().filter_map(|node| Some((node.text("name")?, node.place_of("name")?))) {
         match names.iter().find(|(known, _)| *known == name) {
-            Some((_, first)) => loader.wrong(
-                Diagnostic::new(format!("two nodes are called `{name}`"))
+            Some((_, first)) => loader.report_diagnostic(
+                Diagnostic::new(format!("duplicate node name `{name}`"))
                     .at(place)
-                    .also(first.clone(), "the first"),
+                    .with_related(first.clone(), "the first"),
             ),
             None => names.push((name, place)),
         }
@@ -236,12 +252,12 @@ fn check_names(loader: &mut Loader, workflow: &Map<'_>, nodes: &[Map<'_>], ways:
                 format!("there are {}", known.join(", "))
             }
         };
-        loader.wrong(Diagnostic::new(format!("there is no node `{name}`")).at(place).help(help));
+        loader.report_diagnostic(Diagnostic::new(format!("unknown node `{name}`")).at(place).help(help));
     }
 }
 
-/// Branches that nobody makes never come together.
-fn check_groups(loader: &mut Loader, ways: &[Map<'_>], made: &Workflow) {
+/// Reports joins of groups that no transition creates.
+fn check_groups(loader: &mut AgentLoader, ways: &[MapView<'_>], made: &WorkflowDefinition) {
     let groups: BTreeSet<&str> =
         made.transitions.iter().filter_map(|way| way.sibling_group.as_deref()).collect();
     for (group, place) in ways
@@ -252,27 +268,30 @@ fn check_groups(loader: &mut Loader, ways: &[Map<'_>], made: &Workflow) {
         if !groups.contains(group) {
             let help = match nearest(group, groups.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "a transition with `group` makes branches".to_owned(),
+                None => "add a transition with this `group`".to_owned(),
             };
-            let message = format!("no transition makes branches of the group `{group}`");
-            loader.wrong(Diagnostic::new(message).at(place).help(help));
+            let message = format!("no transition creates branches of the group `{group}`");
+            loader.report_diagnostic(Diagnostic::new(message).at(place).help(help));
         }
     }
 }
 
-/// Transitions are counted by their names.
-fn check_counted(loader: &mut Loader, ways: &[Map<'_>], made: &Workflow) {
+/// Reports transitions with `max_iterations` that share their name, because transitions are counted by name.
+fn check_counted(loader: &mut AgentLoader, ways: &[MapView<'_>], made: &WorkflowDefinition) {
     for (map, way) in ways.iter().zip(&made.transitions).filter(|(_, way)| way.max_iterations.is_some()) {
         if made.transitions.iter().filter(|other| other.name == way.name).count() > 1 {
             let place = map.place_of("max_iterations").unwrap_or_else(|| map.place());
-            let message = format!("two transitions are called `{}`, and would be counted together", way.name);
-            loader.wrong(Diagnostic::new(message).at(place).help("give one of them a `name`"));
+            let message = format!(
+                "duplicate transition name `{}`: `max_iterations` would count both together",
+                way.name
+            );
+            loader.report_diagnostic(Diagnostic::new(message).at(place).help("give one of them a `name`"));
         }
     }
 }
 
-/// Nodes at which no token can arrive.
-fn check_reached(loader: &mut Loader, nodes: &[Map<'_>], made: &Workflow) {
+/// Reports unreachable nodes.
+fn check_reached(loader: &mut AgentLoader, nodes: &[MapView<'_>], made: &WorkflowDefinition) {
     let Some(first) = made.initial.as_deref().or(made.nodes.first().map(|node| node.name.as_str())) else {
         return;
     };
@@ -295,7 +314,9 @@ fn check_reached(loader: &mut Loader, nodes: &[Map<'_>], made: &Workflow) {
     for map in nodes {
         let Some(name) = map.text("name").filter(|name| !reached.contains(name)) else { continue };
         let place = map.place_of("name").unwrap_or_else(|| map.place());
-        let message = format!("no way leads from `{first}` to the node `{name}`");
-        loader.wrong(Diagnostic::new(message).at(place).help("add a transition, or take the node out"));
+        let message = format!("the node `{name}` is not reachable from `{first}`");
+        loader.report_diagnostic(
+            Diagnostic::new(message).at(place).help("add a transition, or remove the node"),
+        );
     }
 }

@@ -1,85 +1,101 @@
-//! The task that holds one conversation.
+//! Task that runs one conversation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hotseat_model::{Delta, ErrorKind, ModelError, Reply};
-use hotseat_trace::{Payload, Record};
+use hotseat_model::{ModelError, ModelErrorKind, ModelReply, ReplyDelta};
+use hotseat_trace::{EventRecord, Payload};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use super::clock::{Clock, wall};
-use super::core::{Applied, Core, Entry};
-use super::watch::Watchers;
-use super::{Absent, HostError, Sent, Shared, Signal};
-use crate::conversation::{Input, ModelAddress, Opening, State};
-use crate::failure::{Failure, InfrastructureKind};
+use super::clock::{ConversationClock, wall_millis};
+use super::core::{ConversationCore, EntryEffects, LogEntry};
+use super::watch::WatcherList;
+use super::{HostError, HostState, MissingPolicy, SendOutcome, Signal};
+use crate::conversation::{ConversationInput, ConversationOrigin, ConversationState, ModelAddress};
+use crate::failure::{InfrastructureKind, WorkFailure};
 use crate::ids::{AgentId, ConversationId, RunId, TurnId};
-use crate::memory::Recalled;
-use crate::store::{Commit, Kept};
+use crate::memory::MemoryResult;
+use crate::store::{EntryCommit, StoredEntry};
 use crate::work::TokenId;
 
-/// Where an answer goes.
-pub(super) type Answer<T> = oneshot::Sender<Result<T, HostError>>;
+/// Channel for the answer to a message.
+pub(super) type ReplySender<T> = oneshot::Sender<Result<T, HostError>>;
 
-/// What a handle asks of its conversation.
-pub(super) enum Message {
+/// Message from a handle to its conversation.
+pub(super) enum ActorMessage {
     Send {
-        input: Box<Input>,
-        answer: Answer<Sent>,
+        input: Box<ConversationInput>,
+        answer: ReplySender<SendOutcome>,
     },
     State {
-        answer: Answer<State>,
+        answer: ReplySender<ConversationState>,
     },
     Agent {
-        answer: Answer<AgentId>,
+        answer: ReplySender<AgentId>,
     },
-    /// The last handle is gone.
-    Left,
+    /// The last handle was dropped.
+    HandleDropped,
 }
 
-/// What the tasks of a conversation tell it.
-enum News {
-    Delta { at: ModelAddress, delta: Delta },
-    Replied { at: ModelAddress, result: Result<Reply, ModelError> },
-    Recalled { run: RunId, token: TokenId, result: Result<Recalled, Failure> },
+/// Report of a task of the conversation.
+enum TaskReport {
+    Delta { at: ModelAddress, delta: ReplyDelta },
+    Replied { at: ModelAddress, result: Result<ModelReply, ModelError> },
+    Recalled { run: RunId, token: TokenId, result: Result<MemoryResult, WorkFailure> },
 }
 
-/// Holds one conversation.
-pub(super) struct Actor {
-    shared: Arc<Shared>,
+/// Runs one conversation.
+pub(super) struct ConversationActor {
+    shared: Arc<HostState>,
     id: ConversationId,
-    watchers: Arc<Watchers>,
+    watchers: Arc<WatcherList>,
     generation: u64,
-    clock: Clock,
-    core: Core,
-    /// How many entries are kept.
+    clock: ConversationClock,
+    core: ConversationCore,
+    /// Number of stored entries.
     entries: u64,
     calls: BTreeMap<ModelAddress, AbortHandle>,
-    news: mpsc::UnboundedSender<News>,
-    heard: mpsc::UnboundedReceiver<News>,
+    reports: mpsc::UnboundedSender<TaskReport>,
+    report_receiver: mpsc::UnboundedReceiver<TaskReport>,
 }
 
-impl Actor {
+impl ConversationActor {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<HostState>,
         id: ConversationId,
-        watchers: Arc<Watchers>,
+        watchers: Arc<WatcherList>,
         generation: u64,
     ) -> Self {
-        let core = Core::new(id.clone(), shared.definitions.clone(), shared.options.limits);
+        let core = ConversationCore::new(id.clone(), shared.definitions.clone(), shared.options.limits);
         let (news, heard) = mpsc::unbounded_channel();
-        let (clock, calls) = (Clock::new(), BTreeMap::new());
-        Actor { shared, id, watchers, generation, clock, core, entries: 0, calls, news, heard }
+        let (clock, calls) = (ConversationClock::new(), BTreeMap::new());
+        ConversationActor {
+            shared,
+            id,
+            watchers,
+            generation,
+            clock,
+            core,
+            entries: 0,
+            calls,
+            reports: news,
+            report_receiver: heard,
+        }
     }
 
-    pub(super) async fn run(mut self, agent: AgentId, absent: Absent, mut inbox: mpsc::Receiver<Message>) {
-        let result = match self.begin(agent, absent).await {
-            Ok(()) => self.hold(&mut inbox).await,
+    pub(super) async fn run(
+        mut self,
+        agent: AgentId,
+        absent: MissingPolicy,
+        mut inbox: mpsc::Receiver<ActorMessage>,
+    ) {
+        let result = match self.load(agent, absent).await {
+            Ok(()) => self.run_loop(&mut inbox).await,
             Err(error) => Err(error),
         };
         let Err(error) = result else { return };
-        // Nobody finds this conversation any more; who has found it already is told.
+        // Remove the conversation from the map first; handles that already refer to it receive the error.
         {
             let mut loaded = self.shared.loaded();
             loaded.retain(|id, known| *id != self.id || known.generation != self.generation);
@@ -92,35 +108,36 @@ impl Actor {
         }
     }
 
-    /// Makes the conversation from what is kept of it, or opens it.
-    async fn begin(&mut self, agent: AgentId, absent: Absent) -> Result<(), HostError> {
+    /// Restores the conversation from the store, or opens it.
+    async fn load(&mut self, agent: AgentId, absent: MissingPolicy) -> Result<(), HostError> {
         let store = &self.shared.options.store;
         let kept = store.entries(&self.id).await?;
         let (Some(first), Some(last)) = (kept.first(), kept.last()) else {
-            if absent == Absent::Refused {
+            if absent == MissingPolicy::Refuse {
                 return Err(HostError::UnknownConversation(self.id.clone()));
             }
-            let opening = Opening { conversation: self.id.clone(), agent, parent: None };
-            self.step(Entry::Open { opening }).await?;
+            let opening = ConversationOrigin { conversation: self.id.clone(), agent, parent: None };
+            self.commit_entry(LogEntry::Open { opening }).await?;
             return Ok(());
         };
-        self.clock = Clock::resumed(first.stamp, last.stamp);
+        self.clock = ConversationClock::resume(first.stamp, last.stamp);
         self.entries = kept.len() as u64;
         let (definitions, limits) = (&self.shared.definitions, self.shared.options.limits);
         let records = store.records(&self.id).await?;
-        let (core, changed) = Core::restored(self.id.clone(), definitions, limits, &kept, &records);
+        let (core, changed) =
+            ConversationCore::restore(self.id.clone(), definitions, limits, &kept, &records);
         self.core = core;
         if let Some(first_difference) = changed {
-            self.step(Entry::DefinitionChanged { first_difference }).await?;
+            self.commit_entry(LogEntry::DefinitionChanged { first_difference }).await?;
             return Ok(());
         }
         let outstanding = self.core.outstanding();
-        self.carry_out(outstanding);
+        self.start_effects(outstanding);
         Ok(())
     }
 
-    /// Takes what happens, until nobody needs the conversation any more.
-    async fn hold(&mut self, inbox: &mut mpsc::Receiver<Message>) -> Result<(), HostError> {
+    /// Handles messages and timers until the conversation can be unloaded.
+    async fn run_loop(&mut self, inbox: &mut mpsc::Receiver<ActorMessage>) -> Result<(), HostError> {
         loop {
             let deadline = self.core.deadline().map(|at| self.clock.instant(at));
             let due = async {
@@ -130,46 +147,50 @@ impl Actor {
                 }
             };
             tokio::select! {
-                Some(news) = self.heard.recv() => self.hear(news).await?,
-                Some(message) = inbox.recv() => self.answer(message).await?,
-                () = due => drop(self.step(Entry::Due).await?),
+                Some(news) = self.report_receiver.recv() => self.handle_report(news).await?,
+                Some(message) = inbox.recv() => self.handle_message(message).await?,
+                () = due => drop(self.commit_entry(LogEntry::Due).await?),
             }
-            if self.core.is_idle() && self.leave(inbox) {
+            if self.core.is_idle() && self.try_unload(inbox) {
                 return Ok(());
             }
         }
     }
 
-    async fn hear(&mut self, news: News) -> Result<(), HostError> {
+    async fn handle_report(&mut self, news: TaskReport) -> Result<(), HostError> {
         match news {
-            News::Delta { at, delta } => {
+            TaskReport::Delta { at, delta } => {
                 if let Some(call) = self.core.call(&at) {
                     let conversation = call.conversation.clone();
                     self.watchers.publish(&Signal::Delta { conversation, at, delta });
                 }
             }
-            News::Replied { at, result } => {
+            TaskReport::Replied { at, result } => {
                 self.calls.remove(&at);
-                // A call that was given up may have ended all the same.
+                // A cancelled call may have ended anyway.
                 if let Some(call) = self.core.call(&at) {
                     let conversation = call.conversation.clone();
-                    self.step(Entry::Input { conversation, input: Input::ModelDone { at, result } }).await?;
+                    self.commit_entry(LogEntry::Input {
+                        conversation,
+                        input: ConversationInput::ModelDone { at, result },
+                    })
+                    .await?;
                 }
             }
-            News::Recalled { run, token, result } => {
-                self.step(Entry::Remembered { run, token, result }).await?;
+            TaskReport::Recalled { run, token, result } => {
+                self.commit_entry(LogEntry::Remembered { run, token, result }).await?;
             }
         }
         Ok(())
     }
 
-    async fn answer(&mut self, message: Message) -> Result<(), HostError> {
-        // Whoever asked may be gone; what was asked is done all the same.
+    async fn handle_message(&mut self, message: ActorMessage) -> Result<(), HostError> {
+        // The sender may be gone; the message is handled anyway.
         match message {
-            Message::Send { input, answer } => {
-                let conversation = self.core.home(&input);
-                let entry = Entry::Input { conversation, input: *input };
-                match self.step(entry).await {
+            ActorMessage::Send { input, answer } => {
+                let conversation = self.core.conversation_for(&input);
+                let entry = LogEntry::Input { conversation, input: *input };
+                match self.commit_entry(entry).await {
                     Ok(sent) => drop(answer.send(Ok(sent))),
                     Err(error) => {
                         let _ = answer.send(Err(error.clone()));
@@ -177,38 +198,38 @@ impl Actor {
                     }
                 }
             }
-            Message::State { answer } => drop(answer.send(self.state().ok_or(HostError::Gone))),
-            Message::Agent { answer } => {
-                drop(answer.send(self.state().map(|state| state.agent).ok_or(HostError::Gone)));
+            ActorMessage::State { answer } => drop(answer.send(self.state().ok_or(HostError::Closed))),
+            ActorMessage::Agent { answer } => {
+                drop(answer.send(self.state().map(|state| state.agent).ok_or(HostError::Closed)));
             }
-            Message::Left => {}
+            ActorMessage::HandleDropped => {}
         }
         Ok(())
     }
 
-    fn state(&self) -> Option<State> {
+    fn state(&self) -> Option<ConversationState> {
         self.core.world().conversation(&self.id).map(|held| held.state().clone())
     }
 
-    /// An entry is carried out, kept, shown, and then done what it asks for.
-    async fn step(&mut self, entry: Entry) -> Result<Sent, HostError> {
+    /// Applies an entry, stores it, publishes its records, and starts the requested work.
+    async fn commit_entry(&mut self, entry: LogEntry) -> Result<SendOutcome, HostError> {
         let stamp = self.clock.stamp();
         let mut applied = self.core.apply(stamp, entry.clone());
         let records = std::mem::take(&mut applied.records);
-        let sent = sent(&self.id, &records);
-        let shown: Vec<Arc<Record>> = records.iter().cloned().map(Arc::new).collect();
+        let sent = send_outcome(&self.id, &records);
+        let shown: Vec<Arc<EventRecord>> = records.iter().cloned().map(Arc::new).collect();
         self.entries += 1;
         let (conversation, number) = (self.id.clone(), self.entries);
-        let commit = Commit { conversation, number, kept: Kept { stamp, entry }, records };
+        let commit = EntryCommit { conversation, number, stored: StoredEntry { stamp, entry }, records };
         self.shared.options.store.commit(commit).await?;
         for record in shown {
             self.watchers.publish(&Signal::Event(record));
         }
-        self.carry_out(applied);
+        self.start_effects(applied);
         Ok(sent)
     }
 
-    fn carry_out(&mut self, applied: Applied) {
+    fn start_effects(&mut self, applied: EntryEffects) {
         for at in applied.cancelled {
             if let Some(call) = self.calls.remove(&at) {
                 call.abort();
@@ -223,42 +244,43 @@ impl Actor {
     }
 
     fn call_model(&mut self, at: ModelAddress) {
-        // A call may be given up by the same entry that asked for it.
+        // The entry that requested the call may have cancelled it as well.
         let Some(call) = self.core.call(&at) else { return };
-        let mut replying = Replying { news: self.news.clone(), at: Some(at.clone()) };
+        let mut replying = ModelCallGuard { news: self.reports.clone(), at: Some(at.clone()) };
         let Some(model) = self.shared.models.get(&call.profile).cloned() else {
-            let message = format!("no model is known as {:?}", &*call.profile);
-            replying.ended(Err(ModelError::new(ErrorKind::Configuration, message)));
+            let message = format!("no model is configured for profile {:?}", &*call.profile);
+            replying.report(Err(ModelError::new(ModelErrorKind::Configuration, message)));
             return;
         };
         let (request, calls) = (call.request.clone(), self.shared.calls.clone());
-        let (news, to) = (self.news.clone(), at.clone());
+        let (news, to) = (self.reports.clone(), at.clone());
         let task = tokio::spawn(async move {
             // The semaphore is never closed.
             let _permit = calls.acquire_owned().await;
-            let mut sink = |delta: Delta| drop(news.send(News::Delta { at: to.clone(), delta }));
+            let mut sink = |delta: ReplyDelta| drop(news.send(TaskReport::Delta { at: to.clone(), delta }));
             let result = model.call(&request, &mut sink).await;
-            replying.ended(result);
+            replying.report(result);
         });
         self.calls.insert(at, task.abort_handle());
     }
 
     fn remember(&mut self, run: RunId, token: TokenId) {
         let Some(recall) = self.core.recall(&(run.clone(), token)) else { return };
-        let timestamp = u64::try_from(wall()).unwrap_or(0);
+        let timestamp = u64::try_from(wall_millis()).unwrap_or(0);
         let recalling =
             self.shared.options.store.remember(recall.agent.clone(), recall.usage.clone(), timestamp);
-        let news = self.news.clone();
+        let news = self.reports.clone();
         tokio::spawn(async move {
             let result = recalling.await;
-            let result =
-                result.map_err(|error| Failure::infrastructure(InfrastructureKind::Server, error.message));
-            let _ = news.send(News::Recalled { run, token, result });
+            let result = result
+                .map_err(|error| WorkFailure::infrastructure(InfrastructureKind::Server, error.message));
+            let _ = news.send(TaskReport::Recalled { run, token, result });
         });
     }
 
-    /// Whether nobody holds the conversation and nothing has come for it; it is then no longer found.
-    fn leave(&self, inbox: &mpsc::Receiver<Message>) -> bool {
+    /// Unloads the conversation if it has no handles and no waiting messages. Returns true if it was
+    /// unloaded.
+    fn try_unload(&self, inbox: &mpsc::Receiver<ActorMessage>) -> bool {
         let mut loaded = self.shared.loaded();
         let needed = loaded.get(&self.id).is_some_and(|known| known.handles > 0) || !inbox.is_empty();
         if !needed {
@@ -269,42 +291,43 @@ impl Actor {
     }
 }
 
-impl Message {
+impl ActorMessage {
     fn refuse(self, error: HostError) {
         match self {
-            Message::Send { answer, .. } => drop(answer.send(Err(error))),
-            Message::State { answer } => drop(answer.send(Err(error))),
-            Message::Agent { answer } => drop(answer.send(Err(error))),
-            Message::Left => {}
+            ActorMessage::Send { answer, .. } => drop(answer.send(Err(error))),
+            ActorMessage::State { answer } => drop(answer.send(Err(error))),
+            ActorMessage::Agent { answer } => drop(answer.send(Err(error))),
+            ActorMessage::HandleDropped => {}
         }
     }
 }
 
-/// A model call that is on its way. If its task breaks down, the conversation learns of it.
-struct Replying {
-    news: mpsc::UnboundedSender<News>,
+/// Model call in progress. Reports a failure if its task panics.
+struct ModelCallGuard {
+    news: mpsc::UnboundedSender<TaskReport>,
     at: Option<ModelAddress>,
 }
 
-impl Replying {
-    fn ended(&mut self, result: Result<Reply, ModelError>) {
+impl ModelCallGuard {
+    fn report(&mut self, result: Result<ModelReply, ModelError>) {
         if let Some(at) = self.at.take() {
-            let _ = self.news.send(News::Replied { at, result });
+            let _ = self.news.send(TaskReport::Replied { at, result });
         }
     }
 }
 
-impl Drop for Replying {
+impl Drop for ModelCallGuard {
     fn drop(&mut self) {
-        self.ended(Err(ModelError::new(ErrorKind::Server, "the model call broke down")));
+        self.report(Err(ModelError::new(ModelErrorKind::Server, "the model call panicked")));
     }
 }
 
-/// What became of an input, by the records it gave.
-fn sent(conversation: &ConversationId, records: &[Record]) -> Sent {
-    let own =
-        |record: &&Record| record.execution.as_ref().is_some_and(|execution| execution.id == conversation.0);
-    let mut sent = Sent::default();
+/// Returns the result of an input, derived from its records.
+fn send_outcome(conversation: &ConversationId, records: &[EventRecord]) -> SendOutcome {
+    let own = |record: &&EventRecord| {
+        record.execution.as_ref().is_some_and(|execution| execution.id == conversation.0)
+    };
+    let mut sent = SendOutcome::default();
     if let Some(record) = records.iter().find(own) {
         match &record.payload {
             Payload::TurnStarted(started) => sent.turn = Some(TurnId(started.turn_id.clone())),

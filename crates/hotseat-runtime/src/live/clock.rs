@@ -1,54 +1,54 @@
-//! The time of a live conversation. Nothing else in this driver reads a clock.
+//! Clock of a live conversation. Nothing else in this driver reads the time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hotseat_trace::Offset;
+use hotseat_trace::TimeOffset;
 use tokio::time::Instant;
 
 use crate::conversation::Millis;
-use crate::world::Stamp;
+use crate::world::DeliveryTime;
 
-/// Counts from the beginning of a conversation, also over restarts.
+/// Measures time since the start of a conversation, across restarts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
+pub(super) struct ConversationClock {
     origin: Instant,
-    /// What was counted before `origin`.
-    before: Offset,
-    /// Wall time at the beginning of the conversation, in milliseconds.
-    began: i64,
+    /// Time before `origin`.
+    before: TimeOffset,
+    /// Wall-clock time at the start of the conversation, in milliseconds.
+    started_at: i64,
 }
 
-impl Clock {
-    /// The clock of a conversation that begins.
+impl ConversationClock {
+    /// Creates the clock of a new conversation.
     pub(super) fn new() -> Self {
-        Clock { origin: Instant::now(), before: Offset::default(), began: wall() }
+        ConversationClock { origin: Instant::now(), before: TimeOffset::default(), started_at: wall_millis() }
     }
 
-    /// The clock of a conversation of which these are the first and the last time. It counts the time in between
-    /// by the wall clock, and never goes back.
-    pub(super) fn resumed(first: Stamp, last: Stamp) -> Self {
+    /// Creates the clock of a stored conversation with these first and last times. The time in between is
+    /// measured by the wall clock and never runs backwards.
+    pub(super) fn resume(first: DeliveryTime, last: DeliveryTime) -> Self {
         let began = first.timestamp;
-        let passed = Offset::from_millis(u64::try_from(wall() - began).unwrap_or(0));
-        Clock { origin: Instant::now(), before: passed.max(last.offset), began }
+        let passed = TimeOffset::from_millis(u64::try_from(wall_millis() - began).unwrap_or(0));
+        ConversationClock { origin: Instant::now(), before: passed.max(last.offset), started_at: began }
     }
 
-    pub(super) fn stamp(&self) -> Stamp {
-        let offset = Offset(self.before.0 + Offset::from(self.origin.elapsed()).0);
-        let timestamp = self.began + i64::try_from(offset.0 / 1000).unwrap_or(i64::MAX / 2);
-        Stamp { offset, timestamp }
+    pub(super) fn stamp(&self) -> DeliveryTime {
+        let offset = TimeOffset(self.before.0 + TimeOffset::from(self.origin.elapsed()).0);
+        let timestamp = self.started_at + i64::try_from(offset.0 / 1000).unwrap_or(i64::MAX / 2);
+        DeliveryTime { offset, timestamp }
     }
 
-    /// When so many milliseconds will have been counted.
+    /// Returns the instant for a time of this clock.
     pub(super) fn instant(&self, at: Millis) -> Instant {
         let counted = Duration::from_micros(self.before.0);
-        // A far time is as good as never.
+        // Very distant times are clamped.
         let wait = Duration::from_millis(at.min(10 * 365 * 24 * 3600 * 1000)).saturating_sub(counted);
         self.origin + wait
     }
 }
 
-/// Wall time in milliseconds since the Unix epoch.
-pub(super) fn wall() -> i64 {
+/// Returns the wall-clock time in milliseconds since the Unix epoch.
+pub(super) fn wall_millis() -> i64 {
     let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(passed.as_millis()).unwrap_or(i64::MAX / 2)
 }

@@ -1,144 +1,145 @@
-//! The live driver without its waiting: what happened goes in, what is to be done comes out.
+//! The live driver without I/O: applies entries and returns the work to do.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use hotseat_model::Request;
-use hotseat_trace::{Payload, Record};
+use hotseat_model::ModelRequest;
+use hotseat_trace::{EventRecord, Payload};
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::{Input, Millis, ModelAddress, Opening, ReceivedInputs};
-use crate::definition::{Definitions, Limits};
-use crate::failure::Failure;
+use crate::conversation::{ConversationInput, ConversationOrigin, Millis, ModelAddress, ReceivedInputs};
+use crate::definition::{Definitions, RuntimeLimits};
+use crate::failure::WorkFailure;
 use crate::ids::{AgentId, ConversationId, RunId};
-use crate::memory::{MemoryUse, Recalled};
-use crate::store::Kept;
+use crate::memory::{MemoryResult, MemoryUse};
+use crate::store::StoredEntry;
 use crate::work::TokenId;
-use crate::world::{Ask, Delivery, Stamp, World};
+use crate::world::{ConversationWorld, DeliveryTime, DriverRequest, WorldDelivery};
 
-/// How many deliveries one entry may cause before what else goes on gets its turn.
-const MOST_AT_ONCE: usize = 10_000;
+/// Maximum number of deliveries per entry, so that one entry cannot block other work.
+const MAX_DELIVERIES_PER_ENTRY: usize = 10_000;
 
-/// Something that happened to a live conversation from outside.
+/// External event of a live conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Entry {
-    /// It begins.
+pub enum LogEntry {
+    /// The conversation starts.
     Open {
-        /// How.
-        opening: Opening,
+        /// Data that the conversation is opened with.
+        opening: ConversationOrigin,
     },
-    /// Somebody said or answered something.
+    /// An input arrived.
     Input {
-        /// The conversation it is for: this one, or one that was opened for one of its calls.
+        /// The receiving conversation: this one or a nested one.
         conversation: ConversationId,
-        /// What.
-        input: Input,
+        /// The input.
+        input: ConversationInput,
     },
-    /// The agent was changed since; what was held before stands as it is recorded, and this one goes on.
+    /// The agent has changed. Recorded history is kept; the conversation continues with the new definitions.
     DefinitionChanged {
-        /// The number of the first record that the new definitions lead to differently.
+        /// Number of the first record that differs under the new definitions.
         first_difference: u64,
     },
-    /// The time has come for something that waited.
+    /// A timer is due.
     Due,
     /// The memory answered.
     Remembered {
         /// The run that asked.
         run: RunId,
-        /// Its token.
+        /// The token that asked.
         token: TokenId,
-        /// What it said.
-        result: Result<Recalled, Failure>,
+        /// The answer.
+        result: Result<MemoryResult, WorkFailure>,
     },
 }
 
-/// A conversation with all that it waits for.
-pub(super) struct Core {
-    world: World,
+/// A conversation with its timers and pending calls.
+pub(super) struct ConversationCore {
+    world: ConversationWorld,
     root: ConversationId,
-    timers: BTreeMap<(Millis, u64), Delivery>,
-    timed: u64,
-    calls: BTreeMap<ModelAddress, Call>,
-    recalls: BTreeMap<(RunId, TokenId), Recall>,
+    timers: BTreeMap<(Millis, u64), WorldDelivery>,
+    timer_count: u64,
+    calls: BTreeMap<ModelAddress, PendingModelCall>,
+    recalls: BTreeMap<(RunId, TokenId), PendingMemoryUse>,
 }
 
-/// A model call that is waited for.
+/// Model call in progress.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call {
+pub(super) struct PendingModelCall {
     pub(super) conversation: ConversationId,
     pub(super) profile: Arc<str>,
-    pub(super) request: Box<Request>,
+    pub(super) request: Box<ModelRequest>,
 }
 
-/// A use of the memory that is waited for.
+/// Memory access in progress.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Recall {
+pub(super) struct PendingMemoryUse {
     pub(super) agent: AgentId,
     pub(super) usage: MemoryUse,
 }
 
-/// What came of one entry.
+/// Result of one entry.
 #[derive(Debug, Default)]
-pub(super) struct Applied {
-    /// What the trace gets.
-    pub(super) records: Vec<Record>,
-    /// The model calls to be made.
+pub(super) struct EntryEffects {
+    /// Records for the trace.
+    pub(super) records: Vec<EventRecord>,
+    /// Model calls to start.
     pub(super) calls: Vec<ModelAddress>,
-    /// Those to be given up.
+    /// Model calls to cancel.
     pub(super) cancelled: Vec<ModelAddress>,
-    /// The uses of the memory to be made.
+    /// Memory accesses to start.
     pub(super) recalls: Vec<(RunId, TokenId)>,
 }
 
-impl Core {
-    /// A conversation that has not begun; its first entry is [`Entry::Open`].
-    pub(super) fn new(root: ConversationId, definitions: Arc<Definitions>, limits: Limits) -> Self {
-        Core {
-            world: World::new(definitions, limits),
+impl ConversationCore {
+    /// Creates a conversation that has not started; its first entry must be [`LogEntry::Open`].
+    pub(super) fn new(root: ConversationId, definitions: Arc<Definitions>, limits: RuntimeLimits) -> Self {
+        ConversationCore {
+            world: ConversationWorld::new(definitions, limits),
             root,
             timers: BTreeMap::new(),
-            timed: 0,
+            timer_count: 0,
             calls: BTreeMap::new(),
             recalls: BTreeMap::new(),
         }
     }
 
-    /// The conversation that stands as these entries and records say.
+    /// Restores a conversation from its entries and records.
     ///
-    /// What came since its definitions were changed last is carried out again, which must lead to the same records.
-    /// Where it does not, the definitions have been changed again: the conversation is then made from its records, and
-    /// the number of the first one that came out differently is given beside it; its next entry is
-    /// [`Entry::DefinitionChanged`].
-    pub(super) fn restored(
+    /// Entries since the last change of definitions are applied again and must produce the same records. If
+    /// they do not, the definitions have changed again: the conversation is then built from its records, and
+    /// the number of the first different record is returned. Its next entry must be
+    /// [`LogEntry::DefinitionChanged`].
+    pub(super) fn restore(
         root: ConversationId,
         definitions: &Arc<Definitions>,
-        limits: Limits,
-        kept: &[Kept],
-        records: &[Record],
+        limits: RuntimeLimits,
+        kept: &[StoredEntry],
+        records: &[EventRecord],
     ) -> (Self, Option<u64>) {
-        let recorded = |kept: &[Kept], records: &[Record]| {
+        let recorded = |kept: &[StoredEntry], records: &[EventRecord]| {
             let mut received = ReceivedInputs::default();
-            for Kept { stamp, entry } in kept {
-                if let Entry::Input { input, .. } = entry {
+            for StoredEntry { stamp, entry } in kept {
+                if let LogEntry::Input { input, .. } = entry {
                     received.add(stamp.offset, input);
                 }
             }
-            let world = World::recorded(definitions.clone(), limits, &received, records);
-            Core { world, ..Core::new(root.clone(), definitions.clone(), limits) }
+            let world = ConversationWorld::from_records(definitions.clone(), limits, &received, records);
+            ConversationCore { world, ..ConversationCore::new(root.clone(), definitions.clone(), limits) }
         };
-        let changed = kept.iter().rposition(|kept| matches!(kept.entry, Entry::DefinitionChanged { .. }));
+        let changed = kept.iter().rposition(|kept| matches!(kept.entry, LogEntry::DefinitionChanged { .. }));
         let adopted = records.iter().rposition(|record| match &record.payload {
             Payload::DefinitionChanged(p) => p.conversation_id == root.0,
             _ => false,
         });
         let (entries, before) = changed.zip(adopted).unwrap_or((0, 0));
         let mut core = match entries {
-            0 => Core::new(root.clone(), definitions.clone(), limits),
+            0 => ConversationCore::new(root.clone(), definitions.clone(), limits),
             _ => recorded(&kept[..entries], &records[..before]),
         };
-        let again = kept[entries..].iter().cloned();
-        let made: Vec<Record> = again.flat_map(|kept| core.apply(kept.stamp, kept.entry).records).collect();
+        let replayed = kept[entries..].iter().cloned();
+        let made: Vec<EventRecord> =
+            replayed.flat_map(|kept| core.apply(kept.stamp, kept.entry).records).collect();
         match first_difference(&records[before..], &made) {
             None => (core, None),
             Some(place) => {
@@ -148,95 +149,95 @@ impl Core {
         }
     }
 
-    pub(super) fn world(&self) -> &World {
+    pub(super) fn world(&self) -> &ConversationWorld {
         &self.world
     }
 
-    pub(super) fn call(&self, at: &ModelAddress) -> Option<&Call> {
+    pub(super) fn call(&self, at: &ModelAddress) -> Option<&PendingModelCall> {
         self.calls.get(at)
     }
 
-    pub(super) fn recall(&self, by: &(RunId, TokenId)) -> Option<&Recall> {
+    pub(super) fn recall(&self, by: &(RunId, TokenId)) -> Option<&PendingMemoryUse> {
         self.recalls.get(by)
     }
 
-    /// Everything that is waited for: what a restart must ask again.
-    pub(super) fn outstanding(&self) -> Applied {
-        Applied {
+    /// Returns everything that must be requested again after a restart.
+    pub(super) fn outstanding(&self) -> EntryEffects {
+        EntryEffects {
             calls: self.calls.keys().cloned().collect(),
             recalls: self.recalls.keys().cloned().collect(),
-            ..Applied::default()
+            ..EntryEffects::default()
         }
     }
 
-    /// When [`Entry::Due`] is due.
+    /// Returns the time at which [`LogEntry::Due`] is due.
     pub(super) fn deadline(&self) -> Option<Millis> {
         let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
         let machines = self.world.conversations().filter_map(|(_, machine)| machine.deadline());
         machines.chain(timer).min()
     }
 
-    /// Whether nothing happens any more unless somebody says something.
+    /// Returns true if nothing can happen without a new input.
     pub(super) fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.recalls.is_empty() && self.deadline().is_none()
     }
 
-    /// The conversation that an input is for: the one with the turn it speaks of.
-    pub(super) fn home(&self, input: &Input) -> ConversationId {
+    /// Returns the conversation that contains the turn of an input.
+    pub(super) fn conversation_for(&self, input: &ConversationInput) -> ConversationId {
         let turn = match input {
-            Input::OperationDone { at, .. } => Some(&at.turn),
-            Input::CancelTurn { turn, .. } => Some(turn),
-            Input::ModelDone { at, .. } => Some(&at.turn),
-            Input::HookDone { at, .. } => Some(&at.turn),
-            Input::Approval { at, .. } => Some(&at.turn),
-            Input::Open
-            | Input::ClientOffer { .. }
-            | Input::UserMessage { .. }
-            | Input::AgentCall { .. }
-            | Input::Wake
-            | Input::RemoveParticipant { .. }
-            | Input::DefinitionChanged { .. }
-            | Input::Close => None,
+            ConversationInput::OperationDone { at, .. } => Some(&at.turn),
+            ConversationInput::CancelTurn { turn, .. } => Some(turn),
+            ConversationInput::ModelDone { at, .. } => Some(&at.turn),
+            ConversationInput::HookDone { at, .. } => Some(&at.turn),
+            ConversationInput::Approval { at, .. } => Some(&at.turn),
+            ConversationInput::Open
+            | ConversationInput::ClientOffer { .. }
+            | ConversationInput::UserMessage { .. }
+            | ConversationInput::AgentCall { .. }
+            | ConversationInput::Wake
+            | ConversationInput::RemoveParticipant { .. }
+            | ConversationInput::DefinitionChanged { .. }
+            | ConversationInput::Close => None,
         };
         let mut conversations = self.world.conversations();
         let home = turn.and_then(|turn| conversations.find(|(_, held)| held.state().turn(turn).is_some()));
         home.map_or_else(|| self.root.clone(), |(id, _)| id.clone())
     }
 
-    /// Takes what has happened.
-    pub(super) fn apply(&mut self, stamp: Stamp, entry: Entry) -> Applied {
-        let mut applied = Applied::default();
+    /// Applies an entry.
+    pub(super) fn apply(&mut self, stamp: DeliveryTime, entry: LogEntry) -> EntryEffects {
+        let mut applied = EntryEffects::default();
         let mut queue = self.deliveries(stamp.now(), entry);
         let mut taken = 0;
         while let Some(delivery) = queue.pop_front() {
             if self.world.is_stale(stamp.now(), &delivery) {
                 continue;
             }
-            if taken == MOST_AT_ONCE {
-                self.wait(stamp.now(), delivery);
+            if taken == MAX_DELIVERIES_PER_ENTRY {
+                self.add_timer(stamp.now(), delivery);
                 continue;
             }
             taken += 1;
-            let outcome = self.world.take(stamp, &delivery);
+            let outcome = self.world.deliver(stamp, &delivery);
             applied.records.extend(outcome.records);
-            for ask in outcome.asks {
+            for ask in outcome.requests {
                 match ask {
-                    Ask::Deliver { after: 0, delivery } => queue.push_back(delivery),
-                    Ask::Deliver { after, delivery } => {
-                        self.wait(stamp.now().saturating_add(after), delivery)
+                    DriverRequest::Deliver { after: 0, delivery } => queue.push_back(delivery),
+                    DriverRequest::Deliver { after, delivery } => {
+                        self.add_timer(stamp.now().saturating_add(after), delivery)
                     }
-                    Ask::CallModel { conversation, at, profile, request } => {
-                        self.calls.insert(at.clone(), Call { conversation, profile, request });
+                    DriverRequest::CallModel { conversation, at, profile, request } => {
+                        self.calls.insert(at.clone(), PendingModelCall { conversation, profile, request });
                         applied.calls.push(at);
                     }
-                    Ask::CancelModel { at } => {
+                    DriverRequest::CancelModel { at } => {
                         self.calls.remove(&at);
                         applied.cancelled.push(at);
                     }
-                    // The records tell whoever watches; what is open stands in the conversation's state.
-                    Ask::AskClient { .. } | Ask::AskApproval { .. } => {}
-                    Ask::Remember { run, token, agent, usage } => {
-                        self.recalls.insert((run.clone(), token), Recall { agent, usage });
+                    // Watchers see the records; open questions are part of the conversation's state.
+                    DriverRequest::AskClient { .. } | DriverRequest::AskApproval { .. } => {}
+                    DriverRequest::Remember { run, token, agent, usage } => {
+                        self.recalls.insert((run.clone(), token), PendingMemoryUse { agent, usage });
                         applied.recalls.push((run, token));
                     }
                 }
@@ -245,53 +246,53 @@ impl Core {
         applied
     }
 
-    /// What an entry means for the world.
-    fn deliveries(&mut self, now: Millis, entry: Entry) -> VecDeque<Delivery> {
+    /// Returns the deliveries for an entry.
+    fn deliveries(&mut self, now: Millis, entry: LogEntry) -> VecDeque<WorldDelivery> {
         match entry {
-            Entry::Open { opening } => VecDeque::from([Delivery::Open { opening, call: None }]),
-            Entry::Input { conversation, input } => {
-                if let Input::ModelDone { at, .. } = &input {
+            LogEntry::Open { opening } => VecDeque::from([WorldDelivery::Open { opening, call: None }]),
+            LogEntry::Input { conversation, input } => {
+                if let ConversationInput::ModelDone { at, .. } = &input {
                     self.calls.remove(at);
                 }
-                VecDeque::from([Delivery::Input { conversation, input }])
+                VecDeque::from([WorldDelivery::Input { conversation, input }])
             }
-            Entry::DefinitionChanged { first_difference } => {
+            LogEntry::DefinitionChanged { first_difference } => {
                 let all = self.world.conversations().map(|(id, _)| id.clone());
                 all.map(|conversation| {
-                    let input = Input::DefinitionChanged { first_difference };
-                    Delivery::Input { conversation, input }
+                    let input = ConversationInput::DefinitionChanged { first_difference };
+                    WorldDelivery::Input { conversation, input }
                 })
                 .collect()
             }
-            Entry::Remembered { run, token, result } => {
+            LogEntry::Remembered { run, token, result } => {
                 self.recalls.remove(&(run.clone(), token));
-                VecDeque::from([Delivery::Remembered { run, token, result }])
+                VecDeque::from([WorldDelivery::Remembered { run, token, result }])
             }
-            Entry::Due => {
+            LogEntry::Due => {
                 let mut due = VecDeque::new();
                 while let Some(entry) = self.timers.first_entry()
                     && entry.key().0 <= now
                 {
                     due.push_back(entry.remove());
                 }
-                let late = |machine: &crate::conversation::Conversation| {
+                let late = |machine: &crate::conversation::ConversationMachine| {
                     machine.deadline().is_some_and(|deadline| deadline <= now)
                 };
                 let conversations = self.world.conversations().filter(|(_, machine)| late(machine));
-                due.extend(conversations.map(|(id, _)| Delivery::Wake { conversation: id.clone() }));
+                due.extend(conversations.map(|(id, _)| WorldDelivery::Wake { conversation: id.clone() }));
                 due
             }
         }
     }
 
-    fn wait(&mut self, at: Millis, delivery: Delivery) {
-        self.timed += 1;
-        self.timers.insert((at, self.timed), delivery);
+    fn add_timer(&mut self, at: Millis, delivery: WorldDelivery) {
+        self.timer_count += 1;
+        self.timers.insert((at, self.timer_count), delivery);
     }
 }
 
-/// The place of the first record that is not the same.
-fn first_difference(kept: &[Record], made: &[Record]) -> Option<usize> {
+/// Returns the index of the first different record.
+fn first_difference(kept: &[EventRecord], made: &[EventRecord]) -> Option<usize> {
     let differs = kept.iter().zip(made).position(|(kept, made)| kept != made);
     let shorter = (kept.len() != made.len()).then_some(kept.len().min(made.len()));
     differs.or(shorter)

@@ -1,101 +1,101 @@
-//! How somebody outside holds a live conversation.
+//! Handle to a live conversation.
 
 use std::sync::Arc;
 
 use hotseat_trace::Trace;
 use tokio::sync::{mpsc, oneshot};
 
-use super::actor::{Answer, Message};
-use super::watch::Watchers;
-use super::{HostError, Shared, Watcher};
-use crate::conversation::{Input, State};
+use super::actor::{ActorMessage, ReplySender};
+use super::watch::WatcherList;
+use super::{HostError, HostState, Watcher};
+use crate::conversation::{ConversationInput, ConversationState};
 use crate::ids::{AgentId, ConversationId, TurnId};
 
-/// A live conversation. It stays loaded as long as there is a handle, a watcher, or something it waits for.
+/// Handle to a live conversation, which stays loaded while it has handles, watchers or pending work.
 #[derive(Clone)]
-pub struct Handle {
-    held: Arc<Held>,
+pub struct ConversationHandle {
+    inner: Arc<HandleInner>,
 }
 
-struct Held {
-    shared: Arc<Shared>,
+struct HandleInner {
+    shared: Arc<HostState>,
     id: ConversationId,
-    inbox: mpsc::Sender<Message>,
-    watchers: Arc<Watchers>,
+    inbox: mpsc::Sender<ActorMessage>,
+    watchers: Arc<WatcherList>,
     generation: u64,
 }
 
-/// What became of an input.
+/// Result of an input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// The turn that it began.
+pub struct SendOutcome {
+    /// The turn that it started.
     pub turn: Option<TurnId>,
-    /// Why it was ignored, if it was.
+    /// Reason why it was ignored.
     pub ignored: Option<String>,
 }
 
-impl Handle {
+impl ConversationHandle {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<HostState>,
         id: ConversationId,
-        inbox: mpsc::Sender<Message>,
-        watchers: Arc<Watchers>,
+        inbox: mpsc::Sender<ActorMessage>,
+        watchers: Arc<WatcherList>,
         generation: u64,
     ) -> Self {
-        Handle { held: Arc::new(Held { shared, id, inbox, watchers, generation }) }
+        ConversationHandle { inner: Arc::new(HandleInner { shared, id, inbox, watchers, generation }) }
     }
 
-    /// The id of the conversation.
+    /// Returns the id of the conversation.
     pub fn id(&self) -> &ConversationId {
-        &self.held.id
+        &self.inner.id
     }
 
-    /// Lets something happen to the conversation, or to the one opened for one of its calls that an answer is for.
-    /// Waits until there is room, and until it is kept.
+    /// Sends an input to the conversation, or to the nested conversation that the answer belongs to. Waits
+    /// for space in the inbox and until the input is stored.
     ///
     /// # Errors
-    /// When the conversation cannot be kept.
-    pub async fn send(&self, input: Input) -> Result<Sent, HostError> {
-        self.ask(|answer| Message::Send { input: Box::new(input), answer }).await
+    /// If the conversation cannot be stored.
+    pub async fn send(&self, input: ConversationInput) -> Result<SendOutcome, HostError> {
+        self.ask(|answer| ActorMessage::Send { input: Box::new(input), answer }).await
     }
 
-    /// What is known of the conversation now.
+    /// Returns a copy of the current state.
     ///
     /// # Errors
-    /// When the conversation cannot be kept.
-    pub async fn state(&self) -> Result<State, HostError> {
-        self.ask(|answer| Message::State { answer }).await
+    /// If the conversation cannot be stored.
+    pub async fn state(&self) -> Result<ConversationState, HostError> {
+        self.ask(|answer| ActorMessage::State { answer }).await
     }
 
-    /// Everything that happened so far, with the conversations that were opened for its calls.
+    /// Returns the trace so far, including the nested conversations of calls.
     ///
     /// # Errors
-    /// When the conversation cannot be kept.
+    /// If the conversation cannot be stored.
     pub async fn trace(&self) -> Result<Trace, HostError> {
-        // Whatever was sent before is kept when this is answered.
+        // All inputs sent before are stored once this is answered.
         self.agent().await?;
-        let records = self.held.shared.options.store.records(&self.held.id).await?;
+        let records = self.inner.shared.options.store.records(&self.inner.id).await?;
         Ok(Trace::new(records))
     }
 
-    /// Everything from now on.
+    /// Returns a watcher for all later signals.
     pub fn watch(&self) -> Watcher {
-        self.held.watchers.watch(self.clone())
+        self.inner.watchers.watch(self.clone())
     }
 
-    /// The agent that holds the conversation.
+    /// Returns the agent of the conversation.
     pub(super) async fn agent(&self) -> Result<AgentId, HostError> {
-        self.ask(|answer| Message::Agent { answer }).await
+        self.ask(|answer| ActorMessage::Agent { answer }).await
     }
 
-    async fn ask<T>(&self, message: impl FnOnce(Answer<T>) -> Message) -> Result<T, HostError> {
+    async fn ask<T>(&self, message: impl FnOnce(ReplySender<T>) -> ActorMessage) -> Result<T, HostError> {
         let (answer, answered) = oneshot::channel();
-        self.held.inbox.send(message(answer)).await.map_err(|_| HostError::Gone)?;
-        answered.await.map_err(|_| HostError::Gone)?
+        self.inner.inbox.send(message(answer)).await.map_err(|_| HostError::Closed)?;
+        answered.await.map_err(|_| HostError::Closed)?
     }
 }
 
-impl Drop for Held {
+impl Drop for HandleInner {
     fn drop(&mut self) {
         self.shared.detach(&self.id, self.generation);
     }

@@ -1,49 +1,49 @@
-//! Watching a conversation without slowing it.
+//! Watches a conversation without slowing it down.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use hotseat_model::Delta;
-use hotseat_trace::Record;
+use hotseat_model::ReplyDelta;
+use hotseat_trace::EventRecord;
 use tokio::sync::Notify;
 
-use super::Handle;
+use super::ConversationHandle;
 use crate::conversation::ModelAddress;
 use crate::ids::ConversationId;
 
-/// How many signals may wait before pieces of text are put together.
-const MOST_PIECES: usize = 64;
+/// Number of queued signals above which pieces of text are merged.
+const MAX_UNMERGED_SIGNALS: usize = 64;
 
-/// Something to be seen of a live conversation.
+/// Observable signal of a live conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Signal {
-    /// Something was decided and is kept.
-    Event(Arc<Record>),
-    /// A piece of a model's reply that is on its way. The events that follow hold the whole.
+    /// An event was recorded and stored.
+    Event(Arc<EventRecord>),
+    /// Piece of a streamed model reply. The events that follow contain the complete reply.
     Delta {
-        /// The conversation: the one that is watched, or one that was opened for one of its calls.
+        /// The watched conversation or one that was opened for one of its calls.
         conversation: ConversationId,
         /// The model call.
         at: ModelAddress,
         /// The piece.
-        delta: Delta,
+        delta: ReplyDelta,
     },
 }
 
-/// Sees everything that happens from the moment it was made. A watcher that is slow gets text in larger pieces and
-/// loses nothing; what waits for it is never more than the conversation holds.
+/// Receives all signals since its creation. A slow watcher receives text in larger pieces but loses nothing;
+/// its queue never exceeds the size of the conversation.
 pub struct Watcher {
-    queue: Arc<Queue>,
-    // A conversation that is watched stays loaded.
-    _handle: Handle,
+    queue: Arc<SignalQueue>,
+    // A watched conversation stays loaded.
+    _handle: ConversationHandle,
 }
 
 impl Watcher {
-    /// The next signal; none when the conversation cannot go on, because its store failed.
+    /// Returns the next signal, or `None` if the conversation was closed because its store failed.
     pub async fn next(&mut self) -> Option<Signal> {
         loop {
             {
-                let mut waiting = self.queue.waiting();
+                let mut waiting = self.queue.pending();
                 if let Some(signal) = waiting.signals.pop_front() {
                     return Some(signal);
                 }
@@ -51,32 +51,32 @@ impl Watcher {
                     return None;
                 }
             }
-            self.queue.news.notified().await;
+            self.queue.changed.notified().await;
         }
     }
 }
 
 /// All watchers of a conversation.
 #[derive(Debug, Default)]
-pub(super) struct Watchers {
-    queues: Mutex<Vec<Weak<Queue>>>,
+pub(super) struct WatcherList {
+    queues: Mutex<Vec<Weak<SignalQueue>>>,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    waiting: Mutex<Waiting>,
-    news: Notify,
+struct SignalQueue {
+    pending: Mutex<PendingSignals>,
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingSignals {
     signals: VecDeque<Signal>,
     closed: bool,
 }
 
-impl Watchers {
-    pub(super) fn watch(&self, handle: Handle) -> Watcher {
-        let queue = Arc::new(Queue::default());
+impl WatcherList {
+    pub(super) fn watch(&self, handle: ConversationHandle) -> Watcher {
+        let queue = Arc::new(SignalQueue::default());
         self.queues().push(Arc::downgrade(&queue));
         Watcher { queue, _handle: handle }
     }
@@ -91,37 +91,37 @@ impl Watchers {
         });
     }
 
-    /// Nothing will be published any more.
+    /// Closes all watchers.
     pub(super) fn close(&self) {
         for queue in self.queues().drain(..).filter_map(|queue| queue.upgrade()) {
-            queue.waiting().closed = true;
-            queue.news.notify_one();
+            queue.pending().closed = true;
+            queue.changed.notify_one();
         }
     }
 
-    fn queues(&self) -> MutexGuard<'_, Vec<Weak<Queue>>> {
+    fn queues(&self) -> MutexGuard<'_, Vec<Weak<SignalQueue>>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Queue {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+impl SignalQueue {
+    fn pending(&self) -> MutexGuard<'_, PendingSignals> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn push(&self, signal: Signal) {
-        let mut waiting = self.waiting();
-        if waiting.signals.len() < MOST_PIECES || !waiting.join(&signal) {
+        let mut waiting = self.pending();
+        if waiting.signals.len() < MAX_UNMERGED_SIGNALS || !waiting.merge(&signal) {
             waiting.signals.push_back(signal);
         }
         drop(waiting);
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 }
 
-impl Waiting {
-    /// Puts a piece of text behind the one that waits last, if they belong together.
-    fn join(&mut self, signal: &Signal) -> bool {
+impl PendingSignals {
+    /// Appends a piece of text to the last queued signal if they belong together.
+    fn merge(&mut self, signal: &Signal) -> bool {
         let (Some(Signal::Delta { at, delta, .. }), Signal::Delta { at: more_at, delta: more, .. }) =
             (self.signals.back_mut(), signal)
         else {
@@ -131,14 +131,14 @@ impl Waiting {
             return false;
         }
         match (delta, more) {
-            (Delta::Text { text }, Delta::Text { text: more })
-            | (Delta::Reasoning { text }, Delta::Reasoning { text: more }) => {
+            (ReplyDelta::Text { text }, ReplyDelta::Text { text: more })
+            | (ReplyDelta::Reasoning { text }, ReplyDelta::Reasoning { text: more }) => {
                 text.push_str(more);
                 true
             }
             (
-                Delta::ToolCallArguments { index, text },
-                Delta::ToolCallArguments { index: more_index, text: more },
+                ReplyDelta::ToolCallArguments { index, text },
+                ReplyDelta::ToolCallArguments { index: more_index, text: more },
             ) if index == more_index => {
                 text.push_str(more);
                 true
@@ -154,22 +154,22 @@ mod tests {
 
     fn piece(text: &str) -> Signal {
         let at = ModelAddress { turn: "t1".into(), call: 1, attempt: 1 };
-        Signal::Delta { conversation: "c1".into(), at, delta: Delta::Text { text: text.to_string() } }
+        Signal::Delta { conversation: "c1".into(), at, delta: ReplyDelta::Text { text: text.to_string() } }
     }
 
     #[test]
-    fn a_watcher_that_never_looks_holds_no_more_than_was_said() {
-        let queue = Queue::default();
+    fn an_idle_watcher_merges_pieces_without_loss() {
+        let queue = SignalQueue::default();
         for number in 0..10_000 {
             queue.push(piece(&format!("{number} ")));
         }
-        let waiting = queue.waiting();
-        assert_eq!(waiting.signals.len(), MOST_PIECES);
+        let waiting = queue.pending();
+        assert_eq!(waiting.signals.len(), MAX_UNMERGED_SIGNALS);
         let said: String = waiting
             .signals
             .iter()
             .map(|signal| match signal {
-                Signal::Delta { delta: Delta::Text { text }, .. } => text.as_str(),
+                Signal::Delta { delta: ReplyDelta::Text { text }, .. } => text.as_str(),
                 other => panic!("{other:?}"),
             })
             .collect();

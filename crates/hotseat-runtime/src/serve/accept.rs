@@ -1,4 +1,4 @@
-//! Connections: how many there may be, and how long they may take.
+//! Accepts connections and enforces their number and time limits.
 
 use std::future::Future;
 use std::io;
@@ -13,37 +13,37 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::http::Options;
+use super::http::ServeOptions;
 
-/// The longest head of a request, in bytes.
-const LONGEST_HEAD: usize = 64 * 1024;
-/// How long the listener waits after a connection could not be accepted, for instance because too many files are open.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// Maximum size of the head of a request, in bytes.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// Delay after a failed accept, for example if too many files are open.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Answers the requests of all connections until `stop` is over. Then answers that are under way are finished, and
-/// `stopping` says so to those that would not end by themselves.
+/// Serves all connections until `stop` resolves. Then answers in progress are completed, and `stopping`
+/// notifies streams that would not end on their own.
 pub async fn accept(
     listener: TcpListener,
     routes: Router,
-    options: &Options,
+    options: &ServeOptions,
     stopping: watch::Sender<bool>,
     stop: impl Future<Output = ()>,
 ) {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(options.head_timeout).max_buf_size(LONGEST_HEAD);
-    let room = Arc::new(Semaphore::new(options.connections.clamp(1, Semaphore::MAX_PERMITS)));
+    builder.timer(TokioTimer::new()).header_read_timeout(options.head_timeout).max_buf_size(MAX_HEAD_BYTES);
+    let room = Arc::new(Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
     let (open, ended) = watch::channel(());
     let mut stop = pin!(stop);
     loop {
         let accepted = tokio::select! {
-            accepted = next(&listener, &room) => accepted,
+            accepted = accept_next(&listener, &room) => accepted,
             () = &mut stop => break,
         };
         let Ok((stream, permit)) = accepted else {
-            tokio::time::sleep(ACCEPT_AGAIN).await;
+            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
-        let connection = hold(builder.clone(), stream, routes.clone(), stopping.subscribe());
+        let connection = serve_connection(builder.clone(), stream, routes.clone(), stopping.subscribe());
         let is_open = ended.clone();
         tokio::spawn(async move {
             connection.await;
@@ -55,8 +55,8 @@ pub async fn accept(
     open.closed().await;
 }
 
-/// The next connection, as soon as there is room for it.
-async fn next(
+/// Accepts the next connection once there is capacity for it.
+async fn accept_next(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
 ) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
@@ -66,7 +66,7 @@ async fn next(
 }
 
 /// Answers the requests of one connection.
-async fn hold(
+async fn serve_connection(
     builder: http1::Builder,
     stream: TcpStream,
     routes: Router,
@@ -74,7 +74,7 @@ async fn hold(
 ) {
     let service = TowerToHyperService::new(routes);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    // That a client breaks the protocol or goes away is its own business.
+    // Protocol errors and disconnects of the client are ignored.
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = stopping.wait_for(|stopping| *stopping) => {}

@@ -1,48 +1,48 @@
-//! What happens in one conversation, as server-sent events that can be taken up again.
+//! Events of a conversation as a resumable stream of server-sent events.
 //!
-//! The id of an event is its number in the trace, so a client that comes back with `Last-Event-ID` is told what it has
-//! missed, also after the server was started again. Pieces of replies that are on their way have no id: the message
-//! that follows holds the whole.
+//! The id of an event is its number in the trace. A client that reconnects with `PrecedingOutput-Event-ID` receives the
+//! events that it missed, even after a restart of the server. Pieces of streamed replies have no id; the
+//! message that follows contains the whole text.
 
 use std::collections::VecDeque;
 
 use axum::body::Bytes;
-use hotseat_model::Delta;
-use hotseat_trace::{Payload, Record};
+use hotseat_model::ReplyDelta;
+use hotseat_trace::{EventRecord, Payload};
 use serde_json::{Value, json};
 
-use super::refusal::Refusal;
-use super::talk::broken;
+use super::exchange::host_error;
+use super::request_error::RequestError;
 use crate::ids::ConversationId;
-use crate::live::{Handle, Signal, Watcher};
+use crate::live::{ConversationHandle, Signal, Watcher};
 
-/// One client's stream of a conversation.
+/// Event stream of a conversation for one client.
 pub struct ThreadStream {
     conversation: ConversationId,
-    /// What is kept and not sent yet.
-    kept: VecDeque<Record>,
-    /// The number of the last event that was sent or left out.
+    /// Stored events that have not been sent yet.
+    stored: VecDeque<EventRecord>,
+    /// Number of the last event that was sent or skipped.
     seen: u64,
     watcher: Watcher,
 }
 
 impl ThreadStream {
-    /// The stream of a conversation from the event after `seen` on.
+    /// Opens the stream of a conversation after event `seen`.
     ///
     /// # Errors
-    /// When the conversation cannot be read.
-    pub async fn open(handle: &Handle, seen: u64) -> Result<ThreadStream, Refusal> {
-        // What happens between these two is there twice, and sent once.
+    /// If the conversation cannot be read.
+    pub async fn open(handle: &ConversationHandle, seen: u64) -> Result<ThreadStream, RequestError> {
+        // Events that occur between these two calls arrive twice and are sent once.
         let watcher = handle.watch();
-        let trace = handle.trace().await.map_err(broken)?;
+        let trace = handle.trace().await.map_err(host_error)?;
         let kept = trace.all().iter().cloned().collect();
-        Ok(ThreadStream { conversation: handle.id().clone(), kept, seen, watcher })
+        Ok(ThreadStream { conversation: handle.id().clone(), stored: kept, seen, watcher })
     }
 
-    /// The next event; none when the conversation cannot go on.
+    /// Returns the next event, or `None` if the conversation cannot continue.
     pub async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(record) = self.kept.pop_front() {
+            if let Some(record) = self.stored.pop_front() {
                 if let Some(event) = self.event(&record) {
                     return Some(event);
                 }
@@ -50,11 +50,11 @@ impl ThreadStream {
             }
             let event = match self.watcher.next().await? {
                 Signal::Event(record) => self.event(&record),
-                Signal::Delta { conversation, at, delta: Delta::Text { text } }
+                Signal::Delta { conversation, at, delta: ReplyDelta::Text { text } }
                     if conversation == self.conversation =>
                 {
                     let members = json!({"turnId": at.turn, "callNo": at.call, "text": text});
-                    Some(written(None, "message.delta", &members))
+                    Some(sse_event(None, "message.delta", &members))
                 }
                 Signal::Delta { .. } => None,
             };
@@ -64,24 +64,24 @@ impl ThreadStream {
         }
     }
 
-    /// An event as it is sent, if the client has not seen it and is to see it.
-    fn event(&mut self, record: &Record) -> Option<Bytes> {
+    /// Formats an event, unless the client has seen it or it is not public.
+    fn event(&mut self, record: &EventRecord) -> Option<Bytes> {
         if record.sequence <= self.seen {
             return None;
         }
         self.seen = record.sequence;
         let is_here = record.execution.as_ref().is_some_and(|part| part.id == self.conversation.0);
-        if !is_here || !is_told(&record.payload) {
+        if !is_here || !is_public(&record.payload) {
             return None;
         }
         let line = serde_json::to_value(&record.event).ok()?;
-        Some(written(Some(record.sequence), record.payload.type_name(), &line))
+        Some(sse_event(Some(record.sequence), record.payload.type_name(), &line))
     }
 }
 
-/// Whether clients are told of an event: what was said, called and answered, and how turns go on; not how requests are
-/// built and what runs for a call.
-fn is_told(payload: &Payload) -> bool {
+/// Returns true if clients see events of this kind: messages, tool calls and the progress of turns, but not
+/// how requests are built or executed.
+fn is_public(payload: &Payload) -> bool {
     matches!(
         payload,
         Payload::TurnStarted(_)
@@ -106,7 +106,7 @@ fn is_told(payload: &Payload) -> bool {
     )
 }
 
-fn written(id: Option<u64>, name: &str, data: &Value) -> Bytes {
+fn sse_event(id: Option<u64>, name: &str, data: &Value) -> Bytes {
     let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
     format!("{id}event: {name}\ndata: {data}\n\n").into()
 }

@@ -1,4 +1,4 @@
-//! The server: who may ask, what is asked, and how answers are sent.
+//! The HTTP server: routes, access checks, request bodies and streamed answers.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,44 +21,44 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use super::accept::accept;
 use super::events::ThreadStream;
-use super::refusal::{Reason, Refusal};
-use super::{Agent, Taken, ag_ui, openai};
+use super::request_error::{RequestError, RequestErrorKind};
+use super::{ConversationLease, ServedAgent, ag_ui, openai};
 use crate::ids::ConversationId;
 
-/// How a server behaves.
+/// Settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// Where it listens.
+pub struct ServeOptions {
+    /// Address to listen on.
     pub host: IpAddr,
-    /// At which port; any that is free if it is 0.
+    /// Port to listen on; 0 selects a free port.
     pub port: u16,
-    /// The origins of pages that may use it, as browsers name them; `*` is any.
+    /// Origins of pages that may use the server, as browsers send them; `*` allows all.
     pub allow_origins: Vec<String>,
-    /// The longest body, in bytes.
-    pub longest_body: usize,
-    /// How many bytes of bodies are held at once, over all requests.
-    pub bodies: usize,
-    /// How many connections are open at once; further ones wait until one is closed.
-    pub connections: usize,
-    /// How long a client may take for the head of a request, also for the next one on a connection that is kept.
+    /// Maximum size of a request body, in bytes.
+    pub max_body_bytes: usize,
+    /// Maximum size of all request bodies in memory together, in bytes.
+    pub max_buffered_bytes: usize,
+    /// Maximum number of open connections; further ones wait until one closes.
+    pub max_connections: usize,
+    /// Time limit for the head of a request, including the next one on a kept-alive connection.
     pub head_timeout: Duration,
-    /// How long a client may take for the body of a request.
+    /// Time limit for the body of a request.
     pub body_timeout: Duration,
-    /// How long a client may leave a piece of an answer unread.
+    /// Maximum time that a client may leave a piece of an answer unread.
     pub write_timeout: Duration,
-    /// After how long without an event a comment is sent, so that nobody takes the connection for dead.
+    /// Interval without events after which a comment is sent, so that proxies do not close the connection.
     pub keep_alive: Duration,
 }
 
-impl Default for Options {
+impl Default for ServeOptions {
     fn default() -> Self {
-        Options {
+        ServeOptions {
             host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 0,
             allow_origins: Vec::new(),
-            longest_body: 8 * 1024 * 1024,
-            bodies: 64 * 1024 * 1024,
-            connections: 1024,
+            max_body_bytes: 8 * 1024 * 1024,
+            max_buffered_bytes: 64 * 1024 * 1024,
+            max_connections: 1024,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
@@ -67,56 +67,56 @@ impl Default for Options {
     }
 }
 
-/// Why there is no server.
+/// Error that prevents a server from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Two agents have the same name, or there is none.
+    /// Two agents have the same name, or there are no agents.
     #[error("{0}")]
     Agents(String),
 }
 
-/// A server that listens.
-pub struct Server {
+/// Server that is bound to its address.
+pub struct AgentServer {
     listener: TcpListener,
     address: SocketAddr,
     routes: Router,
-    options: Options,
+    options: ServeOptions,
     stopping: watch::Sender<bool>,
 }
 
-/// What all requests share.
-struct Shared {
-    agents: Vec<Agent>,
-    options: Options,
-    /// Room for bodies, in units of [`BODY_UNIT`].
+/// State shared by all requests.
+struct ServerState {
+    agents: Vec<ServedAgent>,
+    options: ServeOptions,
+    /// Free buffer space for bodies, in units of [`BODY_UNIT_BYTES`].
     bodies: Arc<Semaphore>,
-    /// Whether the server is about to end.
+    /// True once the server is shutting down.
     stopping: watch::Receiver<bool>,
 }
 
-/// The unit in which room for bodies is counted, in bytes.
-const BODY_UNIT: usize = 1024;
+/// Size of one permit of the body buffer, in bytes.
+const BODY_UNIT_BYTES: usize = 1024;
 
-impl Server {
-    /// Listens. Requests are answered from [`run`](Server::run) on.
+impl AgentServer {
+    /// Binds the address. Requests are answered once [`run`](AgentServer::run) is called.
     ///
     /// # Errors
-    /// When the address cannot be had, or the agents cannot be told apart.
-    pub async fn bind(options: Options, agents: Vec<Agent>) -> Result<Server, ServeError> {
+    /// If the address cannot be bound, there are no agents, or two agents share a name.
+    pub async fn bind(options: ServeOptions, agents: Vec<ServedAgent>) -> Result<AgentServer, ServeError> {
         if agents.is_empty() {
-            return Err(ServeError::Agents("there is no agent to serve".to_string()));
+            return Err(ServeError::Agents("there are no agents to serve".to_string()));
         }
         for (index, agent) in agents.iter().enumerate() {
             if agents[..index].iter().any(|earlier| earlier.name() == agent.name()) {
-                return Err(ServeError::Agents(format!("two agents are called {:?}", agent.name())));
+                return Err(ServeError::Agents(format!("two agents have the name {:?}", agent.name())));
             }
         }
         let wanted = SocketAddr::new(options.host, options.port);
@@ -124,42 +124,42 @@ impl Server {
         let listener = TcpListener::bind(wanted).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let (stopping, stops) = watch::channel(false);
-        let units = (options.bodies / BODY_UNIT).clamp(1, Semaphore::MAX_PERMITS);
+        let units = (options.max_buffered_bytes / BODY_UNIT_BYTES).clamp(1, Semaphore::MAX_PERMITS);
         let bodies = Arc::new(Semaphore::new(units));
-        let shared = Shared { agents, options: options.clone(), bodies, stopping: stops };
-        Ok(Server { listener, address, routes: routes(Arc::new(shared)), options, stopping })
+        let shared = ServerState { agents, options: options.clone(), bodies, stopping: stops };
+        Ok(AgentServer { listener, address, routes: routes(Arc::new(shared)), options, stopping })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers requests until `stop` is over. Answers that are under way are finished, and streams of conversations
-    /// ended.
+    /// Answers requests until `stop` resolves. Answers in progress are completed; streams of conversations
+    /// are closed.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         accept(self.listener, self.routes, &self.options, self.stopping, stop).await;
     }
 }
 
-fn routes(shared: Arc<Shared>) -> Router {
+fn routes(shared: Arc<ServerState>) -> Router {
     Router::new()
-        .route("/", get(index).post(ag_ui_first))
+        .route("/", get(index).post(ag_ui_default))
         .route("/agents/{name}", post(ag_ui_named))
-        .route("/threads/{thread}", get(thread_first))
-        .route("/threads/{thread}/events", get(events_first))
+        .route("/threads/{thread}", get(thread_default))
+        .route("/threads/{thread}/events", get(events_default))
         .route("/agents/{name}/threads/{thread}", get(thread_named))
         .route("/agents/{name}/threads/{thread}/events", get(events_named))
         .route("/health", get(health))
         .route("/v1/models", get(models))
         .route("/v1/chat/completions", post(chat))
-        .fallback(unknown)
-        .method_not_allowed_fallback(other_method)
-        .layer(middleware::from_fn_with_state(shared.clone(), admit))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(shared.clone(), check_access))
         .with_state(shared)
 }
 
-async fn index(State(shared): State<Arc<Shared>>) -> Json<serde_json::Value> {
+async fn index(State(shared): State<Arc<ServerState>>) -> Json<serde_json::Value> {
     let agents: Vec<_> = shared
         .agents
         .iter()
@@ -172,7 +172,7 @@ async fn health() -> Json<serde_json::Value> {
     Json(json!({"status": "ok"}))
 }
 
-async fn models(State(shared): State<Arc<Shared>>) -> Json<serde_json::Value> {
+async fn models(State(shared): State<Arc<ServerState>>) -> Json<serde_json::Value> {
     let models: Vec<_> = shared
         .agents
         .iter()
@@ -181,124 +181,127 @@ async fn models(State(shared): State<Arc<Shared>>) -> Json<serde_json::Value> {
     Json(json!({"object": "list", "data": models}))
 }
 
-async fn unknown(request: Request) -> Refusal {
+async fn not_found(request: Request) -> RequestError {
     let path = request.uri().path().to_string();
-    Refusal::of(
-        Reason::NotFound,
+    RequestError::new(
+        RequestErrorKind::NotFound,
         format!(
-            "there is nothing at {path:?}; POST / and /agents/NAME speak AG-UI, GET /threads/THREAD and \
-             /threads/THREAD/events tell what is kept, POST /v1/chat/completions and GET /v1/models chat completions"
+            "nothing found at {path:?}; POST / and /agents/NAME speak AG-UI, GET /threads/THREAD and \
+             /threads/THREAD/events return stored conversations, POST /v1/chat/completions and GET /v1/models serve chat completions"
         ),
     )
 }
 
-async fn other_method(request: Request) -> Refusal {
+async fn method_not_allowed(request: Request) -> RequestError {
     let (method, path) = (request.method().clone(), request.uri().path().to_string());
-    Refusal::of(Reason::Method, format!("{path} does not take {method}"))
+    RequestError::new(RequestErrorKind::MethodNotAllowed, format!("{path} does not support {method}"))
 }
 
-async fn ag_ui_first(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Refusal> {
+async fn ag_ui_default(
+    State(shared): State<Arc<ServerState>>,
+    request: Request,
+) -> Result<Response, RequestError> {
     ag_ui(shared.agents[0].clone(), &shared, request).await
 }
 
 async fn ag_ui_named(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     Path(name): Path<String>,
     request: Request,
-) -> Result<Response, Refusal> {
-    ag_ui(find(&shared, &name)?, &shared, request).await
+) -> Result<Response, RequestError> {
+    ag_ui(find_agent(&shared, &name)?, &shared, request).await
 }
 
-fn find(shared: &Shared, name: &str) -> Result<Agent, Refusal> {
+fn find_agent(shared: &ServerState, name: &str) -> Result<ServedAgent, RequestError> {
     shared.agents.iter().find(|agent| agent.name() == name).cloned().ok_or_else(|| {
-        let known: Vec<_> = shared.agents.iter().map(Agent::name).collect();
-        Refusal {
+        let known: Vec<_> = shared.agents.iter().map(ServedAgent::name).collect();
+        RequestError {
             member: Some("model".to_string()),
-            ..Refusal::of(
-                Reason::NotFound,
-                format!("there is no agent {name:?}; there is {}", known.join(", ")),
+            ..RequestError::new(
+                RequestErrorKind::NotFound,
+                format!("unknown agent {name:?}; available agents: {}", known.join(", ")),
             )
         }
     })
 }
 
-async fn thread_first(
-    State(shared): State<Arc<Shared>>,
+async fn thread_default(
+    State(shared): State<Arc<ServerState>>,
     Path(thread): Path<String>,
-) -> Result<Response, Refusal> {
-    whole_thread(&shared.agents[0], thread).await
+) -> Result<Response, RequestError> {
+    stored_thread(&shared.agents[0], thread).await
 }
 
 async fn thread_named(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     Path((name, thread)): Path<(String, String)>,
-) -> Result<Response, Refusal> {
-    whole_thread(&find(&shared, &name)?, thread).await
+) -> Result<Response, RequestError> {
+    stored_thread(&find_agent(&shared, &name)?, thread).await
 }
 
-/// What is kept of a thread, as messages of AG-UI.
-async fn whole_thread(agent: &Agent, thread: String) -> Result<Response, Refusal> {
+/// Returns a stored thread as AG-UI messages.
+async fn stored_thread(agent: &ServedAgent, thread: String) -> Result<Response, RequestError> {
     let handle = agent.known_conversation(&ConversationId::from(thread)).await?;
-    let state = handle.state().await.map_err(super::talk::broken)?;
-    Ok(Json(ag_ui::thread(&state)).into_response())
+    let state = handle.state().await.map_err(super::exchange::host_error)?;
+    Ok(Json(ag_ui::thread_json(&state)).into_response())
 }
 
-async fn events_first(
-    State(shared): State<Arc<Shared>>,
+async fn events_default(
+    State(shared): State<Arc<ServerState>>,
     Path(thread): Path<String>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RequestError> {
     thread_events(&shared, &shared.agents[0], thread, &headers).await
 }
 
 async fn events_named(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     Path((name, thread)): Path<(String, String)>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    thread_events(&shared, &find(&shared, &name)?, thread, &headers).await
+) -> Result<Response, RequestError> {
+    thread_events(&shared, &find_agent(&shared, &name)?, thread, &headers).await
 }
 
-/// Everything that happens in a thread, from the event after the one that the client has seen last.
+/// Streams the events of a thread, starting after the last event that the client has seen.
 async fn thread_events(
-    shared: &Shared,
-    agent: &Agent,
+    shared: &ServerState,
+    agent: &ServedAgent,
     thread: String,
     headers: &HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, RequestError> {
     let name = HeaderName::from_static("last-event-id");
-    let seen = match text(headers, &name).map(str::trim).filter(|id| !id.is_empty()) {
+    let seen = match header_text(headers, &name).map(str::trim).filter(|id| !id.is_empty()) {
         None => 0,
         Some(id) => id.parse().map_err(|_| {
-            Refusal::bad(
+            RequestError::bad_request(
                 "last-event-id",
-                format!("`last-event-id` is the number of an event, and this is {id:?}"),
+                format!("`last-event-id` must be the number of an event, got {id:?}"),
             )
         })?,
     };
     let handle = agent.known_conversation(&ConversationId::from(thread)).await?;
     let stream = ThreadStream::open(&handle, seen).await?;
     let (pieces, body) = mpsc::channel(1);
-    let (pace, mut stopping) = (Pace::of(&shared.options), shared.stopping.clone());
+    let (pace, mut stopping) = (SendTimeouts::new(&shared.options), shared.stopping.clone());
     tokio::spawn(async move {
         tokio::select! {
-            () = pump_events(stream, pieces, pace) => {}
+            () = send_thread_events(stream, pieces, pace) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
     });
     Ok(event_stream(body))
 }
 
-async fn ag_ui(agent: Agent, shared: &Shared, request: Request) -> Result<Response, Refusal> {
+async fn ag_ui(agent: ServedAgent, shared: &ServerState, request: Request) -> Result<Response, RequestError> {
     let body = json_body(request, shared).await?;
-    let input = ag_ui::read(&body.bytes)?;
+    let input = ag_ui::parse_request(&body.bytes)?;
     drop(body);
-    let taken = agent.take_or_join(&ConversationId::from(input.thread.as_str())).await?;
-    let pace = Pace::of(&shared.options);
+    let taken = agent.lease_or_join(&ConversationId::from(input.thread.as_str())).await?;
+    let pace = SendTimeouts::new(&shared.options);
     let (head, answered) = oneshot::channel();
-    // The run is no part of this task, which ends when its client goes away.
+    // The run has its own task, because this one ends when its client disconnects.
     tokio::spawn(async move {
-        match ag_ui::Run::begin(&agent, input).await {
+        match ag_ui::AgUiRun::start(&agent, input).await {
             Err(refusal) => {
                 drop(taken);
                 drop(head.send(Err(refusal)));
@@ -308,49 +311,56 @@ async fn ag_ui(agent: Agent, shared: &Shared, request: Request) -> Result<Respon
                 if head.send(Ok(body)).is_err() {
                     return run.cancel().await;
                 }
-                pump(Answer::Run(run, first), taken, pieces, pace).await;
+                send_answer(StreamedAnswer::Run(run, first), taken, pieces, pace).await;
             }
         }
     });
-    answered.await.map_err(|_| gone())?.map(event_stream)
+    answered.await.map_err(|_| answer_lost())?.map(event_stream)
 }
 
-async fn chat(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Refusal> {
+async fn chat(State(shared): State<Arc<ServerState>>, request: Request) -> Result<Response, RequestError> {
     let body = json_body(request, &shared).await?;
-    let asked = openai::read(&body.bytes)?;
+    let asked = openai::parse_request(&body.bytes)?;
     drop(body);
-    let agent = find(&shared, &asked.model)?;
+    let agent = find_agent(&shared, &asked.model)?;
     match asked.stream {
-        true => chat_in_pieces(agent, asked, Pace::of(&shared.options)).await,
-        false => chat_as_a_whole(agent, asked).await,
+        true => stream_chat(agent, asked, SendTimeouts::new(&shared.options)).await,
+        false => complete_chat(agent, asked).await,
     }
 }
 
-async fn chat_in_pieces(agent: Agent, asked: openai::Asked, pace: Pace) -> Result<Response, Refusal> {
+async fn stream_chat(
+    agent: ServedAgent,
+    asked: openai::CompletionRequest,
+    pace: SendTimeouts,
+) -> Result<Response, RequestError> {
     let (head, answered) = oneshot::channel();
     tokio::spawn(async move {
-        match openai::Chat::begin(&agent, asked).await {
+        match openai::ChatAnswer::start(&agent, asked).await {
             Err(refusal) => drop(head.send(Err(refusal))),
             Ok((chat, taken)) => {
                 let (pieces, body) = mpsc::channel(1);
                 if head.send(Ok(body)).is_err() {
                     return chat.cancel().await;
                 }
-                pump(Answer::Chat(chat), taken, pieces, pace).await;
+                send_answer(StreamedAnswer::Chat(chat), taken, pieces, pace).await;
             }
         }
     });
-    answered.await.map_err(|_| gone())?.map(event_stream)
+    answered.await.map_err(|_| answer_lost())?.map(event_stream)
 }
 
-async fn chat_as_a_whole(agent: Agent, asked: openai::Asked) -> Result<Response, Refusal> {
-    let (mut head, answered) = oneshot::channel::<Result<serde_json::Value, Refusal>>();
+async fn complete_chat(
+    agent: ServedAgent,
+    asked: openai::CompletionRequest,
+) -> Result<Response, RequestError> {
+    let (mut head, answered) = oneshot::channel::<Result<serde_json::Value, RequestError>>();
     tokio::spawn(async move {
-        match openai::Chat::begin(&agent, asked).await {
+        match openai::ChatAnswer::start(&agent, asked).await {
             Err(refusal) => drop(head.send(Err(refusal))),
             Ok((mut chat, taken)) => {
                 let answer = tokio::select! {
-                    answer = chat.whole() => answer,
+                    answer = chat.complete() => answer,
                     () = head.closed() => return chat.cancel().await,
                 };
                 drop(taken);
@@ -358,35 +368,35 @@ async fn chat_as_a_whole(agent: Agent, asked: openai::Asked) -> Result<Response,
             }
         }
     });
-    let whole = answered.await.map_err(|_| gone())??;
+    let whole = answered.await.map_err(|_| answer_lost())??;
     Ok(Json(whole).into_response())
 }
 
-fn gone() -> Refusal {
-    Refusal::of(Reason::Failed, "the answer was given up by a fault of the server")
+fn answer_lost() -> RequestError {
+    RequestError::new(RequestErrorKind::Failed, "the answer was lost because of an internal server error")
 }
 
-/// An answer that is sent event by event.
-enum Answer {
-    /// A run of AG-UI, with its first events.
-    Run(ag_ui::Run, Vec<serde_json::Value>),
+/// Answer that is sent event by event.
+enum StreamedAnswer {
+    /// An AG-UI run with its first events.
+    Run(ag_ui::AgUiRun, Vec<serde_json::Value>),
     /// A chat completion.
-    Chat(openai::Chat),
+    Chat(openai::ChatAnswer),
 }
 
-impl Answer {
-    /// The next events as they are sent, and whether they are the last.
+impl StreamedAnswer {
+    /// Returns the next events in wire format, and true if they are the last ones.
     async fn next(&mut self) -> (Bytes, bool) {
         match self {
-            Answer::Run(_, first) if !first.is_empty() => (lines(&std::mem::take(first)), false),
-            Answer::Run(run, _) => match run.next().await {
-                ag_ui::Told::Events(events) => (lines(&events), false),
-                ag_ui::Told::Last(events) => (lines(&events), true),
+            StreamedAnswer::Run(_, first) if !first.is_empty() => (sse_events(&std::mem::take(first)), false),
+            StreamedAnswer::Run(run, _) => match run.next().await {
+                ag_ui::AgUiBatch::Events(events) => (sse_events(&events), false),
+                ag_ui::AgUiBatch::Last(events) => (sse_events(&events), true),
             },
-            Answer::Chat(chat) => match chat.next().await {
-                openai::Told::Chunks(chunks) => (lines(&chunks), false),
-                openai::Told::Last(chunks) => {
-                    ([lines(&chunks), Bytes::from_static(b"data: [DONE]\n\n")].concat().into(), true)
+            StreamedAnswer::Chat(chat) => match chat.next().await {
+                openai::ChatBatch::Chunks(chunks) => (sse_events(&chunks), false),
+                openai::ChatBatch::Last(chunks) => {
+                    ([sse_events(&chunks), Bytes::from_static(b"data: [DONE]\n\n")].concat().into(), true)
                 }
             },
         }
@@ -394,14 +404,14 @@ impl Answer {
 
     async fn cancel(self) {
         match self {
-            Answer::Run(run, _) => run.cancel().await,
-            Answer::Chat(chat) => chat.cancel().await,
+            StreamedAnswer::Run(run, _) => run.cancel().await,
+            StreamedAnswer::Chat(chat) => chat.cancel().await,
         }
     }
 }
 
-/// Events as they are sent.
-fn lines(events: &[serde_json::Value]) -> Bytes {
+/// Formats events as server-sent events.
+fn sse_events(events: &[serde_json::Value]) -> Bytes {
     let mut lines = Vec::new();
     for event in events {
         lines.extend_from_slice(b"data: ");
@@ -411,8 +421,13 @@ fn lines(events: &[serde_json::Value]) -> Bytes {
     lines.into()
 }
 
-/// Sends an answer piece by piece. If its client goes away, what it asked for is given up.
-async fn pump(mut answer: Answer, taken: Taken, pieces: mpsc::Sender<Bytes>, pace: Pace) {
+/// Sends an answer piece by piece. Cancels the request if its client disconnects.
+async fn send_answer(
+    mut answer: StreamedAnswer,
+    taken: ConversationLease,
+    pieces: mpsc::Sender<Bytes>,
+    pace: SendTimeouts,
+) {
     let mut taken = Some(taken);
     loop {
         let next = tokio::select! {
@@ -421,7 +436,7 @@ async fn pump(mut answer: Answer, taken: Taken, pieces: mpsc::Sender<Bytes>, pac
         };
         let (piece, last) = next.unwrap_or((Bytes::from_static(b": the agent is at work\n\n"), false));
         if last {
-            // Whoever has read the last event may ask again at once.
+            // A client that has read the last event may send its next request immediately.
             taken.take();
         }
         let sent = pace.send(&pieces, piece).await;
@@ -434,8 +449,8 @@ async fn pump(mut answer: Answer, taken: Taken, pieces: mpsc::Sender<Bytes>, pac
     }
 }
 
-/// Sends what happens in a thread until nobody reads it.
-async fn pump_events(mut stream: ThreadStream, pieces: mpsc::Sender<Bytes>, pace: Pace) {
+/// Sends the events of a thread until the client disconnects.
+async fn send_thread_events(mut stream: ThreadStream, pieces: mpsc::Sender<Bytes>, pace: SendTimeouts) {
     loop {
         let next = tokio::select! {
             next = tokio::time::timeout(pace.keep_alive, stream.next()) => next,
@@ -452,19 +467,19 @@ async fn pump_events(mut stream: ThreadStream, pieces: mpsc::Sender<Bytes>, pace
     }
 }
 
-/// How long the parts of an answer may take.
+/// Time limits for the parts of an answer.
 #[derive(Clone, Copy)]
-struct Pace {
+struct SendTimeouts {
     keep_alive: Duration,
     write_timeout: Duration,
 }
 
-impl Pace {
-    fn of(options: &Options) -> Pace {
-        Pace { keep_alive: options.keep_alive, write_timeout: options.write_timeout }
+impl SendTimeouts {
+    fn new(options: &ServeOptions) -> SendTimeouts {
+        SendTimeouts { keep_alive: options.keep_alive, write_timeout: options.write_timeout }
     }
 
-    /// Sends a piece. Says whether the client takes it in time.
+    /// Sends a piece. Returns false if the client does not read it in time.
     async fn send(self, pieces: &mpsc::Sender<Bytes>, piece: Bytes) -> bool {
         matches!(tokio::time::timeout(self.write_timeout, pieces.send(piece)).await, Ok(Ok(())))
     }
@@ -476,78 +491,82 @@ fn event_stream(mut pieces: mpsc::Receiver<Bytes>) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Proxies are to pass on each event as it comes.
+    // Proxies must pass on each event immediately.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-/// The body of a request that says it is JSON.
+/// Reads the body of a request whose content type is JSON.
 ///
-/// A page cannot send this type to another origin without asking first, which is refused.
-async fn json_body(request: Request, shared: &Shared) -> Result<HeldBody, Refusal> {
-    let kind = text(request.headers(), &header::CONTENT_TYPE).unwrap_or_default();
+/// A page cannot send this content type to another origin without a CORS preflight, which is refused.
+async fn json_body(request: Request, shared: &ServerState) -> Result<BufferedBody, RequestError> {
+    let kind = header_text(request.headers(), &header::CONTENT_TYPE).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence != "application/json" {
-        let message = format!("the body must be JSON, with `content-type: application/json`; it is {kind:?}");
-        return Err(Refusal::of(Reason::MediaType, message));
+        let message = format!("the body must be JSON, with `content-type: application/json`; got {kind:?}");
+        return Err(RequestError::new(RequestErrorKind::MediaType, message));
     }
     let timeout = shared.options.body_timeout;
-    tokio::time::timeout(timeout, whole_body(request, shared)).await.map_err(|_| {
-        let message = format!("the body did not come within {} s", timeout.as_secs_f64());
-        Refusal::of(Reason::Slow, message)
+    tokio::time::timeout(timeout, read_body(request, shared)).await.map_err(|_| {
+        let message = format!("the body did not arrive within {} s", timeout.as_secs_f64());
+        RequestError::new(RequestErrorKind::Timeout, message)
     })?
 }
 
-/// A body, for which there is room as long as it is held.
-struct HeldBody {
+/// Request body together with its share of the body buffer.
+struct BufferedBody {
     bytes: Vec<u8>,
     _room: Option<OwnedSemaphorePermit>,
 }
 
-async fn whole_body(request: Request, shared: &Shared) -> Result<HeldBody, Refusal> {
-    let longest = shared.options.longest_body;
+async fn read_body(request: Request, shared: &ServerState) -> Result<BufferedBody, RequestError> {
+    let longest = shared.options.max_body_bytes;
     let (mut whole, mut room) = (Vec::new(), None::<OwnedSemaphorePermit>);
     let mut pieces = request.into_body().into_data_stream();
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| Refusal::bad("body", format!("the body broke off: {error}")))?;
+        let piece = piece
+            .map_err(|error| RequestError::bad_request("body", format!("the body is incomplete: {error}")))?;
         if whole.len() + piece.len() > longest {
             let message = format!("the body is longer than {longest} bytes");
-            return Err(Refusal::of(Reason::TooLarge, message));
+            return Err(RequestError::new(RequestErrorKind::TooLarge, message));
         }
         whole.extend_from_slice(&piece);
         let held = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let more = u32::try_from(whole.len().div_ceil(BODY_UNIT) - held).unwrap_or(u32::MAX);
+        let more = u32::try_from(whole.len().div_ceil(BODY_UNIT_BYTES) - held).unwrap_or(u32::MAX);
         let more = shared.bodies.clone().try_acquire_many_owned(more).map_err(|_| {
-            Refusal::of(Reason::Full, "too much is being sent to this server at once; try again later")
+            RequestError::new(
+                RequestErrorKind::Overloaded,
+                "the server is receiving too much data; try again later",
+            )
         })?;
         match &mut room {
             Some(room) => room.merge(more),
             None => room = Some(more),
         }
     }
-    Ok(HeldBody { bytes: whole, _room: room })
+    Ok(BufferedBody { bytes: whole, _room: room })
 }
 
-/// Lets requests through that are meant for this server, and tells browsers which pages may use it.
-async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+/// Rejects requests for other hosts and from origins that are not allowed, and adds CORS headers.
+async fn check_access(State(shared): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
     let options = &shared.options;
-    let host = text(request.headers(), &header::HOST).map(str::to_string);
+    let host = header_text(request.headers(), &header::HOST).map(str::to_string);
     if options.host.is_loopback() && !host.as_deref().is_some_and(is_local) {
         let host = host.unwrap_or_default();
         let message = format!(
-            "this server answers requests for localhost only, and this one is for {host:?}: a page that got here by \
-             a name of its own is not let in"
+            "this server answers requests for localhost only, but this request is for {host:?}: pages may not reach it \
+             by another host name"
         );
-        return Refusal::of(Reason::Forbidden, message).into_response();
+        return RequestError::new(RequestErrorKind::Forbidden, message).into_response();
     }
-    let origin = text(request.headers(), &header::ORIGIN).map(str::to_string);
+    let origin = header_text(request.headers(), &header::ORIGIN).map(str::to_string);
     let Some(origin) = origin else { return next.run(request).await };
     let own = host.is_some_and(|host| is_local(&host) && origin == format!("http://{host}"));
     let allowed = options.allow_origins.iter().any(|known| known == "*" || *known == origin);
     if !own && !allowed {
         let message =
-            format!("pages of {origin} may not use this server; `--allow-origin {origin}` lets them");
-        return Refusal::of(Reason::Forbidden, message).into_response();
+            format!("pages of {origin} may not use this server; allow them with `--allow-origin {origin}`");
+        return RequestError::new(RequestErrorKind::Forbidden, message).into_response();
     }
     let preflight = request.method() == Method::OPTIONS;
     let wanted = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
@@ -569,11 +588,11 @@ async fn admit(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     response
 }
 
-fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+fn header_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Whether a `Host` header names this machine as seen from itself.
+/// Returns true if a `Host` header names the local machine.
 fn is_local(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -590,7 +609,7 @@ mod tests {
     use super::is_local;
 
     #[test]
-    fn only_names_of_this_machine_are_let_in() {
+    fn recognises_local_host_names() {
         for host in [
             "localhost",
             "localhost:80",

@@ -1,7 +1,8 @@
-//! JSON lines: a client writes what the user says, a line a message, and reads what the agent does.
+//! JSON lines protocol: the client writes one message a line and reads the events of the agent.
 //!
-//! The words are those of a program that a client starts for itself: it needs no port, and its conversations end with
-//! it unless they are kept. Messages are told whole, for a line that was written cannot be taken back.
+//! The format suits a program that a client starts as a child process: it needs no port, and its
+//! conversations end with it unless they are stored. Messages are sent whole, because a written line cannot
+//! be withdrawn.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -11,29 +12,31 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use hotseat_model::Tool;
+use hotseat_model::ModelTool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 
-use super::ag_ui::{check_id, member, offered, text};
-use super::refusal::{Reason, Refusal};
-use super::talk::{Brought, ClientCall, Ending, Next, Talk, broken, client_calls};
-use super::translate::{Speaker, Told, content_of};
-use super::{Agent, InputLine};
-use crate::conversation::{ContextEntry, OperationAddress, State};
+use super::ag_ui::{check_id, client_tool, content_string, parse_member};
+use super::exchange::{
+    ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, PendingClientCall, client_calls, host_error,
+};
+use super::request_error::{RequestError, RequestErrorKind};
+use super::translate::{ClientUpdate, Speaker, content_text};
+use super::{InputLine, ServedAgent};
+use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
-use crate::live::Handle;
+use crate::live::ConversationHandle;
 
-/// Why an agent that asks a person is told no.
-const NOBODY_TO_ASK: &str = "this client cannot ask a person";
+/// Reason given to the agent when it asks for an approval.
+const NO_APPROVAL_REASON: &str = "this client cannot ask for approvals";
 
 /// Lines that a client may write.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Written {
-    Message(Box<Message>),
+enum LineRequest {
+    Message(Box<LineMessage>),
     ToolResult {
         id: String,
         #[serde(default)]
@@ -43,13 +46,13 @@ enum Written {
     },
 }
 
-/// The user says something.
+/// Message of the user.
 #[derive(Deserialize)]
-struct Message {
+struct LineMessage {
     text: String,
     #[serde(default)]
     conversation_id: Option<String>,
-    /// What the client calls the turn.
+    /// Label that the client gives to the turn; repeated in its output lines.
     #[serde(default)]
     turn: Option<Value>,
     #[serde(default)]
@@ -69,7 +72,7 @@ struct Message {
 }
 
 #[derive(Deserialize)]
-struct WrittenTool {
+struct LineTool {
     name: String,
     #[serde(default)]
     description: String,
@@ -77,64 +80,64 @@ struct WrittenTool {
     parameters: Value,
 }
 
-/// Why a turn is not held to its end.
-enum Stop {
-    /// The client is told why, and may go on.
-    Refused(Refusal),
-    /// There are no more lines.
-    InputOver,
-    /// Nobody reads what is told.
-    Unheard(io::Error),
+/// Reason why a turn stops early.
+enum TurnAbort {
+    /// The request was refused. The client receives the reason and may continue.
+    Refused(RequestError),
+    /// The input has ended.
+    InputClosed,
+    /// The output cannot be written.
+    OutputClosed(io::Error),
 }
 
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Stop {
-        Stop::Refused(refusal)
+impl From<RequestError> for TurnAbort {
+    fn from(refusal: RequestError) -> TurnAbort {
+        TurnAbort::Refused(refusal)
     }
 }
 
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        Stop::Unheard(error)
+impl From<io::Error> for TurnAbort {
+    fn from(error: io::Error) -> TurnAbort {
+        TurnAbort::OutputClosed(error)
     }
 }
 
-/// How many turns may go on side by side; the next message then waits.
-const MOST_TURNS: usize = 64;
+/// Maximum number of concurrent turns; the next message waits.
+const MAX_CONCURRENT_TURNS: usize = 64;
 
-/// The longest line, in bytes.
-pub const LONGEST_LINE: usize = 8 * 1024 * 1024;
+/// Maximum length of an input line, in bytes.
+pub const MAX_LINE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Answers lines of `input` on `output` until there are no more. A turn that has begun is held to its end.
+/// Answers the lines of `input` on `output` until the input ends. Turns in progress are completed.
 ///
-/// Messages are answered one after the other, but for a turn that waits for asynchronous tools: the next message begins
-/// a turn beside it.
+/// Messages are answered one after the other. While a turn waits for asynchronous tools, the next message
+/// starts a concurrent turn.
 ///
 /// # Errors
-/// When nobody takes the answer.
-pub async fn converse(
-    agent: &Agent,
+/// If the output cannot be written.
+pub async fn serve_lines(
+    agent: &ServedAgent,
     input: &mut Receiver<InputLine>,
     output: &mut dyn Write,
 ) -> io::Result<()> {
-    let desk = Desk {
+    let desk = LineServer {
         agent,
-        // The conversation of messages that name none.
-        fresh: ConversationId::from(format!("lines-{}", uuid::Uuid::new_v4())),
+        // The conversation of messages without an id.
+        default_conversation: ConversationId::from(format!("lines-{}", uuid::Uuid::new_v4())),
         output: RefCell::new(output),
         changed: Notify::new(),
         input_over: Cell::new(false),
     };
-    let mut running: Vec<Running<'_>> = Vec::new();
+    let mut running: Vec<RunningTurn<'_>> = Vec::new();
     while !desk.input_over.get() || !running.is_empty() {
         let may_read = !desk.input_over.get()
-            && running.len() < MOST_TURNS
-            && running.iter().all(|turn| turn.status.listens());
+            && running.len() < MAX_CONCURRENT_TURNS
+            && running.iter().all(|turn| turn.status.accepts_input());
         tokio::select! {
-            ended = next_end(&mut running), if !running.is_empty() => ended?,
+            ended = next_finished(&mut running), if !running.is_empty() => ended?,
             () = desk.changed.notified() => {}
             line = input.recv(), if may_read => match line {
-                Some(line) => desk.take(line, &mut running)?,
+                Some(line) => desk.handle_line(line, &mut running)?,
                 None => {
                     desk.input_over.set(true);
                     running.iter().for_each(|turn| turn.status.answered.notify_one());
@@ -145,48 +148,49 @@ pub async fn converse(
     Ok(())
 }
 
-/// What all turns share.
-struct Desk<'a> {
-    agent: &'a Agent,
-    fresh: ConversationId,
+/// State shared by all turns.
+struct LineServer<'a> {
+    agent: &'a ServedAgent,
+    default_conversation: ConversationId,
     output: RefCell<&'a mut dyn Write>,
-    /// A turn has come to another status.
+    /// Notified when the status of a turn changes.
     changed: Notify,
     input_over: Cell<bool>,
 }
 
-/// A turn that goes on.
-struct Running<'d> {
+/// Turn in progress.
+struct RunningTurn<'d> {
     conversation: ConversationId,
-    status: Rc<TurnStatus>,
-    held: Pin<Box<dyn Future<Output = io::Result<()>> + 'd>>,
+    status: Rc<LineTurnStatus>,
+    future: Pin<Box<dyn Future<Output = io::Result<()>> + 'd>>,
 }
 
-/// What a turn that goes on waits for.
+/// Status of a running turn and the answers it waits for.
 #[derive(Default)]
-struct TurnStatus {
+struct LineTurnStatus {
     is_asynchronous: Cell<bool>,
-    /// The calls that the client has not answered.
-    owed: RefCell<BTreeSet<String>>,
-    given: RefCell<Vec<(String, Result<String, String>)>>,
+    /// Calls that the client has not answered yet.
+    pending_calls: RefCell<BTreeSet<String>>,
+    results: RefCell<Vec<(String, Result<String, String>)>>,
     answered: Notify,
 }
 
-impl TurnStatus {
-    /// Whether something may be said or answered while the turn goes on.
-    fn listens(&self) -> bool {
-        self.is_asynchronous.get() || !self.owed.borrow().is_empty()
+impl LineTurnStatus {
+    /// Returns true if the client may write further lines while the turn is running.
+    fn accepts_input(&self) -> bool {
+        self.is_asynchronous.get() || !self.pending_calls.borrow().is_empty()
     }
 }
 
 /// Waits until a turn ends.
-async fn next_end(running: &mut Vec<Running<'_>>) -> io::Result<()> {
+async fn next_finished(running: &mut Vec<RunningTurn<'_>>) -> io::Result<()> {
     poll_fn(|context| {
-        let ended =
-            running.iter_mut().enumerate().find_map(|(place, turn)| match turn.held.as_mut().poll(context) {
+        let ended = running.iter_mut().enumerate().find_map(|(place, turn)| {
+            match turn.future.as_mut().poll(context) {
                 Poll::Ready(ended) => Some((place, ended)),
                 Poll::Pending => None,
-            });
+            }
+        });
         match ended {
             Some((place, ended)) => {
                 running.remove(place);
@@ -198,195 +202,215 @@ async fn next_end(running: &mut Vec<Running<'_>>) -> io::Result<()> {
     .await
 }
 
-impl<'a> Desk<'a> {
-    /// Takes a line that the client has written.
-    fn take<'d>(&'d self, line: InputLine, running: &mut Vec<Running<'d>>) -> io::Result<()> {
+impl<'a> LineServer<'a> {
+    /// Handles one line of the client.
+    fn handle_line<'d>(&'d self, line: InputLine, running: &mut Vec<RunningTurn<'d>>) -> io::Result<()> {
         let line = match line {
             InputLine::Text(line) if line.trim().is_empty() => return Ok(()),
-            InputLine::Text(line) => read(&line),
-            InputLine::TooLong(longest) => Err(Refusal::of(
-                Reason::TooLarge,
-                format!("a line is longer than {longest} bytes; nothing of it was taken"),
+            InputLine::Text(line) => parse_line(&line),
+            InputLine::TooLong(longest) => Err(RequestError::new(
+                RequestErrorKind::TooLarge,
+                format!("a line is longer than {longest} bytes and was ignored"),
             )),
-            InputLine::NotText => Err(Refusal::bad("line", "a line is not UTF-8")),
+            InputLine::InvalidUtf8 => Err(RequestError::bad_request("line", "a line is not valid UTF-8")),
         };
         let refusal = match line {
-            Ok(Written::Message(message)) => {
+            Ok(LineRequest::Message(message)) => {
                 let id = message.conversation_id.as_deref();
-                let conversation = id.map_or_else(|| self.fresh.clone(), ConversationId::from);
-                // A user who says something else does not answer.
-                running
-                    .retain(|turn| turn.conversation != conversation || turn.status.owed.borrow().is_empty());
-                let status = Rc::<TurnStatus>::default();
+                let conversation = id.map_or_else(|| self.default_conversation.clone(), ConversationId::from);
+                // A new message abandons turns that wait for an answer.
+                running.retain(|turn| {
+                    turn.conversation != conversation || turn.status.pending_calls.borrow().is_empty()
+                });
+                let status = Rc::<LineTurnStatus>::default();
                 let turn = LineTurn { desk: self, tag: message.turn.clone(), status: status.clone() };
-                let held = Box::pin(turn.hold(conversation.clone(), message));
-                running.push(Running { conversation, status, held });
+                let held = Box::pin(turn.run(conversation.clone(), message));
+                running.push(RunningTurn { conversation, status, future: held });
                 return Ok(());
             }
-            Ok(Written::ToolResult { id, result, error }) => {
-                let owes = |turn: &&Running<'_>| turn.status.owed.borrow().contains(&id);
+            Ok(LineRequest::ToolResult { id, result, error }) => {
+                let owes = |turn: &&RunningTurn<'_>| turn.status.pending_calls.borrow().contains(&id);
                 match running.iter().find(owes) {
                     Some(turn) => {
-                        turn.status.owed.borrow_mut().remove(&id);
-                        let result = error.map_or_else(|| Ok(content_of(&result)), Err);
-                        turn.status.given.borrow_mut().push((id, result));
+                        turn.status.pending_calls.borrow_mut().remove(&id);
+                        let result = error.map_or_else(|| Ok(content_text(&result)), Err);
+                        turn.status.results.borrow_mut().push((id, result));
                         turn.status.answered.notify_one();
                         return Ok(());
                     }
-                    None => Refusal::bad("id", format!("no call {id} waits for a result")),
+                    None => {
+                        RequestError::bad_request("id", format!("no call `{id}` is waiting for a result"))
+                    }
                 }
             }
             Err(refusal) => refusal,
         };
         let mut output = self.output.borrow_mut();
-        writeln!(output, "{}", refused(&refusal))?;
+        writeln!(output, "{}", error_line(&refusal))?;
         output.flush()
     }
 }
 
-/// One turn, with what its lines are marked by.
+/// One turn with the label of its output lines.
 struct LineTurn<'d, 'a> {
-    desk: &'d Desk<'a>,
-    /// What the client calls the turn; its lines say it again.
+    desk: &'d LineServer<'a>,
+    /// Label that the client gave to the turn; repeated in its output lines.
     tag: Option<Value>,
-    status: Rc<TurnStatus>,
+    status: Rc<LineTurnStatus>,
 }
 
 impl LineTurn<'_, '_> {
-    async fn hold(self, id: ConversationId, message: Box<Message>) -> io::Result<()> {
-        match self.answer(id, *message).await {
-            Ok(()) | Err(Stop::InputOver) => {}
-            Err(Stop::Refused(refusal)) => self.say(refused(&refusal))?,
-            Err(Stop::Unheard(error)) => return Err(error),
+    async fn run(self, id: ConversationId, message: Box<LineMessage>) -> io::Result<()> {
+        match self.run_turn(id, *message).await {
+            Ok(()) | Err(TurnAbort::InputClosed) => {}
+            Err(TurnAbort::Refused(refusal)) => self.write_line(error_line(&refusal))?,
+            Err(TurnAbort::OutputClosed(error)) => return Err(error),
         }
         self.desk.output.borrow_mut().flush()
     }
 
-    fn say(&self, mut line: Value) -> io::Result<()> {
+    fn write_line(&self, mut line: Value) -> io::Result<()> {
         if let Some(tag) = &self.tag {
             line["turn"] = tag.clone();
         }
         writeln!(self.desk.output.borrow_mut(), "{line}")
     }
 
-    async fn answer(&self, id: ConversationId, message: Message) -> Result<(), Stop> {
+    async fn run_turn(&self, id: ConversationId, message: LineMessage) -> Result<(), TurnAbort> {
         if !message.attachments.is_empty() {
-            let told = "the agent reads words only, and something is attached";
-            return Err(Refusal::bad("attachments", told).into());
+            let told = "the agent supports text only; attachments are not supported";
+            return Err(RequestError::bad_request("attachments", told).into());
         }
         check_id("conversation_id", id.as_str())?;
         let agent = self.desk.agent;
         let handle = agent.conversation(&id).await?;
-        let mut state = handle.state().await.map_err(broken)?;
-        let tools = tools(&message.tools)?;
+        let mut state = handle.state().await.map_err(host_error)?;
+        let tools = parse_tools(&message.tools)?;
         agent.check_offer(&tools)?;
-        let context = context(&message, &state)?;
+        let context = context_entries(&message, &state)?;
         let speaker = message.ctx["authorized"]["user_id"].as_str().unwrap_or("user");
         let mut given_up: Vec<_> = client_calls(&state).map(|(at, _)| at.turn.clone()).collect();
         given_up.dedup();
-        let mut brought = Brought {
+        let mut brought = ClientInput {
             tools: tools.clone(),
             context: context.clone(),
             state: message.state,
             user: Some((speaker.into(), message.text)),
-            given_up,
-            ..Brought::default()
+            abandoned_turns: given_up,
+            ..ClientInput::default()
         };
         loop {
-            let talk = Talk::begin(handle.clone(), &state, brought).await?;
-            let ending = self.tell(talk, &handle).await?;
+            let talk = ClientExchange::start(handle.clone(), &state, brought).await?;
+            let ending = self.write_updates(talk, &handle).await?;
             if let Some(failure) = &ending.failure {
-                let refusal = Refusal::of(Reason::Failed, failure.message.clone());
-                return Err(Refusal { code: failure.code.clone(), ..refusal }.into());
+                let refusal = RequestError::new(RequestErrorKind::Failed, failure.message.clone());
+                return Err(RequestError { code: failure.code.clone(), ..refusal }.into());
             }
             if ending.calls.is_empty() {
-                return Ok(self.end(&ending)?);
+                return Ok(self.write_end(&ending)?);
             }
             self.desk.output.borrow_mut().flush()?;
-            state = handle.state().await.map_err(broken)?;
-            let results = self.results(&ending.calls, &state).await?;
-            brought =
-                Brought { tools: tools.clone(), context: context.clone(), results, ..Brought::default() };
+            state = handle.state().await.map_err(host_error)?;
+            let results = self.wait_for_results(&ending.calls, &state).await?;
+            brought = ClientInput {
+                tools: tools.clone(),
+                context: context.clone(),
+                results,
+                ..ClientInput::default()
+            };
         }
     }
 
-    /// Tells what happens until every turn has ended or waits for the client.
-    async fn tell(&self, mut talk: Talk, handle: &Handle) -> Result<Ending, Stop> {
-        // The message that is coming, which may yet be withdrawn.
-        let mut coming = Coming::default();
+    /// Writes the updates of a request until every turn has ended or waits for the client.
+    async fn write_updates(
+        &self,
+        mut talk: ClientExchange,
+        handle: &ConversationHandle,
+    ) -> Result<ExchangeEnd, TurnAbort> {
+        // The current message, which may still be withdrawn.
+        let mut coming = PendingMessage::default();
         let mut shares_state = false;
         loop {
             let told = match talk.next().await? {
-                Next::Told(told) => told,
-                Next::Over(ending) if !ending.asked.is_empty() => {
-                    for at in ending.asked {
-                        talk.decline(at, NOBODY_TO_ASK).await?;
+                ExchangeStep::Updates(told) => told,
+                ExchangeStep::Finished(ending) if !ending.approval_addresses.is_empty() => {
+                    for at in ending.approval_addresses {
+                        talk.decline(at, NO_APPROVAL_REASON).await?;
                     }
                     continue;
                 }
-                Next::Over(ending) => {
-                    coming.say(self)?;
+                ExchangeStep::Finished(ending) => {
+                    coming.flush(self)?;
                     if shares_state {
-                        let state = handle.state().await.map_err(broken)?;
-                        self.say(json!({"type": "state", "state": state.shared}))?;
+                        let state = handle.state().await.map_err(host_error)?;
+                        self.write_line(json!({"type": "state", "state": state.shared}))?;
                     }
                     return Ok(ending);
                 }
             };
-            // Whether something runs beside the turn can only have changed with a call or its end.
+            // Only a call or the end of a step can change the asynchronous status.
             let may_change = told.iter().any(|told| {
-                matches!(told, Told::Called { .. } | Told::Answered { .. } | Told::StepFinished { .. })
+                matches!(
+                    told,
+                    ClientUpdate::ToolCalled { .. }
+                        | ClientUpdate::ToolAnswered { .. }
+                        | ClientUpdate::StepFinished { .. }
+                )
             });
             for told in told {
                 match told {
-                    Told::TextStarted { message, speaker: Speaker::Agent } if message != coming.message => {
-                        coming.say(self)?;
+                    ClientUpdate::TextStarted { message, speaker: Speaker::Agent }
+                        if message != coming.message =>
+                    {
+                        coming.flush(self)?;
                         coming.message = message;
                     }
-                    Told::Text { speaker: Speaker::Agent, text, .. } => coming.text.push_str(&text),
-                    Told::Withdrawn { message } if message == coming.message => coming.text.clear(),
-                    Told::Withdrawn { .. } => {
-                        talk.give_up("a part of the answer could not be taken back").await;
+                    ClientUpdate::Text { speaker: Speaker::Agent, text, .. } => coming.text.push_str(&text),
+                    ClientUpdate::MessageWithdrawn { message } if message == coming.message => {
+                        coming.text.clear()
+                    }
+                    ClientUpdate::MessageWithdrawn { .. } => {
+                        talk.cancel_turns("a part of the answer could not be withdrawn").await;
                         let message =
-                            "the model's reply broke off after it was told, and its next one is another";
-                        return Err(Refusal::of(Reason::Failed, message).into());
+                            "the model's reply was interrupted after it was sent, and its retry differs";
+                        return Err(RequestError::new(RequestErrorKind::Failed, message).into());
                     }
-                    Told::Reasoning { text, .. } => coming.reasoning.push_str(&text),
-                    Told::ReasoningEnded { .. } => {
+                    ClientUpdate::Reasoning { text, .. } => coming.reasoning.push_str(&text),
+                    ClientUpdate::ReasoningEnded { .. } => {
                         let text = std::mem::take(&mut coming.reasoning);
-                        self.say(json!({"type": "reasoning", "text": text}))?;
+                        self.write_line(json!({"type": "reasoning", "text": text}))?;
                     }
-                    Told::Called { call, tool, arguments, speaker: Speaker::Agent, .. } => {
-                        coming.say(self)?;
+                    ClientUpdate::ToolCalled { call, tool, arguments, speaker: Speaker::Agent, .. } => {
+                        coming.flush(self)?;
                         let arguments: Value =
                             serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
-                        self.say(
+                        self.write_line(
                             json!({"type": "tool_call", "id": call, "name": tool, "arguments": arguments}),
                         )?;
                     }
-                    Told::Answered { call, content, failed, speaker: Speaker::Agent } => {
-                        coming.say(self)?;
+                    ClientUpdate::ToolAnswered { call, content, failed, speaker: Speaker::Agent } => {
+                        coming.flush(self)?;
                         let result = match failed {
                             true => json!({"type": "tool_result", "id": call, "error": content}),
                             false => json!({"type": "tool_result", "id": call, "result": content}),
                         };
-                        self.say(result)?;
+                        self.write_line(result)?;
                     }
-                    Told::State(_) | Told::StatePatched(_) => shares_state = true,
-                    // Other agents are heard in what this one makes of it.
-                    Told::TextStarted { .. }
-                    | Told::Text { .. }
-                    | Told::Called { .. }
-                    | Told::Answered { .. }
-                    | Told::AgentStarted { .. }
-                    | Told::AgentFinished { .. }
-                    | Told::AgentFailed { .. }
-                    | Told::TextEnded { .. }
-                    | Told::ReasoningStarted { .. }
-                    | Told::StepStarted { .. }
-                    | Told::StepFinished { .. }
-                    | Told::Asked(_)
-                    | Told::TurnEnded { .. } => {}
+                    ClientUpdate::StateReplaced(_) | ClientUpdate::StatePatched(_) => shares_state = true,
+                    // Output of other agents appears only in this agent's answer.
+                    ClientUpdate::TextStarted { .. }
+                    | ClientUpdate::Text { .. }
+                    | ClientUpdate::ToolCalled { .. }
+                    | ClientUpdate::ToolAnswered { .. }
+                    | ClientUpdate::AgentStarted { .. }
+                    | ClientUpdate::AgentFinished { .. }
+                    | ClientUpdate::AgentFailed { .. }
+                    | ClientUpdate::TextEnded { .. }
+                    | ClientUpdate::ReasoningStarted { .. }
+                    | ClientUpdate::StepStarted { .. }
+                    | ClientUpdate::StepFinished { .. }
+                    | ClientUpdate::ApprovalRequested(_)
+                    | ClientUpdate::TurnEnded { .. } => {}
                 }
             }
             if may_change {
@@ -398,21 +422,21 @@ impl LineTurn<'_, '_> {
     }
 
     /// Waits until the client has answered these calls.
-    async fn results(
+    async fn wait_for_results(
         &self,
-        calls: &[ClientCall],
-        state: &State,
-    ) -> Result<Vec<(OperationAddress, Result<String, String>)>, Stop> {
+        calls: &[PendingClientCall],
+        state: &ConversationState,
+    ) -> Result<Vec<(OperationAddress, Result<String, String>)>, TurnAbort> {
         let status = &self.status;
-        *status.owed.borrow_mut() = calls.iter().map(|call| call.call.to_string()).collect();
+        *status.pending_calls.borrow_mut() = calls.iter().map(|call| call.call.to_string()).collect();
         self.desk.changed.notify_one();
-        while !status.owed.borrow().is_empty() {
+        while !status.pending_calls.borrow().is_empty() {
             if self.desk.input_over.get() {
-                return Err(Stop::InputOver);
+                return Err(TurnAbort::InputClosed);
             }
             status.answered.notified().await;
         }
-        let given = status.given.take().into_iter();
+        let given = status.results.take().into_iter();
         let addressed = given.filter_map(|(id, result)| {
             let (at, _) = client_calls(state).find(|(at, _)| at.call.as_str() == id)?;
             Some((at.clone(), result))
@@ -420,28 +444,31 @@ impl LineTurn<'_, '_> {
         Ok(addressed.collect())
     }
 
-    /// The last lines of a turn.
-    fn end(&self, ending: &Ending) -> io::Result<()> {
-        let spent = ending.spent.by_model.values();
+    /// Writes the last lines of a turn.
+    fn write_end(&self, ending: &ExchangeEnd) -> io::Result<()> {
+        let spent = ending.usage.by_model.values();
         let (asked, replied) =
             spent.fold((0, 0), |(asked, replied), spent| (asked + spent.0, replied + spent.1));
         let usage =
             json!({"prompt_tokens": asked, "completion_tokens": replied, "total_tokens": asked + replied});
-        self.say(json!({"type": "usage", "usage": usage}))?;
+        self.write_line(json!({"type": "usage", "usage": usage}))?;
         let mut done = json!({"type": "done"});
-        if ending.stop.as_deref() == Some("max_tokens") {
+        if ending.stop_reason.as_deref() == Some("max_tokens") {
             done["finish_reason"] = json!("length");
         }
-        self.say(done)
+        self.write_line(done)
     }
 }
 
-/// What the client says of its situation.
-fn context(message: &Message, state: &State) -> Result<Vec<ContextEntry>, Refusal> {
+/// Returns the context that the client sends with a message.
+fn context_entries(
+    message: &LineMessage,
+    state: &ConversationState,
+) -> Result<Vec<ContextEntry>, RequestError> {
     let mut entries = message.context.clone();
     let mut tell = |description: &str, value: &Value| {
         if !value.is_null() {
-            entries.push(ContextEntry { description: description.to_string(), value: content_of(value) });
+            entries.push(ContextEntry { description: description.to_string(), value: content_text(value) });
         }
     };
     for (name, member) in [("user", "user_id"), ("team", "team_id")] {
@@ -452,7 +479,7 @@ fn context(message: &Message, state: &State) -> Result<Vec<ContextEntry>, Refusa
         tell(name, value);
     }
     if !state.turns.is_empty() {
-        // What was said before the conversation came here is told again with every offer.
+        // Messages from before the conversation existed here are sent again with every offer.
         let kept = [ContextEntry::EARLIER, ContextEntry::INSTRUCTIONS];
         let told = state.offer.context.iter();
         entries.extend(told.filter(|entry| kept.contains(&entry.description.as_str())).cloned());
@@ -463,7 +490,7 @@ fn context(message: &Message, state: &State) -> Result<Vec<ContextEntry>, Refusa
         match earlier["role"].as_str() {
             Some("system" | "developer") => {
                 let at = format!("history[{place}]");
-                entries.push(ContextEntry::instructions(text(&at, &earlier["content"])?));
+                entries.push(ContextEntry::instructions(content_string(&at, &earlier["content"])?));
             }
             _ => said.push(earlier.clone()),
         }
@@ -474,39 +501,42 @@ fn context(message: &Message, state: &State) -> Result<Vec<ContextEntry>, Refusa
     Ok(entries)
 }
 
-fn tools(written: &[Value]) -> Result<Vec<Tool>, Refusal> {
+fn parse_tools(written: &[Value]) -> Result<Vec<ModelTool>, RequestError> {
     let tools = written.iter().enumerate().map(|(index, value)| {
         let at = format!("tools[{index}]");
-        let WrittenTool { name, description, parameters } = member(&at, value.clone())?;
-        offered(&at, name, description, parameters)
+        let LineTool { name, description, parameters } = parse_member(&at, value.clone())?;
+        client_tool(&at, name, description, parameters)
     });
     tools.collect()
 }
 
-/// What is coming and was not told yet.
+/// Message and reasoning that have not been written yet.
 #[derive(Default)]
-struct Coming {
+struct PendingMessage {
     message: String,
     text: String,
     reasoning: String,
 }
 
-impl Coming {
-    /// Tells the message.
-    fn say(&mut self, turn: &LineTurn<'_, '_>) -> io::Result<()> {
+impl PendingMessage {
+    /// Writes the message, if there is one.
+    fn flush(&mut self, turn: &LineTurn<'_, '_>) -> io::Result<()> {
         match std::mem::take(&mut self.text) {
             text if text.is_empty() => Ok(()),
-            text => turn.say(json!({"type": "text", "text": text})),
+            text => turn.write_line(json!({"type": "text", "text": text})),
         }
     }
 }
 
-fn read(line: &str) -> Result<Written, Refusal> {
+fn parse_line(line: &str) -> Result<LineRequest, RequestError> {
     serde_json::from_str(line).map_err(|error| {
-        Refusal::bad("line", format!("a line is neither a `message` nor a `tool_result`: {error}"))
+        RequestError::bad_request(
+            "line",
+            format!("a line is neither a `message` nor a `tool_result`: {error}"),
+        )
     })
 }
 
-fn refused(refusal: &Refusal) -> Value {
+fn error_line(refusal: &RequestError) -> Value {
     json!({"type": "error", "message": refusal.message, "code": refusal.code})
 }

@@ -1,131 +1,144 @@
-//! Agents over HTTP: AG-UI, and chat completions as OpenAI made them; and over the standard streams of a program.
+//! Serves agents over HTTP (AG-UI and OpenAI chat completions) and over standard input and output.
 //!
-//! A [`Server`] listens, and answers each request with a part of a conversation that a [`live`](crate::live) driver
-//! holds. What an agent is, which models speak for it and what is kept is all decided there; here is only what a
-//! client sees of it.
+//! A [`AgentServer`] answers each request with a part of a conversation that a [`live`](crate::live) driver runs.
+//! The driver owns agents, models and storage; this module handles only the protocols.
 
 mod accept;
 mod ag_ui;
 mod events;
+mod exchange;
 mod http;
 mod line_input;
 mod lines;
 mod openai;
-mod refusal;
-mod talk;
+mod request_error;
 mod translate;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hotseat_model::Tool;
+use hotseat_model::ModelTool;
 
-pub use http::{Options, ServeError, Server};
+pub use http::{AgentServer, ServeError, ServeOptions};
 pub use line_input::{InputLine, read_lines};
-pub use lines::{LONGEST_LINE, converse};
+pub use lines::{MAX_LINE_BYTES, serve_lines};
 
-use crate::conversation::Turn;
-use crate::definition::{Definitions, Target, schema};
+use crate::conversation::TurnState;
+use crate::definition::{Definitions, ToolTarget, schema};
 use crate::ids::{AgentId, ConversationId};
-use crate::live::{Handle, Host};
-use refusal::Refusal;
+use crate::live::{ConversationHandle, ConversationHost};
+use request_error::RequestError;
 
-/// An agent that is served.
+/// Agent that is served.
 #[derive(Clone)]
-pub struct Agent {
-    /// What it is called in addresses, and as a model.
+pub struct ServedAgent {
+    /// Name in URLs and as a model id.
     name: String,
-    host: Host,
+    host: ConversationHost,
     id: AgentId,
     definitions: Arc<Definitions>,
-    /// The conversations that a request is about.
+    /// Number of requests in progress, by conversation.
     busy: Arc<Mutex<BTreeMap<ConversationId, usize>>>,
-    /// What chat completions know of its conversations.
-    known: Arc<openai::Known>,
+    /// Conversations that chat completions can continue.
+    chat_histories: Arc<openai::ChatHistories>,
 }
 
-impl Agent {
-    /// The agent `id` of these definitions, whose conversations `host` holds.
-    pub fn new(name: impl Into<String>, host: Host, definitions: Arc<Definitions>, id: AgentId) -> Agent {
-        Agent { name: name.into(), host, id, definitions, busy: Arc::default(), known: Arc::default() }
+impl ServedAgent {
+    /// Creates a served agent: agent `id` of these definitions, whose conversations `host` runs.
+    pub fn new(
+        name: impl Into<String>,
+        host: ConversationHost,
+        definitions: Arc<Definitions>,
+        id: AgentId,
+    ) -> ServedAgent {
+        ServedAgent {
+            name: name.into(),
+            host,
+            id,
+            definitions,
+            busy: Arc::default(),
+            chat_histories: Arc::default(),
+        }
     }
 
-    /// What it is called.
+    /// Returns the name of the agent.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A conversation with it, which is opened if it is not there.
-    async fn conversation(&self, id: &ConversationId) -> Result<Handle, Refusal> {
-        self.host.conversation(id, &self.id).await.map_err(talk::broken)
+    /// Opens a conversation, creating it if it does not exist.
+    async fn conversation(&self, id: &ConversationId) -> Result<ConversationHandle, RequestError> {
+        self.host.conversation(id, &self.id).await.map_err(exchange::host_error)
     }
 
-    /// A conversation with it that is there already.
-    async fn known_conversation(&self, id: &ConversationId) -> Result<Handle, Refusal> {
-        self.host.known_conversation(id, &self.id).await.map_err(talk::broken)
+    /// Opens an existing conversation.
+    async fn known_conversation(&self, id: &ConversationId) -> Result<ConversationHandle, RequestError> {
+        self.host.known_conversation(id, &self.id).await.map_err(exchange::host_error)
     }
 
-    /// Takes a conversation for one request.
-    fn take(&self, id: &ConversationId) -> Result<Taken, Refusal> {
-        self.taken(id, false).ok_or_else(|| {
-            let message = format!("a run of the thread {id} goes on; run again when it has ended");
-            Refusal::conflict(message)
+    /// Leases a conversation for one request.
+    fn lease(&self, id: &ConversationId) -> Result<ConversationLease, RequestError> {
+        self.try_lease(id, false).ok_or_else(|| {
+            let message =
+                format!("thread {id} already has a running request; send this one again when it has ended");
+            RequestError::conflict(message)
         })
     }
 
-    /// Takes a conversation for one request, also beside others whose turns wait for nothing but asynchronous tools.
-    async fn take_or_join(&self, id: &ConversationId) -> Result<Taken, Refusal> {
-        if let Some(taken) = self.taken(id, false) {
+    /// Leases a conversation for one request, also if all of its running turns wait only for asynchronous
+    /// tools.
+    async fn lease_or_join(&self, id: &ConversationId) -> Result<ConversationLease, RequestError> {
+        if let Some(taken) = self.try_lease(id, false) {
             return Ok(taken);
         }
-        let state = self.conversation(id).await?.state().await.map_err(talk::broken)?;
-        let mut turns = state.active_turns().filter(|turn| talk::is_the_clients(turn)).peekable();
-        let beside = turns.peek().is_some() && turns.all(Turn::is_asynchronous);
-        match beside.then(|| self.taken(id, true)).flatten() {
+        let state = self.conversation(id).await?.state().await.map_err(exchange::host_error)?;
+        let mut turns = state.active_turns().filter(|turn| exchange::is_user_turn(turn)).peekable();
+        let beside = turns.peek().is_some() && turns.all(TurnState::has_async_operations);
+        match beside.then(|| self.try_lease(id, true)).flatten() {
             Some(taken) => Ok(taken),
-            None => self.take(id),
+            None => self.lease(id),
         }
     }
 
-    fn taken(&self, id: &ConversationId, beside: bool) -> Option<Taken> {
+    fn try_lease(&self, id: &ConversationId, beside: bool) -> Option<ConversationLease> {
         let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = busy.entry(id.clone()).or_default();
         if *requests > 0 && !beside {
             return None;
         }
         *requests += 1;
-        Some(Taken { busy: self.busy.clone(), id: id.clone() })
+        Some(ConversationLease { busy: self.busy.clone(), id: id.clone() })
     }
 
-    /// Whether the agent can use these tools of a client.
-    fn check_offer(&self, tools: &[Tool]) -> Result<(), Refusal> {
+    /// Checks that the agent can use these client tools.
+    fn check_offer(&self, tools: &[ModelTool]) -> Result<(), RequestError> {
         let own = self.definitions.agent(&self.id).map(|agent| &agent.persona.tools[..]).unwrap_or_default();
         for (index, tool) in tools.iter().enumerate() {
             let at = format!("tools[{index}]");
-            // A tool that the agent leaves to its client is the client's own.
-            let mut taken = own.iter().filter(|known| known.target != Some(Target::Client));
+            // A tool that the agent declares as a client tool may be offered by the client.
+            let mut taken = own.iter().filter(|known| known.target != Some(ToolTarget::Client));
             let problem = if taken.any(|known| known.name == tool.name) {
-                format!("the agent has a tool of its own called {:?}", tool.name)
+                format!("the agent already has a tool named {:?}", tool.name)
             } else if tools[..index].iter().any(|earlier| earlier.name == tool.name) {
-                format!("the name {:?} is there twice", tool.name)
-            } else if let Err(problem) = schema::check_foreign(&tool.input_schema) {
+                format!("the tool name {:?} is used twice", tool.name)
+            } else if let Err(problem) = schema::check_client_schema(&tool.input_schema) {
                 format!("the parameters of {:?} cannot be used: {problem}", tool.name)
             } else {
                 continue;
             };
-            return Err(Refusal::bad(at, problem));
+            return Err(RequestError::bad_request(at, problem));
         }
         Ok(())
     }
 }
 
-/// A conversation that a request has taken, until this is dropped.
-struct Taken {
+/// Lease of a conversation by a request; released when dropped.
+struct ConversationLease {
     busy: Arc<Mutex<BTreeMap<ConversationId, usize>>>,
     id: ConversationId,
 }
 
-impl Drop for Taken {
+impl Drop for ConversationLease {
     fn drop(&mut self) {
         let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(requests) = busy.get_mut(&self.id) {

@@ -1,262 +1,266 @@
-//! From what a conversation tells its watchers to what a client of it is told: no protocol, no network.
+//! Translates signals of a conversation into updates for its client, independent of protocol and network.
 //!
-//! A client sees the turns that its request is about. What the model says arrives in pieces; whole messages, calls
-//! and results arrive as events. Agents that join the conversation speak under the call that asked them in, and
-//! conversations that other agents hold apart are not heard at all.
+//! A client sees the turns that its request started. Model output arrives in pieces; whole messages, calls
+//! and results arrive as events. Agents that join the conversation speak under the call that invited them.
+//! Separate conversations between agents are not visible to the client.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use hotseat_model::Delta;
-use hotseat_trace::{InvocationMode, MoveCall, Payload, Record, ToolOutcome};
+use hotseat_model::ReplyDelta;
+use hotseat_trace::{EventRecord, InvocationMode, MoveCall, Payload, ToolOutcome};
 use serde_json::Value;
 
-use crate::conversation::{Caller, ModelAddress, ReplyTo, State};
+use crate::conversation::{ConversationState, ModelAddress, ReplyTo, TurnCaller};
 use crate::ids::{CallId, ConversationId, TurnId};
 use crate::live::Signal;
 
-/// Something that a client is told.
+/// Update that is sent to a client.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
-    /// The model is being asked.
+pub enum ClientUpdate {
+    /// A model call started.
     StepStarted {
-        /// The step; no two of the same name are open.
+        /// Name of the step, unique among open steps.
         step: String,
     },
-    /// It has answered, or failed to.
+    /// The model call finished or failed.
     StepFinished {
-        /// The step.
+        /// Name of the step.
         step: String,
     },
-    /// The model begins to say what it thinks.
+    /// A reasoning message started.
     ReasoningStarted {
         /// The id of the message.
         message: String,
     },
-    /// More of it.
+    /// More text of a reasoning message.
     Reasoning {
         /// The id of the message.
         message: String,
-        /// The words.
+        /// Text of the piece.
         text: String,
     },
-    /// It has thought.
+    /// A reasoning message ended.
     ReasoningEnded {
         /// The id of the message.
         message: String,
     },
-    /// An agent begins to speak.
+    /// A text message started.
     TextStarted {
         /// The id of the message.
         message: String,
-        /// Who.
+        /// Speaker of the message.
         speaker: Speaker,
     },
-    /// More words of it.
+    /// More text of a message.
     Text {
         /// The id of the message.
         message: String,
-        /// Who.
+        /// Speaker of the message.
         speaker: Speaker,
-        /// The words.
+        /// Text of the piece.
         text: String,
     },
-    /// The message is whole, or is over.
+    /// A text message ended, complete or aborted.
     TextEnded {
         /// The id of the message.
         message: String,
-        /// Who.
+        /// Speaker of the message.
         speaker: Speaker,
     },
-    /// What was told of a message was never said: the model's reply broke off, and its next one is another.
-    Withdrawn {
-        /// The id of the message. It may begin anew.
+    /// Everything sent of a message is void: the model's reply was interrupted and its retry differs.
+    MessageWithdrawn {
+        /// The id of the message. A message with this id may start again.
         message: String,
     },
-    /// A tool is called.
-    Called {
-        /// The call.
+    /// A tool was called.
+    ToolCalled {
+        /// The id of the call.
         call: Arc<str>,
-        /// The tool.
+        /// The name of the tool.
         tool: Arc<str>,
-        /// What it is given.
+        /// Arguments of the call, as text.
         arguments: String,
         /// The message that makes the call.
         message: String,
-        /// Who calls.
+        /// Speaker that makes the call.
         speaker: Speaker,
-        /// Whether the client is to answer.
+        /// True if the client must answer the call.
         by_client: bool,
     },
-    /// A tool has answered.
-    Answered {
-        /// The call.
+    /// A tool call was answered.
+    ToolAnswered {
+        /// The id of the call.
         call: Arc<str>,
-        /// What, as text.
+        /// The result, as text.
         content: String,
-        /// Whether the tool failed, and the content says how.
+        /// True if the tool failed; the content is then the error message.
         failed: bool,
-        /// Who called.
+        /// Speaker that made the call.
         speaker: Speaker,
     },
-    /// Another agent was asked.
+    /// Another agent was called.
     AgentStarted {
-        /// The call that asked.
+        /// The id of the call.
         call: Arc<str>,
-        /// Which agent.
+        /// The called agent.
         agent: Arc<str>,
     },
-    /// It has answered.
+    /// The called agent answered.
     AgentFinished {
-        /// The call that asked.
+        /// The id of the call.
         call: Arc<str>,
     },
-    /// It has failed.
+    /// The called agent failed.
     AgentFailed {
-        /// The call that asked.
+        /// The id of the call.
         call: Arc<str>,
-        /// Why.
+        /// The error message.
         message: String,
     },
-    /// A person is asked something.
-    Asked(Question),
-    /// The shared state is this now.
-    State(Value),
-    /// The shared state has changed by this JSON Patch.
+    /// A human is asked to approve a call.
+    ApprovalRequested(ApprovalPrompt),
+    /// The complete shared state.
+    StateReplaced(Value),
+    /// A change of the shared state, as JSON Patch.
     StatePatched(Value),
-    /// A turn of the client has ended, in order or not.
+    /// A turn of the client ended.
     TurnEnded {
-        /// Why it could not be held to its end.
-        failure: Option<Failed>,
+        /// The failure, if the turn failed.
+        failure: Option<TurnFailure>,
     },
 }
 
-/// Whose words or calls they are.
+/// Speaker of a message or call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Speaker {
     /// The agent that the client talks to.
     Agent,
-    /// An agent that has joined, by the call that asked it in.
+    /// An agent that joined, identified by the call that invited it.
     Joined(Arc<str>),
 }
 
-/// What a person is asked before a call is made.
+/// Question to a human before a tool call is made.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct ApprovalPrompt {
     /// The id of the question.
     pub id: Arc<str>,
-    /// What is asked.
+    /// Text of the question.
     pub message: Option<String>,
-    /// The call that waits.
+    /// The call that waits for the answer.
     pub call: Option<Arc<str>>,
-    /// Everything there is to say of it.
+    /// Full details, as JSON.
     pub value: Value,
 }
 
-/// Why a turn has failed.
+/// Failure of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
-    /// A short name that programs compare.
+pub struct TurnFailure {
+    /// Short, machine-readable code.
     pub code: Option<String>,
-    /// What people read.
+    /// Human-readable message.
     pub message: String,
 }
 
-/// The figures of the model calls that were seen.
+/// Token usage of the model calls, by model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// By model: the size of what it was asked, an estimate where nobody has counted, and of what it replied.
+pub struct UsageByModel {
+    /// By model: input tokens (an estimate if the provider reports none) and output tokens.
     pub by_model: BTreeMap<Arc<str>, (u64, u64)>,
 }
 
-/// The id of the message that a turn's model call `call`, from 1, brought: its words and its tool calls.
+/// Returns the id of the message with the text and the tool calls of model call `call` (from 1) of a turn.
 pub fn message_id(turn: &str, call: u32) -> String {
     format!("{turn}-r{call}")
 }
 
-/// The id of the message with the result of a call.
+/// Returns the id of the message with the result of a call.
 pub fn result_id(call: &str) -> String {
     format!("{call}-result")
 }
 
-/// What a tool returned, as text: text as it is, anything else as JSON.
-pub fn content_of(value: &Value) -> String {
+/// Returns a tool result as text: strings unchanged, any other value as JSON.
+pub fn content_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
 }
 
-/// Follows the turns of one request.
+/// Translates the signals of the turns of one request.
 #[derive(Debug)]
-pub struct Translator {
+pub struct TurnTranslator {
     conversation: ConversationId,
-    /// The turns that are followed.
-    turns: BTreeMap<Arc<str>, Followed>,
-    /// The client's turns that go on.
+    /// The followed turns.
+    turns: BTreeMap<Arc<str>, FollowedTurn>,
+    /// The client's turns that have not ended.
     open: BTreeSet<Arc<str>>,
-    /// The calls that were told, now or in an earlier run.
+    /// Calls already sent to the client, in this run or an earlier one.
     calls: BTreeSet<Arc<str>>,
-    /// The calls whose answer the client has given, so that it need not be told.
+    /// Calls that the client answered itself; their answers are not sent back.
     known_answers: BTreeSet<Arc<str>>,
-    /// Calls that were refused; what they were is told by their move, which comes next.
+    /// Refused calls. Their details follow with the recorded move.
     refused: BTreeSet<Arc<str>>,
-    /// Calls that agents were asked to join by, whose turn has not begun.
-    joining: VecDeque<Joining>,
-    /// What the models were asked and replied.
-    spent: Spent,
-    /// Why the last reply of the agent ends where it does.
-    stop: Option<Arc<str>>,
+    /// Calls that invited agents whose turn has not started yet.
+    joining: VecDeque<PendingJoin>,
+    /// Token usage so far.
+    usage: UsageByModel,
+    /// Stop reason of the agent's last reply.
+    stop_reason: Option<Arc<str>>,
 }
 
-/// One turn that is followed.
+/// State of one followed turn.
 #[derive(Debug)]
-struct Followed {
+struct FollowedTurn {
     speaker: Speaker,
-    reply: Reply,
-    /// The model that is being asked, and the size of the request as it is estimated.
+    reply: StreamedReply,
+    /// The model of the current call and the estimated size of its request, in tokens.
     model: Option<(Arc<str>, u64)>,
 }
 
-/// An agent that was asked to join.
+/// An agent that was invited and has not started its turn.
 #[derive(Debug)]
-struct Joining {
+struct PendingJoin {
     turn: Arc<str>,
     call: Arc<str>,
     agent: Arc<str>,
 }
 
-/// What has been told of a reply of the model.
+/// State of a model reply that is streamed to the client.
 #[derive(Debug, Default)]
-struct Reply {
-    /// The call within the turn, from 1.
+struct StreamedReply {
+    /// Number of the model call in the turn, from 1.
     call: u32,
-    /// The attempt at it, from 1.
+    /// Attempt of the call, from 1.
     attempt: u32,
-    /// The words that the client has.
-    told: String,
-    /// Whether its message is open.
+    /// Text that the client has received.
+    sent_text: String,
+    /// True while the text message is open.
     open: bool,
-    /// After the reply has begun anew: how many bytes of `told` have come again.
-    again: Option<usize>,
-    reasoning: Reasoning,
+    /// After a restart of the reply: number of bytes of `sent_text` that arrived again.
+    repeated_bytes: Option<usize>,
+    reasoning: ReasoningPhase,
 }
 
-/// Where the reasoning of a reply stands.
+/// Progress of the reasoning of a reply.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Reasoning {
+enum ReasoningPhase {
     #[default]
     None,
     Open,
-    /// It is told once: a reply that begins anew thinks the same again.
+    /// Reasoning is sent only once; a restarted reply repeats it.
     Closed,
 }
 
-impl Translator {
-    /// Follows the turns `own` of a conversation that stands as in `state`. The client has itself answered the calls
-    /// `answered`.
-    pub fn new(state: &State, own: &BTreeSet<TurnId>, answered: &BTreeSet<CallId>) -> Translator {
-        let mut translator = Translator {
+impl TurnTranslator {
+    /// Creates a translator for the turns `own` of a conversation in `state`. `answered` are the calls that
+    /// the client answered itself.
+    pub fn new(
+        state: &ConversationState,
+        own: &BTreeSet<TurnId>,
+        answered: &BTreeSet<CallId>,
+    ) -> TurnTranslator {
+        let mut translator = TurnTranslator {
             conversation: state.conversation.clone(),
             turns: BTreeMap::new(),
             open: own.iter().map(|turn| turn.0.clone()).collect(),
@@ -264,8 +268,8 @@ impl Translator {
             known_answers: answered.iter().map(|call| call.0.clone()).collect(),
             refused: BTreeSet::new(),
             joining: VecDeque::new(),
-            spent: Spent::default(),
-            stop: None,
+            usage: UsageByModel::default(),
+            stop_reason: None,
         };
         for turn in own {
             translator.follow(turn.0.clone(), Speaker::Agent);
@@ -273,7 +277,7 @@ impl Translator {
         for turn in state.active_turns() {
             let known = translator.turns.contains_key(&turn.id.0);
             let joined = match (&turn.caller, &turn.reply_to) {
-                (Caller::Agent { turn_id, .. }, Some(ReplyTo::Call { at, .. }))
+                (TurnCaller::Agent { turn_id, .. }, Some(ReplyTo::Call { at, .. }))
                     if translator.turns.contains_key(&turn_id.0) =>
                 {
                     Some(Speaker::Joined(at.call.0.clone()))
@@ -290,87 +294,90 @@ impl Translator {
         translator
     }
 
-    /// Whether a turn is one of the client's, or one that works for it here.
+    /// Returns true if a turn is one of the client's or works for one of them in this conversation.
     pub fn follows(&self, turn: &TurnId) -> bool {
         self.turns.contains_key(&turn.0)
     }
 
-    /// Whether a turn of the client goes on.
+    /// Returns true if a turn of the client has not ended.
     pub fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// The client's turns that go on.
+    /// Returns the client's turns that have not ended.
     pub fn open_turns(&self) -> impl Iterator<Item = TurnId> {
         self.open.iter().map(|turn| TurnId(turn.clone()))
     }
 
-    /// What the models were asked and replied so far.
-    pub fn spent(&self) -> &Spent {
-        &self.spent
+    /// Returns the token usage so far.
+    pub fn usage(&self) -> &UsageByModel {
+        &self.usage
     }
 
-    /// Why the last reply of the agent ends where it does.
-    pub fn stop(&self) -> Option<&Arc<str>> {
-        self.stop.as_ref()
+    /// Returns the stop reason of the agent's last reply.
+    pub fn stop_reason(&self) -> Option<&Arc<str>> {
+        self.stop_reason.as_ref()
     }
 
-    /// What a client is told of a signal.
-    pub fn take(&mut self, signal: &Signal) -> Vec<Told> {
-        let mut told = Vec::new();
+    /// Returns the client updates for a signal.
+    pub fn translate(&mut self, signal: &Signal) -> Vec<ClientUpdate> {
+        let mut updates = Vec::new();
         match signal {
             Signal::Delta { conversation, at, delta } if *conversation == self.conversation => {
-                self.delta(at, delta, &mut told);
+                self.handle_delta(at, delta, &mut updates);
             }
-            Signal::Event(record) if self.is_here(record) => self.event(&record.payload, &mut told),
+            Signal::Event(record) if self.is_own_event(record) => {
+                self.handle_event(&record.payload, &mut updates)
+            }
             Signal::Delta { .. } | Signal::Event(_) => {}
         }
-        told
+        updates
     }
 
-    /// Whether an event is of this conversation, and not of one that it has led to.
-    pub fn is_here(&self, record: &Record) -> bool {
+    /// Returns true if an event belongs to this conversation and not to one that it started.
+    pub fn is_own_event(&self, record: &EventRecord) -> bool {
         record.execution.as_ref().is_none_or(|execution| *execution.id == *self.conversation.0)
     }
 
     fn follow(&mut self, turn: Arc<str>, speaker: Speaker) {
-        self.turns.insert(turn, Followed { speaker, reply: Reply::default(), model: None });
+        self.turns.insert(turn, FollowedTurn { speaker, reply: StreamedReply::default(), model: None });
     }
 
-    fn delta(&mut self, at: &ModelAddress, delta: &Delta, told: &mut Vec<Told>) {
+    fn handle_delta(&mut self, at: &ModelAddress, delta: &ReplyDelta, updates: &mut Vec<ClientUpdate>) {
         let Some(followed) = self.turns.get_mut(&at.turn.0) else { return };
-        // Who joins is told of message by message.
+        // Joined agents are shown as whole messages.
         if followed.speaker != Speaker::Agent {
             return;
         }
         let message = message_id(at.turn.as_str(), at.call);
         let reply = &mut followed.reply;
-        reply.reach(at.call, at.attempt);
+        reply.advance_to(at.call, at.attempt);
         match delta {
-            Delta::Text { text } if text.is_empty() => {}
-            Delta::Text { text } => {
-                reply.close_reasoning(&message, told);
-                reply.say(&message, text, told);
+            ReplyDelta::Text { text } if text.is_empty() => {}
+            ReplyDelta::Text { text } => {
+                reply.close_reasoning(&message, updates);
+                reply.append(&message, text, updates);
             }
-            Delta::Reasoning { text } if text.is_empty() || reply.reasoning == Reasoning::Closed => {}
-            Delta::Reasoning { text } => {
-                if reply.reasoning == Reasoning::None {
-                    reply.reasoning = Reasoning::Open;
-                    told.push(Told::ReasoningStarted { message: reasoning_id(&message) });
+            ReplyDelta::Reasoning { text }
+                if text.is_empty() || reply.reasoning == ReasoningPhase::Closed => {}
+            ReplyDelta::Reasoning { text } => {
+                if reply.reasoning == ReasoningPhase::None {
+                    reply.reasoning = ReasoningPhase::Open;
+                    updates.push(ClientUpdate::ReasoningStarted { message: reasoning_id(&message) });
                 }
-                told.push(Told::Reasoning { message: reasoning_id(&message), text: text.clone() });
+                updates.push(ClientUpdate::Reasoning { message: reasoning_id(&message), text: text.clone() });
             }
-            Delta::ToolCallStarted { .. } => reply.close_reasoning(&message, told),
-            // Calls are told when they are made: until then a reply may be taken back, and a call refused.
-            Delta::ToolCallArguments { .. } => {}
-            Delta::Restarted => {
-                reply.close_reasoning(&message, told);
-                reply.begin_again();
+            ReplyDelta::ToolCallStarted { .. } => reply.close_reasoning(&message, updates),
+            // Calls are sent when they are made. Until then the reply may be withdrawn and the call refused.
+            ReplyDelta::ToolCallArguments { .. } => {}
+            ReplyDelta::Restarted => {
+                reply.close_reasoning(&message, updates);
+                reply.restart();
             }
         }
     }
 
-    fn event(&mut self, payload: &Payload, told: &mut Vec<Told>) {
+    fn handle_event(&mut self, payload: &Payload, updates: &mut Vec<ClientUpdate>) {
         let turn = payload.turn_id().cloned();
         match payload {
             Payload::TurnStarted(begun) => {
@@ -385,73 +392,78 @@ impl Translator {
                 }
                 return;
             }
-            Payload::StateSnapshot(snapshot) => return told.push(Told::State(snapshot.state.clone())),
-            Payload::StateDelta(delta) => return told.push(Told::StatePatched(delta.patch.clone())),
+            Payload::StateSnapshot(snapshot) => {
+                return updates.push(ClientUpdate::StateReplaced(snapshot.state.clone()));
+            }
+            Payload::StateDelta(delta) => {
+                return updates.push(ClientUpdate::StatePatched(delta.patch.clone()));
+            }
             _ => {}
         }
         let Some(turn) = turn else { return };
         let Some(followed) = self.turns.get_mut(&turn) else { return };
         match payload {
             Payload::LlmCallStarted(call) => {
-                followed.reply.reach(call.call_no, call.attempt);
+                followed.reply.advance_to(call.call_no, call.attempt);
                 followed.model = Some((call.model_profile_id.clone(), call.input_tokens));
-                let spent = self.spent.by_model.entry(call.model_profile_id.clone()).or_default();
+                let spent = self.usage.by_model.entry(call.model_profile_id.clone()).or_default();
                 spent.0 = spent.0.saturating_add(call.input_tokens);
                 if followed.speaker == Speaker::Agent {
-                    told.push(Told::StepStarted {
-                        step: step(&self.conversation, &turn, call.call_no, call.attempt),
+                    updates.push(ClientUpdate::StepStarted {
+                        step: step_name(&self.conversation, &turn, call.call_no, call.attempt),
                     });
                 }
             }
             Payload::LlmCallCompleted(call) => {
                 if let Some((model, estimate)) = &followed.model {
-                    let spent = self.spent.by_model.entry(model.clone()).or_default();
+                    let spent = self.usage.by_model.entry(model.clone()).or_default();
                     let counted = call.input_tokens.unwrap_or(*estimate);
                     let asked = spent.0.saturating_sub(*estimate).saturating_add(counted);
                     *spent = (asked, spent.1.saturating_add(call.output_tokens));
                 }
                 let message = message_id(&turn, call.call_no);
                 let reply = &mut followed.reply;
-                reply.close_reasoning(&message, told);
-                reply.close(&message, told);
+                reply.close_reasoning(&message, updates);
+                reply.finish(&message, updates);
                 if followed.speaker == Speaker::Agent {
-                    self.stop = Some(call.stop_reason.clone());
-                    told.push(Told::StepFinished {
-                        step: step(&self.conversation, &turn, call.call_no, reply.attempt),
+                    self.stop_reason = Some(call.stop_reason.clone());
+                    updates.push(ClientUpdate::StepFinished {
+                        step: step_name(&self.conversation, &turn, call.call_no, reply.attempt),
                     });
                 }
             }
             Payload::LlmCallFailed(call) if followed.speaker == Speaker::Agent => {
-                followed.reply.close_reasoning(&message_id(&turn, call.call_no), told);
-                told.push(Told::StepFinished {
-                    step: step(&self.conversation, &turn, call.call_no, call.attempt),
+                followed.reply.close_reasoning(&message_id(&turn, call.call_no), updates);
+                updates.push(ClientUpdate::StepFinished {
+                    step: step_name(&self.conversation, &turn, call.call_no, call.attempt),
                 });
             }
             Payload::AssistantMessage(said) => {
                 let message = message_id(&turn, followed.reply.call);
                 let speaker = followed.speaker.clone();
                 let reply = &mut followed.reply;
-                if reply.told == said.content {
+                if reply.sent_text == said.content {
                     return;
                 }
-                if !reply.told.is_empty() {
-                    told.push(Told::Withdrawn { message: message.clone() });
+                if !reply.sent_text.is_empty() {
+                    updates.push(ClientUpdate::MessageWithdrawn { message: message.clone() });
                 }
-                reply.told.clone_from(&said.content);
-                told.push(Told::TextStarted { message: message.clone(), speaker: speaker.clone() });
+                reply.sent_text.clone_from(&said.content);
+                updates
+                    .push(ClientUpdate::TextStarted { message: message.clone(), speaker: speaker.clone() });
                 let (to, by, text) = (message.clone(), speaker.clone(), said.content.clone());
-                told.push(Told::Text { message: to, speaker: by, text });
-                told.push(Told::TextEnded { message, speaker });
+                updates.push(ClientUpdate::Text { message: to, speaker: by, text });
+                updates.push(ClientUpdate::TextEnded { message, speaker });
             }
             Payload::ToolInvoked(call) => {
                 let first = self.calls.insert(call.tool_call_id.clone());
                 if !first {
                     return;
                 }
-                told.push(Told::Called {
+                updates.push(ClientUpdate::ToolCalled {
                     call: call.tool_call_id.clone(),
                     tool: call.tool_name.clone(),
-                    arguments: call.input.as_ref().map_or_else(|| "{}".to_string(), arguments_of),
+                    arguments: call.input.as_ref().map_or_else(|| "{}".to_string(), arguments_text),
                     message: message_id(&turn, followed.reply.call),
                     speaker: followed.speaker.clone(),
                     by_client: call.target_type.as_deref() == Some("client"),
@@ -459,14 +471,14 @@ impl Translator {
             }
             Payload::ToolCompleted(done) => {
                 let (call, speaker) = (&done.tool_call_id, followed.speaker.clone());
-                self.answer(call, content_of(&done.output), false, speaker, told);
+                self.push_answer(call, content_text(&done.output), false, speaker, updates);
             }
             Payload::ToolFailed(done) if !self.calls.contains(&done.tool_call_id) => {
                 self.refused.insert(done.tool_call_id.clone());
             }
             Payload::ToolFailed(done) => {
                 let (call, speaker) = (&done.tool_call_id, followed.speaker.clone());
-                self.answer(call, done.error.message.clone(), true, speaker, told);
+                self.push_answer(call, done.error.message.clone(), true, speaker, updates);
             }
             Payload::MoveRecorded(recorded) => {
                 let (Some(made), Some(outcome)) = (&recorded.tool_call, &recorded.tool_result) else {
@@ -476,167 +488,185 @@ impl Translator {
                     self.calls.insert(made.tool_call_id.clone());
                     let message = message_id(&turn, followed.reply.call);
                     let speaker = followed.speaker.clone();
-                    told.extend(refusal(made, outcome, message, speaker));
+                    updates.extend(refused_call(made, outcome, message, speaker));
                 }
             }
             Payload::AgentCallStarted(call) => {
                 if call.mode == InvocationMode::LoopIn {
-                    self.joining.push_back(Joining {
+                    self.joining.push_back(PendingJoin {
                         turn,
                         call: call.call_id.clone(),
                         agent: call.agent_id.clone(),
                     });
                 }
-                told.push(Told::AgentStarted { call: call.call_id.clone(), agent: call.agent_id.clone() });
+                updates.push(ClientUpdate::AgentStarted {
+                    call: call.call_id.clone(),
+                    agent: call.agent_id.clone(),
+                });
             }
             Payload::AgentCallCompleted(call) => {
-                told.push(Told::AgentFinished { call: call.call_id.clone() });
+                updates.push(ClientUpdate::AgentFinished { call: call.call_id.clone() });
             }
             Payload::AgentCallFailed(call) => {
                 let message = call.error.message.clone();
-                told.push(Told::AgentFailed { call: call.call_id.clone(), message });
+                updates.push(ClientUpdate::AgentFailed { call: call.call_id.clone(), message });
             }
-            Payload::InterruptRaised(asked) => told.push(Told::Asked(Question {
-                id: asked.interrupt_id.clone(),
-                message: asked.message.clone(),
-                call: asked.tool_call_id.clone(),
-                value: asked.value.clone(),
-            })),
-            Payload::TurnCompleted(_) => self.ended(&turn, None, told),
+            Payload::InterruptRaised(asked) => {
+                updates.push(ClientUpdate::ApprovalRequested(ApprovalPrompt {
+                    id: asked.interrupt_id.clone(),
+                    message: asked.message.clone(),
+                    call: asked.tool_call_id.clone(),
+                    value: asked.value.clone(),
+                }))
+            }
+            Payload::TurnCompleted(_) => self.end_turn(&turn, None, updates),
             Payload::TurnFailed(failed) => {
                 let message = message_id(&turn, followed.reply.call);
-                followed.reply.close_reasoning(&message, told);
-                followed.reply.break_off(&message, told);
+                followed.reply.close_reasoning(&message, updates);
+                followed.reply.end_message(&message, updates);
                 let failure =
-                    Failed { code: failed.error.code.clone(), message: failed.error.message.clone() };
-                self.ended(&turn, Some(failure), told);
+                    TurnFailure { code: failed.error.code.clone(), message: failed.error.message.clone() };
+                self.end_turn(&turn, Some(failure), updates);
             }
             _ => {}
         }
     }
 
-    fn answer(&self, call: &Arc<str>, content: String, failed: bool, speaker: Speaker, told: &mut Vec<Told>) {
+    fn push_answer(
+        &self,
+        call: &Arc<str>,
+        content: String,
+        failed: bool,
+        speaker: Speaker,
+        updates: &mut Vec<ClientUpdate>,
+    ) {
         if !self.known_answers.contains(call) {
-            told.push(Told::Answered { call: call.clone(), content, failed, speaker });
+            updates.push(ClientUpdate::ToolAnswered { call: call.clone(), content, failed, speaker });
         }
     }
 
-    fn ended(&mut self, turn: &Arc<str>, failure: Option<Failed>, told: &mut Vec<Told>) {
+    fn end_turn(&mut self, turn: &Arc<str>, failure: Option<TurnFailure>, updates: &mut Vec<ClientUpdate>) {
         if self.open.remove(turn) {
-            told.push(Told::TurnEnded { failure });
+            updates.push(ClientUpdate::TurnEnded { failure });
         }
     }
 }
 
-impl Reply {
-    /// Goes on to an attempt at a call.
-    fn reach(&mut self, call: u32, attempt: u32) {
+impl StreamedReply {
+    /// Switches to an attempt of a model call.
+    fn advance_to(&mut self, call: u32, attempt: u32) {
         if self.call != call {
-            *self = Reply { call, attempt, ..Reply::default() };
+            *self = StreamedReply { call, attempt, ..StreamedReply::default() };
         } else if self.attempt != attempt {
             self.attempt = attempt;
-            self.begin_again();
+            self.restart();
         }
     }
 
-    /// What comes now stands for what came so far.
-    fn begin_again(&mut self) {
-        if !self.told.is_empty() {
-            self.again = Some(0);
+    /// Starts to compare new text with the text that was already sent.
+    fn restart(&mut self) {
+        if !self.sent_text.is_empty() {
+            self.repeated_bytes = Some(0);
         }
     }
 
-    /// Tells more words, unless they were told before the reply began anew.
-    fn say(&mut self, message: &str, text: &str, told: &mut Vec<Told>) {
-        let Some(confirmed) = self.again else { return self.tell(message, text, told) };
-        let known = &self.told[confirmed..];
+    /// Sends more text, except text that was sent before the reply restarted.
+    fn append(&mut self, message: &str, text: &str, updates: &mut Vec<ClientUpdate>) {
+        let Some(confirmed) = self.repeated_bytes else { return self.send_text(message, text, updates) };
+        let known = &self.sent_text[confirmed..];
         if known.starts_with(text) {
-            self.again = Some(confirmed + text.len());
+            self.repeated_bytes = Some(confirmed + text.len());
         } else if let Some(more) = text.strip_prefix(known) {
-            self.again = None;
-            self.tell(message, more, told);
+            self.repeated_bytes = None;
+            self.send_text(message, more, updates);
         } else {
-            let whole = format!("{}{text}", &self.told[..confirmed]);
-            self.withdraw(message, told);
-            self.tell(message, &whole, told);
+            let whole = format!("{}{text}", &self.sent_text[..confirmed]);
+            self.withdraw(message, updates);
+            self.send_text(message, &whole, updates);
         }
     }
 
-    fn tell(&mut self, message: &str, text: &str, told: &mut Vec<Told>) {
+    fn send_text(&mut self, message: &str, text: &str, updates: &mut Vec<ClientUpdate>) {
         let message = message.to_string();
         if !self.open {
             self.open = true;
-            told.push(Told::TextStarted { message: message.clone(), speaker: Speaker::Agent });
+            updates.push(ClientUpdate::TextStarted { message: message.clone(), speaker: Speaker::Agent });
         }
-        self.told.push_str(text);
-        told.push(Told::Text { message, speaker: Speaker::Agent, text: text.to_string() });
+        self.sent_text.push_str(text);
+        updates.push(ClientUpdate::Text { message, speaker: Speaker::Agent, text: text.to_string() });
     }
 
-    fn withdraw(&mut self, message: &str, told: &mut Vec<Told>) {
-        self.break_off(message, told);
-        told.push(Told::Withdrawn { message: message.to_string() });
-        self.again = None;
-        self.told.clear();
+    fn withdraw(&mut self, message: &str, updates: &mut Vec<ClientUpdate>) {
+        self.end_message(message, updates);
+        updates.push(ClientUpdate::MessageWithdrawn { message: message.to_string() });
+        self.repeated_bytes = None;
+        self.sent_text.clear();
     }
 
-    fn break_off(&mut self, message: &str, told: &mut Vec<Told>) {
+    fn end_message(&mut self, message: &str, updates: &mut Vec<ClientUpdate>) {
         if std::mem::take(&mut self.open) {
-            told.push(Told::TextEnded { message: message.to_string(), speaker: Speaker::Agent });
+            updates.push(ClientUpdate::TextEnded { message: message.to_string(), speaker: Speaker::Agent });
         }
     }
 
-    /// The reply is whole.
-    fn close(&mut self, message: &str, told: &mut Vec<Told>) {
-        if let Some(confirmed) = self.again.filter(|confirmed| *confirmed < self.told.len()) {
-            let whole = self.told[..confirmed].to_string();
-            self.withdraw(message, told);
+    /// Ends the reply, withdrawing sent text that a restarted reply did not repeat.
+    fn finish(&mut self, message: &str, updates: &mut Vec<ClientUpdate>) {
+        if let Some(confirmed) = self.repeated_bytes.filter(|confirmed| *confirmed < self.sent_text.len()) {
+            let whole = self.sent_text[..confirmed].to_string();
+            self.withdraw(message, updates);
             if !whole.is_empty() {
-                self.tell(message, &whole, told);
+                self.send_text(message, &whole, updates);
             }
         }
-        self.again = None;
-        self.break_off(message, told);
+        self.repeated_bytes = None;
+        self.end_message(message, updates);
     }
 
-    fn close_reasoning(&mut self, message: &str, told: &mut Vec<Told>) {
-        if self.reasoning == Reasoning::Open {
-            told.push(Told::ReasoningEnded { message: reasoning_id(message) });
-            self.reasoning = Reasoning::Closed;
+    fn close_reasoning(&mut self, message: &str, updates: &mut Vec<ClientUpdate>) {
+        if self.reasoning == ReasoningPhase::Open {
+            updates.push(ClientUpdate::ReasoningEnded { message: reasoning_id(message) });
+            self.reasoning = ReasoningPhase::Closed;
         }
     }
 }
 
-/// A call that was refused before it was made: it is told with its answer.
-fn refusal(made: &MoveCall, outcome: &ToolOutcome, message: String, speaker: Speaker) -> [Told; 2] {
-    let called = Told::Called {
+/// Updates for a call that was refused before it was made: the call and its answer.
+fn refused_call(
+    made: &MoveCall,
+    outcome: &ToolOutcome,
+    message: String,
+    speaker: Speaker,
+) -> [ClientUpdate; 2] {
+    let called = ClientUpdate::ToolCalled {
         call: made.tool_call_id.clone(),
         tool: made.tool_id.clone(),
-        arguments: arguments_of(&made.input),
+        arguments: arguments_text(&made.input),
         message,
         speaker: speaker.clone(),
         by_client: false,
     };
     let content = match &outcome.result {
-        Ok(value) => content_of(value),
+        Ok(value) => content_text(value),
         Err(error) => error.message.clone(),
     };
     let failed = outcome.result.is_err();
-    [called, Told::Answered { call: made.tool_call_id.clone(), content, failed, speaker }]
+    [called, ClientUpdate::ToolAnswered { call: made.tool_call_id.clone(), content, failed, speaker }]
 }
 
-/// Arguments as a model writes them: JSON, or the text that was not JSON.
-pub fn arguments_of(input: &Value) -> String {
-    let call = hotseat_model::ToolCall { id: String::new(), name: String::new(), arguments: input.clone() };
+/// Returns arguments as a model writes them: JSON, or the raw text if it was not valid JSON.
+pub fn arguments_text(input: &Value) -> String {
+    let call =
+        hotseat_model::ModelToolCall { id: String::new(), name: String::new(), arguments: input.clone() };
     call.arguments_text()
 }
 
-/// The id of the message with what the model thought.
+/// Returns the id of the reasoning message.
 fn reasoning_id(message: &str) -> String {
     format!("{message}-reasoning")
 }
 
-/// The name of one attempt at a model call, for instance `turn 1, model call 2`.
-fn step(conversation: &ConversationId, turn: &str, call: u32, attempt: u32) -> String {
+/// Returns the name of one attempt at a model call, for example `turn 1, model call 2`.
+fn step_name(conversation: &ConversationId, turn: &str, call: u32, attempt: u32) -> String {
     let number = turn.strip_prefix(conversation.as_str()).and_then(|rest| rest.strip_prefix("-t"));
     let turn = number.unwrap_or(turn);
     match attempt {
@@ -648,38 +678,39 @@ fn step(conversation: &ConversationId, turn: &str, call: u32, attempt: u32) -> S
 #[cfg(test)]
 mod tests {
     use hotseat_trace::{
-        AssistantMessage, Event, Execution, ExecutionKind, LlmCallCompleted, Offset, Origin, TurnCompletion,
+        AssistantMessage, Event, ExecutionInfo, ExecutionKind, LlmCallCompleted, Origin, TimeOffset,
+        TurnCompletion,
     };
 
     use super::*;
-    use crate::conversation::{Conversation, Opening};
-    use crate::definition::{Definitions, Limits, persona};
+    use crate::conversation::{ConversationMachine, ConversationOrigin};
+    use crate::definition::{Definitions, RuntimeLimits, persona};
 
-    fn translator() -> Translator {
-        let (definitions, agent) = Definitions::of(&persona("Helper")).unwrap();
-        let opening = Opening { conversation: "c".into(), agent, parent: None };
-        let conversation = Conversation::new(Arc::new(definitions), Limits::default(), opening);
+    fn translator() -> TurnTranslator {
+        let (definitions, agent) = Definitions::from_persona(&persona("Helper")).unwrap();
+        let opening = ConversationOrigin { conversation: "c".into(), agent, parent: None };
+        let conversation = ConversationMachine::new(Arc::new(definitions), RuntimeLimits::default(), opening);
         let own = BTreeSet::from(["c-t1".into()]);
-        Translator::new(conversation.state(), &own, &BTreeSet::new())
+        TurnTranslator::new(conversation.state(), &own, &BTreeSet::new())
     }
 
-    fn delta(conversation: &str, attempt: u32, delta: Delta) -> Signal {
+    fn delta(conversation: &str, attempt: u32, delta: ReplyDelta) -> Signal {
         let at = ModelAddress { turn: "c-t1".into(), call: 1, attempt };
         Signal::Delta { conversation: conversation.into(), at, delta }
     }
 
-    fn says(attempt: u32, text: &str) -> Signal {
-        delta("c", attempt, Delta::Text { text: text.to_string() })
+    fn text_delta(attempt: u32, text: &str) -> Signal {
+        delta("c", attempt, ReplyDelta::Text { text: text.to_string() })
     }
 
     fn event(conversation: &str, payload: impl Into<Payload>) -> Signal {
-        let event = Event { sequence: 1, offset: Offset(0), timestamp: 0, payload: payload.into() };
+        let event = Event { sequence: 1, offset: TimeOffset(0), timestamp: 0, payload: payload.into() };
         let execution =
-            Execution { id: conversation.into(), kind: ExecutionKind::Conversation, parent: None };
-        Signal::Event(Arc::new(Record { event, execution: Some(execution) }))
+            ExecutionInfo { id: conversation.into(), kind: ExecutionKind::Conversation, parent: None };
+        Signal::Event(Arc::new(EventRecord { event, execution: Some(execution) }))
     }
 
-    fn replied() -> Signal {
+    fn call_completed() -> Signal {
         event(
             "c",
             LlmCallCompleted {
@@ -694,7 +725,7 @@ mod tests {
         )
     }
 
-    fn said(content: &str) -> Signal {
+    fn assistant_message(content: &str) -> Signal {
         event(
             "c",
             AssistantMessage {
@@ -709,19 +740,23 @@ mod tests {
         )
     }
 
-    /// What a client that takes in these signals has in the end, and how often something was taken back.
-    fn taken_in(signals: &[Signal]) -> (String, usize) {
+    /// Returns the text that a client has after these signals, and the number of withdrawn messages.
+    fn replay(signals: &[Signal]) -> (String, usize) {
         let mut translator = translator();
         let (mut text, mut open, mut withdrawn) = (String::new(), false, 0);
-        for told in signals.iter().flat_map(|signal| translator.take(signal)) {
+        for told in signals.iter().flat_map(|signal| translator.translate(signal)) {
             match told {
-                Told::TextStarted { .. } => assert!(!std::mem::replace(&mut open, true), "begun twice"),
-                Told::Text { text: more, .. } => {
+                ClientUpdate::TextStarted { .. } => {
+                    assert!(!std::mem::replace(&mut open, true), "message started twice")
+                }
+                ClientUpdate::Text { text: more, .. } => {
                     assert!(open, "more of a message that is not open");
                     text.push_str(&more);
                 }
-                Told::TextEnded { .. } => assert!(std::mem::replace(&mut open, false), "ended twice"),
-                Told::Withdrawn { .. } => {
+                ClientUpdate::TextEnded { .. } => {
+                    assert!(std::mem::replace(&mut open, false), "message ended twice")
+                }
+                ClientUpdate::MessageWithdrawn { .. } => {
                     assert!(!open, "an open message was taken back");
                     text.clear();
                     withdrawn += 1;
@@ -734,66 +769,110 @@ mod tests {
     }
 
     #[test]
-    fn words_are_told_once_however_they_come() {
-        let restart = || delta("c", 1, Delta::Restarted);
+    fn streamed_text_is_sent_exactly_once() {
+        let restart = || delta("c", 1, ReplyDelta::Restarted);
         for (signals, withdrawn) in [
-            (vec![says(1, "Good "), says(1, "day"), replied(), said("Good day")], 0),
-            // Nothing was streamed.
-            (vec![replied(), said("Good day")], 0),
-            // The model was asked again by itself, and by the machine.
             (
                 vec![
-                    says(1, "Good "),
-                    restart(),
-                    says(1, "Go"),
-                    says(1, "od day"),
-                    replied(),
-                    said("Good day"),
+                    text_delta(1, "Good "),
+                    text_delta(1, "day"),
+                    call_completed(),
+                    assistant_message("Good day"),
                 ],
                 0,
             ),
-            (vec![says(1, "Good "), says(2, "Good day"), replied(), said("Good day")], 0),
-            (vec![says(1, "Good day to"), says(2, "Good day"), replied(), said("Good day")], 1),
-            (vec![says(1, "Hello"), says(2, "Good day"), replied(), said("Good day")], 1),
-            (vec![says(1, "Go away"), says(2, "Go"), says(2, "od day"), replied(), said("Good day")], 1),
+            // Without streaming.
+            (vec![call_completed(), assistant_message("Good day")], 0),
+            // Restarted by the provider client, and by the state machine.
             (
                 vec![
-                    says(1, "Hello"),
+                    text_delta(1, "Good "),
                     restart(),
-                    says(1, "Hel"),
-                    restart(),
-                    says(1, "Good day"),
-                    replied(),
-                    said("Good day"),
+                    text_delta(1, "Go"),
+                    text_delta(1, "od day"),
+                    call_completed(),
+                    assistant_message("Good day"),
+                ],
+                0,
+            ),
+            (
+                vec![
+                    text_delta(1, "Good "),
+                    text_delta(2, "Good day"),
+                    call_completed(),
+                    assistant_message("Good day"),
+                ],
+                0,
+            ),
+            (
+                vec![
+                    text_delta(1, "Good day to"),
+                    text_delta(2, "Good day"),
+                    call_completed(),
+                    assistant_message("Good day"),
                 ],
                 1,
             ),
-            // A watcher that began in the middle.
-            (vec![says(1, "day"), replied(), said("Good day")], 1),
+            (
+                vec![
+                    text_delta(1, "Hello"),
+                    text_delta(2, "Good day"),
+                    call_completed(),
+                    assistant_message("Good day"),
+                ],
+                1,
+            ),
+            (
+                vec![
+                    text_delta(1, "Go away"),
+                    text_delta(2, "Go"),
+                    text_delta(2, "od day"),
+                    call_completed(),
+                    assistant_message("Good day"),
+                ],
+                1,
+            ),
+            (
+                vec![
+                    text_delta(1, "Hello"),
+                    restart(),
+                    text_delta(1, "Hel"),
+                    restart(),
+                    text_delta(1, "Good day"),
+                    call_completed(),
+                    assistant_message("Good day"),
+                ],
+                1,
+            ),
+            // A watcher that starts in the middle.
+            (vec![text_delta(1, "day"), call_completed(), assistant_message("Good day")], 1),
         ] {
-            assert_eq!(taken_in(&signals), ("Good day".to_string(), withdrawn), "{signals:?}");
+            assert_eq!(replay(&signals), ("Good day".to_string(), withdrawn), "{signals:?}");
         }
     }
 
     #[test]
-    fn a_reply_that_says_nothing_after_all_takes_its_words_back() {
+    fn an_empty_restarted_reply_withdraws_its_text() {
         assert_eq!(
-            taken_in(&[says(1, "Hello"), delta("c", 1, Delta::Restarted), replied()]),
+            replay(&[text_delta(1, "Hello"), delta("c", 1, ReplyDelta::Restarted), call_completed()]),
             (String::new(), 1)
         );
     }
 
     #[test]
-    fn other_conversations_are_not_heard() {
+    fn ignores_other_conversations() {
         let mut translator = translator();
         let ended = |conversation: &str| {
             let ended = TurnCompletion { turn_id: "c-t1".into(), issues: None };
             event(conversation, Payload::TurnCompleted(ended))
         };
-        assert_eq!(translator.take(&delta("c-t1-k1", 1, Delta::Text { text: "psst".to_string() })), []);
-        assert_eq!(translator.take(&ended("c-t1-k1")), []);
+        assert_eq!(
+            translator.translate(&delta("c-t1-k1", 1, ReplyDelta::Text { text: "psst".to_string() })),
+            []
+        );
+        assert_eq!(translator.translate(&ended("c-t1-k1")), []);
         assert!(translator.is_open());
-        assert_eq!(translator.take(&ended("c")), [Told::TurnEnded { failure: None }]);
+        assert_eq!(translator.translate(&ended("c")), [ClientUpdate::TurnEnded { failure: None }]);
         assert!(!translator.is_open());
     }
 }

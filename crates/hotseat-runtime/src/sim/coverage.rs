@@ -1,11 +1,17 @@
-//! Which rows of the turn table were used.
+//! Coverage of the turn state table.
 
-use crate::conversation::{ApprovalVerdict, HookKind, Input, Millis, Phase, State, TimerKey, TimerKind};
+use crate::conversation::{
+    ApprovalVerdict, ConversationInput, ConversationState, HookKind, Millis, TimerKey, TimerKind, TurnPhase,
+};
 
-/// The rows of the turn table that an input uses: phase and what happened in it.
-pub(super) fn covered(before: &State, input: &Input, now: Millis) -> Vec<(&'static str, &'static str)> {
+/// Returns the rows of the turn state table (phase and event) that an input covers.
+pub(super) fn covered_rows(
+    before: &ConversationState,
+    input: &ConversationInput,
+    now: Millis,
+) -> Vec<(&'static str, &'static str)> {
     let (turn, word) = match input {
-        Input::HookDone { at, result } => {
+        ConversationInput::HookDone { at, result } => {
             let word = match (at.kind, result) {
                 (HookKind::ContextAssembly, Ok(_)) => "assembled",
                 (HookKind::ContextAssembly, Err(failure)) if failure.can_retry() => {
@@ -20,13 +26,13 @@ pub(super) fn covered(before: &State, input: &Input, now: Millis) -> Vec<(&'stat
             };
             (Some(&at.turn), word)
         }
-        Input::ModelDone { at, result: Ok(reply) } => {
+        ConversationInput::ModelDone { at, result: Ok(reply) } => {
             (Some(&at.turn), if reply.tool_calls.is_empty() { "text reply" } else { "calls" })
         }
-        Input::ModelDone { at, result: Err(error) } => {
+        ConversationInput::ModelDone { at, result: Err(error) } => {
             (Some(&at.turn), if error.can_retry() { "model infrastructure failure" } else { "model failure" })
         }
-        Input::OperationDone { at, .. } => {
+        ConversationInput::OperationDone { at, .. } => {
             let operation = before.turn(&at.turn).and_then(|turn| turn.operation(&at.call));
             let word = match operation.map(|operation| operation.is_async) {
                 Some(true) => "async result",
@@ -35,52 +41,52 @@ pub(super) fn covered(before: &State, input: &Input, now: Millis) -> Vec<(&'stat
             };
             (Some(&at.turn), word)
         }
-        Input::Wake => {
+        ConversationInput::Wake => {
             let due = before.timers.iter().filter(|(_, at)| **at <= now);
             let row = |key: &TimerKey| {
-                (before.turn(&key.turn).map_or("none", |turn| phase_word(&turn.phase)), timer_word(key))
+                (before.turn(&key.turn).map_or("none", |turn| phase_name(&turn.phase)), timer_name(key))
             };
             return due.map(|(key, _)| row(key)).collect();
         }
-        Input::Approval { at, verdict } => {
+        ConversationInput::Approval { at, verdict } => {
             let word = match verdict {
                 ApprovalVerdict::Approved { .. } => "approval",
                 ApprovalVerdict::Declined { .. } => "refusal",
             };
             (Some(&at.turn), word)
         }
-        Input::CancelTurn { turn, .. } => (Some(turn), "cancel"),
-        Input::UserMessage { .. } => (None, "user message"),
-        Input::AgentCall { .. } => (None, "agent call"),
-        Input::Open
-        | Input::ClientOffer { .. }
-        | Input::RemoveParticipant { .. }
-        | Input::DefinitionChanged { .. }
-        | Input::Close => return Vec::new(),
+        ConversationInput::CancelTurn { turn, .. } => (Some(turn), "cancel"),
+        ConversationInput::UserMessage { .. } => (None, "user message"),
+        ConversationInput::AgentCall { .. } => (None, "agent call"),
+        ConversationInput::Open
+        | ConversationInput::ClientOffer { .. }
+        | ConversationInput::RemoveParticipant { .. }
+        | ConversationInput::DefinitionChanged { .. }
+        | ConversationInput::Close => return Vec::new(),
     };
-    let phase = turn.and_then(|turn| before.turn(turn)).map_or("none", |turn| phase_word(&turn.phase));
+    let phase = turn.and_then(|turn| before.turn(turn)).map_or("none", |turn| phase_name(&turn.phase));
     vec![(phase, word)]
 }
 
-fn phase_word(phase: &Phase) -> &'static str {
+fn phase_name(phase: &TurnPhase) -> &'static str {
     match phase {
-        Phase::Ready => "ready",
-        Phase::Assembling { run: Some(_), .. } => "assembling",
-        Phase::Assembling { run: None, .. } => "assembly backoff",
-        Phase::Assembled { .. } => "assembled",
-        Phase::Calling { open: true, .. } => "calling",
-        Phase::Calling { open: false, .. } => "call backoff",
-        Phase::Waiting { .. } => "waiting",
-        Phase::Idle => "idle",
-        Phase::Extracting { run: Some(_), .. } => "extracting",
-        Phase::Extracting { run: None, .. } => "extraction backoff",
-        Phase::Closing => "closing",
-        Phase::Ended(_) => "ended",
+        TurnPhase::Ready => "ready",
+        TurnPhase::Assembling { run: Some(_), .. } => "assembling",
+        TurnPhase::Assembling { run: None, .. } => "assembly backoff",
+        TurnPhase::Assembled { .. } => "assembled",
+        TurnPhase::Calling { open: true, .. } => "calling",
+        TurnPhase::Calling { open: false, .. } => "call backoff",
+        TurnPhase::Waiting { .. } => "waiting",
+        TurnPhase::Idle => "idle",
+        TurnPhase::Extracting { run: Some(_), .. } => "extracting",
+        TurnPhase::Extracting { run: None, .. } => "extraction backoff",
+        TurnPhase::Closing => "closing",
+        TurnPhase::Ended(_) => "ended",
     }
 }
 
-/// The word for a timer in the table of what was covered.
-fn timer_word(key: &TimerKey) -> &'static str {
+/// Returns the name of a timer in the coverage table.
+fn timer_name(key: &TimerKey) -> &'static str {
     match key.kind {
         TimerKind::ContextRetry => "context retry",
         TimerKind::ContextDeadline => "context deadline",

@@ -1,19 +1,19 @@
-//! Conversations in virtual time: one thread, no waiting, and everything in an order that a seed decides.
+//! Conversations in virtual time, single-threaded, in a deterministic order that a seed determines.
 //!
 //! ```
 //! use hotseat_model::{Function, Reply, Request, Timed};
 //! use hotseat_runtime::definition::persona;
-//! use hotseat_runtime::sim::{RunStatus, TestOptions, run_test_conversation};
+//! use hotseat_runtime::sim::{TestOptions, TestStatus, run_test_conversation};
 //!
 //! let model = Function::new("greeter", |_: &Request| Timed::now(Ok(Reply::text("Hello to you"))));
 //! let result = run_test_conversation(&persona("Greeter"), ["Hello!"], TestOptions::new(model))?;
-//! assert_eq!(result.status, RunStatus::Completed);
+//! assert_eq!(result.status, TestStatus::Completed);
 //! assert_eq!(result.trace.messages().assistant()[0].content, "Hello to you");
 //! # Ok::<(), hotseat_runtime::definition::DefinitionError>(())
 //! ```
 
 mod coverage;
-mod outside;
+mod external;
 mod queue;
 mod test_conversation;
 
@@ -21,90 +21,97 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_model::{PureModel, Request};
-use hotseat_trace::{Record, Trace};
+use hotseat_model::{ModelRequest, PureModel};
+use hotseat_trace::{EventRecord, Trace};
 
-pub use outside::Outside;
+pub use external::ExternalParties;
 pub use test_conversation::{
-    RunStatus, TestConversation, TestMessage, TestOptions, hold_test_conversation, run_test_conversation,
+    TestConversation, TestMessage, TestOptions, TestStatus, run_test_conversation, run_test_conversation_with,
 };
 
 use crate::conversation::{
-    Conversation, Input, Millis, ModelAddress, Opening, Operation, OperationStatus, Work,
+    ConversationInput, ConversationMachine, ConversationOrigin, Millis, ModelAddress, OperationStatus,
+    OperationTarget, ToolOperation,
 };
-use crate::definition::{Definitions, Limits};
+use crate::definition::{Definitions, RuntimeLimits};
 use crate::ids::{AgentId, ConversationId};
 use crate::memory::MemoryStore;
-use crate::world::{Ask, Delivery, Outcome, Stamp, World, replay};
-use queue::Queue;
+use crate::world::{ConversationWorld, DeliveryOutcome, DeliveryTime, DriverRequest, WorldDelivery, replay};
+use queue::DeliveryQueue;
 
-/// Everything that has happened to a world, with the time; the same again gives the same.
-pub type Journal = Vec<(Stamp, Delivery)>;
+/// All deliveries with their times. Replaying them produces the same world.
+pub type DeliveryJournal = Vec<(DeliveryTime, WorldDelivery)>;
 
-/// The simulated surroundings of a world.
-pub struct Sim {
+/// Driver of a world in virtual time.
+pub struct SimDriver {
     settings: SimSettings,
-    world: World,
+    world: ConversationWorld,
     model: Box<dyn PureModel>,
-    outside: Outside,
+    external: ExternalParties,
     now: Millis,
     steps: u64,
-    queue: Queue,
-    /// When conversations will be woken.
+    queue: DeliveryQueue,
+    /// Times at which conversations will be woken.
     wakes: BTreeMap<ConversationId, Millis>,
     memory: MemoryStore,
-    journal: Journal,
-    records: Vec<Record>,
-    requests: Vec<Request>,
-    /// Model calls that are no longer wanted.
+    journal: DeliveryJournal,
+    records: Vec<EventRecord>,
+    requests: Vec<ModelRequest>,
+    /// Cancelled model calls.
     cancelled: BTreeSet<ModelAddress>,
     coverage: BTreeSet<(&'static str, &'static str)>,
     batches: Vec<(u64, u64)>,
 }
 
-/// How the simulated surroundings behave.
+/// Settings of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimSettings {
-    /// Decides the order of what happens at the same time; with 0 it is the order of asking.
+    /// Seed for the order of simultaneous deliveries; 0 keeps the order of insertion.
     pub seed: u64,
-    /// The world is thrown away after every step, before anything it asks for is done, and made anew from its journal.
-    pub crash: bool,
+    /// If true, the world is discarded after every step, before its requests are handled, and rebuilt from
+    /// its journal.
+    pub restart_every_step: bool,
     /// The limits of the runtime.
-    pub limits: Limits,
-    /// How many steps may be taken before the run is given up as endless.
-    pub most_steps: u64,
+    pub limits: RuntimeLimits,
+    /// Maximum number of steps; more count as an endless run.
+    pub max_steps: u64,
 }
 
 impl Default for SimSettings {
     fn default() -> Self {
-        SimSettings { seed: 0, crash: false, limits: Limits::default(), most_steps: 1_000_000 }
+        SimSettings {
+            seed: 0,
+            restart_every_step: false,
+            limits: RuntimeLimits::default(),
+            max_steps: 1_000_000,
+        }
     }
 }
 
-/// How a simulation came to rest.
+/// Reason for the end of a simulation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rest {
+pub enum SimulationEnd {
     /// Nothing is left to do.
-    Quiet,
-    /// Nothing can happen any more, but something is waited for.
+    Idle,
+    /// Nothing can happen, but these operations are unanswered.
     Stalled(Vec<String>),
-    /// Its time is over.
-    Late,
-    /// It takes steps without end.
-    Endless,
+    /// The deadline was reached.
+    DeadlineReached,
+    /// The maximum number of steps was reached.
+    StepLimitReached,
 }
 
-impl Sim {
-    /// A world with these definitions, in which `model` speaks for everybody.
+impl SimDriver {
+    /// Creates a world with these definitions, in which `model` answers for all agents.
     pub fn new(definitions: Arc<Definitions>, model: Box<dyn PureModel>, settings: SimSettings) -> Self {
-        Sim {
+        SimDriver {
             settings,
-            world: World::new(definitions, settings.limits),
+            world: ConversationWorld::new(definitions, settings.limits),
             model,
-            outside: Outside::default(),
+            external: ExternalParties::default(),
             now: 0,
             steps: 0,
-            queue: Queue::new(settings.seed),
+            queue: DeliveryQueue::new(settings.seed),
             wakes: BTreeMap::new(),
             memory: MemoryStore::default(),
             journal: Vec::new(),
@@ -116,200 +123,204 @@ impl Sim {
         }
     }
 
-    /// With these people and programs outside.
+    /// Sets the simulated client and human.
     #[must_use]
-    pub fn with(mut self, outside: Outside) -> Self {
-        self.outside = outside;
+    pub fn with_external(mut self, outside: ExternalParties) -> Self {
+        self.external = outside;
         self
     }
 
     /// Opens a conversation with an agent.
     pub fn open(&mut self, conversation: &str, agent: &AgentId) -> ConversationId {
         let id = ConversationId::from(conversation);
-        let opening = Opening { conversation: id.clone(), agent: agent.clone(), parent: None };
-        self.take(Delivery::Open { opening, call: None });
+        let opening = ConversationOrigin { conversation: id.clone(), agent: agent.clone(), parent: None };
+        self.deliver(WorldDelivery::Open { opening, call: None });
         id
     }
 
-    /// Lets something happen to a conversation, so many milliseconds from now.
-    pub fn send(&mut self, conversation: &ConversationId, delay: Millis, input: Input) {
-        let delivery = Delivery::Input { conversation: conversation.clone(), input };
+    /// Sends an input to a conversation after a delay, in milliseconds.
+    pub fn send(&mut self, conversation: &ConversationId, delay: Millis, input: ConversationInput) {
+        let delivery = WorldDelivery::Input { conversation: conversation.clone(), input };
         self.queue.push_first(self.now + delay, delivery);
     }
 
     /// Runs until nothing is left to do, or until `deadline`.
-    pub fn run(&mut self, deadline: Millis) -> Rest {
+    pub fn run(&mut self, deadline: Millis) -> SimulationEnd {
         while let Some(at) = self.queue.next_at() {
             if at > deadline {
-                return Rest::Late;
+                return SimulationEnd::DeadlineReached;
             }
-            if self.steps >= self.settings.most_steps {
-                return Rest::Endless;
+            if self.steps >= self.settings.max_steps {
+                return SimulationEnd::StepLimitReached;
             }
             let Some((at, delivery)) = self.queue.pop() else { break };
             if self.is_stale(at, &delivery) {
-                // Being woken for something that has been settled takes no time, but something else may be due later.
-                if let Delivery::Wake { conversation } = delivery {
+                // A wake-up for a settled operation takes no time, but another timer may be due later.
+                if let WorldDelivery::Wake { conversation } = delivery {
                     self.wakes.remove(&conversation);
-                    self.arm(&conversation);
+                    self.schedule_wake(&conversation);
                 }
                 continue;
             }
             self.now = self.now.max(at);
             self.steps += 1;
-            if let Delivery::Wake { conversation } = &delivery {
+            if let WorldDelivery::Wake { conversation } = &delivery {
                 self.wakes.remove(conversation);
             }
-            self.take(delivery);
+            self.deliver(delivery);
         }
-        let waiting = self.waiting();
-        if waiting.is_empty() { Rest::Quiet } else { Rest::Stalled(waiting) }
+        let waiting = self.unanswered();
+        if waiting.is_empty() { SimulationEnd::Idle } else { SimulationEnd::Stalled(waiting) }
     }
 
-    /// The time.
+    /// Returns the virtual time.
     pub fn now(&self) -> Millis {
         self.now
     }
 
-    /// What happened so far.
+    /// Returns the trace so far.
     pub fn trace(&self) -> Trace {
         Trace::new(self.records.iter().cloned())
     }
 
-    /// The steps of the model's script that have answered nothing.
-    pub fn unused(&self) -> Vec<String> {
+    /// Returns the steps of the model's script that were not used.
+    pub fn unused_rules(&self) -> Vec<String> {
         self.model.unused()
     }
 
-    /// What models were asked, in order.
-    pub fn requests(&self) -> &[Request] {
+    /// Returns the model requests, in order.
+    pub fn requests(&self) -> &[ModelRequest] {
         &self.requests
     }
 
-    /// What agents remember.
+    /// Returns the memories of the agents.
     pub fn memory(&self) -> &MemoryStore {
         &self.memory
     }
 
-    /// A conversation.
-    pub fn conversation(&self, id: &ConversationId) -> Option<&Conversation> {
+    /// Returns a conversation by id.
+    pub fn conversation(&self, id: &ConversationId) -> Option<&ConversationMachine> {
         self.world.conversation(id)
     }
 
-    /// Everything that has happened.
-    pub fn journal(&self) -> &Journal {
+    /// Returns all deliveries so far.
+    pub fn journal(&self) -> &DeliveryJournal {
         &self.journal
     }
 
-    /// The rows of the turn table that were used: phase and what happened in it.
+    /// Returns the covered rows of the turn state table: phase and event.
     pub fn coverage(&self) -> &BTreeSet<(&'static str, &'static str)> {
         &self.coverage
     }
 
-    /// The events of each step: first and last sequence number.
+    /// Returns the first and last sequence number of each step's events.
     pub fn batches(&self) -> &[(u64, u64)] {
         &self.batches
     }
 
-    fn is_stale(&self, at: Millis, delivery: &Delivery) -> bool {
+    fn is_stale(&self, at: Millis, delivery: &WorldDelivery) -> bool {
         match delivery {
-            Delivery::Input { input: Input::ModelDone { at, .. }, .. } => self.cancelled.contains(at),
+            WorldDelivery::Input { input: ConversationInput::ModelDone { at, .. }, .. } => {
+                self.cancelled.contains(at)
+            }
             other => self.world.is_stale(at, other),
         }
     }
 
-    /// Something happens: the world takes it, its records are kept, and then what it asks for is done.
-    fn take(&mut self, delivery: Delivery) {
-        if let Delivery::Input { conversation, input } = &delivery
+    /// Delivers to the world, stores its records, and then handles its requests.
+    fn deliver(&mut self, delivery: WorldDelivery) {
+        if let WorldDelivery::Input { conversation, input } = &delivery
             && let Some(machine) = self.world.conversation(conversation)
         {
-            self.coverage.extend(coverage::covered(machine.state(), input, self.now));
+            self.coverage.extend(coverage::covered_rows(machine.state(), input, self.now));
         }
-        if let Delivery::Wake { conversation } = &delivery
+        if let WorldDelivery::Wake { conversation } = &delivery
             && let Some(machine) = self.world.conversation(conversation)
         {
-            self.coverage.extend(coverage::covered(machine.state(), &Input::Wake, self.now));
+            self.coverage.extend(coverage::covered_rows(machine.state(), &ConversationInput::Wake, self.now));
         }
-        let stamp = Stamp::simulated(self.now);
-        let outcome = self.world.take(stamp, &delivery);
+        let stamp = DeliveryTime::simulated(self.now);
+        let outcome = self.world.deliver(stamp, &delivery);
         self.journal.push((stamp, delivery));
-        if self.settings.crash {
-            self.come_back(&outcome);
+        if self.settings.restart_every_step {
+            self.restart(&outcome);
         }
         if let (Some(first), Some(last)) = (outcome.records.first(), outcome.records.last()) {
             self.batches.push((first.sequence, last.sequence));
         }
         self.records.extend(outcome.records);
-        for ask in outcome.asks {
-            self.answer(ask);
+        for ask in outcome.requests {
+            self.handle_request(ask);
         }
         for conversation in outcome.touched {
-            self.arm(&conversation);
+            self.schedule_wake(&conversation);
         }
     }
 
-    /// Throws the world away after its records are kept and before anything it asks for is done, and makes it anew.
-    fn come_back(&mut self, outcome: &Outcome) {
+    /// Discards the world and rebuilds it from its journal.
+    fn restart(&mut self, outcome: &DeliveryOutcome) {
         let definitions = self.world.definitions().clone();
-        let (world, again) = replay(&definitions, self.settings.limits, &self.journal);
-        assert!(world == self.world, "a world comes back as it was");
-        assert!(again == *outcome, "the last step of a world comes back as it was");
+        let (world, repeated) = replay(&definitions, self.settings.limits, &self.journal);
+        assert!(world == self.world, "the rebuilt world equals the original");
+        assert!(repeated == *outcome, "the rebuilt world repeats its last step");
         self.world = world;
     }
 
-    /// Does what the world asks for.
-    fn answer(&mut self, ask: Ask) {
+    /// Handles a request of the world.
+    fn handle_request(&mut self, ask: DriverRequest) {
         match ask {
-            Ask::Deliver { after, delivery } => self.queue.push(self.now.saturating_add(after), delivery),
-            Ask::CallModel { conversation, at, profile: _, request } => {
+            DriverRequest::Deliver { after, delivery } => {
+                self.queue.push(self.now.saturating_add(after), delivery)
+            }
+            DriverRequest::CallModel { conversation, at, profile: _, request } => {
                 let answer = self.model.answer(&request);
                 self.requests.push(*request);
-                let input = Input::ModelDone { at, result: answer.value };
-                self.later(answer.delay, conversation, input);
+                let input = ConversationInput::ModelDone { at, result: answer.value };
+                self.schedule_input(answer.delay, conversation, input);
             }
-            Ask::AskClient { conversation, call } => {
-                let answer = self.outside.client.as_mut().and_then(|client| client(&call));
+            DriverRequest::AskClient { conversation, call } => {
+                let answer = self.external.client.as_mut().and_then(|client| client(&call));
                 if let Some(answer) = answer {
-                    let input = Input::OperationDone { at: call.at, result: answer.value };
-                    self.later(answer.delay, conversation, input);
+                    let input = ConversationInput::OperationDone { at: call.at, result: answer.value };
+                    self.schedule_input(answer.delay, conversation, input);
                 }
             }
-            Ask::AskApproval { conversation, question } => {
-                let answer = self.outside.person.as_mut().and_then(|person| person(&question));
+            DriverRequest::AskApproval { conversation, question } => {
+                let answer = self.external.human.as_mut().and_then(|person| person(&question));
                 if let Some(answer) = answer {
-                    let input = Input::Approval { at: question.at, verdict: answer.value };
-                    self.later(answer.delay, conversation, input);
+                    let input = ConversationInput::Approval { at: question.at, verdict: answer.value };
+                    self.schedule_input(answer.delay, conversation, input);
                 }
             }
-            Ask::CancelModel { at } => drop(self.cancelled.insert(at)),
-            Ask::Remember { run, token, agent, usage } => {
-                let result = Ok(self.memory.carry_out(&agent, &usage, self.now));
-                self.queue.push(self.now, Delivery::Remembered { run, token, result });
+            DriverRequest::CancelModel { at } => drop(self.cancelled.insert(at)),
+            DriverRequest::Remember { run, token, agent, usage } => {
+                let result = Ok(self.memory.execute(&agent, &usage, self.now));
+                self.queue.push(self.now, WorldDelivery::Remembered { run, token, result });
             }
         }
     }
 
-    fn later(&mut self, delay: Duration, conversation: ConversationId, input: Input) {
+    fn schedule_input(&mut self, delay: Duration, conversation: ConversationId, input: ConversationInput) {
         let after = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-        let delivery = Delivery::Input { conversation, input };
+        let delivery = WorldDelivery::Input { conversation, input };
         self.queue.push(self.now.saturating_add(after), delivery);
     }
 
-    /// Sees to it that a conversation is woken in time.
-    fn arm(&mut self, id: &ConversationId) {
+    /// Schedules the next wake-up of a conversation.
+    fn schedule_wake(&mut self, id: &ConversationId) {
         let Some(deadline) = self.world.deadline(id) else { return };
         if self.wakes.get(id).is_none_or(|wakes| deadline < *wakes || *wakes < self.now) {
             self.wakes.insert(id.clone(), deadline);
-            self.queue.push(deadline, Delivery::Wake { conversation: id.clone() });
+            self.queue.push(deadline, WorldDelivery::Wake { conversation: id.clone() });
         }
     }
 
-    /// What is waited for: turns that have not ended, with what they wait for.
-    fn waiting(&self) -> Vec<String> {
+    /// Returns descriptions of the active turns and their open operations.
+    fn unanswered(&self) -> Vec<String> {
         let mut waiting = Vec::new();
         for (_, machine) in self.world.conversations() {
             for turn in machine.state().active_turns() {
-                let operations: Vec<_> = turn.open_operations().map(waited_for).collect();
+                let operations: Vec<_> = turn.open_operations().map(operation_description).collect();
                 waiting.push(format!("turn {} waits for {}", turn.id, operations.join(", ")));
             }
         }
@@ -317,11 +328,11 @@ impl Sim {
     }
 }
 
-/// An operation that has not ended, with who is to say something.
-fn waited_for(operation: &Operation) -> String {
+/// Describes an open operation and the party that must answer.
+fn operation_description(operation: &ToolOperation) -> String {
     let who = match (operation.status, &operation.work) {
-        (OperationStatus::AwaitingApproval, _) => ", which a person is to approve",
-        (_, Work::Client) => ", which the client is to answer",
+        (OperationStatus::AwaitingApproval, _) => ", waiting for approval",
+        (_, OperationTarget::Client) => ", waiting for the client",
         (_, _) => "",
     };
     format!("{} ({}{who})", operation.call, operation.tool)

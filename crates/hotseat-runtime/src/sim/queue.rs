@@ -1,35 +1,39 @@
-//! What will happen, by time; what happens at the same time in an order that a seed decides.
+//! Queue of future deliveries, ordered by time. A seed determines the order of simultaneous deliveries.
 
 use std::collections::BTreeMap;
 
 use crate::conversation::Millis;
-use crate::random::Random;
-use crate::world::Delivery;
+use crate::random::DeterministicRandom;
+use crate::world::WorldDelivery;
 
-/// What will happen.
-pub(super) struct Queue {
-    random: Option<Random>,
+/// Future deliveries, ordered by time.
+pub(super) struct DeliveryQueue {
+    random: Option<DeterministicRandom>,
     pushed: u64,
-    entries: BTreeMap<(Millis, u64, u64), Delivery>,
+    entries: BTreeMap<(Millis, u64, u64), WorldDelivery>,
 }
 
-impl Queue {
+impl DeliveryQueue {
     pub(super) fn new(seed: u64) -> Self {
-        Queue { random: (seed != 0).then(|| Random::new(seed)), pushed: 0, entries: BTreeMap::new() }
+        DeliveryQueue {
+            random: (seed != 0).then(|| DeterministicRandom::new(seed)),
+            pushed: 0,
+            entries: BTreeMap::new(),
+        }
     }
 
-    /// Among what happens at the same time, somewhere.
-    pub(super) fn push(&mut self, at: Millis, delivery: Delivery) {
-        let tie = self.random.as_mut().map_or(1, |random| random.number().max(1));
+    /// Adds a delivery at a random position among simultaneous ones.
+    pub(super) fn push(&mut self, at: Millis, delivery: WorldDelivery) {
+        let tie = self.random.as_mut().map_or(1, |random| random.next_u64().max(1));
         self.put(at, tie, delivery);
     }
 
-    /// Before everything else that happens at the same time, in the order of pushing.
-    pub(super) fn push_first(&mut self, at: Millis, delivery: Delivery) {
+    /// Adds a delivery before other simultaneous ones, in insertion order.
+    pub(super) fn push_first(&mut self, at: Millis, delivery: WorldDelivery) {
         self.put(at, 0, delivery);
     }
 
-    fn put(&mut self, at: Millis, tie: u64, delivery: Delivery) {
+    fn put(&mut self, at: Millis, tie: u64, delivery: WorldDelivery) {
         self.pushed += 1;
         self.entries.insert((at, tie, self.pushed), delivery);
     }
@@ -38,7 +42,7 @@ impl Queue {
         self.entries.first_key_value().map(|((at, _, _), _)| *at)
     }
 
-    pub(super) fn pop(&mut self) -> Option<(Millis, Delivery)> {
+    pub(super) fn pop(&mut self) -> Option<(Millis, WorldDelivery)> {
         self.entries.pop_first().map(|((at, _, _), delivery)| (at, delivery))
     }
 }

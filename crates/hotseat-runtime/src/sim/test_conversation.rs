@@ -1,41 +1,41 @@
-//! A whole conversation with an agent in one call.
+//! Runs a whole conversation with an agent in one call.
 
 use std::sync::Arc;
 
-use hotseat_model::{PureModel, Request, Timed};
+use hotseat_model::{ModelRequest, PureModel, TimedValue};
 use hotseat_trace::Trace;
 
 use serde_json::Value;
 
-use super::{Journal, Outside, Rest, Sim, SimSettings};
-use crate::conversation::{ApprovalVerdict, ContextEntry, Input, Millis, TurnEnd};
+use super::{DeliveryJournal, ExternalParties, SimDriver, SimSettings, SimulationEnd};
+use crate::conversation::{ApprovalVerdict, ContextEntry, ConversationInput, Millis, TurnEnd};
 use crate::definition::{DefinitionError, Definitions, Persona};
-use crate::failure::Failure;
+use crate::failure::WorkFailure;
 use crate::ids::{AgentId, ConversationId, MessageId, TurnId};
-use crate::world::{ApprovalQuestion, ClientCall};
+use crate::world::{ApprovalQuestion, ClientToolCall};
 
-/// How a conversation is held.
+/// Settings of a test conversation.
 pub struct TestOptions {
-    /// Who speaks for all agents.
+    /// Model of all agents.
     pub model: Box<dyn PureModel>,
-    /// Who answers from outside.
-    pub outside: Outside,
-    /// What the client offers before the first message.
-    pub offer: Option<Input>,
-    /// How the world behaves.
+    /// Simulated client and human.
+    pub external: ExternalParties,
+    /// Offer of the client before the first message.
+    pub offer: Option<ConversationInput>,
+    /// Settings of the simulation.
     pub settings: SimSettings,
-    /// Each message waits for the turn of the one before; otherwise they are sent at once.
+    /// If true, each message waits for the previous turn to end; otherwise all are sent immediately.
     pub sequential: bool,
-    /// How much virtual time may pass, in milliseconds.
+    /// Limit of virtual time, in milliseconds.
     pub timeout_ms: Millis,
 }
 
 impl TestOptions {
-    /// The usual way, with this model.
+    /// Creates default settings with this model.
     pub fn new(model: impl PureModel + 'static) -> Self {
         TestOptions {
             model: Box::new(model),
-            outside: Outside::default(),
+            external: ExternalParties::default(),
             offer: None,
             settings: SimSettings::default(),
             sequential: false,
@@ -43,60 +43,60 @@ impl TestOptions {
         }
     }
 
-    /// With a client that carries out its tools like this.
+    /// Sets the responder for client tools.
     #[must_use]
     pub fn client(
         mut self,
-        client: impl FnMut(&ClientCall) -> Option<Timed<Result<Value, Failure>>> + Send + 'static,
+        client: impl FnMut(&ClientToolCall) -> Option<TimedValue<Result<Value, WorkFailure>>> + Send + 'static,
     ) -> Self {
-        self.outside.client = Some(Box::new(client));
+        self.external.client = Some(Box::new(client));
         self
     }
 
-    /// With a person who answers like this when a tool needs approval.
+    /// Sets the responder for approvals.
     #[must_use]
-    pub fn person(
+    pub fn human(
         mut self,
-        person: impl FnMut(&ApprovalQuestion) -> Option<Timed<ApprovalVerdict>> + Send + 'static,
+        person: impl FnMut(&ApprovalQuestion) -> Option<TimedValue<ApprovalVerdict>> + Send + 'static,
     ) -> Self {
-        self.outside.person = Some(Box::new(person));
+        self.external.human = Some(Box::new(person));
         self
     }
 
-    /// With a client that offers this before the first message.
+    /// Sets the client's offer before the first message.
     #[must_use]
     pub fn offer(
         mut self,
-        tools: Vec<hotseat_model::Tool>,
+        tools: Vec<hotseat_model::ModelTool>,
         context: Vec<ContextEntry>,
         state: Option<Value>,
     ) -> Self {
-        self.offer = Some(Input::ClientOffer { tools, context, state });
+        self.offer = Some(ConversationInput::ClientOffer { tools, context, state });
         self
     }
 
-    /// Each message waits for the turn of the one before.
+    /// Makes each message wait for the previous turn to end.
     #[must_use]
     pub fn sequential(mut self) -> Self {
         self.sequential = true;
         self
     }
 
-    /// With this seed for the order of what happens at the same time.
+    /// Sets the seed for the order of simultaneous deliveries.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
     }
 
-    /// With machines that are thrown away after every step and come back.
+    /// Discards and restores the world after every step.
     #[must_use]
-    pub fn crashing(mut self) -> Self {
-        self.settings.crash = true;
+    pub fn restart_every_step(mut self) -> Self {
+        self.settings.restart_every_step = true;
         self
     }
 
-    /// With this much virtual time, in milliseconds.
+    /// Sets the limit of virtual time, in milliseconds.
     #[must_use]
     pub fn timeout_ms(mut self, timeout_ms: Millis) -> Self {
         self.timeout_ms = timeout_ms;
@@ -104,14 +104,14 @@ impl TestOptions {
     }
 }
 
-/// Something the user says.
+/// Message of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestMessage {
-    /// What.
+    /// Text of the message.
     pub content: String,
-    /// How long after the one before, in milliseconds.
+    /// Delay after the previous message, in milliseconds.
     pub delay_ms: Millis,
-    /// The earlier message it answers.
+    /// The earlier message that this one answers.
     pub reply_to: Option<MessageId>,
 }
 
@@ -122,7 +122,7 @@ impl From<&str> for TestMessage {
 }
 
 impl TestMessage {
-    /// The same, so many milliseconds after the one before.
+    /// Sets the delay after the previous message, in milliseconds.
     #[must_use]
     pub fn after_ms(mut self, delay_ms: Millis) -> Self {
         self.delay_ms = delay_ms;
@@ -130,89 +130,93 @@ impl TestMessage {
     }
 }
 
-/// What a conversation came to.
+/// Result of a test conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunStatus {
+pub enum TestStatus {
     /// Every turn completed.
     Completed,
     /// A turn failed.
     Failed,
-    /// Its time was over before every turn had ended.
+    /// The time limit was reached while turns were active.
     Timeout,
-    /// Nothing could happen any more before every turn had ended.
+    /// Turns were active, but nothing could happen any more.
     IdleTimeout,
 }
 
-/// A conversation that was held.
+/// Completed test conversation.
 pub struct TestConversation {
-    /// Its id.
+    /// The id of the conversation.
     pub conversation_id: ConversationId,
-    /// Its turns, in the order in which they began; those of agents that joined included.
+    /// The turns in order of start, including those of joined agents.
     pub turn_ids: Vec<TurnId>,
-    /// What it came to.
-    pub status: RunStatus,
-    /// Everything that happened.
+    /// Result of the conversation.
+    pub status: TestStatus,
+    /// The complete trace.
     pub trace: Trace,
-    /// What models were asked, in order.
-    pub requests: Vec<Request>,
-    /// Everything that has happened; the same again gives the same trace.
-    pub journal: Journal,
-    /// What is waited for, when it came to rest too early.
+    /// Model requests, in order.
+    pub requests: Vec<ModelRequest>,
+    /// Journal of the simulation; replaying it produces the same trace.
+    pub journal: DeliveryJournal,
+    /// Unanswered operations, if the conversation stalled.
     pub waiting: Vec<String>,
-    /// The steps of the model's script that answered nothing.
-    pub unused: Vec<String>,
-    /// Where it was held.
-    pub sim: Sim,
+    /// Steps of the model's script that were not used.
+    pub unused_rules: Vec<String>,
+    /// The simulation.
+    pub sim: SimDriver,
 }
 
-/// Holds a conversation with an agent of this persona: everything it needs is made, the messages are sent, and what
-/// happened is returned when nothing is left to do.
+/// Runs a conversation with an agent of this persona: sends the messages and returns when nothing is left to
+/// do.
 ///
 /// # Errors
-/// When the persona, or something it refers to, cannot be used.
+/// If the persona or something it refers to is invalid.
 pub fn run_test_conversation<M: Into<TestMessage>>(
     persona: &Persona,
     messages: impl IntoIterator<Item = M>,
     options: TestOptions,
 ) -> Result<TestConversation, DefinitionError> {
-    let (definitions, agent) = Definitions::of(persona)?;
-    Ok(hold_test_conversation(&Arc::new(definitions), &agent, messages, options))
+    let (definitions, agent) = Definitions::from_persona(persona)?;
+    Ok(run_test_conversation_with(&Arc::new(definitions), &agent, messages, options))
 }
 
-/// The same with an agent of definitions that are there already, for instance from files.
-pub fn hold_test_conversation<M: Into<TestMessage>>(
+/// Runs a conversation with an agent of existing definitions, for example from files.
+pub fn run_test_conversation_with<M: Into<TestMessage>>(
     definitions: &Arc<Definitions>,
     agent: &AgentId,
     messages: impl IntoIterator<Item = M>,
     options: TestOptions,
 ) -> TestConversation {
-    let mut sim = Sim::new(definitions.clone(), options.model, options.settings).with(options.outside);
+    let mut sim =
+        SimDriver::new(definitions.clone(), options.model, options.settings).with_external(options.external);
     let id = sim.open("c1", agent);
     if let Some(offer) = options.offer {
         sim.send(&id, 0, offer);
     }
-    let mut rest = Rest::Quiet;
+    let mut end = SimulationEnd::Idle;
     let mut delay = 0;
     for message in messages {
         let TestMessage { content, delay_ms, reply_to } = message.into();
         delay += delay_ms;
-        sim.send(&id, delay, Input::UserMessage { user: "user".into(), content, reply_to });
+        sim.send(&id, delay, ConversationInput::UserMessage { user: "user".into(), content, reply_to });
         if options.sequential {
-            rest = sim.run(options.timeout_ms);
+            end = sim.run(options.timeout_ms);
             delay = 0;
         }
     }
     if !options.sequential {
-        rest = sim.run(options.timeout_ms);
+        end = sim.run(options.timeout_ms);
     }
     let turns = sim.conversation(&id).map_or(&[][..], |conversation| &conversation.state().turns);
-    let failed = turns.iter().any(|turn| turn.phase == crate::conversation::Phase::Ended(TurnEnd::Failed));
+    let failed =
+        turns.iter().any(|turn| turn.phase == crate::conversation::TurnPhase::Ended(TurnEnd::Failed));
     let turn_ids = turns.iter().map(|turn| turn.id.clone()).collect();
-    let (status, waiting) = match rest {
-        Rest::Quiet if failed => (RunStatus::Failed, Vec::new()),
-        Rest::Quiet => (RunStatus::Completed, Vec::new()),
-        Rest::Stalled(waiting) => (RunStatus::IdleTimeout, waiting),
-        Rest::Late | Rest::Endless => (RunStatus::Timeout, sim.waiting()),
+    let (status, waiting) = match end {
+        SimulationEnd::Idle if failed => (TestStatus::Failed, Vec::new()),
+        SimulationEnd::Idle => (TestStatus::Completed, Vec::new()),
+        SimulationEnd::Stalled(waiting) => (TestStatus::IdleTimeout, waiting),
+        SimulationEnd::DeadlineReached | SimulationEnd::StepLimitReached => {
+            (TestStatus::Timeout, sim.unanswered())
+        }
     };
     TestConversation {
         conversation_id: id.clone(),
@@ -222,7 +226,7 @@ pub fn hold_test_conversation<M: Into<TestMessage>>(
         requests: sim.requests().to_vec(),
         journal: sim.journal().clone(),
         waiting,
-        unused: sim.unused(),
+        unused_rules: sim.unused_rules(),
         sim,
     }
 }

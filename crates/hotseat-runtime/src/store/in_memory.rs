@@ -1,128 +1,130 @@
-//! A store that lasts as long as its process.
+//! A store in memory.
 
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hotseat_trace::Record;
+use hotseat_trace::EventRecord;
 use serde::de::DeserializeOwned;
 
-use super::{Commit, Kept, Pending, Store, StoreError};
+use super::{ConversationStore, ConversationStoreError, EntryCommit, StoreFuture, StoredEntry};
 use crate::ids::{AgentId, ConversationId};
-use crate::live::Entry;
-use crate::memory::{MemoryLimits, MemoryStore, MemoryUse, Recalled};
-use crate::world::Stamp;
+use crate::live::LogEntry;
+use crate::memory::{MemoryLimits, MemoryResult, MemoryStore, MemoryUse};
+use crate::world::DeliveryTime;
 
 /// Keeps everything in this process, up to a bound: then the conversations that nobody has held for longest are
 /// forgotten, and the memories of agents that were used longest ago.
 #[derive(Debug)]
-pub struct InMemory {
-    bounds: MemoryBounds,
-    held: Mutex<Held>,
+pub struct InMemoryStore {
+    bounds: StoreBounds,
+    contents: Mutex<StoreContents>,
 }
 
-/// How much a store in memory keeps.
+/// Limits of a store in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryBounds {
-    /// How many conversations.
+pub struct StoreBounds {
+    /// Maximum number of conversations.
     pub conversations: usize,
-    /// How many bytes of entries and records, written as JSON.
+    /// Maximum size of entries and records, in bytes of JSON.
     pub bytes: usize,
     /// How much agents may remember, over all of them.
     pub memories: MemoryLimits,
 }
 
-impl Default for MemoryBounds {
+impl Default for StoreBounds {
     /// 10,000 conversations and 256 MiB, and what agents remember as [`MemoryLimits`] says.
     fn default() -> Self {
         let memories = MemoryLimits::default();
-        MemoryBounds { conversations: 10_000, bytes: 256 * 1024 * 1024, memories }
+        StoreBounds { conversations: 10_000, bytes: 256 * 1024 * 1024, memories }
     }
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    conversations: BTreeMap<ConversationId, Conversation>,
-    /// Those that nobody holds, the one that was released first at the beginning.
+struct StoreContents {
+    conversations: BTreeMap<ConversationId, SerializedConversation>,
+    /// Unloaded conversations, by time of unloading.
     released: BTreeMap<u64, ConversationId>,
     bytes: usize,
-    /// Counts what happens, for the order.
+    /// Counter that orders events.
     count: u64,
     memory: MemoryStore,
 }
 
-/// What is kept is kept as text, so that its size is known.
+/// Conversation in serialised form, so that its size is known.
 #[derive(Debug, Default)]
-struct Conversation {
-    began: u64,
-    /// When it was released; none while somebody holds it.
+struct SerializedConversation {
+    created: u64,
+    /// Order of unloading; `None` while it is loaded.
     released: Option<u64>,
-    entries: Vec<(Stamp, Box<str>)>,
+    entries: Vec<(DeliveryTime, Box<str>)>,
     records: Vec<Box<str>>,
     bytes: usize,
 }
 
-impl Default for InMemory {
+impl Default for InMemoryStore {
     fn default() -> Self {
-        InMemory::bounded(MemoryBounds::default())
+        InMemoryStore::with_bounds(StoreBounds::default())
     }
 }
 
-impl InMemory {
-    /// A store that keeps no more than this.
-    pub fn bounded(bounds: MemoryBounds) -> Self {
-        InMemory { bounds, held: Mutex::default() }
+impl InMemoryStore {
+    /// Creates a store with these limits.
+    pub fn with_bounds(bounds: StoreBounds) -> Self {
+        InMemoryStore { bounds, contents: Mutex::default() }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        // Nothing that is done under the lock can leave half of itself behind.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contents(&self) -> MutexGuard<'_, StoreContents> {
+        // No operation under the lock can leave the contents inconsistent.
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, commit: &Commit) -> Result<(), StoreError> {
-        let Commit { conversation: id, number, kept, records } = commit;
-        let entry = text(&kept.entry)?;
-        let records = records.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+    fn add(&self, commit: &EntryCommit) -> Result<(), ConversationStoreError> {
+        let EntryCommit { conversation: id, number, stored: kept, records } = commit;
+        let entry = to_json(&kept.entry)?;
+        let records = records.iter().map(to_json).collect::<Result<Vec<_>, _>>()?;
         let size = entry.len() + records.iter().map(|record| record.len()).sum::<usize>();
-        let mut held = self.held();
-        let known = held.conversations.get(id).map_or(0, |known| known.entries.len() as u64);
+        let mut contents = self.contents();
+        let known = contents.conversations.get(id).map_or(0, |known| known.entries.len() as u64);
         if *number != known + 1 {
             let message = format!("entry {number} of conversation {id} does not follow entry {known}");
-            return Err(StoreError::new(message));
+            return Err(ConversationStoreError::new(message));
         }
-        held.hold(id);
-        held.make_room(self.bounds, usize::from(known == 0), size)?;
-        held.count += 1;
-        held.bytes += size;
-        let began = held.count;
-        let known = held
-            .conversations
-            .entry(id.clone())
-            .or_insert_with(|| Conversation { began, ..Conversation::default() });
+        contents.mark_loaded(id);
+        contents.make_room(self.bounds, usize::from(known == 0), size)?;
+        contents.count += 1;
+        contents.bytes += size;
+        let began = contents.count;
+        let known = contents.conversations.entry(id.clone()).or_insert_with(|| SerializedConversation {
+            created: began,
+            ..SerializedConversation::default()
+        });
         known.bytes += size;
         known.entries.push((kept.stamp, entry));
         known.records.extend(records);
         Ok(())
     }
 
-    fn kept(&self, id: &ConversationId) -> Result<Vec<Kept>, StoreError> {
-        let mut held = self.held();
-        held.hold(id);
-        let Some(known) = held.conversations.get(id) else { return Ok(Vec::new()) };
+    fn stored_entries(&self, id: &ConversationId) -> Result<Vec<StoredEntry>, ConversationStoreError> {
+        let mut contents = self.contents();
+        contents.mark_loaded(id);
+        let Some(known) = contents.conversations.get(id) else { return Ok(Vec::new()) };
         let entries = known.entries.iter();
-        entries.map(|(stamp, entry)| Ok(Kept { stamp: *stamp, entry: parsed::<Entry>(entry)? })).collect()
+        entries
+            .map(|(stamp, entry)| Ok(StoredEntry { stamp: *stamp, entry: from_json::<LogEntry>(entry)? }))
+            .collect()
     }
 
-    fn told(&self, id: &ConversationId) -> Result<Vec<Record>, StoreError> {
-        let held = self.held();
-        let Some(known) = held.conversations.get(id) else { return Ok(Vec::new()) };
-        known.records.iter().map(|record| parsed(record)).collect()
+    fn stored_records(&self, id: &ConversationId) -> Result<Vec<EventRecord>, ConversationStoreError> {
+        let contents = self.contents();
+        let Some(known) = contents.conversations.get(id) else { return Ok(Vec::new()) };
+        known.records.iter().map(|record| from_json(record)).collect()
     }
 }
 
-impl Held {
-    /// Somebody holds the conversation.
-    fn hold(&mut self, id: &ConversationId) {
+impl StoreContents {
+    /// Marks a conversation as loaded.
+    fn mark_loaded(&mut self, id: &ConversationId) {
         if let Some(known) = self.conversations.get_mut(id)
             && let Some(at) = known.released.take()
         {
@@ -130,18 +132,23 @@ impl Held {
         }
     }
 
-    /// Forgets conversations that nobody holds until so much more can be kept.
-    fn make_room(&mut self, bounds: MemoryBounds, more: usize, size: usize) -> Result<(), StoreError> {
+    /// Deletes unloaded conversations until there is space for `size` more bytes.
+    fn make_room(
+        &mut self,
+        bounds: StoreBounds,
+        more: usize,
+        size: usize,
+    ) -> Result<(), ConversationStoreError> {
         while self.conversations.len() + more > bounds.conversations || self.bytes + size > bounds.bytes {
             let Some((_, oldest)) = self.released.pop_first() else {
                 let message = format!(
-                    "no room for more: {} conversations with {} bytes are in use, of {} and {}",
+                    "the store is full: {} conversations with {} bytes are in use, the limits are {} and {}",
                     self.conversations.len(),
                     self.bytes,
                     bounds.conversations,
                     bounds.bytes
                 );
-                return Err(StoreError::full(message));
+                return Err(ConversationStoreError::full(message));
             };
             if let Some(forgotten) = self.conversations.remove(&oldest) {
                 self.bytes -= forgotten.bytes;
@@ -151,50 +158,51 @@ impl Held {
     }
 }
 
-fn text(value: &impl serde::Serialize) -> Result<Box<str>, StoreError> {
-    let text = serde_json::to_string(value).map_err(|error| StoreError::new(error.to_string()))?;
+fn to_json(value: &impl serde::Serialize) -> Result<Box<str>, ConversationStoreError> {
+    let text =
+        serde_json::to_string(value).map_err(|error| ConversationStoreError::new(error.to_string()))?;
     Ok(text.into_boxed_str())
 }
 
-fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|error| StoreError::new(error.to_string()))
+fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, ConversationStoreError> {
+    serde_json::from_str(text).map_err(|error| ConversationStoreError::new(error.to_string()))
 }
 
-impl Store for InMemory {
-    fn commit(&self, commit: Commit) -> Pending<()> {
+impl ConversationStore for InMemoryStore {
+    fn commit(&self, commit: EntryCommit) -> StoreFuture<()> {
         Box::pin(ready(self.add(&commit)))
     }
 
-    fn entries(&self, conversation: &ConversationId) -> Pending<Vec<Kept>> {
-        Box::pin(ready(self.kept(conversation)))
+    fn entries(&self, conversation: &ConversationId) -> StoreFuture<Vec<StoredEntry>> {
+        Box::pin(ready(self.stored_entries(conversation)))
     }
 
-    fn records(&self, conversation: &ConversationId) -> Pending<Vec<Record>> {
-        Box::pin(ready(self.told(conversation)))
+    fn records(&self, conversation: &ConversationId) -> StoreFuture<Vec<EventRecord>> {
+        Box::pin(ready(self.stored_records(conversation)))
     }
 
-    fn conversations(&self) -> Pending<Vec<ConversationId>> {
-        let held = self.held();
-        let mut known: Vec<_> = held.conversations.iter().collect();
-        known.sort_by_key(|(_, conversation)| conversation.began);
+    fn conversations(&self) -> StoreFuture<Vec<ConversationId>> {
+        let contents = self.contents();
+        let mut known: Vec<_> = contents.conversations.iter().collect();
+        known.sort_by_key(|(_, conversation)| conversation.created);
         Box::pin(ready(Ok(known.into_iter().map(|(id, _)| id.clone()).collect())))
     }
 
     fn release(&self, id: &ConversationId) {
-        let mut held = self.held();
-        held.count += 1;
-        let at = held.count;
-        let Some(known) = held.conversations.get_mut(id) else { return };
+        let mut contents = self.contents();
+        contents.count += 1;
+        let at = contents.count;
+        let Some(known) = contents.conversations.get_mut(id) else { return };
         let before = known.released.replace(at);
         if let Some(before) = before {
-            held.released.remove(&before);
+            contents.released.remove(&before);
         }
-        held.released.insert(at, id.clone());
+        contents.released.insert(at, id.clone());
     }
 
-    fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> Pending<Recalled> {
-        let mut held = self.held();
-        let recalled = held.memory.carry_out(&agent, &usage, timestamp);
+    fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> StoreFuture<MemoryResult> {
+        let mut held = self.contents();
+        let recalled = held.memory.execute(&agent, &usage, timestamp);
         held.memory.forget_beyond(self.bounds.memories);
         drop(held);
         Box::pin(ready(Ok(recalled)))

@@ -1,86 +1,87 @@
-//! Where conversations are kept, so that they outlive the process that holds them.
+//! Stores conversations beyond the lifetime of their process.
 //!
-//! What is kept is what happened to a conversation, entry by entry, with the records that each entry led to. The
-//! conversation itself is made from its entries again. An entry and its records are kept together or not at all,
-//! and nothing that an entry asks for is done before it is kept.
+//! A store contains the entries of a conversation with the records of each entry. Conversations are restored
+//! from their entries. An entry and its records are stored atomically, before the requests of the entry are
+//! handled.
 
 mod in_memory;
 mod sqlite;
 
 use std::pin::Pin;
 
-use hotseat_trace::Record;
+use hotseat_trace::EventRecord;
 
-pub use in_memory::{InMemory, MemoryBounds};
-pub use sqlite::Sqlite;
+pub use in_memory::{InMemoryStore, StoreBounds};
+pub use sqlite::SqliteStore;
 
 use crate::ids::{AgentId, ConversationId};
-use crate::live::Entry;
-use crate::memory::{MemoryUse, Recalled};
-use crate::world::Stamp;
+use crate::live::LogEntry;
+use crate::memory::{MemoryResult, MemoryUse};
+use crate::world::DeliveryTime;
 
-/// An answer of a store that is on its way.
-pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+/// Future result of a store.
+pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, ConversationStoreError>> + Send>>;
 
-/// What happened to a conversation, with all that came of it.
+/// An entry of a conversation with its records.
 #[derive(Debug, Clone)]
-pub struct Commit {
+pub struct EntryCommit {
     /// The conversation.
     pub conversation: ConversationId,
-    /// Its place among the entries of the conversation, from 1.
+    /// Number of the entry in the conversation, from 1.
     pub number: u64,
-    /// What happened, and when.
-    pub kept: Kept,
-    /// What the trace gets.
-    pub records: Vec<Record>,
+    /// The entry and its time.
+    pub stored: StoredEntry,
+    /// Records for the trace.
+    pub records: Vec<EventRecord>,
 }
 
 /// One entry of a conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
-    /// When it happened.
-    pub stamp: Stamp,
-    /// What happened.
-    pub entry: Entry,
+pub struct StoredEntry {
+    /// Time of the entry.
+    pub stamp: DeliveryTime,
+    /// The entry.
+    pub entry: LogEntry,
 }
 
-/// Keeps conversations and what agents remember.
-pub trait Store: Send + Sync + 'static {
-    /// Keeps an entry with its records, as a whole.
-    fn commit(&self, commit: Commit) -> Pending<()>;
+/// Storage of conversations and memories.
+pub trait ConversationStore: Send + Sync + 'static {
+    /// Stores an entry with its records atomically.
+    fn commit(&self, commit: EntryCommit) -> StoreFuture<()>;
 
-    /// Everything that happened to a conversation, in order; nothing if there is no such conversation.
-    fn entries(&self, conversation: &ConversationId) -> Pending<Vec<Kept>>;
+    /// Returns the entries of a conversation, in order; empty if it does not exist.
+    fn entries(&self, conversation: &ConversationId) -> StoreFuture<Vec<StoredEntry>>;
 
-    /// The records of a conversation, in order.
-    fn records(&self, conversation: &ConversationId) -> Pending<Vec<Record>>;
+    /// Returns the records of a conversation, in order.
+    fn records(&self, conversation: &ConversationId) -> StoreFuture<Vec<EventRecord>>;
 
-    /// The conversations that are kept, oldest first.
-    fn conversations(&self) -> Pending<Vec<ConversationId>>;
+    /// Returns the stored conversations, oldest first.
+    fn conversations(&self) -> StoreFuture<Vec<ConversationId>>;
 
-    /// Nobody holds the conversation any more, so a store that has no room for everything may forget it.
+    /// Notifies the store that the conversation was unloaded. Stores with limited capacity may then delete
+    /// it.
     fn release(&self, _conversation: &ConversationId) {}
 
-    /// Carries out one use of an agent's memory at this wall time. Doing it twice is doing it once.
-    fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> Pending<Recalled>;
+    /// Executes one memory access at this wall-clock time. Idempotent.
+    fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> StoreFuture<MemoryResult>;
 }
 
-/// A store that cannot do what it should.
+/// Error of a store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct StoreError {
-    /// What happened; names the file.
+pub struct ConversationStoreError {
+    /// Description of the error, with the file name.
     pub message: String,
-    /// Whether there is no room, so that the same may succeed later.
+    /// True if the store is full, so that a later attempt may succeed.
     pub is_full: bool,
 }
 
-impl StoreError {
+impl ConversationStoreError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        StoreError { message: message.into(), is_full: false }
+        ConversationStoreError { message: message.into(), is_full: false }
     }
 
     pub(crate) fn full(message: impl Into<String>) -> Self {
-        StoreError { message: message.into(), is_full: true }
+        ConversationStoreError { message: message.into(), is_full: true }
     }
 }

@@ -1,26 +1,26 @@
-//! A store in one file of SQLite.
+//! A store in one SQLite file.
 //!
-//! A thread of its own owns the file. Whatever has come for it while it was at work goes into one transaction; each
-//! of its parts is there as a whole or not at all. The file is written ahead (WAL), so what was answered is there
-//! after the process was killed; after a loss of power the last moments may be missing.
+//! A thread owns the file. Jobs that arrive while it is busy are combined in one transaction; each job is
+//! atomic. The file uses write-ahead logging (WAL): acknowledged data survives a killed process, but the last
+//! moments may be lost in a power failure.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hotseat_trace::Record;
+use hotseat_trace::EventRecord;
 use rusqlite::{Connection, Row, Rows, Transaction, params};
 use tokio::sync::oneshot;
 
-use super::{Commit, Kept, Pending, Store, StoreError};
+use super::{ConversationStore, ConversationStoreError, EntryCommit, StoreFuture, StoredEntry};
 use crate::ids::{AgentId, ConversationId};
-use crate::memory::{self, MemoryRecord, MemoryUse, Recalled};
+use crate::memory::{self, MemoryRecord, MemoryResult, MemoryUse};
 
-/// The version of the tables and of what is written in them. Version 2 knows entries that say that an agent was changed.
-const VERSION: i64 = 2;
+/// Version of the tables and their contents. Version 2 added entries for changed definitions.
+const SCHEMA_VERSION: i64 = 2;
 
-const TABLES: &str = "
+const SCHEMA_SQL: &str = "
     CREATE TABLE conversation (
         id TEXT PRIMARY KEY,
         began INTEGER NOT NULL
@@ -64,81 +64,82 @@ const TABLES: &str = "
     END;
 ";
 
-/// How many of the best hits of a search are looked at; what matters much is put before what fits slightly better
-/// among them.
-const HITS: i64 = 256;
+/// Maximum number of hits that are ranked. Among them, significance may outweigh a slightly better match.
+const MAX_SEARCH_HITS: i64 = 256;
 
 /// A store in one file.
 #[derive(Debug)]
-pub struct Sqlite {
-    /// None once it is dropped.
-    jobs: Option<Sender<Job>>,
+pub struct SqliteStore {
+    /// `None` once the store is dropped.
+    jobs: Option<Sender<StoreJob>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Something to be done by the thread of the file.
-enum Job {
-    Commit(Box<Commit>, Answer<()>),
-    Entries(ConversationId, Answer<Vec<Kept>>),
-    Records(ConversationId, Answer<Vec<Record>>),
-    Conversations(Answer<Vec<ConversationId>>),
-    Remember(AgentId, MemoryUse, u64, Answer<Recalled>),
+/// Job for the thread of the file.
+enum StoreJob {
+    Commit(Box<EntryCommit>, ReplySender<()>),
+    Entries(ConversationId, ReplySender<Vec<StoredEntry>>),
+    Records(ConversationId, ReplySender<Vec<EventRecord>>),
+    Conversations(ReplySender<Vec<ConversationId>>),
+    Remember(AgentId, MemoryUse, u64, ReplySender<MemoryResult>),
 }
 
-type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
+type ReplySender<T> = oneshot::Sender<Result<T, ConversationStoreError>>;
 
-/// Tells whoever asked what came of it, once it is known whether it is kept.
-type Telling = Box<dyn FnOnce(Result<(), StoreError>)>;
+/// Sends the result of a job once the transaction has ended.
+type ReplyCallback = Box<dyn FnOnce(Result<(), ConversationStoreError>)>;
 
-impl Sqlite {
-    /// Opens a file, or makes it.
+impl SqliteStore {
+    /// Opens a file, creating it if necessary.
     ///
     /// # Errors
-    /// When it cannot be opened, another process uses it, or it is of a later version.
-    pub fn open(path: &Path) -> Result<Sqlite, StoreError> {
-        let file = File::open(path)?;
+    /// If it cannot be opened, is in use by another process, or was created by a later version.
+    pub fn open(path: &Path) -> Result<SqliteStore, ConversationStoreError> {
+        let file = StoreFile::open(path)?;
         let (jobs, waiting) = channel();
         let thread = std::thread::Builder::new()
             .name("store".to_string())
-            .spawn(move || file.work(&waiting))
-            .map_err(|error| StoreError::new(format!("{}: {error}", path.display())))?;
-        Ok(Sqlite { jobs: Some(jobs), thread: Some(thread) })
+            .spawn(move || file.run_jobs(&waiting))
+            .map_err(|error| ConversationStoreError::new(format!("{}: {error}", path.display())))?;
+        Ok(SqliteStore { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    fn ask<T: Send + 'static>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Pending<T> {
+    fn submit<T: Send + 'static>(&self, job: impl FnOnce(ReplySender<T>) -> StoreJob) -> StoreFuture<T> {
         let (answer, answered) = oneshot::channel();
-        // A thread that is gone drops the answer, which is told below.
+        // If the thread has ended, the answer is dropped, which is reported below.
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(job(answer)));
         Box::pin(async move {
-            answered.await.unwrap_or_else(|_| Err(StoreError::new("the thread of the store is gone")))
+            answered
+                .await
+                .unwrap_or_else(|_| Err(ConversationStoreError::new("the store's thread has ended")))
         })
     }
 }
 
-impl Store for Sqlite {
-    fn commit(&self, commit: Commit) -> Pending<()> {
-        self.ask(|answer| Job::Commit(Box::new(commit), answer))
+impl ConversationStore for SqliteStore {
+    fn commit(&self, commit: EntryCommit) -> StoreFuture<()> {
+        self.submit(|answer| StoreJob::Commit(Box::new(commit), answer))
     }
 
-    fn entries(&self, conversation: &ConversationId) -> Pending<Vec<Kept>> {
-        self.ask(|answer| Job::Entries(conversation.clone(), answer))
+    fn entries(&self, conversation: &ConversationId) -> StoreFuture<Vec<StoredEntry>> {
+        self.submit(|answer| StoreJob::Entries(conversation.clone(), answer))
     }
 
-    fn records(&self, conversation: &ConversationId) -> Pending<Vec<Record>> {
-        self.ask(|answer| Job::Records(conversation.clone(), answer))
+    fn records(&self, conversation: &ConversationId) -> StoreFuture<Vec<EventRecord>> {
+        self.submit(|answer| StoreJob::Records(conversation.clone(), answer))
     }
 
-    fn conversations(&self) -> Pending<Vec<ConversationId>> {
-        self.ask(Job::Conversations)
+    fn conversations(&self) -> StoreFuture<Vec<ConversationId>> {
+        self.submit(StoreJob::Conversations)
     }
 
-    fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> Pending<Recalled> {
-        self.ask(|answer| Job::Remember(agent, usage, timestamp, answer))
+    fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> StoreFuture<MemoryResult> {
+        self.submit(|answer| StoreJob::Remember(agent, usage, timestamp, answer))
     }
 }
 
-impl Drop for Sqlite {
-    /// Waits until everything is kept and the file is closed, so that it can be opened again.
+impl Drop for SqliteStore {
+    /// Waits until all jobs are stored and the file is closed, so that it can be opened again.
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
@@ -147,18 +148,18 @@ impl Drop for Sqlite {
     }
 }
 
-/// The file, as its thread sees it.
-struct File {
+/// The open file of the thread.
+struct StoreFile {
     path: PathBuf,
     connection: Connection,
 }
 
-impl File {
-    fn open(path: &Path) -> Result<File, StoreError> {
-        let fail = |error: rusqlite::Error| wrong(path, &error);
+impl StoreFile {
+    fn open(path: &Path) -> Result<StoreFile, ConversationStoreError> {
+        let fail = |error: rusqlite::Error| file_error(path, &error);
         let mut connection = Connection::open(path).map_err(fail)?;
         connection.busy_timeout(Duration::from_millis(200)).map_err(fail)?;
-        // Two processes that hold the same conversations would not know of each other.
+        // Two processes with the same conversations would not know of each other.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(fail)?;
         connection.pragma_update(None, "journal_mode", "WAL").map_err(fail)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
@@ -168,189 +169,205 @@ impl File {
             transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(fail)?;
         match version {
             0 => {
-                transaction.execute_batch(TABLES).map_err(fail)?;
-                transaction.pragma_update(None, "user_version", VERSION).map_err(fail)?;
+                transaction.execute_batch(SCHEMA_SQL).map_err(fail)?;
+                transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fail)?;
             }
-            1 => transaction.pragma_update(None, "user_version", VERSION).map_err(fail)?,
-            VERSION => {}
+            1 => transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(fail)?,
+            SCHEMA_VERSION => {}
             later => {
-                let message =
-                    format!("{}: made by a later version (tables {later}, known {VERSION})", path.display());
-                return Err(StoreError::new(message));
+                let message = format!(
+                    "{}: created by a later version (schema {later}, known {SCHEMA_VERSION})",
+                    path.display()
+                );
+                return Err(ConversationStoreError::new(message));
             }
         }
         transaction.commit().map_err(fail)?;
-        Ok(File { path: path.to_path_buf(), connection })
+        Ok(StoreFile { path: path.to_path_buf(), connection })
     }
 
-    /// Does what comes until nobody is left who could ask.
-    fn work(mut self, waiting: &Receiver<Job>) {
+    /// Executes jobs until the store is dropped.
+    fn run_jobs(mut self, waiting: &Receiver<StoreJob>) {
         while let Ok(first) = waiting.recv() {
-            let jobs: Vec<Job> = std::iter::once(first).chain(waiting.try_iter().take(255)).collect();
-            self.carry_out(jobs);
+            let jobs: Vec<StoreJob> = std::iter::once(first).chain(waiting.try_iter().take(255)).collect();
+            self.execute(jobs);
         }
     }
 
-    /// Does several things in one transaction, and answers when it is kept.
-    fn carry_out(&mut self, jobs: Vec<Job>) {
+    /// Executes several jobs in one transaction, and answers once it is committed.
+    fn execute(&mut self, jobs: Vec<StoreJob>) {
         let path = self.path.clone();
-        let mut answers: Vec<Telling> = Vec::with_capacity(jobs.len());
+        let mut answers: Vec<ReplyCallback> = Vec::with_capacity(jobs.len());
         let done = self.connection.transaction().and_then(|mut transaction| {
             for job in jobs {
-                answers.push(job.carry_out(&mut transaction, &path));
+                answers.push(job.execute(&mut transaction, &path));
             }
             transaction.commit()
         });
-        let done = done.map_err(|error| wrong(&path, &error));
+        let done = done.map_err(|error| file_error(&path, &error));
         for answer in answers {
             answer(done.clone());
         }
     }
 }
 
-impl Job {
-    /// Does one thing. What it came to is told once the transaction has ended.
-    fn carry_out(self, transaction: &mut Transaction<'_>, path: &Path) -> Telling {
+impl StoreJob {
+    /// Executes one job. The callback sends its result once the transaction has ended.
+    fn execute(self, transaction: &mut Transaction<'_>, path: &Path) -> ReplyCallback {
         match self {
-            Job::Commit(job, answer) => later(answer, whole(transaction, path, |part| commit(part, &job))),
-            Job::Entries(id, answer) => later(answer, whole(transaction, path, |part| entries(part, &id))),
-            Job::Records(id, answer) => later(answer, whole(transaction, path, |part| records(part, &id))),
-            Job::Conversations(answer) => later(answer, whole(transaction, path, conversations)),
-            Job::Remember(agent, usage, timestamp, answer) => {
-                later(answer, whole(transaction, path, |part| remember(part, &agent, &usage, timestamp)))
+            StoreJob::Commit(job, answer) => {
+                reply_later(answer, atomically(transaction, path, |part| commit(part, &job)))
+            }
+            StoreJob::Entries(id, answer) => {
+                reply_later(answer, atomically(transaction, path, |part| entries(part, &id)))
+            }
+            StoreJob::Records(id, answer) => {
+                reply_later(answer, atomically(transaction, path, |part| records(part, &id)))
+            }
+            StoreJob::Conversations(answer) => {
+                reply_later(answer, atomically(transaction, path, conversations))
+            }
+            StoreJob::Remember(agent, usage, timestamp, answer) => reply_later(
+                answer,
+                atomically(transaction, path, |part| remember(part, &agent, &usage, timestamp)),
+            ),
+        }
+    }
+}
+
+/// Executes a job in a savepoint, completely or not at all.
+fn atomically<T>(
+    transaction: &mut Transaction<'_>,
+    path: &Path,
+    job: impl FnOnce(&Connection) -> Result<T, SqliteProblem>,
+) -> Result<T, ConversationStoreError> {
+    let part = transaction.savepoint().map_err(|error| file_error(path, &error))?;
+    let result = job(&part).map_err(|problem| problem.into_store_error(path))?;
+    part.commit().map_err(|error| file_error(path, &error))?;
+    Ok(result)
+}
+
+fn reply_later<T: 'static>(
+    answer: ReplySender<T>,
+    result: Result<T, ConversationStoreError>,
+) -> ReplyCallback {
+    // The receiver may be gone.
+    Box::new(move |kept| drop(answer.send(kept.and(result))))
+}
+
+/// Reason why a job failed.
+enum SqliteProblem {
+    /// Error of SQLite.
+    Sqlite(rusqlite::Error),
+    /// The content of a row is invalid.
+    Row(String),
+}
+
+impl From<rusqlite::Error> for SqliteProblem {
+    fn from(error: rusqlite::Error) -> Self {
+        SqliteProblem::Sqlite(error)
+    }
+}
+
+impl SqliteProblem {
+    fn into_store_error(self, path: &Path) -> ConversationStoreError {
+        match self {
+            SqliteProblem::Sqlite(error) => file_error(path, &error),
+            SqliteProblem::Row(problem) => {
+                ConversationStoreError::new(format!("{}: {problem}", path.display()))
             }
         }
     }
 }
 
-/// Does something whole or not at all.
-fn whole<T>(
-    transaction: &mut Transaction<'_>,
-    path: &Path,
-    job: impl FnOnce(&Connection) -> Result<T, Problem>,
-) -> Result<T, StoreError> {
-    let part = transaction.savepoint().map_err(|error| wrong(path, &error))?;
-    let result = job(&part).map_err(|problem| problem.at(path))?;
-    part.commit().map_err(|error| wrong(path, &error))?;
-    Ok(result)
-}
-
-fn later<T: 'static>(answer: Answer<T>, result: Result<T, StoreError>) -> Telling {
-    // Whoever asked may be gone.
-    Box::new(move |kept| drop(answer.send(kept.and(result))))
-}
-
-/// Why something cannot be done with the file.
-enum Problem {
-    /// SQLite says so.
-    Sqlite(rusqlite::Error),
-    /// What stands in a row is not what was written there.
-    Row(String),
-}
-
-impl From<rusqlite::Error> for Problem {
-    fn from(error: rusqlite::Error) -> Self {
-        Problem::Sqlite(error)
-    }
-}
-
-impl Problem {
-    fn at(self, path: &Path) -> StoreError {
-        match self {
-            Problem::Sqlite(error) => wrong(path, &error),
-            Problem::Row(problem) => StoreError::new(format!("{}: {problem}", path.display())),
-        }
-    }
-}
-
-/// A row of a table, for the words of an error.
-struct RowName<'r> {
+/// Location of a row, for error messages.
+struct RowLocation<'r> {
     table: &'static str,
     owner: &'r str,
     row: i64,
 }
 
-impl RowName<'_> {
-    /// What stands in this row; a row that cannot be read is named.
-    fn reading<T>(&self, read: impl FnOnce() -> Result<T, String>) -> Result<T, Problem> {
-        let RowName { table, owner, row } = self;
+impl RowLocation<'_> {
+    /// Reads the row; errors contain its location.
+    fn read_row<T>(&self, read: impl FnOnce() -> Result<T, String>) -> Result<T, SqliteProblem> {
+        let RowLocation { table, owner, row } = self;
         let kind = if *table == "memory" { "agent" } else { "conversation" };
         read().map_err(|problem| {
-            Problem::Row(format!("table {table}, {kind} {owner}, row {row} cannot be read: {problem}"))
+            SqliteProblem::Row(format!("cannot read row {row} of table {table}, {kind} {owner}: {problem}"))
         })
     }
 }
 
-/// A number that is never negative.
-fn natural(row: &Row<'_>, column: usize) -> Result<u64, String> {
+/// Reads a non-negative integer.
+fn read_unsigned(row: &Row<'_>, column: usize) -> Result<u64, String> {
     let number: i64 = row.get(column).map_err(|error| error.to_string())?;
     u64::try_from(number).map_err(|_| format!("{number} is negative"))
 }
 
-/// A number of the row that follows `last`: rows are numbered from 1 without gaps.
-fn following(number: i64, last: usize) -> Result<(), String> {
+/// Checks that a row number follows `last`: rows are numbered from 1 without gaps.
+fn check_sequence(number: i64, last: usize) -> Result<(), String> {
     match usize::try_from(number) == Ok(last + 1) {
         true => Ok(()),
-        false => Err(format!("it follows row {last}, so something is missing before it")),
+        false => Err(format!("it follows row {last}, so rows are missing")),
     }
 }
 
-fn commit(part: &Connection, commit: &Commit) -> Result<(), Problem> {
-    let Commit { conversation, number, kept, records } = commit;
+fn commit(part: &Connection, commit: &EntryCommit) -> Result<(), SqliteProblem> {
+    let EntryCommit { conversation, number, stored: kept, records } = commit;
     let (id, timestamp) = (conversation.as_str(), kept.stamp.timestamp);
     if *number == 1 {
         part.prepare_cached("INSERT INTO conversation (id, began) VALUES (?1, ?2)")?
             .execute(params![id, timestamp])?;
     }
-    let entry = written(&kept.entry)?;
+    let entry = to_json(&kept.entry)?;
     part.prepare_cached(
         "INSERT INTO entry (conversation, number, offset_us, timestamp, entry) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?
-    .execute(params![id, signed(*number), signed(kept.stamp.offset.0), timestamp, entry])?;
+    .execute(params![id, to_i64(*number), to_i64(kept.stamp.offset.0), timestamp, entry])?;
     let mut insert =
         part.prepare_cached("INSERT INTO record (conversation, sequence, record) VALUES (?1, ?2, ?3)")?;
     for record in records {
-        insert.execute(params![id, signed(record.sequence), written(record)?])?;
+        insert.execute(params![id, to_i64(record.sequence), to_json(record)?])?;
     }
     Ok(())
 }
 
-fn entries(part: &Connection, conversation: &ConversationId) -> Result<Vec<Kept>, Problem> {
+fn entries(part: &Connection, conversation: &ConversationId) -> Result<Vec<StoredEntry>, SqliteProblem> {
     let mut query = part.prepare_cached(
         "SELECT number, offset_us, timestamp, entry FROM entry WHERE conversation = ?1 ORDER BY number",
     )?;
     let (mut rows, mut entries) = (query.query([conversation.as_str()])?, Vec::new());
     while let Some(row) = rows.next()? {
-        let name = RowName { table: "entry", owner: conversation.as_str(), row: row.get(0)? };
-        entries.push(name.reading(|| {
-            following(name.row, entries.len())?;
-            let offset = hotseat_trace::Offset(natural(row, 1)?);
-            let stamp = crate::world::Stamp { offset, timestamp: row.get(2).map_err(words)? };
-            Ok(Kept { stamp, entry: read(row, 3)? })
+        let name = RowLocation { table: "entry", owner: conversation.as_str(), row: row.get(0)? };
+        entries.push(name.read_row(|| {
+            check_sequence(name.row, entries.len())?;
+            let offset = hotseat_trace::TimeOffset(read_unsigned(row, 1)?);
+            let stamp = crate::world::DeliveryTime { offset, timestamp: row.get(2).map_err(error_text)? };
+            Ok(StoredEntry { stamp, entry: read_json(row, 3)? })
         })?);
     }
     Ok(entries)
 }
 
-fn records(part: &Connection, conversation: &ConversationId) -> Result<Vec<Record>, Problem> {
+fn records(part: &Connection, conversation: &ConversationId) -> Result<Vec<EventRecord>, SqliteProblem> {
     let mut query =
         part.prepare_cached("SELECT sequence, record FROM record WHERE conversation = ?1 ORDER BY sequence")?;
     let (mut rows, mut records) = (query.query([conversation.as_str()])?, Vec::new());
     while let Some(row) = rows.next()? {
-        let name = RowName { table: "record", owner: conversation.as_str(), row: row.get(0)? };
-        records.push(name.reading(|| {
-            following(name.row, records.len())?;
-            let record: Record = read(row, 1)?;
+        let name = RowLocation { table: "record", owner: conversation.as_str(), row: row.get(0)? };
+        records.push(name.read_row(|| {
+            check_sequence(name.row, records.len())?;
+            let record: EventRecord = read_json(row, 1)?;
             match i64::try_from(record.sequence) == Ok(name.row) {
                 true => Ok(record),
-                false => Err(format!("it holds event {}", record.sequence)),
+                false => Err(format!("the row contains event {}", record.sequence)),
             }
         })?);
     }
     Ok(records)
 }
 
-fn conversations(part: &Connection) -> Result<Vec<ConversationId>, Problem> {
+fn conversations(part: &Connection) -> Result<Vec<ConversationId>, SqliteProblem> {
     let mut rows = part.prepare_cached("SELECT id FROM conversation ORDER BY rowid")?;
     let rows = rows.query_map([], |row| row.get::<_, String>(0).map(ConversationId::from))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -361,7 +378,7 @@ fn remember(
     agent: &AgentId,
     usage: &MemoryUse,
     timestamp: u64,
-) -> Result<Recalled, Problem> {
+) -> Result<MemoryResult, SqliteProblem> {
     let owner = agent.as_str();
     Ok(match usage {
         MemoryUse::Write { id, kind, content, significance } => {
@@ -377,21 +394,21 @@ fn remember(
                 kind,
                 content,
                 significance,
-                signed(timestamp)
+                to_i64(timestamp)
             ])?;
-            Recalled::Written { id: id.clone(), kind: kind.clone(), content: content.clone() }
+            MemoryResult::Written { id: id.clone(), kind: kind.clone(), content: content.clone() }
         }
         MemoryUse::Read { id } => {
             let mut row = part.prepare_cached(
                 "SELECT number, id, kind, content, significance, created_at FROM memory WHERE agent = ?1 AND id = ?2",
             )?;
             let record = memory_records(agent, row.query([owner, id.as_str()])?)?.pop();
-            Recalled::Read { id: id.clone(), record }
+            MemoryResult::Read { id: id.clone(), record }
         }
         MemoryUse::Delete { id } => {
             let mut row = part.prepare_cached("DELETE FROM memory WHERE agent = ?1 AND id = ?2")?;
             let deleted = row.execute([owner, id.as_str()])? > 0;
-            Recalled::Deleted { id: id.clone(), deleted }
+            MemoryResult::Deleted { id: id.clone(), deleted }
         }
         MemoryUse::List { limit } => {
             let limit = limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
@@ -400,20 +417,20 @@ fn remember(
                  WHERE agent = ?1 ORDER BY number LIMIT ?2",
             )?;
             let records = memory_records(agent, rows.query(params![owner, limit])?)?;
-            Recalled::Found { query: String::new(), records }
+            MemoryResult::Found { query: String::new(), records }
         }
         MemoryUse::Search { query, limit } => {
-            let mut records = hits(part, agent, query)?;
-            memory::best_first(&mut records, query);
+            let mut records = search_hits(part, agent, query)?;
+            memory::rank(&mut records, query);
             records.truncate(*limit);
-            Recalled::Found { query: query.clone(), records }
+            MemoryResult::Found { query: query.clone(), records }
         }
     })
 }
 
-/// The records that share a word with the query.
-fn hits(part: &Connection, agent: &AgentId, query: &str) -> Result<Vec<MemoryRecord>, Problem> {
-    // Each word in quotes: nothing that anybody says is an operator of the search.
+/// Returns the records that share a word with the query.
+fn search_hits(part: &Connection, agent: &AgentId, query: &str) -> Result<Vec<MemoryRecord>, SqliteProblem> {
+    // Words are quoted, so that no input is interpreted as a search operator.
     let words: Vec<String> = memory::words(query).into_iter().map(|word| format!("\"{word}\"")).collect();
     if words.is_empty() {
         return Ok(Vec::new());
@@ -424,49 +441,49 @@ fn hits(part: &Connection, agent: &AgentId, query: &str) -> Result<Vec<MemoryRec
          WHERE memory_text MATCH ?1 AND memory.agent = ?2
          ORDER BY bm25(memory_text) LIMIT ?3",
     )?;
-    memory_records(agent, rows.query(params![words.join(" OR "), agent.as_str(), HITS])?)
+    memory_records(agent, rows.query(params![words.join(" OR "), agent.as_str(), MAX_SEARCH_HITS])?)
 }
 
-fn memory_records(agent: &AgentId, mut rows: Rows<'_>) -> Result<Vec<MemoryRecord>, Problem> {
+fn memory_records(agent: &AgentId, mut rows: Rows<'_>) -> Result<Vec<MemoryRecord>, SqliteProblem> {
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        let name = RowName { table: "memory", owner: agent.as_str(), row: row.get(0)? };
-        records.push(name.reading(|| {
+        let name = RowLocation { table: "memory", owner: agent.as_str(), row: row.get(0)? };
+        records.push(name.read_row(|| {
             Ok(MemoryRecord {
-                id: row.get::<_, String>(1).map_err(words)?.into(),
+                id: row.get::<_, String>(1).map_err(error_text)?.into(),
                 agent: agent.clone(),
-                kind: row.get(2).map_err(words)?,
-                content: row.get(3).map_err(words)?,
-                significance: row.get(4).map_err(words)?,
-                created_at: natural(row, 5)?,
+                kind: row.get(2).map_err(error_text)?,
+                content: row.get(3).map_err(error_text)?,
+                significance: row.get(4).map_err(error_text)?,
+                created_at: read_unsigned(row, 5)?,
             })
         })?);
     }
     Ok(records)
 }
 
-fn words(error: rusqlite::Error) -> String {
+fn error_text(error: rusqlite::Error) -> String {
     error.to_string()
 }
 
-fn written<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
+fn to_json<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
-fn read<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T, String> {
-    let text = row.get_ref(column).map_err(words)?;
+fn read_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T, String> {
+    let text = row.get_ref(column).map_err(error_text)?;
     let text = text.as_str().map_err(|error| error.to_string())?;
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-fn signed(number: u64) -> i64 {
+fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn wrong(path: &Path, error: &rusqlite::Error) -> StoreError {
+fn file_error(path: &Path, error: &rusqlite::Error) -> ConversationStoreError {
     let locked = error.sqlite_error_code().is_some_and(|code| {
         matches!(code, rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
     });
     let help = if locked { ": another process uses this file" } else { "" };
-    StoreError::new(format!("{}: {error}{help}", path.display()))
+    ConversationStoreError::new(format!("{}: {error}{help}", path.display()))
 }

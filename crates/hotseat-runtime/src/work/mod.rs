@@ -1,4 +1,4 @@
-//! Tasks and workflows as machines without I/O, like conversations.
+//! Tasks and workflows as state machines without I/O.
 
 mod join;
 mod route;
@@ -12,159 +12,165 @@ use hotseat_trace::{Payload, WorkOrigin};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use task_run::{Need, TaskRun};
-pub use token::{Branch, Token, TokenId};
+pub use task_run::{TaskNeed, TaskRun};
+pub use token::{TokenId, WorkflowBranch, WorkflowToken};
 pub use workflow_run::WorkflowRun;
 
-use crate::definition::{Definitions, Memory};
-use crate::failure::Failure;
+use crate::definition::{Definitions, MemoryAction};
+use crate::failure::WorkFailure;
 use crate::ids::{AgentId, ConversationId, RunId, TurnId, WorkflowId};
 
-/// What a run is for and what it depends on.
+/// Context of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkContext {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// The turn it is for.
+    /// The turn that it works for.
     pub turn: Option<TurnId>,
-    /// Whose memory it uses.
+    /// The agent whose memory is used.
     pub agent: AgentId,
-    /// What it is for.
+    /// The purpose of the run.
     pub origin: WorkOrigin,
-    /// The attempt of whoever started it, from 1.
+    /// Attempt of the caller, from 1.
     pub attempt: u32,
-    /// How many agents have called each other on the way here.
+    /// Number of nested agent calls that lead to this run.
     pub depth: u32,
 }
 
-/// Something that has happened to a run.
+/// Input of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WorkInput {
-    /// It begins.
+    /// The run starts.
     Start,
-    /// The time it waited for has passed.
+    /// A requested wait is over.
     Waited {
-        /// The token that waited.
+        /// The waiting token.
         token: TokenId,
     },
-    /// What it asked for is there.
+    /// A requested answer has arrived.
     Answered {
-        /// The token that asked.
+        /// The token that requested it.
         token: TokenId,
-        /// What came.
-        result: Result<Value, Failure>,
+        /// The answer.
+        result: Result<Value, WorkFailure>,
     },
-    /// Branches did not come together in time.
+    /// A join reached its time limit.
     JoinLate {
-        /// Where they come together.
+        /// Name of the join.
         join: String,
     },
 }
 
-/// Something a run asks of the world.
+/// Effect that a run requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkEffect {
-    /// To be told when so many milliseconds have passed.
+    /// Notify the run after a delay.
     Wait {
-        /// The token that waits.
+        /// The waiting token.
         token: TokenId,
-        /// How long.
+        /// The delay, in milliseconds.
         millis: u64,
     },
-    /// To use the agent's memory.
+    /// Access the agent's memory.
     Memory {
-        /// The token that asks.
+        /// The requesting token.
         token: TokenId,
-        /// How.
-        action: Memory,
-        /// With what.
+        /// The kind of access.
+        action: MemoryAction,
+        /// Parameters of the access.
         input: Value,
     },
-    /// To run another workflow.
+    /// Run another workflow.
     Subworkflow {
-        /// The token that asks.
+        /// The requesting token.
         token: TokenId,
-        /// Which.
+        /// The workflow.
         workflow: WorkflowId,
-        /// With what.
+        /// Input of the workflow.
         input: Value,
     },
-    /// To ask an agent in a conversation of its own.
+    /// Call an agent in a separate conversation.
     Agent {
-        /// The token that asks.
+        /// The requesting token.
         token: TokenId,
-        /// The conversation.
+        /// The id of the conversation.
         conversation: ConversationId,
-        /// Which agent.
+        /// The agent.
         agent: AgentId,
-        /// What.
+        /// Input of the call.
         input: Value,
     },
-    /// To be told when branches must have come together.
+    /// Notify the run when a join reaches its time limit.
     JoinTimer {
-        /// Where they come together.
+        /// Name of the join.
         join: String,
-        /// How long.
+        /// The time limit, in milliseconds.
         millis: u64,
     },
-    /// To stop a workflow that a token has started.
+    /// Cancel a workflow that a token started.
     CancelSubworkflow {
         /// The token.
         token: TokenId,
     },
-    /// To stop a conversation that a token has opened.
+    /// Cancel a conversation that a token opened.
     CancelAgent {
         /// The conversation.
         conversation: ConversationId,
     },
-    /// To pass on what the run came to. It is the last.
-    Done(Result<Value, Failure>),
+    /// Report the result of the run. This is the last effect.
+    Done(Result<Value, WorkFailure>),
 }
 
-/// What came of one input.
+/// Result of one input.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkStep {
-    /// What the trace gets.
+    /// Events for the trace.
     pub events: Vec<Payload>,
-    /// What the world is asked to do.
+    /// Effects to start.
     pub effects: Vec<WorkEffect>,
 }
 
-/// A run of a task or of a workflow.
+/// Run of a task or a workflow.
 #[derive(Debug, Clone)]
-pub enum Work {
-    /// A task alone.
+pub enum WorkRun {
+    /// A separate task.
     Task(Box<TaskRun>),
     /// A workflow.
     Workflow(Box<WorkflowRun>),
 }
 
-impl Work {
-    /// A run of a task alone.
-    pub fn task(context: WorkContext, task: Arc<crate::definition::Task>, input: Value) -> Work {
-        Work::Task(Box::new(TaskRun::new(context, task, input)))
+impl WorkRun {
+    /// Creates the run of a separate task.
+    pub fn task(context: WorkContext, task: Arc<crate::definition::TaskDefinition>, input: Value) -> WorkRun {
+        WorkRun::Task(Box::new(TaskRun::new(context, task, input)))
     }
 
-    /// A run of a workflow.
-    pub fn workflow(context: WorkContext, workflow: Arc<crate::definition::Workflow>, input: Value) -> Work {
-        Work::Workflow(Box::new(WorkflowRun::new(context, workflow, input)))
+    /// Creates the run of a workflow.
+    pub fn workflow(
+        context: WorkContext,
+        workflow: Arc<crate::definition::WorkflowDefinition>,
+        input: Value,
+    ) -> WorkRun {
+        WorkRun::Workflow(Box::new(WorkflowRun::new(context, workflow, input)))
     }
 
-    /// Takes what has happened.
+    /// Handles one input.
     pub fn handle(&mut self, definitions: &Definitions, input: &WorkInput) -> WorkStep {
         let mut step = WorkStep::default();
         match self {
-            Work::Task(run) => {
+            WorkRun::Task(run) => {
                 let need = match input {
                     WorkInput::Start => run.start(&mut step.events),
-                    WorkInput::Waited { .. } => run.waited(&mut step.events),
-                    WorkInput::Answered { result, .. } => run.answered(result.clone(), &mut step.events),
+                    WorkInput::Waited { .. } => run.resume_after_wait(&mut step.events),
+                    WorkInput::Answered { result, .. } => {
+                        run.resume_with_answer(result.clone(), &mut step.events)
+                    }
                     WorkInput::JoinLate { .. } => return step,
                 };
-                step.effects.push(need.effect(TokenId(0)));
+                step.effects.push(need.into_effect(TokenId(0)));
             }
-            Work::Workflow(run) => run.handle(definitions, input, &mut step),
+            WorkRun::Workflow(run) => run.handle(definitions, input, &mut step),
         }
         step
     }

@@ -1,4 +1,4 @@
-//! One run of a task.
+//! State machine of a task.
 
 use std::sync::Arc;
 
@@ -8,84 +8,85 @@ use hotseat_trace::{
 use serde_json::{Map, Value, json};
 
 use super::{TokenId, WorkContext, WorkEffect};
-use crate::conversation::built_in;
+use crate::conversation::built_in_request;
 use crate::definition::{
-    Action, Context, Memory, Mock, OnFailure, Step, StepBranch, Task, definitions, schema,
+    ContextAction, MemoryAction, MockAction, StepAction, StepBranch, StepDefinition, StepFailurePolicy,
+    TaskDefinition, definitions, schema,
 };
-use crate::expression::{Expression, put};
-use crate::failure::{ErrorCode, Failure, InfrastructureKind};
+use crate::expression::{Expression, set_at_path};
+use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
 use crate::ids::{AgentId, ConversationId};
-use crate::random::Random;
+use crate::random::DeterministicRandom;
 
-/// One run of a task.
+/// Run of a task.
 #[derive(Debug, Clone)]
 pub struct TaskRun {
     context: WorkContext,
-    task: Arc<Task>,
+    task: Arc<TaskDefinition>,
     /// `input`, `state` and `output`.
     scope: Value,
-    /// The step that is being run.
+    /// Index of the current step.
     index: usize,
-    /// The attempt at the task as a whole, from 1.
+    /// Attempt at the whole task, from 1.
     attempt: u32,
-    /// What the run waits for.
-    waiting: Waiting,
-    /// How long it has waited, in milliseconds.
+    /// Pending operation.
+    waiting: PendingOperation,
+    /// Total requested waiting time, in milliseconds.
     elapsed: u64,
 }
 
-/// What a run waits for.
+/// Operation that a run waits for.
 #[derive(Debug, Clone, PartialEq)]
-enum Waiting {
+enum PendingOperation {
     Nothing,
-    /// Its mock takes a while; then this is its result.
-    Mock(Result<Value, Failure>),
+    /// The duration of a mock, which then returns this result.
+    Mock(Result<Value, WorkFailure>),
     /// The agent's memory.
     Memory,
-    /// An agent, which answers in this conversation.
+    /// An agent in this conversation.
     Agent(ConversationId),
-    /// The next attempt.
+    /// The delay before the next attempt.
     Retry,
-    /// The end of its time.
+    /// The time limit of the task.
     Deadline,
 }
 
-/// What a task needs to go on.
+/// Requirement for continuing a task.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Need {
-    /// Time, in milliseconds.
+pub enum TaskNeed {
+    /// A delay, in milliseconds.
     Wait(u64),
-    /// The agent's memory.
-    Memory(Memory, Value),
-    /// The answer of an agent to this, in this conversation.
+    /// Access to the agent's memory.
+    Memory(MemoryAction, Value),
+    /// The answer of an agent to an input, in this conversation.
     Agent(ConversationId, AgentId, Value),
-    /// Nothing: it has ended.
-    Done(Result<Value, Failure>),
+    /// Nothing: the task has ended.
+    Done(Result<Value, WorkFailure>),
 }
 
-impl Need {
-    /// The same as asked by a token.
-    pub(super) fn effect(self, token: TokenId) -> WorkEffect {
+impl TaskNeed {
+    /// Converts the requirement into an effect of a token.
+    pub(super) fn into_effect(self, token: TokenId) -> WorkEffect {
         match self {
-            Need::Wait(millis) => WorkEffect::Wait { token, millis },
-            Need::Memory(action, input) => WorkEffect::Memory { token, action, input },
-            Need::Agent(conversation, agent, input) => {
+            TaskNeed::Wait(millis) => WorkEffect::Wait { token, millis },
+            TaskNeed::Memory(action, input) => WorkEffect::Memory { token, action, input },
+            TaskNeed::Agent(conversation, agent, input) => {
                 WorkEffect::Agent { token, conversation, agent, input }
             }
-            Need::Done(result) => WorkEffect::Done(result),
+            TaskNeed::Done(result) => WorkEffect::Done(result),
         }
     }
 }
 
 impl TaskRun {
-    /// A run that has not begun.
-    pub fn new(context: WorkContext, task: Arc<Task>, input: Value) -> Self {
+    /// Creates a run that has not started.
+    pub fn new(context: WorkContext, task: Arc<TaskDefinition>, input: Value) -> Self {
         let scope = json!({"input": input, "state": {}, "output": {}});
-        TaskRun { context, task, scope, index: 0, attempt: 1, waiting: Waiting::Nothing, elapsed: 0 }
+        TaskRun { context, task, scope, index: 0, attempt: 1, waiting: PendingOperation::Nothing, elapsed: 0 }
     }
 
-    /// Begins.
-    pub fn start(&mut self, out: &mut Vec<Payload>) -> Need {
+    /// Starts the run.
+    pub fn start(&mut self, out: &mut Vec<Payload>) -> TaskNeed {
         out.push(Payload::TaskStarted(TaskStarted {
             turn_id: self.turn(),
             task_id: crate::ids::slug(&self.task.name).into(),
@@ -97,66 +98,83 @@ impl TaskRun {
         if let Some(schema) = &self.task.input_schema {
             let violations = schema::violations(schema, &self.scope["input"]);
             if !violations.is_empty() {
-                let failure = Failure::business(ErrorCode::InvalidInput, violations.join("; "));
+                let failure = WorkFailure::business(ErrorCode::InvalidInput, violations.join("; "));
                 return self.end(Err(failure), out);
             }
         }
-        self.run(out)
+        self.run_steps(out)
     }
 
-    /// Goes on after the time it asked for.
-    pub fn waited(&mut self, out: &mut Vec<Payload>) -> Need {
-        match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
-            Waiting::Mock(result) => self.finish_action(result, out).unwrap_or_else(|| self.run(out)),
-            Waiting::Retry => self.run(out),
-            Waiting::Deadline => {
+    /// Continues after a requested delay.
+    pub fn resume_after_wait(&mut self, out: &mut Vec<Payload>) -> TaskNeed {
+        match std::mem::replace(&mut self.waiting, PendingOperation::Nothing) {
+            PendingOperation::Mock(result) => {
+                self.finish_action(result, out).unwrap_or_else(|| self.run_steps(out))
+            }
+            PendingOperation::Retry => self.run_steps(out),
+            PendingOperation::Deadline => {
                 let limit = self.task.timeout_ms.unwrap_or_default();
-                let message = format!("the task did not end within {limit} ms");
-                self.end(Err(Failure::infrastructure(InfrastructureKind::Timeout, message)), out)
+                let message = format!("the task exceeded its time limit of {limit} ms");
+                self.end(Err(WorkFailure::infrastructure(InfrastructureKind::Timeout, message)), out)
             }
-            Waiting::Memory | Waiting::Agent(_) | Waiting::Nothing => self.broken(out),
+            PendingOperation::Memory | PendingOperation::Agent(_) | PendingOperation::Nothing => {
+                self.fail_unexpected(out)
+            }
         }
     }
 
-    /// Goes on with what it asked for.
-    pub fn answered(&mut self, result: Result<Value, Failure>, out: &mut Vec<Payload>) -> Need {
-        match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
-            Waiting::Memory | Waiting::Agent(_) => {
-                self.finish_action(result, out).unwrap_or_else(|| self.run(out))
+    /// Continues with a requested answer.
+    pub fn resume_with_answer(
+        &mut self,
+        result: Result<Value, WorkFailure>,
+        out: &mut Vec<Payload>,
+    ) -> TaskNeed {
+        match std::mem::replace(&mut self.waiting, PendingOperation::Nothing) {
+            PendingOperation::Memory | PendingOperation::Agent(_) => {
+                self.finish_action(result, out).unwrap_or_else(|| self.run_steps(out))
             }
-            Waiting::Mock(_) | Waiting::Retry | Waiting::Deadline | Waiting::Nothing => self.broken(out),
+            PendingOperation::Mock(_)
+            | PendingOperation::Retry
+            | PendingOperation::Deadline
+            | PendingOperation::Nothing => self.fail_unexpected(out),
         }
     }
 
-    /// The conversation in which it waits for an agent.
-    pub(super) fn asks_in(&self) -> Option<&ConversationId> {
+    /// Returns the conversation in which the run waits for an agent.
+    pub(super) fn agent_conversation(&self) -> Option<&ConversationId> {
         match &self.waiting {
-            Waiting::Agent(conversation) => Some(conversation),
-            Waiting::Nothing | Waiting::Mock(_) | Waiting::Memory | Waiting::Retry | Waiting::Deadline => {
-                None
-            }
+            PendingOperation::Agent(conversation) => Some(conversation),
+            PendingOperation::Nothing
+            | PendingOperation::Mock(_)
+            | PendingOperation::Memory
+            | PendingOperation::Retry
+            | PendingOperation::Deadline => None,
         }
     }
 
-    fn broken(&mut self, out: &mut Vec<Payload>) -> Need {
+    fn fail_unexpected(&mut self, out: &mut Vec<Payload>) -> TaskNeed {
         self.end(
-            Err(Failure::business(ErrorCode::InternalError, "the task was given what it did not ask for")),
+            Err(WorkFailure::business(
+                ErrorCode::InternalError,
+                "the task received an answer that it did not request",
+            )),
             out,
         )
     }
 
-    /// Runs steps until something is needed.
-    fn run(&mut self, out: &mut Vec<Payload>) -> Need {
+    /// Runs steps until one needs an answer or a delay.
+    fn run_steps(&mut self, out: &mut Vec<Payload>) -> TaskNeed {
         let task = self.task.clone();
         while let Some(step) = task.steps.get(self.index) {
             let branch = match &step.condition {
                 None => StepBranch::Continue,
-                Some(condition) => match condition.condition.holds(&self.scope) {
+                Some(condition) => match condition.condition.is_truthy(&self.scope) {
                     Ok(true) => condition.then,
                     Ok(false) => condition.otherwise,
                     Err(error) => {
-                        let message = format!("the condition of step {}: {error}", step.name);
-                        return self.end(Err(Failure::business(ErrorCode::ExecutionFailed, message)), out);
+                        let message = format!("condition of step {}: {error}", step.name);
+                        return self
+                            .end(Err(WorkFailure::business(ErrorCode::ExecutionFailed, message)), out);
                     }
                 },
             };
@@ -168,8 +186,8 @@ impl TaskRun {
                 }
                 StepBranch::Succeed => break,
                 StepBranch::Fail => {
-                    let message = format!("the condition of step {} says that the task fails", step.name);
-                    return self.end(Err(Failure::business(ErrorCode::ExecutionFailed, message)), out);
+                    let message = format!("the condition of step {} failed the task", step.name);
+                    return self.end(Err(WorkFailure::business(ErrorCode::ExecutionFailed, message)), out);
                 }
             }
             if let Some(need) = self.begin_action(step, out) {
@@ -180,16 +198,18 @@ impl TaskRun {
         if let Some(schema) = &task.output_schema {
             let violations = schema::violations(schema, &output);
             if !violations.is_empty() {
-                let message = format!("what the task returned does not fit: {}", violations.join("; "));
-                return self.end(Err(Failure::business(ErrorCode::ExecutionFailed, message)), out);
+                let message =
+                    format!("the output of the task does not match its schema: {}", violations.join("; "));
+                return self.end(Err(WorkFailure::business(ErrorCode::ExecutionFailed, message)), out);
             }
         }
         self.end(Ok(output), out)
     }
 
-    /// Begins the action of a step; what it needs, if it does not end at once with the task going on.
-    fn begin_action(&mut self, step: &Step, out: &mut Vec<Payload>) -> Option<Need> {
-        out.push(Payload::TaskStepStarted(self.step_members(step)));
+    /// Starts the action of a step. Returns its requirement unless the action ends immediately and the task
+    /// continues.
+    fn begin_action(&mut self, step: &StepDefinition, out: &mut Vec<Payload>) -> Option<TaskNeed> {
+        out.push(Payload::TaskStepStarted(self.step_event(step)));
         let input = match self.action_input(step) {
             Ok(input) => input,
             Err(failure) => return self.finish_action(Err(failure), out),
@@ -203,39 +223,43 @@ impl TaskRun {
             input: input.clone(),
         }));
         let result = match &step.action {
-            Action::Mock(mock) => {
+            StepAction::Mock(mock) => {
                 let mut random = self.random(mock, step);
                 let result = self.mock_result(mock, &input, &mut random);
                 let (from, to) = mock.delay_ms;
                 if to > 0 {
                     let millis = random.between(from, to);
-                    self.waiting = Waiting::Mock(result);
+                    self.waiting = PendingOperation::Mock(result);
                     return Some(self.wait(millis));
                 }
                 result
             }
-            Action::Echo => Ok(input),
-            Action::Fail(fail) => Err(fail.failure.clone()),
-            Action::Context(context) => Ok(merged(context, input)),
-            Action::Assemble(assemble) => Ok(built_in(&input, assemble.append_system.as_deref())),
-            Action::Memory(action) => {
-                self.waiting = Waiting::Memory;
-                return Some(Need::Memory(*action, input));
+            StepAction::Echo => Ok(input),
+            StepAction::Fail(fail) => Err(fail.failure.clone()),
+            StepAction::Context(context) => Ok(merge_members(context, input)),
+            StepAction::Assemble(assemble) => Ok(built_in_request(&input, assemble.append_system.as_deref())),
+            StepAction::Memory(action) => {
+                self.waiting = PendingOperation::Memory;
+                return Some(TaskNeed::Memory(*action, input));
             }
-            Action::Agent(reference) => {
-                let conversation = self.asking();
-                self.waiting = Waiting::Agent(conversation.clone());
-                return Some(Need::Agent(conversation, definitions::agent_id(reference), input));
+            StepAction::Agent(reference) => {
+                let conversation = self.conversation_id();
+                self.waiting = PendingOperation::Agent(conversation.clone());
+                return Some(TaskNeed::Agent(conversation, definitions::agent_id(reference), input));
             }
-            Action::Custom(custom) => (custom.function)(&input),
+            StepAction::Custom(custom) => (custom.function)(&input),
         };
         self.finish_action(result, out)
     }
 
-    /// Takes what the action of the current step came to; what is needed then, if the task does not just go on.
-    fn finish_action(&mut self, result: Result<Value, Failure>, out: &mut Vec<Payload>) -> Option<Need> {
+    /// Handles the result of the current action. Returns a requirement unless the task continues.
+    fn finish_action(
+        &mut self,
+        result: Result<Value, WorkFailure>,
+        out: &mut Vec<Payload>,
+    ) -> Option<TaskNeed> {
         let task = self.task.clone();
-        let Some(step) = task.steps.get(self.index) else { return Some(self.broken(out)) };
+        let Some(step) = task.steps.get(self.index) else { return Some(self.fail_unexpected(out)) };
         let taken = result.and_then(|output| {
             out.push(Payload::ActionCompleted(ActionCompleted {
                 turn_id: self.turn(),
@@ -244,7 +268,7 @@ impl TaskRun {
                 step_ref: step.name.as_str().into(),
                 output: output.clone(),
             }));
-            self.take_output(step, output)
+            self.apply_output(step, output)
         });
         match taken {
             Ok(()) => {}
@@ -257,44 +281,44 @@ impl TaskRun {
                     error: failure.info(),
                 }));
                 let again = match step.on_failure {
-                    OnFailure::Continue => None,
-                    OnFailure::Retry => Some(task.retry.delay(self.attempt)),
-                    OnFailure::Abort if failure.can_retry() => Some(task.retry.delay(self.attempt)),
-                    OnFailure::Abort => Some(None),
+                    StepFailurePolicy::Continue => None,
+                    StepFailurePolicy::Retry => Some(task.retry.delay(self.attempt)),
+                    StepFailurePolicy::Abort if failure.can_retry() => Some(task.retry.delay(self.attempt)),
+                    StepFailurePolicy::Abort => Some(None),
                 };
                 match again {
-                    None => self.note_error(&failure),
+                    None => self.record_error(&failure),
                     Some(None) => return Some(self.end(Err(failure), out)),
-                    Some(Some(delay)) => return Some(self.start_over(delay)),
+                    Some(Some(delay)) => return Some(self.restart(delay)),
                 }
             }
         }
-        out.push(Payload::TaskStepCompleted(self.step_members(step)));
+        out.push(Payload::TaskStepCompleted(self.step_event(step)));
         self.index += 1;
         None
     }
 
-    fn start_over(&mut self, delay: u64) -> Need {
+    fn restart(&mut self, delay: u64) -> TaskNeed {
         self.attempt += 1;
         self.index = 0;
         let input = self.scope["input"].take();
         self.scope = json!({"input": input, "state": {}, "output": {}});
-        self.waiting = Waiting::Retry;
+        self.waiting = PendingOperation::Retry;
         self.wait(delay)
     }
 
-    /// Asks for time, and for no more than the task has left.
-    fn wait(&mut self, millis: u64) -> Need {
+    /// Requests a delay, limited by the remaining time of the task.
+    fn wait(&mut self, millis: u64) -> TaskNeed {
         let left = self.task.timeout_ms.map(|limit| limit.saturating_sub(self.elapsed));
         if let Some(left) = left.filter(|left| millis > *left) {
-            self.waiting = Waiting::Deadline;
-            return Need::Wait(left);
+            self.waiting = PendingOperation::Deadline;
+            return TaskNeed::Wait(left);
         }
         self.elapsed += millis;
-        Need::Wait(millis)
+        TaskNeed::Wait(millis)
     }
 
-    fn end(&mut self, result: Result<Value, Failure>, out: &mut Vec<Payload>) -> Need {
+    fn end(&mut self, result: Result<Value, WorkFailure>, out: &mut Vec<Payload>) -> TaskNeed {
         let task_id = crate::ids::slug(&self.task.name).into();
         let (turn_id, run_id, origin) = (self.turn(), self.context.run.0.clone(), self.context.origin);
         out.push(match &result {
@@ -309,18 +333,18 @@ impl TaskRun {
                 Payload::TaskFailed(TaskFailed { turn_id, task_id, run_id, origin, error: failure.info() })
             }
         });
-        Need::Done(result)
+        TaskNeed::Done(result)
     }
 
-    fn action_input(&self, step: &Step) -> Result<Value, Failure> {
+    fn action_input(&self, step: &StepDefinition) -> Result<Value, WorkFailure> {
         let compute = |expression: &Expression| {
             let wrong = |error| {
-                let message = format!("the input of step {}: {error}", step.name);
-                Failure::business(ErrorCode::ExecutionFailed, message)
+                let message = format!("input of step {}: {error}", step.name);
+                WorkFailure::business(ErrorCode::ExecutionFailed, message)
             };
             expression.evaluate(&self.scope).map_err(wrong)
         };
-        // `*` is the whole input and not a member of it.
+        // `*` is the whole input, not a member.
         if let Some(whole) = step.input_mapping.get("*") {
             return compute(whole);
         }
@@ -331,25 +355,25 @@ impl TaskRun {
         Ok(Value::Object(input))
     }
 
-    fn take_output(&mut self, step: &Step, output: Value) -> Result<(), Failure> {
+    fn apply_output(&mut self, step: &StepDefinition, output: Value) -> Result<(), WorkFailure> {
         if step.output_mapping.is_empty() {
-            put(&mut self.scope, "state._lastOutput", output);
+            set_at_path(&mut self.scope, "state._lastOutput", output);
             return Ok(());
         }
         let mut scope = self.scope.clone();
-        put(&mut scope, "result", output);
+        set_at_path(&mut scope, "result", output);
         for (path, expression) in &step.output_mapping {
             let value = expression.evaluate(&scope).map_err(|error| {
-                let message = format!("the output of step {}: {error}", step.name);
-                Failure::business(ErrorCode::ExecutionFailed, message)
+                let message = format!("output of step {}: {error}", step.name);
+                WorkFailure::business(ErrorCode::ExecutionFailed, message)
             })?;
-            put(&mut self.scope, path, value);
+            set_at_path(&mut self.scope, path, value);
         }
         Ok(())
     }
 
-    /// The conversation that the current step opens with an agent, in the current attempt.
-    fn asking(&self) -> ConversationId {
+    /// Returns the id of the conversation that the current step opens with an agent, in the current attempt.
+    fn conversation_id(&self) -> ConversationId {
         let (run, index) = (&self.context.run, self.index);
         ConversationId(match self.attempt {
             0 | 1 => format!("{run}-s{index}").into(),
@@ -357,7 +381,7 @@ impl TaskRun {
         })
     }
 
-    fn note_error(&mut self, failure: &Failure) {
+    fn record_error(&mut self, failure: &WorkFailure) {
         let error = json!({"step": self.task.steps[self.index].name, "message": failure.message()});
         match &mut self.scope["state"]["_errors"] {
             Value::Array(errors) => errors.push(error),
@@ -365,11 +389,16 @@ impl TaskRun {
         }
     }
 
-    fn random(&self, mock: &Mock, step: &Step) -> Random {
-        Random::of(mock.seed, &format!("{} {}", self.context.run, step.name))
+    fn random(&self, mock: &MockAction, step: &StepDefinition) -> DeterministicRandom {
+        DeterministicRandom::from_seed_and_text(mock.seed, &format!("{} {}", self.context.run, step.name))
     }
 
-    fn mock_result(&self, mock: &Mock, input: &Value, random: &mut Random) -> Result<Value, Failure> {
+    fn mock_result(
+        &self,
+        mock: &MockAction,
+        input: &Value,
+        random: &mut DeterministicRandom,
+    ) -> Result<Value, WorkFailure> {
         let attempt = self.context.attempt.max(self.attempt);
         if let Some(failure) = &mock.failure
             && mock.failing_attempts.is_none_or(|failing| attempt <= failing)
@@ -379,17 +408,17 @@ impl TaskRun {
         let value = match (&mock.returns, &mock.schema) {
             (Some(expression), _) => expression
                 .evaluate(&json!({"input": input}))
-                .map_err(|error| Failure::business(ErrorCode::ExecutionFailed, error.to_string()))?,
-            (None, Some(schema)) => schema::made_up(schema, random),
+                .map_err(|error| WorkFailure::business(ErrorCode::ExecutionFailed, error.to_string()))?,
+            (None, Some(schema)) => schema::generate(schema, random),
             (None, None) => {
-                let message = "the mock has neither a schema nor a value to return";
-                return Err(Failure::business(ErrorCode::InvalidInput, message));
+                let message = "the mock has neither a schema nor a result";
+                return Err(WorkFailure::business(ErrorCode::InvalidInput, message));
             }
         };
         Ok(if value.is_object() { value } else { json!({"value": value}) })
     }
 
-    fn step_members(&self, step: &Step) -> TaskStep {
+    fn step_event(&self, step: &StepDefinition) -> TaskStep {
         TaskStep {
             turn_id: self.turn(),
             run_id: self.context.run.0.clone(),
@@ -404,7 +433,7 @@ impl TaskRun {
     }
 }
 
-fn merged(context: &Context, mut input: Value) -> Value {
+fn merge_members(context: &ContextAction, mut input: Value) -> Value {
     let Some(merge) = &context.merge else { return input };
     let mut list = Vec::new();
     for source in &merge.sources {
@@ -414,6 +443,6 @@ fn merged(context: &Context, mut input: Value) -> Value {
             None => {}
         }
     }
-    put(&mut input, &merge.target, Value::Array(list));
+    set_at_path(&mut input, &merge.target, Value::Array(list));
     input
 }

@@ -1,4 +1,4 @@
-//! Where a workflow run stands: one token for each place where something goes on.
+//! State of a workflow run: one token for each active position.
 
 use std::collections::BTreeMap;
 
@@ -11,53 +11,53 @@ use super::TaskRun;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct TokenId(pub u32);
 
-/// One place where something goes on.
+/// Active position in a workflow run.
 #[derive(Debug, Clone)]
-pub struct Token {
-    /// Its number.
+pub struct WorkflowToken {
+    /// Number of the token.
     pub id: TokenId,
-    /// The node it stands at.
+    /// Current node.
     pub node: String,
-    /// Where it stands.
+    /// Current status.
     pub status: TokenStatus,
-    /// The token it came from.
+    /// The token that created this one.
     pub parent: Option<TokenId>,
-    /// Where it stands among nested branches.
+    /// Path among nested branches.
     pub path: String,
-    /// The branch it is part of.
-    pub branch: Option<Branch>,
-    /// How often each transition was taken on the way here.
+    /// The branch that the token belongs to.
+    pub branch: Option<WorkflowBranch>,
+    /// Number of times each transition was taken on the path.
     pub taken: BTreeMap<String, u32>,
-    /// The task it runs.
+    /// The running task.
     pub task: Option<Box<TaskRun>>,
 }
 
-/// One of several ways that a run goes at once.
+/// One of several parallel branches of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Branch {
-    /// What the branches are called together.
+pub struct WorkflowBranch {
+    /// Group of the branches.
     pub group: String,
-    /// The token at which they parted.
+    /// The token at which the branches started.
     pub origin: TokenId,
-    /// The path of that token.
+    /// Path of that token.
     pub path: String,
-    /// How often each transition was taken on the way to it.
+    /// Number of times each transition was taken on the path to that token.
     pub taken: BTreeMap<String, u32>,
-    /// Its place, from 0.
+    /// Index of the branch, from 0.
     pub index: u32,
-    /// How many there are.
+    /// Number of branches.
     pub total: u32,
-    /// The item of a list it is for, with its name.
+    /// Name and value of the list item.
     pub item: Option<(String, Value)>,
-    /// What it has brought so far.
+    /// Output of the branch so far.
     pub output: Value,
-    /// The branch within which they parted.
-    pub outer: Option<Box<Branch>>,
+    /// The enclosing branch.
+    pub outer: Option<Box<WorkflowBranch>>,
 }
 
-impl Branch {
-    /// Whether two are of the same parting.
-    pub fn is_sibling(&self, other: &Branch) -> bool {
+impl WorkflowBranch {
+    /// Returns true if both branches started at the same token and belong to the same group.
+    pub fn is_sibling(&self, other: &WorkflowBranch) -> bool {
         self.group == other.group && self.origin == other.origin
     }
 }

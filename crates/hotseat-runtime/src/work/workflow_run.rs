@@ -1,4 +1,4 @@
-//! One run of a workflow.
+//! State machine of a workflow.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,79 +11,84 @@ use hotseat_trace::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    Branch, Need, TaskRun, Token, TokenId, WorkContext, WorkEffect, WorkInput, WorkStep, join, route,
+    TaskNeed, TaskRun, TokenId, WorkContext, WorkEffect, WorkInput, WorkStep, WorkflowBranch, WorkflowToken,
+    join, route,
 };
-use crate::definition::{Definitions, FanIn, Node, NodeWork, OnJoinTimeout, Workflow, definitions, schema};
-use crate::expression::{Expression, put};
-use crate::failure::{ErrorCode, Failure, InfrastructureKind};
+use crate::definition::{
+    BranchJoin, Definitions, NodeWork, OnJoinTimeout, WorkflowDefinition, WorkflowNode, definitions, schema,
+};
+use crate::expression::{Expression, set_at_path};
+use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
 use crate::ids::{ConversationId, RunId};
 
-/// How many tokens a run may have before it takes itself for endless.
-const MOST_TOKENS: usize = 10_000;
+/// Maximum number of tokens of a run; more count as an endless loop.
+const MAX_TOKENS: usize = 10_000;
 
-/// One run of a workflow.
+/// Run of a workflow.
 #[derive(Debug, Clone)]
 pub struct WorkflowRun {
     context: WorkContext,
-    workflow: Arc<Workflow>,
+    workflow: Arc<WorkflowDefinition>,
     /// `input`, `state` and `output`.
     scope: Value,
-    tokens: Vec<Token>,
-    /// Where branches have come together already; those that arrive later find nobody.
-    joined: BTreeSet<String>,
-    /// Where branches are waited for, with what is to be done.
-    joins: BTreeMap<String, (FanIn, String)>,
+    tokens: Vec<WorkflowToken>,
+    /// Completed joins; branches that arrive later are cancelled.
+    completed_joins: BTreeSet<String>,
+    /// Open joins, by name, with their target nodes.
+    open_joins: BTreeMap<String, (BranchJoin, String)>,
     ended: bool,
 }
 
 impl WorkflowRun {
-    /// A run that has not begun.
-    pub fn new(context: WorkContext, workflow: Arc<Workflow>, input: Value) -> Self {
+    /// Creates a run that has not started.
+    pub fn new(context: WorkContext, workflow: Arc<WorkflowDefinition>, input: Value) -> Self {
         let scope = json!({"input": input, "state": {}, "output": {}});
         WorkflowRun {
             context,
             workflow,
             scope,
             tokens: Vec::new(),
-            joined: BTreeSet::new(),
-            joins: BTreeMap::new(),
+            completed_joins: BTreeSet::new(),
+            open_joins: BTreeMap::new(),
             ended: false,
         }
     }
 
-    /// The id of the run that a token starts.
+    /// Returns the id of the run that a token starts.
     pub fn subrun(run: &RunId, token: TokenId) -> RunId {
         RunId(format!("{run}-w{}", token.0).into())
     }
 
-    /// Takes what has happened.
+    /// Handles one input.
     pub(super) fn handle(&mut self, definitions: &Definitions, input: &WorkInput, step: &mut WorkStep) {
         if self.ended {
             return;
         }
         let worked = match input {
             WorkInput::Start => self.start(definitions, step),
-            WorkInput::Waited { token } => self.with_task(definitions, *token, step, TaskRun::waited),
+            WorkInput::Waited { token } => {
+                self.resume_task(definitions, *token, step, TaskRun::resume_after_wait)
+            }
             WorkInput::Answered { token, result } => match self.token(*token).map(|token| token.status) {
                 Some(TokenStatus::WaitingForSubworkflow) => {
                     let result = result.clone().map_err(|failure| match failure {
-                        Failure::Business { code, message } => {
-                            Failure::business(code, format!("Subworkflow failed: {message}"))
+                        WorkFailure::Business { code, message } => {
+                            WorkFailure::business(code, format!("Subworkflow failed: {message}"))
                         }
-                        Failure::Infrastructure { kind, message } => {
-                            Failure::infrastructure(kind, format!("Subworkflow failed: {message}"))
+                        WorkFailure::Infrastructure { kind, message } => {
+                            WorkFailure::infrastructure(kind, format!("Subworkflow failed: {message}"))
                         }
                     });
-                    self.node_done(definitions, *token, result, step)
+                    self.finish_node(definitions, *token, result, step)
                 }
                 Some(TokenStatus::WaitingForAgent) => {
-                    self.node_done(definitions, *token, result.clone(), step)
+                    self.finish_node(definitions, *token, result.clone(), step)
                 }
-                Some(_) | None => {
-                    self.with_task(definitions, *token, step, |task, out| task.answered(result.clone(), out))
-                }
+                Some(_) | None => self.resume_task(definitions, *token, step, |task, out| {
+                    task.resume_with_answer(result.clone(), out)
+                }),
             },
-            WorkInput::JoinLate { join } => self.join_late(definitions, join, step),
+            WorkInput::JoinLate { join } => self.handle_join_timeout(definitions, join, step),
         };
         let worked = worked.and_then(|()| self.settle(definitions, step));
         if let Err(failure) = worked {
@@ -91,7 +96,7 @@ impl WorkflowRun {
         }
     }
 
-    fn start(&mut self, definitions: &Definitions, step: &mut WorkStep) -> Result<(), Failure> {
+    fn start(&mut self, definitions: &Definitions, step: &mut WorkStep) -> Result<(), WorkFailure> {
         step.events.push(Payload::WorkflowStarted(WorkflowStarted {
             turn_id: self.turn(),
             workflow_id: crate::ids::slug(&self.workflow.name).into(),
@@ -102,7 +107,7 @@ impl WorkflowRun {
         if let Some(schema) = &self.workflow.input_schema {
             let violations = schema::violations(schema, &self.scope["input"]);
             if !violations.is_empty() {
-                return Err(Failure::business(ErrorCode::InvalidInput, violations.join("; ")));
+                return Err(WorkFailure::business(ErrorCode::InvalidInput, violations.join("; ")));
             }
         }
         let first = self
@@ -111,22 +116,22 @@ impl WorkflowRun {
             .clone()
             .or_else(|| self.workflow.nodes.first().map(|node| node.name.clone()));
         let Some(first) = first else { return Ok(()) };
-        let token = self.create(first, None, "root".to_string(), None, BTreeMap::new(), step)?;
-        self.enter(definitions, token, step)
+        let token = self.create_token(first, None, "root".to_string(), None, BTreeMap::new(), step)?;
+        self.enter_node(definitions, token, step)
     }
 
-    fn create(
+    fn create_token(
         &mut self,
         node: String,
         parent: Option<TokenId>,
         path: String,
-        branch: Option<Branch>,
+        branch: Option<WorkflowBranch>,
         taken: BTreeMap<String, u32>,
         step: &mut WorkStep,
-    ) -> Result<TokenId, Failure> {
-        if self.tokens.len() >= MOST_TOKENS {
-            let message = format!("the workflow has made {MOST_TOKENS} tokens and does not end");
-            return Err(Failure::business(ErrorCode::ExecutionFailed, message));
+    ) -> Result<TokenId, WorkFailure> {
+        if self.tokens.len() >= MAX_TOKENS {
+            let message = format!("the workflow has created {MAX_TOKENS} tokens without ending");
+            return Err(WorkFailure::business(ErrorCode::ExecutionFailed, message));
         }
         let id = TokenId(u32::try_from(self.tokens.len()).unwrap_or(u32::MAX));
         step.events.push(Payload::TokenCreated(TokenCreated {
@@ -140,7 +145,7 @@ impl WorkflowRun {
             branch_index: branch.as_ref().map_or(0, |branch| branch.index),
             branch_total: branch.as_ref().map_or(1, |branch| branch.total),
         }));
-        self.tokens.push(Token {
+        self.tokens.push(WorkflowToken {
             id,
             node,
             status: TokenStatus::Pending,
@@ -153,28 +158,33 @@ impl WorkflowRun {
         Ok(id)
     }
 
-    /// Begins the work of the node that a token stands at.
-    fn enter(&mut self, definitions: &Definitions, id: TokenId, step: &mut WorkStep) -> Result<(), Failure> {
+    /// Starts the work of a token's node.
+    fn enter_node(
+        &mut self,
+        definitions: &Definitions,
+        id: TokenId,
+        step: &mut WorkStep,
+    ) -> Result<(), WorkFailure> {
         let Some(node) = self.token(id).and_then(|token| self.node(&token.node)).cloned() else {
             return Ok(());
         };
-        self.change(id, TokenStatus::Dispatched, step);
-        let scope = self.scope_of(id);
+        self.set_status(id, TokenStatus::Dispatched, step);
+        let scope = self.token_scope(id);
         let whole = node.input_mapping.iter().find(|(member, _)| member == "*");
         let input = if let Some((_, expression)) = whole {
-            computed(expression, &scope, &node)?
+            evaluate(expression, &scope, &node)?
         } else if node.input_mapping.is_empty() {
             scope["input"].clone()
         } else {
             let mut input = Map::new();
             for (member, expression) in &node.input_mapping {
-                input.insert(member.clone(), computed(expression, &scope, &node)?);
+                input.insert(member.clone(), evaluate(expression, &scope, &node)?);
             }
             Value::Object(input)
         };
         match &node.work {
             NodeWork::Task(task) => {
-                self.change(id, TokenStatus::Executing, step);
+                self.set_status(id, TokenStatus::Executing, step);
                 let origin = match self.context.origin {
                     WorkOrigin::Tool | WorkOrigin::Workflow => WorkOrigin::Workflow,
                     hook @ (WorkOrigin::ContextAssembly | WorkOrigin::MemoryExtraction) => hook,
@@ -184,108 +194,112 @@ impl WorkflowRun {
                 let mut task = TaskRun::new(context, task.clone(), input);
                 let need = task.start(&mut step.events);
                 self.tokens[id.0 as usize].task = Some(Box::new(task));
-                self.take_need(definitions, id, need, step)
+                self.handle_need(definitions, id, need, step)
             }
             NodeWork::Workflow(reference) => {
-                self.change(id, TokenStatus::WaitingForSubworkflow, step);
+                self.set_status(id, TokenStatus::WaitingForSubworkflow, step);
                 let workflow = definitions::workflow_id(reference);
                 step.effects.push(WorkEffect::Subworkflow { token: id, workflow, input });
                 Ok(())
             }
             NodeWork::Agent(reference) => {
-                self.change(id, TokenStatus::WaitingForAgent, step);
+                self.set_status(id, TokenStatus::WaitingForAgent, step);
                 let agent = definitions::agent_id(reference);
-                let conversation = self.asking(id);
+                let conversation = self.conversation_id(id);
                 step.effects.push(WorkEffect::Agent { token: id, conversation, agent, input });
                 Ok(())
             }
         }
     }
 
-    fn with_task(
+    fn resume_task(
         &mut self,
         definitions: &Definitions,
         id: TokenId,
         step: &mut WorkStep,
-        go_on: impl FnOnce(&mut TaskRun, &mut Vec<Payload>) -> Need,
-    ) -> Result<(), Failure> {
-        // A token that was cancelled has no use for what it waited for.
+        resume: impl FnOnce(&mut TaskRun, &mut Vec<Payload>) -> TaskNeed,
+    ) -> Result<(), WorkFailure> {
+        // Answers to cancelled tokens are ignored.
         let Some(token) = self.tokens.get_mut(id.0 as usize).filter(|token| !token.status.is_terminal())
         else {
             return Ok(());
         };
         let Some(task) = &mut token.task else { return Ok(()) };
-        let need = go_on(task, &mut step.events);
-        self.take_need(definitions, id, need, step)
+        let need = resume(task, &mut step.events);
+        self.handle_need(definitions, id, need, step)
     }
 
-    fn take_need(
+    fn handle_need(
         &mut self,
         definitions: &Definitions,
         id: TokenId,
-        need: Need,
+        need: TaskNeed,
         step: &mut WorkStep,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WorkFailure> {
         match need {
-            Need::Done(result) => self.node_done(definitions, id, result, step),
+            TaskNeed::Done(result) => self.finish_node(definitions, id, result, step),
             other => {
-                step.effects.push(other.effect(id));
+                step.effects.push(other.into_effect(id));
                 Ok(())
             }
         }
     }
 
-    /// Takes what a node came to, and goes on from it.
-    fn node_done(
+    /// Handles the result of a node and follows its transitions.
+    fn finish_node(
         &mut self,
         definitions: &Definitions,
         id: TokenId,
-        result: Result<Value, Failure>,
+        result: Result<Value, WorkFailure>,
         step: &mut WorkStep,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WorkFailure> {
         let Some(node) = self.token(id).and_then(|token| self.node(&token.node)).cloned() else {
             return Ok(());
         };
         let output = match result {
             Ok(output) => output,
             Err(failure) => {
-                self.change(id, TokenStatus::Failed, step);
+                self.set_status(id, TokenStatus::Failed, step);
                 return Err(failure);
             }
         };
-        self.take_output(id, &node, output)?;
-        let scope = self.scope_of(id);
+        self.apply_output(id, &node, output)?;
+        let scope = self.token_scope(id);
         let taken = self.tokens[id.0 as usize].taken.clone();
         let often = |name: &str| taken.get(name).copied().unwrap_or_default();
-        let ways = route::route(&self.workflow, &node.name, &scope, often).map_err(|error| {
-            Failure::business(ErrorCode::ExecutionFailed, format!("after node {}: {error}", node.name))
-        })?;
-        if let Some(fan_in) = ways.iter().find_map(|way| self.arrives(id, way)) {
-            return self.arrive(id, fan_in, step);
+        let transitions =
+            route::select_transitions(&self.workflow, &node.name, &scope, often).map_err(|error| {
+                WorkFailure::business(
+                    ErrorCode::ExecutionFailed,
+                    format!("transitions of node {}: {error}", node.name),
+                )
+            })?;
+        if let Some(fan_in) = transitions.iter().find_map(|way| self.join_of(id, way)) {
+            return self.wait_for_siblings(id, fan_in, step);
         }
-        self.change(id, TokenStatus::Completed, step);
+        self.set_status(id, TokenStatus::Completed, step);
         let mut new = Vec::new();
-        for way in &ways {
-            new.extend(self.follow(id, way, &ways, step)?);
+        for way in &transitions {
+            new.extend(self.create_tokens(id, way, &transitions, step)?);
         }
-        new.into_iter().try_for_each(|token| self.enter(definitions, token, step))
+        new.into_iter().try_for_each(|token| self.enter_node(definitions, token, step))
     }
 
-    /// The place where branches come together, if the token is one of those branches.
-    fn arrives(&self, id: TokenId, way: &route::Taken) -> Option<(FanIn, String)> {
+    /// Returns the join and its target if the token belongs to a joined branch.
+    fn join_of(&self, id: TokenId, way: &route::TakenTransition) -> Option<(BranchJoin, String)> {
         let fan_in = way.transition.fan_in.clone()?;
         let group = &self.token(id)?.branch.as_ref()?.group;
         (*group == fan_in.sibling_group).then(|| (fan_in, way.transition.to.clone()))
     }
 
-    /// Makes the tokens of one transition.
-    fn follow(
+    /// Creates the tokens of one transition.
+    fn create_tokens(
         &mut self,
         id: TokenId,
-        way: &route::Taken,
-        ways: &[route::Taken],
+        way: &route::TakenTransition,
+        ways: &[route::TakenTransition],
         step: &mut WorkStep,
-    ) -> Result<Vec<TokenId>, Failure> {
+    ) -> Result<Vec<TokenId>, WorkFailure> {
         let from = self.tokens[id.0 as usize].clone();
         let mut counted = from.taken.clone();
         *counted.entry(way.transition.name.clone()).or_default() += 1;
@@ -293,7 +307,7 @@ impl WorkflowRun {
             let mut new = Vec::new();
             for _ in 0..way.count {
                 let (path, branch) = (from.path.clone(), from.branch.clone());
-                new.push(self.create(
+                new.push(self.create_token(
                     way.transition.to.clone(),
                     Some(id),
                     path,
@@ -304,7 +318,8 @@ impl WorkflowRun {
             }
             return Ok(new);
         };
-        let of_group = |other: &&route::Taken| other.transition.sibling_group.as_ref() == Some(group);
+        let of_group =
+            |other: &&route::TakenTransition| other.transition.sibling_group.as_ref() == Some(group);
         let total = ways.iter().filter(of_group).map(|other| other.count).sum();
         let place = ways.iter().position(|other| other == way).unwrap_or_default();
         let before: u32 = ways[..place].iter().filter(of_group).map(|other| other.count).sum();
@@ -313,7 +328,7 @@ impl WorkflowRun {
         for offset in 0..way.count {
             let index = before + offset;
             let item = way.items.as_ref().and_then(|items| items.get(offset as usize)).cloned();
-            let branch = Branch {
+            let branch = WorkflowBranch {
                 group: group.clone(),
                 origin: id,
                 path: from.path.clone(),
@@ -326,26 +341,26 @@ impl WorkflowRun {
             };
             let path = format!("{}.{}.{index}", from.path, from.node);
             let to = way.transition.to.clone();
-            new.push(self.create(to, Some(id), path, Some(branch), counted.clone(), step)?);
+            new.push(self.create_token(to, Some(id), path, Some(branch), counted.clone(), step)?);
         }
         Ok(new)
     }
 
-    /// A branch has come to where it waits for its siblings.
-    fn arrive(
+    /// Lets a branch wait for its siblings, or cancels it if the join is already complete.
+    fn wait_for_siblings(
         &mut self,
         id: TokenId,
-        (fan_in, to): (FanIn, String),
+        (fan_in, to): (BranchJoin, String),
         step: &mut WorkStep,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), WorkFailure> {
         let Some(branch) = self.token(id).and_then(|token| token.branch.clone()) else { return Ok(()) };
         let join = join_name(&branch, &to);
-        if self.joined.contains(&join) {
-            self.change(id, TokenStatus::Cancelled, step);
+        if self.completed_joins.contains(&join) {
+            self.set_status(id, TokenStatus::Cancelled, step);
             return Ok(());
         }
-        self.change(id, TokenStatus::WaitingForSiblings, step);
-        if let Entry::Vacant(place) = self.joins.entry(join) {
+        self.set_status(id, TokenStatus::WaitingForSiblings, step);
+        if let Entry::Vacant(place) = self.open_joins.entry(join) {
             if let Some((millis, _)) = fan_in.timeout {
                 step.effects.push(WorkEffect::JoinTimer { join: place.key().clone(), millis });
             }
@@ -354,30 +369,32 @@ impl WorkflowRun {
         Ok(())
     }
 
-    fn join_late(
+    fn handle_join_timeout(
         &mut self,
         definitions: &Definitions,
         join: &str,
         step: &mut WorkStep,
-    ) -> Result<(), Failure> {
-        let Some((fan_in, to)) = self.joins.get(join).cloned() else { return Ok(()) };
+    ) -> Result<(), WorkFailure> {
+        let Some((fan_in, to)) = self.open_joins.get(join).cloned() else { return Ok(()) };
         match fan_in.timeout {
             Some((millis, OnJoinTimeout::Fail)) => {
                 for id in self.arrived(join, &to) {
-                    self.change(id, TokenStatus::TimedOut, step);
+                    self.set_status(id, TokenStatus::TimedOut, step);
                 }
                 let message =
-                    format!("branches of {} did not come together within {millis} ms", fan_in.sibling_group);
-                Err(Failure::infrastructure(InfrastructureKind::Timeout, message))
+                    format!("the branches of {} were not joined within {millis} ms", fan_in.sibling_group);
+                Err(WorkFailure::infrastructure(InfrastructureKind::Timeout, message))
             }
-            Some((_, OnJoinTimeout::Proceed)) | None => self.activate(definitions, join, &fan_in, &to, step),
+            Some((_, OnJoinTimeout::Proceed)) | None => {
+                self.complete_join_at(definitions, join, &fan_in, &to, step)
+            }
         }
     }
 
-    /// Brings together what can be, and ends the run when nothing is left to do.
-    fn settle(&mut self, definitions: &Definitions, step: &mut WorkStep) -> Result<(), Failure> {
+    /// Completes all joins that are ready, and the run if no token is active.
+    fn settle(&mut self, definitions: &Definitions, step: &mut WorkStep) -> Result<(), WorkFailure> {
         while let Some((join, fan_in, to)) = self.complete_join() {
-            self.activate(definitions, &join, &fan_in, &to, step)?;
+            self.complete_join_at(definitions, &join, &fan_in, &to, step)?;
         }
         if self.ended || self.tokens.iter().any(|token| !token.status.is_terminal()) {
             return Ok(());
@@ -385,8 +402,8 @@ impl WorkflowRun {
         self.complete(step)
     }
 
-    fn complete_join(&self) -> Option<(String, FanIn, String)> {
-        self.joins.iter().find_map(|(join, (fan_in, to))| {
+    fn complete_join(&self) -> Option<(String, BranchJoin, String)> {
+        self.open_joins.iter().find_map(|(join, (fan_in, to))| {
             let arrived = self.arrived(join, to);
             let first = self.token(*arrived.first()?)?.branch.as_ref()?;
             let running =
@@ -396,17 +413,18 @@ impl WorkflowRun {
         })
     }
 
-    /// The tokens that wait at a place where branches come together.
+    /// Returns the tokens that wait at a join.
     fn arrived(&self, join: &str, to: &str) -> Vec<TokenId> {
-        let waits = |token: &&Token| {
+        let waits = |token: &&WorkflowToken| {
             token.status == TokenStatus::WaitingForSiblings
                 && token.branch.as_ref().is_some_and(|branch| join_name(branch, to) == join)
         };
         self.tokens.iter().filter(waits).map(|token| token.id).collect()
     }
 
-    /// The tokens of a parting that have not ended, those of partings within it included.
-    fn siblings<'s>(&'s self, branch: &'s Branch) -> impl Iterator<Item = &'s Token> {
+    /// Returns the active tokens of the branches that started together with `branch`, including nested
+    /// branches.
+    fn siblings<'s>(&'s self, branch: &'s WorkflowBranch) -> impl Iterator<Item = &'s WorkflowToken> {
         self.tokens.iter().filter(move |token| {
             let mut own = token.branch.as_ref();
             let mut found = false;
@@ -418,21 +436,22 @@ impl WorkflowRun {
         })
     }
 
-    fn activate(
+    fn complete_join_at(
         &mut self,
         definitions: &Definitions,
         join: &str,
-        fan_in: &FanIn,
+        fan_in: &BranchJoin,
         to: &str,
         step: &mut WorkStep,
-    ) -> Result<(), Failure> {
-        self.joins.remove(join);
-        self.joined.insert(join.to_string());
+    ) -> Result<(), WorkFailure> {
+        self.open_joins.remove(join);
+        self.completed_joins.insert(join.to_string());
         let arrived = self.arrived(join, to);
-        let branches: Vec<Branch> = arrived.iter().filter_map(|id| self.token(*id)?.branch.clone()).collect();
+        let branches: Vec<WorkflowBranch> =
+            arrived.iter().filter_map(|id| self.token(*id)?.branch.clone()).collect();
         let Some(branch) = branches.first().cloned() else { return Ok(()) };
         for id in &arrived {
-            self.change(*id, TokenStatus::Completed, step);
+            self.set_status(*id, TokenStatus::Completed, step);
         }
         let late: Vec<TokenId> = self.siblings(&branch).map(|token| token.id).collect();
         for id in late {
@@ -440,7 +459,7 @@ impl WorkflowRun {
         }
         let outer = branch.outer.as_deref().cloned();
         let mut scope = match &outer {
-            // Within another branch, what comes together stays within it.
+            // Inside another branch, the combined output belongs to that branch.
             Some(outer) => {
                 json!({"input": self.scope["input"], "state": self.scope["state"], "output": outer.output})
             }
@@ -459,31 +478,34 @@ impl WorkflowRun {
             }
         };
         let path = format!("{}.{}:{to}", branch.path, branch.group);
-        let next = self.create(to.to_string(), Some(branch.origin), path, outer, branch.taken, step)?;
-        self.enter(definitions, next, step)
+        let next = self.create_token(to.to_string(), Some(branch.origin), path, outer, branch.taken, step)?;
+        self.enter_node(definitions, next, step)
     }
 
-    fn complete(&mut self, step: &mut WorkStep) -> Result<(), Failure> {
+    fn complete(&mut self, step: &mut WorkStep) -> Result<(), WorkFailure> {
         let output = if self.workflow.output_mapping.is_empty() {
             self.scope["output"].clone()
         } else {
             let mut output = json!({});
             for (path, expression) in &self.workflow.output_mapping {
                 let value = expression.evaluate(&self.scope).map_err(|error| {
-                    Failure::business(
+                    WorkFailure::business(
                         ErrorCode::ExecutionFailed,
-                        format!("the output of the workflow: {error}"),
+                        format!("output of the workflow: {error}"),
                     )
                 })?;
-                put(&mut output, path.strip_prefix("output.").unwrap_or(path), value);
+                set_at_path(&mut output, path.strip_prefix("output.").unwrap_or(path), value);
             }
             output
         };
         if let Some(schema) = &self.workflow.output_schema {
             let violations = schema::violations(schema, &output);
             if !violations.is_empty() {
-                let message = format!("what the workflow returned does not fit: {}", violations.join("; "));
-                return Err(Failure::business(ErrorCode::ExecutionFailed, message));
+                let message = format!(
+                    "the output of the workflow does not match its schema: {}",
+                    violations.join("; ")
+                );
+                return Err(WorkFailure::business(ErrorCode::ExecutionFailed, message));
             }
         }
         self.ended = true;
@@ -498,8 +520,8 @@ impl WorkflowRun {
         Ok(())
     }
 
-    /// The run fails: what else goes on is given up.
-    fn fail(&mut self, failure: Failure, step: &mut WorkStep) {
+    /// Fails the run and cancels its active tokens.
+    fn fail(&mut self, failure: WorkFailure, step: &mut WorkStep) {
         let running: Vec<_> =
             self.tokens.iter().filter(|token| !token.status.is_terminal()).map(|token| token.id).collect();
         for id in running {
@@ -520,13 +542,13 @@ impl WorkflowRun {
         if self.token(id).is_some_and(|token| token.status == TokenStatus::WaitingForSubworkflow) {
             step.effects.push(WorkEffect::CancelSubworkflow { token: id });
         }
-        if let Some(conversation) = self.asks_in(id) {
+        if let Some(conversation) = self.agent_conversation(id) {
             step.effects.push(WorkEffect::CancelAgent { conversation });
         }
-        self.change(id, TokenStatus::Cancelled, step);
+        self.set_status(id, TokenStatus::Cancelled, step);
     }
 
-    fn change(&mut self, id: TokenId, to: TokenStatus, step: &mut WorkStep) {
+    fn set_status(&mut self, id: TokenId, to: TokenStatus, step: &mut WorkStep) {
         let (turn_id, run_id, token_id) = (self.turn(), self.context.run.0.clone(), self.token_name(id));
         let Some(token) = self.tokens.get_mut(id.0 as usize) else { return };
         let from = std::mem::replace(&mut token.status, to);
@@ -539,17 +561,17 @@ impl WorkflowRun {
         }));
     }
 
-    fn take_output(&mut self, id: TokenId, node: &Node, output: Value) -> Result<(), Failure> {
-        let mut scope = self.scope_of(id);
-        put(&mut scope, "result", output.clone());
+    fn apply_output(&mut self, id: TokenId, node: &WorkflowNode, output: Value) -> Result<(), WorkFailure> {
+        let mut scope = self.token_scope(id);
+        set_at_path(&mut scope, "result", output.clone());
         if node.output_mapping.is_empty() {
-            put(&mut scope, "output", output);
+            set_at_path(&mut scope, "output", output);
         }
         for (path, expression) in &node.output_mapping {
-            let value = computed(expression, &scope, node)?;
-            put(&mut scope, path, value);
+            let value = evaluate(expression, &scope, node)?;
+            set_at_path(&mut scope, path, value);
         }
-        // What a branch puts out is its own until branches come together; the state is everybody's.
+        // The output of a branch is private until branches are joined; the state is shared.
         self.scope["state"] = scope["state"].take();
         match &mut self.tokens[id.0 as usize].branch {
             Some(branch) => branch.output = scope["output"].take(),
@@ -558,8 +580,8 @@ impl WorkflowRun {
         Ok(())
     }
 
-    /// What expressions of a token see.
-    fn scope_of(&self, id: TokenId) -> Value {
+    /// Returns the scope of expressions at a token.
+    fn token_scope(&self, id: TokenId) -> Value {
         let mut scope = self.scope.clone();
         let branch = self.token(id).and_then(|token| token.branch.as_ref());
         if let Some(branch) = branch {
@@ -578,26 +600,26 @@ impl WorkflowRun {
         scope
     }
 
-    /// The conversation that a token which stands at an agent opens.
-    fn asking(&self, id: TokenId) -> ConversationId {
+    /// Returns the id of the conversation that a token opens with an agent.
+    fn conversation_id(&self, id: TokenId) -> ConversationId {
         ConversationId(self.token_name(id))
     }
 
-    /// The conversation in which a token waits for an agent.
-    fn asks_in(&self, id: TokenId) -> Option<ConversationId> {
+    /// Returns the conversation in which a token waits for an agent.
+    fn agent_conversation(&self, id: TokenId) -> Option<ConversationId> {
         let token = self.token(id)?;
         match token.status {
-            TokenStatus::WaitingForAgent => Some(self.asking(id)),
-            TokenStatus::Executing => token.task.as_ref()?.asks_in().cloned(),
+            TokenStatus::WaitingForAgent => Some(self.conversation_id(id)),
+            TokenStatus::Executing => token.task.as_ref()?.agent_conversation().cloned(),
             _ => None,
         }
     }
 
-    fn token(&self, id: TokenId) -> Option<&Token> {
+    fn token(&self, id: TokenId) -> Option<&WorkflowToken> {
         self.tokens.get(id.0 as usize)
     }
 
-    fn node(&self, name: &str) -> Option<&Node> {
+    fn node(&self, name: &str) -> Option<&WorkflowNode> {
         self.workflow.nodes.iter().find(|node| node.name == name)
     }
 
@@ -610,11 +632,12 @@ impl WorkflowRun {
     }
 }
 
-fn join_name(branch: &Branch, to: &str) -> String {
+fn join_name(branch: &WorkflowBranch, to: &str) -> String {
     format!("{} {} {to}", branch.origin.0, branch.group)
 }
 
-fn computed(expression: &Expression, scope: &Value, node: &Node) -> Result<Value, Failure> {
-    let wrong = |error| Failure::business(ErrorCode::ExecutionFailed, format!("node {}: {error}", node.name));
+fn evaluate(expression: &Expression, scope: &Value, node: &WorkflowNode) -> Result<Value, WorkFailure> {
+    let wrong =
+        |error| WorkFailure::business(ErrorCode::ExecutionFailed, format!("node {}: {error}", node.name));
     expression.evaluate(scope).map_err(wrong)
 }

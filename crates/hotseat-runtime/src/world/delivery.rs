@@ -1,164 +1,167 @@
-//! What a world is told, and what it asks for.
+//! Deliveries to a world and its requests to the driver.
 
 use std::sync::Arc;
 
-use hotseat_model::Request;
-use hotseat_trace::{Offset, Record};
+use hotseat_model::ModelRequest;
+use hotseat_trace::{EventRecord, TimeOffset};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::conversation::{Input, Millis, ModelAddress, Opening, OperationAddress};
-use crate::failure::Failure;
+use crate::conversation::{ConversationInput, ConversationOrigin, Millis, ModelAddress, OperationAddress};
+use crate::failure::WorkFailure;
 use crate::ids::{AgentId, ConversationId, RunId};
-use crate::memory::{MemoryUse, Recalled};
+use crate::memory::{MemoryResult, MemoryUse};
 use crate::work::{TokenId, WorkInput};
 
-/// When something happened.
+/// Time of a delivery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stamp {
-    /// Since the world began.
-    pub offset: Offset,
-    /// On the wall clock, for people.
+pub struct DeliveryTime {
+    /// Time since the start of the world.
+    pub offset: TimeOffset,
+    /// Wall-clock time, for display.
     pub timestamp: hotseat_trace::Millis,
 }
 
-impl Stamp {
-    /// A time of virtual clocks, which is the same on both.
+impl DeliveryTime {
+    /// Creates a virtual time, which is identical on both clocks.
     pub fn simulated(now: Millis) -> Self {
-        Stamp { offset: Offset::from_millis(now), timestamp: i64::try_from(now).unwrap_or(i64::MAX) }
+        DeliveryTime {
+            offset: TimeOffset::from_millis(now),
+            timestamp: i64::try_from(now).unwrap_or(i64::MAX),
+        }
     }
 
-    /// The time that machines are given.
+    /// Returns the time for state machines.
     pub fn now(self) -> Millis {
         self.offset.0 / 1000
     }
 }
 
-/// Something that has happened.
+/// Event that is delivered to a world.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Delivery {
-    /// A conversation begins, by itself or for a call of an agent.
+pub enum WorldDelivery {
+    /// A conversation starts, either independently or for a call of an agent.
     Open {
-        /// How.
-        opening: Opening,
+        /// Data that the conversation is opened with.
+        opening: ConversationOrigin,
         /// The call.
-        call: Option<Input>,
+        call: Option<ConversationInput>,
     },
-    /// Something happened to a conversation.
+    /// An input for a conversation.
     Input {
-        /// Which.
+        /// The conversation.
         conversation: ConversationId,
-        /// What.
-        input: Input,
+        /// The input.
+        input: ConversationInput,
     },
-    /// The time a conversation wanted to be woken at has come.
+    /// A timer of a conversation is due.
     Wake {
-        /// Which.
+        /// The conversation.
         conversation: ConversationId,
     },
-    /// Something happened to a run of a task or workflow.
+    /// An input for a run of a task or workflow.
     Run {
-        /// Which.
+        /// The run.
         run: RunId,
-        /// What.
+        /// The input.
         input: WorkInput,
     },
     /// The memory answered.
     Remembered {
         /// The run that asked.
         run: RunId,
-        /// Its token.
+        /// The token that asked.
         token: TokenId,
-        /// What it said.
-        result: Result<Recalled, Failure>,
+        /// The answer.
+        result: Result<MemoryResult, WorkFailure>,
     },
 }
 
-/// What a world asks of its driver.
+/// Request of a world to its driver.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ask {
-    /// To deliver something.
+pub enum DriverRequest {
+    /// Deliver an event.
     Deliver {
-        /// In so many milliseconds; with 0, before anything else is waited for.
+        /// Delay in milliseconds; 0 means before any waiting.
         after: Millis,
-        /// What.
-        delivery: Delivery,
+        /// The delivery.
+        delivery: WorldDelivery,
     },
-    /// To ask a model; the answer is [`Input::ModelDone`].
+    /// Call a model; the answer is [`ConversationInput::ModelDone`].
     CallModel {
-        /// The conversation that asks.
+        /// The requesting conversation.
         conversation: ConversationId,
-        /// Where the answer goes.
+        /// Address for the answer.
         at: ModelAddress,
-        /// Which model.
+        /// Model profile.
         profile: Arc<str>,
-        /// What.
-        request: Box<Request>,
+        /// The request.
+        request: Box<ModelRequest>,
     },
-    /// To stop asking a model.
+    /// Cancel a model call.
     CancelModel {
-        /// What.
+        /// Address of the model call.
         at: ModelAddress,
     },
-    /// To have the client carry out a call; the answer is [`Input::OperationDone`].
+    /// Let the client execute a call; the answer is [`ConversationInput::OperationDone`].
     AskClient {
-        /// The conversation that asks.
+        /// The requesting conversation.
         conversation: ConversationId,
         /// The call.
-        call: ClientCall,
+        call: ClientToolCall,
     },
-    /// To ask a person whether a call may be made; the answer is [`Input::Approval`].
+    /// Ask a human to approve a call; the answer is [`ConversationInput::ApprovalPolicy`].
     AskApproval {
-        /// The conversation that asks.
+        /// The requesting conversation.
         conversation: ConversationId,
         /// The question.
         question: ApprovalQuestion,
     },
-    /// To use an agent's memory; the answer is [`Delivery::Remembered`].
+    /// Access an agent's memory; the answer is [`WorldDelivery::Remembered`].
     Remember {
-        /// The run that asks.
+        /// The requesting run.
         run: RunId,
-        /// Its token.
+        /// The requesting token.
         token: TokenId,
-        /// Whose memory.
+        /// The agent whose memory is used.
         agent: AgentId,
-        /// How.
+        /// The access.
         usage: MemoryUse,
     },
 }
 
-/// A call that the client is to carry out.
+/// Tool call that the client executes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClientCall {
-    /// Which call.
+pub struct ClientToolCall {
+    /// Address of the call.
     pub at: OperationAddress,
     /// The tool.
     pub tool: String,
-    /// What it is given.
+    /// Input of the tool.
     pub input: Value,
 }
 
-/// A call that a person is asked about.
+/// Tool call that a human must approve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalQuestion {
-    /// Which call.
+    /// Address of the call.
     pub at: OperationAddress,
     /// The tool.
     pub tool: String,
-    /// What the model gave.
+    /// Input from the model.
     pub input: Value,
     /// The question.
     pub message: String,
 }
 
-/// What came of one delivery.
+/// Result of one delivery.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Outcome {
-    /// What the trace gets, in order.
-    pub records: Vec<Record>,
-    /// What the driver is asked once the records are kept, in order.
-    pub asks: Vec<Ask>,
-    /// The conversations that something happened to.
+pub struct DeliveryOutcome {
+    /// Records for the trace, in order.
+    pub records: Vec<EventRecord>,
+    /// Requests for the driver, in order, to be handled once the records are stored.
+    pub requests: Vec<DriverRequest>,
+    /// Conversations that the delivery affected.
     pub touched: Vec<ConversationId>,
 }

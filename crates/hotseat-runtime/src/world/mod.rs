@@ -1,43 +1,46 @@
-//! Conversations with everything that belongs to them (the conversations that their calls open, the tasks and
-//! workflows that run for them) as one machine without I/O.
+//! Conversations with their nested conversations, tasks and workflows as one state machine without I/O.
 //!
-//! A [`World`] takes one [`Delivery`] at a time and answers with the records that the trace gets and with what it
-//! asks of its driver. Two drivers hold one: [`sim`](crate::sim) in virtual time, [`live`](crate::live) on tokio.
-//! What happened can be kept as a list of stamped deliveries, and [`replay`] makes the same world from it.
+//! A [`ConversationWorld`] accepts one [`WorldDelivery`] at a time and returns trace records and requests to its driver. It
+//! has two drivers: [`sim`](crate::sim) in virtual time and [`live`](crate::live) on tokio. A world can be
+//! rebuilt from its stamped deliveries with [`replay`].
 
 mod delivery;
-mod issue;
+mod effects;
 mod run;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hotseat_trace::{Event, Execution, Payload, Record};
+use hotseat_trace::{Event, EventRecord, ExecutionInfo, Payload};
 
-pub use delivery::{ApprovalQuestion, Ask, ClientCall, Delivery, Outcome, Stamp};
-use run::Running;
+pub use delivery::{
+    ApprovalQuestion, ClientToolCall, DeliveryOutcome, DeliveryTime, DriverRequest, WorldDelivery,
+};
+use run::WorkExecution;
 
-use crate::conversation::{Conversation, Input, Millis, Opening, ReceivedInputs, ReplyTo};
-use crate::definition::{Definitions, Limits};
+use crate::conversation::{
+    ConversationInput, ConversationMachine, ConversationOrigin, Millis, ReceivedInputs, ReplyTo,
+};
+use crate::definition::{Definitions, RuntimeLimits};
 use crate::ids::{AgentId, ConversationId, RunId};
 
-/// Conversations with everything that belongs to them.
+/// Conversations with their nested conversations and runs.
 #[derive(Debug, Clone)]
-pub struct World {
+pub struct ConversationWorld {
     definitions: Arc<Definitions>,
-    limits: Limits,
-    conversations: BTreeMap<ConversationId, Conversation>,
-    runs: BTreeMap<RunId, Running>,
-    /// Runs, and conversations opened for a call, that are no longer wanted.
+    limits: RuntimeLimits,
+    conversations: BTreeMap<ConversationId, ConversationMachine>,
+    runs: BTreeMap<RunId, WorkExecution>,
+    /// Cancelled runs and nested conversations.
     cancelled: BTreeSet<RunId>,
-    /// How many records there are so far.
+    /// Number of records so far.
     records: u64,
 }
 
-impl World {
-    /// A world in which nothing has happened.
-    pub fn new(definitions: Arc<Definitions>, limits: Limits) -> Self {
-        World {
+impl ConversationWorld {
+    /// Creates an empty world.
+    pub fn new(definitions: Arc<Definitions>, limits: RuntimeLimits) -> Self {
+        ConversationWorld {
             definitions,
             limits,
             conversations: BTreeMap::new(),
@@ -47,19 +50,19 @@ impl World {
         }
     }
 
-    /// A world in which everything stands as these records of its conversations tell. Nothing that was under way when
-    /// they end is taken up; each conversation is to be given [`Input::DefinitionChanged`] next.
-    pub fn recorded(
+    /// Restores a world from its records. Pending work is not resumed; each conversation must receive
+    /// [`ConversationInput::DefinitionChanged`] next.
+    pub fn from_records(
         definitions: Arc<Definitions>,
-        limits: Limits,
+        limits: RuntimeLimits,
         received: &ReceivedInputs,
-        records: &[Record],
+        records: &[EventRecord],
     ) -> Self {
-        let mut world = World::new(definitions, limits);
+        let mut world = ConversationWorld::new(definitions, limits);
         world.records = records.last().map_or(0, |record| record.sequence);
         for record in records {
             let Payload::ConversationCreated(created) = &record.payload else { continue };
-            let opening = Opening {
+            let opening = ConversationOrigin {
                 conversation: ConversationId(created.conversation_id.clone()),
                 agent: AgentId(created.agent_id.clone()),
                 parent: created.parent.clone(),
@@ -67,122 +70,141 @@ impl World {
             let id = opening.conversation.clone();
             let own =
                 records.iter().filter(|record| record.execution.as_ref().is_some_and(|part| part.id == id.0));
-            let machine = Conversation::recorded(world.definitions.clone(), limits, opening, received, own);
+            let machine =
+                ConversationMachine::from_records(world.definitions.clone(), limits, opening, received, own);
             world.conversations.insert(id, machine);
         }
         world
     }
 
-    /// What its conversations are made from.
+    /// Returns the definitions of the conversations.
     pub fn definitions(&self) -> &Arc<Definitions> {
         &self.definitions
     }
 
-    /// How many records there are so far.
+    /// Returns the number of records so far.
     pub fn recorded_events(&self) -> u64 {
         self.records
     }
 
-    /// A conversation.
-    pub fn conversation(&self, id: &ConversationId) -> Option<&Conversation> {
+    /// Returns a conversation by id.
+    pub fn conversation(&self, id: &ConversationId) -> Option<&ConversationMachine> {
         self.conversations.get(id)
     }
 
-    /// All conversations, in the order of their ids.
-    pub fn conversations(&self) -> impl Iterator<Item = (&ConversationId, &Conversation)> {
+    /// Returns all conversations, ordered by id.
+    pub fn conversations(&self) -> impl Iterator<Item = (&ConversationId, &ConversationMachine)> {
         self.conversations.iter()
     }
 
-    /// When a conversation wants to be woken by [`Delivery::Wake`], if nothing happens before.
+    /// Returns the time at which [`WorldDelivery::Wake`] is due for a conversation, unless another delivery
+    /// arrives first.
     pub fn deadline(&self, id: &ConversationId) -> Option<Millis> {
-        self.conversations.get(id).and_then(Conversation::deadline)
+        self.conversations.get(id).and_then(ConversationMachine::deadline)
     }
 
-    /// Whether a delivery has become pointless: whoever waited for it is gone.
-    pub fn is_stale(&self, now: Millis, delivery: &Delivery) -> bool {
+    /// Returns true if a delivery is obsolete because its receiver no longer waits for it.
+    pub fn is_stale(&self, now: Millis, delivery: &WorldDelivery) -> bool {
         match delivery {
-            Delivery::Wake { conversation } => {
+            WorldDelivery::Wake { conversation } => {
                 self.deadline(conversation).is_none_or(|deadline| deadline > now)
             }
-            Delivery::Run { run, .. } | Delivery::Remembered { run, .. } => !self.runs.contains_key(run),
-            Delivery::Open { call: None, .. } => false,
-            Delivery::Open { opening, call: Some(call) } => {
-                self.cancelled.contains(&RunId(opening.conversation.0.clone())) || self.is_unwanted(call)
+            WorldDelivery::Run { run, .. } | WorldDelivery::Remembered { run, .. } => {
+                !self.runs.contains_key(run)
             }
-            Delivery::Input { input, .. } => self.is_unwanted(input),
+            WorldDelivery::Open { call: None, .. } => false,
+            WorldDelivery::Open { opening, call: Some(call) } => {
+                self.cancelled.contains(&RunId(opening.conversation.0.clone()))
+                    || self.is_cancelled_call(call)
+            }
+            WorldDelivery::Input { input, .. } => self.is_cancelled_call(input),
         }
     }
 
-    /// Whether an input is a call that its caller is no longer interested in.
-    fn is_unwanted(&self, input: &Input) -> bool {
+    /// Returns true if an input is a call whose caller no longer waits.
+    fn is_cancelled_call(&self, input: &ConversationInput) -> bool {
         match input {
-            Input::AgentCall { reply_to: ReplyTo::Call { at, .. }, .. } => {
+            ConversationInput::AgentCall { reply_to: ReplyTo::Call { at, .. }, .. } => {
                 self.cancelled.contains(&at.call.run(at.attempt))
             }
-            Input::AgentCall { reply_to: ReplyTo::Run { run, .. }, .. } => !self.runs.contains_key(run),
+            ConversationInput::AgentCall { reply_to: ReplyTo::Run { run, .. }, .. } => {
+                !self.runs.contains_key(run)
+            }
             _ => false,
         }
     }
 
-    /// Takes what has happened.
-    pub fn take(&mut self, stamp: Stamp, delivery: &Delivery) -> Outcome {
-        let mut outcome = Outcome::default();
+    /// Handles one delivery.
+    pub fn deliver(&mut self, stamp: DeliveryTime, delivery: &WorldDelivery) -> DeliveryOutcome {
+        let mut outcome = DeliveryOutcome::default();
         match delivery {
-            Delivery::Open { opening, call } => {
+            WorldDelivery::Open { opening, call } => {
                 let id = opening.conversation.clone();
                 self.open(opening.clone());
-                self.converse(stamp, &id, &Input::Open, &mut outcome);
+                self.handle_input(stamp, &id, &ConversationInput::Open, &mut outcome);
                 if let Some(call) = call {
-                    self.converse(stamp, &id, call, &mut outcome);
+                    self.handle_input(stamp, &id, call, &mut outcome);
                 }
             }
-            Delivery::Input { conversation, input } => {
-                self.converse(stamp, conversation, input, &mut outcome)
+            WorldDelivery::Input { conversation, input } => {
+                self.handle_input(stamp, conversation, input, &mut outcome)
             }
-            Delivery::Wake { conversation } => {
-                self.converse(stamp, conversation, &Input::Wake, &mut outcome);
+            WorldDelivery::Wake { conversation } => {
+                self.handle_input(stamp, conversation, &ConversationInput::Wake, &mut outcome);
             }
-            Delivery::Run { run, input } => self.work(stamp, run, input, &mut outcome),
-            Delivery::Remembered { run, token, result } => {
-                self.remembered(stamp, run, *token, result, &mut outcome);
+            WorldDelivery::Run { run, input } => self.handle_work(stamp, run, input, &mut outcome),
+            WorldDelivery::Remembered { run, token, result } => {
+                self.handle_memory(stamp, run, *token, result, &mut outcome);
             }
         }
         outcome
     }
 
-    fn open(&mut self, opening: Opening) {
+    fn open(&mut self, opening: ConversationOrigin) {
         let id = opening.conversation.clone();
-        let machine = Conversation::new(self.definitions.clone(), self.limits, opening);
+        let machine = ConversationMachine::new(self.definitions.clone(), self.limits, opening);
         self.conversations.insert(id, machine);
     }
 
-    /// A conversation takes an input.
-    fn converse(&mut self, stamp: Stamp, id: &ConversationId, input: &Input, outcome: &mut Outcome) {
+    /// Passes an input to a conversation.
+    fn handle_input(
+        &mut self,
+        stamp: DeliveryTime,
+        id: &ConversationId,
+        input: &ConversationInput,
+        outcome: &mut DeliveryOutcome,
+    ) {
         let Some(machine) = self.conversations.get_mut(id) else { return };
         let step = machine.handle(stamp.now(), input);
         let execution = machine.execution();
-        self.keep(stamp, &execution, step.events, outcome);
+        self.record_events(stamp, &execution, step.events, outcome);
         outcome.touched.push(id.clone());
         for effect in step.effects {
-            self.issue(stamp, id, effect, outcome);
+            self.start_effect(stamp, id, effect, outcome);
         }
     }
 
-    /// Events get their numbers.
-    fn keep(&mut self, stamp: Stamp, execution: &Execution, events: Vec<Payload>, outcome: &mut Outcome) {
+    /// Numbers and records events.
+    fn record_events(
+        &mut self,
+        stamp: DeliveryTime,
+        execution: &ExecutionInfo,
+        events: Vec<Payload>,
+        outcome: &mut DeliveryOutcome,
+    ) {
         for payload in events {
             self.records += 1;
-            let Stamp { offset, timestamp } = stamp;
+            let DeliveryTime { offset, timestamp } = stamp;
             let event = Event { sequence: self.records, offset, timestamp, payload };
-            outcome.records.push(Record { event, execution: Some(execution.clone()) });
+            outcome.records.push(EventRecord { event, execution: Some(execution.clone()) });
         }
     }
 }
 
-impl PartialEq for World {
-    /// Whether the same is known: of conversations and runs, and how far the trace has come.
+impl PartialEq for ConversationWorld {
+    /// Compares conversations, runs and the number of records.
     fn eq(&self, other: &Self) -> bool {
-        let states = |world: &'_ World| -> Vec<_> {
+        let states = |world: &'_ ConversationWorld| -> Vec<_> {
             world.conversations.values().map(|machine| machine.state().clone()).collect()
         };
         self.records == other.records
@@ -192,16 +214,16 @@ impl PartialEq for World {
     }
 }
 
-/// The world that these deliveries lead to, with what came of the last.
+/// Replays deliveries. Returns the resulting world and the outcome of the last delivery.
 pub fn replay<'d>(
     definitions: &Arc<Definitions>,
-    limits: Limits,
-    journal: impl IntoIterator<Item = &'d (Stamp, Delivery)>,
-) -> (World, Outcome) {
-    let mut world = World::new(definitions.clone(), limits);
-    let mut last = Outcome::default();
+    limits: RuntimeLimits,
+    journal: impl IntoIterator<Item = &'d (DeliveryTime, WorldDelivery)>,
+) -> (ConversationWorld, DeliveryOutcome) {
+    let mut world = ConversationWorld::new(definitions.clone(), limits);
+    let mut last = DeliveryOutcome::default();
     for (stamp, delivery) in journal {
-        last = world.take(*stamp, delivery);
+        last = world.deliver(*stamp, delivery);
     }
     (world, last)
 }

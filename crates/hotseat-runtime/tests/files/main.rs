@@ -1,6 +1,6 @@
-//! Agents that are written in files.
+//! Agents defined in files.
 
 mod connectors;
+mod errors;
 mod examples;
-mod mistakes;
 mod properties;

@@ -1,50 +1,51 @@
-//! What is written to a file is what is read from it.
+//! Agent files round-trip.
 
 use std::collections::BTreeMap;
 
 use hotseat_runtime::definition::{
-    Action, Approval, Backoff, Context, ContextPolicy, Definitions, Fail, FanIn, ForEach, Join, Memory,
-    Merge, Merging, Mock, Node, NodeWork, OnFailure, OnJoinTimeout, Persona, Reference, Step, StepBranch,
-    StepCondition, Target, Task, TaskRetry, Tool, ToolRetry, Transition, Workflow, assemble, node, persona,
-    task, tool, transition, workflow,
+    ApprovalPolicy, BackoffGrowth, BranchJoin, BranchMerge, BranchPerItem, ContextAction, ContextPolicy,
+    DefinitionRef, Definitions, FailAction, JoinRule, MemberMerge, MemoryAction, MockAction, NodeTransition,
+    NodeWork, OnJoinTimeout, Persona, StepAction, StepBranch, StepCondition, StepDefinition,
+    StepFailurePolicy, TaskDefinition, TaskRetry, ToolDefinition, ToolRetry, ToolTarget, WorkflowDefinition,
+    WorkflowNode, assemble, node, persona, task, tool, transition, workflow,
 };
 use hotseat_runtime::expression::Expression;
-use hotseat_runtime::failure::{ErrorCode, Failure, InfrastructureKind};
-use hotseat_runtime::files::{self, Options};
+use hotseat_runtime::failure::{ErrorCode, InfrastructureKind, WorkFailure};
+use hotseat_runtime::files::{self, LoadOptions};
 use hotseat_trace::InvocationMode;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Decisions that a property test makes and shrinks: after the last one everything is the first choice.
+/// Choices of a property test, which shrink: after the last one every choice is the first option.
 struct Choices {
     bytes: std::vec::IntoIter<u8>,
     names: usize,
-    /// The ids of agents that can be referred to.
+    /// Ids of agents that can be referenced.
     agents: Vec<String>,
 }
 
 impl Choices {
-    fn below(&mut self, count: usize) -> usize {
+    fn next_below(&mut self, count: usize) -> usize {
         usize::from(self.bytes.next().unwrap_or(0)) % count
     }
 
-    fn yes(&mut self) -> bool {
-        self.below(2) == 1
+    fn flip(&mut self) -> bool {
+        self.next_below(2) == 1
     }
 
     fn pick<T: Clone>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())].clone()
+        of[self.next_below(of.len())].clone()
     }
 
     fn maybe<T>(&mut self, make: impl FnOnce(&mut Choices) -> T) -> Option<T> {
-        self.yes().then(|| make(self))
+        self.flip().then(|| make(self))
     }
 
     fn some<T>(&mut self, mut make: impl FnMut(&mut Choices) -> T) -> Vec<T> {
-        (0..self.below(4)).map(|_| make(self)).collect()
+        (0..self.next_below(4)).map(|_| make(self)).collect()
     }
 
-    /// A name that nothing else has.
+    /// A unique name.
     fn name(&mut self, prefix: &str) -> String {
         self.names += 1;
         let odd = self.pick(&["", " ", ": ", "-Ä", " #", "'\"\\", "\n", "{}"]);
@@ -97,7 +98,7 @@ impl Choices {
         self.some(|choices| (format!("{prefix}{}", choices.name("m").replace('.', "")), choices.expression()))
     }
 
-    fn failure(&mut self) -> Failure {
+    fn failure(&mut self) -> WorkFailure {
         let message = self.text();
         let kinds = [
             InfrastructureKind::Network,
@@ -114,16 +115,16 @@ impl Choices {
             ErrorCode::AgentDeclined,
             ErrorCode::InternalError,
         ];
-        if self.yes() {
-            Failure::infrastructure(self.pick(&kinds), message)
+        if self.flip() {
+            WorkFailure::infrastructure(self.pick(&kinds), message)
         } else {
-            Failure::business(self.pick(&codes), message)
+            WorkFailure::business(self.pick(&codes), message)
         }
     }
 
-    fn mock(&mut self) -> Mock {
-        let mut mock = Mock::default();
-        match self.below(4) {
+    fn mock(&mut self) -> MockAction {
+        let mut mock = MockAction::default();
+        match self.next_below(4) {
             0 => mock.returns = Some(Expression::constant(self.value())),
             1 => {
                 let text = self.pick(&["input.a", "{a: input.b + 'x'}", "length(input.list)"]);
@@ -132,7 +133,7 @@ impl Choices {
             2 => mock.schema = Some(self.schema()),
             _ => mock.failure = Some(self.failure()),
         }
-        if mock.failure.is_none() && self.yes() {
+        if mock.failure.is_none() && self.flip() {
             mock.failure = Some(self.failure());
             mock.failing_attempts = Some(self.pick(&[1, 3]));
         }
@@ -141,27 +142,28 @@ impl Choices {
         mock
     }
 
-    fn action(&mut self) -> Action {
-        match self.below(8) {
-            7 => Action::Agent(Reference::Id(self.agent())),
-            0 => Action::Mock(Box::new(self.mock())),
-            1 => Action::Echo,
-            2 => Action::Fail(Fail { failure: self.failure() }),
-            3 => Action::Context(Context { merge: None }),
+    fn action(&mut self) -> StepAction {
+        match self.next_below(8) {
+            7 => StepAction::Agent(DefinitionRef::Id(self.agent())),
+            0 => StepAction::Mock(Box::new(self.mock())),
+            1 => StepAction::Echo,
+            2 => StepAction::Fail(FailAction { failure: self.failure() }),
+            3 => StepAction::Context(ContextAction { merge: None }),
             4 => {
-                let merge = Merge { target: self.text(), sources: vec![self.text()], flatten: self.yes() };
-                Action::Context(Context { merge: Some(merge) })
+                let merge =
+                    MemberMerge { target: self.text(), sources: vec![self.text()], flatten: self.flip() };
+                StepAction::Context(ContextAction { merge: Some(merge) })
             }
             5 => {
                 let text = self.maybe(Choices::text);
-                Action::Assemble(text.map_or_else(assemble, |text| assemble().append_system(&text)))
+                StepAction::Assemble(text.map_or_else(assemble, |text| assemble().append_system(&text)))
             }
-            _ => Action::Memory(self.pick(&[
-                Memory::Write,
-                Memory::Read,
-                Memory::Search,
-                Memory::List,
-                Memory::Delete,
+            _ => StepAction::Memory(self.pick(&[
+                MemoryAction::Write,
+                MemoryAction::Read,
+                MemoryAction::Search,
+                MemoryAction::List,
+                MemoryAction::Delete,
             ])),
         }
     }
@@ -171,20 +173,24 @@ impl Choices {
         self.pick(&agents).as_str().into()
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> StepDefinition {
         let branches = [StepBranch::Continue, StepBranch::Skip, StepBranch::Succeed, StepBranch::Fail];
-        Step {
+        StepDefinition {
             name: self.name("step"),
             action: self.action(),
-            input_mapping: match self.yes() {
+            input_mapping: match self.flip() {
                 true => BTreeMap::from([("*".to_owned(), self.expression())]),
                 false => self.members("").into_iter().collect(),
             },
-            output_mapping: match self.yes() {
+            output_mapping: match self.flip() {
                 true => vec![("output".to_owned(), self.expression())],
                 false => self.members("state."),
             },
-            on_failure: self.pick(&[OnFailure::Abort, OnFailure::Retry, OnFailure::Continue]),
+            on_failure: self.pick(&[
+                StepFailurePolicy::Abort,
+                StepFailurePolicy::Retry,
+                StepFailurePolicy::Continue,
+            ]),
             condition: self.maybe(|choices| StepCondition {
                 condition: choices.expression(),
                 then: choices.pick(&branches),
@@ -193,7 +199,7 @@ impl Choices {
         }
     }
 
-    fn task(&mut self) -> Task {
+    fn task(&mut self) -> TaskDefinition {
         let mut made = task(&self.name("Task"));
         made.input_schema = self.maybe(Choices::schema);
         made.output_schema = self.maybe(Choices::schema);
@@ -201,46 +207,46 @@ impl Choices {
         made.timeout_ms = self.maybe(|choices| choices.pick(&[1, 60_000]));
         made.retry = TaskRetry {
             max_attempts: self.pick(&[2, 5]),
-            backoff: self.pick(&[Backoff::None, Backoff::Linear, Backoff::Exponential]),
+            backoff: self.pick(&[BackoffGrowth::None, BackoffGrowth::Linear, BackoffGrowth::Exponential]),
             initial_delay_ms: self.pick(&[0, 10]),
             max_delay_ms: self.pick(&[u64::MAX, 1000]),
         };
         made
     }
 
-    fn workflow(&mut self, depth: usize) -> Workflow {
+    fn workflow(&mut self, depth: usize) -> WorkflowDefinition {
         let mut made = workflow(&self.name("Flow"));
         made.input_schema = self.maybe(Choices::schema);
         made.output_schema = self.maybe(Choices::schema);
-        made.output_mapping = match self.below(3) {
+        made.output_mapping = match self.next_below(3) {
             0 => Vec::new(),
             1 => vec![(String::new(), self.expression())],
             _ => self.members(""),
         };
-        for _ in 0..1 + self.below(3) {
+        for _ in 0..1 + self.next_below(3) {
             let name = self.name("node");
-            let mut node = match self.below(3) {
-                1 => Node::agent_id(&name, &self.agent()),
-                2 if depth > 0 => Node::subworkflow(&name, &self.workflow(depth - 1)),
+            let mut node = match self.next_below(3) {
+                1 => WorkflowNode::agent_id(&name, &self.agent()),
+                2 if depth > 0 => WorkflowNode::subworkflow(&name, &self.workflow(depth - 1)),
                 _ => node(&name, &self.task()),
             };
-            node.input_mapping = match self.yes() {
+            node.input_mapping = match self.flip() {
                 true => vec![("*".to_owned(), self.expression())],
                 false => self.members(""),
             };
             node.output_mapping = self.members("output.");
             made.nodes.push(node);
         }
-        if self.yes() {
+        if self.flip() {
             made.initial = Some(made.nodes[0].name.clone());
         }
         let names: Vec<String> = made.nodes.iter().map(|node| node.name.clone()).collect();
-        if names.len() > 1 && self.yes() {
+        if names.len() > 1 && self.flip() {
             for pair in names.windows(2) {
                 let way = self.transition(&pair[0], &pair[1], &made.transitions);
                 made.transitions.push(way);
             }
-            if self.yes() {
+            if self.flip() {
                 let way = self.transition(&names[1], &names[0], &made.transitions);
                 made.transitions.push(way);
             }
@@ -248,35 +254,35 @@ impl Choices {
         made
     }
 
-    fn transition(&mut self, from: &str, to: &str, before: &[Transition]) -> Transition {
+    fn transition(&mut self, from: &str, to: &str, before: &[NodeTransition]) -> NodeTransition {
         let mut way = transition(from, to);
-        if self.yes() {
+        if self.flip() {
             way.name = self.name("way");
             way.max_iterations = Some(3);
         }
         way.condition = self.maybe(Choices::expression);
         way.priority = self.pick(&[0, 2]);
-        match self.below(3) {
+        match self.next_below(3) {
             0 => {}
             1 => way.spawn_count = 3,
             _ => {
                 let item = self.pick(&["item", "source"]).to_owned();
-                way.for_each = Some(ForEach { collection: self.expression(), item });
+                way.for_each = Some(BranchPerItem { collection: self.expression(), item });
                 way.sibling_group = Some(self.name("group"));
             }
         }
         let group = before.iter().find_map(|way| way.sibling_group.clone());
-        way.fan_in = group.filter(|_| self.yes()).map(|sibling_group| FanIn {
+        way.fan_in = group.filter(|_| self.flip()).map(|sibling_group| BranchJoin {
             sibling_group,
-            join: self.pick(&[Join::All, Join::Any, Join::Count(2)]),
+            join: self.pick(&[JoinRule::All, JoinRule::Any, JoinRule::Count(2)]),
             merge: self.maybe(|choices| {
                 let path = "output.all".to_owned();
                 choices.pick(&[
-                    Merging::Append(path.clone()),
-                    Merging::Collect(path.clone()),
-                    Merging::MergeObject(path.clone()),
-                    Merging::KeyedByBranch(path.clone()),
-                    Merging::LastWins(path),
+                    BranchMerge::Append(path.clone()),
+                    BranchMerge::Collect(path.clone()),
+                    BranchMerge::MergeObject(path.clone()),
+                    BranchMerge::KeyedByBranch(path.clone()),
+                    BranchMerge::LastWins(path),
                 ])
             }),
             timeout: self.pick(&[None, Some((5, OnJoinTimeout::Fail)), Some((5, OnJoinTimeout::Proceed))]),
@@ -284,22 +290,22 @@ impl Choices {
         way
     }
 
-    fn tool(&mut self) -> Tool {
+    fn tool(&mut self) -> ToolDefinition {
         let mut made = tool(&self.name("tool"));
         made.description = self.text();
         made.input_schema = self.schema();
-        made.is_async = self.yes();
-        made.target = Some(match self.below(4) {
-            0 => Target::Client,
-            1 => Target::Task(Reference::Embedded(self.task().into())),
-            2 => Target::Workflow(Reference::Embedded(self.workflow(1).into())),
-            _ => Target::Agent(Reference::Id(self.agent())),
+        made.is_async = self.flip();
+        made.target = Some(match self.next_below(4) {
+            0 => ToolTarget::Client,
+            1 => ToolTarget::Task(DefinitionRef::Embedded(self.task().into())),
+            2 => ToolTarget::Workflow(DefinitionRef::Embedded(self.workflow(1).into())),
+            _ => ToolTarget::Agent(DefinitionRef::Id(self.agent())),
         });
         made.input_mapping = self.maybe(|choices| BTreeMap::from([(choices.text(), choices.text())]));
         let scalar = |text: &str| Expression::parse(text).unwrap();
         made.reads =
             self.some(|choices| (choices.name("r"), scalar(choices.pick(&["input.a", "state.b + 1"]))));
-        if matches!(made.target, Some(Target::Agent(_))) && self.yes() {
+        if matches!(made.target, Some(ToolTarget::Agent(_))) && self.flip() {
             made.mode = InvocationMode::LoopIn;
             made.is_async = false;
         } else {
@@ -310,7 +316,7 @@ impl Choices {
                 timeout_ms: self.pick(&[None, Some(60_000), Some(5)]),
             };
         }
-        made.approval = self.maybe(|choices| Approval { message: choices.text() });
+        made.approval = self.maybe(|choices| ApprovalPolicy { message: choices.text() });
         made
     }
 
@@ -321,17 +327,17 @@ impl Choices {
         made.profile.temperature = self.maybe(|choices| choices.pick(&[0.0, 0.75]));
         made.profile.max_tokens = self.maybe(|_| 100);
         made.tools = self.some(Choices::tool);
-        made.context_assembly = self.maybe(|choices| Reference::Embedded(choices.workflow(0).into()));
-        made.memory_extraction = self.maybe(|choices| Reference::Embedded(choices.workflow(0).into()));
+        made.context_assembly = self.maybe(|choices| DefinitionRef::Embedded(choices.workflow(0).into()));
+        made.memory_extraction = self.maybe(|choices| DefinitionRef::Embedded(choices.workflow(0).into()));
         made.context_policy = self.pick(&[ContextPolicy::PerModelCall, ContextPolicy::PerTurn]);
         made.recent_turns_limit = self.pick(&[20, 0, 3]);
         made.max_moves_per_turn = self.maybe(|_| 5);
-        made.may_decline = self.yes();
+        made.may_decline = self.flip();
         made
     }
 }
 
-/// Members that are there.
+/// An object with the members that are present.
 fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     Value::Object(members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
@@ -350,21 +356,21 @@ fn written_members(members: &[(String, Expression)]) -> Option<Value> {
     (!members.is_empty()).then(|| members_of(members.iter().map(|(name, value)| (name, value))))
 }
 
-/// An agent by its path.
+/// An agent reference by path.
 fn written_agent(id: &str) -> Value {
     json!(format!("../{id}/agent.yaml"))
 }
 
-fn written_failure(failure: &Failure) -> Value {
+fn written_failure(failure: &WorkFailure) -> Value {
     match failure {
-        Failure::Infrastructure { kind, message } => json!({"message": message, "kind": kind}),
-        Failure::Business { code, message } => json!({"message": message, "code": code}),
+        WorkFailure::Infrastructure { kind, message } => json!({"message": message, "kind": kind}),
+        WorkFailure::Business { code, message } => json!({"message": message, "code": code}),
     }
 }
 
-fn written_step(step: &Step) -> Value {
+fn written_step(step: &StepDefinition) -> Value {
     let (key, action) = match &step.action {
-        Action::Mock(mock) => {
+        StepAction::Mock(mock) => {
             let constant = mock.returns.as_ref().and_then(|returns| {
                 let value: Value = serde_json::from_str(returns.text()).ok()?;
                 (Expression::constant(value.clone()) == *returns).then_some(value)
@@ -385,20 +391,22 @@ fn written_step(step: &Step) -> Value {
             ]);
             ("mock", mock)
         }
-        Action::Echo => ("echo", json!({})),
-        Action::Fail(fail) => ("fail", written_failure(&fail.failure)),
-        Action::Context(context) => {
+        StepAction::Echo => ("echo", json!({})),
+        StepAction::Fail(fail) => ("fail", written_failure(&fail.failure)),
+        StepAction::Context(context) => {
             let merge = context.merge.as_ref().map(
                 |merge| json!({"target": merge.target, "sources": merge.sources, "flatten": merge.flatten}),
             );
             ("context", object([("merge", merge)]))
         }
-        Action::Assemble(assemble) => {
+        StepAction::Assemble(assemble) => {
             ("assemble", object([("append_system", assemble.append_system.as_ref().map(|text| json!(text)))]))
         }
-        Action::Memory(memory) => ("memory", json!(format!("{memory:?}").to_lowercase())),
-        Action::Agent(Reference::Id(id)) => ("agent", written_agent(id)),
-        Action::Agent(Reference::Embedded(_)) | Action::Custom(_) => unreachable!("neither is made"),
+        StepAction::Memory(memory) => ("memory", json!(format!("{memory:?}").to_lowercase())),
+        StepAction::Agent(DefinitionRef::Id(id)) => ("agent", written_agent(id)),
+        StepAction::Agent(DefinitionRef::Embedded(_)) | StepAction::Custom(_) => {
+            unreachable!("neither is made")
+        }
     };
     let branch = |branch: StepBranch| json!(format!("{branch:?}").to_lowercase());
     let condition = step.condition.as_ref().map(|condition| {
@@ -418,7 +426,7 @@ fn written_step(step: &Step) -> Value {
     ])
 }
 
-fn written_task(task: &Task) -> Value {
+fn written_task(task: &TaskDefinition) -> Value {
     let retry = object([
         ("max_attempts", Some(json!(task.retry.max_attempts))),
         ("backoff", Some(json!(format!("{:?}", task.retry.backoff).to_lowercase()))),
@@ -435,13 +443,13 @@ fn written_task(task: &Task) -> Value {
     ])
 }
 
-fn written_workflow(workflow: &Workflow) -> Value {
-    let node = |node: &Node| {
+fn written_workflow(workflow: &WorkflowDefinition) -> Value {
+    let node = |node: &WorkflowNode| {
         let (key, work) = match &node.work {
             NodeWork::Task(task) => ("task", written_task(task)),
-            NodeWork::Workflow(Reference::Embedded(workflow)) => ("workflow", written_workflow(workflow)),
-            NodeWork::Agent(Reference::Id(id)) => ("agent", written_agent(id)),
-            NodeWork::Workflow(Reference::Id(_)) | NodeWork::Agent(Reference::Embedded(_)) => {
+            NodeWork::Workflow(DefinitionRef::Embedded(workflow)) => ("workflow", written_workflow(workflow)),
+            NodeWork::Agent(DefinitionRef::Id(id)) => ("agent", written_agent(id)),
+            NodeWork::Workflow(DefinitionRef::Id(_)) | NodeWork::Agent(DefinitionRef::Embedded(_)) => {
                 unreachable!("neither is made")
             }
         };
@@ -471,19 +479,19 @@ fn written_workflow(workflow: &Workflow) -> Value {
     ])
 }
 
-fn written_transition(way: &Transition) -> Value {
+fn written_transition(way: &NodeTransition) -> Value {
     let fan_in = way.fan_in.as_ref().map(|fan_in| {
         let merge = fan_in.merge.as_ref().map(|merge| match merge {
-            Merging::Append(path) => json!({"append": path}),
-            Merging::Collect(path) => json!({"collect": path}),
-            Merging::MergeObject(path) => json!({"merge_object": path}),
-            Merging::KeyedByBranch(path) => json!({"keyed_by_branch": path}),
-            Merging::LastWins(path) => json!({"last_wins": path}),
+            BranchMerge::Append(path) => json!({"append": path}),
+            BranchMerge::Collect(path) => json!({"collect": path}),
+            BranchMerge::MergeObject(path) => json!({"merge_object": path}),
+            BranchMerge::KeyedByBranch(path) => json!({"keyed_by_branch": path}),
+            BranchMerge::LastWins(path) => json!({"last_wins": path}),
         });
         let join = match fan_in.join {
-            Join::All => json!("all"),
-            Join::Any => json!("any"),
-            Join::Count(count) => json!(count),
+            JoinRule::All => json!("all"),
+            JoinRule::Any => json!("any"),
+            JoinRule::Count(count) => json!(count),
         };
         object([
             ("group", Some(json!(fan_in.sibling_group))),
@@ -509,12 +517,14 @@ fn written_transition(way: &Transition) -> Value {
     ])
 }
 
-fn written_tool(tool: &Tool) -> Value {
+fn written_tool(tool: &ToolDefinition) -> Value {
     let (key, target) = match &tool.target {
-        Some(Target::Client) => ("client", json!(true)),
-        Some(Target::Task(Reference::Embedded(task))) => ("task", written_task(task)),
-        Some(Target::Workflow(Reference::Embedded(workflow))) => ("workflow", written_workflow(workflow)),
-        Some(Target::Agent(Reference::Id(id))) => ("agent", written_agent(id)),
+        Some(ToolTarget::Client) => ("client", json!(true)),
+        Some(ToolTarget::Task(DefinitionRef::Embedded(task))) => ("task", written_task(task)),
+        Some(ToolTarget::Workflow(DefinitionRef::Embedded(workflow))) => {
+            ("workflow", written_workflow(workflow))
+        }
+        Some(ToolTarget::Agent(DefinitionRef::Id(id))) => ("agent", written_agent(id)),
         other => unreachable!("{other:?} is not made"),
     };
     let joins = tool.mode == InvocationMode::LoopIn;
@@ -537,9 +547,9 @@ fn written_tool(tool: &Tool) -> Value {
 }
 
 fn written_persona(persona: &Persona) -> Value {
-    let hook = |hook: &Option<Reference<Workflow>>| match hook {
-        Some(Reference::Embedded(workflow)) => Some(written_workflow(workflow)),
-        Some(Reference::Id(_)) | None => None,
+    let hook = |hook: &Option<DefinitionRef<WorkflowDefinition>>| match hook {
+        Some(DefinitionRef::Embedded(workflow)) => Some(written_workflow(workflow)),
+        Some(DefinitionRef::Id(_)) | None => None,
     };
     let policy = match persona.context_policy {
         ContextPolicy::PerModelCall => "per_model_call",
@@ -564,12 +574,12 @@ fn written_persona(persona: &Persona) -> Value {
     ])
 }
 
-/// Three agents that may all refer to each other.
+/// Three agents that may refer to each other.
 fn personas(bytes: Vec<u8>) -> Vec<Persona> {
     let agents = ["one", "two", "three"].map(str::to_owned).to_vec();
     let mut choices = Choices { bytes: bytes.into_iter(), names: 0, agents };
     let mut made = vec![choices.persona("One"), choices.persona("Two"), choices.persona("THREE")];
-    // Only agents that somebody refers to are found.
+    // Only referenced agents are loaded.
     for id in ["two", "three"] {
         made[0].tools.push(tool(&format!("ask {id}")).agent_id(id));
     }
@@ -580,7 +590,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn definitions_are_read_as_they_were_written(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+    fn definitions_round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
         let personas = personas(bytes);
         let folder = tempfile::tempdir().unwrap();
         for persona in &personas {
@@ -593,18 +603,18 @@ proptest! {
             std::fs::write(home.join("agent.yaml"), serde_json::to_string_pretty(&written).unwrap()).unwrap();
         }
         std::fs::write(folder.path().join("one/script.yaml"), "rules: [{ reply: hi }]").unwrap();
-        let read = match files::load(&folder.path().join("one"), &Options::default()) {
+        let read = match files::load(&folder.path().join("one"), &LoadOptions::default()) {
             Ok(read) => read,
             Err(mistakes) => return Err(TestCaseError::fail(mistakes.render(false, 120))),
         };
-        prop_assert_eq!(&*read.definitions, &Definitions::of_all(&personas).unwrap());
+        prop_assert_eq!(&*read.definitions, &Definitions::from_personas(&personas).unwrap());
     }
 
     #[test]
-    fn no_text_makes_the_reader_panic(text in "[a-z0-9:{}\\[\\]\"'|>&*!%#@,.\\-? \n\\\\]{0,60}", key in 0usize..8) {
+    fn arbitrary_text_never_panics(text in "[a-z0-9:{}\\[\\]\"'|>&*!%#@,.\\-? \n\\\\]{0,60}", key in 0usize..8) {
         let key = ["tools", "context", "memory", "limits", "connectors", "system", "name", "tools: [{ name: a, task: { steps"][key];
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("agent.yaml"), format!("name: A\n{key}: {text}\n")).unwrap();
-        let _ = files::load(folder.path(), &Options::default());
+        let _ = files::load(folder.path(), &LoadOptions::default());
     }
 }

@@ -1,37 +1,39 @@
-//! The same conversations on the tokio driver. The clock stands still and jumps to whatever is waited for.
+//! The foundation conversations on the tokio driver, with a paused clock that advances to the next timer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hotseat_model::{Answering, Live, Model, Request, Sink};
-use hotseat_runtime::conversation::{Input, Phase, TurnEnd};
+use hotseat_model::{LiveModel, Model, ModelRequest, ReplyFuture, ReplySink};
+use hotseat_runtime::conversation::{ConversationInput, TurnEnd, TurnPhase};
 use hotseat_runtime::definition::Definitions;
 use hotseat_runtime::ids::AgentId;
-use hotseat_runtime::live::{Handle, Host, HostOptions, Models, Signal, Watcher};
-use hotseat_runtime::memory::{MemoryStore, MemoryUse, Recalled};
-use hotseat_runtime::sim::{RunStatus, TestMessage};
-use hotseat_runtime::store::{InMemory, Store};
+use hotseat_runtime::live::{
+    ConversationHandle, ConversationHost, HostOptions, ModelRegistry, Signal, Watcher,
+};
+use hotseat_runtime::memory::{MemoryResult, MemoryStore, MemoryUse};
+use hotseat_runtime::sim::{TestMessage, TestStatus};
+use hotseat_runtime::store::{ConversationStore, InMemoryStore};
 use hotseat_trace::Payload;
 
-use super::{Held, Test};
+use super::{ConversationRun, Test};
 
-/// How long nothing may happen, on the clock that jumps.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Maximum idle time on the paused clock.
+const MAX_IDLE: Duration = Duration::from_secs(24 * 3600);
 
-pub fn hold(test: &Test) -> Held {
+pub fn run_with_driver(test: &Test) -> ConversationRun {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.unwrap().block_on(async {
-        tokio::time::timeout(LONGEST, conversation(test)).await.expect("the conversation comes to rest")
+        tokio::time::timeout(MAX_IDLE, conversation(test)).await.expect("the conversation comes to rest")
     })
 }
 
-async fn conversation(test: &Test) -> Held {
-    let (definitions, agent) = Definitions::of(&test.persona).unwrap();
-    let requests = Arc::<Mutex<Vec<Request>>>::default();
-    let model = Spied { model: Live::new(test.model()), requests: requests.clone() };
-    let store = Arc::new(InMemory::default());
+async fn conversation(test: &Test) -> ConversationRun {
+    let (definitions, agent) = Definitions::from_persona(&test.persona).unwrap();
+    let requests = Arc::<Mutex<Vec<ModelRequest>>>::default();
+    let model = ObservedModel { model: LiveModel::new(test.model()), requests: requests.clone() };
+    let store = Arc::new(InMemoryStore::default());
     let options = HostOptions { store: store.clone(), ..HostOptions::default() };
-    let host = Host::new(Arc::new(definitions), Models::one(model), options);
+    let host = ConversationHost::new(Arc::new(definitions), ModelRegistry::single(model), options);
     let handle = host.conversation(&"c1".into(), &agent).await.unwrap();
     let mut watcher = handle.watch();
     for message in &test.messages {
@@ -43,10 +45,10 @@ async fn conversation(test: &Test) -> Held {
     }
     at_rest(&handle, &mut watcher).await;
     let state = handle.state().await.unwrap();
-    let failed = state.turns.iter().any(|turn| turn.phase == Phase::Ended(TurnEnd::Failed));
+    let failed = state.turns.iter().any(|turn| turn.phase == TurnPhase::Ended(TurnEnd::Failed));
     let requests = requests.lock().unwrap().clone();
-    Held {
-        status: if failed { RunStatus::Failed } else { RunStatus::Completed },
+    ConversationRun {
+        status: if failed { TestStatus::Failed } else { TestStatus::Completed },
         trace: handle.trace().await.unwrap(),
         turn_ids: state.turns.iter().map(|turn| turn.id.clone()).collect(),
         requests,
@@ -54,18 +56,18 @@ async fn conversation(test: &Test) -> Held {
     }
 }
 
-async fn say(handle: &Handle, message: &TestMessage) {
+async fn say(handle: &ConversationHandle, message: &TestMessage) {
     let TestMessage { content, reply_to, .. } = message.clone();
-    let input = Input::UserMessage { user: "user".into(), content, reply_to };
+    let input = ConversationInput::UserMessage { user: "user".into(), content, reply_to };
     let sent = handle.send(input).await.unwrap();
     assert!(sent.turn.is_some(), "{sent:?}");
 }
 
 /// Waits until every turn has ended.
-async fn at_rest(handle: &Handle, watcher: &mut Watcher) {
+async fn at_rest(handle: &ConversationHandle, watcher: &mut Watcher) {
     while handle.state().await.unwrap().active_turns().next().is_some() {
         loop {
-            let signal = watcher.next().await.expect("the conversation goes on");
+            let signal = watcher.next().await.expect("the conversation continues");
             let Signal::Event(record) = signal else { continue };
             if matches!(record.payload, Payload::TurnCompleted(_) | Payload::TurnFailed(_)) {
                 break;
@@ -74,26 +76,26 @@ async fn at_rest(handle: &Handle, watcher: &mut Watcher) {
     }
 }
 
-async fn memory(store: &InMemory, agent: &AgentId) -> MemoryStore {
+async fn memory(store: &InMemoryStore, agent: &AgentId) -> MemoryStore {
     let listed = store.remember(agent.clone(), MemoryUse::List { limit: None }, 0).await.unwrap();
-    let Recalled::Found { records, .. } = listed else { panic!("{listed:?}") };
+    let MemoryResult::Found { records, .. } = listed else { panic!("{listed:?}") };
     let mut memory = MemoryStore::default();
     records.into_iter().for_each(|record| memory.write(record));
     memory
 }
 
-/// A model that is listened to.
-struct Spied<M> {
+/// A model that records its requests.
+struct ObservedModel<M> {
     model: M,
-    requests: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<ModelRequest>>>,
 }
 
-impl<M: Model> Model for Spied<M> {
+impl<M: Model> Model for ObservedModel<M> {
     fn name(&self) -> &str {
         self.model.name()
     }
 
-    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         self.requests.lock().unwrap().push(request.clone());
         self.model.call(request, sink)
     }

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: scripts by position, and the ways in which every conversation is held.
+//! Shared helpers of the runtime tests: scripts by position, and the ways to run a conversation.
 
 #![allow(dead_code, reason = "each test program uses its part of it")]
 
@@ -7,43 +7,43 @@ pub mod subjects;
 
 use std::sync::Arc;
 
-use hotseat_model::Request;
-use hotseat_model::script::{Rule, Script, Scripted};
+use hotseat_model::ModelRequest;
+use hotseat_model::script::{ModelScript, Rule, ScriptedModel};
 use hotseat_runtime::definition::Persona;
 use hotseat_runtime::ids::TurnId;
 use hotseat_runtime::memory::{MemoryRecord, MemoryStore};
-use hotseat_runtime::sim::{RunStatus, TestConversation, TestMessage, TestOptions, run_test_conversation};
+use hotseat_runtime::sim::{TestConversation, TestMessage, TestOptions, TestStatus, run_test_conversation};
 use hotseat_trace::{InvariantOptions, Trace, assert_conversation_invariants};
 
-/// What holds a conversation.
+/// Driver that runs a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Driver {
     Simulated,
     Live,
 }
 
-/// A conversation that was held by either driver.
-pub struct Held {
-    pub status: RunStatus,
+/// Result of a conversation with either driver.
+pub struct ConversationRun {
+    pub status: TestStatus,
     pub trace: Trace,
     pub turn_ids: Vec<TurnId>,
-    pub requests: Vec<Request>,
+    pub requests: Vec<ModelRequest>,
     pub memory: MemoryStore,
 }
 
-impl Held {
-    /// What an agent finds in its memory.
+impl ConversationRun {
+    /// Search results in the memory of an agent.
     pub fn memory(&self, agent: &str, query: &str) -> Vec<MemoryRecord> {
         self.memory.search(&agent.into(), query, 10)
     }
 }
 
-/// What an agent says at one place of a conversation: in its turn and at its call, both from 1.
+/// A script rule for one position: agent, turn and call, both counted from 1.
 pub fn at(agent: &str, turn: u32, call: u32) -> Rule {
     Rule::new().agent(agent).turn(turn).call(call)
 }
 
-/// A conversation that a test holds, in all the ways in which it can be held.
+/// A test conversation that can be run in several ways.
 pub struct Test {
     pub persona: Persona,
     pub messages: Vec<TestMessage>,
@@ -51,7 +51,7 @@ pub struct Test {
     pub sequential: bool,
     pub allow_failed_turns: bool,
     pub unused_steps: bool,
-    /// Who is outside; made anew for every conversation.
+    /// Client and people of the conversation, created for each run.
     outside: Arc<dyn Fn(TestOptions) -> TestOptions>,
 }
 
@@ -72,8 +72,8 @@ impl Test {
         }
     }
 
-    /// With a client and people outside.
-    pub fn outside(mut self, outside: impl Fn(TestOptions) -> TestOptions + 'static) -> Test {
+    /// Sets the client and people.
+    pub fn with_externals(mut self, outside: impl Fn(TestOptions) -> TestOptions + 'static) -> Test {
         self.outside = Arc::new(outside);
         self
     }
@@ -83,7 +83,7 @@ impl Test {
         self
     }
 
-    /// Steps of the script may answer nothing.
+    /// Allows script steps that are never used.
     pub fn unused_steps(mut self) -> Test {
         self.unused_steps = true;
         self
@@ -94,50 +94,53 @@ impl Test {
         self
     }
 
-    /// The script, made once for many conversations.
-    pub fn compiled(&self) -> Arc<Script> {
-        let script =
-            self.script.iter().cloned().fold(Script::builder("script"), |script, rule| script.rule(rule));
+    /// Compiles the script once for many conversations.
+    pub fn compiled(&self) -> Arc<ModelScript> {
+        let script = self
+            .script
+            .iter()
+            .cloned()
+            .fold(ModelScript::builder("script"), |script, rule| script.rule(rule));
         Arc::new(script.build().unwrap())
     }
 
-    pub fn model(&self) -> Scripted {
-        Scripted::new(self.compiled())
+    pub fn model(&self) -> ScriptedModel {
+        ScriptedModel::new(self.compiled())
     }
 
     pub fn options(&self) -> TestOptions {
         self.options_of(self.compiled())
     }
 
-    fn options_of(&self, script: Arc<Script>) -> TestOptions {
-        let options = (self.outside)(TestOptions::new(Scripted::new(script)));
+    fn options_of(&self, script: Arc<ModelScript>) -> TestOptions {
+        let options = (self.outside)(TestOptions::new(ScriptedModel::new(script)));
         if self.sequential { options.sequential() } else { options }
     }
 
-    pub fn held(&self, options: TestOptions) -> TestConversation {
+    pub fn run_with(&self, options: TestOptions) -> TestConversation {
         run_test_conversation(&self.persona, self.messages.clone(), options).unwrap()
     }
 
-    /// Holds the conversation and checks what holds for every one.
+    /// Runs the conversation and checks the general invariants.
     pub fn run(&self) -> TestConversation {
-        let result = self.held(self.options());
+        let result = self.run_with(self.options());
         assert_eq!(result.waiting, [""; 0], "nothing is waited for");
         if !self.unused_steps {
-            assert_eq!(result.unused, [""; 0], "every step of the script is used");
+            assert_eq!(result.unused_rules, [""; 0], "every step of the script is used");
         }
         self.check(&result);
         result
     }
 
-    /// Holds the conversation with this driver and checks what holds for every one.
-    pub fn hold(&self, driver: Driver) -> Held {
+    /// Runs the conversation with this driver and checks the general invariants.
+    pub fn run_with_driver(&self, driver: Driver) -> ConversationRun {
         let held = match driver {
             Driver::Simulated => {
-                let result = self.held(self.options());
+                let result = self.run_with(self.options());
                 let TestConversation { status, trace, turn_ids, requests, sim, .. } = result;
-                Held { status, trace, turn_ids, requests, memory: sim.memory().clone() }
+                ConversationRun { status, trace, turn_ids, requests, memory: sim.memory().clone() }
             }
-            Driver::Live => live::hold(self),
+            Driver::Live => live::run_with_driver(self),
         };
         assert_conversation_invariants(&held.trace, self.invariants());
         held
@@ -151,41 +154,41 @@ impl Test {
         assert_conversation_invariants(&result.trace, self.invariants());
     }
 
-    /// Holds the conversation with many orders of what happens at the same time, and with machines that crash.
+    /// Runs the conversation with many schedules of simultaneous events and with simulated crashes.
     pub fn sweep(&self, seeds: u64, also: impl Fn(&TestConversation)) {
         let (status, script) = (self.run().status, self.compiled());
         let options = || self.options_of(script.clone());
         for seed in 0..seeds {
-            let result = self.held(options().seed(seed));
+            let result = self.run_with(options().seed(seed));
             assert_eq!(result.status, status, "seed {seed}: {:?}", result.waiting);
             self.check(&result);
             also(&result);
         }
         for seed in [0, 1, 2, 3] {
-            let smooth = self.held(options().seed(seed)).trace.to_jsonl().unwrap();
-            let crashing = self.held(options().seed(seed).crashing()).trace.to_jsonl().unwrap();
+            let smooth = self.run_with(options().seed(seed)).trace.to_jsonl().unwrap();
+            let crashing = self.run_with(options().seed(seed).restart_every_step()).trace.to_jsonl().unwrap();
             assert_eq!(smooth, crashing, "seed {seed}: a crash leaves no mark");
         }
     }
 }
 
-/// A conversation that came to something.
-pub trait Came {
-    fn to(&self) -> RunStatus;
+/// A conversation with a final status.
+pub trait HasStatus {
+    fn status(&self) -> TestStatus;
 }
 
-impl Came for TestConversation {
-    fn to(&self) -> RunStatus {
+impl HasStatus for TestConversation {
+    fn status(&self) -> TestStatus {
         self.status
     }
 }
 
-impl Came for Held {
-    fn to(&self) -> RunStatus {
+impl HasStatus for ConversationRun {
+    fn status(&self) -> TestStatus {
         self.status
     }
 }
 
-pub fn completed(result: &impl Came) {
-    assert_eq!(result.to(), RunStatus::Completed);
+pub fn completed(result: &impl HasStatus) {
+    assert_eq!(result.status(), TestStatus::Completed);
 }

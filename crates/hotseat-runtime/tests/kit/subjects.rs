@@ -1,19 +1,20 @@
-//! The conversations of the fourteen foundation tests.
+//! Conversations of the fourteen foundation tests.
 
 use std::time::Duration;
 
-use hotseat_model::Timed;
+use hotseat_model::TimedValue;
 use hotseat_runtime::conversation::ApprovalVerdict;
 use hotseat_runtime::definition::schema::{integer, number, object, string};
 use hotseat_runtime::definition::{
-    Action, Persona, Workflow, assemble, context, memory_write, mock, persona, step, task, tool, workflow,
+    Persona, StepAction, WorkflowDefinition, assemble, context, memory_write, mock, persona, step, task,
+    tool, workflow,
 };
 use serde_json::json;
 
 use super::{Test, at};
 
-/// A workflow that takes a while.
-pub fn slow(name: &str) -> Workflow {
+/// A slow workflow.
+pub fn slow(name: &str) -> WorkflowDefinition {
     workflow(name).node(task(name).step(mock().delay_ms(2000).returns(json!({"found": "use OAuth"}))))
 }
 
@@ -131,11 +132,11 @@ pub fn loop_in() -> Test {
     Test::new(manager_of_architect(), ["We need an auth system. Get the architect."], script)
 }
 
-pub fn marking() -> Workflow {
+pub fn marking() -> WorkflowDefinition {
     workflow("Ctx").node(
         task("Build")
             .step(step(context()).named("capture").input("*", "input").output("state.captured", "result"))
-            .step(Action::from(assemble().append_system("CTX-MARK"))),
+            .step(StepAction::from(assemble().append_system("CTX-MARK"))),
     )
 }
 
@@ -144,7 +145,7 @@ pub fn context_assembly() -> Test {
     Test::new(agent, ["a", "b"], [at("p", 1, 1).say("one"), at("p", 2, 1).say("two")]).sequential()
 }
 
-pub fn remembering() -> Workflow {
+pub fn remembering() -> WorkflowDefinition {
     workflow("Mem").node(
         task("Extract").step(
             step(memory_write())
@@ -190,7 +191,7 @@ pub fn tool_failure() -> Test {
     Test::new(agent, ["Call the flaky service"], script)
 }
 
-pub fn failing_workflow() -> Workflow {
+pub fn failing_workflow() -> WorkflowDefinition {
     workflow("Bad").node(task("Fail").step(mock().fails_infrastructure("store down")))
 }
 
@@ -204,7 +205,7 @@ pub fn extraction_failure() -> Test {
     Test::new(persona("P").memory_extraction(&failing_workflow()), ["hi"], [at("p", 1, 1).say("ok")])
 }
 
-/// A tool that a person must agree to, who says this after a second.
+/// A tool that needs approval, and a human who answers with this verdict after a second.
 pub fn approval(verdict: ApprovalVerdict) -> Test {
     let charge = task("Charge").step(mock().computes("{charged: input.amount}"));
     let agent = persona("P").tool(
@@ -217,13 +218,13 @@ pub fn approval(verdict: ApprovalVerdict) -> Test {
         at("p", 1, 1).say("Let me ask.").call_tool("charge", json!({"amount": 5})),
         at("p", 1, 2).say("Done."),
     ];
-    Test::new(agent, ["Charge me"], script).outside(move |options| {
+    Test::new(agent, ["Charge me"], script).with_externals(move |options| {
         let verdict = verdict.clone();
-        options.person(move |_| Some(Timed { delay: Duration::from_secs(1), value: verdict.clone() }))
+        options.human(move |_| Some(TimedValue { delay: Duration::from_secs(1), value: verdict.clone() }))
     })
 }
 
-/// All of the foundation, by name.
+/// All foundation conversations by name.
 pub fn all() -> Vec<(&'static str, Test)> {
     vec![
         ("01 single turn, no tools", greeter()),

@@ -1,26 +1,29 @@
-//! AG-UI: what a client is told, and what it may ask.
+//! AG-UI server: events and accepted requests.
 
 use std::sync::Arc;
 
-use hotseat_model::ErrorKind;
+use hotseat_model::ModelErrorKind;
 use hotseat_model::script::Rule;
 use hotseat_runtime::definition::{mock, persona, task, tool, workflow};
-use hotseat_runtime::store::InMemory;
+use hotseat_runtime::store::InMemoryStore;
 use serde_json::json;
 
-use super::kit::{Client, Piece, clerk, events, refused, scripted, serve, serve_with, short, stored, told};
+use super::kit::{
+    AgUiClient, OutputPiece, abbreviate, clerk_persona, controlled_model, events, rejection, scripted, serve,
+    serve_with, store_options,
+};
 
 #[tokio::test]
-async fn a_conversation_of_two_turns() {
+async fn two_turn_conversation() {
     let model = scripted([
-        Rule::new().turn(1).think("A greeting.").say("Hello Ada."),
+        Rule::new().turn(1).reasoning("A greeting.").say("Hello Ada."),
         Rule::new().turn(2).say("Your name is Ada."),
     ]);
     let served = serve(&persona("Greeter"), model).await;
-    let mut client = Client::new(&served, "t");
+    let mut client = AgUiClient::new(&served, "t");
     let first = client.say("I am Ada").await;
     assert_eq!(
-        short(&first),
+        abbreviate(&first),
         [
             "RUN_STARTED t run-1",
             "STEP_STARTED turn 1, model call 1",
@@ -44,16 +47,16 @@ async fn a_conversation_of_two_turns() {
 }
 
 #[tokio::test]
-async fn tools_and_state_of_the_agent() {
+async fn agent_tools_and_state() {
     let model = scripted([
         Rule::new().user("order").say("Let me look.").call_tool("look_up", json!({"order": "o-9"})),
         Rule::new().tool_result("look_up").say("It costs {{ result.total }}."),
     ]);
-    let served = serve(&clerk(), model).await;
-    let mut client = Client::new(&served, "t");
+    let served = serve(&clerk_persona(), model).await;
+    let mut client = AgUiClient::new(&served, "t");
     let events = client.say("my order?").await;
     assert_eq!(
-        short(&events),
+        abbreviate(&events),
         [
             "RUN_STARTED t run-1",
             "STEP_STARTED turn 1, model call 1",
@@ -78,18 +81,18 @@ async fn tools_and_state_of_the_agent() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_refused_is_told_with_its_answer() {
+async fn rejected_call_is_reported_with_result() {
     let model = scripted([
         Rule::new().user("order").call_tool("look_up", json!({"order": 9})),
         Rule::new().result_failed(true).say("That went wrong."),
     ]);
-    let served = serve(&clerk(), model).await;
-    let told = short(&Client::new(&served, "t").say("my order?").await);
+    let served = serve(&clerk_persona(), model).await;
+    let told = abbreviate(&AgUiClient::new(&served, "t").say("my order?").await);
     assert!(told.contains(&"TOOL_CALL_START t-t1-k1 look_up t-t1-r1".to_string()), "{told:#?}");
     assert!(told.iter().any(|line| line.starts_with("TOOL_CALL_RESULT t-t1-k1 ")), "{told:#?}");
 }
 
-fn refunds() -> hotseat_model::Live<hotseat_model::script::Scripted> {
+fn refunds() -> hotseat_model::LiveModel<hotseat_model::script::ScriptedModel> {
     scripted([
         Rule::new().user("refund").call_tool("refund", json!({"amount": 10})),
         Rule::new().tool_result("refund").result_failed(true).say("No refund: {{ result }}"),
@@ -98,9 +101,9 @@ fn refunds() -> hotseat_model::Live<hotseat_model::script::Scripted> {
 }
 
 #[tokio::test]
-async fn a_person_approves_a_call() {
-    let served = serve(&clerk(), refunds()).await;
-    let mut client = Client::new(&served, "t");
+async fn human_approves_call() {
+    let served = serve(&clerk_persona(), refunds()).await;
+    let mut client = AgUiClient::new(&served, "t");
     let asked = client.say("refund please").await;
     let outcome = &asked.last().unwrap()["outcome"];
     assert_eq!(outcome["type"], "interrupt");
@@ -111,7 +114,7 @@ async fn a_person_approves_a_call() {
     assert_eq!(interrupt["toolCallId"], "t-t1-k1");
     assert_eq!(interrupt["responseSchema"]["required"], json!(["approved"]));
     let resume = json!([{"interruptId": "t-t1-k1", "status": "resolved", "payload": {"approved": true}}]);
-    let told = short(&client.run(Some(resume)).await);
+    let told = abbreviate(&client.run(Some(resume)).await);
     assert_eq!(told[1], r#"TOOL_CALL_RESULT t-t1-k1 {"refunded":10}"#, "{told:#?}");
     assert!(!told.iter().any(|line| line.starts_with("TOOL_CALL_START")), "{told:#?}");
     assert_eq!(client.last_text(), "Refunded 10.");
@@ -119,9 +122,9 @@ async fn a_person_approves_a_call() {
 }
 
 #[tokio::test]
-async fn a_person_changes_what_a_call_is_given() {
-    let served = serve(&clerk(), refunds()).await;
-    let mut client = Client::new(&served, "t");
+async fn human_changes_call_arguments() {
+    let served = serve(&clerk_persona(), refunds()).await;
+    let mut client = AgUiClient::new(&served, "t");
     client.say("refund please").await;
     let payload = json!({"approved": true, "editedArgs": {"amount": 3}});
     client.run(Some(json!([{"interruptId": "t-t1-k1", "status": "resolved", "payload": payload}]))).await;
@@ -129,13 +132,13 @@ async fn a_person_changes_what_a_call_is_given() {
 }
 
 #[tokio::test]
-async fn a_person_declines_a_call() {
+async fn human_declines_call() {
     for (entry, words) in [
         (json!({"status": "resolved", "payload": {"approved": false, "reason": "too much"}}), "too much"),
         (json!({"status": "cancelled"}), "did not answer"),
     ] {
-        let served = serve(&clerk(), refunds()).await;
-        let mut client = Client::new(&served, "t");
+        let served = serve(&clerk_persona(), refunds()).await;
+        let mut client = AgUiClient::new(&served, "t");
         client.say("refund please").await;
         let mut entry = entry;
         entry["interruptId"] = json!("t-t1-k1");
@@ -145,12 +148,12 @@ async fn a_person_declines_a_call() {
 }
 
 #[tokio::test]
-async fn an_open_question_must_be_answered_in_its_form() {
-    let served = serve(&clerk(), refunds()).await;
-    let mut client = Client::new(&served, "t");
+async fn interrupt_answer_must_match_schema() {
+    let served = serve(&clerk_persona(), refunds()).await;
+    let mut client = AgUiClient::new(&served, "t");
     client.say("refund please").await;
     client.user("never mind");
-    let (status, words) = client.refused(None).await;
+    let (status, words) = client.send_rejected(None).await;
     assert_eq!(status, 409);
     assert!(words.contains("approve the call t-t1-k1") && words.contains("resume"), "{words}");
     for (entry, status, says) in [
@@ -167,7 +170,7 @@ async fn an_open_question_must_be_answered_in_its_form() {
         ),
         (json!({"interruptId": "t-t1-k1", "status": "done"}), 400, "`resolved` or `cancelled`"),
     ] {
-        let (found, words) = client.refused(Some(json!([entry]))).await;
+        let (found, words) = client.send_rejected(Some(json!([entry]))).await;
         assert_eq!(found, status, "{words}");
         assert!(words.contains(says), "{words}");
     }
@@ -178,7 +181,7 @@ async fn an_open_question_must_be_answered_in_its_form() {
     assert!(client.last_text().starts_with("No refund"), "{}", client.last_text());
 }
 
-fn asks_the_client() -> hotseat_model::Live<hotseat_model::script::Scripted> {
+fn client_tool_model() -> hotseat_model::LiveModel<hotseat_model::script::ScriptedModel> {
     scripted([
         Rule::new().user("color").offered("pick").call_tool("pick", json!({"of": "colors"})).always(),
         Rule::new().user("two").call_tool("pick", json!({"of": "a"})).call_tool("pick", json!({"of": "b"})),
@@ -188,23 +191,23 @@ fn asks_the_client() -> hotseat_model::Live<hotseat_model::script::Scripted> {
     ])
 }
 
-fn with_pick<'s>(served: &'s super::kit::Served, thread: &str) -> Client<'s> {
-    let mut client = Client::new(served, thread);
+fn with_pick<'s>(served: &'s super::kit::TestServer, thread: &str) -> AgUiClient<'s> {
+    let mut client = AgUiClient::new(served, thread);
     let parameters = json!({"type": "object", "properties": {"of": {"type": "string"}}});
     client.tools = json!([{"name": "pick", "description": "Lets the user pick", "parameters": parameters}]);
     client
 }
 
 #[tokio::test]
-async fn the_client_carries_out_its_own_tools() {
-    let served = serve(&persona("Helper"), asks_the_client()).await;
+async fn client_runs_its_own_tools() {
+    let served = serve(&persona("Helper"), client_tool_model()).await;
     let mut client = with_pick(&served, "t");
     let asked = client.say("which color?").await;
     let outcome = &asked.last().unwrap()["outcome"];
     assert_eq!(*outcome, json!({"type": "success", "pendingToolCallIds": ["t-t1-k1"]}));
     client.tool_result("t-t1-k1", "red");
-    let told = short(&client.run(None).await);
-    // What the client has said itself it need not be told.
+    let told = abbreviate(&client.run(None).await);
+    // The client's own messages are not sent back.
     assert!(!told.iter().any(|line| line.starts_with("TOOL_CALL")), "{told:#?}");
     assert_eq!(client.last_text(), "You picked red.");
     client.say("which color now?").await;
@@ -214,14 +217,14 @@ async fn the_client_carries_out_its_own_tools() {
 }
 
 #[tokio::test]
-async fn schemas_of_the_client_may_say_more_than_is_checked_here() {
+async fn client_schemas_may_use_unchecked_keywords() {
     let model = scripted([
         Rule::new().user("note").offered("note").call_tool("note", json!({"text": 7, "tags": null})),
         Rule::new().result_failed(true).call_tool("note", json!({"text": "a", "tags": null})),
         Rule::new().tool_result("note").say("Noted."),
     ]);
     let served = serve(&persona("Helper"), model).await;
-    let mut client = Client::new(&served, "t");
+    let mut client = AgUiClient::new(&served, "t");
     let tags = json!({"anyOf": [{"$ref": "#/$defs/Tags"}, {"type": "null"}], "default": null});
     let parameters = json!({
         "type": "object",
@@ -231,7 +234,7 @@ async fn schemas_of_the_client_may_say_more_than_is_checked_here() {
     });
     client.tools = json!([{"name": "note", "description": "", "parameters": parameters}]);
     let told = client.say("note it").await;
-    // The first call never reaches the client: its text is none.
+    // Only the text of the second call reaches the client.
     assert_eq!(told.last().unwrap()["outcome"]["pendingToolCallIds"], json!(["t-t1-k2"]));
     client.tool_result("t-t1-k2", "done");
     client.run(None).await;
@@ -239,8 +242,8 @@ async fn schemas_of_the_client_may_say_more_than_is_checked_here() {
 }
 
 #[tokio::test]
-async fn a_tool_of_the_client_fails() {
-    let served = serve(&persona("Helper"), asks_the_client()).await;
+async fn client_tool_fails() {
+    let served = serve(&persona("Helper"), client_tool_model()).await;
     let mut client = with_pick(&served, "t");
     client.say("which color?").await;
     client.messages.push(
@@ -251,8 +254,8 @@ async fn a_tool_of_the_client_fails() {
 }
 
 #[tokio::test]
-async fn calls_may_be_answered_one_by_one() {
-    let served = serve(&persona("Helper"), asks_the_client()).await;
+async fn calls_may_be_answered_individually() {
+    let served = serve(&persona("Helper"), client_tool_model()).await;
     let mut client = with_pick(&served, "t");
     client.say("two of them").await;
     client.tool_result("t-t1-k1", "a");
@@ -264,8 +267,8 @@ async fn calls_may_be_answered_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_user_who_goes_on_gives_an_open_call_up() {
-    let served = serve(&persona("Helper"), asks_the_client()).await;
+async fn new_user_message_abandons_open_call() {
+    let served = serve(&persona("Helper"), client_tool_model()).await;
     let mut client = with_pick(&served, "t");
     client.say("which color?").await;
     client.say("never mind").await;
@@ -274,7 +277,7 @@ async fn a_user_who_goes_on_gives_an_open_call_up() {
 }
 
 #[tokio::test]
-async fn a_run_lasts_until_work_beside_it_has_ended() {
+async fn run_lasts_until_background_work_ends() {
     let slow = workflow("Slow").node(task("Slow").step(mock().delay_ms(50).returns(json!({"found": 7}))));
     let agent = persona("Researcher").tool(tool("research").workflow(&slow).asynchronous());
     let model = scripted([
@@ -282,8 +285,8 @@ async fn a_run_lasts_until_work_beside_it_has_ended() {
         Rule::new().notice("found").say("It is 7."),
     ]);
     let served = serve(&agent, model).await;
-    let mut client = Client::new(&served, "t");
-    let told = short(&client.say("find it").await);
+    let mut client = AgUiClient::new(&served, "t");
+    let told = abbreviate(&client.say("find it").await);
     let place = |start: &str| {
         told.iter().position(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}: {told:#?}"))
     };
@@ -293,7 +296,7 @@ async fn a_run_lasts_until_work_beside_it_has_ended() {
 }
 
 #[tokio::test]
-async fn agents_that_are_called_do_not_speak_for_the_agent() {
+async fn called_agents_emit_no_text() {
     let architect = persona("Architect").system("ARCH");
     let reviewer = persona("Reviewer").system("REVIEW");
     let manager = persona("Manager")
@@ -307,8 +310,8 @@ async fn agents_that_are_called_do_not_speak_for_the_agent() {
         Rule::new().agent("manager").call(2).say("They have answered."),
     ]);
     let served = serve(&manager, model).await;
-    let mut client = Client::new(&served, "t");
-    let told = short(&client.say("ask them").await);
+    let mut client = AgUiClient::new(&served, "t");
+    let told = abbreviate(&client.say("ask them").await);
     let has = |line: &str| assert!(told.contains(&line.to_string()), "{line} in {told:#?}");
     has("SUBAGENT_STARTED t-t1-k1 architect");
     has("SUBAGENT_STARTED t-t1-k2 reviewer");
@@ -322,14 +325,14 @@ async fn agents_that_are_called_do_not_speak_for_the_agent() {
 }
 
 #[tokio::test]
-async fn a_failed_turn_is_a_run_error_and_the_thread_goes_on() {
+async fn failed_turn_is_run_error_and_thread_continues() {
     let model = scripted([
-        Rule::new().turn(1).fail_after(ErrorKind::Auth, "I would like"),
+        Rule::new().turn(1).fail_after(ModelErrorKind::Auth, "I would like"),
         Rule::new().turn(2).say("Now it works."),
         Rule::new().turn(3).say("Still."),
     ]);
     let served = serve(&persona("Helper"), model).await;
-    let mut client = Client::new(&served, "t");
+    let mut client = AgUiClient::new(&served, "t");
     let failed = client.say("hello").await;
     let last = failed.last().unwrap();
     assert_eq!(
@@ -337,7 +340,7 @@ async fn a_failed_turn_is_a_run_error_and_the_thread_goes_on() {
         (Some("RUN_ERROR"), Some("LLM_FAILED")),
         "{last}"
     );
-    // The client asks again with what it has, half a message included.
+    // The client retries with its history, including an incomplete message.
     client.run(None).await;
     assert_eq!(client.last_text(), "Now it works.");
     client.say("and now?").await;
@@ -345,30 +348,36 @@ async fn a_failed_turn_is_a_run_error_and_the_thread_goes_on() {
 }
 
 #[tokio::test]
-async fn a_reply_that_begins_anew_is_not_told_twice() {
-    let (teller, model) = told();
+async fn restarted_reply_is_not_emitted_twice() {
+    let (teller, model) = controlled_model();
     let served = serve(&persona("Helper"), model).await;
-    let mut client = Client::new(&served, "t");
-    teller.tell([
-        Piece::Say("Hello "),
-        Piece::Restart,
-        Piece::Say("Hel"),
-        Piece::Say("lo wor"),
-        Piece::Say("ld"),
-        Piece::Done,
+    let mut client = AgUiClient::new(&served, "t");
+    teller.emit([
+        OutputPiece::Text("Hello "),
+        OutputPiece::Restart,
+        OutputPiece::Text("Hel"),
+        OutputPiece::Text("lo wor"),
+        OutputPiece::Text("ld"),
+        OutputPiece::Done,
     ]);
     let events = client.say("hi").await;
     assert_eq!(client.last_text(), "Hello world");
-    assert!(!short(&events).iter().any(|line| line.starts_with("MESSAGES_SNAPSHOT")));
+    assert!(!abbreviate(&events).iter().any(|line| line.starts_with("MESSAGES_SNAPSHOT")));
 }
 
 #[tokio::test]
-async fn another_reply_takes_the_place_of_the_one_that_broke_off() {
-    let (teller, model) = told();
+async fn different_reply_replaces_interrupted_one() {
+    let (teller, model) = controlled_model();
     let served = serve(&persona("Helper"), model).await;
-    let mut client = Client::new(&served, "t");
-    teller.tell([Piece::Say("Hello "), Piece::Restart, Piece::Say("Good "), Piece::Say("day"), Piece::Done]);
-    let told = short(&client.say("hi").await);
+    let mut client = AgUiClient::new(&served, "t");
+    teller.emit([
+        OutputPiece::Text("Hello "),
+        OutputPiece::Restart,
+        OutputPiece::Text("Good "),
+        OutputPiece::Text("day"),
+        OutputPiece::Done,
+    ]);
+    let told = abbreviate(&client.say("hi").await);
     assert_eq!(
         told[2..],
         [
@@ -384,52 +393,52 @@ async fn another_reply_takes_the_place_of_the_one_that_broke_off() {
         ]
     );
     assert_eq!(client.last_text(), "Good day");
-    // A reply that begins anew and says less.
-    teller.tell([]);
+    // A restarted reply with less text.
+    teller.emit([]);
     client.say("again").await;
     assert_eq!(client.last_text(), "Good day");
 }
 
 #[tokio::test]
-async fn a_history_that_disagrees_is_refused() {
+async fn rejects_contradictory_history() {
     let model = scripted([Rule::new().say("Yes.").always()]);
     let served = serve(&persona("Helper"), model).await;
-    let mut client = Client::new(&served, "t");
+    let mut client = AgUiClient::new(&served, "t");
     client.say("one").await;
     client.say("two").await;
     let whole = client.messages.clone();
 
     client.messages = whole[..2].to_vec();
-    let (status, words) = client.refused(None).await;
+    let (status, words) = client.send_rejected(None).await;
     assert_eq!(status, 409);
     assert!(words.contains("2 messages of the user and the request 1"), "{words}");
 
     client.messages = whole.clone();
-    let (status, words) = client.refused(None).await;
+    let (status, words) = client.send_rejected(None).await;
     assert_eq!(status, 409);
     assert!(words.contains("nothing new"), "{words}");
 
     client.messages = whole.clone();
     client.messages[2]["content"] = json!("zwei");
     client.user("three");
-    let (status, words) = client.refused(None).await;
+    let (status, words) = client.send_rejected(None).await;
     assert_eq!(status, 409);
     assert!(words.contains("messages[2]") && words.contains("turn 2"), "{words}");
 
     client.messages = whole.clone();
     client.messages[1] = json!({"id": "other", "role": "assistant", "content": "No."});
     client.user("three");
-    let (status, words) = client.refused(None).await;
+    let (status, words) = client.send_rejected(None).await;
     assert_eq!(status, 409);
     assert!(words.contains("messages[1]"), "{words}");
 
     client.messages = whole.clone();
     client.tool_result("unknown", "x");
-    let (status, words) = client.refused(None).await;
+    let (status, words) = client.send_rejected(None).await;
     assert_eq!(status, 409);
     assert!(words.contains("no tool call"), "{words}");
 
-    // An answer under another id is the same answer.
+    // The same answer under another id.
     client.messages = whole;
     client.messages[1]["id"] = json!("other");
     client.say("three").await;
@@ -437,23 +446,23 @@ async fn a_history_that_disagrees_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_may_send_what_is_new_alone() {
+async fn client_may_send_only_new_messages() {
     let model = scripted([Rule::new().turn(1).say("One."), Rule::new().turn(2).say("Two.")]);
     let served = serve(&persona("Helper"), model).await;
-    Client::new(&served, "t").say("first").await;
-    let mut other = Client::new(&served, "t");
+    AgUiClient::new(&served, "t").say("first").await;
+    let mut other = AgUiClient::new(&served, "t");
     other.say("second").await;
     assert_eq!(other.last_text(), "Two.");
 }
 
 #[tokio::test]
-async fn a_history_from_elsewhere_is_told_to_the_model() {
+async fn external_history_reaches_model() {
     let model = scripted([
         Rule::new().turn(1).system("said earlier.*My name is Ada").say("Hello Ada."),
         Rule::new().turn(2).system("said earlier.*My name is Ada").say("Still Ada."),
     ]);
     let served = serve(&persona("Helper"), model).await;
-    let mut client = Client::new(&served, "t");
+    let mut client = AgUiClient::new(&served, "t");
     client.user("My name is Ada");
     client.messages.push(json!({"id": "a", "role": "assistant", "content": "Noted."}));
     client.say("Who am I?").await;
@@ -463,9 +472,9 @@ async fn a_history_from_elsewhere_is_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn a_greeting_of_the_client_is_no_history() {
+async fn client_greeting_is_not_history() {
     let served = serve(&persona("Helper"), scripted([Rule::new().say("Yes.").always()])).await;
-    let mut client = Client::new(&served, "t");
+    let mut client = AgUiClient::new(&served, "t");
     client.messages.push(json!({"id": "a", "role": "assistant", "content": "How can I help?"}));
     client.say("one").await;
     client.say("two").await;
@@ -473,30 +482,30 @@ async fn a_greeting_of_the_client_is_no_history() {
 }
 
 #[tokio::test]
-async fn what_the_client_knows_reaches_the_model() {
+async fn client_context_reaches_model() {
     let model = scripted([Rule::new().system("(?s)city: Berlin.*Be brief.*blue").say("Short.")]);
     let served = serve(&persona("Helper"), model).await;
-    let mut client = Client::new(&served, "t");
+    let mut client = AgUiClient::new(&served, "t");
     client.messages.push(json!({"id": "s", "role": "system", "content": "Be brief"}));
     client.user("hello");
     client.state = json!({"theme": "blue"});
     let mut body = client.body(None);
     body["context"] = json!([{"description": "city", "value": "Berlin"}]);
     let response = served.post("/", &body).await;
-    client.take_in(&events(&response.text().await.unwrap()));
+    client.process_events(&events(&response.text().await.unwrap()));
     assert_eq!(client.last_text(), "Short.");
 }
 
 #[tokio::test]
-async fn a_client_that_forgot_the_state_is_told_of_it() {
+async fn client_without_state_receives_it_again() {
     let model = scripted([
         Rule::new().user("order").call_tool("look_up", json!({"order": "o-9"})),
         Rule::new().tool_result("look_up").say("Found."),
         Rule::new().user("again").say("Here."),
         Rule::new().user("other").system("o-8").say("Other."),
     ]);
-    let served = serve(&clerk(), model).await;
-    let mut client = Client::new(&served, "t");
+    let served = serve(&clerk_persona(), model).await;
+    let mut client = AgUiClient::new(&served, "t");
     client.say("my order").await;
     let kept = std::mem::replace(&mut client.state, json!({}));
     client.say("again").await;
@@ -507,8 +516,8 @@ async fn a_client_that_forgot_the_state_is_told_of_it() {
 }
 
 #[tokio::test]
-async fn malformed_requests_are_refused_with_the_place() {
-    let served = serve(&clerk(), scripted([Rule::new().say("Yes.").always()])).await;
+async fn malformed_requests_report_location() {
+    let served = serve(&clerk_persona(), scripted([Rule::new().say("Yes.").always()])).await;
     let good =
         || json!({"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "hi"}]});
     let with = |member: &str, value: serde_json::Value| {
@@ -550,49 +559,50 @@ async fn malformed_requests_are_refused_with_the_place() {
         (with("context", json!([{"value": "x"}])), "context[0]: missing field `description`"),
         (with("resume", json!([{"status": "resolved"}])), "resume[0]: missing field `interruptId`"),
     ] {
-        let (status, words) = refused(served.post("/", &body).await).await;
+        let (status, words) = rejection(served.post("/", &body).await).await;
         assert_eq!(status, 400, "{words}");
         assert!(words.contains(says), "{says} in {words}");
     }
-    let (status, words) = refused(served.request("/", "{".to_string()).send().await.unwrap()).await;
+    let (status, words) = rejection(served.request("/", "{".to_string()).send().await.unwrap()).await;
     assert_eq!(status, 400);
     assert!(words.contains("not JSON"), "{words}");
     let empty = with("messages", json!([]));
-    let (status, words) = refused(served.post("/", &empty).await).await;
+    let (status, words) = rejection(served.post("/", &empty).await).await;
     assert_eq!(status, 409);
     assert!(words.contains("nothing new"), "{words}");
-    // Nothing of all that was kept.
+    // None of these requests was stored.
     let response = served.post("/", &good()).await;
     assert_eq!(response.status(), 200);
 }
 
 #[tokio::test]
-async fn words_of_any_kind_arrive_as_they_are() {
+async fn text_of_any_kind_is_preserved() {
     let hostile = "\u{1b}[31mred\u{0}\r\n\r\ndata: {\"type\":\"RUN_FINISHED\"}\n\n</script>\u{2028}{{ user }} \u{1F980}";
-    let (teller, model) = told();
-    teller.tell([Piece::Say(Box::leak(hostile.to_string().into_boxed_str())), Piece::Done]);
+    let (teller, model) = controlled_model();
+    teller.emit([OutputPiece::Text(Box::leak(hostile.to_string().into_boxed_str())), OutputPiece::Done]);
     let served = serve(&persona("Helper"), model).await;
-    let mut client = Client::new(&served, "../../etc/passwd");
+    let mut client = AgUiClient::new(&served, "../../etc/passwd");
     client.say(hostile).await;
     assert_eq!(client.last_text(), hostile);
     client.say(hostile).await;
 }
 
 #[tokio::test]
-async fn a_thread_goes_on_after_a_restart() {
-    let store = Arc::new(InMemory::default());
+async fn thread_continues_after_restart() {
+    let store = Arc::new(InMemoryStore::default());
     let rules = || {
         scripted([
             Rule::new().user("color").call_tool("pick", json!({"of": "colors"})),
             Rule::new().tool_result("pick").say("You picked {{ result }}."),
         ])
     };
-    let first = serve_with(&persona("Helper"), rules(), Default::default(), stored(store.clone())).await;
+    let first =
+        serve_with(&persona("Helper"), rules(), Default::default(), store_options(store.clone())).await;
     let mut client = with_pick(&first, "t");
     client.say("which color?").await;
     let messages = client.messages.clone();
     first.stop().await;
-    let second = serve_with(&persona("Helper"), rules(), Default::default(), stored(store)).await;
+    let second = serve_with(&persona("Helper"), rules(), Default::default(), store_options(store)).await;
     let mut client = with_pick(&second, "t");
     client.messages = messages;
     client.tool_result("t-t1-k1", "red");

@@ -1,24 +1,24 @@
-//! Chat completions: what a client is answered, and which conversation it goes on with.
+//! Chat completions server: responses, and selection of the conversation.
 
 use hotseat_model::script::Rule;
-use hotseat_model::{ErrorKind, StopReason};
+use hotseat_model::{ModelErrorKind, StopReason};
 use hotseat_runtime::definition::{mock, persona, task, tool};
 use serde_json::{Value, json};
 
-use super::kit::{Piece, Served, clerk, refused, scripted, serve, told};
+use super::kit::{OutputPiece, TestServer, clerk_persona, controlled_model, rejection, scripted, serve};
 
-/// A client that keeps what it was told.
-struct Chat<'s> {
-    served: &'s Served,
+/// A client that keeps its history.
+struct ChatClient<'s> {
+    served: &'s TestServer,
     model: &'s str,
     messages: Vec<Value>,
     tools: Value,
     stream: bool,
 }
 
-impl<'s> Chat<'s> {
-    fn new(served: &'s Served, model: &'s str, stream: bool) -> Self {
-        Chat { served, model, messages: Vec::new(), tools: Value::Null, stream }
+impl<'s> ChatClient<'s> {
+    fn new(served: &'s TestServer, model: &'s str, stream: bool) -> Self {
+        ChatClient { served, model, messages: Vec::new(), tools: Value::Null, stream }
     }
 
     fn body(&self) -> Value {
@@ -31,24 +31,24 @@ impl<'s> Chat<'s> {
 
     async fn say(&mut self, text: &str) -> Value {
         self.messages.push(json!({"role": "user", "content": text}));
-        self.go_on().await
+        self.next_choice().await
     }
 
-    /// The choice that it is answered with, which is the same whether it comes in pieces or not.
-    async fn go_on(&mut self) -> Value {
+    /// The choice of the response, which is the same streamed and unstreamed.
+    async fn next_choice(&mut self) -> Value {
         let response = self.served.post("/v1/chat/completions", &self.body()).await;
         let (status, text) = (response.status(), response.text().await.unwrap());
         assert_eq!(status, 200, "{text}");
         let choice = match self.stream {
             false => serde_json::from_str::<Value>(&text).unwrap()["choices"][0].clone(),
-            true => put_together(&text),
+            true => join_chunks(&text),
         };
         self.messages.push(choice["message"].clone());
         choice
     }
 
-    async fn refused(&self) -> (u16, String) {
-        refused(self.served.post("/v1/chat/completions", &self.body()).await).await
+    async fn send_rejected(&self) -> (u16, String) {
+        rejection(self.served.post("/v1/chat/completions", &self.body()).await).await
     }
 }
 
@@ -57,7 +57,7 @@ fn chunks(stream: &str) -> Vec<Value> {
     super::kit::events(stream)
 }
 
-fn put_together(stream: &str) -> Value {
+fn join_chunks(stream: &str) -> Value {
     let (mut content, mut calls, mut reason) = (String::new(), Vec::new(), Value::Null);
     for chunk in chunks(stream) {
         let Some(choice) = chunk["choices"].get(0) else { continue };
@@ -82,12 +82,12 @@ fn put_together(stream: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_where_it_was() {
+async fn conversation_continues_where_it_was() {
     for stream in [false, true] {
         let model =
             scripted([Rule::new().turn(1).say("Hello Ada."), Rule::new().turn(2).say("Your name is Ada.")]);
         let served = serve(&persona("Greeter"), model).await;
-        let mut chat = Chat::new(&served, "greeter", stream);
+        let mut chat = ChatClient::new(&served, "greeter", stream);
         let choice = chat.say("I am Ada").await;
         let message = json!({"role": "assistant", "content": "Hello Ada.", "refusal": null});
         assert_eq!(
@@ -101,9 +101,9 @@ async fn a_conversation_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn what_the_answer_says_of_itself() {
+async fn response_metadata() {
     let served = serve(&persona("Greeter"), scripted([Rule::new().say("Hello there.").always()])).await;
-    let mut chat = Chat::new(&served, "greeter", false);
+    let mut chat = ChatClient::new(&served, "greeter", false);
     chat.messages = vec![json!({"role": "user", "content": "hi"})];
     let whole: Value =
         serde_json::from_str(&served.post("/v1/chat/completions", &chat.body()).await.text().await.unwrap())
@@ -145,7 +145,7 @@ fn pick() -> Value {
 }
 
 #[tokio::test]
-async fn the_client_carries_out_its_own_tools() {
+async fn client_runs_its_own_tools() {
     for stream in [false, true] {
         let model = scripted([
             Rule::new()
@@ -157,7 +157,7 @@ async fn the_client_carries_out_its_own_tools() {
             Rule::new().user("thanks").say("You are welcome."),
         ]);
         let served = serve(&persona("Helper"), model).await;
-        let mut chat = Chat::new(&served, "helper", stream);
+        let mut chat = ChatClient::new(&served, "helper", stream);
         chat.tools = pick();
         let choice = chat.say("two colors").await;
         assert_eq!(choice["finish_reason"], "tool_calls");
@@ -166,14 +166,14 @@ async fn the_client_carries_out_its_own_tools() {
         assert_eq!(calls.len(), 2);
         assert_eq!(calls[1]["function"], json!({"name": "pick", "arguments": "{\"of\":\"b\"}"}));
         chat.messages.push(json!({"role": "tool", "tool_call_id": calls[0]["id"], "content": "red"}));
-        let (status, words) = chat.refused().await;
+        let (status, words) = chat.send_rejected().await;
         assert_eq!(status, 400);
         assert!(
             words.contains(calls[1]["id"].as_str().unwrap()) && words.contains("not answered"),
             "{words}"
         );
         chat.messages.push(json!({"role": "tool", "tool_call_id": calls[1]["id"], "content": "blue"}));
-        let choice = chat.go_on().await;
+        let choice = chat.next_choice().await;
         assert_eq!(choice["message"]["content"], "You picked blue.");
         assert_eq!(choice["finish_reason"], "stop");
         let choice = chat.say("thanks").await;
@@ -183,14 +183,14 @@ async fn the_client_carries_out_its_own_tools() {
 }
 
 #[tokio::test]
-async fn the_agents_own_tools_are_not_shown() {
+async fn agent_tools_are_hidden() {
     for stream in [false, true] {
         let model = scripted([
             Rule::new().user("order").say("Let me look.").call_tool("look_up", json!({"order": "o-9"})),
             Rule::new().tool_result("look_up").say("It costs {{ result.total }}."),
         ]);
-        let served = serve(&clerk(), model).await;
-        let mut chat = Chat::new(&served, "clerk", stream);
+        let served = serve(&clerk_persona(), model).await;
+        let mut chat = ChatClient::new(&served, "clerk", stream);
         let choice = chat.say("my order").await;
         assert_eq!(choice["message"]["content"], "Let me look.\n\nIt costs 42.5.");
         assert_eq!(choice["finish_reason"], "stop");
@@ -198,20 +198,20 @@ async fn the_agents_own_tools_are_not_shown() {
     }
 }
 
-/// The pieces of an answer with the agent's own tools, and calls of the client's tools behind them.
+/// Stream of an answer with visible agent tools followed by client tool calls.
 #[tokio::test]
-async fn the_agents_own_tools_are_shown_to_clients_that_ask() {
+async fn agent_tools_are_visible_on_request() {
     let model = scripted([
         Rule::new().user("order").say("Let me look.").call_tool("look_up", json!({"order": "o-9"})),
         Rule::new().tool_result("look_up").call_tool("refund", json!({"amount": 5})),
         Rule::new().tool_result("refund").call_tool("pick", json!({"of": "a"})),
         Rule::new().tool_result("pick").say("Done."),
     ]);
-    let served = serve(&clerk(), model).await;
-    let mut chat = Chat::new(&served, "clerk", true);
+    let served = serve(&clerk_persona(), model).await;
+    let mut chat = ChatClient::new(&served, "clerk", true);
     chat.tools = pick();
     chat.messages.push(json!({"role": "user", "content": "my order"}));
-    let asking = |chat: &Chat| {
+    let asking = |chat: &ChatClient| {
         let mut body = chat.body();
         body["show_tools"] = json!(true);
         body
@@ -242,38 +242,38 @@ async fn the_agents_own_tools_are_shown_to_clients_that_ask() {
             json!([0, "look_up", "{\"order\":\"o-9\"}"]),
             json!({"result": "{\"order\":\"o-9\",\"total\":42.5}", "of": 0}),
             json!([1, "refund", "{\"amount\":5}"]),
-            json!({"result": "a person declined the call: this client cannot ask a person", "of": 1}),
+            json!({"result": "a human declined the call: this client cannot ask for approvals", "of": 1}),
             json!([2, "pick", "{\"of\":\"a\"}"]),
             json!("tool_calls"),
         ]
     );
-    // What was shown is no part of the history: the client answers its own call and goes on.
+    // Visible agent calls are not part of the history: the client answers its own call and continues.
     let own = json!({"id": calls[2], "type": "function", "function": {"name": "pick", "arguments": "{}"}});
     chat.messages.push(json!({"role": "assistant", "content": "Let me look.", "tool_calls": [own]}));
     chat.messages.push(json!({"role": "tool", "tool_call_id": calls[2], "content": "red"}));
-    let choice = chat.go_on().await;
+    let choice = chat.next_choice().await;
     assert_eq!(choice["message"]["content"], "Done.");
     assert_eq!(served.host.conversations().await.unwrap().len(), 1);
 
     chat.stream = false;
-    let (status, words) = refused(served.post("/v1/chat/completions", &asking(&chat)).await).await;
+    let (status, words) = rejection(served.post("/v1/chat/completions", &asking(&chat)).await).await;
     assert!(status == 400 && words.contains("`show_tools` needs `stream: true`"), "{words}");
 }
 
 #[tokio::test]
-async fn what_a_person_would_have_to_approve_is_declined() {
+async fn calls_needing_approval_are_declined() {
     let model = scripted([
         Rule::new().user("refund").call_tool("refund", json!({"amount": 10})),
         Rule::new().tool_result("refund").result_failed(true).say("No refund: {{ result.message }}"),
     ]);
-    let served = serve(&clerk(), model).await;
-    let choice = Chat::new(&served, "clerk", true).say("refund please").await;
+    let served = serve(&clerk_persona(), model).await;
+    let choice = ChatClient::new(&served, "clerk", true).say("refund please").await;
     let said = choice["message"]["content"].as_str().unwrap();
     assert!(said.contains("cannot ask a person"), "{said}");
 }
 
 #[tokio::test]
-async fn an_approval_inside_an_agent_that_works_apart_is_declined() {
+async fn approval_in_delegated_agent_is_declined() {
     let refund =
         tool("refund").approval("Refund?").task(&task("Refund").step(mock().returns(json!({"done": true}))));
     let cashier = persona("Cashier").system("CASH").tool(refund);
@@ -285,19 +285,19 @@ async fn an_approval_inside_an_agent_that_works_apart_is_declined() {
         Rule::new().agent("manager").call(2).say("The cashier says: {{ result.response }}"),
     ]);
     let served = serve(&manager, model).await;
-    let choice = Chat::new(&served, "manager", false).say("refund please").await;
+    let choice = ChatClient::new(&served, "manager", false).say("refund please").await;
     let said = choice["message"]["content"].as_str().unwrap();
     assert!(said.contains("nobody can be asked"), "{said}");
 }
 
 #[tokio::test]
-async fn a_history_from_elsewhere_is_told_to_the_model() {
+async fn external_history_reaches_model() {
     let model = scripted([
         Rule::new().turn(1).user("Who").system("(?s)Be brief.*said earlier.*My name is Ada").say("Ada."),
         Rule::new().turn(2).system("(?s)Be brief.*said earlier.*My name is Ada").say("Still Ada."),
     ]);
     let served = serve(&persona("Helper"), model).await;
-    let mut chat = Chat::new(&served, "helper", false);
+    let mut chat = ChatClient::new(&served, "helper", false);
     chat.messages = vec![
         json!({"role": "system", "content": "Be brief."}),
         json!({"role": "user", "content": "My name is Ada"}),
@@ -310,14 +310,14 @@ async fn a_history_from_elsewhere_is_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn a_history_that_branches_becomes_another_conversation() {
+async fn branched_history_becomes_another_conversation() {
     let model = scripted([
         Rule::new().turn(1).user("^one$").say("First."),
         Rule::new().turn(2).user("^two$").say("Second."),
         Rule::new().turn(1).user("^zwei$").system("First").say("Zweite."),
     ]);
     let served = serve(&persona("Helper"), model).await;
-    let mut chat = Chat::new(&served, "helper", false);
+    let mut chat = ChatClient::new(&served, "helper", false);
     chat.say("one").await;
     let before = chat.messages.clone();
     chat.say("two").await;
@@ -328,80 +328,87 @@ async fn a_history_that_branches_becomes_another_conversation() {
 }
 
 #[tokio::test]
-async fn results_of_calls_that_are_not_known_here_are_told_with_the_question() {
+async fn unknown_call_results_are_sent_with_question() {
     let model =
         scripted([Rule::new().turn(1).user("which color").system("said earlier.*red").say("Red it is.")]);
     let served = serve(&persona("Helper"), model).await;
-    let mut chat = Chat::new(&served, "helper", false);
+    let mut chat = ChatClient::new(&served, "helper", false);
     let call = json!({"id": "c1", "type": "function", "function": {"name": "pick", "arguments": "{}"}});
     chat.messages = vec![
         json!({"role": "user", "content": "which color"}),
         json!({"role": "assistant", "content": null, "tool_calls": [call]}),
         json!({"role": "tool", "tool_call_id": "c1", "content": "red"}),
     ];
-    let choice = chat.go_on().await;
+    let choice = chat.next_choice().await;
     assert_eq!(choice["message"]["content"], "Red it is.");
 }
 
 #[tokio::test]
-async fn a_failure_is_an_error_and_can_be_tried_again() {
+async fn failure_is_an_error_and_can_be_retried() {
     for stream in [false, true] {
         let model = scripted([
             Rule::new().turn(1).say("Hello."),
-            Rule::new().turn(2).fail_after(ErrorKind::Auth, "I would"),
+            Rule::new().turn(2).fail_after(ModelErrorKind::Auth, "I would"),
             Rule::new().turn(3).say("Now it works."),
         ]);
         let served = serve(&persona("Helper"), model).await;
-        let mut chat = Chat::new(&served, "helper", stream);
+        let mut chat = ChatClient::new(&served, "helper", stream);
         chat.say("hi").await;
         chat.messages.push(json!({"role": "user", "content": "more"}));
         let response = served.post("/v1/chat/completions", &chat.body()).await;
         match stream {
             false => {
                 assert_eq!(response.headers()["x-should-retry"], "false");
-                let (status, words) = refused(response).await;
+                let (status, words) = rejection(response).await;
                 assert_eq!(status, 500);
-                assert_eq!(words, "rule 2 plays a failure: auth");
+                assert_eq!(words, "rule 2 simulates a failure: auth");
             }
             true => {
                 let chunks = chunks(&response.text().await.unwrap());
                 let error = &chunks.last().unwrap()["error"];
-                assert_eq!(error["message"], "rule 2 plays a failure: auth");
+                assert_eq!(error["message"], "rule 2 simulates a failure: auth");
                 assert_eq!((&error["type"], &error["code"]), (&json!("server_error"), &json!("LLM_FAILED")));
             }
         }
-        let choice = chat.go_on().await;
+        let choice = chat.next_choice().await;
         assert_eq!(choice["message"]["content"], "Now it works.");
     }
 }
 
 #[tokio::test]
-async fn a_reply_that_begins_anew() {
-    let same = [Piece::Say("Hello "), Piece::Restart, Piece::Say("Hello "), Piece::Say("you"), Piece::Done];
-    let other = [Piece::Say("Hello "), Piece::Restart, Piece::Say("Good day"), Piece::Done];
+async fn restarted_reply() {
+    let same = [
+        OutputPiece::Text("Hello "),
+        OutputPiece::Restart,
+        OutputPiece::Text("Hello "),
+        OutputPiece::Text("you"),
+        OutputPiece::Done,
+    ];
+    let other =
+        [OutputPiece::Text("Hello "), OutputPiece::Restart, OutputPiece::Text("Good day"), OutputPiece::Done];
     for (pieces, stream, said) in [
         (same.clone(), false, "Hello you"),
         (same, true, "Hello you"),
-        (other.clone().into_five(), false, "Good day"),
+        (other.clone().into_pieces(), false, "Good day"),
     ] {
-        let (teller, model) = told();
-        teller.tell(pieces);
+        let (teller, model) = controlled_model();
+        teller.emit(pieces);
         let served = serve(&persona("Helper"), model).await;
-        let choice = Chat::new(&served, "helper", stream).say("hi").await;
+        let choice = ChatClient::new(&served, "helper", stream).say("hi").await;
         assert_eq!(choice["message"]["content"], said, "stream: {stream}");
     }
-    // What was sent cannot be taken back: the answer ends with an error and not with words that nobody said.
-    let (teller, model) = told();
+    // Sent text cannot be taken back: the answer ends with an error.
+    let (teller, model) = controlled_model();
     let served = serve(&persona("Helper"), model).await;
-    let mut chat = Chat::new(&served, "helper", true);
+    let mut chat = ChatClient::new(&served, "helper", true);
     chat.messages = vec![json!({"role": "user", "content": "hi"})];
     let mut response = served.post("/v1/chat/completions", &chat.body()).await;
-    teller.tell([Piece::Say("Hello ")]);
+    teller.emit([OutputPiece::Text("Hello ")]);
     let mut stream = String::new();
     while !stream.contains("Hello ") {
         stream.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
     }
-    teller.tell(other[1..].to_vec());
+    teller.emit(other[1..].to_vec());
     while let Some(chunk) = response.chunk().await.unwrap() {
         stream.push_str(std::str::from_utf8(&chunk).unwrap());
     }
@@ -410,29 +417,29 @@ async fn a_reply_that_begins_anew() {
     assert!(error["message"].as_str().unwrap().contains("broke off"), "{error}");
 }
 
-/// Arrays of one length.
-trait IntoFive {
-    fn into_five(self) -> [Piece; 5];
+/// Converts pieces into a fixed-length array.
+trait IntoPieces {
+    fn into_pieces(self) -> [OutputPiece; 5];
 }
 
-impl IntoFive for [Piece; 4] {
-    fn into_five(self) -> [Piece; 5] {
+impl IntoPieces for [OutputPiece; 4] {
+    fn into_pieces(self) -> [OutputPiece; 5] {
         let [a, b, c, d] = self;
-        [a, b, c, Piece::Say(""), d]
+        [a, b, c, OutputPiece::Text(""), d]
     }
 }
 
 #[tokio::test]
-async fn why_an_answer_ends_is_told() {
+async fn reports_finish_reason() {
     let model = scripted([Rule::new().say("And so").stop(StopReason::MaxTokens)]);
     let served = serve(&persona("Helper"), model).await;
-    let choice = Chat::new(&served, "helper", false).say("hi").await;
+    let choice = ChatClient::new(&served, "helper", false).say("hi").await;
     assert_eq!(choice["finish_reason"], "length");
 }
 
 #[tokio::test]
-async fn what_is_not_done_here_is_refused() {
-    let served = serve(&clerk(), scripted([Rule::new().say("Yes.").always()])).await;
+async fn rejects_unsupported_requests() {
+    let served = serve(&clerk_persona(), scripted([Rule::new().say("Yes.").always()])).await;
     let good = || json!({"model": "clerk", "messages": [{"role": "user", "content": "hi"}]});
     let with = |member: &str, value: Value| {
         let mut body = good();
@@ -441,7 +448,7 @@ async fn what_is_not_done_here_is_refused() {
     };
     for (body, status, says) in [
         (json!({}), 400, "missing field `model`"),
-        (with("model", json!("gpt-9")), 404, "there is no agent \"gpt-9\"; there is clerk"),
+        (with("model", json!("gpt-9")), 404, "unknown agent \"gpt-9\"; available agents: clerk"),
         (with("messages", json!([])), 400, "the last message"),
         (with("messages", json!([{"role": "assistant", "content": "hi"}])), 400, "the last message"),
         (with("messages", json!([{"role": "robot", "content": "hi"}])), 400, "no role \"robot\""),
@@ -464,7 +471,7 @@ async fn what_is_not_done_here_is_refused() {
             "tool of its own called \"look_up\"",
         ),
     ] {
-        let (found, words) = refused(served.post("/v1/chat/completions", &body).await).await;
+        let (found, words) = rejection(served.post("/v1/chat/completions", &body).await).await;
         assert_eq!(found, status, "{words}");
         assert!(words.contains(says), "{says} in {words}");
     }
@@ -478,17 +485,17 @@ async fn what_is_not_done_here_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_gives_its_turn_up() {
-    let (teller, model) = told();
+async fn client_disconnect_cancels_turn() {
+    let (teller, model) = controlled_model();
     let served = serve(&persona("Helper"), model).await;
-    let mut chat = Chat::new(&served, "helper", false);
+    let mut chat = ChatClient::new(&served, "helper", false);
     chat.messages = vec![json!({"role": "user", "content": "hi"})];
     let asked = tokio::spawn(served.request("/v1/chat/completions", chat.body().to_string()).send());
     let idle = teller.listeners();
-    teller.until_asked(idle + 1).await;
+    teller.wait_for_calls(idle + 1).await;
     asked.abort();
-    teller.until_given_up(idle).await;
-    teller.tell([Piece::Say("Hello"), Piece::Done]);
-    let choice = chat.go_on().await;
+    teller.wait_for_cancellation(idle).await;
+    teller.emit([OutputPiece::Text("Hello"), OutputPiece::Done]);
+    let choice = chat.next_choice().await;
     assert_eq!(choice["message"]["content"], "Hello");
 }

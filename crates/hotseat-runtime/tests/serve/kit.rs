@@ -1,66 +1,65 @@
-//! Servers with scripted agents, and a client that does what clients do: it keeps what it was told, and sends it all
-//! again.
+//! Servers with scripted agents, and a client that keeps its history and resends it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_model::script::{Rule, Script, Scripted};
-use hotseat_model::{Answering, Delta, Live, Model, Request, Sink};
+use hotseat_model::script::{ModelScript, Rule, ScriptedModel};
+use hotseat_model::{LiveModel, Model, ModelRequest, ReplyDelta, ReplyFuture, ReplySink};
 use hotseat_runtime::definition::schema::{number, object, string};
 use hotseat_runtime::definition::{Definitions, Persona, mock, persona, step, task, tool};
-use hotseat_runtime::live::{Host, HostOptions, Models};
-use hotseat_runtime::serve::{Agent, Options, Server};
-use hotseat_runtime::store::Store;
+use hotseat_runtime::live::{ConversationHost, HostOptions, ModelRegistry};
+use hotseat_runtime::serve::{AgentServer, ServeOptions, ServedAgent};
+use hotseat_runtime::store::ConversationStore;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-/// How long a test waits for something that has to come.
-pub const SOON: Duration = Duration::from_secs(20);
+/// Timeout for expected events.
+pub const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A server that listens.
-pub struct Served {
+/// A running server.
+pub struct TestServer {
     pub url: String,
     pub http: reqwest::Client,
-    pub host: Host,
+    pub host: ConversationHost,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<()>,
 }
 
-pub async fn serve(persona: &Persona, model: impl Model + 'static) -> Served {
-    serve_with(persona, model, Options::default(), HostOptions::default()).await
+pub async fn serve(persona: &Persona, model: impl Model + 'static) -> TestServer {
+    serve_with(persona, model, ServeOptions::default(), HostOptions::default()).await
 }
 
 pub async fn serve_with(
     persona: &Persona,
     model: impl Model + 'static,
-    options: Options,
+    options: ServeOptions,
     host: HostOptions,
-) -> Served {
-    let (definitions, id) = Definitions::of(persona).unwrap();
+) -> TestServer {
+    let (definitions, id) = Definitions::from_persona(persona).unwrap();
     let definitions = Arc::new(definitions);
-    let host = Host::new(definitions.clone(), Models::one(model), host);
-    let agent = Agent::new(id.as_str(), host.clone(), definitions, id.clone());
-    let server = Server::bind(options, vec![agent]).await.unwrap();
+    let host = ConversationHost::new(definitions.clone(), ModelRegistry::single(model), host);
+    let agent = ServedAgent::new(id.as_str(), host.clone(), definitions, id.clone());
+    let server = AgentServer::bind(options, vec![agent]).await.unwrap();
     let url = format!("http://{}", server.address());
     let (stop, stopped) = oneshot::channel();
     let running = tokio::spawn(server.run(async move {
         let _ = stopped.await;
     }));
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();
-    Served { url, http, host, stop: Some(stop), running }
+    let http = reqwest::Client::builder().no_proxy().timeout(EVENT_TIMEOUT).build().unwrap();
+    TestServer { url, http, host, stop: Some(stop), running }
 }
 
-/// A server that listens and answers nobody.
-pub async fn bind(options: Options) -> Result<Server, hotseat_runtime::serve::ServeError> {
-    let (definitions, id) = Definitions::of(&persona("Nobody")).unwrap();
+/// A bound server that does not accept connections yet.
+pub async fn bind(options: ServeOptions) -> Result<AgentServer, hotseat_runtime::serve::ServeError> {
+    let (definitions, id) = Definitions::from_persona(&persona("Nobody")).unwrap();
     let definitions = Arc::new(definitions);
-    let host = Host::new(definitions.clone(), Models::default(), HostOptions::default());
-    Server::bind(options, vec![Agent::new("nobody", host, definitions, id)]).await
+    let host = ConversationHost::new(definitions.clone(), ModelRegistry::default(), HostOptions::default());
+    AgentServer::bind(options, vec![ServedAgent::new("nobody", host, definitions, id)]).await
 }
 
-impl Served {
+impl TestServer {
     pub async fn post(&self, path: &str, body: &Value) -> reqwest::Response {
         self.request(path, body.to_string()).send().await.unwrap()
     }
@@ -69,27 +68,28 @@ impl Served {
         self.http.post(format!("{}{path}", self.url)).header("content-type", "application/json").body(body)
     }
 
-    /// Asks the server to stop, and waits until it has.
+    /// Requests shutdown and waits for it.
     pub async fn stop(mut self) {
         drop(self.stop.take());
         drop(self.http);
-        tokio::time::timeout(SOON, &mut self.running).await.expect("the server stops").unwrap();
+        tokio::time::timeout(EVENT_TIMEOUT, &mut self.running).await.expect("the server stops").unwrap();
     }
 
-    /// Asks the server to stop.
-    pub fn ask_to_stop(&mut self) {
+    /// Requests shutdown.
+    pub fn request_stop(&mut self) {
         drop(self.stop.take());
     }
 }
 
-/// A script that answers any number of conversations.
-pub fn scripted(rules: impl IntoIterator<Item = Rule>) -> Live<Scripted> {
-    let script = rules.into_iter().fold(Script::builder("agent"), hotseat_model::script::ScriptBuilder::rule);
-    Live::new(Scripted::new(script.build().unwrap()))
+/// A scripted model for any number of conversations.
+pub fn scripted(rules: impl IntoIterator<Item = Rule>) -> LiveModel<ScriptedModel> {
+    let script =
+        rules.into_iter().fold(ModelScript::builder("agent"), hotseat_model::script::ScriptBuilder::rule);
+    LiveModel::new(ScriptedModel::new(script.build().unwrap()))
 }
 
-/// An agent with a tool of its own, one that a person must approve, and shared state.
-pub fn clerk() -> Persona {
+/// An agent with its own tool, a tool that needs approval, and shared state.
+pub fn clerk_persona() -> Persona {
     let look_up = task("Look Up").step(
         step(mock().computes("{order: input.order, total: 42.5}"))
             .input("order", "input.order")
@@ -111,9 +111,9 @@ pub fn clerk() -> Persona {
         )
 }
 
-/// A client of AG-UI.
-pub struct Client<'s> {
-    pub served: &'s Served,
+/// An AG-UI client.
+pub struct AgUiClient<'s> {
+    pub served: &'s TestServer,
     pub thread: String,
     pub messages: Vec<Value>,
     pub state: Value,
@@ -122,9 +122,9 @@ pub struct Client<'s> {
     runs: usize,
 }
 
-impl<'s> Client<'s> {
-    pub fn new(served: &'s Served, thread: &str) -> Self {
-        Client {
+impl<'s> AgUiClient<'s> {
+    pub fn new(served: &'s TestServer, thread: &str) -> Self {
+        AgUiClient {
             served,
             thread: thread.to_string(),
             messages: Vec::new(),
@@ -163,7 +163,7 @@ impl<'s> Client<'s> {
         self.messages.push(json!({"id": id, "role": "tool", "toolCallId": call, "content": content}));
     }
 
-    /// Says something, and takes in what it is answered.
+    /// Sends a message and processes the response.
     pub async fn say(&mut self, text: &str) -> Vec<Value> {
         self.user(text);
         self.run(None).await
@@ -175,17 +175,17 @@ impl<'s> Client<'s> {
         let (status, text) = (response.status(), response.text().await.unwrap());
         assert_eq!(status, 200, "{text}");
         let events = events(&text);
-        self.take_in(&events);
+        self.process_events(&events);
         events
     }
 
-    /// Sends what it has, and is refused.
-    pub async fn refused(&mut self, resume: Option<Value>) -> (u16, String) {
+    /// Sends the current history and expects a rejection.
+    pub async fn send_rejected(&mut self, resume: Option<Value>) -> (u16, String) {
         let body = self.body(resume);
-        refused(self.served.post("/", &body).await).await
+        rejection(self.served.post("/", &body).await).await
     }
 
-    pub fn take_in(&mut self, events: &[Value]) {
+    pub fn process_events(&mut self, events: &[Value]) {
         for event in events {
             let id = |member: &str| event[member].as_str().unwrap_or_default().to_string();
             match event["type"].as_str().unwrap() {
@@ -235,7 +235,7 @@ impl<'s> Client<'s> {
         &mut self.messages[place]
     }
 
-    /// What the agent said last.
+    /// Last text of the agent.
     pub fn last_text(&self) -> &str {
         let said = self.messages.iter().rev().find_map(|message| match message["role"] == "assistant" {
             true => message["content"].as_str(),
@@ -245,22 +245,22 @@ impl<'s> Client<'s> {
     }
 }
 
-/// The status and the words of a refusal, in the shape that clients read.
-pub async fn refused(response: reqwest::Response) -> (u16, String) {
+/// Status and message of a rejection in the standard error format.
+pub async fn rejection(response: reqwest::Response) -> (u16, String) {
     let status = response.status().as_u16();
     let text = response.text().await.unwrap();
     let body: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     (status, body["error"]["message"].as_str().unwrap().to_string())
 }
 
-/// The events of a stream.
+/// Events of a stream.
 pub fn events(stream: &str) -> Vec<Value> {
     let data = stream.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
     data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-/// The events in short, one a line; pieces of the same text are put together.
-pub fn short(events: &[Value]) -> Vec<String> {
+/// Abbreviated events, one per line; pieces of the same text are joined.
+pub fn abbreviate(events: &[Value]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut last = Value::Null;
     for event in events {
@@ -308,64 +308,64 @@ pub fn short(events: &[Value]) -> Vec<String> {
     lines
 }
 
-/// A model that says what a test tells it to, piece by piece.
-pub struct Told {
-    pieces: watch::Receiver<Vec<Piece>>,
+/// A model whose output the test controls piece by piece.
+pub struct ControlledModel {
+    pieces: watch::Receiver<Vec<OutputPiece>>,
 }
 
-/// What a model that is told does next.
+/// Next output of a controlled model.
 #[derive(Clone)]
-pub enum Piece {
-    Say(&'static str),
+pub enum OutputPiece {
+    Text(&'static str),
     Restart,
     Done,
 }
 
-/// What tells it.
-pub struct Teller(watch::Sender<Vec<Piece>>);
+/// Control handle of the model.
+pub struct ModelControl(watch::Sender<Vec<OutputPiece>>);
 
-pub fn told() -> (Teller, Told) {
+pub fn controlled_model() -> (ModelControl, ControlledModel) {
     let (teller, pieces) = watch::channel(Vec::new());
-    (Teller(teller), Told { pieces })
+    (ModelControl(teller), ControlledModel { pieces })
 }
 
-impl Teller {
-    pub fn tell(&self, more: impl IntoIterator<Item = Piece>) {
+impl ModelControl {
+    pub fn emit(&self, more: impl IntoIterator<Item = OutputPiece>) {
         self.0.send_modify(|pieces| pieces.extend(more));
     }
 
-    /// How many calls are under way, and one.
+    /// Number of running calls plus one.
     pub fn listeners(&self) -> usize {
         self.0.receiver_count()
     }
 
-    /// Waits until so many calls are under way.
-    pub async fn until_asked(&self, listeners: usize) {
+    /// Waits until this number of calls is running.
+    pub async fn wait_for_calls(&self, listeners: usize) {
         let asked = async {
             while self.listeners() < listeners {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(SOON, asked).await.expect("the model is asked");
+        tokio::time::timeout(EVENT_TIMEOUT, asked).await.expect("the model is asked");
     }
 
-    /// Waits until a call has been given up.
-    pub async fn until_given_up(&self, listeners: usize) {
+    /// Waits until a call has been cancelled.
+    pub async fn wait_for_cancellation(&self, listeners: usize) {
         let given_up = async {
             while self.listeners() > listeners {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(SOON, given_up).await.expect("the call is given up");
+        tokio::time::timeout(EVENT_TIMEOUT, given_up).await.expect("the call is given up");
     }
 }
 
-impl Model for Told {
+impl Model for ControlledModel {
     fn name(&self) -> &str {
         "told"
     }
 
-    fn call<'a>(&'a self, _request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+    fn call<'a>(&'a self, _request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         let mut pieces = self.pieces.clone();
         Box::pin(async move {
             let (mut text, mut next) = (String::new(), 0);
@@ -373,22 +373,22 @@ impl Model for Told {
                 let known = pieces.wait_for(|pieces| pieces.len() > next).await.unwrap()[next].clone();
                 next += 1;
                 match known {
-                    Piece::Say(more) => {
+                    OutputPiece::Text(more) => {
                         text.push_str(more);
-                        sink.delta(Delta::Text { text: more.to_string() });
+                        sink.delta(ReplyDelta::Text { text: more.to_string() });
                     }
-                    Piece::Restart => {
+                    OutputPiece::Restart => {
                         text.clear();
-                        sink.delta(Delta::Restarted);
+                        sink.delta(ReplyDelta::Restarted);
                     }
-                    Piece::Done => return Ok(hotseat_model::Reply::text(text)),
+                    OutputPiece::Done => return Ok(hotseat_model::ModelReply::text(text)),
                 }
             }
         })
     }
 }
 
-/// Options with this store.
-pub fn stored(store: Arc<dyn Store>) -> HostOptions {
+/// Host options with this store.
+pub fn store_options(store: Arc<dyn ConversationStore>) -> HostOptions {
     HostOptions { store, ..HostOptions::default() }
 }

@@ -1,7 +1,7 @@
-//! Agents as their clients see them over HTTP.
+//! Agents served over HTTP, from the client's view.
 
 mod ag_ui;
-mod beside;
 mod chat;
+mod concurrency;
 mod kit;
 mod transport;

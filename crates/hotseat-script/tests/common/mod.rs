@@ -1,11 +1,11 @@
-//! A folder of scripts.
+//! A folder of scripts for tests.
 
 #![allow(dead_code)]
 
 use std::fs;
 use std::time::Duration;
 
-use hotseat_script::{Context, Host, Limits, ScriptError, Scripts};
+use hotseat_script::{ScriptContext, ScriptError, ScriptHost, ScriptLimits, Scripts};
 use serde_json::Value;
 
 pub struct Folder {
@@ -14,8 +14,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Files by their paths.
-    pub fn of(files: &[(&str, &str)]) -> Folder {
+    /// Files by path.
+    pub fn with_files(files: &[(&str, &str)]) -> Folder {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("root");
         fs::create_dir(&root).unwrap();
@@ -24,16 +24,16 @@ impl Folder {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let scripts = Scripts::of(&root, "".as_ref()).unwrap();
+        let scripts = Scripts::open(&root, "".as_ref()).unwrap();
         Folder { dir, scripts }
     }
 
-    pub fn context(&self) -> Context {
-        self.with(Limits::default(), Host::new())
+    pub fn context(&self) -> ScriptContext {
+        self.with(ScriptLimits::default(), ScriptHost::new())
     }
 
-    pub fn with(&self, limits: Limits, host: Host) -> Context {
-        Context::new(&self.scripts, limits, host).unwrap()
+    pub fn with(&self, limits: ScriptLimits, host: ScriptHost) -> ScriptContext {
+        ScriptContext::new(&self.scripts, limits, host).unwrap()
     }
 }
 
@@ -42,22 +42,22 @@ pub fn main_of(text: &str) -> Result<Value, ScriptError> {
     call(&[("main.ts", text)], &[])
 }
 
-/// Calls `main` of `main.ts` among files.
+/// Calls `main` of `main.ts` with these files.
 pub fn call(files: &[(&str, &str)], arguments: &[Value]) -> Result<Value, ScriptError> {
-    let folder = Folder::of(files);
+    let folder = Folder::with_files(files);
     let module = folder.scripts.find("main")?;
     folder.context().call(&module, "main", arguments)
 }
 
-/// What is shown of the mistake that `main` of a TypeScript file makes.
-pub fn mistake(text: &str) -> String {
-    shown(&main_of(text).unwrap_err())
+/// Error message of `main` of a TypeScript file.
+pub fn error_text(text: &str) -> String {
+    render(&main_of(text).unwrap_err())
 }
 
-pub fn shown(error: &ScriptError) -> String {
+pub fn render(error: &ScriptError) -> String {
     format!("{}\n{}", error.kind.name(), error.diagnostic().render(false, 100))
 }
 
-pub fn short() -> Limits {
-    Limits { time: Duration::from_millis(200), ..Limits::default() }
+pub fn short() -> ScriptLimits {
+    ScriptLimits { time: Duration::from_millis(200), ..ScriptLimits::default() }
 }

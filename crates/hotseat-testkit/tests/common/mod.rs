@@ -1,4 +1,4 @@
-//! A client that shows what arrives on the wire: no library reads between it and the test.
+//! A raw HTTP client, so that tests see the exact bytes.
 #![allow(dead_code, reason = "each test file is compiled with it and uses its own part")]
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A test that waits this long has failed.
-pub const LONG: Duration = Duration::from_secs(20);
+/// Tests fail after waiting this long.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub struct Client {
     stream: BufReader<TcpStream>,
@@ -19,22 +19,22 @@ pub struct Head {
     pub headers: Vec<String>,
 }
 
-/// What comes next in a chunked body.
+/// Next part of a chunked body.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece {
     Chunk(String),
     /// The empty chunk: a clean end.
     End,
-    /// The connection was closed instead.
+    /// The connection was closed.
     Closed,
-    /// The connection was reset instead.
+    /// The connection was reset.
     Reset,
 }
 
 impl Client {
     pub fn connect(port: u16) -> Client {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
-        stream.set_read_timeout(Some(LONG)).expect("a timeout can be set");
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("a timeout can be set");
         Client { stream: BufReader::new(stream) }
     }
 
@@ -86,12 +86,12 @@ impl Client {
         assert_eq!(&chunk[size..], b"\r\n");
         match size {
             0 => Piece::End,
-            // A chunk may end within a character: tests about that join the bytes with `body`.
+            // A chunk may end inside a character; tests of that join the bytes.
             _ => Piece::Chunk(String::from_utf8_lossy(&chunk[..size]).into_owned()),
         }
     }
 
-    /// The chunks up to a clean end.
+    /// Chunks up to a clean end.
     pub fn chunks(&mut self) -> Vec<Vec<u8>> {
         let mut chunks = Vec::new();
         loop {
@@ -106,20 +106,20 @@ impl Client {
         }
     }
 
-    /// The head's status and the whole body.
+    /// Status and complete body.
     pub fn reply(&mut self) -> (u16, String) {
         let status = self.head().status;
         (status, String::from_utf8(self.chunks().concat()).expect("text"))
     }
 
-    /// Everything up to the close of the connection.
+    /// Everything up to the end of the connection.
     pub fn rest(&mut self) -> String {
         let mut rest = String::new();
         self.stream.read_to_string(&mut rest).expect("text, then a close");
         rest
     }
 
-    /// Leaves.
+    /// Closes the connection.
     pub fn leave(self) {
         self.stream.get_ref().shutdown(Shutdown::Both).expect("an open connection");
     }

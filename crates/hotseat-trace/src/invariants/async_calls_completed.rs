@@ -1,13 +1,17 @@
-//! Every asynchronous operation that was tracked completes, unless its turn ended before it.
+//! Every tracked asynchronous operation completes, unless it was cancelled.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     for track in view.turns().async_operations(None) {
         let id = &*track.operation_id;
         let completed = view.turns().async_completions(None).iter().any(|end| &*end.operation_id == id);
-        if !completed && !found.cancelled(view, id) {
+        if !completed && !found.is_cancelled(view, id) {
             found.add(format!("asynchronous operation {id} never completed"), [track.sequence]);
         }
     }

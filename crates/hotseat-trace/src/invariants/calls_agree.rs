@@ -1,11 +1,17 @@
-//! What is recorded of a call in several places is the same: invocation, work, outcome, move and what the turn was told.
+//! All events of a call agree: invocation, work, outcome, move, and the result passed to the turn.
 
 use serde_json::Value;
 
-use super::{Found, InvariantOptions};
-use crate::{MoveRecorded, Outcome, Payload, ToolInvocation, ToolOutcome, Typed, View};
+use super::{InvariantOptions, ViolationCollector};
+use crate::{
+    ConversationView, MoveRecorded, Payload, ToolInvocation, ToolOutcome, ToolRunOutcome, TypedRecord,
+};
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     for call in view.tools().calls() {
         let started = call.invocation;
         let id = &started.tool_call_id;
@@ -15,8 +21,8 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
             .into_iter()
             .find(|made| made.tool_call.as_ref().is_some_and(|call| call.tool_call_id == *id));
         let outcome = call.outcome.map(|outcome| match outcome {
-            Outcome::Completed(p) => (p.sequence, Ok(p.payload.output.clone())),
-            Outcome::Failed(p) => (p.sequence, Err(p.payload.error.clone())),
+            ToolRunOutcome::Completed(p) => (p.sequence, Ok(p.payload.output.clone())),
+            ToolRunOutcome::Failed(p) => (p.sequence, Err(p.payload.error.clone())),
         });
         let mut wrong = |what: &str| found.add(format!("call {id}: {what}"), [started.sequence]);
         let tracked =
@@ -32,15 +38,21 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
         let asked = view.interrupts().raised().iter().any(|asked| asked.interrupt_id == *id);
         let (own, foreign) = if started.r#async { (tracked, waited) } else { (waited, tracked) };
         if foreign != 0 || own > 1 || (own == 0 && !asked) {
-            wrong("how the turn goes on is not as the call says");
+            wrong("the turn does not wait for or track the call as declared");
         }
         let settled = usize::from(started.r#async && tracked == 1 && outcome.is_some());
         if ended != settled || results != settled {
-            wrong("the turn is not told once what it came to");
+            wrong("the result was not passed to the turn exactly once");
         }
-        work(view, &started, tracked + waited > 0, outcome.as_ref().map(|(_, result)| result), &mut wrong);
+        check_work(
+            view,
+            &started,
+            tracked + waited > 0,
+            outcome.as_ref().map(|(_, result)| result),
+            &mut wrong,
+        );
         if let Some(made) = made {
-            agrees(view, &started, &made, outcome.as_ref().map(|(_, result)| result), &mut wrong);
+            check_move(view, &started, &made, outcome.as_ref().map(|(_, result)| result), &mut wrong);
         }
         if let Some((sequence, result)) = &outcome {
             let told = |told: &ToolOutcome, at: u64| {
@@ -57,7 +69,7 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
                     _ => continue,
                 };
                 if !same || record.sequence < last {
-                    wrong("what the turn is told is not what it came to");
+                    wrong("the result passed to the turn differs from the outcome");
                 }
                 last = record.sequence;
             }
@@ -70,19 +82,19 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
             _ => false,
         };
         if unknown {
-            found.add("a result is that of another call".to_string(), [record.sequence]);
+            found.add("a result belongs to another call".to_string(), [record.sequence]);
         }
     }
 }
 
-fn count(view: &View<'_>, wanted: impl Fn(&Payload) -> bool) -> usize {
+fn count(view: &ConversationView<'_>, wanted: impl Fn(&Payload) -> bool) -> usize {
     view.records().filter(|record| wanted(&record.payload)).count()
 }
 
-/// Whether what ran for a call is what the call names.
-fn work(
-    view: &View<'_>,
-    call: &Typed<'_, ToolInvocation>,
+/// Checks that the work run for a call matches its declared target.
+fn check_work(
+    view: &ConversationView<'_>,
+    call: &TypedRecord<'_, ToolInvocation>,
     is_made: bool,
     outcome: Option<&Result<Value, crate::ErrorInfo>>,
     wrong: &mut impl FnMut(&str),
@@ -97,7 +109,7 @@ fn work(
             Payload::AgentCallStarted(p) if p.call_id == *id => {
                 ran.push(("agent", p.agent_id.clone()));
                 if Some(p.mode) != call.invocation_mode {
-                    wrong("the agent takes part in another way than the call says");
+                    wrong("the agent's invocation mode differs from that of the call");
                 }
                 let contexts = view.agents().calls().len();
                 let shared = view.records().filter(|record| {
@@ -105,7 +117,7 @@ fn work(
                         && c.conversation_history.is_some() == (c.mode == crate::InvocationMode::LoopIn))
                 });
                 if shared.count() != 1 || contexts == 0 {
-                    wrong("the called agent was not told once what it may know");
+                    wrong("the called agent did not get its context exactly once");
                 }
             }
             Payload::TaskCompleted(p) if p.run_id == *id => returned.push(&p.output),
@@ -121,26 +133,26 @@ fn work(
         _ => vec![(kind, target)],
     };
     let ran: Vec<_> = ran.iter().map(|(kind, target)| (Some(*kind), Some(target))).collect();
-    // A call that was given up may have come to nothing.
+    // A cancelled call may have started no work.
     let given_up = outcome.is_none();
     if ran != expected && !(given_up && ran.is_empty()) {
-        wrong("what ran is not what it names");
+        wrong("the work that ran is not the declared target");
     }
     if kind == Some("client") && target.is_none_or(|target| *target != call.tool_name) {
-        wrong("a tool of the client is called by its name");
+        wrong("the target of a client tool must be its name");
     }
     if let (Some(Ok(output)), Some(last)) = (outcome, returned.last())
         && output != *last
     {
-        wrong("it returned something else than what ran for it");
+        wrong("its result differs from the output of its work");
     }
 }
 
-/// Whether a move says of its call what the call says of itself.
-fn agrees(
-    view: &View<'_>,
-    call: &Typed<'_, ToolInvocation>,
-    made: &Typed<'_, MoveRecorded>,
+/// Checks that a move agrees with the invocation of its call.
+fn check_move(
+    view: &ConversationView<'_>,
+    call: &TypedRecord<'_, ToolInvocation>,
+    made: &TypedRecord<'_, MoveRecorded>,
     outcome: Option<&Result<Value, crate::ErrorInfo>>,
     wrong: &mut impl FnMut(&str),
 ) {
@@ -151,17 +163,17 @@ fn agrees(
     let input = edited.last().or(call.input.as_ref());
     let Some(of_move) = &made.tool_call else { return };
     if of_move.tool_id != call.tool_name || Some(&of_move.input) != input || made.turn_id != call.turn_id {
-        wrong("its move says something else of it");
+        wrong("its move disagrees with the invocation");
     }
     let told = made.tool_result.as_ref();
     if told.is_some_and(|told| told.tool_call_id != call.tool_call_id || Some(&told.result) != outcome) {
-        wrong("its move has another result");
+        wrong("its move has a different result");
     }
     let asked = view.interrupts().raised().into_iter().find(|asked| asked.interrupt_id == call.tool_call_id);
     if let Some(asked) = asked {
         let value = serde_json::json!({"toolName": call.tool_name, "input": call.input});
         if asked.value != value || asked.reason.as_deref() != Some("tool_approval") {
-            wrong("a person was asked something else");
+            wrong("the approval question differs from the call");
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Every tool call has exactly one outcome and exactly one move.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     let (tools, moves) = (view.tools(), view.moves().all());
     let (completions, failures, cancellations) =
         (tools.completions(), tools.failures(), view.turns().cancellations());
@@ -20,7 +24,8 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
             .iter()
             .filter(|entry| entry.tool_call.as_ref().is_some_and(|call| call.tool_call_id == *id));
         let count = of_call.count();
-        // The move of a call that the turn waits for is recorded with its result, which a cancelled call never has.
+        // A synchronous call is recorded as a move together with its result, so a cancelled call may have no
+        // move.
         if count > 1 || (count == 0 && cancelled == 0) {
             found.add(format!("tool call {id} has {count} moves"), [call.sequence]);
         }

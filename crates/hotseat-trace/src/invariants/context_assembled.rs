@@ -1,9 +1,13 @@
 //! Context is assembled for every turn.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     for start in view.turns().starts() {
         if !view.context_assembly().starts().iter().any(|assembly| assembly.turn_id == start.turn_id) {
             found.add(format!("no context assembly for turn {}", start.turn_id), [start.sequence]);

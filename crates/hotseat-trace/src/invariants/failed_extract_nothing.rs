@@ -1,11 +1,15 @@
 //! No memory is extracted from a turn that failed.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     for end in view.turns().failures() {
-        // A turn that was cancelled may have come as far as that.
+        // A cancelled turn may have reached memory extraction.
         if end.error.code.as_deref() == Some("CANCELLED") {
             continue;
         }

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Found, InvariantOptions};
-use crate::{Payload, View};
+use super::{InvariantOptions, ViolationCollector};
+use crate::{ConversationView, Payload};
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     let mut open: BTreeMap<Arc<str>, (Arc<str>, u64)> = BTreeMap::new();
     for record in view.records() {
         let run = match &record.payload {
@@ -14,7 +18,7 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
                 open.insert(p.run_id.clone(), (p.turn_id.clone(), record.sequence));
                 continue;
             }
-            // A cancelled turn ends while its workflow runs.
+            // A cancelled turn ends while its hook workflow is running.
             Payload::TurnFailed(p) => {
                 open.retain(|_, (turn, _)| *turn != p.turn_id);
                 continue;

@@ -1,11 +1,15 @@
-//! Ids are given once, and none is used that was not given.
+//! Ids are unique, and every id is introduced before it is used.
 
 use std::collections::BTreeSet;
 
-use super::{Found, InvariantOptions};
-use crate::{Payload, View};
+use super::{InvariantOptions, ViolationCollector};
+use crate::{ConversationView, Payload};
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     let mut given: BTreeSet<(&str, &str)> = BTreeSet::new();
     for record in view.records() {
         let new = match &record.payload {
@@ -21,7 +25,7 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
         if let Some((kind, id)) = new
             && !given.insert((kind, id))
         {
-            found.add(format!("{kind} {id} is there twice"), [record.sequence]);
+            found.add(format!("{kind} {id} is not unique"), [record.sequence]);
         }
         let used = match &record.payload {
             Payload::TurnWaiting(p) | Payload::TurnResumed(p) | Payload::AsyncTracked(p) => {
@@ -43,10 +47,7 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
         };
         if !given.contains(&used) {
             let (kind, id) = used;
-            found.add(
-                format!("{kind} {id} is not known at {}", record.payload.type_name()),
-                [record.sequence],
-            );
+            found.add(format!("{kind} {id} is unknown at {}", record.payload.type_name()), [record.sequence]);
         }
     }
 }

@@ -1,9 +1,13 @@
-//! Every question to a person is answered or taken back, once.
+//! Every interrupt is answered or cancelled exactly once.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     let answered = view.interrupts().answered();
     for asked in view.interrupts().raised() {
         let id = &asked.interrupt_id;

@@ -1,12 +1,16 @@
-//! Every model call has one outcome, and a turn has at most one call open.
+//! Every model call has one outcome, and a turn has at most one open call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Found, InvariantOptions};
-use crate::{Payload, View};
+use super::{InvariantOptions, ViolationCollector};
+use crate::{ConversationView, Payload};
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     let mut open: BTreeMap<Arc<str>, u64> = BTreeMap::new();
     for record in view.records() {
         match &record.payload {
@@ -21,10 +25,10 @@ pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Fo
             Payload::LlmCallCompleted(_) | Payload::LlmCallFailed(_) => {
                 let turn = record.payload.turn_id();
                 if turn.and_then(|turn| open.remove(turn)).is_none() {
-                    found.add("the outcome of a model call has no start".to_string(), [record.sequence]);
+                    found.add("a model call has an outcome but no start".to_string(), [record.sequence]);
                 }
             }
-            // A cancelled turn ends while its model call runs.
+            // A cancelled turn ends while its model call is running.
             Payload::TurnFailed(p) => drop(open.remove(&p.turn_id)),
             _ => {}
         }

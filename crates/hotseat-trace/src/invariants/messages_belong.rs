@@ -1,29 +1,35 @@
-//! Every turn has one message of its user, and every message of an agent falls into a turn that is open.
+//! Every turn has one user message, and every agent message belongs to an open turn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Found, InvariantOptions};
-use crate::{Payload, View};
+use super::{InvariantOptions, ViolationCollector};
+use crate::{ConversationView, Payload};
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     let mut open: BTreeMap<Arc<str>, (u64, u32)> = BTreeMap::new();
     for record in view.records() {
         match &record.payload {
             Payload::TurnStarted(p) => drop(open.insert(p.turn_id.clone(), (record.sequence, 0))),
             Payload::UserMessage(p) => match open.get_mut(&p.turn_id) {
                 Some((_, messages)) => *messages += 1,
-                None => found.add(format!("message {} is in no open turn", p.message_id), [record.sequence]),
+                None => {
+                    found.add(format!("message {} belongs to no open turn", p.message_id), [record.sequence])
+                }
             },
             Payload::AssistantMessage(p) if !open.contains_key(&p.turn_id) => {
-                found.add(format!("message {} is in no open turn", p.message_id), [record.sequence]);
+                found.add(format!("message {} belongs to no open turn", p.message_id), [record.sequence]);
             }
             Payload::TurnCompleted(_) | Payload::TurnFailed(_) => {
                 let ended = record.payload.turn_id().and_then(|turn| open.remove(turn));
                 if let Some((sequence, messages)) = ended
                     && messages != 1
                 {
-                    found.add(format!("a turn has {messages} messages of its user"), [sequence]);
+                    found.add(format!("a turn has {messages} user messages"), [sequence]);
                 }
             }
             _ => {}

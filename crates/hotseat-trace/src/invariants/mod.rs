@@ -1,4 +1,4 @@
-//! What holds in every conversation of the runtime, whatever was said in it.
+//! Invariants of every conversation of the runtime.
 
 mod agent_calls_paired;
 mod async_calls_completed;
@@ -30,30 +30,30 @@ mod work_runs;
 
 use std::fmt;
 
-use crate::show::around;
-use crate::{Trace, View};
+use crate::excerpt::excerpt_around;
+use crate::{ConversationView, Trace};
 
-/// What may be different in a conversation.
+/// Options for checking invariants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InvariantOptions {
     /// Turns may fail.
     pub allow_failed_turns: bool,
-    /// No tool may fail. Usually one may, for the agent is told and can go on.
+    /// Tools may not fail. By default they may, because the agent gets the error and continues.
     pub deny_tool_failures: bool,
 }
 
-/// Something that cannot be.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
+pub struct InvariantViolation {
     /// The name of the invariant.
     pub invariant: &'static str,
-    /// What is wrong.
+    /// Description of the violation.
     pub message: String,
-    /// The events that show it.
+    /// Sequence numbers of the events involved.
     pub sequences: Vec<u64>,
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for InvariantViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.invariant, self.message)?;
         match &self.sequences[..] {
@@ -66,36 +66,40 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The violations of the invariant that is looked at, and what several of them ask.
-struct Found {
-    name: &'static str,
-    all: Vec<Violation>,
+/// Collects the violations of the invariant being checked, with helpers shared by several invariants.
+struct ViolationCollector {
+    invariant: &'static str,
+    violations: Vec<InvariantViolation>,
 }
 
-impl Found {
+impl ViolationCollector {
     fn add<const N: usize>(&mut self, message: String, sequences: [u64; N]) {
-        self.all.push(Violation { invariant: self.name, message, sequences: sequences.to_vec() });
+        self.violations.push(InvariantViolation {
+            invariant: self.invariant,
+            message,
+            sequences: sequences.to_vec(),
+        });
     }
 
-    fn answered(&self, view: &View<'_>, call: &str) -> bool {
+    fn has_outcome(&self, view: &ConversationView<'_>, call: &str) -> bool {
         view.tools().call(call).is_some_and(|run| run.outcome.is_some())
     }
 
-    fn cancelled(&self, view: &View<'_>, call: &str) -> bool {
+    fn is_cancelled(&self, view: &ConversationView<'_>, call: &str) -> bool {
         view.turns().cancellations().iter().any(|end| &*end.operation_id == call)
     }
 }
 
-type OfTrace = fn(&Trace, &mut Found);
-type OfView = fn(&View<'_>, &InvariantOptions, &mut Found);
+type TraceInvariant = fn(&Trace, &mut ViolationCollector);
+type ConversationInvariant = fn(&ConversationView<'_>, &InvariantOptions, &mut ViolationCollector);
 
-const OF_TRACE: &[(&str, OfTrace)] = &[
+const TRACE_INVARIANTS: &[(&str, TraceInvariant)] = &[
     ("not_empty", not_empty::check),
     ("sequences_positive", sequences_positive::check),
     ("sequences_contiguous", sequences_contiguous::check),
 ];
 
-const OF_VIEW: &[(&str, OfView)] = &[
+const CONVERSATION_INVARIANTS: &[(&str, ConversationInvariant)] = &[
     ("turns_end", turns_end::check),
     ("sync_calls_answered", sync_calls_answered::check),
     ("async_calls_completed", async_calls_completed::check),
@@ -122,36 +126,36 @@ const OF_VIEW: &[(&str, OfView)] = &[
     ("work_runs", work_runs::check),
 ];
 
-/// Everything in a trace that cannot be, in all of its conversations.
-pub fn check_invariants(trace: &Trace, options: InvariantOptions) -> Vec<Violation> {
-    let mut found = Found { name: "", all: Vec::new() };
-    for (name, check) in OF_TRACE {
-        found.name = name;
+/// Returns all violations in all conversations of a trace.
+pub fn check_invariants(trace: &Trace, options: InvariantOptions) -> Vec<InvariantViolation> {
+    let mut found = ViolationCollector { invariant: "", violations: Vec::new() };
+    for (name, check) in TRACE_INVARIANTS {
+        found.invariant = name;
         check(trace, &mut found);
     }
-    for view in trace.conversations_all() {
-        for (name, check) in OF_VIEW {
-            found.name = name;
+    for view in trace.all_conversations() {
+        for (name, check) in CONVERSATION_INVARIANTS {
+            found.invariant = name;
             check(&view, &options, &mut found);
         }
     }
-    found.all
+    found.violations
 }
 
-/// Panics when something in the trace cannot be, with the trace around each fault.
+/// Panics with the violations and trace excerpts if an invariant is violated.
 ///
 /// # Panics
-/// When [`check_invariants`] finds anything.
+/// If [`check_invariants`] finds a violation.
 pub fn assert_conversation_invariants(trace: &Trace, options: InvariantOptions) {
     let violations = check_invariants(trace, options);
     if violations.is_empty() {
         return;
     }
-    let mut text = format!("{} invariants of the conversation do not hold\n", violations.len());
+    let mut text = format!("{} invariants of the conversation are violated\n", violations.len());
     for violation in &violations {
         text.push_str(&format!("\n{violation}\n"));
         if let Some(sequence) = violation.sequences.last() {
-            text.push_str(&around(trace, *sequence));
+            text.push_str(&excerpt_around(trace, *sequence));
         }
     }
     panic!("{text}");

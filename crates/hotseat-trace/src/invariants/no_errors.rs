@@ -1,9 +1,9 @@
 //! There are no error events, unless failed turns are allowed.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 
-pub(super) fn check(view: &View<'_>, options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(view: &ConversationView<'_>, options: &InvariantOptions, found: &mut ViolationCollector) {
     if options.allow_failed_turns {
         return;
     }

@@ -1,9 +1,9 @@
-//! No tool failed, where that is demanded.
+//! No tool failed, if the options require that.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 
-pub(super) fn check(view: &View<'_>, options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(view: &ConversationView<'_>, options: &InvariantOptions, found: &mut ViolationCollector) {
     if !options.deny_tool_failures {
         return;
     }

@@ -1,10 +1,10 @@
-//! There is something to look at: of a trace without a turn nothing can be said.
+//! The trace has at least one turn; an empty trace would satisfy all other invariants.
 
-use super::Found;
+use super::ViolationCollector;
 use crate::{Payload, Trace};
 
-pub(super) fn check(trace: &Trace, found: &mut Found) {
+pub(super) fn check(trace: &Trace, found: &mut ViolationCollector) {
     if !trace.all().iter().any(|record| matches!(record.payload, Payload::TurnStarted(_))) {
-        found.add("the trace holds no turn".to_string(), []);
+        found.add("the trace has no turn".to_string(), []);
     }
 }

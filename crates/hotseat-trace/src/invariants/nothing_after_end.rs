@@ -1,15 +1,19 @@
-//! A turn ends once, and nothing of it comes after its end.
+//! A turn ends once, and no event of the turn follows its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Found, InvariantOptions};
-use crate::{Payload, View};
+use super::{InvariantOptions, ViolationCollector};
+use crate::{ConversationView, Payload};
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     let mut ended: BTreeMap<Arc<str>, u64> = BTreeMap::new();
     for record in view.records() {
-        // Who judges a turn does so when it is over, and so does who says to which topic it belongs.
+        // Judges and topic tracking run after the turn has ended.
         let after_all = |payload: &Payload| {
             matches!(
                 payload,

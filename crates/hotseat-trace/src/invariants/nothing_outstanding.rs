@@ -1,15 +1,19 @@
-//! A completed turn has no operation that is still running.
+//! A completed turn has no running operations.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     for end in view.turns().completions() {
         for call in view.tools().for_turn(&end.turn_id) {
             let settled = view.tools().call(&call.tool_call_id).and_then(|run| run.outcome);
             let before = settled.is_some_and(|outcome| match outcome {
-                crate::Outcome::Completed(p) => p.sequence < end.sequence,
-                crate::Outcome::Failed(p) => p.sequence < end.sequence,
+                crate::ToolRunOutcome::Completed(p) => p.sequence < end.sequence,
+                crate::ToolRunOutcome::Failed(p) => p.sequence < end.sequence,
             });
             if !before {
                 let message =

@@ -1,9 +1,13 @@
-//! The rules of order hold.
+//! The ordering rules are satisfied.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 use crate::order::{RULES, order_violations};
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
-    found.all.extend(order_violations(view, RULES));
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
+    found.violations.extend(order_violations(view, RULES));
 }

@@ -1,9 +1,9 @@
-//! Sequence numbers rise by one: nothing is missing and nothing is there twice.
+//! Sequence numbers increase by one, without gaps or duplicates.
 
-use super::Found;
+use super::ViolationCollector;
 use crate::Trace;
 
-pub(super) fn check(trace: &Trace, found: &mut Found) {
+pub(super) fn check(trace: &Trace, found: &mut ViolationCollector) {
     for pair in trace.all().windows(2) {
         let (before, after) = (pair[0].sequence, pair[1].sequence);
         if after != before + 1 {

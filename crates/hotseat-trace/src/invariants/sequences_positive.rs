@@ -1,10 +1,10 @@
 //! Every sequence number is positive.
 
-use super::Found;
+use super::ViolationCollector;
 use crate::Trace;
 
-pub(super) fn check(trace: &Trace, found: &mut Found) {
+pub(super) fn check(trace: &Trace, found: &mut ViolationCollector) {
     for record in trace.all().iter().filter(|record| record.sequence == 0) {
-        found.add("sequence numbers are positive".to_string(), [record.sequence]);
+        found.add("sequence numbers must be positive".to_string(), [record.sequence]);
     }
 }

@@ -1,11 +1,15 @@
-//! Every synchronous tool call has a result, unless its turn ended before it.
+//! Every synchronous tool call has a result, unless it was cancelled.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     for call in view.tools().synchronous() {
-        if !found.answered(view, &call.tool_call_id) && !found.cancelled(view, &call.tool_call_id) {
+        if !found.has_outcome(view, &call.tool_call_id) && !found.is_cancelled(view, &call.tool_call_id) {
             found.add(format!("synchronous tool call {} has no result", call.tool_call_id), [call.sequence]);
         }
     }

@@ -1,9 +1,13 @@
-//! Every turn that began ends, completed or failed.
+//! Every turn that started ends as completed or failed.
 
-use super::{Found, InvariantOptions};
-use crate::{TurnStatus, View};
+use super::{InvariantOptions, ViolationCollector};
+use crate::{ConversationView, TurnStatus};
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     for start in view.turns().starts() {
         let statuses = view.turns().status_transitions(&start.turn_id);
         if !matches!(statuses.last(), Some(TurnStatus::Completed | TurnStatus::Failed)) {

@@ -1,9 +1,13 @@
-//! Every wait of a turn is followed by one resumption with the same operation, unless the turn failed.
+//! Every wait of a turn is followed by one resumption with the same operation id, unless the turn failed.
 
-use super::{Found, InvariantOptions};
-use crate::View;
+use super::{InvariantOptions, ViolationCollector};
+use crate::ConversationView;
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
     for turn in view.turns().ids() {
         let failed = view.turns().failure(turn).is_some();
         for wait in view.turns().waits(turn) {

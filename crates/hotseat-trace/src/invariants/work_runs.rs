@@ -1,79 +1,84 @@
-//! Workflows, their tokens, tasks, steps and actions begin once, go on in their order, and end once.
+//! Workflows, tokens, tasks, steps and actions start once, run in order and end once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Found, InvariantOptions};
+use super::{InvariantOptions, ViolationCollector};
 use crate::{
-    ActionStarted, ErrorInfo, Payload, TaskStarted, TaskStep, TokenStatus, View, WorkOrigin, WorkflowStarted,
+    ActionStarted, ConversationView, ErrorInfo, Payload, TaskStarted, TaskStep, TokenStatus, WorkOrigin,
+    WorkflowStarted,
 };
 
-/// Where a task stands.
-enum TaskPlace<'a> {
+/// Position within a task.
+enum TaskPhase<'a> {
     /// Between two steps.
     Between,
-    /// In a step whose action has not begun.
+    /// In a step whose action has not started.
     Step(&'a TaskStep),
     /// In an action.
     Action(&'a TaskStep, &'a ActionStarted),
-    /// Behind an action that completed or failed.
+    /// After an action that completed or failed.
     Settled { step: &'a TaskStep, failed: bool },
-    /// It has ended.
+    /// The task has ended.
     Ended,
 }
 
-struct TaskSeen<'a> {
+struct TaskProgress<'a> {
     start: &'a TaskStarted,
-    place: TaskPlace<'a>,
+    phase: TaskPhase<'a>,
     steps: u32,
-    remembered: bool,
+    used_memory: bool,
     sequence: u64,
 }
 
-struct WorkflowSeen<'a> {
+struct WorkflowProgress<'a> {
     start: &'a WorkflowStarted,
     ended: bool,
     sequence: u64,
 }
 
-struct TokenSeen<'a> {
+struct TokenProgress<'a> {
     run: &'a str,
     status: TokenStatus,
     sequence: u64,
 }
 
 #[derive(Default)]
-struct Seen<'a> {
-    workflows: BTreeMap<&'a str, WorkflowSeen<'a>>,
-    tokens: BTreeMap<&'a str, TokenSeen<'a>>,
-    tasks: BTreeMap<&'a str, TaskSeen<'a>>,
-    /// The workflows that hooks have started, by their runs, and whether the hook is over.
+struct WorkProgress<'a> {
+    workflows: BTreeMap<&'a str, WorkflowProgress<'a>>,
+    tokens: BTreeMap<&'a str, TokenProgress<'a>>,
+    tasks: BTreeMap<&'a str, TaskProgress<'a>>,
+    /// Workflows started by hooks, by run id, and whether the hook has ended.
     hooks: BTreeMap<&'a str, (&'a str, bool)>,
-    /// What was stopped; whatever began for it may have no end.
+    /// Ids of stopped work; work started for it may have no end.
     stopped: BTreeSet<&'a str>,
 }
 
-pub(super) fn check(view: &View<'_>, _options: &InvariantOptions, found: &mut Found) {
-    let mut seen = Seen::default();
+pub(super) fn check(
+    view: &ConversationView<'_>,
+    _options: &InvariantOptions,
+    found: &mut ViolationCollector,
+) {
+    let mut seen = WorkProgress::default();
     for record in view.records() {
-        if let Err(problem) = seen.take(&record.payload, record.sequence) {
+        if let Err(problem) = seen.apply(&record.payload, record.sequence) {
             found.add(problem, [record.sequence]);
         }
     }
     let is_stopped = |id: &str| seen.stopped.iter().any(|stopped| id.starts_with(stopped));
     let open = seen.workflows.iter().filter(|(_, run)| !run.ended).map(|(id, run)| (*id, run.sequence));
-    let tasks = seen.tasks.iter().filter(|(_, task)| !matches!(task.place, TaskPlace::Ended));
+    let tasks = seen.tasks.iter().filter(|(_, task)| !matches!(task.phase, TaskPhase::Ended));
     let tasks = tasks.map(|(id, task)| (*id, task.sequence));
     let tokens = seen.tokens.iter().filter(|(_, token)| !token.status.is_terminal());
     let tokens = tokens.map(|(id, token)| (*id, token.sequence));
     for (id, sequence) in open.chain(tasks).chain(tokens).filter(|(id, _)| !is_stopped(id)) {
-        found.add(format!("{id} has begun and not ended"), [sequence]);
+        found.add(format!("{id} started and did not end"), [sequence]);
     }
 }
 
-impl<'a> Seen<'a> {
-    fn take(&mut self, payload: &'a Payload, sequence: u64) -> Result<(), String> {
+impl<'a> WorkProgress<'a> {
+    fn apply(&mut self, payload: &'a Payload, sequence: u64) -> Result<(), String> {
         match payload {
-            // Turns that fail of themselves have nothing under way, or give it up call by call.
+            // Turns that fail on their own have no running work, or cancel it call by call.
             Payload::TurnFailed(p) => {
                 let code = p.error.code.as_deref();
                 if !matches!(code, Some("CONTEXT_ASSEMBLY_FAILED" | "LLM_FAILED")) {
@@ -83,22 +88,22 @@ impl<'a> Seen<'a> {
             Payload::ContextAssemblyStarted(p) | Payload::MemoryExtractionStarted(p)
                 if self.hooks.insert(&p.run_id, (&p.workflow_id, false)).is_some() =>
             {
-                return Err(format!("run {} is started twice", p.run_id));
+                return Err(format!("run {} was started twice", p.run_id));
             }
-            Payload::ContextAssemblyCompleted(p) => return self.end_hook(&p.run_id),
-            Payload::MemoryExtractionCompleted(p) => return self.end_hook(&p.run_id),
+            Payload::ContextAssemblyCompleted(p) => return self.check_hook_end(&p.run_id),
+            Payload::MemoryExtractionCompleted(p) => return self.check_hook_end(&p.run_id),
             Payload::ContextAssemblyFailed(p) | Payload::MemoryExtractionFailed(p) => {
-                if is_late(&p.error) {
+                if is_timeout(&p.error) {
                     self.stopped.insert(&p.run_id);
                 }
                 if let Some((_, is_over)) = self.hooks.get_mut(&*p.run_id) {
                     *is_over = true;
                 }
             }
-            Payload::ToolFailed(p) if is_late(&p.error) => drop(self.stopped.insert(&p.tool_call_id)),
-            Payload::ToolRetry(p) if is_late(&p.error) => drop(self.stopped.insert(&p.tool_call_id)),
+            Payload::ToolFailed(p) if is_timeout(&p.error) => drop(self.stopped.insert(&p.tool_call_id)),
+            Payload::ToolRetry(p) if is_timeout(&p.error) => drop(self.stopped.insert(&p.tool_call_id)),
             Payload::AsyncCancelled(p) => drop(self.stopped.insert(&p.operation_id)),
-            Payload::WorkflowStarted(p) => return self.begin_workflow(p, sequence),
+            Payload::WorkflowStarted(p) => return self.start_workflow(p, sequence),
             Payload::WorkflowCompleted(p) => {
                 self.end_workflow(&p.run_id, &p.workflow_id, p.origin)?;
                 let open = self
@@ -114,34 +119,37 @@ impl<'a> Seen<'a> {
                 self.end_workflow(&p.run_id, &p.workflow_id, p.origin)?;
             }
             Payload::TokenCreated(p) => {
-                self.open_workflow(&p.run_id)?;
+                self.require_open_workflow(&p.run_id)?;
                 let parent = p.parent_token_id.as_deref();
                 let is_known =
                     |parent: &str| self.tokens.get(parent).is_some_and(|token| *token.run == *p.run_id);
                 if !parent.is_none_or(is_known) {
-                    return Err(format!("the parent of token {} is not known", p.token_id));
+                    return Err(format!("the parent of token {} is unknown", p.token_id));
                 }
                 if p.branch_index >= p.branch_total {
-                    return Err(format!("token {} is no branch of {}", p.token_id, p.branch_total));
+                    return Err(format!("token {} exceeds the branch count {}", p.token_id, p.branch_total));
                 }
                 if parent.is_none() && (p.branch_total, &*p.path_id) != (1, "root") {
-                    return Err(format!("token {} is the first and a branch", p.token_id));
+                    return Err(format!("token {} is a root token and a branch", p.token_id));
                 }
                 let count = self.tokens.values().filter(|token| *token.run == *p.run_id).count();
                 if *p.token_id != format!("{}-n{count}", p.run_id) {
                     return Err(format!("token {} is not token {count} of {}", p.token_id, p.run_id));
                 }
-                let token = TokenSeen { run: &p.run_id, status: TokenStatus::Pending, sequence };
+                let token = TokenProgress { run: &p.run_id, status: TokenStatus::Pending, sequence };
                 self.tokens.insert(&p.token_id, token);
             }
             Payload::TokenStatusChanged(p) => {
-                self.open_workflow(&p.run_id)?;
+                self.require_open_workflow(&p.run_id)?;
                 let working = self.tasks.get(&*p.token_id);
-                let working = working.is_some_and(|task| !matches!(task.place, TaskPlace::Ended));
+                let working = working.is_some_and(|task| !matches!(task.phase, TaskPhase::Ended));
                 let token = self.tokens.get_mut(&*p.token_id).filter(|token| *token.run == *p.run_id);
-                let Some(token) = token else { return Err(format!("token {} is not known", p.token_id)) };
+                let Some(token) = token else { return Err(format!("token {} is unknown", p.token_id)) };
                 if token.status != p.from || token.status.is_terminal() || p.from == p.to {
-                    return Err(format!("token {} was {:?} and not {:?}", p.token_id, token.status, p.from));
+                    return Err(format!(
+                        "token {} had status {:?}, not {:?}",
+                        p.token_id, token.status, p.from
+                    ));
                 }
                 token.status = p.to;
                 if matches!(p.to, TokenStatus::Cancelled | TokenStatus::TimedOut) {
@@ -152,10 +160,10 @@ impl<'a> Seen<'a> {
             }
             Payload::TaskStarted(p) => {
                 let again = self.tasks.get(&*p.run_id).is_some_and(|task| {
-                    !matches!(task.place, TaskPlace::Ended) || self.tokens.contains_key(&*p.run_id)
+                    !matches!(task.phase, TaskPhase::Ended) || self.tokens.contains_key(&*p.run_id)
                 });
                 if again {
-                    return Err(format!("task run {} has begun already", p.run_id));
+                    return Err(format!("task run {} has already started", p.run_id));
                 }
                 if let Some(token) = self.tokens.get(&*p.run_id) {
                     let run = self.workflows.get(token.run).map(|run| run.start.origin);
@@ -164,34 +172,36 @@ impl<'a> Seen<'a> {
                         other => other,
                     };
                     if token.status != TokenStatus::Executing || origin != Some(p.origin) {
-                        return Err(format!("task run {} begins out of place", p.run_id));
+                        return Err(format!("task run {} starts at the wrong point", p.run_id));
                     }
                 }
-                let place = TaskPlace::Between;
-                let task = TaskSeen { start: p, place, steps: 0, remembered: false, sequence };
+                let place = TaskPhase::Between;
+                let task = TaskProgress { start: p, phase: place, steps: 0, used_memory: false, sequence };
                 self.tasks.insert(&p.run_id, task);
             }
             Payload::TaskStepStarted(p) => {
-                let task = self.task(&p.run_id, p.origin)?;
-                match task.place {
-                    TaskPlace::Between if p.ordinal >= task.steps => {}
-                    // It begins again with its first step.
-                    TaskPlace::Settled { failed: true, .. } if p.ordinal == 0 => {}
-                    _ => return Err(format!("step {} of {} begins out of place", p.step_ref, p.run_id)),
+                let task = self.running_task(&p.run_id, p.origin)?;
+                match task.phase {
+                    TaskPhase::Between if p.ordinal >= task.steps => {}
+                    // A retried task starts again at its first step.
+                    TaskPhase::Settled { failed: true, .. } if p.ordinal == 0 => {}
+                    _ => {
+                        return Err(format!("step {} of {} starts at the wrong point", p.step_ref, p.run_id));
+                    }
                 }
                 if p.ordinal >= task.start.step_count {
                     return Err(format!("task run {} has no step {}", p.run_id, p.ordinal));
                 }
-                task.place = TaskPlace::Step(p);
+                task.phase = TaskPhase::Step(p);
             }
             Payload::ActionStarted(p) => {
-                let task = self.task(&p.run_id, p.origin)?;
-                match task.place {
-                    TaskPlace::Step(step) if step.step_ref == p.step_ref => {
-                        task.place = TaskPlace::Action(step, p);
-                        task.remembered = false;
+                let task = self.running_task(&p.run_id, p.origin)?;
+                match task.phase {
+                    TaskPhase::Step(step) if step.step_ref == p.step_ref => {
+                        task.phase = TaskPhase::Action(step, p);
+                        task.used_memory = false;
                     }
-                    _ => return Err(format!("an action of {} begins out of place", p.run_id)),
+                    _ => return Err(format!("an action of {} starts at the wrong point", p.run_id)),
                 }
             }
             Payload::MemoryWritten(_)
@@ -200,123 +210,125 @@ impl<'a> Seen<'a> {
             | Payload::MemorySearched(_) => {
                 let mut using = self.tasks.values_mut().filter(|task| {
                     let uses = |kind: &str| kind.starts_with("memory");
-                    !task.remembered && matches!(task.place, TaskPlace::Action(_, p) if uses(&p.kind))
+                    !task.used_memory && matches!(task.phase, TaskPhase::Action(_, p) if uses(&p.kind))
                 });
                 match using.next() {
-                    Some(task) => task.remembered = true,
-                    None => return Err("no action uses the memory".to_string()),
+                    Some(task) => task.used_memory = true,
+                    None => return Err("a memory event belongs to no action".to_string()),
                 }
             }
             Payload::ActionCompleted(p) => {
-                let task = self.task(&p.run_id, p.origin)?;
-                match task.place {
-                    TaskPlace::Action(step, action) if step.step_ref == p.step_ref => {
-                        if action.kind.starts_with("memory") && !task.remembered {
-                            return Err(format!("an action of {} left no mark in the memory", p.run_id));
+                let task = self.running_task(&p.run_id, p.origin)?;
+                match task.phase {
+                    TaskPhase::Action(step, action) if step.step_ref == p.step_ref => {
+                        if action.kind.starts_with("memory") && !task.used_memory {
+                            return Err(format!("an action of {} has no memory event", p.run_id));
                         }
-                        task.place = TaskPlace::Settled { step, failed: false };
+                        task.phase = TaskPhase::Settled { step, failed: false };
                     }
-                    _ => return Err(format!("an action of {} ended out of place", p.run_id)),
+                    _ => return Err(format!("an action of {} ended at the wrong point", p.run_id)),
                 }
             }
             Payload::ActionFailed(p) => {
-                let task = self.task(&p.run_id, p.origin)?;
-                let step = match task.place {
-                    TaskPlace::Action(step, _) => Some(step),
-                    // What it was to be given could not be computed.
-                    TaskPlace::Step(step) if p.error.message.starts_with("the input of step ") => Some(step),
-                    // What it returned could not be taken.
-                    TaskPlace::Settled { step, failed: false } => Some(step),
+                let task = self.running_task(&p.run_id, p.origin)?;
+                let step = match task.phase {
+                    TaskPhase::Action(step, _) => Some(step),
+                    // The input of the action could not be evaluated.
+                    TaskPhase::Step(step) if p.error.message.starts_with("the input of step ") => Some(step),
+                    // The output of the action was not accepted.
+                    TaskPhase::Settled { step, failed: false } => Some(step),
                     _ => None,
                 };
                 let Some(step) = step.filter(|step| step.step_ref == p.step_ref) else {
-                    return Err(format!("an action of {} failed out of place", p.run_id));
+                    return Err(format!("an action of {} failed at the wrong point", p.run_id));
                 };
-                task.place = TaskPlace::Settled { step, failed: true };
+                task.phase = TaskPhase::Settled { step, failed: true };
             }
             Payload::TaskStepCompleted(p) => {
-                let task = self.task(&p.run_id, p.origin)?;
-                match task.place {
-                    TaskPlace::Settled { step, .. }
+                let task = self.running_task(&p.run_id, p.origin)?;
+                match task.phase {
+                    TaskPhase::Settled { step, .. }
                         if (&step.step_ref, step.ordinal) == (&p.step_ref, p.ordinal) =>
                     {
                         task.steps = p.ordinal + 1;
-                        task.place = TaskPlace::Between;
+                        task.phase = TaskPhase::Between;
                     }
-                    _ => return Err(format!("step {} of {} ended out of place", p.step_ref, p.run_id)),
+                    _ => return Err(format!("step {} of {} ended at the wrong point", p.step_ref, p.run_id)),
                 }
             }
             Payload::TaskCompleted(p) => {
-                let task = self.task(&p.run_id, p.origin)?;
-                if !matches!(task.place, TaskPlace::Between) || task.start.task_id != p.task_id {
-                    return Err(format!("task run {} completed out of place", p.run_id));
+                let task = self.running_task(&p.run_id, p.origin)?;
+                if !matches!(task.phase, TaskPhase::Between) || task.start.task_id != p.task_id {
+                    return Err(format!("task run {} completed at the wrong point", p.run_id));
                 }
-                task.place = TaskPlace::Ended;
+                task.phase = TaskPhase::Ended;
             }
             Payload::TaskFailed(p) => {
-                let task = self.task(&p.run_id, p.origin)?;
-                let is_broken_off = matches!(task.place, TaskPlace::Step(_) | TaskPlace::Action(..));
-                if task.start.task_id != p.task_id || (is_broken_off && !is_late(&p.error)) {
-                    return Err(format!("task run {} failed out of place", p.run_id));
+                let task = self.running_task(&p.run_id, p.origin)?;
+                let is_broken_off = matches!(task.phase, TaskPhase::Step(_) | TaskPhase::Action(..));
+                if task.start.task_id != p.task_id || (is_broken_off && !is_timeout(&p.error)) {
+                    return Err(format!("task run {} failed at the wrong point", p.run_id));
                 }
-                task.place = TaskPlace::Ended;
+                task.phase = TaskPhase::Ended;
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn begin_workflow(&mut self, start: &'a WorkflowStarted, sequence: u64) -> Result<(), String> {
+    fn start_workflow(&mut self, start: &'a WorkflowStarted, sequence: u64) -> Result<(), String> {
         let is_hook = matches!(start.origin, WorkOrigin::ContextAssembly | WorkOrigin::MemoryExtraction);
         let is_part = self.workflows.keys().any(|run| start.run_id.starts_with(*run));
         let expected = self.hooks.get(&*start.run_id).map(|(workflow, _)| *workflow);
         if is_hook && !is_part && expected != Some(&*start.workflow_id) {
-            return Err(format!("no hook has started run {}", start.run_id));
+            return Err(format!("run {} was not started by a hook", start.run_id));
         }
-        let seen = WorkflowSeen { start, ended: false, sequence };
+        let seen = WorkflowProgress { start, ended: false, sequence };
         match self.workflows.insert(&start.run_id, seen) {
             None => Ok(()),
-            Some(_) => Err(format!("run {} has begun already", start.run_id)),
+            Some(_) => Err(format!("run {} has already started", start.run_id)),
         }
     }
 
-    fn open_workflow(&self, run: &str) -> Result<(), String> {
+    fn require_open_workflow(&self, run: &str) -> Result<(), String> {
         match self.workflows.get(run).is_some_and(|run| !run.ended) {
             true => Ok(()),
-            false => Err(format!("run {run} does not go on")),
+            false => Err(format!("run {run} is not running")),
         }
     }
 
-    /// A hook is over when its workflow is.
-    fn end_hook(&self, run: &str) -> Result<(), String> {
+    /// Checks that the workflow of a hook has ended before the hook.
+    fn check_hook_end(&self, run: &str) -> Result<(), String> {
         match self.workflows.get(run).is_some_and(|run| run.ended) {
             true => Ok(()),
-            false => Err(format!("the hook of run {run} is over before it")),
+            false => Err(format!("the hook of run {run} ended before the run")),
         }
     }
 
     fn end_workflow(&mut self, run: &str, workflow: &str, origin: WorkOrigin) -> Result<(), String> {
-        self.open_workflow(run)?;
+        self.require_open_workflow(run)?;
         let Some(seen) = self.workflows.get_mut(run) else { return Ok(()) };
         seen.ended = true;
         if self.hooks.get(run).is_some_and(|(_, is_over)| *is_over) {
-            return Err(format!("the hook of run {run} was over before it"));
+            return Err(format!("the hook of run {run} ended before the run"));
         }
         match (&*seen.start.workflow_id, seen.start.origin) == (workflow, origin) {
             true => Ok(()),
-            false => Err(format!("run {run} is one of {}", seen.start.workflow_id)),
+            false => {
+                Err(format!("run {run} belongs to workflow {} or has another origin", seen.start.workflow_id))
+            }
         }
     }
 
-    /// A task that goes on.
-    fn task(&mut self, run: &str, origin: WorkOrigin) -> Result<&mut TaskSeen<'a>, String> {
-        let task = self.tasks.get_mut(run).filter(|task| !matches!(task.place, TaskPlace::Ended));
+    /// Returns a running task.
+    fn running_task(&mut self, run: &str, origin: WorkOrigin) -> Result<&mut TaskProgress<'a>, String> {
+        let task = self.tasks.get_mut(run).filter(|task| !matches!(task.phase, TaskPhase::Ended));
         task.filter(|task| task.start.origin == origin)
-            .ok_or_else(|| format!("task run {run} does not go on"))
+            .ok_or_else(|| format!("task run {run} is not running"))
     }
 }
 
-/// Whether something failed because its time was over, so that what ran for it was stopped.
-fn is_late(error: &ErrorInfo) -> bool {
+/// Returns true if the error is a timeout, in which case running work was stopped.
+fn is_timeout(error: &ErrorInfo) -> bool {
     error.code.as_deref() == Some("TIMEOUT")
 }

@@ -1,4 +1,4 @@
-//! Members of the events that only adapters write: what a protocol tells of state, runs, pauses and steps.
+//! Payloads of the events that only adapters emit: state, runs, interrupts and steps of a protocol.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use serde_json::Value;
 
 use super::members::members;
 use super::{ErrorInfo, Origin, Payload, ToolInvocation, TurnCompletion, TurnStart};
-use crate::Offset;
+use crate::TimeOffset;
 
 members! {
     turn {
         /// `state.snapshot`
         StateSnapshot {
-            /// The whole new state.
+            /// The new state.
             state: Value,
         }
         /// `state.delta`
         StateDelta {
             /// A JSON Patch (RFC 6902).
             patch: Value,
-            /// Whether the patch applied to the state that the events before it tell.
+            /// True if the patch applied to the state known from earlier events.
             #[serde(default, skip_serializing_if = "std::ops::Not::not")]
             applied: bool,
-            /// The state after it, where no event before tells the state that it applied to. Without this and without
-            /// `applied` the patch did not apply, which changes nothing.
+            /// The resulting state, if the previous state is unknown from the events. If absent and `applied`
+            /// is false, the patch failed and changed nothing.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             state: Option<Value>,
         }
@@ -39,45 +39,45 @@ members! {
         AgentRunFinished {
             /// Id of the run.
             run_id: Arc<str>,
-            /// `success`, `interrupt`, `cancelled`, or what the agent said.
+            /// `success`, `interrupt`, `cancelled`, or another value sent by the agent.
             outcome: Arc<str>,
-            /// What the run returned.
+            /// Result of the run.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             result: Option<Value>,
-            /// What the run cost, as the agent reports it.
+            /// Usage of the run, as reported by the agent.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             usage: Option<Value>,
-            /// Why the reply ends where it does, in the agent's word: `stop`, `length`, `tool_calls`, …
+            /// Finish reason, as sent by the agent: `stop`, `length`, `tool_calls`, …
             #[serde(default, skip_serializing_if = "Option::is_none")]
             finish_reason: Option<Arc<str>>,
         }
         /// `agent.awaiting_input`
         AwaitingInput {
-            /// Whether the agent says that it waits for an input of the user; `false` is said too.
+            /// True if the agent reports that it waits for user input; `false` is reported too.
             awaiting: bool,
-            /// What it waits for, in its words.
+            /// Expected input, in the agent's words.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             hint: Option<String>,
         }
         /// `agent.run.failed`
         AgentRunFailed {
-            /// Why.
+            /// Error of the run.
             error: ErrorInfo,
         }
         /// `interrupt.raised`
         InterruptRaised {
             /// Id of the interrupt.
             interrupt_id: Arc<str>,
-            /// Why the agent waits, as a short name.
+            /// Short name of the reason.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             reason: Option<String>,
-            /// What a person is asked.
+            /// Question shown to the human.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             message: Option<String>,
-            /// The tool call it holds up.
+            /// Id of the tool call that is paused.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             tool_call_id: Option<Arc<str>>,
-            /// Everything the agent said of it.
+            /// The interrupt as sent by the agent.
             value: Value,
         }
         /// `interrupt.answered`
@@ -97,15 +97,15 @@ members! {
         }
         /// `subagent.started`, `subagent.finished`, `subagent.failed`
         Subagent {
-            /// Id of this piece of work.
+            /// Id of the subtask.
             subagent: Arc<str>,
-            /// Name of the agent, where it is said.
+            /// Name of the agent, if known.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             name: Option<String>,
-            /// What it returned.
+            /// Result of the subtask.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             result: Option<Value>,
-            /// Why it failed.
+            /// Error of the subtask.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             error: Option<ErrorInfo>,
         }
@@ -123,41 +123,42 @@ members! {
         }
         /// `role.answered`
         RoleAnswered {
-            /// What it was asked as: `simulator` or `judge`.
+            /// Kind of role: `simulator` or `judge`.
             role: Arc<str>,
-            /// Who was asked, as the case refers to it.
+            /// Name of the role, as used in the case.
             agent: Arc<str>,
-            /// What it was told.
+            /// The question.
             question: Value,
-            /// What it said, to the letter; empty where it said nothing.
+            /// The answer verbatim; empty if there was none.
             answer: String,
-            /// What was read from that; absent where nothing of use could be read.
+            /// Parsed answer. Absent if it could not be parsed.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             finding: Option<Value>,
-            /// Why its answer is of no use.
+            /// Reason why the answer is not usable.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             error: Option<String>,
-            /// The model that answered, in the provider's words, where that is known.
+            /// Name of the model that answered, as reported by the provider, if known.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             model: Option<Arc<str>>,
-            /// What the answer cost: `input_tokens` and `output_tokens` of a model, of an agent what it reports itself.
+            /// Cost of the answer: `input_tokens` and `output_tokens` of a model, or the usage that an agent
+            /// reports.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             usage: Option<Value>,
-            /// Of a judge: which of its votes it is, from 1.
+            /// For a judge: number of the vote, from 1.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             vote: Option<u64>,
-            /// Of a judge: how often it was asked for that vote, from 1. More than once where its answers were of no use.
+            /// For a judge: number of the attempt at this vote, from 1. Above 1 after unusable answers.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             attempt: Option<u64>,
-            /// What a function of a script that answered has said to `console`.
+            /// Console output of a script that answered.
             #[serde(default, skip_serializing_if = "Vec::is_empty")]
             logs: Vec<String>,
-            /// How long it took, in microseconds.
+            /// Duration in microseconds.
             duration_us: u64,
         }
         /// `protocol.note`
         Note {
-            /// What a person should know.
+            /// Note for the user.
             message: String,
             /// Number of the received protocol event in its run, from 1.
             #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,27 +167,27 @@ members! {
     }
 }
 
-/// A turn that began, as an adapter knows it.
+/// Start of a turn, with the fields an adapter knows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnStarted {
     /// The turn.
     pub turn_id: Arc<str>,
     /// The conversation; for AG-UI its thread id.
     pub conversation_id: Arc<str>,
-    /// Who spoke: the id of a user, a run or an agent.
+    /// Id of the caller: a user, a run or an agent.
     pub caller_id: Arc<str>,
-    /// What `caller_id` names: `user`, `workflow` or `agent`.
+    /// Kind of `caller_id`: `user`, `workflow` or `agent`.
     pub caller_type: Arc<str>,
 }
 
-/// A completed turn as an adapter knows it.
+/// Completion of a turn, with the fields an adapter knows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnCompleted {
     /// The turn.
     pub turn_id: Arc<str>,
 }
 
-/// A tool call that began, as an adapter knows it.
+/// Start of a tool call, with the fields an adapter knows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolInvoked {
     /// The turn it belongs to.
@@ -195,21 +196,22 @@ pub struct ToolInvoked {
     pub tool_call_id: Arc<str>,
     /// Name of the tool.
     pub tool_name: Arc<str>,
-    /// What the tool is, where the agent says: `task`, `workflow`, `agent`; `client` for client-side tools.
+    /// Kind of the tool, if the agent reports it: `task`, `workflow`, `agent`, or `client` for client-side
+    /// tools.
     pub target_type: Option<Arc<str>>,
-    /// Which task, workflow or agent it is.
+    /// Id of the task, workflow or agent.
     pub target_id: Option<Arc<str>>,
-    /// Whether the agent goes on before the tool has answered.
+    /// True if the agent continues before the tool returns.
     pub r#async: bool,
-    /// The arguments, where they are known at once; otherwise `tool.arguments` follows.
+    /// Arguments, if already known; otherwise `tool.arguments` follows.
     pub input: Option<Value>,
-    /// When it began, where that was before the event: the arrival of the snapshot that told of it.
-    pub started_us: Option<Offset>,
-    /// Where it was seen.
+    /// Start of the call if before the event: the arrival of the snapshot that contains it.
+    pub started_us: Option<TimeOffset>,
+    /// Source of the event.
     pub origin: Origin,
-    /// The sub-agent that called; absent for the agent itself.
+    /// Sub-agent that made the call; absent for the agent itself.
     pub subagent: Option<Arc<str>>,
-    /// The message that calls, where the agent says.
+    /// Message that makes the call, if the agent reports it.
     pub message_id: Option<Arc<str>>,
 }
 

@@ -1,4 +1,4 @@
-//! Members of events about calls between agents, participants and conversations.
+//! Payloads of events about agent calls, participants and conversations.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use serde_json::Value;
 use super::members::members;
 use super::{ErrorInfo, InvocationMode};
 
-/// Who takes part in a conversation.
+/// A participant of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Participant {
-    /// A person.
+    /// A human.
     User {
-        /// Who.
+        /// Id of the user.
         user_id: Arc<str>,
     },
     /// An agent.
     Agent {
-        /// Which.
+        /// Id of the agent.
         agent_id: Arc<str>,
     },
 }
@@ -28,23 +28,23 @@ pub enum Participant {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ParentCall {
-    /// The conversation that called.
+    /// Conversation of the call.
     pub conversation_id: Arc<str>,
-    /// The turn that called.
+    /// Turn of the call.
     pub turn_id: Arc<str>,
-    /// The call.
+    /// Id of the call.
     pub call_id: Arc<str>,
 }
 
-/// One utterance, as an agent that joins gets to see it.
+/// One utterance of the history passed to an agent that joins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Utterance {
     /// `user` or `agent`.
     pub role: Arc<str>,
-    /// What was said.
+    /// Text of the utterance.
     pub content: String,
-    /// The agent that said it.
+    /// Agent that produced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Arc<str>>,
 }
@@ -53,36 +53,36 @@ members! {
     turn {
         /// `agent.call.started`
         AgentCallStarted {
-            /// The call, which has the id of its tool call.
+            /// Call id, equal to the id of its tool call.
             call_id: Arc<str>,
-            /// The agent that is called.
+            /// Called agent.
             agent_id: Arc<str>,
-            /// How it takes part.
+            /// How the agent participates.
             mode: InvocationMode,
         }
         /// `agent.call.completed`
         AgentCallCompleted {
             /// The call.
             call_id: Arc<str>,
-            /// What the agent answered.
+            /// Answer of the agent.
             output: Value,
         }
         /// `agent.call.failed`
         AgentCallFailed {
             /// The call.
             call_id: Arc<str>,
-            /// Why.
+            /// Error of the call.
             error: ErrorInfo,
         }
         /// `agent.call.context`
         AgentCallContext {
             /// The call.
             call_id: Arc<str>,
-            /// How the agent takes part.
+            /// How the agent participates.
             mode: InvocationMode,
-            /// What it was asked.
+            /// Input of the call.
             input: Value,
-            /// What was said before; absent for an agent that works apart.
+            /// Earlier utterances. Absent for an agent in a conversation of its own.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             conversation_history: Option<Vec<Utterance>>,
         }
@@ -95,25 +95,25 @@ members! {
         ParticipantAdded {
             /// The conversation.
             conversation_id: Arc<str>,
-            /// Who joined.
+            /// The new participant.
             participant: Participant,
-            /// The turn that asked for it.
+            /// Turn that added the participant.
             added_by_turn_id: Arc<str>,
         }
         /// `participant.removed`
         ParticipantRemoved {
             /// The conversation.
             conversation_id: Arc<str>,
-            /// Who left.
+            /// The removed participant.
             participant: Participant,
         }
         /// `conversation.created`
         ConversationCreated {
             /// The conversation.
             conversation_id: Arc<str>,
-            /// The agent that answers in it.
+            /// Agent that answers in the conversation.
             agent_id: Arc<str>,
-            /// The call it was opened for.
+            /// Call that opened the conversation.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             parent: Option<ParentCall>,
         }
@@ -121,9 +121,9 @@ members! {
         DefinitionChanged {
             /// The conversation.
             conversation_id: Arc<str>,
-            /// The agent whose definition was changed.
+            /// Agent whose definition changed.
             agent_id: Arc<str>,
-            /// The number of the first earlier event that the new definition would have led to differently.
+            /// Number of the first earlier event that would differ under the new definition.
             first_difference: u64,
         }
         /// `conversation.closed`

@@ -1,4 +1,4 @@
-//! Members of context assembly and memory extraction events.
+//! Payloads of context assembly and memory extraction events.
 
 use std::sync::Arc;
 
@@ -11,32 +11,32 @@ members! {
         HookStarted {
             /// The workflow.
             workflow_id: Arc<str>,
-            /// This run of it.
+            /// Run of the workflow.
             run_id: Arc<str>,
             /// The attempt, from 1.
             attempt: u32,
         }
         /// `context_assembly.completed`
         ContextAssembled {
-            /// The run that brought it.
+            /// Run that assembled the context.
             run_id: Arc<str>,
-            /// An estimate of the request's size.
+            /// Estimated size of the request, in tokens.
             token_count: u64,
         }
         /// `memory_extraction.completed`
         MemoryExtracted {
-            /// The run that did it.
+            /// Run that extracted the memory.
             run_id: Arc<str>,
         }
         /// `context_assembly.failed`, `memory_extraction.failed`
         HookFailed {
             /// The run that failed.
             run_id: Arc<str>,
-            /// Why.
+            /// Error of the run.
             error: ErrorInfo,
             /// The attempt, from 1.
             attempt: u32,
-            /// Whether no further attempt is made.
+            /// True if there are no further attempts.
             retries_exhausted: bool,
         }
     }

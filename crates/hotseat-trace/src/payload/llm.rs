@@ -1,4 +1,4 @@
-//! Members of language model events.
+//! Payloads of language model events.
 
 use std::sync::Arc;
 
@@ -11,42 +11,42 @@ members! {
         LlmCallStarted {
             /// The model profile that answers.
             model_profile_id: Arc<str>,
-            /// The size of the request: an estimate, for nobody has counted yet.
+            /// Estimated size of the request, in tokens.
             input_tokens: u64,
-            /// The call within the turn, from 1.
+            /// Number of the call within the turn, from 1.
             call_no: u32,
-            /// The attempt at this call, from 1.
+            /// Attempt at this call, from 1.
             attempt: u32,
-            /// How many messages the request has.
+            /// Number of messages in the request.
             message_count: u32,
-            /// How many tools it offers.
+            /// Number of tools offered.
             tool_count: u32,
         }
         /// `llm.call.completed`
         LlmCallCompleted {
-            /// The call within the turn, from 1.
+            /// Number of the call within the turn, from 1.
             call_no: u32,
-            /// The size of the request, where the model has counted.
+            /// Size of the request in tokens, if the model reported it.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             input_tokens: Option<u64>,
-            /// The size of the reply.
+            /// Size of the reply in tokens.
             output_tokens: u64,
-            /// Whether it calls tools.
+            /// True if the reply calls tools.
             has_tool_use: bool,
-            /// Why the reply ends where it does.
+            /// Stop reason of the reply.
             stop_reason: Arc<str>,
-            /// How long the call took, in milliseconds.
+            /// Duration of the call in milliseconds.
             duration_ms: u64,
         }
         /// `llm.call.failed`
         LlmCallFailed {
-            /// The call within the turn, from 1.
+            /// Number of the call within the turn, from 1.
             call_no: u32,
-            /// The attempt at this call, from 1.
+            /// Attempt at this call, from 1.
             attempt: u32,
-            /// Why.
+            /// Error of the call.
             error: ErrorInfo,
-            /// Whether another attempt follows.
+            /// True if another attempt follows.
             will_retry: bool,
         }
     }

@@ -1,19 +1,19 @@
-//! How the members of an event are declared, so that each struct below is nothing but its fields.
+//! Macro that declares payload structs by their fields.
 
 use std::sync::Arc;
 
-/// What every set of members can say of itself.
+/// Operations shared by all payload structs.
 pub(crate) trait Members {
-    /// The turn the event belongs to, where it belongs to one.
+    /// Returns the turn of the event, if any.
     fn turn_id(&self) -> Option<&Arc<str>>;
 
-    /// The same, to be changed.
+    /// Returns the turn of the event, if any, for modification.
     fn turn_id_mut(&mut self) -> Option<&mut Arc<str>>;
 }
 
-/// Declares the members of event types; all are written in camel case.
+/// Declares payload structs, serialised in camel case.
 ///
-/// `turn` gives each the turn it belongs to, `loose` a turn that may be missing, `free` none.
+/// `turn` adds the id of the turn, `loose` an optional turn id, `free` none.
 macro_rules! members {
     (turn { $($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident: $ty:ty),* $(,)? })+ }) => {
         $(
@@ -21,7 +21,7 @@ macro_rules! members {
             #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
             #[serde(rename_all = "camelCase")]
             pub struct $name {
-                /// The turn it belongs to.
+                /// Turn of the event.
                 pub turn_id: Arc<str>,
                 $($(#[$fdoc])* pub $field: $ty,)*
             }
@@ -43,7 +43,7 @@ macro_rules! members {
             #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
             #[serde(rename_all = "camelCase")]
             pub struct $name {
-                /// The turn it belongs to, where it is the work of one.
+                /// Turn of the event, if it belongs to one.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 pub turn_id: Option<Arc<str>>,
                 $($(#[$fdoc])* pub $field: $ty,)*

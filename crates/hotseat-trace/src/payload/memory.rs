@@ -1,4 +1,4 @@
-//! Members of events about an agent's memory.
+//! Payloads of memory events.
 
 use std::sync::Arc;
 
@@ -8,29 +8,29 @@ members! {
     loose {
         /// `memory.written`
         MemoryWritten {
-            /// Whose memory.
+            /// Agent that owns the memory.
             agent_id: Arc<str>,
-            /// The record.
+            /// Id of the memory.
             memory_id: Arc<str>,
-            /// Its kind.
+            /// Kind of the memory.
             kind: Arc<str>,
-            /// What it says.
+            /// Text of the memory.
             content: String,
         }
         /// `memory.read`, `memory.deleted`
         MemoryTouched {
-            /// Whose memory.
+            /// Agent that owns the memory.
             agent_id: Arc<str>,
-            /// The record.
+            /// Id of the memory.
             memory_id: Arc<str>,
         }
         /// `memory.searched`
         MemorySearched {
-            /// Whose memory.
+            /// Agent that owns the memory.
             agent_id: Arc<str>,
-            /// What was asked; empty where everything was listed.
+            /// Search query; empty if all memories were listed.
             query: String,
-            /// The records found, best first.
+            /// Ids of the memories found, best match first.
             found: Vec<Arc<str>>,
         }
     }

@@ -1,4 +1,4 @@
-//! Members of message events.
+//! Payloads of message events.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Origin;
 use super::members::members;
-use crate::Offset;
+use crate::TimeOffset;
 
 members! {
     turn {
@@ -14,12 +14,12 @@ members! {
         UserMessage {
             /// Id of the message in the conversation.
             message_id: Arc<str>,
-            /// What was said.
+            /// Text of the message.
             content: String,
-            /// What was attached, as it is called.
+            /// Names of the attachments.
             #[serde(default, skip_serializing_if = "Vec::is_empty")]
             attachments: Vec<String>,
-            /// What the agent was told beside it.
+            /// Options sent to the agent with the message.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             options: Option<Value>,
         }
@@ -29,16 +29,16 @@ members! {
             message_id: Arc<str>,
             /// The whole text of the message.
             content: String,
-            /// Whether the same message called tools; absent where that is not known when it ends.
+            /// True if the message also calls tools; absent if unknown when it ends.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             has_tool_use: Option<bool>,
-            /// When its first part arrived; the event itself marks the end of the message.
+            /// Arrival of the first part; the event itself marks the end of the message.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            started_us: Option<Offset>,
-            /// Where it was seen.
+            started_us: Option<TimeOffset>,
+            /// Source of the event.
             #[serde(default, skip_serializing_if = "Origin::is_stream")]
             origin: Origin,
-            /// The sub-agent that said it; absent for the agent itself.
+            /// Sub-agent that wrote the message; absent for the agent itself.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             subagent: Option<Arc<str>>,
         }
@@ -48,7 +48,7 @@ members! {
             message_id: Arc<str>,
             /// The whole text.
             content: String,
-            /// The sub-agent that thought it; absent for the agent itself.
+            /// Sub-agent that produced the reasoning; absent for the agent itself.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             subagent: Option<Arc<str>>,
         }

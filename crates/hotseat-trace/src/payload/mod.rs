@@ -1,13 +1,13 @@
-//! What an event says: one enum over all event types, with their members.
+//! Event types and their payloads.
 
 mod adapter;
 mod agent;
-mod fault;
 mod hook;
 mod llm;
 mod members;
 mod memory;
 mod message;
+mod runtime;
 mod tool;
 mod topic;
 mod turn;
@@ -20,33 +20,33 @@ use serde_json::Value;
 
 pub use adapter::*;
 pub use agent::*;
-pub use fault::*;
 pub use hook::*;
 pub use llm::*;
 use members::Members as _;
 pub use memory::*;
 pub use message::*;
+pub use runtime::*;
 pub use tool::*;
 pub use topic::*;
 pub use turn::*;
 pub use work::*;
 
-/// Declares [`Payload`]: its variants, their dotted type names, and the way to and from JSON.
+/// Declares [`Payload`]: its variants, their type names, and the conversion to and from JSON.
 macro_rules! payloads {
     ($($(#[$doc:meta])* $variant:ident($body:ty) = $name:literal),+ $(,)?) => {
-        /// What happened: the type of an event with its members.
+        /// Type and payload of an event.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Payload {
             $($(#[$doc])* $variant($body),)+
-            /// A type that this version does not know; kept so that foreign traces load and are saved whole.
+            /// A type unknown to this version, kept so that foreign traces can be loaded and saved unchanged.
             Other(String, Value),
         }
 
         impl Payload {
-            /// The type names that this version knows.
+            /// The type names known to this version.
             pub const TYPES: &'static [&'static str] = &[$($name),+];
 
-            /// The dotted type name, for instance `tool.invoked`.
+            /// Returns the type name, for instance `tool.invoked`.
             pub fn type_name(&self) -> &str {
                 match self {
                     $(Payload::$variant(_) => $name,)+
@@ -54,10 +54,10 @@ macro_rules! payloads {
                 }
             }
 
-            /// The members as JSON.
+            /// Returns the payload as JSON.
             ///
             /// # Errors
-            /// When a member cannot be written as JSON, which no payload built here can cause.
+            /// If a field cannot be written as JSON, which no payload built here causes.
             pub fn to_json(&self) -> serde_json::Result<Value> {
                 match self {
                     $(Payload::$variant(body) => serde_json::to_value(body),)+
@@ -65,10 +65,10 @@ macro_rules! payloads {
                 }
             }
 
-            /// Reads the members of the event type `name`.
+            /// Reads the payload of the event type `name`.
             ///
             /// # Errors
-            /// When a known type lacks a member or has one of the wrong type.
+            /// If a known type lacks a field or has a field of the wrong type.
             pub fn from_json(name: &str, value: Value) -> serde_json::Result<Payload> {
                 match name {
                     $($name => serde_json::from_value(value).map(Payload::$variant),)+
@@ -76,7 +76,7 @@ macro_rules! payloads {
                 }
             }
 
-            /// The turn an event belongs to; none for types this version does not know and for those of no turn.
+            /// Returns the turn of the event. None for unknown types and for types without a turn.
             pub fn turn_id(&self) -> Option<&Arc<str>> {
                 match self {
                     $(Payload::$variant(body) => body.turn_id(),)+
@@ -102,103 +102,103 @@ macro_rules! payloads {
 }
 
 payloads! {
-    /// A turn began: a user input is about to be sent.
+    /// A turn started: a user input is about to be sent.
     TurnStarted(TurnStart) = "turn.started",
-    /// The agent is done with the turn.
+    /// The agent completed the turn.
     TurnCompleted(TurnCompletion) = "turn.completed",
-    /// The turn could not be held to its end.
+    /// The turn could not be completed.
     TurnFailed(TurnFailed) = "turn.failed",
-    /// What the turn has spent is known.
+    /// The token usage of the turn was reported.
     TurnSpent(TurnSpent) = "turn.spent",
-    /// The user said something.
+    /// A user message.
     UserMessage(UserMessage) = "message.user",
-    /// The agent finished a message.
+    /// A complete message of the agent.
     AssistantMessage(AssistantMessage) = "message.assistant",
-    /// The agent finished a piece of reasoning; never part of what it said.
+    /// A complete piece of the agent's reasoning; not part of its messages.
     ReasoningMessage(ReasoningMessage) = "message.reasoning",
-    /// A tool call began. Its arguments may follow.
+    /// A tool call started. Its arguments may follow.
     ToolInvoked(ToolInvocation) = "tool.invoked",
-    /// The arguments of a call are known, or known better than before.
+    /// The arguments of a call, or a correction of them.
     ToolArguments(ToolArguments) = "tool.arguments",
-    /// A tool answered.
+    /// A tool returned a result.
     ToolCompleted(ToolCompleted) = "tool.completed",
     /// A tool failed.
     ToolFailed(ToolFailed) = "tool.failed",
     /// The turn waits for a synchronous call.
     TurnWaiting(TurnOperation) = "turn.waiting",
-    /// The turn goes on with the result of a synchronous call.
+    /// The turn resumed with the result of a synchronous call.
     TurnResumed(TurnOperation) = "turn.resumed",
-    /// The turn goes on while an asynchronous call runs.
+    /// The turn continued while an asynchronous call runs.
     AsyncTracked(TurnOperation) = "turn.async_tracked",
-    /// An asynchronous call has ended.
+    /// An asynchronous call ended.
     AsyncCompleted(AsyncCompleted) = "turn.async_completed",
-    /// A call was given up because its turn ended.
+    /// A call was cancelled because its turn ended.
     AsyncCancelled(AsyncCancelled) = "turn.async_cancelled",
-    /// One model step of a turn is done.
+    /// One model step of a turn was recorded.
     MoveRecorded(MoveRecorded) = "move.recorded",
     /// The result of an asynchronous call was added to its move.
     MoveResult(MoveResult) = "move.result_recorded",
-    /// A tool failed in a way that may pass; it is tried again.
+    /// A tool failed with a retriable error; a retry is scheduled.
     ToolRetry(ToolRetry) = "tool.retry_scheduled",
-    /// The workflow that builds the request for a model call was started.
+    /// The workflow that builds the request of a model call started.
     ContextAssemblyStarted(HookStarted) = "context_assembly.started",
-    /// The request is there.
+    /// The request was built.
     ContextAssemblyCompleted(ContextAssembled) = "context_assembly.completed",
     /// The request could not be built.
     ContextAssemblyFailed(HookFailed) = "context_assembly.failed",
-    /// The workflow that keeps what a turn has brought was started.
+    /// The workflow that saves memories of a turn started.
     MemoryExtractionStarted(HookStarted) = "memory_extraction.started",
-    /// It is kept.
+    /// The memories were saved.
     MemoryExtractionCompleted(MemoryExtracted) = "memory_extraction.completed",
-    /// It could not be kept; the turn completes all the same.
+    /// The memories could not be saved; the turn completes regardless.
     MemoryExtractionFailed(HookFailed) = "memory_extraction.failed",
-    /// A language model was asked.
+    /// A model call started.
     LlmCallStarted(LlmCallStarted) = "llm.call.started",
-    /// It replied.
+    /// The model replied.
     LlmCallCompleted(LlmCallCompleted) = "llm.call.completed",
-    /// It did not reply.
+    /// The model did not reply.
     LlmCallFailed(LlmCallFailed) = "llm.call.failed",
-    /// An agent called another one.
+    /// An agent called another agent.
     AgentCallStarted(AgentCallStarted) = "agent.call.started",
-    /// What the called agent gets to see.
+    /// Input and history passed to the called agent.
     AgentCallContext(AgentCallContext) = "agent.call.context",
     /// The called agent answered.
     AgentCallCompleted(AgentCallCompleted) = "agent.call.completed",
     /// The called agent failed.
     AgentCallFailed(AgentCallFailed) = "agent.call.failed",
-    /// The agent was changed since the conversation was held last; from here on the new definition holds.
+    /// The agent's definition changed since the last turn; the new definition applies from here on.
     DefinitionChanged(DefinitionChanged) = "agent.definition_changed",
-    /// Somebody joined the conversation.
+    /// A participant joined the conversation.
     ParticipantAdded(ParticipantAdded) = "participant.added",
-    /// Somebody left the conversation.
+    /// A participant left the conversation.
     ParticipantRemoved(ParticipantRemoved) = "participant.removed",
     /// A conversation was opened.
     ConversationCreated(ConversationCreated) = "conversation.created",
-    /// A conversation was closed; it takes no more turns.
+    /// A conversation was closed and accepts no more turns.
     ConversationClosed(ConversationClosed) = "conversation.closed",
-    /// A workflow run began.
+    /// A workflow run started.
     WorkflowStarted(WorkflowStarted) = "workflow.started",
-    /// A workflow run ended in order.
+    /// A workflow run completed.
     WorkflowCompleted(WorkflowCompleted) = "workflow.completed",
     /// A workflow run failed.
     WorkflowFailed(WorkflowFailed) = "workflow.failed",
-    /// A workflow run reached a node, once for each branch.
+    /// A workflow run created a token: it reached a node, once per branch.
     TokenCreated(TokenCreated) = "operation.tokens.created",
-    /// A token of a workflow run changed.
+    /// The status of a workflow token changed.
     TokenStatusChanged(TokenStatusChanged) = "operation.tokens.status_changed",
-    /// A task began.
+    /// A task started.
     TaskStarted(TaskStarted) = "executor.task.started",
-    /// A task ended in order.
+    /// A task completed.
     TaskCompleted(TaskCompleted) = "executor.task.completed",
     /// A task failed.
     TaskFailed(TaskFailed) = "executor.task.failed",
-    /// A step of a task began.
+    /// A step of a task started.
     TaskStepStarted(TaskStep) = "executor.step.started",
-    /// A step of a task ended.
+    /// A step of a task completed.
     TaskStepCompleted(TaskStep) = "executor.step.completed",
-    /// An action began.
+    /// An action started.
     ActionStarted(ActionStarted) = "executor.action.started",
-    /// An action ended in order.
+    /// An action completed.
     ActionCompleted(ActionCompleted) = "executor.action.completed",
     /// An action failed.
     ActionFailed(ActionFailed) = "executor.action.failed",
@@ -210,9 +210,9 @@ payloads! {
     MemoryDeleted(MemoryTouched) = "memory.deleted",
     /// An agent's memory was searched.
     MemorySearched(MemorySearched) = "memory.searched",
-    /// The runtime has a fault.
+    /// The runtime detected an internal fault.
     RuntimeError(RuntimeError) = "runtime.error",
-    /// Something came for which there is no use any more.
+    /// An input was ignored because it no longer applies.
     InputIgnored(InputIgnored) = "runtime.input_ignored",
     /// The agent's shared state was replaced.
     StateSnapshot(StateSnapshot) = "state.snapshot",
@@ -220,47 +220,47 @@ payloads! {
     StateDelta(StateDelta) = "state.delta",
     /// One request to the agent was accepted; a turn may need several.
     AgentRunStarted(AgentRunStarted) = "agent.run.started",
-    /// The agent ended a run in order.
+    /// A run of the agent finished.
     AgentRunFinished(AgentRunFinished) = "agent.run.finished",
-    /// The agent said that its run failed.
+    /// The agent reported that its run failed.
     AgentRunFailed(AgentRunFailed) = "agent.run.failed",
-    /// The agent said whether it waits for an input of the user.
+    /// The agent reported whether it waits for user input.
     AwaitingInput(AwaitingInput) = "agent.awaiting_input",
-    /// The agent paused and waits for an answer.
+    /// The agent paused until an answer arrives.
     InterruptRaised(InterruptRaised) = "interrupt.raised",
     /// An interrupt was answered.
     InterruptAnswered(InterruptAnswered) = "interrupt.answered",
-    /// A named step of the agent began.
+    /// A named step of the agent started.
     StepStarted(Step) = "step.started",
-    /// A named step of the agent ended.
+    /// A named step of the agent finished.
     StepFinished(Step) = "step.finished",
-    /// The agent handed work to another agent.
+    /// The agent delegated work to a sub-agent.
     SubagentStarted(Subagent) = "subagent.started",
-    /// Another agent gave its work back.
+    /// A sub-agent returned its result.
     SubagentFinished(Subagent) = "subagent.finished",
-    /// Another agent failed.
+    /// A sub-agent failed.
     SubagentFailed(Subagent) = "subagent.failed",
-    /// An activity, or any other event that has a name of its own.
+    /// An activity or another event with a name of its own.
     Custom(Custom) = "custom",
-    /// A helper was asked: whoever simulates the user, or a judge.
+    /// A role (simulator or judge) was asked.
     RoleAnswered(RoleAnswered) = "role.answered",
-    /// From now on topics are followed, through this graph; turns that were held before belong to its topics too.
+    /// Topic tracking starts with this graph; earlier turns are classified as well.
     TopicsDeclared(TopicsDeclared) = "topics.declared",
-    /// The conversation came to another topic.
+    /// The conversation moved to another topic.
     TopicChanged(TopicStep) = "topic.changed",
-    /// The conversation stayed in its topic, for a reason.
+    /// The conversation stayed in its topic, for a stated reason.
     TopicKept(TopicStep) = "topic.kept",
-    /// A user is simulated from now on.
+    /// A simulated user took over.
     SimulationStarted(SimulationStarted) = "simulation.started",
-    /// No user is simulated any more.
+    /// The simulated user stopped.
     SimulationEnded(SimulationEnded) = "simulation.ended",
-    /// What the adapter received, as received; kept where asked for.
+    /// An event as received by the adapter, recorded on request.
     Raw(Raw) = "raw",
-    /// Something about the protocol that a person should know and that decides nothing.
+    /// A note about the protocol for the user; it affects no verdict.
     Note(Note) = "protocol.note",
 }
 
-/// For each type of members that belongs to one event type only.
+/// Implements `From` for payload structs that belong to exactly one event type.
 macro_rules! from_members {
     ($($name:ident),+ $(,)?) => {
         $(impl From<$name> for Payload {
@@ -283,22 +283,22 @@ from_members! {
 }
 
 impl Payload {
-    /// The first part of the type name, for instance `tool`.
+    /// Returns the first part of the type name, for instance `tool`.
     pub fn category(&self) -> &str {
         self.type_name().split('.').next().unwrap_or_default()
     }
 }
 
-/// Where a fact was seen.
+/// Source of an event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// In the agent's stream of events, as it happened.
+    /// The agent's event stream, live.
     #[default]
     Stream,
-    /// Only in a snapshot of the messages, after it happened.
+    /// A snapshot of the messages, after the fact.
     Snapshot,
-    /// The client did it: an answer of a client-side tool.
+    /// The client: the answer of a client-side tool.
     Client,
 }
 
@@ -308,22 +308,22 @@ impl Origin {
     }
 }
 
-/// An error as an agent or a tool words it.
+/// An error reported by an agent or a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorInfo {
-    /// A short name that programs compare, where there is one.
+    /// Machine-readable code, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What people read.
+    /// Message for humans.
     pub message: String,
-    /// Whether the same call may succeed later, where that is known.
+    /// True if the same call may succeed later; None if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retriable: Option<bool>,
 }
 
 impl Payload {
-    /// Calls a turn by another name, wherever the event names it: who keeps a trace of an agent that keeps one itself
-    /// has its own names for turns.
+    /// Replaces a turn id wherever the event contains it. Adapters use their own ids for turns of agents that
+    /// keep a trace themselves.
     pub fn rename_turn(&mut self, from: &str, to: &Arc<str>) {
         let also = match self {
             Payload::TurnStarted(members) => members.caller_turn_id.as_mut(),

@@ -1,4 +1,4 @@
-//! Members of tool events.
+//! Payloads of tool events.
 
 use std::sync::Arc;
 
@@ -7,38 +7,38 @@ use serde_json::Value;
 
 use super::members::members;
 use super::{ErrorInfo, Origin};
-use crate::Offset;
+use crate::TimeOffset;
 
-/// What a tool call came to: a result or an error, never both.
+/// Outcome of a tool call: a result or an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "WireToolOutcome", into = "WireToolOutcome")]
 pub struct ToolOutcome {
     /// Id of the call.
     pub tool_call_id: Arc<str>,
-    /// What it returned, or why it failed.
+    /// The result, or the error.
     pub result: Result<Value, ErrorInfo>,
 }
 
 impl ToolOutcome {
-    /// Whether the tool did what it was asked.
-    pub fn success(&self) -> bool {
+    /// Returns true if the tool succeeded.
+    pub fn is_success(&self) -> bool {
         self.result.is_ok()
     }
 
-    /// Why it failed.
+    /// Returns the error of a failed call.
     pub fn error(&self) -> Option<&ErrorInfo> {
         self.result.as_ref().err()
     }
 
-    /// What it returned.
+    /// Returns the result of a successful call.
     pub fn value(&self) -> Option<&Value> {
         self.result.as_ref().ok()
     }
 }
 
-/// [`ToolOutcome`] as it is written.
+/// Serialised form of [`ToolOutcome`].
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct WireToolOutcome {
     tool_call_id: Arc<str>,
     success: bool,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
@@ -47,26 +47,26 @@ struct Written {
     error: Option<ErrorInfo>,
 }
 
-/// A member that is written as `null` is there; one that is not written is not.
+/// Distinguishes a member that is `null` from one that is absent.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-impl From<ToolOutcome> for Written {
-    fn from(outcome: ToolOutcome) -> Written {
-        let success = outcome.success();
+impl From<ToolOutcome> for WireToolOutcome {
+    fn from(outcome: ToolOutcome) -> WireToolOutcome {
+        let success = outcome.is_success();
         let (result, error) = match outcome.result {
             Ok(value) => (Some(value), None),
             Err(error) => (None, Some(error)),
         };
-        Written { tool_call_id: outcome.tool_call_id, success, result, error }
+        WireToolOutcome { tool_call_id: outcome.tool_call_id, success, result, error }
     }
 }
 
-impl TryFrom<Written> for ToolOutcome {
+impl TryFrom<WireToolOutcome> for ToolOutcome {
     type Error = &'static str;
 
-    fn try_from(written: Written) -> Result<ToolOutcome, &'static str> {
+    fn try_from(written: WireToolOutcome) -> Result<ToolOutcome, &'static str> {
         let result = match (written.success, written.result, written.error) {
             (true, Some(value), None) => Ok(value),
             (false, None, Some(error)) => Err(error),
@@ -84,88 +84,89 @@ members! {
             tool_call_id: Arc<str>,
             /// Name of the tool.
             tool_name: Arc<str>,
-            /// What the tool is, where the agent says: `task`, `workflow`, `agent`; `client` for client-side tools.
+            /// Kind of the tool, if the agent reports it: `task`, `workflow`, `agent`, or `client` for
+            /// client-side tools.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             target_type: Option<Arc<str>>,
-            /// Which task, workflow or agent it is.
+            /// Id of the task, workflow or agent.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             target_id: Option<Arc<str>>,
-            /// Whether the agent goes on before the tool has answered.
+            /// True if the agent continues before the tool returns.
             #[serde(default)]
             r#async: bool,
-            /// The arguments, where they are known at once; otherwise `tool.arguments` follows.
+            /// Arguments, if already known; otherwise `tool.arguments` follows.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             input: Option<Value>,
-            /// When it began, where that was before the event: the arrival of the snapshot that told of it.
+            /// Start of the call if before the event: the arrival of the snapshot that contains it.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            started_us: Option<Offset>,
-            /// Where it was seen.
+            started_us: Option<TimeOffset>,
+            /// Source of the event.
             #[serde(default, skip_serializing_if = "Origin::is_stream")]
             origin: Origin,
-            /// The sub-agent that called; absent for the agent itself.
+            /// Sub-agent that made the call; absent for the agent itself.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             subagent: Option<Arc<str>>,
-            /// The message that calls, where the agent says: it may hold a text and other calls.
+            /// Message that makes the call, if the agent reports it; it may contain text and other calls.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             message_id: Option<Arc<str>>,
-            /// Whether an agent works apart or joins the conversation: `delegate`, `loop_in`; only where the tool is one.
+            /// Delegated or joining agent: `delegate` or `loop_in`. Only for tools that are agents.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             invocation_mode: Option<InvocationMode>,
         }
         /// `tool.arguments`
         ToolArguments {
-            /// The call.
+            /// Id of the call.
             tool_call_id: Arc<str>,
-            /// The arguments as JSON; absent when the text is not JSON.
+            /// Arguments as JSON; absent if the text is not JSON.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             input: Option<Value>,
-            /// The text as received; present only when it is not JSON.
+            /// Arguments as received; present only if the text is not JSON.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             text: Option<String>,
         }
         /// `tool.completed`
         ToolCompleted {
-            /// The call.
+            /// Id of the call.
             tool_call_id: Arc<str>,
-            /// What the tool returned: JSON where it is JSON, otherwise text.
+            /// Result of the tool: JSON if the tool returned JSON, otherwise text.
             output: Value,
-            /// Where it was seen.
+            /// Source of the event.
             #[serde(default, skip_serializing_if = "Origin::is_stream")]
             origin: Origin,
         }
         /// `tool.failed`
         ToolFailed {
-            /// The call.
+            /// Id of the call.
             tool_call_id: Arc<str>,
-            /// Why.
+            /// Error of the tool.
             error: ErrorInfo,
-            /// Where it was seen.
+            /// Source of the event.
             #[serde(default, skip_serializing_if = "Origin::is_stream")]
             origin: Origin,
         }
         /// `tool.retry_scheduled`
         ToolRetry {
-            /// The call.
+            /// Id of the call.
             tool_call_id: Arc<str>,
-            /// The attempt that failed, from 1.
+            /// Number of the failed attempt, from 1.
             attempt: u32,
-            /// How many attempts there are in all.
+            /// Maximum number of attempts.
             max_attempts: u32,
-            /// How long until the next one, in milliseconds.
+            /// Delay before the next attempt, in milliseconds.
             delay_ms: u64,
-            /// Why the attempt failed.
+            /// Error of the attempt.
             error: ErrorInfo,
         }
     }
 }
 
-/// How an agent takes part when another one calls it.
+/// How a called agent participates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvocationMode {
-    /// In a conversation of its own that knows nothing but the input; the caller alone gets the answer.
+    /// In a separate conversation that contains only the input; only the caller gets the answer.
     #[default]
     Delegate,
-    /// In the caller's conversation, which it sees and in which all see it.
+    /// In the caller's conversation: it sees the history, and its messages are visible to all.
     LoopIn,
 }

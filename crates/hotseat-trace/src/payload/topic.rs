@@ -1,4 +1,4 @@
-//! Members of the events of topics and of simulated users.
+//! Payloads of topic and simulation events.
 
 use std::sync::Arc;
 
@@ -6,73 +6,73 @@ use serde::{Deserialize, Serialize};
 
 use super::members::members;
 
-/// A topic of a graph.
+/// A declared topic of a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeclaredTopic {
-    /// Its name.
+    /// Name of the topic.
     pub name: Arc<str>,
-    /// The topics that may follow it, in the order in which they were declared.
+    /// Topics that may follow, in declaration order.
     pub next: Vec<Arc<str>>,
-    /// Whether it may follow every other topic.
+    /// True if the topic may follow every other topic.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_any: bool,
-    /// How many turns there may be in it, all visits together.
+    /// Maximum number of turns in the topic, over all visits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<usize>,
 }
 
-/// Why a turn belongs to a topic.
+/// Reason why a turn belongs to a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TopicWhy {
-    /// Conversations begin in this topic.
+pub enum TopicReason {
+    /// The topic is the initial one.
     Initial,
     /// A trigger of the topic fired.
     Trigger,
-    /// A judge said so.
+    /// A judge chose the topic.
     Judge,
-    /// A judge was asked, and what it said names no topic that could follow.
+    /// A judge was asked and named no possible topic.
     Fallback,
 }
 
-impl TopicWhy {
+impl TopicReason {
     /// The name used in reports.
     pub fn name(self) -> &'static str {
         match self {
-            TopicWhy::Initial => "initial",
-            TopicWhy::Trigger => "trigger",
-            TopicWhy::Judge => "judge",
-            TopicWhy::Fallback => "fallback",
+            TopicReason::Initial => "initial",
+            TopicReason::Trigger => "trigger",
+            TopicReason::Judge => "judge",
+            TopicReason::Fallback => "fallback",
         }
     }
 }
 
-/// Why no user is simulated any more.
+/// Reason why a simulation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Termination {
-    /// What was to stop it holds.
+pub enum TerminationReason {
+    /// The stop condition was met.
     StopCondition,
-    /// The user has said as much as it may.
+    /// The simulated user reached its maximum number of turns.
     MaxTurns,
-    /// The user has what it wants.
+    /// The simulated user reached its goal.
     GoalReached,
-    /// The user has given up: it says that it will not get what it wants.
+    /// The simulated user gave up on its goal.
     GaveUp,
-    /// The conversation could not go on, or a check has ended it.
+    /// The conversation failed, or a check ended it.
     Error,
 }
 
-impl Termination {
+impl TerminationReason {
     /// The name used in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Termination::StopCondition => "stop_condition",
-            Termination::MaxTurns => "max_turns",
-            Termination::GoalReached => "goal_reached",
-            Termination::GaveUp => "gave_up",
-            Termination::Error => "error",
+            TerminationReason::StopCondition => "stop_condition",
+            TerminationReason::MaxTurns => "max_turns",
+            TerminationReason::GoalReached => "goal_reached",
+            TerminationReason::GaveUp => "gave_up",
+            TerminationReason::Error => "error",
         }
     }
 }
@@ -81,29 +81,29 @@ members! {
     free {
         /// `topics.declared`
         TopicsDeclared {
-            /// The topics in order; conversations begin in the first one.
+            /// Topics in declaration order; the first one is initial.
             topics: Vec<DeclaredTopic>,
         }
         /// `simulation.started`
         SimulationStarted {
-            /// The number of the turn that it begins with, from 1.
+            /// Number of the first simulated turn, from 1.
             turn: usize,
-            /// What the user wants.
+            /// Goal of the simulated user.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             goal: Option<String>,
-            /// How many inputs it may give.
+            /// Maximum number of inputs.
             max_turns: usize,
         }
         /// `simulation.ended`
         SimulationEnded {
-            /// Why.
-            reason: Termination,
-            /// How many inputs it has given.
+            /// Reason for the end.
+            reason: TerminationReason,
+            /// Number of inputs given.
             turns: usize,
-            /// How far the goal was reached, in the words of the simulated user: `none`, `partial`, `achieved`.
+            /// Progress towards the goal, as reported by the simulated user: `none`, `partial`, `achieved`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             goal_progress: Option<Arc<str>>,
-            /// What else there is to say of it.
+            /// Further details.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             detail: Option<String>,
         }
@@ -114,23 +114,23 @@ members! {
     loose {
         /// `topic.changed`, `topic.kept`
         TopicStep {
-            /// The topic before the turn; absent where topics are followed from here on.
+            /// Topic before the turn; absent if topic tracking starts here.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             from: Option<Arc<str>>,
-            /// The topic of the turn.
+            /// Topic of the turn.
             to: Arc<str>,
-            /// The number of the turn, from 1; absent before the first one.
+            /// Number of the turn, from 1; absent before the first turn.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             turn: Option<usize>,
-            /// Why.
-            why: TopicWhy,
-            /// What fired, in words.
+            /// Reason for the topic.
+            why: TopicReason,
+            /// Description of the trigger that fired.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             trigger: Option<String>,
-            /// How sure the judge is: `high`, `medium`, `low`.
+            /// Confidence of the judge: `high`, `medium`, `low`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             confidence: Option<Arc<str>>,
-            /// Why the judge says so.
+            /// Reasoning of the judge.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             reasoning: Option<String>,
         }

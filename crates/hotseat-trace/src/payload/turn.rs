@@ -1,4 +1,4 @@
-//! Members of turn and move events.
+//! Payloads of turn and move events.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use super::members::members;
 use super::{ErrorInfo, ToolOutcome};
-use crate::Spent;
+use crate::UsageTotals;
 
-/// What a completed turn has to tell besides that it is complete.
+/// Problems of a completed turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Issues {
-    /// Memory extraction failed for good; what was said stands.
+pub struct TurnIssues {
+    /// Memory extraction failed for good; the turn itself is valid.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub memory_extraction_failed: bool,
-    /// How many tool calls failed, refused ones included.
+    /// Number of failed tool calls, including rejected ones.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tool_failures: u32,
-    /// The turn used up its moves and was told to answer without tools.
+    /// The turn reached its move limit and was forced to answer without tools.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub move_limit_reached: bool,
 }
@@ -28,19 +28,19 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-impl Issues {
-    /// Whether there is nothing to tell.
+impl TurnIssues {
+    /// Returns true if there are no issues.
     pub fn is_empty(&self) -> bool {
-        *self == Issues::default()
+        *self == TurnIssues::default()
     }
 }
 
-/// The call of a move. The two older names are those of the stored move.
+/// Tool call of a move. Two field names keep the snake case of the stored format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MoveCall {
     /// Name of the tool.
     pub tool_id: Arc<str>,
-    /// The arguments as the model gave them.
+    /// Arguments as sent by the model.
     pub input: Value,
     /// Id of the call.
     pub tool_call_id: Arc<str>,
@@ -52,50 +52,50 @@ members! {
         TurnStart {
             /// The conversation; for AG-UI its thread id.
             conversation_id: Arc<str>,
-            /// Who spoke: the id of a user, a run or an agent.
+            /// Id of the caller: a user, a run or an agent.
             caller_id: Arc<str>,
-            /// What `caller_id` names: `user`, `workflow` or `agent`.
+            /// Kind of `caller_id`: `user`, `workflow` or `agent`.
             caller_type: Arc<str>,
-            /// The turn that called, where an agent did.
+            /// Calling turn, if the caller is an agent.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             caller_turn_id: Option<Arc<str>>,
-            /// The agent that answers, where the runtime knows it.
+            /// Agent that answers, if the runtime knows it.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             agent_id: Option<Arc<str>>,
         }
         /// `turn.completed`
         TurnCompletion {
-            /// What else there is to tell; absent when nothing is.
+            /// Issues of the turn; absent if there are none.
             #[serde(default, skip_serializing_if = "Option::is_none")]
-            issues: Option<Issues>,
+            issues: Option<TurnIssues>,
         }
         /// `turn.failed`
         TurnFailed {
-            /// Why.
+            /// Error of the turn.
             error: ErrorInfo,
         }
         /// `turn.spent`
         TurnSpent {
-            /// What it has spent, as the agent or its models say.
-            spent: Spent,
+            /// Usage reported by the agent or its models.
+            spent: UsageTotals,
         }
         /// `turn.waiting`, `turn.resumed`, `turn.async_tracked`
         TurnOperation {
-            /// The operation, which has the id of its tool call.
+            /// Operation id, equal to the id of its tool call.
             operation_id: Arc<str>,
         }
         /// `turn.async_completed`
         AsyncCompleted {
-            /// The operation, which has the id of its tool call.
+            /// Operation id, equal to the id of its tool call.
             operation_id: Arc<str>,
-            /// What it came to, also when it failed.
+            /// Outcome of the operation, including failures.
             result: ToolOutcome,
         }
         /// `turn.async_cancelled`
         AsyncCancelled {
-            /// The operation, which has the id of its tool call.
+            /// Operation id, equal to the id of its tool call.
             operation_id: Arc<str>,
-            /// Why it was given up.
+            /// Reason for the cancellation.
             reason: String,
         }
     }
@@ -104,23 +104,23 @@ members! {
 /// `move.recorded`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MoveRecorded {
-    /// The turn it belongs to.
+    /// Turn of the move.
     #[serde(rename = "turnId")]
     pub turn_id: Arc<str>,
     /// Id of the move.
     #[serde(rename = "moveId")]
     pub move_id: Arc<str>,
-    /// Its place in the turn, from 0.
+    /// Number of the move in the turn, from 0.
     pub sequence: u32,
     /// Moves of one model reply share this number, from 0.
     pub iteration: u32,
-    /// What the model wrote; only on the first move of a reply.
+    /// Text of the model; only on the first move of a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// The call it made.
+    /// Tool call of the move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call: Option<MoveCall>,
-    /// What the call came to; for an asynchronous one `move.result_recorded` brings it later.
+    /// Outcome of the call; for an asynchronous call, `move.result_recorded` follows later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_result: Option<ToolOutcome>,
 }
@@ -128,13 +128,13 @@ pub struct MoveRecorded {
 /// `move.result_recorded`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MoveResult {
-    /// The turn it belongs to.
+    /// Turn of the move.
     #[serde(rename = "turnId")]
     pub turn_id: Arc<str>,
-    /// The move whose call has answered.
+    /// Move whose call returned.
     #[serde(rename = "moveId")]
     pub move_id: Arc<str>,
-    /// What the call came to.
+    /// Outcome of the call.
     pub tool_result: ToolOutcome,
 }
 

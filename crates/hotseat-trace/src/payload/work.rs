@@ -1,4 +1,4 @@
-//! Members of events about workflows, tasks and what they do.
+//! Payloads of workflow, token, task, step and action events.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use serde_json::Value;
 use super::ErrorInfo;
 use super::members::members;
 
-/// What a workflow or task runs for.
+/// Purpose of a workflow or task run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkOrigin {
-    /// An agent called a tool.
+    /// A tool call of an agent.
     Tool,
     /// A node of a workflow.
     Workflow,
-    /// The request for the next model call.
+    /// Building the request of the next model call.
     ContextAssembly,
-    /// Keeping what a turn has brought.
+    /// Saving memories of a turn.
     MemoryExtraction,
 }
 
@@ -28,114 +28,114 @@ members! {
         TaskStarted {
             /// The task.
             task_id: Arc<str>,
-            /// This run of it: a tool call, or a token of a workflow run.
+            /// Run id: a tool call, or a token of a workflow run.
             run_id: Arc<str>,
-            /// What it runs for.
+            /// Purpose of the run.
             origin: WorkOrigin,
-            /// How many steps it has.
+            /// Number of steps.
             step_count: u32,
-            /// What it was given.
+            /// Input of the task.
             input: Value,
         }
         /// `executor.task.completed`
         TaskCompleted {
             /// The task.
             task_id: Arc<str>,
-            /// This run of it.
+            /// Run id.
             run_id: Arc<str>,
-            /// What it runs for.
+            /// Purpose of the run.
             origin: WorkOrigin,
-            /// What it returned.
+            /// Output of the task.
             output: Value,
         }
         /// `executor.task.failed`
         TaskFailed {
             /// The task.
             task_id: Arc<str>,
-            /// This run of it.
+            /// Run id.
             run_id: Arc<str>,
-            /// What it runs for.
+            /// Purpose of the run.
             origin: WorkOrigin,
-            /// Why.
+            /// Error of the task.
             error: ErrorInfo,
         }
         /// `executor.step.started`, `executor.step.completed`
         TaskStep {
-            /// This run of the task.
+            /// Run id of the task.
             run_id: Arc<str>,
-            /// What it runs for.
+            /// Purpose of the run.
             origin: WorkOrigin,
             /// The step.
             step_ref: Arc<str>,
-            /// Its place, from 0.
+            /// Index of the step, from 0.
             ordinal: u32,
         }
         /// `executor.action.started`
         ActionStarted {
-            /// This run of the task.
+            /// Run id of the task.
             run_id: Arc<str>,
-            /// What it runs for.
+            /// Purpose of the run.
             origin: WorkOrigin,
             /// The step.
             step_ref: Arc<str>,
-            /// What kind of action it is.
+            /// Kind of action.
             kind: Arc<str>,
-            /// What it was given.
+            /// Input of the action.
             input: Value,
         }
         /// `executor.action.completed`
         ActionCompleted {
-            /// This run of the task.
+            /// Run id of the task.
             run_id: Arc<str>,
-            /// What it runs for.
+            /// Purpose of the run.
             origin: WorkOrigin,
             /// The step.
             step_ref: Arc<str>,
-            /// What it returned.
+            /// Output of the action.
             output: Value,
         }
         /// `executor.action.failed`
         ActionFailed {
-            /// This run of the task.
+            /// Run id of the task.
             run_id: Arc<str>,
-            /// What it runs for.
+            /// Purpose of the run.
             origin: WorkOrigin,
             /// The step.
             step_ref: Arc<str>,
-            /// Why.
+            /// Error of the action.
             error: ErrorInfo,
         }
         /// `workflow.started`
         WorkflowStarted {
             /// The workflow.
             workflow_id: Arc<str>,
-            /// This run of it.
+            /// Run id.
             run_id: Arc<str>,
-            /// What it runs for.
+            /// Purpose of the run.
             origin: WorkOrigin,
-            /// What it was given.
+            /// Input of the workflow.
             input: Value,
         }
         /// `workflow.completed`
         WorkflowCompleted {
             /// The workflow.
             workflow_id: Arc<str>,
-            /// This run of it.
+            /// Run id.
             run_id: Arc<str>,
-            /// What it runs for.
+            /// Purpose of the run.
             origin: WorkOrigin,
-            /// What it returned.
+            /// Output of the workflow.
             output: Value,
         }
         /// `workflow.failed`
         WorkflowFailed {
             /// The workflow.
             workflow_id: Arc<str>,
-            /// This run of it.
+            /// Run id.
             run_id: Arc<str>,
-            /// What it runs for.
+            /// Purpose of the run.
             origin: WorkOrigin,
-            /// Why.
+            /// Error of the workflow.
             error: ErrorInfo,
         }
         /// `operation.tokens.created`
@@ -144,19 +144,19 @@ members! {
             run_id: Arc<str>,
             /// The token.
             token_id: Arc<str>,
-            /// The node it stands at.
+            /// Node of the token.
             node_ref: Arc<str>,
-            /// The token it came from.
+            /// Parent token.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             parent_token_id: Option<Arc<str>>,
-            /// Where it stands among nested branches.
+            /// Path through nested branches.
             path_id: Arc<str>,
-            /// The group of branches it is one of.
+            /// Group of sibling branches.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             sibling_group: Option<Arc<str>>,
-            /// Its place among its siblings, from 0.
+            /// Index among its siblings, from 0.
             branch_index: u32,
-            /// How many siblings there are, itself included.
+            /// Number of siblings, including itself.
             branch_total: u32,
         }
         /// `operation.tokens.status_changed`
@@ -165,42 +165,42 @@ members! {
             run_id: Arc<str>,
             /// The token.
             token_id: Arc<str>,
-            /// What it was.
+            /// Previous status.
             from: TokenStatus,
-            /// What it is.
+            /// New status.
             to: TokenStatus,
         }
     }
 }
 
-/// Where a token of a workflow run stands.
+/// Status of a workflow token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenStatus {
     /// Created.
     Pending,
-    /// Its work was handed over.
+    /// The work was dispatched.
     Dispatched,
-    /// Its work is being done.
+    /// The work is running.
     Executing,
-    /// It waits until its siblings arrive.
+    /// The token waits for its siblings.
     WaitingForSiblings,
-    /// It waits for a workflow that it started.
+    /// The token waits for a workflow it started.
     WaitingForSubworkflow,
-    /// It waits for an agent that it asked.
+    /// The token waits for an agent it called.
     WaitingForAgent,
     /// Done.
     Completed,
-    /// Its work failed.
+    /// The work failed.
     Failed,
-    /// Its siblings did not arrive in time.
+    /// The siblings did not arrive in time.
     TimedOut,
-    /// Given up because something else decided the run.
+    /// The token was cancelled because the run was already decided.
     Cancelled,
 }
 
 impl TokenStatus {
-    /// Whether nothing can happen to the token any more.
+    /// Returns true if the status is final.
     pub fn is_terminal(self) -> bool {
         match self {
             TokenStatus::Completed | TokenStatus::Failed | TokenStatus::TimedOut | TokenStatus::Cancelled => {

@@ -1,191 +1,192 @@
-//! Which topics may follow which.
+//! Graph of topics and their possible successors.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::DeclaredTopic;
 
-/// Topics and which of them may follow which. The first one is where conversations begin.
+/// Graph of topics. The first topic is the initial one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicGraph {
     nodes: Vec<GraphNode>,
 }
 
-/// A topic in a graph.
+/// A topic of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphNode {
-    /// Its name.
+    /// Name of the topic.
     pub name: Arc<str>,
-    /// The topics that may follow it, by their places in the graph, in the order in which they were declared.
+    /// Indices of the topics that may follow, in declaration order.
     pub next: Vec<usize>,
-    /// Whether it may follow every other topic.
+    /// True if the topic may follow every other topic.
     pub from_any: bool,
-    /// How many turns there may be in it, all visits together.
+    /// Maximum number of turns in the topic, over all visits.
     pub max_turns: Option<usize>,
 }
 
-/// A topic as it is put into a graph.
+/// Definition of a topic, with successors by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wired {
-    /// Its name.
+pub struct GraphNodeSpec {
+    /// Name of the topic.
     pub name: String,
-    /// The names of the topics that may follow it.
+    /// Names of the topics that may follow.
     pub next: Vec<String>,
-    /// Whether it may follow every other topic.
+    /// True if the topic may follow every other topic.
     pub from_any: bool,
-    /// How many turns there may be in it, all visits together.
+    /// Maximum number of turns in the topic, over all visits.
     pub max_turns: Option<usize>,
 }
 
-/// Something that is wrong with a graph.
+/// An error in a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphError {
-    /// What.
-    pub mistake: GraphMistake,
-    /// The place of the topic among those that were declared, from 0; none where it is the graph as a whole.
+    /// Kind of error.
+    pub kind: GraphErrorKind,
+    /// Index of the topic in the declaration. None for an error of the whole graph.
     pub topic: Option<usize>,
-    /// The place of the name among those that may follow the topic, from 0, where it is one of them.
+    /// Index of the faulty successor of the topic, if any.
     pub next: Option<usize>,
 }
 
-/// What can be wrong with a graph.
+/// Kinds of errors in a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GraphMistake {
-    /// It has no topic.
+pub enum GraphErrorKind {
+    /// The graph has no topic.
     Empty,
-    /// A topic may be followed by one that is not in the graph.
+    /// A successor is not in the graph.
     UndefinedNext {
         /// The topic.
         topic: String,
-        /// What may follow it.
+        /// The successor.
         next: String,
     },
-    /// A topic is put into the graph that is defined nowhere.
+    /// A topic in the graph is not defined.
     UndefinedTopic(String),
-    /// A topic may be followed by itself.
+    /// A topic is its own successor.
     SelfLoop(String),
-    /// No way leads to a topic.
+    /// A topic cannot be reached from the first one.
     Unreachable(String),
-    /// A topic is in the graph twice.
-    Twice(String),
-    /// A topic may be followed by another one, and that is said twice.
-    NextTwice {
+    /// A topic is listed twice.
+    DuplicateTopic(String),
+    /// A successor is listed twice.
+    DuplicateNext {
         /// The topic.
         topic: String,
-        /// What may follow it.
+        /// The successor.
         next: String,
     },
-    /// A name that is a whole number: keys like it are moved to the front by what reads JSON.
-    Number(String),
+    /// A topic name is a whole number. JSON parsers may reorder such keys.
+    NumericName(String),
 }
 
-impl GraphMistake {
-    /// What to do about it.
+impl GraphErrorKind {
+    /// Returns advice on how to fix the error.
     pub fn help(&self) -> &'static str {
         match self {
-            GraphMistake::Empty => "the first topic of a graph is where conversations begin",
-            GraphMistake::UndefinedNext { .. } => {
-                "put it into the graph, with what may follow it, or with nothing"
+            GraphErrorKind::Empty => "the first topic of a graph is where conversations begin",
+            GraphErrorKind::UndefinedNext { .. } => "add it to the graph, with or without successors",
+            GraphErrorKind::UndefinedTopic(_) => {
+                "define it under `topics`, or describe it here with `characteristic` or `triggers`"
             }
-            GraphMistake::UndefinedTopic(_) => {
-                "define it under `topics`, or say here what it is: `characteristic`, `triggers`"
+            GraphErrorKind::SelfLoop(_) => {
+                "remove it: a conversation stays in its topic until another topic is detected"
             }
-            GraphMistake::SelfLoop(_) => {
-                "leave it out: a conversation stays in its topic as long as nothing shows that it has left it"
+            GraphErrorKind::Unreachable(_) => {
+                "add it as a successor of another topic, or set `from: any` if it may follow every other"
             }
-            GraphMistake::Unreachable(_) => {
-                "let another topic be followed by it, or write `from: any` for one that may follow every other"
-            }
-            GraphMistake::Twice(_) | GraphMistake::NextTwice { .. } => "leave one of them out",
-            GraphMistake::Number(_) => "give it a name with a letter in it",
+            GraphErrorKind::DuplicateTopic(_) | GraphErrorKind::DuplicateNext { .. } => "remove one of them",
+            GraphErrorKind::NumericName(_) => "give it a name with a letter in it",
         }
     }
 }
 
-impl fmt::Display for GraphMistake {
+impl fmt::Display for GraphErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            GraphMistake::Empty => f.write_str("the graph has no topic"),
-            GraphMistake::UndefinedNext { topic, next } => {
+            GraphErrorKind::Empty => f.write_str("the graph has no topic"),
+            GraphErrorKind::UndefinedNext { topic, next } => {
                 write!(f, "topic `{topic}` references undefined topic `{next}`")
             }
-            GraphMistake::UndefinedTopic(name) => {
+            GraphErrorKind::UndefinedTopic(name) => {
                 write!(f, "topic `{name}` is in the graph, but never defined")
             }
-            GraphMistake::SelfLoop(name) => write!(f, "topic `{name}` is followed by itself"),
-            GraphMistake::Unreachable(name) => {
-                write!(f, "topic `{name}` is unreachable: no way leads to it from the first topic")
+            GraphErrorKind::SelfLoop(name) => write!(f, "topic `{name}` is followed by itself"),
+            GraphErrorKind::Unreachable(name) => {
+                write!(f, "topic `{name}` is unreachable: no path leads to it from the first topic")
             }
-            GraphMistake::Twice(name) => write!(f, "topic `{name}` is already in the graph"),
-            GraphMistake::NextTwice { topic, next } => {
+            GraphErrorKind::DuplicateTopic(name) => write!(f, "topic `{name}` is already in the graph"),
+            GraphErrorKind::DuplicateNext { topic, next } => {
                 write!(f, "topic `{topic}` is followed by `{next}` twice")
             }
-            GraphMistake::Number(name) => {
-                write!(f, "`{name}` is no name for a topic: names that are numbers lose their order")
+            GraphErrorKind::NumericName(name) => {
+                write!(f, "`{name}` is not a valid topic name: numeric names lose their order in JSON")
             }
         }
     }
 }
 
 impl TopicGraph {
-    /// A graph of topics, in the order in which they are declared.
+    /// Builds a graph from topics in declaration order. `is_defined` tells which names are defined topics.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
-    pub fn build(declared: &[Wired], is_defined: impl Fn(&str) -> bool) -> Result<Self, Vec<GraphError>> {
+    /// All errors in the graph.
+    pub fn build(
+        declared: &[GraphNodeSpec],
+        is_defined: impl Fn(&str) -> bool,
+    ) -> Result<Self, Vec<GraphError>> {
         let mut errors = Vec::new();
-        let mut found = |mistake, topic, next| errors.push(GraphError { mistake, topic, next });
+        let mut found = |mistake, topic, next| errors.push(GraphError { kind: mistake, topic, next });
         if declared.is_empty() {
-            found(GraphMistake::Empty, None, None);
+            found(GraphErrorKind::Empty, None, None);
         }
         let place = |name: &str| declared.iter().position(|wired| wired.name == name);
         for (number, wired) in declared.iter().enumerate() {
             let name = || wired.name.clone();
             if place(&wired.name) != Some(number) {
-                found(GraphMistake::Twice(name()), Some(number), None);
+                found(GraphErrorKind::DuplicateTopic(name()), Some(number), None);
             }
             if is_number(&wired.name) {
-                found(GraphMistake::Number(name()), Some(number), None);
+                found(GraphErrorKind::NumericName(name()), Some(number), None);
             }
             if !is_defined(&wired.name) {
-                found(GraphMistake::UndefinedTopic(name()), Some(number), None);
+                found(GraphErrorKind::UndefinedTopic(name()), Some(number), None);
             }
             for (at, next) in wired.next.iter().enumerate() {
                 let (topic, next) = (name(), next.clone());
                 let mistake = match () {
-                    () if next == topic => GraphMistake::SelfLoop(topic),
-                    () if place(&next).is_none() => GraphMistake::UndefinedNext { topic, next },
-                    () if wired.next[..at].contains(&next) => GraphMistake::NextTwice { topic, next },
+                    () if next == topic => GraphErrorKind::SelfLoop(topic),
+                    () if place(&next).is_none() => GraphErrorKind::UndefinedNext { topic, next },
+                    () if wired.next[..at].contains(&next) => GraphErrorKind::DuplicateNext { topic, next },
                     () => continue,
                 };
                 found(mistake, Some(number), Some(at));
             }
         }
-        let graph = TopicGraph::of_valid(declared);
+        let graph = TopicGraph::from_valid(declared);
         let reachable = graph.reachable();
         for (number, wired) in declared.iter().enumerate() {
             if !reachable.contains(&number) && place(&wired.name) == Some(number) {
-                found(GraphMistake::Unreachable(wired.name.clone()), Some(number), None);
+                found(GraphErrorKind::Unreachable(wired.name.clone()), Some(number), None);
             }
         }
         if errors.is_empty() { Ok(graph) } else { Err(errors) }
     }
 
-    /// The graph of an event. What is not in it is passed over.
-    pub fn of_declared(topics: &[DeclaredTopic]) -> Self {
-        let wired: Vec<Wired> = topics
+    /// Creates the graph of a `topics.declared` event. Unknown successors are ignored.
+    pub fn from_declared(topics: &[DeclaredTopic]) -> Self {
+        let wired: Vec<GraphNodeSpec> = topics
             .iter()
-            .map(|topic| Wired {
+            .map(|topic| GraphNodeSpec {
                 name: topic.name.to_string(),
                 next: topic.next.iter().map(ToString::to_string).collect(),
                 from_any: topic.from_any,
                 max_turns: topic.max_turns,
             })
             .collect();
-        TopicGraph::of_valid(&wired)
+        TopicGraph::from_valid(&wired)
     }
 
-    fn of_valid(declared: &[Wired]) -> Self {
+    fn from_valid(declared: &[GraphNodeSpec]) -> Self {
         let place = |name: &String| declared.iter().position(|wired| wired.name == *name);
         let nodes = declared.iter().map(|wired| GraphNode {
             name: wired.name.as_str().into(),
@@ -196,8 +197,8 @@ impl TopicGraph {
         TopicGraph { nodes: nodes.collect() }
     }
 
-    /// The topics as an event tells of them.
-    pub fn declared(&self) -> Vec<DeclaredTopic> {
+    /// Returns the topics in the form of a `topics.declared` event.
+    pub fn to_declared(&self) -> Vec<DeclaredTopic> {
         let name = |place: &usize| self.nodes[*place].name.clone();
         let topics = self.nodes.iter().map(|node| DeclaredTopic {
             name: node.name.clone(),
@@ -208,33 +209,33 @@ impl TopicGraph {
         topics.collect()
     }
 
-    /// Its topics, in order.
+    /// Returns the topics, in order.
     pub fn nodes(&self) -> &[GraphNode] {
         &self.nodes
     }
 
-    /// How many topics it has.
+    /// Returns the number of topics.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether it has none. A graph that was built has one.
+    /// Returns true if the graph has no topics. Graphs from [`TopicGraph::build`] have at least one.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The names of its topics, in order.
+    /// Returns the names of the topics, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().map(|node| &*node.name)
     }
 
-    /// The place of a topic, from 0.
-    pub fn place(&self, name: &str) -> Option<usize> {
+    /// Returns the index of a topic.
+    pub fn index_of(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| &*node.name == name)
     }
 
-    /// The topics to which a conversation may go from one: those that are said to follow it, in that order, then
-    /// those that may follow every topic.
+    /// Returns the possible next topics: declared successors in order, then topics that may follow every
+    /// other.
     pub fn successors(&self, from: usize) -> Vec<usize> {
         let Some(node) = self.nodes.get(from) else { return Vec::new() };
         let mut all = node.next.clone();
@@ -246,7 +247,7 @@ impl TopicGraph {
         all
     }
 
-    /// The topics to which some way leads from the first one, itself included, in the order in which they are found.
+    /// Returns the topics reachable from the first one, itself included, in breadth-first order.
     pub fn reachable(&self) -> Vec<usize> {
         let mut found: Vec<usize> = (0..self.nodes.len().min(1)).collect();
         let mut at = 0;
@@ -261,41 +262,42 @@ impl TopicGraph {
         found
     }
 
-    /// Whose triggers are asked after a turn, and who is left to choose from when none of them fires.
-    pub fn precedence(&self, current: usize) -> Precedence {
+    /// Returns the order in which triggers are evaluated after a turn in topic `current`.
+    pub fn trigger_order(&self, current: usize) -> TriggerOrder {
         let mut asked = vec![current];
         asked.extend(self.successors(current));
-        Precedence { asked, at: 0 }
+        TriggerOrder { topics: asked, position: 0 }
     }
 }
 
-/// The order in which triggers are asked after a turn: first those of the current topic, so that a conversation stays
-/// where it can, then those of its successors as they are declared. The first one that fires decides.
+/// The order in which topic triggers are evaluated after a turn: the current topic first, so that the
+/// conversation stays where possible, then its successors in declaration order. The first trigger that fires
+/// decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Precedence {
-    asked: Vec<usize>,
-    at: usize,
+pub struct TriggerOrder {
+    topics: Vec<usize>,
+    position: usize,
 }
 
-impl Iterator for Precedence {
+impl Iterator for TriggerOrder {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        let next = self.asked.get(self.at).copied();
-        self.at += 1;
+        let next = self.topics.get(self.position).copied();
+        self.position += 1;
         next
     }
 }
 
-impl Precedence {
-    /// Where nothing has fired: the topics of which one has to be chosen, the current one first. None where the
-    /// current one is the only one: then there is nothing to choose.
-    pub fn choice(&self) -> Option<&[usize]> {
-        (self.asked.len() > 1).then_some(&*self.asked)
+impl TriggerOrder {
+    /// Returns the candidate topics if no trigger fired, the current one first. None if there is no
+    /// alternative.
+    pub fn candidates(&self) -> Option<&[usize]> {
+        (self.topics.len() > 1).then_some(&*self.topics)
     }
 }
 
-/// Whether a key like this is moved to the front of its mapping where JSON is read as JavaScript reads it.
+/// Returns true for names that JavaScript-like JSON parsers move to the front of an object.
 fn is_number(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_digit())
 }
@@ -304,25 +306,25 @@ fn is_number(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn wired(edges: &[(&str, &[&str])]) -> Vec<Wired> {
-        let wired = |(name, next): &(&str, &[&str])| Wired {
+    fn definitions(edges: &[(&str, &[&str])]) -> Vec<GraphNodeSpec> {
+        let wired = |(name, next): &(&str, &[&str])| GraphNodeSpec {
             name: (*name).to_string(),
             next: next.iter().map(ToString::to_string).collect(),
-            ..Wired::default()
+            ..GraphNodeSpec::default()
         };
         edges.iter().map(wired).collect()
     }
 
-    fn mistakes(edges: &[(&str, &[&str])], defined: &[&str]) -> Vec<String> {
-        let errors = TopicGraph::build(&wired(edges), |name| defined.contains(&name)).unwrap_err();
-        errors.iter().map(|error| error.mistake.to_string()).collect()
+    fn error_messages(edges: &[(&str, &[&str])], defined: &[&str]) -> Vec<String> {
+        let errors = TopicGraph::build(&definitions(edges), |name| defined.contains(&name)).unwrap_err();
+        errors.iter().map(|error| error.kind.to_string()).collect()
     }
 
     const ALL: &[&str] = &["a", "b", "c", "d", "7"];
 
     #[test]
-    fn every_mistake_is_named_at_once() {
-        let found = mistakes(
+    fn all_errors_are_reported_together() {
+        let found = error_messages(
             &[
                 ("a", &["b", "b", "x"]),
                 ("b", &["b"]),
@@ -342,28 +344,28 @@ mod tests {
                 "topic `b` is followed by itself",
                 "topic `b` is already in the graph",
                 "topic `e` is in the graph, but never defined",
-                "`7` is no name for a topic: names that are numbers lose their order",
-                "topic `c` is unreachable: no way leads to it from the first topic",
-                "topic `d` is unreachable: no way leads to it from the first topic",
-                "topic `e` is unreachable: no way leads to it from the first topic",
-                "topic `7` is unreachable: no way leads to it from the first topic",
+                "`7` is not a valid topic name: numeric names lose their order in JSON",
+                "topic `c` is unreachable: no path leads to it from the first topic",
+                "topic `d` is unreachable: no path leads to it from the first topic",
+                "topic `e` is unreachable: no path leads to it from the first topic",
+                "topic `7` is unreachable: no path leads to it from the first topic",
             ]
         );
-        assert_eq!(mistakes(&[], ALL), ["the graph has no topic"]);
+        assert_eq!(error_messages(&[], ALL), ["the graph has no topic"]);
     }
 
     #[test]
-    fn mistakes_are_told_apart_and_say_what_to_do() {
+    fn error_kinds_have_distinct_messages_and_help() {
         let topic = || "a".to_string();
         let all = [
-            GraphMistake::Empty,
-            GraphMistake::UndefinedNext { topic: topic(), next: topic() },
-            GraphMistake::UndefinedTopic(topic()),
-            GraphMistake::SelfLoop(topic()),
-            GraphMistake::Unreachable(topic()),
-            GraphMistake::Twice(topic()),
-            GraphMistake::NextTwice { topic: topic(), next: topic() },
-            GraphMistake::Number(topic()),
+            GraphErrorKind::Empty,
+            GraphErrorKind::UndefinedNext { topic: topic(), next: topic() },
+            GraphErrorKind::UndefinedTopic(topic()),
+            GraphErrorKind::SelfLoop(topic()),
+            GraphErrorKind::Unreachable(topic()),
+            GraphErrorKind::DuplicateTopic(topic()),
+            GraphErrorKind::DuplicateNext { topic: topic(), next: topic() },
+            GraphErrorKind::NumericName(topic()),
         ];
         let words: std::collections::BTreeSet<_> = all.iter().map(ToString::to_string).collect();
         assert_eq!(words.len(), all.len());
@@ -371,14 +373,15 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_knows_where_it_is() {
-        let errors = TopicGraph::build(&wired(&[("a", &["b", "x"]), ("b", &[])]), |_| true).unwrap_err();
+    fn error_has_indices() {
+        let errors =
+            TopicGraph::build(&definitions(&[("a", &["b", "x"]), ("b", &[])]), |_| true).unwrap_err();
         assert_eq!((errors[0].topic, errors[0].next), (Some(0), Some(1)));
     }
 
     #[test]
-    fn circles_are_allowed_and_any_reaches_from_everywhere() {
-        let mut declared = wired(&[("a", &["b"]), ("b", &["a"]), ("c", &["a"])]);
+    fn cycles_and_from_any_topics_are_allowed() {
+        let mut declared = definitions(&[("a", &["b"]), ("b", &["a"]), ("c", &["a"])]);
         assert!(TopicGraph::build(&declared, |_| true).is_err(), "no way leads to c");
         declared[2].from_any = true;
         let graph = TopicGraph::build(&declared, |_| true).unwrap();
@@ -386,19 +389,23 @@ mod tests {
         assert_eq!(graph.successors(1), [0, 2]);
         assert_eq!(graph.successors(2), [0]);
         assert_eq!(graph.reachable(), [0, 1, 2]);
-        assert_eq!(TopicGraph::of_declared(&graph.declared()), graph);
+        assert_eq!(TopicGraph::from_declared(&graph.to_declared()), graph);
     }
 
     #[test]
-    fn the_current_topic_is_asked_first_and_then_its_successors_as_they_are_declared() {
+    fn current_topic_precedes_successors_in_trigger_order() {
         let graph = TopicGraph::build(
-            &wired(&[("a", &["c", "b"]), ("b", &["d"]), ("c", &[]), ("d", &["a"])]),
+            &definitions(&[("a", &["c", "b"]), ("b", &["d"]), ("c", &[]), ("d", &["a"])]),
             |_| true,
         );
         let graph = graph.unwrap();
-        let order = graph.precedence(0);
-        assert_eq!(order.choice(), Some(&[0, 2, 1][..]), "d follows a at no time");
+        let order = graph.trigger_order(0);
+        assert_eq!(order.candidates(), Some(&[0, 2, 1][..]), "d follows a at no time");
         assert_eq!(order.collect::<Vec<_>>(), [0, 2, 1]);
-        assert_eq!(graph.precedence(2).choice(), None, "nothing follows c, so there is nothing to choose");
+        assert_eq!(
+            graph.trigger_order(2).candidates(),
+            None,
+            "nothing follows c, so there is nothing to choose"
+        );
     }
 }

@@ -1,57 +1,57 @@
-//! Where the topics of a graph stand when it is drawn: in layers from top to bottom, in the order in which conversations
-//! can come to them. Ways that lead back are turned round for that; ways that pass layers get a point in each of them.
+//! Layered layout of a topic graph, top to bottom. Back edges are reversed for the layout; edges that span
+//! several layers get a waypoint in each.
 
 use super::TopicGraph;
 
-/// How far the boxes of one layer are apart.
-const GAP: f64 = 36.0;
-/// How far layers are apart, from the top of one to the top of the next.
-const LAYER: f64 = 96.0;
-/// How often the order within the layers is mended.
-const SWEEPS: usize = 12;
+/// Horizontal distance between boxes of a layer.
+const BOX_GAP: f64 = 36.0;
+/// Vertical distance between the tops of adjacent layers.
+const LAYER_HEIGHT: f64 = 96.0;
+/// Number of passes that reorder the boxes within layers.
+const ORDERING_SWEEPS: usize = 12;
 
-/// A graph with a place for everything.
-pub(super) struct Layout {
-    /// The middle of each topic.
+/// A graph with positions for all topics and edges.
+pub(super) struct GraphLayout {
+    /// Horizontal centre and top of each topic.
     pub nodes: Vec<(f64, f64)>,
-    /// The ways, with the points that they pass, from their topic to the one they lead to.
-    pub edges: Vec<Way>,
+    /// Routed edges, from source to target.
+    pub edges: Vec<RoutedEdge>,
     pub width: f64,
     pub height: f64,
 }
 
-/// A way from one topic to another.
-pub(super) struct Way {
+/// An edge between two topics.
+pub(super) struct RoutedEdge {
     pub from: usize,
     pub to: usize,
-    /// The middles of the points between its ends.
-    pub through: Vec<(f64, f64)>,
-    /// Whether it leads up.
+    /// Waypoints between the ends.
+    pub waypoints: Vec<(f64, f64)>,
+    /// True if the edge leads upwards.
     pub is_back: bool,
 }
 
-/// A topic, or a point of a way in a layer that it passes.
-struct Item {
+/// A topic, or a waypoint of an edge in a layer.
+struct LayoutItem {
     layer: usize,
     width: f64,
     above: Vec<usize>,
     below: Vec<usize>,
 }
 
-impl Layout {
-    /// Places the topics of a graph, each with a box of its width, and the ways `beside` those of the graph.
-    pub fn of(graph: &TopicGraph, widths: &[f64], beside: &[(usize, usize)]) -> Layout {
+impl GraphLayout {
+    /// Lays out a graph with the given box widths and the additional edges `beside`.
+    pub fn new(graph: &TopicGraph, widths: &[f64], beside: &[(usize, usize)]) -> GraphLayout {
         let count = graph.len();
         let mut ways: Vec<(usize, usize)> = Vec::new();
         for (from, node) in graph.nodes().iter().enumerate() {
             ways.extend(node.next.iter().map(|&to| (from, to)));
         }
         ways.extend(beside);
-        let back = leading_back(count, &ways);
+        let back = back_edges(count, &ways);
         let layers = layers(count, ways.iter().filter(|way| !back.contains(way)));
 
-        let mut items: Vec<Item> = (0..count)
-            .map(|place| Item {
+        let mut items: Vec<LayoutItem> = (0..count)
+            .map(|place| LayoutItem {
                 layer: layers[place],
                 width: widths[place],
                 above: Vec::new(),
@@ -63,7 +63,7 @@ impl Layout {
             let (top, bottom) = if layers[from] < layers[to] { (from, to) } else { (to, from) };
             let mut chain = vec![top];
             for layer in layers[top] + 1..layers[bottom] {
-                items.push(Item { layer, width: 12.0, above: Vec::new(), below: Vec::new() });
+                items.push(LayoutItem { layer, width: 12.0, above: Vec::new(), below: Vec::new() });
                 chain.push(items.len() - 1);
             }
             chain.push(bottom);
@@ -73,9 +73,9 @@ impl Layout {
             }
             chains.push((from, to, chain));
         }
-        let rows = order(&items);
-        let (middles, width) = columns(&items, &rows);
-        let at = |item: usize| (middles[item], items[item].layer as f64 * LAYER);
+        let rows = order_layers(&items);
+        let (middles, width) = place_columns(&items, &rows);
+        let at = |item: usize| (middles[item], items[item].layer as f64 * LAYER_HEIGHT);
         let edges = chains.into_iter().map(|(from, to, chain)| {
             let mut through: Vec<(f64, f64)> =
                 chain.iter().filter(|&&item| item >= count).map(|&item| at(item)).collect();
@@ -83,19 +83,19 @@ impl Layout {
             if is_back {
                 through.reverse();
             }
-            Way { from, to, through, is_back }
+            RoutedEdge { from, to, waypoints: through, is_back }
         });
-        Layout {
+        GraphLayout {
             edges: edges.collect(),
             nodes: (0..count).map(at).collect(),
             width,
-            height: rows.len().saturating_sub(1) as f64 * LAYER,
+            height: rows.len().saturating_sub(1) as f64 * LAYER_HEIGHT,
         }
     }
 }
 
-/// The ways that lead back to a topic through which the search for them came.
-fn leading_back(count: usize, ways: &[(usize, usize)]) -> Vec<(usize, usize)> {
+/// Returns the back edges found by a depth-first search.
+fn back_edges(count: usize, ways: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut back = Vec::new();
     let mut found = vec![false; count];
     for start in 0..count {
@@ -103,7 +103,7 @@ fn leading_back(count: usize, ways: &[(usize, usize)]) -> Vec<(usize, usize)> {
             continue;
         }
         found[start] = true;
-        // The way to where the search is, each topic with the place of the next way to look at.
+        // Path of the search: each topic with the index of its next edge.
         let mut trail = vec![(start, 0)];
         while let Some((from, at)) = trail.last_mut() {
             let next = ways.iter().skip(*at).position(|(a, _)| a == from);
@@ -124,10 +124,10 @@ fn leading_back(count: usize, ways: &[(usize, usize)]) -> Vec<(usize, usize)> {
     back
 }
 
-/// The layer of each topic: below all those from which a way leads down to it.
+/// Returns the layer of each topic: below all its predecessors.
 fn layers<'a>(count: usize, down: impl Iterator<Item = &'a (usize, usize)> + Clone) -> Vec<usize> {
     let mut layers = vec![0; count];
-    // No way is longer than there are topics.
+    // No path has more edges than there are topics.
     for _ in 0..count {
         for &(from, to) in down.clone() {
             layers[to] = layers[to].max(layers[from] + 1);
@@ -136,15 +136,15 @@ fn layers<'a>(count: usize, down: impl Iterator<Item = &'a (usize, usize)> + Clo
     layers
 }
 
-/// The order within each layer: everything stands as near as it can to the middle of what it hangs together with.
-fn order(items: &[Item]) -> Vec<Vec<usize>> {
+/// Orders each layer so that nodes are close to the average position of their neighbours.
+fn order_layers(items: &[LayoutItem]) -> Vec<Vec<usize>> {
     let count = items.iter().map(|item| item.layer + 1).max().unwrap_or(0);
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (place, item) in items.iter().enumerate() {
         rows[item.layer].push(place);
     }
     let mut best = (crossings(items, &rows), rows.clone());
-    for sweep in 0..SWEEPS {
+    for sweep in 0..ORDERING_SWEEPS {
         let is_down = sweep % 2 == 0;
         let layers: Vec<usize> =
             if is_down { (1..count).collect() } else { (0..count.saturating_sub(1)).rev().collect() };
@@ -172,7 +172,7 @@ fn order(items: &[Item]) -> Vec<Vec<usize>> {
     best.1
 }
 
-fn crossings(items: &[Item], rows: &[Vec<usize>]) -> usize {
+fn crossings(items: &[LayoutItem], rows: &[Vec<usize>]) -> usize {
     let mut count = 0;
     for pair in rows.windows(2) {
         let mut ends: Vec<(usize, usize)> = Vec::new();
@@ -193,10 +193,10 @@ fn crossings(items: &[Item], rows: &[Vec<usize>]) -> usize {
     count
 }
 
-/// The middle of everything, and how wide the whole is. Each layer stands in the middle.
-fn columns(items: &[Item], rows: &[Vec<usize>]) -> (Vec<f64>, f64) {
+/// Returns the centre of each item and the total width. Layers are centred.
+fn place_columns(items: &[LayoutItem], rows: &[Vec<usize>]) -> (Vec<f64>, f64) {
     let wide = |row: &Vec<usize>| {
-        row.iter().map(|&item| items[item].width).sum::<f64>() + GAP * row.len().saturating_sub(1) as f64
+        row.iter().map(|&item| items[item].width).sum::<f64>() + BOX_GAP * row.len().saturating_sub(1) as f64
     };
     let width = rows.iter().map(wide).fold(0.0, f64::max);
     let mut middles = vec![0.0; items.len()];
@@ -204,7 +204,7 @@ fn columns(items: &[Item], rows: &[Vec<usize>]) -> (Vec<f64>, f64) {
         let mut at = (width - wide(row)) / 2.0;
         for &item in row {
             middles[item] = at + items[item].width / 2.0;
-            at += items[item].width + GAP;
+            at += items[item].width + BOX_GAP;
         }
     }
     (middles, width)

@@ -1,9 +1,9 @@
-//! Topics: the phases of a conversation, which of them may follow which, and how that is drawn.
+//! Topics of a conversation: graph, visits and SVG rendering.
 
 mod graph;
 mod layout;
 mod svg;
 mod visits;
 
-pub use graph::{GraphError, GraphMistake, GraphNode, Precedence, TopicGraph, Wired};
+pub use graph::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder};
 pub use visits::Visit;

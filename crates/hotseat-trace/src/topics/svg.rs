@@ -1,19 +1,19 @@
-//! A graph of topics as a picture, with the way that a conversation took through it.
+//! SVG rendering of a topic graph, with the path of a conversation.
 
 use std::fmt::Write as _;
 
-use super::layout::{Layout, Way};
+use super::layout::{GraphLayout, RoutedEdge};
 use super::{TopicGraph, Visit};
 
-const HEIGHT: f64 = 44.0;
+const BOX_HEIGHT: f64 = 44.0;
 const MARGIN: f64 = 28.0;
-/// About how wide a character is; one of a wide script twice that.
-const CHARACTER: f64 = 7.6;
-/// The longest label that is shown as a whole.
-const LONGEST: usize = 32;
+/// Approximate width of a character; wide scripts count double.
+const CHARACTER_WIDTH: f64 = 7.6;
+/// Maximum number of characters of a label.
+const MAX_LABEL_CHARS: usize = 32;
 
-/// Colours follow the text around the picture, or the system where it stands alone; whoever embeds it may set
-/// `--topics-ink` and `--topics-accent`.
+/// Colours follow the surrounding text, or the system theme if the picture stands alone. Embedding pages may
+/// set `--topics-ink` and `--topics-accent`.
 const STYLE: &str = "<style>.topics{color:var(--topics-ink,#1f2328);font:13px system-ui,sans-serif}\
 .topics .box{fill:currentColor;fill-opacity:.05;stroke:currentColor;stroke-opacity:.45}\
 .topics .first{stroke-width:2}\
@@ -31,43 +31,43 @@ const STYLE: &str = "<style>.topics{color:var(--topics-ink,#1f2328);font:13px sy
 .topics .visited .box{fill:var(--topics-accent,#58a6ff);stroke:var(--topics-accent,#58a6ff)}\
 .topics .taken .way{stroke:var(--topics-accent,#58a6ff)}.topics .taken .head{fill:var(--topics-accent,#58a6ff)}}</style>";
 
-/// What of a graph a conversation has travelled.
-struct Travelled {
-    /// For each topic its visits in words.
+/// The visited topics and edges of a graph.
+struct PathHighlight {
+    /// Labels of the visits of each topic.
     visited: Vec<Vec<String>>,
-    /// The steps from topic to topic, in order.
+    /// Steps between topics, in order.
     steps: Vec<(usize, usize)>,
     last: Option<usize>,
 }
 
-impl Travelled {
-    fn of(graph: &TopicGraph, path: &[Visit]) -> Travelled {
+impl PathHighlight {
+    fn new(graph: &TopicGraph, path: &[Visit]) -> PathHighlight {
         let mut visited = vec![Vec::new(); graph.len()];
         let mut places = Vec::new();
         for visit in path {
-            if let Some(place) = graph.place(&visit.topic) {
-                visited[place].push(visit.in_words());
+            if let Some(place) = graph.index_of(&visit.topic) {
+                visited[place].push(visit.turns_label());
                 places.push(place);
             }
         }
         let steps = places.windows(2).map(|pair| (pair[0], pair[1])).collect();
-        Travelled { visited, steps, last: places.last().copied() }
+        PathHighlight { visited, steps, last: places.last().copied() }
     }
 
-    /// The turns of a topic in words, if it was visited.
+    /// Returns the turns of a topic as text, if it was visited.
     fn turns(&self, place: usize) -> Option<String> {
         (!self.visited[place].is_empty()).then(|| self.visited[place].join(", "))
     }
 
-    /// As the how manieth steps a way was taken, from 1; none if it was not.
+    /// Returns the numbers of the steps over an edge, from 1, if any.
     fn steps(&self, from: usize, to: usize) -> Option<String> {
         let numbers = self.steps.iter().enumerate().filter(|(_, step)| **step == (from, to));
         let numbers: Vec<String> = numbers.map(|(number, _)| (number + 1).to_string()).collect();
         (!numbers.is_empty()).then(|| numbers.join(", "))
     }
 
-    /// The steps for which the graph has no way of its own: to topics that may follow every other.
-    fn beside(&self, graph: &TopicGraph) -> Vec<(usize, usize, String)> {
+    /// Returns the steps without an edge in the graph: those to topics that may follow every other.
+    fn extra_edges(&self, graph: &TopicGraph) -> Vec<(usize, usize, String)> {
         let mut beside: Vec<(usize, usize, String)> = Vec::new();
         for &(from, to) in &self.steps {
             let known = beside.iter().any(|(a, b, _)| (*a, *b) == (from, to));
@@ -80,31 +80,32 @@ impl Travelled {
 }
 
 impl TopicGraph {
-    /// The graph as a picture that stands alone or within a page, in light and in dark. What was visited is filled and
-    /// says in which turns; the ways that were taken are thick and numbered.
+    /// Renders the graph as SVG, stand-alone or embedded, for light and dark themes. Visited topics are
+    /// filled and labelled with their turns; edges taken are thick and numbered.
     pub fn to_svg(&self, path: &[Visit]) -> String {
-        let travelled = Travelled::of(self, path);
-        let labels: Vec<String> = self.names().map(shown).collect();
-        let turns: Vec<String> =
-            (0..self.len()).map(|place| shown(&travelled.turns(place).unwrap_or_default())).collect();
+        let travelled = PathHighlight::new(self, path);
+        let labels: Vec<String> = self.names().map(truncate_label).collect();
+        let turns: Vec<String> = (0..self.len())
+            .map(|place| truncate_label(&travelled.turns(place).unwrap_or_default()))
+            .collect();
         let widths: Vec<f64> = labels
             .iter()
             .zip(&turns)
-            .map(|(label, turns)| wide(label).max(wide(turns) * 0.85).max(64.0) + 28.0)
+            .map(|(label, turns)| text_width(label).max(text_width(turns) * 0.85).max(64.0) + 28.0)
             .collect();
         let beside: Vec<(usize, usize)> =
-            travelled.beside(self).iter().map(|(from, to, _)| (*from, *to)).collect();
-        let layout = Layout::of(self, &widths, &beside);
-        let (width, height) = (layout.width + 2.0 * MARGIN, layout.height + HEIGHT + 2.0 * MARGIN);
+            travelled.extra_edges(self).iter().map(|(from, to, _)| (*from, *to)).collect();
+        let layout = GraphLayout::new(self, &widths, &beside);
+        let (width, height) = (layout.width + 2.0 * MARGIN, layout.height + BOX_HEIGHT + 2.0 * MARGIN);
         let mut svg = String::new();
         let _ = write!(
             svg,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"topics\" role=\"img\" viewBox=\"0 0 {width:.0} {height:.0}\" \
              width=\"{width:.0}\" height=\"{height:.0}\"><title>{}</title>{STYLE}",
-            escaped(&told(path))
+            escape_xml(&path_title(path))
         );
         for way in &layout.edges {
-            self.draw_way(&mut svg, way, &layout, &travelled);
+            self.draw_edge(&mut svg, way, &layout, &travelled);
         }
         for (place, node) in self.nodes().iter().enumerate() {
             let (x, y) = layout.nodes[place];
@@ -124,8 +125,8 @@ impl TopicGraph {
             let wide = widths[place];
             let _ = write!(
                 svg,
-                "<g class=\"{class}\"><title>{}</title><rect class=\"{own}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{HEIGHT}\" rx=\"8\"/>",
-                escaped(&node.name),
+                "<g class=\"{class}\"><title>{}</title><rect class=\"{own}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{BOX_HEIGHT}\" rx=\"8\"/>",
+                escape_xml(&node.name),
                 x - wide / 2.0,
             );
             let middle = if turns[place].is_empty() { 27.0 } else { 20.0 };
@@ -133,14 +134,14 @@ impl TopicGraph {
                 svg,
                 "<text class=\"name\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
                 y + middle,
-                escaped(&labels[place])
+                escape_xml(&labels[place])
             );
             if !turns[place].is_empty() {
                 let _ = write!(
                     svg,
                     "<text class=\"turns\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
                     y + 35.0,
-                    escaped(&turns[place])
+                    escape_xml(&turns[place])
                 );
             }
             svg.push_str("</g>");
@@ -149,9 +150,9 @@ impl TopicGraph {
         svg
     }
 
-    fn draw_way(&self, svg: &mut String, way: &Way, layout: &Layout, travelled: &Travelled) {
+    fn draw_edge(&self, svg: &mut String, way: &RoutedEdge, layout: &GraphLayout, travelled: &PathHighlight) {
         let steps = travelled.steps(way.from, way.to);
-        // Two ways between the same topics stand side by side.
+        // Opposite edges between two topics are drawn side by side.
         let both = self.nodes()[way.to].next.contains(&way.from);
         let aside = match (both, way.is_back) {
             (false, _) => 0.0,
@@ -160,15 +161,15 @@ impl TopicGraph {
         };
         let at = |(x, y): (f64, f64)| (x + MARGIN + aside, y + MARGIN);
         let (start, end) = (at(layout.nodes[way.from]), at(layout.nodes[way.to]));
-        // A way leads from the lower edge of a box to the upper edge of another; one that leads up the other way round.
+        // Edges run from the bottom of a box to the top of another; upward edges the other way round.
         let (start_y, end_y, down) = match way.is_back {
-            false => (start.1 + HEIGHT, end.1, 1.0),
-            true => (start.1, end.1 + HEIGHT, -1.0),
+            false => (start.1 + BOX_HEIGHT, end.1, 1.0),
+            true => (start.1, end.1 + BOX_HEIGHT, -1.0),
         };
         let mut points = vec![(start.0, start_y)];
-        points.extend(way.through.iter().map(|&point| {
+        points.extend(way.waypoints.iter().map(|&point| {
             let (x, y) = at(point);
-            (x, y + HEIGHT / 2.0)
+            (x, y + BOX_HEIGHT / 2.0)
         }));
         points.push((end.0, end_y));
         let mut line = format!("M{:.1} {:.1}", points[0].0, points[0].1);
@@ -184,8 +185,8 @@ impl TopicGraph {
             svg,
             "<g class=\"{class}\"><title>{} → {}</title><path class=\"{dashed}\" d=\"{line}\"/>\
              <path class=\"head\" d=\"M{x:.1} {y:.1}l-5 {:.1}h10z\"/>",
-            escaped(&self.nodes()[way.from].name),
-            escaped(&self.nodes()[way.to].name),
+            escape_xml(&self.nodes()[way.from].name),
+            escape_xml(&self.nodes()[way.to].name),
             -9.0 * down,
         );
         if let Some(steps) = steps {
@@ -196,37 +197,37 @@ impl TopicGraph {
                 "<text class=\"step\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 (a.0 + b.0) / 2.0 + 6.0,
                 (a.1 + b.1) / 2.0 + 4.0,
-                escaped(&steps)
+                escape_xml(&steps)
             );
         }
         svg.push_str("</g>");
     }
 }
 
-/// The way that was taken, for who cannot see the picture.
-fn told(path: &[Visit]) -> String {
+/// Describes the path as text, for the accessible title.
+fn path_title(path: &[Visit]) -> String {
     let visits: Vec<String> =
-        path.iter().map(|visit| format!("{} ({})", visit.topic, visit.in_words())).collect();
+        path.iter().map(|visit| format!("{} ({})", visit.topic, visit.turns_label())).collect();
     match visits.is_empty() {
         true => "topics".to_string(),
         false => format!("topics: {}", visits.join(", then ")),
     }
 }
 
-fn shown(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
+fn truncate_label(text: &str) -> String {
+    match text.char_indices().nth(MAX_LABEL_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_string(),
     }
 }
 
-fn wide(text: &str) -> f64 {
-    let width = |c: char| if c >= '\u{1100}' { 2.0 * CHARACTER } else { CHARACTER };
+fn text_width(text: &str) -> f64 {
+    let width = |c: char| if c >= '\u{1100}' { 2.0 * CHARACTER_WIDTH } else { CHARACTER_WIDTH };
     text.chars().map(width).sum()
 }
 
-/// A text that is nothing but text in XML, which has no place at all for most control characters.
-fn escaped(text: &str) -> String {
+/// Escapes text for XML and replaces characters that XML does not allow.
+fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -244,17 +245,17 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Wired;
+    use super::super::GraphNodeSpec;
     use super::*;
 
     fn graph(edges: &[(&str, &[&str])]) -> TopicGraph {
-        let wired: Vec<Wired> = edges
+        let wired: Vec<GraphNodeSpec> = edges
             .iter()
-            .map(|(name, next)| Wired {
+            .map(|(name, next)| GraphNodeSpec {
                 name: (*name).to_string(),
                 next: next.iter().map(ToString::to_string).collect(),
                 from_any: *name == "lost",
-                ..Wired::default()
+                ..GraphNodeSpec::default()
             })
             .collect();
         TopicGraph::build(&wired, |_| true).unwrap()
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_text_and_nothing_else() {
+    fn labels_are_escaped() {
         let hostile = "</title><script>alert(1)</script>\u{7}\"&'";
         let graph = graph(&[("a", &[hostile]), (hostile, &[])]);
         let svg = graph.to_svg(&[visit("a", 1, 0..1), visit(hostile, 1, 1..2)]);
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_visited_and_the_ways_taken_are_marked() {
+    fn visited_topics_and_taken_edges_are_marked() {
         let graph = graph(&[("a", &["b"]), ("b", &["c", "a"]), ("c", &["b"]), ("lost", &["a"])]);
         let path = [visit("a", 1, 0..1), visit("b", 1, 1..3), visit("lost", 1, 3..4)];
         let svg = graph.to_svg(&path);
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_topics_stand_on_each_other() {
+    fn topics_do_not_overlap() {
         let graph = graph(&[
             ("a", &["b", "c", "d"]),
             ("b", &["e"]),
@@ -300,15 +301,15 @@ mod tests {
             ("lost", &["a"]),
         ]);
         let widths = vec![100.0; graph.len()];
-        let layout = Layout::of(&graph, &widths, &[]);
+        let layout = GraphLayout::new(&graph, &widths, &[]);
         for (one, a) in layout.nodes.iter().enumerate() {
             for b in &layout.nodes[one + 1..] {
-                assert!((a.0 - b.0).abs() >= 100.0 || (a.1 - b.1).abs() >= HEIGHT, "{a:?} {b:?}");
+                assert!((a.0 - b.0).abs() >= 100.0 || (a.1 - b.1).abs() >= BOX_HEIGHT, "{a:?} {b:?}");
             }
             assert!(a.0 >= 50.0 && a.0 <= layout.width - 50.0, "{a:?}");
         }
-        // What follows stands below, and the way back leads up.
-        let place = |name: &str| layout.nodes[graph.place(name).unwrap()].1;
+        // Successors are placed below, and the back edge leads up.
+        let place = |name: &str| layout.nodes[graph.index_of(name).unwrap()].1;
         assert!(place("a") < place("b") && place("b") < place("e") && place("e") < place("f"));
         let back = layout.edges.iter().filter(|way| way.is_back).count();
         assert_eq!(back, 2);

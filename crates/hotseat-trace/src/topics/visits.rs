@@ -1,24 +1,24 @@
-//! Which topics a conversation has been in, and in which turns.
+//! Visits of topics, with their turns.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{Conversation, Turn};
+use crate::{ConversationTurn, TracedConversation};
 
-/// Turns in a row that belong to one topic. Coming back to a topic is another visit.
+/// Consecutive turns in one topic. Returning to a topic is another visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
     /// The topic.
     pub topic: Arc<str>,
-    /// Which visit of this topic it is, from 1.
+    /// Number of the visit of this topic, from 1.
     pub number: usize,
-    /// Its turns, by their places from 0.
+    /// Indices of the turns.
     pub turns: Range<usize>,
 }
 
 impl Visit {
-    /// The visits that turns amount to, in order. A topic without a turn was not visited.
-    pub fn all(turns: &[Turn]) -> Vec<Visit> {
+    /// Returns the visits of the given turns, in order.
+    pub fn from_turns(turns: &[ConversationTurn]) -> Vec<Visit> {
         let mut visits: Vec<Visit> = Vec::new();
         for (place, turn) in turns.iter().enumerate() {
             let Some(topic) = &turn.topic else { continue };
@@ -34,8 +34,8 @@ impl Visit {
         visits
     }
 
-    /// The numbers of its turns from 1, in words: `turn 3`, `turns 1–2`.
-    pub fn in_words(&self) -> String {
+    /// Returns the turn numbers as text: `turn 3`, `turns 1–2`.
+    pub fn turns_label(&self) -> String {
         match self.turns.len() {
             1 => format!("turn {}", self.turns.end),
             _ => format!("turns {}–{}", self.turns.start + 1, self.turns.end),
@@ -43,18 +43,18 @@ impl Visit {
     }
 }
 
-impl Conversation {
-    /// The visits of topics so far, in order; none where topics are not followed.
+impl TracedConversation {
+    /// Returns the topic visits so far, in order; empty if topics are not tracked.
     pub fn topic_visits(&self) -> Vec<Visit> {
-        Visit::all(&self.turns)
+        Visit::from_turns(&self.turns)
     }
 
-    /// The topics that were visited, in order: a topic that was come back to stands there again.
+    /// Returns the visited topics in order; a topic that was visited again occurs again.
     pub fn topic_history(&self) -> Vec<Arc<str>> {
         self.topic_visits().into_iter().map(|visit| visit.topic).collect()
     }
 
-    /// How many turns belong to a topic, all visits together.
+    /// Returns the number of turns in a topic, over all visits.
     pub fn turns_in_topic(&self, name: &str) -> usize {
         self.turns.iter().filter(|turn| turn.topic.as_deref() == Some(name)).count()
     }

@@ -1,66 +1,66 @@
-//! Calls of other agents, participants and conversations.
+//! Events of agent calls, participants and conversations.
 
 use super::view::pick;
-use super::{Typed, View};
+use super::{ConversationView, TypedRecord};
 use crate::{
     AgentCallCompleted, AgentCallContext, AgentCallFailed, AgentCallStarted, ConversationClosed,
     ConversationCreated, ParticipantAdded, ParticipantRemoved,
 };
 
-/// Events of calls between agents.
+/// Events of agent calls.
 #[derive(Debug, Clone)]
-pub struct Agents<'a>(pub(super) View<'a>);
+pub struct AgentCallEvents<'a>(pub(super) ConversationView<'a>);
 
 /// Participant events.
 #[derive(Debug, Clone)]
-pub struct Participants<'a>(pub(super) View<'a>);
+pub struct ParticipantEvents<'a>(pub(super) ConversationView<'a>);
 
 /// Conversation events.
 #[derive(Debug, Clone)]
-pub struct Conversations<'a>(pub(super) View<'a>);
+pub struct ConversationEvents<'a>(pub(super) ConversationView<'a>);
 
-impl<'a> Agents<'a> {
-    /// Where agents were called.
-    pub fn calls(&self) -> Vec<Typed<'a, AgentCallStarted>> {
+impl<'a> AgentCallEvents<'a> {
+    /// Returns the starts of agent calls.
+    pub fn calls(&self) -> Vec<TypedRecord<'a, AgentCallStarted>> {
         pick!(self.0, AgentCallStarted)
     }
 
-    /// Where they answered.
-    pub fn completions(&self) -> Vec<Typed<'a, AgentCallCompleted>> {
+    /// Returns the completed agent calls.
+    pub fn completions(&self) -> Vec<TypedRecord<'a, AgentCallCompleted>> {
         pick!(self.0, AgentCallCompleted)
     }
 
-    /// Where they failed.
-    pub fn failures(&self) -> Vec<Typed<'a, AgentCallFailed>> {
+    /// Returns the failed agent calls.
+    pub fn failures(&self) -> Vec<TypedRecord<'a, AgentCallFailed>> {
         pick!(self.0, AgentCallFailed)
     }
 
-    /// What the called agent got to see.
-    pub fn context_for(&self, call_id: &str) -> Option<Typed<'a, AgentCallContext>> {
+    /// Returns the context passed to the agent of a call.
+    pub fn context_for(&self, call_id: &str) -> Option<TypedRecord<'a, AgentCallContext>> {
         pick!(self.0, AgentCallContext).into_iter().find(|p| &*p.call_id == call_id)
     }
 }
 
-impl<'a> Participants<'a> {
-    /// Who joined.
-    pub fn added(&self) -> Vec<Typed<'a, ParticipantAdded>> {
+impl<'a> ParticipantEvents<'a> {
+    /// Returns the participants that joined.
+    pub fn added(&self) -> Vec<TypedRecord<'a, ParticipantAdded>> {
         pick!(self.0, ParticipantAdded)
     }
 
-    /// Who left.
-    pub fn removed(&self) -> Vec<Typed<'a, ParticipantRemoved>> {
+    /// Returns the participants that left.
+    pub fn removed(&self) -> Vec<TypedRecord<'a, ParticipantRemoved>> {
         pick!(self.0, ParticipantRemoved)
     }
 }
 
-impl<'a> Conversations<'a> {
-    /// Where the conversation was opened.
-    pub fn created(&self) -> Vec<Typed<'a, ConversationCreated>> {
+impl<'a> ConversationEvents<'a> {
+    /// Returns the creation of the conversation.
+    pub fn created(&self) -> Vec<TypedRecord<'a, ConversationCreated>> {
         pick!(self.0, ConversationCreated)
     }
 
-    /// Where it was closed.
-    pub fn closed(&self) -> Vec<Typed<'a, ConversationClosed>> {
+    /// Returns the closing of the conversation.
+    pub fn closed(&self) -> Vec<TypedRecord<'a, ConversationClosed>> {
         pick!(self.0, ConversationClosed)
     }
 }

@@ -1,19 +1,20 @@
-//! What went wrong for good in a conversation.
+//! Error events of a conversation.
 
-use super::View;
-use crate::{Payload, Record};
+use super::ConversationView;
+use crate::{EventRecord, Payload};
 
-/// Error events: a fixed list of types. A tool that failed is not one of them, for the agent is told and goes on.
+/// Error events: a fixed list of types. Failed tools are not included, because the agent gets the error and
+/// continues.
 #[derive(Debug, Clone)]
-pub struct Errors<'a>(pub(super) View<'a>);
+pub struct ErrorEvents<'a>(pub(super) ConversationView<'a>);
 
-impl<'a> Errors<'a> {
-    /// Every error.
-    pub fn all(&self) -> Vec<&'a Record> {
+impl<'a> ErrorEvents<'a> {
+    /// Returns all error events.
+    pub fn all(&self) -> Vec<&'a EventRecord> {
         self.0.records().filter(|record| is_error(&record.payload)).collect()
     }
 
-    /// How many there are.
+    /// Returns the number of error events.
     pub fn count(&self) -> usize {
         self.all().len()
     }

@@ -1,95 +1,96 @@
-//! The tasks and workflows that ran for a conversation.
+//! Events of tasks and workflows.
 
 use super::view::pick;
-use super::{Typed, View};
+use super::{ConversationView, TypedRecord};
 use crate::{
     TaskCompleted, TaskFailed, TaskStarted, TokenCreated, TokenStatus, TokenStatusChanged, WorkOrigin,
     WorkflowCompleted, WorkflowFailed, WorkflowStarted,
 };
 
-/// Task events. Those of hook workflows are left out, for every turn has them; [`Executor::all_origins`] has all.
+/// Task events of tool calls. Tasks of hook workflows run in every turn and are excluded; see
+/// [`ToolTaskEvents::all_origins`].
 #[derive(Debug, Clone)]
-pub struct Executor<'a>(pub(super) View<'a>);
+pub struct ToolTaskEvents<'a>(pub(super) ConversationView<'a>);
 
 /// Workflow events.
 #[derive(Debug, Clone)]
-pub struct Workflows<'a>(pub(super) View<'a>);
+pub struct WorkflowEvents<'a>(pub(super) ConversationView<'a>);
 
-/// Task events, whatever the tasks ran for.
+/// Task events of all origins.
 #[derive(Debug, Clone)]
-pub struct AllOrigins<'a>(View<'a>);
+pub struct AllTaskEvents<'a>(ConversationView<'a>);
 
-impl<'a> Executor<'a> {
-    /// Tasks of tools that began.
-    pub fn task_starts(&self) -> Vec<Typed<'a, TaskStarted>> {
+impl<'a> ToolTaskEvents<'a> {
+    /// Returns the started tasks of tool calls.
+    pub fn task_starts(&self) -> Vec<TypedRecord<'a, TaskStarted>> {
         self.all_origins().task_starts().into_iter().filter(|p| p.origin == WorkOrigin::Tool).collect()
     }
 
-    /// Tasks of tools that ended in order.
-    pub fn task_completions(&self) -> Vec<Typed<'a, TaskCompleted>> {
+    /// Returns the completed tasks of tool calls.
+    pub fn task_completions(&self) -> Vec<TypedRecord<'a, TaskCompleted>> {
         self.all_origins().task_completions().into_iter().filter(|p| p.origin == WorkOrigin::Tool).collect()
     }
 
-    /// Tasks of tools that failed.
-    pub fn task_failures(&self) -> Vec<Typed<'a, TaskFailed>> {
+    /// Returns the failed tasks of tool calls.
+    pub fn task_failures(&self) -> Vec<TypedRecord<'a, TaskFailed>> {
         self.all_origins().task_failures().into_iter().filter(|p| p.origin == WorkOrigin::Tool).collect()
     }
 
-    /// The same for tasks of hook workflows too.
-    pub fn all_origins(&self) -> AllOrigins<'a> {
-        AllOrigins(self.0.clone())
+    /// Returns task events of all origins, including hook workflows.
+    pub fn all_origins(&self) -> AllTaskEvents<'a> {
+        AllTaskEvents(self.0.clone())
     }
 }
 
-impl<'a> AllOrigins<'a> {
-    /// Tasks that began.
-    pub fn task_starts(&self) -> Vec<Typed<'a, TaskStarted>> {
+impl<'a> AllTaskEvents<'a> {
+    /// Returns the started tasks.
+    pub fn task_starts(&self) -> Vec<TypedRecord<'a, TaskStarted>> {
         pick!(self.0, TaskStarted)
     }
 
-    /// Tasks that ended in order.
-    pub fn task_completions(&self) -> Vec<Typed<'a, TaskCompleted>> {
+    /// Returns the completed tasks.
+    pub fn task_completions(&self) -> Vec<TypedRecord<'a, TaskCompleted>> {
         pick!(self.0, TaskCompleted)
     }
 
-    /// Tasks that failed.
-    pub fn task_failures(&self) -> Vec<Typed<'a, TaskFailed>> {
+    /// Returns the failed tasks.
+    pub fn task_failures(&self) -> Vec<TypedRecord<'a, TaskFailed>> {
         pick!(self.0, TaskFailed)
     }
 }
 
-impl<'a> Workflows<'a> {
-    /// Runs that began.
-    pub fn starts(&self) -> Vec<Typed<'a, WorkflowStarted>> {
+impl<'a> WorkflowEvents<'a> {
+    /// Returns the started runs.
+    pub fn starts(&self) -> Vec<TypedRecord<'a, WorkflowStarted>> {
         pick!(self.0, WorkflowStarted)
     }
 
-    /// Runs that ended in order.
-    pub fn completions(&self) -> Vec<Typed<'a, WorkflowCompleted>> {
+    /// Returns the completed runs.
+    pub fn completions(&self) -> Vec<TypedRecord<'a, WorkflowCompleted>> {
         pick!(self.0, WorkflowCompleted)
     }
 
-    /// Runs that failed.
-    pub fn failures(&self) -> Vec<Typed<'a, WorkflowFailed>> {
+    /// Returns the failed runs.
+    pub fn failures(&self) -> Vec<TypedRecord<'a, WorkflowFailed>> {
         pick!(self.0, WorkflowFailed)
     }
 
-    /// Runs for one purpose.
-    pub fn runs(&self, origin: WorkOrigin) -> Vec<Typed<'a, WorkflowStarted>> {
+    /// Returns the started runs of one origin.
+    pub fn runs(&self, origin: WorkOrigin) -> Vec<TypedRecord<'a, WorkflowStarted>> {
         self.starts().into_iter().filter(|p| p.origin == origin).collect()
     }
 
-    /// The tokens of one run.
-    pub fn tokens(&self, run_id: &str) -> Vec<Typed<'a, TokenCreated>> {
+    /// Returns the tokens of a run.
+    pub fn tokens(&self, run_id: &str) -> Vec<TypedRecord<'a, TokenCreated>> {
         pick!(self.0, TokenCreated).into_iter().filter(|p| &*p.run_id == run_id).collect()
     }
 
-    /// The changes of all tokens of one run.
-    pub fn token_changes(&self, run_id: &str) -> Vec<Typed<'a, TokenStatusChanged>> {
+    /// Returns the status changes of all tokens of a run.
+    pub fn token_changes(&self, run_id: &str) -> Vec<TypedRecord<'a, TokenStatusChanged>> {
         pick!(self.0, TokenStatusChanged).into_iter().filter(|p| &*p.run_id == run_id).collect()
     }
 
-    /// What a token was, one after the other; nothing for one that was never created.
+    /// Returns the statuses of a token in order; empty if it was never created.
     pub fn token_statuses(&self, token_id: &str) -> Vec<TokenStatus> {
         let created = pick!(self.0, TokenCreated).into_iter().any(|p| &*p.token_id == token_id);
         let changes = pick!(self.0, TokenStatusChanged).into_iter().filter(|p| &*p.token_id == token_id);

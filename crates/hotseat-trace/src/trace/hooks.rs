@@ -1,57 +1,57 @@
-//! The two workflows that belong to every turn: before a model call, and at the end.
+//! Events of the two hook workflows of every turn: context assembly and memory extraction.
 
 use super::view::pick;
-use super::{Typed, View};
-use crate::{ContextAssembled, HookFailed, HookStarted, MemoryExtracted, Record};
+use super::{ConversationView, TypedRecord};
+use crate::{ContextAssembled, EventRecord, HookFailed, HookStarted, MemoryExtracted};
 
 /// Context assembly events.
 #[derive(Debug, Clone)]
-pub struct ContextAssembly<'a>(pub(super) View<'a>);
+pub struct ContextAssemblyEvents<'a>(pub(super) ConversationView<'a>);
 
 /// Memory extraction events.
 #[derive(Debug, Clone)]
-pub struct MemoryExtraction<'a>(pub(super) View<'a>);
+pub struct MemoryExtractionEvents<'a>(pub(super) ConversationView<'a>);
 
-impl<'a> ContextAssembly<'a> {
-    /// Where it was started.
-    pub fn starts(&self) -> Vec<Typed<'a, HookStarted>> {
+impl<'a> ContextAssemblyEvents<'a> {
+    /// Returns the started runs.
+    pub fn starts(&self) -> Vec<TypedRecord<'a, HookStarted>> {
         pick!(self.0, ContextAssemblyStarted)
     }
 
-    /// Where it brought a request.
-    pub fn completions(&self) -> Vec<Typed<'a, ContextAssembled>> {
+    /// Returns the completed runs.
+    pub fn completions(&self) -> Vec<TypedRecord<'a, ContextAssembled>> {
         pick!(self.0, ContextAssemblyCompleted)
     }
 
-    /// Where an attempt failed.
-    pub fn failures(&self) -> Vec<Typed<'a, HookFailed>> {
+    /// Returns the failed attempts.
+    pub fn failures(&self) -> Vec<TypedRecord<'a, HookFailed>> {
         pick!(self.0, ContextAssemblyFailed)
     }
 
-    /// All three kinds, of one turn.
-    pub fn for_turn(&self, turn_id: &str) -> Vec<&'a Record> {
+    /// Returns all context assembly events of a turn.
+    pub fn for_turn(&self, turn_id: &str) -> Vec<&'a EventRecord> {
         self.0.by_turn(turn_id).filter(|record| record.payload.category() == "context_assembly").collect()
     }
 }
 
-impl<'a> MemoryExtraction<'a> {
-    /// Where it was started.
-    pub fn starts(&self) -> Vec<Typed<'a, HookStarted>> {
+impl<'a> MemoryExtractionEvents<'a> {
+    /// Returns the started runs.
+    pub fn starts(&self) -> Vec<TypedRecord<'a, HookStarted>> {
         pick!(self.0, MemoryExtractionStarted)
     }
 
-    /// Where it was done.
-    pub fn completions(&self) -> Vec<Typed<'a, MemoryExtracted>> {
+    /// Returns the completed runs.
+    pub fn completions(&self) -> Vec<TypedRecord<'a, MemoryExtracted>> {
         pick!(self.0, MemoryExtractionCompleted)
     }
 
-    /// Where an attempt failed.
-    pub fn failures(&self) -> Vec<Typed<'a, HookFailed>> {
+    /// Returns the failed attempts.
+    pub fn failures(&self) -> Vec<TypedRecord<'a, HookFailed>> {
         pick!(self.0, MemoryExtractionFailed)
     }
 
-    /// All three kinds, of one turn.
-    pub fn for_turn(&self, turn_id: &str) -> Vec<&'a Record> {
+    /// Returns all memory extraction events of a turn.
+    pub fn for_turn(&self, turn_id: &str) -> Vec<&'a EventRecord> {
         self.0.by_turn(turn_id).filter(|record| record.payload.category() == "memory_extraction").collect()
     }
 }

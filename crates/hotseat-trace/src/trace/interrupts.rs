@@ -1,26 +1,26 @@
-//! The questions of a conversation to people.
+//! Interrupt events.
 
 use super::view::pick;
-use super::{Typed, View};
+use super::{ConversationView, TypedRecord};
 use crate::{InterruptAnswered, InterruptRaised};
 
 /// Interrupt events.
 #[derive(Debug, Clone)]
-pub struct Interrupts<'a>(pub(super) View<'a>);
+pub struct InterruptEvents<'a>(pub(super) ConversationView<'a>);
 
-impl<'a> Interrupts<'a> {
-    /// What was asked.
-    pub fn raised(&self) -> Vec<Typed<'a, InterruptRaised>> {
+impl<'a> InterruptEvents<'a> {
+    /// Returns the interrupts raised.
+    pub fn raised(&self) -> Vec<TypedRecord<'a, InterruptRaised>> {
         pick!(self.0, InterruptRaised)
     }
 
-    /// What was answered, and what was taken back.
-    pub fn answered(&self) -> Vec<Typed<'a, InterruptAnswered>> {
+    /// Returns the interrupts answered or cancelled.
+    pub fn answered(&self) -> Vec<TypedRecord<'a, InterruptAnswered>> {
         pick!(self.0, InterruptAnswered)
     }
 
-    /// What came of a question.
-    pub fn answer(&self, interrupt_id: &str) -> Option<Typed<'a, InterruptAnswered>> {
+    /// Returns the answer to an interrupt.
+    pub fn answer(&self, interrupt_id: &str) -> Option<TypedRecord<'a, InterruptAnswered>> {
         self.answered().into_iter().find(|p| &*p.interrupt_id == interrupt_id)
     }
 }

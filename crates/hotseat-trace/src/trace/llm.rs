@@ -1,31 +1,31 @@
-//! The language model calls of a conversation.
+//! Language model events.
 
 use super::view::pick;
-use super::{Typed, View};
-use crate::{LlmCallCompleted, LlmCallFailed, LlmCallStarted, Record};
+use super::{ConversationView, TypedRecord};
+use crate::{EventRecord, LlmCallCompleted, LlmCallFailed, LlmCallStarted};
 
 /// Language model events.
 #[derive(Debug, Clone)]
-pub struct Llm<'a>(pub(super) View<'a>);
+pub struct LlmCallEvents<'a>(pub(super) ConversationView<'a>);
 
-impl<'a> Llm<'a> {
-    /// Where a model was asked; every attempt counts.
-    pub fn calls(&self) -> Vec<Typed<'a, LlmCallStarted>> {
+impl<'a> LlmCallEvents<'a> {
+    /// Returns the started calls, including every retry.
+    pub fn calls(&self) -> Vec<TypedRecord<'a, LlmCallStarted>> {
         pick!(self.0, LlmCallStarted)
     }
 
-    /// Where it replied.
-    pub fn completions(&self) -> Vec<Typed<'a, LlmCallCompleted>> {
+    /// Returns the completed calls.
+    pub fn completions(&self) -> Vec<TypedRecord<'a, LlmCallCompleted>> {
         pick!(self.0, LlmCallCompleted)
     }
 
-    /// Where it did not reply.
-    pub fn failures(&self) -> Vec<Typed<'a, LlmCallFailed>> {
+    /// Returns the failed calls.
+    pub fn failures(&self) -> Vec<TypedRecord<'a, LlmCallFailed>> {
         pick!(self.0, LlmCallFailed)
     }
 
-    /// All three kinds, of one turn.
-    pub fn for_turn(&self, turn_id: &str) -> Vec<&'a Record> {
+    /// Returns all language model events of a turn.
+    pub fn for_turn(&self, turn_id: &str) -> Vec<&'a EventRecord> {
         self.0.by_turn(turn_id).filter(|record| record.payload.category() == "llm").collect()
     }
 }

@@ -1,31 +1,31 @@
-//! What was done with the memories of agents.
+//! Memory events.
 
 use super::view::pick;
-use super::{Typed, View};
+use super::{ConversationView, TypedRecord};
 use crate::{MemorySearched, MemoryTouched, MemoryWritten};
 
 /// Memory events.
 #[derive(Debug, Clone)]
-pub struct MemoryEvents<'a>(pub(super) View<'a>);
+pub struct MemoryEvents<'a>(pub(super) ConversationView<'a>);
 
 impl<'a> MemoryEvents<'a> {
-    /// Records that were written.
-    pub fn written(&self) -> Vec<Typed<'a, MemoryWritten>> {
+    /// Returns the written memories.
+    pub fn written(&self) -> Vec<TypedRecord<'a, MemoryWritten>> {
         pick!(self.0, MemoryWritten)
     }
 
-    /// Records that were read.
-    pub fn read(&self) -> Vec<Typed<'a, MemoryTouched>> {
+    /// Returns the memories read.
+    pub fn read(&self) -> Vec<TypedRecord<'a, MemoryTouched>> {
         pick!(self.0, MemoryRead)
     }
 
-    /// Records that were deleted.
-    pub fn deleted(&self) -> Vec<Typed<'a, MemoryTouched>> {
+    /// Returns the deleted memories.
+    pub fn deleted(&self) -> Vec<TypedRecord<'a, MemoryTouched>> {
         pick!(self.0, MemoryDeleted)
     }
 
-    /// Searches.
-    pub fn searched(&self) -> Vec<Typed<'a, MemorySearched>> {
+    /// Returns the searches.
+    pub fn searched(&self) -> Vec<TypedRecord<'a, MemorySearched>> {
         pick!(self.0, MemorySearched)
     }
 }

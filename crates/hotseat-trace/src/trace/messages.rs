@@ -1,66 +1,66 @@
-//! What was said in a conversation.
+//! Message events.
 
 use super::view::pick;
-use super::{Typed, View};
-use crate::{AssistantMessage, Payload, Record, UserMessage};
+use super::{ConversationView, TypedRecord};
+use crate::{AssistantMessage, EventRecord, Payload, UserMessage};
 
 /// Message events.
 #[derive(Debug, Clone)]
-pub struct Messages<'a>(pub(super) View<'a>);
+pub struct MessageEvents<'a>(pub(super) ConversationView<'a>);
 
-/// One message, whoever said it.
+/// A message of a user or an agent.
 #[derive(Debug, Clone, Copy)]
-pub enum Said<'a> {
-    /// A user, or the agent that called this one.
-    User(Typed<'a, UserMessage>),
-    /// An agent.
-    Assistant(Typed<'a, AssistantMessage>),
+pub enum MessageEvent<'a> {
+    /// A message of a user, or of the calling agent.
+    User(TypedRecord<'a, UserMessage>),
+    /// A message of an agent.
+    Assistant(TypedRecord<'a, AssistantMessage>),
 }
 
-impl<'a> Said<'a> {
-    /// The text.
+impl<'a> MessageEvent<'a> {
+    /// Returns the text.
     pub fn content(&self) -> &'a str {
         match self {
-            Said::User(p) => &p.payload.content,
-            Said::Assistant(p) => &p.payload.content,
+            MessageEvent::User(p) => &p.payload.content,
+            MessageEvent::Assistant(p) => &p.payload.content,
         }
     }
 
-    /// The record.
-    pub fn record(&self) -> &'a Record {
+    /// Returns the record.
+    pub fn record(&self) -> &'a EventRecord {
         match self {
-            Said::User(p) => p.record,
-            Said::Assistant(p) => p.record,
+            MessageEvent::User(p) => p.record,
+            MessageEvent::Assistant(p) => p.record,
         }
     }
 }
 
-impl<'a> Messages<'a> {
-    /// What users said.
-    pub fn user(&self) -> Vec<Typed<'a, UserMessage>> {
+impl<'a> MessageEvents<'a> {
+    /// Returns the user messages.
+    pub fn user(&self) -> Vec<TypedRecord<'a, UserMessage>> {
         pick!(self.0, UserMessage)
     }
 
-    /// What agents said.
-    pub fn assistant(&self) -> Vec<Typed<'a, AssistantMessage>> {
+    /// Returns the agent messages.
+    pub fn assistant(&self) -> Vec<TypedRecord<'a, AssistantMessage>> {
         pick!(self.0, AssistantMessage)
     }
 
-    /// What an agent said that is not the one the conversation is with.
-    pub fn by_agent(&self, agent_id: &str) -> Vec<Typed<'a, AssistantMessage>> {
+    /// Returns the messages of a sub-agent.
+    pub fn by_agent(&self, agent_id: &str) -> Vec<TypedRecord<'a, AssistantMessage>> {
         self.assistant().into_iter().filter(|p| p.subagent.as_deref() == Some(agent_id)).collect()
     }
 
-    /// Everything that was said, in order.
-    pub fn all(&self) -> Vec<Said<'a>> {
-        let said = |record: &'a Record| {
+    /// Returns all messages, in order.
+    pub fn all(&self) -> Vec<MessageEvent<'a>> {
+        let said = |record: &'a EventRecord| {
             let (sequence, offset) = (record.sequence, record.offset);
             match &record.payload {
                 Payload::UserMessage(payload) => {
-                    Some(Said::User(Typed { sequence, offset, payload, record }))
+                    Some(MessageEvent::User(TypedRecord { sequence, offset, payload, record }))
                 }
                 Payload::AssistantMessage(payload) => {
-                    Some(Said::Assistant(Typed { sequence, offset, payload, record }))
+                    Some(MessageEvent::Assistant(TypedRecord { sequence, offset, payload, record }))
                 }
                 _ => None,
             }
@@ -68,9 +68,10 @@ impl<'a> Messages<'a> {
         self.0.records().filter_map(said).collect()
     }
 
-    /// Everything that was said in one turn, in order.
-    pub fn in_turn(&self, turn_id: &str) -> Vec<Said<'a>> {
-        let within = |said: &Said<'_>| said.record().payload.turn_id().is_some_and(|id| &**id == turn_id);
+    /// Returns all messages of a turn, in order.
+    pub fn for_turn(&self, turn_id: &str) -> Vec<MessageEvent<'a>> {
+        let within =
+            |said: &MessageEvent<'_>| said.record().payload.turn_id().is_some_and(|id| &**id == turn_id);
         self.all().into_iter().filter(within).collect()
     }
 }

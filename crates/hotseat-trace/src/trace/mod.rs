@@ -1,11 +1,11 @@
-//! A whole trace: its records in order, and the views that answer what happened.
+//! A trace: records in order, and views of its events.
 
 mod agents;
 mod errors;
 mod executor;
 mod hooks;
 mod interrupts;
-mod lines;
+mod jsonl;
 mod llm;
 mod memory;
 mod messages;
@@ -17,35 +17,35 @@ mod view;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use agents::{Agents, Conversations, Participants};
-pub use errors::Errors;
-pub use executor::{AllOrigins, Executor, Workflows};
-pub use hooks::{ContextAssembly, MemoryExtraction};
-pub use interrupts::Interrupts;
-pub use lines::TraceError;
-pub use llm::Llm;
+pub use agents::{AgentCallEvents, ConversationEvents, ParticipantEvents};
+pub use errors::ErrorEvents;
+pub use executor::{AllTaskEvents, ToolTaskEvents, WorkflowEvents};
+pub use hooks::{ContextAssemblyEvents, MemoryExtractionEvents};
+pub use interrupts::InterruptEvents;
+pub use jsonl::TraceError;
+pub use llm::LlmCallEvents;
 pub use memory::MemoryEvents;
-pub use messages::{Messages, Said};
-pub use moves::Moves;
-pub use tools::{Outcome, ToolEvent, ToolRun, Tools};
-pub use turns::{TurnStatus, Turns};
-pub use view::{Typed, View};
+pub use messages::{MessageEvent, MessageEvents};
+pub use moves::MoveEvents;
+pub use tools::{ToolCallEvents, ToolCallRun, ToolEvent, ToolRunOutcome};
+pub use turns::{TurnEvents, TurnStatus};
+pub use view::{ConversationView, TypedRecord};
 
-use crate::{Conversation, ExecutionKind, Payload, Record};
+use crate::{EventRecord, ExecutionKind, Payload, TracedConversation};
 
-/// The events of a conversation and of everything that it started, in the order in which they were decided.
+/// The events of a conversation and of everything it started, in the order in which they were decided.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
-    records: Vec<Record>,
-    /// For every execution the conversation it works for; a conversation works for itself.
+    records: Vec<EventRecord>,
+    /// Conversation of each execution; a conversation maps to itself.
     owners: BTreeMap<Arc<str>, Arc<str>>,
-    /// The conversation the trace is of; none where an adapter wrote it.
+    /// Root conversation. None for a trace written by an adapter.
     root: Option<Arc<str>>,
 }
 
 impl Trace {
-    /// A trace of these records, sorted by their sequence numbers.
-    pub fn new(records: impl IntoIterator<Item = Record>) -> Self {
+    /// Creates a trace from records and sorts them by sequence number.
+    pub fn new(records: impl IntoIterator<Item = EventRecord>) -> Self {
         let mut trace = Trace { records: records.into_iter().collect(), ..Trace::default() };
         trace.records.sort_by_key(|record| record.sequence);
         for record in &trace.records {
@@ -63,41 +63,41 @@ impl Trace {
         trace
     }
 
-    /// Every record, of all executions.
-    pub fn all(&self) -> &[Record] {
+    /// Returns all records, of all executions.
+    pub fn all(&self) -> &[EventRecord] {
         &self.records
     }
 
-    /// The record with this sequence number.
-    pub fn record(&self, sequence: u64) -> Option<&Record> {
+    /// Returns the record with this sequence number.
+    pub fn record(&self, sequence: u64) -> Option<&EventRecord> {
         let place = self.records.binary_search_by_key(&sequence, |record| record.sequence).ok()?;
         self.records.get(place)
     }
 
-    /// The conversation that the trace is of, with the workflows that ran for it.
-    pub fn root(&self) -> View<'_> {
-        View::new(self, self.root.clone())
+    /// Returns the root conversation, with its workflow runs.
+    pub fn root(&self) -> ConversationView<'_> {
+        ConversationView::new(self, self.root.clone())
     }
 
-    /// One conversation, with the workflows that ran for it; of a run of a workflow, the conversation it worked for.
-    pub fn execution(&self, id: &str) -> Option<View<'_>> {
-        self.owners.get(id).map(|owner| View::new(self, Some(owner.clone())))
+    /// Returns a conversation by id, with its workflow runs; for the id of a workflow run, its conversation.
+    pub fn execution(&self, id: &str) -> Option<ConversationView<'_>> {
+        self.owners.get(id).map(|owner| ConversationView::new(self, Some(owner.clone())))
     }
 
-    /// The conversation that was opened for a call of an agent; of a call that was repeated, the last.
-    pub fn child(&self, call_id: &str) -> Option<View<'_>> {
+    /// Returns the conversation opened for an agent call; for a repeated call, the last one.
+    pub fn child(&self, call_id: &str) -> Option<ConversationView<'_>> {
         self.records.iter().rev().find_map(|record| match &record.payload {
             Payload::ConversationCreated(p)
                 if p.parent.as_ref().is_some_and(|parent| &*parent.call_id == call_id) =>
             {
-                Some(View::new(self, Some(p.conversation_id.clone())))
+                Some(ConversationView::new(self, Some(p.conversation_id.clone())))
             }
             _ => None,
         })
     }
 
-    /// Every conversation of the trace, the root first.
-    pub fn conversations_all(&self) -> Vec<View<'_>> {
+    /// Returns all conversations of the trace, the root first.
+    pub fn all_conversations(&self) -> Vec<ConversationView<'_>> {
         let mut found: Vec<Option<Arc<str>>> = vec![self.root.clone()];
         for record in &self.records {
             let owner = self.owner(record).cloned();
@@ -105,61 +105,61 @@ impl Trace {
                 found.push(owner);
             }
         }
-        found.into_iter().map(|owner| View::new(self, owner)).collect()
+        found.into_iter().map(|owner| ConversationView::new(self, owner)).collect()
     }
 
-    /// The root conversation, folded for checks.
-    pub fn conversation(&self) -> Conversation {
-        Conversation::of(self.root().records().map(|record| &record.event))
+    /// Returns the root conversation, folded for checks.
+    pub fn conversation(&self) -> TracedConversation {
+        TracedConversation::from_events(self.root().records().map(|record| &record.event))
     }
 
-    fn owner(&self, record: &Record) -> Option<&Arc<str>> {
+    fn owner(&self, record: &EventRecord) -> Option<&Arc<str>> {
         record.execution.as_ref().and_then(|execution| self.owners.get(&execution.id))
     }
 }
 
-/// The views of the root conversation, so that they need not be asked of [`Trace::root`].
+/// Declares the event views of a conversation, also as shortcuts for the root of a trace.
 macro_rules! root_views {
     ($($(#[$doc:meta])* $name:ident -> $view:ident),+ $(,)?) => {
         impl Trace {
             $($(#[$doc])* pub fn $name(&self) -> $view<'_> { self.root().$name() })+
         }
 
-        impl<'a> View<'a> {
+        impl<'a> ConversationView<'a> {
             $($(#[$doc])* pub fn $name(&self) -> $view<'a> { $view(self.clone()) })+
         }
     };
 }
 
 root_views! {
-    /// The turns.
-    turns -> Turns,
-    /// The moves: model steps within turns.
-    moves -> Moves,
-    /// What was said.
-    messages -> Messages,
-    /// The tool calls.
-    tools -> Tools,
-    /// The workflows that built requests.
-    context_assembly -> ContextAssembly,
-    /// The workflows that kept what turns have brought.
-    memory_extraction -> MemoryExtraction,
-    /// The language model calls.
-    llm -> Llm,
-    /// The questions to people.
-    interrupts -> Interrupts,
-    /// The calls of other agents.
-    agents -> Agents,
-    /// Who joined and left.
-    participants -> Participants,
-    /// The conversations that were opened and closed.
-    conversations -> Conversations,
-    /// The tasks that ran.
-    executor -> Executor,
-    /// The workflows that ran.
-    workflows -> Workflows,
-    /// What was done with the agents' memories.
+    /// Returns the turn events.
+    turns -> TurnEvents,
+    /// Returns the move events: the model steps within turns.
+    moves -> MoveEvents,
+    /// Returns the message events.
+    messages -> MessageEvents,
+    /// Returns the tool events.
+    tools -> ToolCallEvents,
+    /// Returns the events of the workflows that built model requests.
+    context_assembly -> ContextAssemblyEvents,
+    /// Returns the events of the workflows that saved memories.
+    memory_extraction -> MemoryExtractionEvents,
+    /// Returns the language model events.
+    llm -> LlmCallEvents,
+    /// Returns the interrupt events.
+    interrupts -> InterruptEvents,
+    /// Returns the events of agent calls.
+    agents -> AgentCallEvents,
+    /// Returns the participant events.
+    participants -> ParticipantEvents,
+    /// Returns the events of created and closed conversations.
+    conversations -> ConversationEvents,
+    /// Returns the task events.
+    executor -> ToolTaskEvents,
+    /// Returns the workflow events.
+    workflows -> WorkflowEvents,
+    /// Returns the memory events.
     memory -> MemoryEvents,
-    /// What went wrong for good.
-    errors -> Errors,
+    /// Returns the error events.
+    errors -> ErrorEvents,
 }

@@ -1,119 +1,120 @@
-//! The tool calls of a conversation.
+//! Tool events.
 
 use super::view::pick;
-use super::{Typed, View};
+use super::{ConversationView, TypedRecord};
 use crate::{ErrorInfo, ToolCompleted, ToolFailed, ToolInvocation, ToolRetry};
 use serde_json::Value;
 
 /// Tool events.
 #[derive(Debug, Clone)]
-pub struct Tools<'a>(pub(super) View<'a>);
+pub struct ToolCallEvents<'a>(pub(super) ConversationView<'a>);
 
-/// An event of a tool, of any of three types.
+/// An invocation, completion or failure of a tool.
 #[derive(Debug, Clone, Copy)]
 pub enum ToolEvent<'a> {
-    /// It was called.
-    Invoked(Typed<'a, ToolInvocation>),
-    /// It answered.
-    Completed(Typed<'a, ToolCompleted>),
-    /// It failed.
-    Failed(Typed<'a, ToolFailed>),
+    /// The tool was called.
+    Invoked(TypedRecord<'a, ToolInvocation>),
+    /// The tool returned a result.
+    Completed(TypedRecord<'a, ToolCompleted>),
+    /// The tool failed.
+    Failed(TypedRecord<'a, ToolFailed>),
 }
 
-/// A call together with what it came to.
+/// A tool call with its outcome.
 #[derive(Debug, Clone, Copy)]
-pub struct ToolRun<'a> {
+pub struct ToolCallRun<'a> {
     /// The call.
-    pub invocation: Typed<'a, ToolInvocation>,
-    /// What it came to; none while it runs, and when it was given up.
-    pub outcome: Option<Outcome<'a>>,
+    pub invocation: TypedRecord<'a, ToolInvocation>,
+    /// Outcome of the call. None while it is running or after a cancellation.
+    pub outcome: Option<ToolRunOutcome<'a>>,
 }
 
-/// What a call came to.
+/// Outcome of a tool call.
 #[derive(Debug, Clone, Copy)]
-pub enum Outcome<'a> {
-    /// It answered.
-    Completed(Typed<'a, ToolCompleted>),
-    /// It failed.
-    Failed(Typed<'a, ToolFailed>),
+pub enum ToolRunOutcome<'a> {
+    /// The tool returned a result.
+    Completed(TypedRecord<'a, ToolCompleted>),
+    /// The tool failed.
+    Failed(TypedRecord<'a, ToolFailed>),
 }
 
-impl<'a> ToolRun<'a> {
-    /// What the tool returned.
+impl<'a> ToolCallRun<'a> {
+    /// Returns the result of a completed call.
     pub fn output(&self) -> Option<&'a Value> {
         match self.outcome {
-            Some(Outcome::Completed(p)) => Some(&p.payload.output),
-            Some(Outcome::Failed(_)) | None => None,
+            Some(ToolRunOutcome::Completed(p)) => Some(&p.payload.output),
+            Some(ToolRunOutcome::Failed(_)) | None => None,
         }
     }
 
-    /// Why it failed.
+    /// Returns the error of a failed call.
     pub fn error(&self) -> Option<&'a ErrorInfo> {
         match self.outcome {
-            Some(Outcome::Failed(p)) => Some(&p.payload.error),
-            Some(Outcome::Completed(_)) | None => None,
+            Some(ToolRunOutcome::Failed(p)) => Some(&p.payload.error),
+            Some(ToolRunOutcome::Completed(_)) | None => None,
         }
     }
 }
 
-impl<'a> Tools<'a> {
-    /// The calls that were made.
-    pub fn invocations(&self) -> Vec<Typed<'a, ToolInvocation>> {
+impl<'a> ToolCallEvents<'a> {
+    /// Returns the invocations.
+    pub fn invocations(&self) -> Vec<TypedRecord<'a, ToolInvocation>> {
         pick!(self.0, ToolInvoked)
     }
 
-    /// Where tools answered.
-    pub fn completions(&self) -> Vec<Typed<'a, ToolCompleted>> {
+    /// Returns the completions.
+    pub fn completions(&self) -> Vec<TypedRecord<'a, ToolCompleted>> {
         pick!(self.0, ToolCompleted)
     }
 
-    /// Where tools failed; calls that were refused included.
-    pub fn failures(&self) -> Vec<Typed<'a, ToolFailed>> {
+    /// Returns the failures, including rejected calls.
+    pub fn failures(&self) -> Vec<TypedRecord<'a, ToolFailed>> {
         pick!(self.0, ToolFailed)
     }
 
-    /// Where tools are tried again.
-    pub fn retries(&self) -> Vec<Typed<'a, ToolRetry>> {
+    /// Returns the scheduled retries.
+    pub fn retries(&self) -> Vec<TypedRecord<'a, ToolRetry>> {
         pick!(self.0, ToolRetry)
     }
 
-    /// The calls that the turn waited for.
-    pub fn synchronous(&self) -> Vec<Typed<'a, ToolInvocation>> {
+    /// Returns the synchronous calls.
+    pub fn synchronous(&self) -> Vec<TypedRecord<'a, ToolInvocation>> {
         self.invocations().into_iter().filter(|p| !p.r#async).collect()
     }
 
-    /// The calls that the turn did not wait for.
-    pub fn asynchronous(&self) -> Vec<Typed<'a, ToolInvocation>> {
+    /// Returns the asynchronous calls.
+    pub fn asynchronous(&self) -> Vec<TypedRecord<'a, ToolInvocation>> {
         self.invocations().into_iter().filter(|p| p.r#async).collect()
     }
 
-    /// The calls of one turn.
-    pub fn for_turn(&self, turn_id: &str) -> Vec<Typed<'a, ToolInvocation>> {
+    /// Returns the calls of a turn.
+    pub fn for_turn(&self, turn_id: &str) -> Vec<TypedRecord<'a, ToolInvocation>> {
         self.invocations().into_iter().filter(|p| &*p.turn_id == turn_id).collect()
     }
 
-    /// A call with what it came to.
-    pub fn call(&self, tool_call_id: &str) -> Option<ToolRun<'a>> {
+    /// Returns a call with its outcome.
+    pub fn call(&self, tool_call_id: &str) -> Option<ToolCallRun<'a>> {
         let invocation = self.invocations().into_iter().find(|p| &*p.tool_call_id == tool_call_id)?;
         let completed = self.completions().into_iter().find(|p| &*p.tool_call_id == tool_call_id);
         let failed = || self.failures().into_iter().find(|p| &*p.tool_call_id == tool_call_id);
-        let outcome = completed.map(Outcome::Completed).or_else(|| failed().map(Outcome::Failed));
-        Some(ToolRun { invocation, outcome })
+        let outcome =
+            completed.map(ToolRunOutcome::Completed).or_else(|| failed().map(ToolRunOutcome::Failed));
+        Some(ToolCallRun { invocation, outcome })
     }
 
-    /// Every call with what it came to.
-    pub fn calls(&self) -> Vec<ToolRun<'a>> {
+    /// Returns all calls with their outcomes.
+    pub fn calls(&self) -> Vec<ToolCallRun<'a>> {
         self.invocations().iter().filter_map(|p| self.call(&p.tool_call_id)).collect()
     }
 
-    /// Calls, answers and failures of one tool, in order.
+    /// Returns the invocations, completions and failures of a tool, in order.
     pub fn by_name(&self, tool_name: &str) -> Vec<ToolEvent<'a>> {
         let calls = self.calls().into_iter().filter(|call| &*call.invocation.tool_name == tool_name);
         let mut events: Vec<_> = calls
             .flat_map(|call| {
                 let end = call.outcome.map(|outcome| match outcome {
-                    Outcome::Completed(p) => (p.sequence, ToolEvent::Completed(p)),
-                    Outcome::Failed(p) => (p.sequence, ToolEvent::Failed(p)),
+                    ToolRunOutcome::Completed(p) => (p.sequence, ToolEvent::Completed(p)),
+                    ToolRunOutcome::Failed(p) => (p.sequence, ToolEvent::Failed(p)),
                 });
                 [Some((call.invocation.sequence, ToolEvent::Invoked(call.invocation))), end]
                     .into_iter()

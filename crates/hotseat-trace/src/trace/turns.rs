@@ -1,29 +1,29 @@
-//! The turns of a conversation.
+//! Turn events.
 
 use serde::{Deserialize, Serialize};
 
 use super::view::pick;
-use super::{Typed, View};
+use super::{ConversationView, TypedRecord};
 use crate::{AsyncCancelled, AsyncCompleted, Payload, TurnCompletion, TurnFailed, TurnOperation, TurnStart};
 
 /// Turn events.
 #[derive(Debug, Clone)]
-pub struct Turns<'a>(pub(super) View<'a>);
+pub struct TurnEvents<'a>(pub(super) ConversationView<'a>);
 
-/// What a turn is seen to be from outside.
+/// Status of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
-    /// It began and has not ended.
+    /// The turn started and has not ended.
     Active,
-    /// The agent is done.
+    /// The agent completed the turn.
     Completed,
-    /// It could not be held to its end.
+    /// The turn could not be completed.
     Failed,
 }
 
 impl TurnStatus {
-    /// The word for it.
+    /// Returns the name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             TurnStatus::Active => "active",
@@ -33,48 +33,48 @@ impl TurnStatus {
     }
 }
 
-impl<'a> Turns<'a> {
-    /// Where turns began.
-    pub fn starts(&self) -> Vec<Typed<'a, TurnStart>> {
+impl<'a> TurnEvents<'a> {
+    /// Returns the started turns.
+    pub fn starts(&self) -> Vec<TypedRecord<'a, TurnStart>> {
         pick!(self.0, TurnStarted)
     }
 
-    /// The ids of all turns, in the order in which they began.
+    /// Returns the ids of all turns, in start order.
     pub fn ids(&self) -> Vec<&'a str> {
         self.starts().iter().map(|start| &*start.payload.turn_id).collect()
     }
 
-    /// Where one turn began.
-    pub fn start(&self, turn_id: &str) -> Option<Typed<'a, TurnStart>> {
+    /// Returns the start of a turn.
+    pub fn start(&self, turn_id: &str) -> Option<TypedRecord<'a, TurnStart>> {
         self.starts().into_iter().find(|start| &*start.turn_id == turn_id)
     }
 
-    /// Where turns of users began.
-    pub fn user_initiated(&self) -> Vec<Typed<'a, TurnStart>> {
+    /// Returns the turns started by users.
+    pub fn user_initiated(&self) -> Vec<TypedRecord<'a, TurnStart>> {
         self.starts().into_iter().filter(|start| &*start.caller_type == "user").collect()
     }
 
-    /// Where turns completed.
-    pub fn completions(&self) -> Vec<Typed<'a, TurnCompletion>> {
+    /// Returns the completed turns.
+    pub fn completions(&self) -> Vec<TypedRecord<'a, TurnCompletion>> {
         pick!(self.0, TurnCompleted)
     }
 
-    /// Where turns failed.
-    pub fn failures(&self) -> Vec<Typed<'a, TurnFailed>> {
+    /// Returns the failed turns.
+    pub fn failures(&self) -> Vec<TypedRecord<'a, TurnFailed>> {
         pick!(self.0, TurnFailed)
     }
 
-    /// Where one turn completed.
-    pub fn completion(&self, turn_id: &str) -> Option<Typed<'a, TurnCompletion>> {
+    /// Returns the completion of a turn.
+    pub fn completion(&self, turn_id: &str) -> Option<TypedRecord<'a, TurnCompletion>> {
         self.completions().into_iter().find(|end| &*end.turn_id == turn_id)
     }
 
-    /// Where one turn failed.
-    pub fn failure(&self, turn_id: &str) -> Option<Typed<'a, TurnFailed>> {
+    /// Returns the failure of a turn.
+    pub fn failure(&self, turn_id: &str) -> Option<TypedRecord<'a, TurnFailed>> {
         self.failures().into_iter().find(|end| &*end.turn_id == turn_id)
     }
 
-    /// What a turn was, one after the other; nothing for a turn that never began.
+    /// Returns the statuses of a turn in order; empty if it never started.
     pub fn status_transitions(&self, turn_id: &str) -> Vec<TurnStatus> {
         let status = |payload: &Payload| match payload {
             Payload::TurnStarted(_) => Some(TurnStatus::Active),
@@ -85,39 +85,45 @@ impl<'a> Turns<'a> {
         self.0.by_turn(turn_id).filter_map(|record| status(&record.payload)).collect()
     }
 
-    /// Where a turn began to wait for a synchronous call.
-    pub fn waits(&self, turn_id: &str) -> Vec<Typed<'a, TurnOperation>> {
-        of(pick!(self.0, TurnWaiting), turn_id)
+    /// Returns the waits of a turn for synchronous calls.
+    pub fn waits(&self, turn_id: &str) -> Vec<TypedRecord<'a, TurnOperation>> {
+        for_turn(pick!(self.0, TurnWaiting), turn_id)
     }
 
-    /// Where a turn went on with the result of a synchronous call.
-    pub fn resumes(&self, turn_id: &str) -> Vec<Typed<'a, TurnOperation>> {
-        of(pick!(self.0, TurnResumed), turn_id)
+    /// Returns the resumptions of a turn after synchronous calls.
+    pub fn resumes(&self, turn_id: &str) -> Vec<TypedRecord<'a, TurnOperation>> {
+        for_turn(pick!(self.0, TurnResumed), turn_id)
     }
 
-    /// Where turns began asynchronous calls; of one turn, or of all.
-    pub fn async_operations<'t>(&self, turn_id: impl Into<Option<&'t str>>) -> Vec<Typed<'a, TurnOperation>> {
+    /// Returns the tracked asynchronous calls, of one turn or of all.
+    pub fn async_operations<'t>(
+        &self,
+        turn_id: impl Into<Option<&'t str>>,
+    ) -> Vec<TypedRecord<'a, TurnOperation>> {
         let turn_id = turn_id.into();
         let all = pick!(self.0, AsyncTracked).into_iter();
         all.filter(|p| turn_id.is_none_or(|id| &*p.turn_id == id)).collect()
     }
 
-    /// Where asynchronous calls ended; of one turn, or of all.
+    /// Returns the completed asynchronous calls, of one turn or of all.
     pub fn async_completions<'t>(
         &self,
         turn_id: impl Into<Option<&'t str>>,
-    ) -> Vec<Typed<'a, AsyncCompleted>> {
+    ) -> Vec<TypedRecord<'a, AsyncCompleted>> {
         let turn_id = turn_id.into();
         let all = pick!(self.0, AsyncCompleted).into_iter();
         all.filter(|p| turn_id.is_none_or(|id| &*p.turn_id == id)).collect()
     }
 
-    /// Where calls were given up because their turn ended.
-    pub fn cancellations(&self) -> Vec<Typed<'a, AsyncCancelled>> {
+    /// Returns the calls that were cancelled because their turn ended.
+    pub fn cancellations(&self) -> Vec<TypedRecord<'a, AsyncCancelled>> {
         pick!(self.0, AsyncCancelled)
     }
 }
 
-fn of<'a>(all: Vec<Typed<'a, TurnOperation>>, turn_id: &str) -> Vec<Typed<'a, TurnOperation>> {
+fn for_turn<'a>(
+    all: Vec<TypedRecord<'a, TurnOperation>>,
+    turn_id: &str,
+) -> Vec<TypedRecord<'a, TurnOperation>> {
     all.into_iter().filter(|p| &*p.turn_id == turn_id).collect()
 }

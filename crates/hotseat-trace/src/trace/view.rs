@@ -1,41 +1,41 @@
-//! The records of one conversation, typed and untyped.
+//! The records of one conversation.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Trace;
-use crate::{Offset, Payload, Record};
+use crate::{EventRecord, Payload, TimeOffset};
 
-/// One conversation of a trace, with the workflows that ran for it.
+/// One conversation of a trace, with its workflow runs.
 #[derive(Debug, Clone)]
-pub struct View<'a> {
+pub struct ConversationView<'a> {
     trace: &'a Trace,
     conversation: Option<Arc<str>>,
-    records: Arc<[&'a Record]>,
+    records: Arc<[&'a EventRecord]>,
 }
 
-/// A record whose members are of a known type.
+/// A record with a payload of a known type.
 #[derive(Debug)]
-pub struct Typed<'a, P> {
-    /// Its place in the trace.
+pub struct TypedRecord<'a, P> {
+    /// Sequence number of the record.
     pub sequence: u64,
-    /// When it happened.
-    pub offset: Offset,
-    /// Its members.
+    /// Time of the event.
+    pub offset: TimeOffset,
+    /// The typed payload.
     pub payload: &'a P,
-    /// All of it.
-    pub record: &'a Record,
+    /// The whole record.
+    pub record: &'a EventRecord,
 }
 
-impl<P> Clone for Typed<'_, P> {
+impl<P> Clone for TypedRecord<'_, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<P> Copy for Typed<'_, P> {}
+impl<P> Copy for TypedRecord<'_, P> {}
 
-impl<P> Deref for Typed<'_, P> {
+impl<P> Deref for TypedRecord<'_, P> {
     type Target = P;
 
     fn deref(&self) -> &P {
@@ -43,59 +43,65 @@ impl<P> Deref for Typed<'_, P> {
     }
 }
 
-impl<'a> View<'a> {
+impl<'a> ConversationView<'a> {
     pub(super) fn new(trace: &'a Trace, conversation: Option<Arc<str>>) -> Self {
         let records =
             trace.records.iter().filter(|record| trace.owner(record) == conversation.as_ref()).collect();
-        View { trace, conversation, records }
+        ConversationView { trace, conversation, records }
     }
 
-    /// The whole trace.
+    /// Returns the trace.
     pub fn trace(&self) -> &'a Trace {
         self.trace
     }
 
-    /// The conversation; none where an adapter wrote the trace.
+    /// Returns the id of the conversation. None for a trace written by an adapter.
     pub fn id(&self) -> Option<&str> {
         self.conversation.as_deref()
     }
 
-    /// The records, in order.
-    pub fn records(&self) -> impl Iterator<Item = &'a Record> + Clone + use<'a> {
+    /// Returns the records, in order.
+    pub fn records(&self) -> impl Iterator<Item = &'a EventRecord> + Clone + use<'a> {
         let records = self.records.clone();
         (0..records.len()).map(move |place| records[place])
     }
 
-    /// The records of one event type, for instance `tool.invoked`.
-    pub fn by_type<'t>(&self, name: &'t str) -> impl Iterator<Item = &'a Record> + Clone + use<'a, 't> {
+    /// Returns the records of an event type, for instance `tool.invoked`.
+    pub fn by_type<'t>(&self, name: &'t str) -> impl Iterator<Item = &'a EventRecord> + Clone + use<'a, 't> {
         self.records().filter(move |record| record.payload.type_name() == name)
     }
 
-    /// The records whose type begins with this word, for instance `tool`.
-    pub fn by_category<'t>(&self, name: &'t str) -> impl Iterator<Item = &'a Record> + Clone + use<'a, 't> {
+    /// Returns the records of a category, for instance `tool`.
+    pub fn by_category<'t>(
+        &self,
+        name: &'t str,
+    ) -> impl Iterator<Item = &'a EventRecord> + Clone + use<'a, 't> {
         self.records().filter(move |record| record.payload.category() == name)
     }
 
-    /// The records of one turn.
-    pub fn by_turn<'t>(&self, turn_id: &'t str) -> impl Iterator<Item = &'a Record> + Clone + use<'a, 't> {
+    /// Returns the records of a turn.
+    pub fn by_turn<'t>(
+        &self,
+        turn_id: &'t str,
+    ) -> impl Iterator<Item = &'a EventRecord> + Clone + use<'a, 't> {
         self.records().filter(move |record| record.payload.turn_id().is_some_and(|id| &**id == turn_id))
     }
 
-    /// How many records of one type there are.
+    /// Returns the number of records of an event type.
     pub fn count(&self, name: &str) -> usize {
         self.by_type(name).count()
     }
 
-    /// Whether there is a record of this type.
+    /// Returns true if there is a record of this event type.
     pub fn has(&self, name: &str) -> bool {
         self.by_type(name).next().is_some()
     }
 
-    /// The records that `members` recognises.
-    pub(crate) fn pick<P>(&self, members: impl Fn(&'a Payload) -> Option<&'a P>) -> Vec<Typed<'a, P>> {
+    /// Returns the records whose payload `members` selects.
+    pub(crate) fn pick<P>(&self, members: impl Fn(&'a Payload) -> Option<&'a P>) -> Vec<TypedRecord<'a, P>> {
         self.records()
             .filter_map(|record| {
-                members(&record.payload).map(|payload| Typed {
+                members(&record.payload).map(|payload| TypedRecord {
                     sequence: record.sequence,
                     offset: record.offset,
                     payload,
@@ -106,7 +112,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The members of every record of the given event types, which share one type of members.
+/// Returns the typed records of the given event types, which must share a payload type.
 macro_rules! pick {
     ($view:expr, $($variant:ident)|+) => {
         $view.pick(|payload| match payload {

@@ -1,27 +1,27 @@
-//! The calls of agents are these, in this order, and no others.
+//! The agent calls match the expected ones, in order.
 
-use super::{Mismatch, differs};
-use crate::{InvocationMode, View};
+use super::{Mismatch, find_difference};
+use crate::{ConversationView, InvocationMode};
 
-/// One expected call of an agent.
+/// An expected agent call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AgentCall {
-    /// How it takes part.
+pub struct AgentCallSpec {
+    /// How the agent participates.
     pub mode: InvocationMode,
-    /// Whether it answered; otherwise it failed.
+    /// True if the call completed, false if it failed.
     pub completed: bool,
-    /// Whether it saw what was said before.
+    /// True if the agent saw the earlier history.
     pub saw_history: bool,
 }
 
-pub(super) fn find(view: &View<'_>, specs: &[AgentCall]) -> Vec<Mismatch> {
+pub(super) fn find(view: &ConversationView<'_>, specs: &[AgentCallSpec]) -> Vec<Mismatch> {
     let agents = view.agents();
-    let calls = agents.calls().into_iter().map(|call| AgentCall {
+    let calls = agents.calls().into_iter().map(|call| AgentCallSpec {
         mode: call.mode,
         completed: agents.completions().iter().any(|end| end.call_id == call.call_id),
         saw_history: agents
             .context_for(&call.call_id)
             .is_some_and(|context| context.conversation_history.is_some()),
     });
-    differs("calls of agents", specs.to_vec(), calls.collect()).into_iter().collect()
+    find_difference("calls of agents", specs.to_vec(), calls.collect()).into_iter().collect()
 }

@@ -1,9 +1,9 @@
 //! Context was assembled for every turn.
 
 use super::Mismatch;
-use crate::{Payload, View};
+use crate::{ConversationView, Payload};
 
-pub(super) fn find(view: &View<'_>, per_llm_call: bool) -> Vec<Mismatch> {
+pub(super) fn find(view: &ConversationView<'_>, per_llm_call: bool) -> Vec<Mismatch> {
     let mut found = Vec::new();
     for start in view.turns().starts() {
         let count = |wanted: fn(&Payload) -> bool| {
@@ -11,7 +11,7 @@ pub(super) fn find(view: &View<'_>, per_llm_call: bool) -> Vec<Mismatch> {
         };
         let assembled = count(|payload| matches!(payload, Payload::ContextAssemblyCompleted(_)));
         let started = count(|payload| matches!(payload, Payload::ContextAssemblyStarted(_)));
-        // A call that is repeated is not built anew.
+        // A retried model call does not assemble its context again.
         let calls = count(|payload| matches!(payload, Payload::LlmCallStarted(call) if call.attempt == 1));
         if started == 0 {
             let expected = format!("context assembly for turn {}", start.turn_id);

@@ -1,9 +1,9 @@
 //! Memory was extracted from every completed turn, and from no other.
 
 use super::Mismatch;
-use crate::View;
+use crate::ConversationView;
 
-pub(super) fn find(view: &View<'_>) -> Vec<Mismatch> {
+pub(super) fn find(view: &ConversationView<'_>) -> Vec<Mismatch> {
     let mut found = Vec::new();
     for start in view.turns().starts() {
         let extracted = !view.memory_extraction().for_turn(&start.turn_id).is_empty();

@@ -1,22 +1,22 @@
 //! At least one turn failed as described.
 
 use super::{Mismatch, completed};
-use crate::View;
+use crate::ConversationView;
 
-/// How a turn failed.
+/// Expected failure of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FailedSpec {
-    /// Which turn; any if there is none.
+pub struct FailureSpec {
+    /// Id of the turn; any turn if None.
     pub turn: Option<String>,
-    /// With this code.
+    /// Expected error code.
     pub code: Option<String>,
-    /// With this in its message.
+    /// Text that the error message contains.
     pub message_contains: Option<String>,
 }
 
-pub(super) fn find(view: &View<'_>, spec: &FailedSpec) -> Vec<Mismatch> {
+pub(super) fn find(view: &ConversationView<'_>, spec: &FailureSpec) -> Vec<Mismatch> {
     if completed::find(view).is_empty() {
-        let mismatch = Mismatch::new(format!("a conversation that failed: {spec:?}"), "it completed");
+        let mismatch = Mismatch::new(format!("a failed conversation: {spec:?}"), "it completed");
         return vec![mismatch];
     }
     let failures = view.turns().failures();

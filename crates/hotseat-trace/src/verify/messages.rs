@@ -1,24 +1,24 @@
-//! So much was said, and this was the last answer.
+//! The number of messages and the last answer match.
 
-use super::{Mismatch, differs};
-use crate::View;
+use super::{Mismatch, find_difference};
+use crate::ConversationView;
 
-/// What is expected of messages.
+/// Expectations about messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessagesSpec {
-    /// So many of users.
+    /// Number of user messages.
     pub user: Option<usize>,
-    /// So many of agents.
+    /// Number of agent messages.
     pub assistant: Option<usize>,
-    /// The last message of an agent contains this.
+    /// Text that the last agent message contains.
     pub last_contains: Option<String>,
 }
 
-pub(super) fn find(view: &View<'_>, spec: &MessagesSpec) -> Vec<Mismatch> {
+pub(super) fn find(view: &ConversationView<'_>, spec: &MessagesSpec) -> Vec<Mismatch> {
     let (user, assistant) = (view.messages().user(), view.messages().assistant());
     let mut found: Vec<Mismatch> = [
-        spec.user.and_then(|count| differs("messages of users", count, user.len())),
-        spec.assistant.and_then(|count| differs("messages of agents", count, assistant.len())),
+        spec.user.and_then(|count| find_difference("messages of users", count, user.len())),
+        spec.assistant.and_then(|count| find_difference("messages of agents", count, assistant.len())),
     ]
     .into_iter()
     .flatten()

@@ -1,4 +1,4 @@
-//! Compares a trace with what was expected of it: nothing is looked at before [`Verifier::run`], and then everything.
+//! Compares a trace with expectations. All checks run together in [`TraceVerifier::run`].
 
 mod agent_calls;
 mod completed;
@@ -14,48 +14,48 @@ mod workflow;
 
 use std::fmt;
 
-pub use agent_calls::AgentCall;
-pub use failed::FailedSpec;
+pub use agent_calls::AgentCallSpec;
+pub use failed::FailureSpec;
 pub use messages::MessagesSpec;
 pub use moves::MovesSpec;
-pub use order::Moment;
+pub use order::TraceMoment;
 pub use tools::ToolCallSpec;
 pub use turns::TurnsSpec;
 pub use workflow::{TokensSpec, WorkflowVerifier, verify_workflow};
 
-use crate::show::{around, summary};
-use crate::{Trace, View};
+use crate::excerpt::{excerpt_around, summary};
+use crate::{ConversationView, Trace};
 
-/// One expectation, with the name of the check.
-struct Check<'t> {
+/// An expectation with its name.
+struct TraceExpectation<'t> {
     name: String,
     #[expect(clippy::type_complexity, reason = "it is a list of faults from a conversation")]
-    find: Box<dyn Fn(&View<'t>) -> Vec<Mismatch> + 't>,
+    evaluate: Box<dyn Fn(&ConversationView<'t>) -> Vec<Mismatch> + 't>,
 }
 
-/// Something that is not as expected.
+/// A difference between expected and actual values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What was expected, in words.
+    /// Expected value, as text.
     pub expected: String,
-    /// What was found, in words.
+    /// Actual value, as text.
     pub actual: String,
-    /// The event that shows it.
+    /// Sequence number of the event concerned.
     pub sequence: Option<u64>,
 }
 
-/// What is expected of a trace.
-pub struct Verifier<'t> {
-    view: View<'t>,
-    checks: Vec<Check<'t>>,
+/// Expectations about a trace.
+pub struct TraceVerifier<'t> {
+    view: ConversationView<'t>,
+    checks: Vec<TraceExpectation<'t>>,
 }
 
-/// What is not as expected.
+/// Failed expectations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyError {
-    /// The name of each check with what it found.
+    /// Name of each failed check with its mismatch.
     pub mismatches: Vec<(String, Mismatch)>,
-    /// The conversation, and the events around each fault.
+    /// Report with the conversation and an excerpt of the trace around each mismatch.
     pub report: String,
 }
 
@@ -67,14 +67,14 @@ impl fmt::Display for VerifyError {
 
 impl std::error::Error for VerifyError {}
 
-/// Expectations of the conversation that a trace is of.
-pub fn verify(trace: &Trace) -> Verifier<'_> {
+/// Starts expectations about the root conversation of a trace.
+pub fn verify(trace: &Trace) -> TraceVerifier<'_> {
     verify_view(trace.root())
 }
 
-/// Expectations of one conversation of a trace.
-pub fn verify_view(view: View<'_>) -> Verifier<'_> {
-    Verifier { view, checks: Vec::new() }
+/// Starts expectations about one conversation of a trace.
+pub fn verify_view(view: ConversationView<'_>) -> TraceVerifier<'_> {
+    TraceVerifier { view, checks: Vec::new() }
 }
 
 impl Mismatch {
@@ -88,104 +88,108 @@ impl Mismatch {
     }
 }
 
-/// A mismatch where two things differ.
-fn differs<T: PartialEq + fmt::Debug>(what: &str, expected: T, actual: T) -> Option<Mismatch> {
+/// Returns a mismatch if two values differ.
+fn find_difference<T: PartialEq + fmt::Debug>(what: &str, expected: T, actual: T) -> Option<Mismatch> {
     (expected != actual).then(|| Mismatch::new(format!("{what}: {expected:?}"), format!("{actual:?}")))
 }
 
-impl<'t> Verifier<'t> {
-    fn with(mut self, name: &str, find: impl Fn(&View<'t>) -> Vec<Mismatch> + 't) -> Self {
-        self.checks.push(Check { name: name.to_string(), find: Box::new(find) });
+impl<'t> TraceVerifier<'t> {
+    fn add_check(mut self, name: &str, find: impl Fn(&ConversationView<'t>) -> Vec<Mismatch> + 't) -> Self {
+        self.checks.push(TraceExpectation { name: name.to_string(), evaluate: Box::new(find) });
         self
     }
 
-    /// The conversation reached its end: every turn of a user completed.
+    /// Expects that every user turn completed.
     #[must_use]
     pub fn completed(self) -> Self {
-        self.with("completed", completed::find)
+        self.add_check("completed", completed::find)
     }
 
-    /// At least one turn failed as described.
+    /// Expects that at least one turn failed as described.
     #[must_use]
-    pub fn failed(self, spec: FailedSpec) -> Self {
-        self.with("failed", move |view| failed::find(view, &spec))
+    pub fn failed(self, spec: FailureSpec) -> Self {
+        self.add_check("failed", move |view| failed::find(view, &spec))
     }
 
-    /// The turns are as described.
+    /// Expects turns as described.
     #[must_use]
     pub fn with_turns(self, spec: TurnsSpec) -> Self {
-        self.with("turns", move |view| turns::find(view, &spec))
+        self.add_check("turns", move |view| turns::find(view, &spec))
     }
 
-    /// The moves are as described.
+    /// Expects moves as described.
     #[must_use]
     pub fn with_moves(self, spec: MovesSpec) -> Self {
-        self.with("moves", move |view| moves::find(view, &spec))
+        self.add_check("moves", move |view| moves::find(view, &spec))
     }
 
-    /// The tool calls are these, in this order, and no others.
+    /// Expects exactly these tool calls, in this order.
     #[must_use]
     pub fn with_tool_invocations(self, calls: impl IntoIterator<Item = ToolCallSpec>) -> Self {
         let calls: Vec<_> = calls.into_iter().collect();
-        self.with("tool invocations", move |view| tools::find(view, &calls))
+        self.add_check("tool invocations", move |view| tools::find(view, &calls))
     }
 
-    /// Context was assembled for every turn; with `per_llm_call` once for each call of a model.
+    /// Expects context assembly for every turn; with `per_llm_call`, once per model call.
     #[must_use]
     pub fn with_context_assembly(self, per_llm_call: bool) -> Self {
-        self.with("context assembly", move |view| context::find(view, per_llm_call))
+        self.add_check("context assembly", move |view| context::find(view, per_llm_call))
     }
 
-    /// Memory was extracted from every completed turn, and from no other.
+    /// Expects memory extraction for every completed turn, and for no other.
     #[must_use]
     pub fn with_memory_extraction(self) -> Self {
-        self.with("memory extraction", extraction::find)
+        self.add_check("memory extraction", extraction::find)
     }
 
-    /// So much was said, and this was the last answer.
+    /// Expects message counts and a last answer as described.
     #[must_use]
     pub fn with_messages(self, spec: MessagesSpec) -> Self {
-        self.with("messages", move |view| messages::find(view, &spec))
+        self.add_check("messages", move |view| messages::find(view, &spec))
     }
 
-    /// The calls of agents are these, in this order, and no others.
+    /// Expects exactly these agent calls, in this order.
     #[must_use]
-    pub fn with_agent_calls(self, calls: impl IntoIterator<Item = AgentCall>) -> Self {
+    pub fn with_agent_calls(self, calls: impl IntoIterator<Item = AgentCallSpec>) -> Self {
         let calls: Vec<_> = calls.into_iter().collect();
-        self.with("agent calls", move |view| agent_calls::find(view, &calls))
+        self.add_check("agent calls", move |view| agent_calls::find(view, &calls))
     }
 
-    /// These moments came one after the other, whatever else came between them.
+    /// Expects these moments in this order; other events may occur between them.
     #[must_use]
-    pub fn with_order(self, moments: impl IntoIterator<Item = Moment>) -> Self {
+    pub fn with_order(self, moments: impl IntoIterator<Item = TraceMoment>) -> Self {
         let moments: Vec<_> = moments.into_iter().collect();
-        self.with("order", move |view| order::find(view, &moments))
+        self.add_check("order", move |view| order::find(view, &moments))
     }
 
-    /// Whatever a function finds: it returns what is not as expected.
+    /// Adds a custom check, which returns a description of the actual value on failure.
     #[must_use]
-    pub fn with_custom(self, name: &str, check: impl Fn(&View<'t>) -> Result<(), String> + 't) -> Self {
+    pub fn with_custom(
+        self,
+        name: &str,
+        check: impl Fn(&ConversationView<'t>) -> Result<(), String> + 't,
+    ) -> Self {
         let wanted = name.to_string();
-        self.with(name, move |view| {
+        self.add_check(name, move |view| {
             check(view).err().map(|found| Mismatch::new(&wanted, found)).into_iter().collect()
         })
     }
 
-    /// What the conversation came to, turn by turn; it can be read without expecting anything.
+    /// Returns a summary of the conversation, turn by turn, without checking anything.
     pub fn diagnostics(&self) -> String {
         summary(&self.view)
     }
 
-    /// Looks at everything.
+    /// Runs all checks.
     ///
     /// # Errors
-    /// When anything is not as expected; the error holds all of it.
+    /// If any check fails; the error lists all mismatches.
     pub fn run(&self) -> Result<(), VerifyError> {
         let found = self.checks.iter().flat_map(|check| {
-            (check.find)(&self.view).into_iter().map(|mismatch| (check.name.clone(), mismatch))
+            (check.evaluate)(&self.view).into_iter().map(|mismatch| (check.name.clone(), mismatch))
         });
         let mut mismatches: Vec<_> = found.collect();
-        // Of nothing, nothing holds.
+        // Without a turn, most checks would pass trivially.
         if !self.view.has("turn.started") {
             let none = Mismatch::new("a conversation with a turn", "none");
             mismatches.push(("not empty".to_string(), none));
@@ -196,11 +200,11 @@ impl<'t> Verifier<'t> {
         let mut report = String::new();
         for (name, mismatch) in &mismatches {
             report.push_str(&format!(
-                "{name}\n  expected {}\n  found    {}\n",
+                "{name}\n  expected {}\n  got      {}\n",
                 mismatch.expected, mismatch.actual
             ));
             if let Some(sequence) = mismatch.sequence {
-                report.push_str(&around(self.view.trace(), sequence));
+                report.push_str(&excerpt_around(self.view.trace(), sequence));
             }
         }
         report.push('\n');
@@ -208,13 +212,13 @@ impl<'t> Verifier<'t> {
         Err(VerifyError { mismatches, report })
     }
 
-    /// Looks at everything.
+    /// Runs all checks.
     ///
     /// # Panics
-    /// When anything is not as expected.
+    /// If any check fails.
     pub fn assert(&self) {
         if let Err(error) = self.run() {
-            panic!("the trace is not as expected\n\n{error}");
+            panic!("the trace does not meet the expectations\n\n{error}");
         }
     }
 }

@@ -1,26 +1,26 @@
-//! The moves are as described.
+//! The moves match the expectations.
 
-use super::{Mismatch, differs};
-use crate::View;
+use super::{Mismatch, find_difference};
+use crate::ConversationView;
 
-/// What is expected of moves.
+/// Expectations about moves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MovesSpec {
-    /// Those of this turn; all if there is none.
+    /// Id of the turn; all turns if None.
     pub for_turn: Option<String>,
-    /// At least so many.
+    /// Minimum number of moves.
     pub min_count: Option<usize>,
-    /// At most so many.
+    /// Maximum number of moves.
     pub max_count: Option<usize>,
-    /// Exactly so many.
+    /// Exact number of moves.
     pub exact_count: Option<usize>,
-    /// One of them calls this tool.
+    /// Tool that at least one move calls.
     pub has_tool_call: Option<String>,
-    /// Of those that have a result, whether it is a success, in order.
+    /// Success of each move that has a result, in order.
     pub results: Option<Vec<bool>>,
 }
 
-pub(super) fn find(view: &View<'_>, spec: &MovesSpec) -> Vec<Mismatch> {
+pub(super) fn find(view: &ConversationView<'_>, spec: &MovesSpec) -> Vec<Mismatch> {
     let moves = match &spec.for_turn {
         Some(turn) => view.moves().for_turn(turn),
         None => view.moves().all(),
@@ -32,7 +32,7 @@ pub(super) fn find(view: &View<'_>, spec: &MovesSpec) -> Vec<Mismatch> {
     if let Some(most) = spec.max_count.filter(|most| count > *most) {
         found.push(Mismatch::new(format!("at most {most} moves"), count));
     }
-    found.extend(spec.exact_count.and_then(|exact| differs("number of moves", exact, count)));
+    found.extend(spec.exact_count.and_then(|exact| find_difference("number of moves", exact, count)));
     if let Some(tool) = &spec.has_tool_call {
         let called: Vec<_> = moves
             .iter()
@@ -44,8 +44,8 @@ pub(super) fn find(view: &View<'_>, spec: &MovesSpec) -> Vec<Mismatch> {
     }
     if let Some(results) = &spec.results {
         let actual =
-            moves.iter().filter_map(|entry| entry.tool_result.as_ref().map(|result| result.success()));
-        found.extend(differs("results of moves", results.clone(), actual.collect()));
+            moves.iter().filter_map(|entry| entry.tool_result.as_ref().map(|result| result.is_success()));
+        found.extend(find_difference("results of moves", results.clone(), actual.collect()));
     }
     found
 }

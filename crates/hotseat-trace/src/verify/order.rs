@@ -1,27 +1,27 @@
-//! Moments that come one after the other.
+//! Moments that must occur in order.
 
 use super::Mismatch;
-use crate::{Payload, View};
+use crate::{ConversationView, Payload};
 
 /// A kind of moment in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Moment {
+pub enum TraceMoment {
     /// An event of this type.
     Event(&'static str),
-    /// A tool is called.
+    /// A call of this tool.
     Invoked(&'static str),
-    /// The move of a tool is recorded with its result.
+    /// A move of this tool, recorded with its result.
     MoveWithResult(&'static str),
-    /// The model is asked for the so-manieth time in its turn, from 1.
+    /// The n-th model call of its turn, from 1.
     LlmStarted(u32),
-    /// An agent says something that contains this.
+    /// An agent message that contains this text.
     Said(&'static str),
 }
 
-pub(super) fn find(view: &View<'_>, moments: &[Moment]) -> Vec<Mismatch> {
+pub(super) fn find(view: &ConversationView<'_>, moments: &[TraceMoment]) -> Vec<Mismatch> {
     let mut after = 0;
     for (place, moment) in moments.iter().enumerate() {
-        let next = view.records().find(|record| record.sequence > after && is(moment, &record.payload));
+        let next = view.records().find(|record| record.sequence > after && matches(moment, &record.payload));
         match next {
             Some(record) => after = record.sequence,
             None => {
@@ -37,15 +37,15 @@ pub(super) fn find(view: &View<'_>, moments: &[Moment]) -> Vec<Mismatch> {
     Vec::new()
 }
 
-fn is(moment: &Moment, payload: &Payload) -> bool {
+fn matches(moment: &TraceMoment, payload: &Payload) -> bool {
     match (moment, payload) {
-        (Moment::Event(name), payload) => payload.type_name() == *name,
-        (Moment::Invoked(tool), Payload::ToolInvoked(p)) => &*p.tool_name == *tool,
-        (Moment::MoveWithResult(tool), Payload::MoveRecorded(p)) => {
+        (TraceMoment::Event(name), payload) => payload.type_name() == *name,
+        (TraceMoment::Invoked(tool), Payload::ToolInvoked(p)) => &*p.tool_name == *tool,
+        (TraceMoment::MoveWithResult(tool), Payload::MoveRecorded(p)) => {
             p.tool_result.is_some() && p.tool_call.as_ref().is_some_and(|call| &*call.tool_id == *tool)
         }
-        (Moment::LlmStarted(call), Payload::LlmCallStarted(p)) => p.call_no == *call,
-        (Moment::Said(part), Payload::AssistantMessage(p)) => p.content.contains(part),
+        (TraceMoment::LlmStarted(call), Payload::LlmCallStarted(p)) => p.call_no == *call,
+        (TraceMoment::Said(part), Payload::AssistantMessage(p)) => p.content.contains(part),
         _ => false,
     }
 }

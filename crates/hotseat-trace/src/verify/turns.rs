@@ -1,37 +1,38 @@
-//! The turns are as described.
+//! The turns match the expectations.
 
-use super::{Mismatch, differs};
-use crate::{TurnStatus, View};
+use super::{Mismatch, find_difference};
+use crate::{ConversationView, TurnStatus};
 
-/// What is expected of turns.
+/// Expectations about turns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnsSpec {
-    /// So many.
+    /// Number of turns.
     pub count: Option<usize>,
-    /// All of them completed.
+    /// True if all turns must be completed.
     pub all_completed: bool,
-    /// Of this turn these statuses, one after the other.
+    /// Expected statuses of turns, in order.
     pub statuses: Vec<(String, Vec<TurnStatus>)>,
     /// The first of each pair completed before the second.
     pub completed_before: Vec<(String, String)>,
 }
 
-pub(super) fn find(view: &View<'_>, spec: &TurnsSpec) -> Vec<Mismatch> {
+pub(super) fn find(view: &ConversationView<'_>, spec: &TurnsSpec) -> Vec<Mismatch> {
     let turns = view.turns();
     let mut found: Vec<Mismatch> = spec
         .count
-        .and_then(|count| differs("number of turns", count, turns.starts().len()))
+        .and_then(|count| find_difference("number of turns", count, turns.starts().len()))
         .into_iter()
         .collect();
     if spec.all_completed {
         for start in turns.starts().iter().filter(|start| turns.completion(&start.turn_id).is_none()) {
             found.push(
-                Mismatch::new(format!("turn {} completed", start.turn_id), "it did not").at(start.sequence),
+                Mismatch::new(format!("turn {} completed", start.turn_id), "it did not complete")
+                    .at(start.sequence),
             );
         }
     }
     for (turn, statuses) in &spec.statuses {
-        found.extend(differs(
+        found.extend(find_difference(
             &format!("statuses of turn {turn}"),
             statuses.clone(),
             turns.status_transitions(turn),

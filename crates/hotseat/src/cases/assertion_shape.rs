@@ -1,12 +1,12 @@
-//! What a typed assertion may be, as data: one shape for each type.
+//! Shapes of typed assertions, one per type.
 
 use super::condition::CONDITIONS;
 use super::shape::{ASSERT, COUNT, CRITERION_OF_ITS_OWN, JUDGE_KIND, MILLISECONDS, TIMES, TOKENS};
-use crate::checks::{TurnsRead, Type, ValueOf};
-use hotseat_document::{Field, Kind, Shape, Tagged};
+use crate::checks::{ConversationValue, JsonValueType, TurnSelection};
+use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 
-/// A typed assertion, or a block: a mapping without `type` is a block.
-pub static ASSERTION: Tagged = Tagged {
+/// A typed assertion or a block. A mapping without `type` is a block.
+pub static ASSERTION: TaggedShapes = TaggedShapes {
     key: "type",
     shapes: &[
         &CONTAINS,
@@ -37,7 +37,7 @@ pub static ASSERTION: Tagged = Tagged {
     untagged: Some(&ASSERT),
 };
 
-/// The shape of one type: `type`, its own keys, and those that all types have.
+/// Defines the shape of one type: `type`, its own keys, and the keys common to all types.
 macro_rules! assertion {
     ($shape:ident, $name:literal, $word:literal, $doc:literal, [$($field:expr),* $(,)?]) => {
         #[doc = $doc]
@@ -50,53 +50,53 @@ macro_rules! assertion {
                 Field::optional(
                     "negate",
                     Kind::Bool,
-                    "It must not hold. What cannot be judged does not hold either way.",
+                    "Negates the assertion. An assertion that cannot be evaluated fails either way.",
                 )
                 .default("false"),
-                Field::optional("message", Kind::NonEmptyText, "What is said when it does not hold."),
+                Field::optional("message", Kind::NonEmptyText, "Message shown if the assertion fails."),
             ],
         };
     };
 }
 
 const OPTIONS: Field =
-    Field::optional("options", Kind::JsonMap, "What the other side is told: `metadata`, `connector`.");
+    Field::optional("options", Kind::JsonMap, "Options passed on to the judge: `metadata`, `connector`.");
 
 const TURNS_READ: Field = Field::optional(
     "turns",
-    Kind::Choice(TurnsRead::NAMES),
-    "Of several turns, those that are read. Default: all turns of a visit where a topic asserts it, else the last turn.",
+    Kind::Choice(TurnSelection::NAMES),
+    "The turns to evaluate. Default: all turns of a visit for assertions of a topic, else the last turn.",
 );
 
 assertion!(
     MAX_TOKENS,
     "MaxTokens",
     "max_tokens",
-    "The turn, or the whole conversation, spends no more tokens than this, as agent and models report them. Where nobody does, that is an error of its own.",
-    [Field::required("value", TOKENS, "The most that is allowed.")]
+    "The turn, or the whole conversation, uses at most this number of tokens, as reported by agent and models. The check errors if usage is not reported.",
+    [Field::required("value", TOKENS, "The maximum allowed.")]
 );
 
 assertion!(
     MAX_COST,
     "MaxCost",
     "max_cost",
-    "The turn, or the whole conversation, costs no more than this, by the prices of the project's connectors. Where nobody knows, that is an error of its own.",
-    [Field::required("value", Kind::Number, "The most that is allowed.")]
+    "The turn, or the whole conversation, costs at most this, by the prices of the project's connectors. The check errors if the cost is unknown.",
+    [Field::required("value", Kind::Number, "The maximum allowed.")]
 );
 
 assertion!(
     MAX_TOOL_CALLS,
     "MaxToolCalls",
     "max_tool_calls",
-    "In the turn, or the whole conversation, tools are called no more often than this.",
-    [Field::required("value", TIMES, "The most that is allowed.")]
+    "The turn, or the whole conversation, makes at most this number of tool calls.",
+    [Field::required("value", TIMES, "The maximum allowed.")]
 );
 
 assertion!(
     CONTAINS,
     "Contains",
     "contains",
-    "What the agent says contains a text. Case matters.",
+    "The agent's text contains a text (case-sensitive).",
     [Field::required("value", Kind::Json, "The text; anything else as compact JSON."), TURNS_READ]
 );
 
@@ -104,7 +104,7 @@ assertion!(
     NOT_CONTAINS,
     "NotContains",
     "not_contains",
-    "What the agent says does not contain a text. Case matters.",
+    "The agent's text does not contain a text (case-sensitive).",
     [Field::required("value", Kind::Json, "The text; anything else as compact JSON."), TURNS_READ]
 );
 
@@ -112,11 +112,11 @@ assertion!(
     EQUALS,
     "Equals",
     "equals",
-    "The answer is this and nothing else. Of several messages the last one is the answer.",
+    "The answer equals this value. The last of several messages is the answer.",
     [Field::required(
         "value",
         Kind::Json,
-        "A text is compared to the letter; anything else as JSON, whatever the order of keys, 1 equal to 1.0.",
+        "Text is compared exactly; anything else as JSON, regardless of key order, with 1 equal to 1.0.",
     )]
 );
 
@@ -124,7 +124,7 @@ assertion!(
     REGEX,
     "Regex",
     "regex",
-    "What the agent says fits a regular expression, searched anywhere.",
+    "The agent's text matches a regular expression anywhere.",
     [
         Field::required(
             "pattern",
@@ -135,7 +135,7 @@ assertion!(
         Field::optional(
             "match",
             Kind::Choice(&["all", "any"]),
-            "How many of several patterns have to fit. With `any` and `negate` none of them may.",
+            "Whether all patterns have to match or any of them. With `any` and `negate` none may match.",
         )
         .default("all"),
         TURNS_READ,
@@ -146,17 +146,13 @@ assertion!(
     JSON_PATH,
     "JsonPath",
     "json_path",
-    "A value at a path. Looked at are the answer, if it is JSON or holds some; what the run returned; the shared state; the results of tools, the last one first. The first in which the path selects anything decides.",
+    "A value at a JSON path. Searched in order: the answer if it is or contains JSON, the result of the run, the shared state, the tool results from last to first. The first document in which the path selects a value is used.",
     [
-        Field::required(
-            "path",
-            Kind::NonEmptyText,
-            "A JSON path of RFC 9535; `$.` at its start may be left out."
-        ),
+        Field::required("path", Kind::NonEmptyText, "A JSON path of RFC 9535; the leading `$.` is optional."),
         Field::optional(
             "value",
             Kind::Json,
-            "What is there. A list is also fulfilled by one of its entries. Without it the path only has to select something.",
+            "The expected value. A list also matches if one of its entries does. Without `value` the path only has to select something.",
         ),
     ]
 );
@@ -165,10 +161,10 @@ assertion!(
     TYPE,
     "Type",
     "type",
-    "The type of the answer, or of what is at a path. An answer that is not JSON as a whole is a `string`.",
+    "The type of the answer, or of the value at a path. An answer that is not entirely JSON is a `string`.",
     [
-        Field::required("value", Kind::Choice(Type::NAMES), "The type."),
-        Field::optional("path", Kind::NonEmptyText, "Where to look, as in `json_path`."),
+        Field::required("value", Kind::Choice(JsonValueType::NAMES), "The type."),
+        Field::optional("path", Kind::NonEmptyText, "JSON path to the value, as in `json_path`."),
     ]
 );
 
@@ -176,15 +172,15 @@ assertion!(
     SCHEMA,
     "Schema",
     "schema",
-    "The answer as JSON, or what is at a path, fits a JSON Schema. Nothing is fetched for it.",
+    "The answer as JSON, or the value at a path, is valid against a JSON Schema. Remote references are not fetched.",
     [
         Field::required(
             "schema",
             Kind::OneOf(&[Kind::Bool, Kind::JsonMap]),
-            "The schema: draft 2020-12 unless `$schema` says another.",
+            "The schema: draft 2020-12 unless `$schema` sets another.",
         )
         .aliases(&["value"]),
-        Field::optional("path", Kind::NonEmptyText, "Where to look, as in `json_path`."),
+        Field::optional("path", Kind::NonEmptyText, "JSON path to the value, as in `json_path`."),
     ]
 );
 
@@ -192,7 +188,7 @@ assertion!(
     TOOL_CALLED,
     "ToolCalled",
     "tool_called",
-    "A tool is called: in this turn, or in the whole conversation. Names are compared exactly.",
+    "A tool is called in this turn, or in the whole conversation. Tool names are compared exactly.",
     [
         Field::optional("name", Kind::NonEmptyText, "The tool."),
         Field::optional(
@@ -202,22 +198,18 @@ assertion!(
                 Kind::NonEmptyList(&Kind::NonEmptyText),
                 Kind::Shape(&TOOL_CALLED_VALUE),
             ]),
-            "Instead of `name`: the tool, several of which one is enough, or a tool with its arguments.",
+            "Instead of `name`: the tool, a list of alternative tools, or a tool with its arguments.",
         ),
         Field::optional("arguments", Kind::JsonMap, "Arguments of the call, compared as JSON.")
             .aliases(&["args"]),
         Field::optional(
             "match",
             Kind::Choice(&["exact", "subset"]),
-            "How `arguments` are compared: `subset` allows more than is written, on every level.",
+            "How `arguments` are compared: `subset` allows additional members on every level.",
         )
         .default("subset"),
-        Field::optional("where", CONDITIONS, "Conditions on arguments, by their names."),
-        Field::optional(
-            "count",
-            Kind::Shape(&COUNT),
-            "How many such calls there are. Default: at least one."
-        ),
+        Field::optional("where", CONDITIONS, "Conditions on arguments, by argument name."),
+        Field::optional("count", Kind::Shape(&COUNT), "Number of matching calls. Default: at least one."),
     ]
 );
 
@@ -235,13 +227,13 @@ assertion!(
     TOOL_RESULT,
     "ToolResult",
     "tool_result",
-    "Some call of a tool succeeds, with this result if one is given.",
+    "At least one call of a tool succeeds, with this result if set.",
     [
         Field::optional("tool", Kind::NonEmptyText, "The tool.").aliases(&["name"]),
         Field::optional(
             "result",
             Kind::Json,
-            "The result: objects may have more keys; a text that begins with `regex:` is a pattern.",
+            "The result: objects may have additional keys; text that starts with `regex:` is a pattern.",
         ),
         Field::optional("value", Kind::Shape(&TOOL_RESULT_VALUE), "Instead of `tool` and `result`."),
     ]
@@ -261,41 +253,41 @@ assertion!(
     TOOL_SEQUENCE,
     "ToolSequence",
     "tool_sequence",
-    "The tool calls of the turn, or of the conversation, as a whole.",
+    "All tool calls of the turn, or of the conversation.",
     [
         Field::required(
             "calls",
             Kind::List(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&EXPECTED_CALL)])),
-            "The calls that are expected: names, or mappings with `name` and `arguments`. An empty list means none.",
+            "The expected calls: names, or mappings with `name` and `arguments`. An empty list expects no calls.",
         )
         .aliases(&["value"]),
         Field::optional(
             "order",
             Kind::Choice(&["strict", "in_order", "unordered", "subset", "superset"]),
-            "`strict`: just these, in this order. `in_order`: all of these, in this order, perhaps others between them. `unordered`: just these. `subset`: only these, perhaps not all. `superset`: all of these, perhaps others.",
+            "`strict`: exactly these calls in this order. `in_order`: these calls in this order, with others allowed in between. `unordered`: exactly these calls in any order. `subset`: only these calls, not necessarily all. `superset`: all of these calls, with others allowed.",
         )
         .default("strict"),
         Field::optional(
             "only",
             Kind::NonEmptyList(&Kind::NonEmptyText),
-            "Only calls of these tools are looked at: those that change something, for instance. Default: all.",
+            "Only calls of these tools are considered, for example tools with side effects. Default: all.",
         ),
         Field::optional(
             "arguments",
             Kind::Choice(&["exact", "subset", "ignored"]),
-            "How the arguments that are written are compared. A call without any fits whatever its arguments.",
+            "How the expected arguments are compared. An expected call without arguments matches any arguments.",
         )
         .default("exact"),
     ]
 );
 
-/// A call in `tool_sequence`.
+/// An expected call in `tool_sequence`.
 pub static EXPECTED_CALL: Shape = Shape {
     name: "ExpectedCall",
-    doc: "A call that is expected.",
+    doc: "An expected tool call.",
     fields: &[
         Field::required("name", Kind::NonEmptyText, "The tool."),
-        Field::optional("arguments", Kind::JsonMap, "Its arguments; without them they do not matter.")
+        Field::optional("arguments", Kind::JsonMap, "Its arguments. If omitted, any arguments match.")
             .aliases(&["args"]),
     ],
 };
@@ -306,16 +298,15 @@ assertion!(
     TOPIC,
     "TopicIs",
     "topic",
-    "The turn belongs to a topic; of a conversation the last turn does.",
-    [Field::required("name", TOPIC_NAMES, "The topic, or several of which one is enough.")
-        .aliases(&["value"])]
+    "The turn, or the last turn of the conversation, belongs to a topic.",
+    [Field::required("name", TOPIC_NAMES, "The topic, or a list of alternative topics.").aliases(&["value"])]
 );
 
 assertion!(
     REACHED_TOPIC,
     "ReachedTopic",
     "reached_topic",
-    "Some turn so far belongs to a topic.",
+    "At least one turn so far belongs to a topic.",
     [Field::required("name", Kind::NonEmptyText, "The topic.").aliases(&["value"])]
 );
 
@@ -323,13 +314,13 @@ assertion!(
     TOPIC_HISTORY,
     "TopicHistory",
     "topic_history",
-    "The topics that the conversation has visited so far. One that was come back to stands there again.",
+    "The topics visited so far, in order. Revisited topics appear again.",
     [
         Field::required("value", Kind::NonEmptyList(&Kind::NonEmptyText), "The topics.").aliases(&["names"]),
         Field::optional(
             "order",
             Kind::Choice(&["strict", "in_order"]),
-            "`strict`: just these. `in_order`: all of these, perhaps others between them.",
+            "`strict`: exactly these topics. `in_order`: these topics in order, with others allowed in between.",
         )
         .default("strict"),
     ]
@@ -339,20 +330,24 @@ assertion!(
     VALUE,
     "ValueOf",
     "value",
-    "A number or a list of the conversation so far is compared: `equals`, `at_least` and `at_most` a number, `equals` and `contains` a list.",
+    "Compares a number or a list of the conversation so far: numbers with `equals`, `at_least` or `at_most`, lists with `equals` or `contains`.",
     [
         Field::required(
             "of",
-            Kind::Choice(ValueOf::NAMES),
-            "What is compared: `turn_count` is a number; `tool_names`, of the tools that were called, and `topic_history` are lists.",
+            Kind::Choice(ConversationValue::NAMES),
+            "The value to compare: `turn_count` is a number; `tool_names` (tools called) and `topic_history` are lists.",
         ),
-        Field::optional("equals", Kind::OneOf(&[TIMES, Kind::List(&Kind::NonEmptyText)]), "It is just this.",),
-        Field::optional("at_least", TIMES, "It is this or more."),
-        Field::optional("at_most", TIMES, "It is this or less."),
+        Field::optional(
+            "equals",
+            Kind::OneOf(&[TIMES, Kind::List(&Kind::NonEmptyText)]),
+            "The value equals this.",
+        ),
+        Field::optional("at_least", TIMES, "The value is at least this."),
+        Field::optional("at_most", TIMES, "The value is at most this."),
         Field::optional(
             "contains",
             Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText)]),
-            "This is in it, or all of these are.",
+            "The list contains this entry, or all of these.",
         ),
     ]
 );
@@ -361,7 +356,7 @@ assertion!(
     AGENT,
     "Agent",
     "agent",
-    "Another agent judges what this one did. A judge that cannot be asked, or gives no judgement, is an error of its own and never a verdict.",
+    "Another agent judges this one. If the judge cannot be asked or gives no valid judgement, the check errors and has no verdict.",
     [
         Field::optional(
             "use",
@@ -371,19 +366,22 @@ assertion!(
         Field::optional(
             "criteria",
             Kind::Json,
-            "What has to be so, usually a sentence. Also read from `options.metadata.criteria`.",
+            "The criteria, usually a sentence. Also read from `options.metadata.criteria`.",
         )
         .aliases(&["value"]),
         OPTIONS,
     ]
 );
 
-const JUDGED_BY: Field =
-    Field::optional("judge", JUDGE_KIND, "Who judges, or who and how. Default: as for the case.");
+const JUDGED_BY: Field = Field::optional(
+    "judge",
+    JUDGE_KIND,
+    "The judge, optionally with settings. Default: the judge of the case.",
+);
 
 const ONE_OR_MANY_TEXTS: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText)]);
 
-/// What `satisfy` may name: a criterion, a sentence, a function, a criterion that is written out.
+/// Entries of `satisfy`: a criterion name, a sentence, a function, or an inline criterion.
 static CRITERIA_ENTRY: Kind = Kind::OneOf(&[
     Kind::NonEmptyText,
     Kind::Shape(&CRITERION_OF_ITS_OWN),
@@ -394,7 +392,7 @@ assertion!(
     SATISFY,
     "Satisfy",
     "satisfy",
-    "What the agent says satisfies criteria: in the turn, or in all turns of the conversation together. Each criterion is judged by itself, and has a result of its own.",
+    "The agent's messages satisfy criteria, in the turn or across all turns of the conversation. Each criterion is judged separately and has its own result.",
     [
         Field::required(
             "criteria",
@@ -403,7 +401,7 @@ assertion!(
                 Kind::Shape(&CRITERION_OF_ITS_OWN),
                 Kind::NonEmptyList(&CRITERIA_ENTRY),
             ]),
-            "The criteria. A text that looks like a name (letters, digits and `_`, perhaps a `?` or `!` at its end) is one of `criteria`; a text that begins with `scripts:` is a function that is given the turn; any other text is judged as it is.",
+            "The criteria. A text that looks like a name (letters, digits and `_`, optionally with a final `?` or `!`) refers to `criteria`; text that starts with `scripts:` is a function that receives the turn; any other text is judged literally.",
         )
         .aliases(&["criterion", "value"]),
         JUDGED_BY,
@@ -414,14 +412,14 @@ assertion!(
     GROUNDED,
     "Grounded",
     "grounded",
-    "What the agent claims is grounded in what its tools returned, in the same turn or an earlier one. A judge decides.",
+    "The agent's claims are grounded in tool results of the same or an earlier turn. Decided by a judge.",
     [
         Field::required("types", ONE_OR_MANY_TEXTS, "The kinds of claims: `prices`, `opening_hours`.")
             .aliases(&["value"]),
         Field::optional(
             "from_tools",
             ONE_OR_MANY_TEXTS,
-            "Only results of these tools count, and no other calls are shown to the judge. Default: all.",
+            "Only results of these tools count; other calls are not shown to the judge. Default: all.",
         ),
         JUDGED_BY,
     ]
@@ -431,10 +429,9 @@ assertion!(
     CLAIMS,
     "Claims",
     "claims",
-    "The agent makes no claims of some kinds, unless they are grounded in what a tool returned. A judge decides.",
+    "The agent makes no claims of these kinds unless they are grounded in a tool result. Decided by a judge.",
     [
-        Field::required("forbid", ONE_OR_MANY_TEXTS, "The kinds of claims that are forbidden.")
-            .aliases(&["value"]),
+        Field::required("forbid", ONE_OR_MANY_TEXTS, "The forbidden kinds of claims.").aliases(&["value"]),
         Field::optional("absolute", Kind::Bool, "Whether they are forbidden even if they are grounded.")
             .default("false"),
         JUDGED_BY,
@@ -445,18 +442,18 @@ assertion!(
     INTENT,
     "Intent",
     "intent",
-    "What the agent is after with what it says and does. A judge decides.",
+    "The intent of the agent's messages and actions. Decided by a judge.",
     [
         Field::optional(
             "intent",
             Kind::NonEmptyText,
-            "The intent: words, or a name that says what it is, as `gather_requirements`.",
+            "The intent: a description, or a descriptive name such as `gather_requirements`.",
         )
         .aliases(&["name", "value"]),
         Field::optional(
             "described_as",
             Kind::NonEmptyText,
-            "What the intent is, where its name does not say it."
+            "Description of the intent, if the name is not descriptive."
         )
         .aliases(&["description"]),
         JUDGED_BY,
@@ -467,12 +464,12 @@ assertion!(
     GOAL,
     "Goal",
     "goal",
-    "The user has achieved a goal by the end of what is looked at. A judge decides.",
+    "The user has achieved a goal by the end of the evaluated turns. Decided by a judge.",
     [
         Field::optional(
             "goal",
             Kind::NonEmptyText,
-            "The goal. Default: the one that the case states for its simulated user.",
+            "The goal. Default: the goal of the simulated user of the case.",
         )
         .aliases(&["value"]),
         JUDGED_BY,
@@ -483,7 +480,7 @@ assertion!(
     SCRIPT,
     "Script",
     "script",
-    "A function of a script judges: it returns true, false, or an object with `pass` and `message`. A function that fails, or returns anything else, is an error of its own and never a verdict.",
+    "A function of a script judges: it returns true, false, or an object with `pass` and `message`. If the function fails or returns anything else, the check errors and has no verdict.",
     [
         Field::required(
             "use",
@@ -491,13 +488,14 @@ assertion!(
             "The function, as `scripts:path.function`, or `scripts:path` for a default export.",
         )
         .aliases(&["script"]),
-        Field::optional("value", Kind::Json, "What the function is told to expect.").aliases(&["expected"]),
-        Field::optional("options", Kind::JsonMap, "What else the function is told: `metadata`."),
+        Field::optional("value", Kind::Json, "The expected value, passed to the function.")
+            .aliases(&["expected"]),
+        Field::optional("options", Kind::JsonMap, "Further data passed to the function: `metadata`."),
         Field::optional(
             "timeout_ms",
             MILLISECONDS,
-            "How long the function may take, all that it waits for included. Default: `timeout_ms` under `scripts` of the project file, else 10 s.",
+            "Time limit for the function, including everything it waits for. Default: `timeout_ms` under `scripts` of the project file, else 10 s.",
         ),
-        Field::optional("timeout", Kind::NonEmptyText, "The same as a duration: `30s`."),
+        Field::optional("timeout", Kind::NonEmptyText, "The time limit as a duration: `30s`."),
     ]
 );

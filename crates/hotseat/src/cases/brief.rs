@@ -1,217 +1,219 @@
-//! What a simulated user is told of who it is and what it wants, as people write it.
+//! Decodes the brief of a simulated user: persona, goal and limits.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use super::block::{Block, pattern};
-use super::partners::{Simulator, Style};
+use super::block::{AssertionBlock, read_pattern};
+use super::input_sources::{CaseSimulator, TranscriptStyle};
 use super::topic_shape::{DURING_TOPIC, SIMULATE, USER};
-use super::topics::{Topics, function, no_topic};
-use super::variables::mistake;
-use crate::checks::{Check, Pattern, Reference};
-use hotseat_document::{Diagnostics, Map, Place, View};
+use super::topics::{CaseTopics, function_check, unknown_topic};
+use super::variables::diagnostic_at;
+use crate::checks::{Check, Pattern, RoleReference};
+use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
 use serde_json::Value;
 
-/// How many inputs a simulated user gives at most where nobody says.
-pub const MOST_INPUTS: usize = 15;
-/// How often it may say the same again where nobody says.
-pub const MOST_REPEATS: usize = 2;
+/// Default maximum number of inputs of a simulated user.
+pub const DEFAULT_MAX_INPUTS: usize = 15;
+/// Default number of times that a simulated user may repeat a text.
+pub const DEFAULT_MAX_REPEATS: usize = 2;
 
-/// Who a simulated user is, and how it behaves.
+/// Persona and behaviour of a simulated user.
 #[derive(Debug, Clone, Default)]
-pub struct Character {
-    /// Who it is.
+pub struct SimulatedPersona {
+    /// Role.
     pub role: Option<String>,
-    /// How it is.
-    pub personality: Option<Notes>,
-    /// What it knows.
-    pub context: Option<Notes>,
-    /// What it does.
+    /// Personality.
+    pub personality: Option<PersonaNotes>,
+    /// Background knowledge.
+    pub context: Option<PersonaNotes>,
+    /// Desired behaviour.
     pub should: Vec<String>,
-    /// What it does not do.
+    /// Behaviour to avoid.
     pub should_not: Vec<String>,
-    /// What it does not say, for it is not so.
+    /// Patterns that its messages must not match, because they would be false.
     pub never_says: Vec<Pattern>,
 }
 
 /// One text, or several notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notes {
-    /// A text: it replaces what is said above.
+pub enum PersonaNotes {
+    /// A text. Replaces the inherited value.
     Text(String),
-    /// Notes: they are added to notes.
+    /// Notes. Appended to inherited notes.
     Notes(Vec<String>),
 }
 
-/// What a simulated user is told.
+/// Brief of a simulated user.
 #[derive(Debug, Clone, Default)]
-pub struct Brief {
-    /// Who it is, and how it behaves.
-    pub character: Character,
-    /// What it wants; of a case there is always one.
+pub struct SimulatorBrief {
+    /// Persona and behaviour.
+    pub persona: SimulatedPersona,
+    /// Goal. Always set for a case.
     pub goal: Option<String>,
-    /// How many inputs it gives at most.
+    /// Maximum number of inputs.
     pub max_turns: Option<usize>,
-    /// What ends the conversation: all of these hold of what was said and done so far.
+    /// Conditions that end the conversation when all of them pass on the conversation so far.
     pub stop_when: Vec<Check>,
-    /// How often it may say the same again; 0 is as often as it likes.
+    /// Number of times that a text may be repeated; 0 means unlimited.
     pub max_repeats: Option<usize>,
-    /// What is different while the conversation is in a topic, with where that is written.
-    pub during_topic: Vec<(String, Character, Place)>,
-    /// A prompt of the case's own: the path, and, once it is read, the text.
-    pub template: Option<Template>,
-    /// Who simulates, if that is said.
-    pub reference: Option<Reference>,
-    /// What it is told beside.
+    /// Persona changes while the conversation is in a topic, with their positions.
+    pub during_topic: Vec<(String, SimulatedPersona, SourceSpan)>,
+    /// Custom prompt of the case.
+    pub template: Option<PromptTemplate>,
+    /// The simulator, if it is set.
+    pub reference: Option<RoleReference>,
+    /// Further options passed to the simulator.
     pub options: serde_json::Map<String, Value>,
 }
 
-/// A prompt of a case's own.
+/// Custom prompt of a case.
 #[derive(Debug, Clone)]
-pub struct Template {
-    /// Where it lies.
+pub struct PromptTemplate {
+    /// Path of the file.
     pub path: String,
-    /// Where that is written.
-    pub place: Place,
-    /// What it says, once it is read.
+    /// Position of the path in the case.
+    pub place: SourceSpan,
+    /// Content of the file, once it is loaded.
     pub text: Option<String>,
 }
 
-impl Template {
-    /// Reads it from the first of these folders that has it.
+impl PromptTemplate {
+    /// Loads the file from the first of these folders that contains it.
     ///
     /// # Errors
-    /// When there is none, or it says nothing of what it is for.
+    /// If the file does not exist, cannot be read, has an unknown placeholder, or lacks `{{system}}`.
     pub fn load(&mut self, folders: &[PathBuf]) -> Result<(), String> {
         let path = &self.path;
         let Some(file) = folders.iter().map(|folder| folder.join(path)).find(|file| file.is_file()) else {
-            return Err(format!("there is no file `{path}` with a prompt"));
+            return Err(format!("prompt file `{path}` not found"));
         };
         let text = fs::read_to_string(file).map_err(|error| format!("`{path}` cannot be read: {error}"))?;
-        let known = |name: &str| TEMPLATE_VALUES.contains(&name);
-        if let Some(name) = placeholders(&text).find(|name| !known(name)) {
-            let known = TEMPLATE_VALUES.map(|name| format!("`{{{{{name}}}}}`")).join(", ");
-            return Err(format!("`{path}` has a place for `{name}`, and there are only {known}"));
+        let known = |name: &str| TEMPLATE_PLACEHOLDERS.contains(&name);
+        if let Some(name) = template_placeholders(&text).find(|name| !known(name)) {
+            let known = TEMPLATE_PLACEHOLDERS.map(|name| format!("`{{{{{name}}}}}`")).join(", ");
+            return Err(format!("`{path}` has the unknown placeholder `{name}`; available: {known}"));
         }
-        if !placeholders(&text).any(|name| name == "system") {
-            return Err(format!("`{path}` has no `{{{{system}}}}`, so the user would not know who it is"));
+        if !template_placeholders(&text).any(|name| name == "system") {
+            return Err(format!(
+                "`{path}` has no `{{{{system}}}}`, so the simulator would not receive its persona"
+            ));
         }
         self.text = Some(text);
         Ok(())
     }
 }
 
-/// The names between `{{` and `}}`.
-fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+/// Iterates over the names between `{{` and `}}`.
+fn template_placeholders(text: &str) -> impl Iterator<Item = &str> {
     text.split("{{").skip(1).filter_map(|rest| rest.split_once("}}")).map(|(name, _)| name.trim())
 }
 
-/// What a prompt of a case's own has places for.
-pub const TEMPLATE_VALUES: [&str; 5] = ["system", "rules", "conversation", "turn", "max_turns"];
+/// Placeholders of a custom prompt.
+pub const TEMPLATE_PLACEHOLDERS: [&str; 5] = ["system", "rules", "conversation", "turn", "max_turns"];
 
-impl Character {
-    /// What is said here on top of what is said above.
+impl SimulatedPersona {
+    /// Merges this persona onto the inherited one.
     #[must_use]
-    pub fn over(&self, above: &Character) -> Character {
+    pub fn merged_onto(&self, above: &SimulatedPersona) -> SimulatedPersona {
         let added = |above: &[String], own: &[String]| [above, own].concat();
-        Character {
+        SimulatedPersona {
             role: self.role.clone().or_else(|| above.role.clone()),
-            personality: Notes::over(self.personality.as_ref(), above.personality.as_ref()),
-            context: Notes::over(self.context.as_ref(), above.context.as_ref()),
+            personality: PersonaNotes::merged_onto(self.personality.as_ref(), above.personality.as_ref()),
+            context: PersonaNotes::merged_onto(self.context.as_ref(), above.context.as_ref()),
             should: added(&above.should, &self.should),
             should_not: added(&above.should_not, &self.should_not),
             never_says: [above.never_says.as_slice(), &self.never_says].concat(),
         }
     }
 
-    fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Character {
+    fn read(map: &MapView<'_>, mistakes: &mut Diagnostics) -> SimulatedPersona {
         let texts = |key: &str| -> Vec<String> {
-            let texts = map.get(key).into_iter().flat_map(View::one_or_many).filter_map(View::text);
+            let texts = map.get(key).into_iter().flat_map(NodeView::one_or_many).filter_map(NodeView::text);
             texts.map(|text| text.trim().to_string()).collect()
         };
-        let never_says = map.get("never_says").into_iter().flat_map(View::one_or_many);
-        Character {
+        let never_says = map.get("never_says").into_iter().flat_map(NodeView::one_or_many);
+        SimulatedPersona {
             role: map.text("role").map(|text| text.trim().to_string()),
-            personality: map.get("personality").map(Notes::read),
-            context: map.get("context").map(Notes::read),
+            personality: map.get("personality").map(PersonaNotes::read),
+            context: map.get("context").map(PersonaNotes::read),
             should: texts("should"),
             should_not: texts("should_not"),
-            never_says: never_says.filter_map(|view| pattern(view, mistakes)).collect(),
+            never_says: never_says.filter_map(|view| read_pattern(view, mistakes)).collect(),
         }
     }
 }
 
-impl Notes {
-    fn read(view: View<'_>) -> Notes {
+impl PersonaNotes {
+    fn read(view: NodeView<'_>) -> PersonaNotes {
         match view.text() {
-            Some(text) => Notes::Text(text.trim().to_string()),
+            Some(text) => PersonaNotes::Text(text.trim().to_string()),
             None => {
-                let notes = view.one_or_many().filter_map(View::text);
-                Notes::Notes(notes.map(|note| note.trim().to_string()).collect())
+                let notes = view.one_or_many().filter_map(NodeView::text);
+                PersonaNotes::Notes(notes.map(|note| note.trim().to_string()).collect())
             }
         }
     }
 
-    fn over(own: Option<&Notes>, above: Option<&Notes>) -> Option<Notes> {
+    fn merged_onto(own: Option<&PersonaNotes>, above: Option<&PersonaNotes>) -> Option<PersonaNotes> {
         match (own, above) {
-            (Some(Notes::Notes(own)), Some(Notes::Notes(above))) => {
-                Some(Notes::Notes([above.as_slice(), own].concat()))
+            (Some(PersonaNotes::Notes(own)), Some(PersonaNotes::Notes(above))) => {
+                Some(PersonaNotes::Notes([above.as_slice(), own].concat()))
             }
             (Some(own), _) => Some(own.clone()),
             (None, above) => above.cloned(),
         }
     }
 
-    /// As it is told: a text, or a list of texts.
-    pub fn json(&self) -> Value {
+    /// The notes as JSON: a text, or a list of texts.
+    pub fn to_json(&self) -> Value {
         match self {
-            Notes::Text(text) => Value::from(text.as_str()),
-            Notes::Notes(notes) => Value::from(notes.clone()),
+            PersonaNotes::Text(text) => Value::from(text.as_str()),
+            PersonaNotes::Notes(notes) => Value::from(notes.clone()),
         }
     }
 
-    /// In lines.
-    pub fn lines(&self) -> String {
+    /// The notes as text, one per line.
+    pub fn to_text(&self) -> String {
         match self {
-            Notes::Text(text) => text.clone(),
-            Notes::Notes(notes) => {
+            PersonaNotes::Text(text) => text.clone(),
+            PersonaNotes::Notes(notes) => {
                 notes.iter().map(|note| format!("- {note}")).collect::<Vec<_>>().join("\n")
             }
         }
     }
 }
 
-impl Brief {
-    /// Who it is while the conversation is in a topic.
-    pub fn character_in(&self, topic: Option<&str>) -> Character {
+impl SimulatorBrief {
+    /// Persona while the conversation is in a topic.
+    pub fn persona_in(&self, topic: Option<&str>) -> SimulatedPersona {
         let during = self.during_topic.iter().find(|(name, ..)| Some(name.as_str()) == topic);
         match during {
-            Some((_, different, _)) => different.over(&self.character),
-            None => self.character.clone(),
+            Some((_, different, _)) => different.merged_onto(&self.persona),
+            None => self.persona.clone(),
         }
     }
 
-    /// How many inputs it gives at most.
-    pub fn most_inputs(&self) -> usize {
-        self.max_turns.unwrap_or(MOST_INPUTS)
+    /// Maximum number of inputs.
+    pub fn max_inputs(&self) -> usize {
+        self.max_turns.unwrap_or(DEFAULT_MAX_INPUTS)
     }
 
-    /// How often it may say the same again, if there is a limit.
-    pub fn most_repeats(&self) -> Option<usize> {
-        Some(self.max_repeats.unwrap_or(MOST_REPEATS)).filter(|most| *most > 0)
+    /// Maximum number of repetitions of a text. `None` means unlimited.
+    pub fn repeat_limit(&self) -> Option<usize> {
+        Some(self.max_repeats.unwrap_or(DEFAULT_MAX_REPEATS)).filter(|most| *most > 0)
     }
 
-    /// What is said here on top of what is said above.
+    /// Merges this brief onto the inherited one.
     #[must_use]
-    pub fn over(self, above: &Brief) -> Brief {
+    pub fn merged_onto(self, above: &SimulatorBrief) -> SimulatorBrief {
         let own: Vec<&String> = self.during_topic.iter().map(|(name, ..)| name).collect();
         let kept = above.during_topic.iter().filter(|(name, ..)| !own.contains(&name)).cloned();
         let during_topic = kept.chain(self.during_topic.iter().cloned()).collect();
         let mut options = above.options.clone();
         options.extend(self.options);
-        Brief {
-            character: self.character.over(&above.character),
+        SimulatorBrief {
+            persona: self.persona.merged_onto(&above.persona),
             goal: self.goal,
             max_turns: self.max_turns.or(above.max_turns),
             stop_when: if self.stop_when.is_empty() { above.stop_when.clone() } else { self.stop_when },
@@ -223,75 +225,85 @@ impl Brief {
         }
     }
 
-    /// Reads what the simulated users of several cases have in common, on top of what is said above.
-    pub fn read_shared(view: Option<View<'_>>, above: &Brief, mistakes: &mut Diagnostics) -> Brief {
+    /// Decodes the settings shared by the simulated users of several cases and merges them onto the inherited
+    /// ones.
+    pub fn read_shared(
+        view: Option<NodeView<'_>>,
+        above: &SimulatorBrief,
+        mistakes: &mut Diagnostics,
+    ) -> SimulatorBrief {
         match view.and_then(|view| view.map(&USER)) {
-            Some(map) => Brief::read(&map, mistakes).over(above),
+            Some(map) => SimulatorBrief::read(&map, mistakes).merged_onto(above),
             None => above.clone(),
         }
     }
 
-    /// Reads the simulated user of a case, on top of what is said above.
-    pub fn read_own(view: View<'_>, above: &Brief, mistakes: &mut Diagnostics) -> Option<Brief> {
+    /// Decodes the simulated user of a case and merges it onto the inherited settings.
+    pub fn read_own(
+        view: NodeView<'_>,
+        above: &SimulatorBrief,
+        mistakes: &mut Diagnostics,
+    ) -> Option<SimulatorBrief> {
         let map = view.map(&SIMULATE)?;
-        let template = map.text("template").map(|path| Template {
+        let template = map.text("template").map(|path| PromptTemplate {
             path: path.to_string(),
             place: map.place_of("template").unwrap_or_else(|| map.place()),
             text: None,
         });
         let goal = map.text("goal").map(|goal| goal.trim().to_string());
-        Some(Brief { goal, template, ..Brief::read(&map, mistakes) }.over(above))
+        Some(SimulatorBrief { goal, template, ..SimulatorBrief::read(&map, mistakes) }.merged_onto(above))
     }
 
-    fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Brief {
+    fn read(map: &MapView<'_>, mistakes: &mut Diagnostics) -> SimulatorBrief {
         let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
-        let during = map.get("during_topic").and_then(View::entries).into_iter().flatten();
+        let during = map.get("during_topic").and_then(NodeView::entries).into_iter().flatten();
         let during_topic = during
             .filter_map(|(name, place, view)| {
-                let character = Character::read(&view.map(&DURING_TOPIC)?, mistakes);
+                let character = SimulatedPersona::read(&view.map(&DURING_TOPIC)?, mistakes);
                 Some((name.to_string(), character, place))
             })
             .collect();
         let stop_when = match map.get("stop_when") {
             None => Vec::new(),
             Some(view) => match view.text() {
-                Some(name) => vec![function(name, view.place())],
-                None => Block::read(Some(view), mistakes).checks(),
+                Some(name) => vec![function_check(name, view.place())],
+                None => AssertionBlock::read(Some(view), mistakes).checks(),
             },
         };
         if let Some(place) = map.place_of("stop_when").filter(|_| stop_when.is_empty() && mistakes.is_empty())
         {
-            mistakes.push(mistake(Some(place), "`stop_when` asserts nothing, so it never stops"));
+            mistakes
+                .push(diagnostic_at(Some(place), "`stop_when` has no assertions, so it would never stop"));
         }
         let options = match map.json("options") {
             Some(Value::Object(options)) => options,
             _ => serde_json::Map::new(),
         };
-        Brief {
-            character: Character::read(map, mistakes),
+        SimulatorBrief {
+            persona: SimulatedPersona::read(map, mistakes),
             goal: None,
             max_turns: whole("max_turns"),
             stop_when,
             max_repeats: whole("max_repeats"),
             during_topic,
             template: None,
-            reference: map.get("use").and_then(|view| super::assertion::reference(view, mistakes)),
+            reference: map.get("use").and_then(|view| super::assertion::role_reference(view, mistakes)),
             options,
         }
     }
 
-    /// What is wrong with the topics that it names.
-    pub fn unknown_topics(&self, topics: Option<&Topics>) -> Diagnostics {
+    /// Returns diagnostics for topics that the brief names and the graph does not contain.
+    pub fn unknown_topics(&self, topics: Option<&CaseTopics>) -> Diagnostics {
         let mut mistakes = Diagnostics::new();
         for (name, _, place) in &self.during_topic {
             match topics {
                 None => {
                     let wrong =
-                        mistake(Some(place.clone()), "no topics are followed here: there is no `graph`");
-                    mistakes.push(wrong.help("write a `graph` that says which topics may follow which"));
+                        diagnostic_at(Some(place.clone()), "topics need a `graph`, and there is none");
+                    mistakes.push(wrong.help("add a `graph` that defines the transitions between topics"));
                 }
-                Some(topics) if topics.graph.place(name).is_none() => {
-                    mistakes.push(no_topic(name, &topics.graph, place.clone()));
+                Some(topics) if topics.graph.index_of(name).is_none() => {
+                    mistakes.push(unknown_topic(name, &topics.graph, place.clone()));
                 }
                 Some(_) => {}
             }
@@ -299,20 +311,21 @@ impl Brief {
         mistakes
     }
 
-    /// The simulated user that it describes.
-    pub fn simulator(self, place: Place) -> Simulator {
-        Simulator {
+    /// Creates the simulator for this brief.
+    pub fn into_simulator(self, place: SourceSpan) -> CaseSimulator {
+        CaseSimulator {
             reference: self.reference.clone(),
             options: self.options.clone(),
-            style: Style::Message,
+            style: TranscriptStyle::Message,
             place,
             brief: Some(std::sync::Arc::new(self)),
         }
     }
 
-    /// What it is told of itself while the conversation is in a topic: the names of the members are those of case files.
-    pub fn told(&self, topic: Option<&str>) -> BTreeMap<&'static str, Value> {
-        let character = self.character_in(topic);
+    /// Values passed to a custom simulator while the conversation is in a topic. The keys are those of case
+    /// files.
+    pub fn prompt_values(&self, topic: Option<&str>) -> BTreeMap<&'static str, Value> {
+        let character = self.persona_in(topic);
         let mut told = BTreeMap::new();
         let mut tell = |key: &'static str, value: Option<Value>| {
             if let Some(value) = value {
@@ -322,8 +335,8 @@ impl Brief {
         let list = |texts: &Vec<String>| (!texts.is_empty()).then(|| Value::from(texts.clone()));
         tell("goal", self.goal.as_deref().map(Value::from));
         tell("role", character.role.as_deref().map(Value::from));
-        tell("personality", character.personality.as_ref().map(Notes::json));
-        tell("context", character.context.as_ref().map(Notes::json));
+        tell("personality", character.personality.as_ref().map(PersonaNotes::to_json));
+        tell("context", character.context.as_ref().map(PersonaNotes::to_json));
         tell("should", list(&character.should));
         tell("should_not", list(&character.should_not));
         told
@@ -334,16 +347,16 @@ impl Brief {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Option<Notes> {
-        Some(Notes::Text(text.to_string()))
+    fn text(text: &str) -> Option<PersonaNotes> {
+        Some(PersonaNotes::Text(text.to_string()))
     }
 
-    fn notes(notes: &[&str]) -> Option<Notes> {
-        Some(Notes::Notes(notes.iter().map(ToString::to_string).collect()))
+    fn notes(notes: &[&str]) -> Option<PersonaNotes> {
+        Some(PersonaNotes::Notes(notes.iter().map(ToString::to_string).collect()))
     }
 
     #[test]
-    fn a_text_replaces_and_notes_are_added_to_notes() {
+    fn text_replaces_and_notes_append() {
         for (above, own, both) in [
             (None, text("own"), text("own")),
             (text("above"), None, text("above")),
@@ -353,38 +366,46 @@ mod tests {
             (notes(&["above"]), notes(&["own"]), notes(&["above", "own"])),
             (None, None, None),
         ] {
-            assert_eq!(Notes::over(own.as_ref(), above.as_ref()), both, "{own:?} over {above:?}");
+            assert_eq!(
+                PersonaNotes::merged_onto(own.as_ref(), above.as_ref()),
+                both,
+                "{own:?} over {above:?}"
+            );
         }
     }
 
     #[test]
-    fn rules_are_added_limits_replaced_and_topics_by_topic() {
+    fn rules_append_and_limits_replace() {
         let during = |topic: &str, role: &str| {
-            let character = Character { role: Some(role.to_string()), ..Character::default() };
-            (topic.to_string(), character, Place::new(&hotseat_document::Source::new("", "", 1), 0..0))
+            let character = SimulatedPersona { role: Some(role.to_string()), ..SimulatedPersona::default() };
+            (
+                topic.to_string(),
+                character,
+                SourceSpan::new(&hotseat_document::SourceText::new("", "", 1), 0..0),
+            )
         };
-        let above = Brief {
-            character: Character {
+        let above = SimulatorBrief {
+            persona: SimulatedPersona {
                 role: Some("above".to_string()),
                 should: vec!["a".to_string()],
-                ..Character::default()
+                ..SimulatedPersona::default()
             },
             goal: Some("never inherited".to_string()),
             max_turns: Some(15),
             during_topic: vec![during("x", "above"), during("y", "above")],
-            ..Brief::default()
+            ..SimulatorBrief::default()
         };
-        let own = Brief {
-            character: Character { should: vec!["b".to_string()], ..Character::default() },
+        let own = SimulatorBrief {
+            persona: SimulatedPersona { should: vec!["b".to_string()], ..SimulatedPersona::default() },
             max_turns: Some(8),
             during_topic: vec![during("y", "own")],
-            ..Brief::default()
+            ..SimulatorBrief::default()
         };
-        let both = own.over(&above);
-        assert_eq!(both.character.role.as_deref(), Some("above"));
-        assert_eq!(both.character.should, ["a", "b"]);
+        let both = own.merged_onto(&above);
+        assert_eq!(both.persona.role.as_deref(), Some("above"));
+        assert_eq!(both.persona.should, ["a", "b"]);
         assert_eq!((both.max_turns, both.goal.clone()), (Some(8), None));
-        let role = |topic| both.character_in(topic).role;
+        let role = |topic| both.persona_in(topic).role;
         assert_eq!(role(Some("x")).as_deref(), Some("above"));
         assert_eq!(role(Some("y")).as_deref(), Some("own"));
         assert_eq!(role(Some("z")).as_deref(), Some("above"));

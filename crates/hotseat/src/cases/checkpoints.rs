@@ -1,39 +1,39 @@
-//! Checkpoints, as people write them.
+//! Decodes checkpoints.
 
-use super::block::Block;
+use super::block::AssertionBlock;
 use super::shape::CHECKPOINT;
-use super::variables::mistake;
+use super::variables::diagnostic_at;
 use crate::checks::Check;
-use hotseat_document::{Diagnostics, Map, Place, View};
+use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
 
-/// Something that has to be reached in some turn.
+/// A condition that some turn has to reach.
 #[derive(Debug, Clone)]
 pub struct Checkpoint {
-    /// Its name.
+    /// Name.
     pub id: String,
-    /// What it stands for.
+    /// Description.
     pub description: Option<String>,
-    /// The checkpoints that are reached before it, by their places in the list.
+    /// Indices of the checkpoints that must be reached first.
     pub after: Vec<usize>,
-    /// What holds of the turn in which it is reached.
+    /// Checks that the reaching turn must pass.
     pub checks: Vec<Check>,
-    /// Whether the case fails if it is not reached.
+    /// True if the case fails without it.
     pub required: bool,
-    /// Where its name is written.
-    pub place: Place,
+    /// Position of the name in the file.
+    pub place: SourceSpan,
 }
 
-/// Reads the checkpoints of a case. Each has a name of its own, and no order leads back to itself.
-pub(super) fn checkpoints(case: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Checkpoint> {
-    let maps: Vec<Map<'_>> =
+/// Decodes the checkpoints of a case. Reports duplicate names and cycles.
+pub(super) fn read_checkpoints(case: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Checkpoint> {
+    let maps: Vec<MapView<'_>> =
         case.list("checkpoints").into_iter().flatten().filter_map(|view| view.map(&CHECKPOINT)).collect();
-    let id = |map: &Map<'_>| map.text("id").unwrap_or_default().to_string();
+    let id = |map: &MapView<'_>| map.text("id").unwrap_or_default().to_string();
     let ids: Vec<String> = maps.iter().map(id).collect();
     let mut checkpoints = Vec::new();
     for (place, map) in maps.iter().enumerate() {
         if ids[..place].contains(&ids[place]) {
             mistakes
-                .push(mistake(map.place_of("id"), format!("another checkpoint is called `{}`", ids[place])));
+                .push(diagnostic_at(map.place_of("id"), format!("duplicate checkpoint id `{}`", ids[place])));
         }
         let mut after = Vec::new();
         for name in map.list("after").into_iter().flatten() {
@@ -42,16 +42,17 @@ pub(super) fn checkpoints(case: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Che
                 Some(found) => after.push(found),
                 None => {
                     let known = ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
-                    let message = format!("no checkpoint is called `{wanted}`");
-                    mistakes.push(mistake(Some(name.place()), message).help(format!("there are {known}")));
+                    let message = format!("unknown checkpoint `{wanted}`");
+                    mistakes
+                        .push(diagnostic_at(Some(name.place()), message).help(format!("there are {known}")));
                 }
             }
         }
-        let checks = Block::read(map.get("assertion"), mistakes).checks();
+        let checks = AssertionBlock::read(map.get("assertion"), mistakes).checks();
         if let Some(assertion) =
-            map.get("assertion").filter(|_| checks.is_empty()).filter(|view| says_nothing(*view))
+            map.get("assertion").filter(|_| checks.is_empty()).filter(|view| is_empty_mapping(*view))
         {
-            mistakes.push(mistake(Some(assertion.place()), "this checkpoint asserts nothing"));
+            mistakes.push(diagnostic_at(Some(assertion.place()), "this checkpoint asserts nothing"));
         }
         checkpoints.push(Checkpoint {
             id: ids[place].clone(),
@@ -62,20 +63,20 @@ pub(super) fn checkpoints(case: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Che
             place: map.place_of("id").unwrap_or_else(|| map.place()),
         });
     }
-    if let Some(stuck) = in_a_circle(&checkpoints) {
+    if let Some(stuck) = find_cycle(&checkpoints) {
         let names: Vec<&str> = stuck.iter().map(|&place| checkpoints[place].id.as_str()).collect();
-        let message = format!("these checkpoints wait for each other: {}", names.join(", "));
-        mistakes.push(mistake(Some(checkpoints[stuck[0]].place.clone()), message));
+        let message = format!("these checkpoints depend on each other in a cycle: {}", names.join(", "));
+        mistakes.push(diagnostic_at(Some(checkpoints[stuck[0]].place.clone()), message));
     }
     checkpoints
 }
 
-fn says_nothing(view: View<'_>) -> bool {
+fn is_empty_mapping(view: NodeView<'_>) -> bool {
     view.entries().is_some_and(|entries| entries.len() == 0)
 }
 
-/// The checkpoints that can never be reached because each waits for another of them.
-fn in_a_circle(checkpoints: &[Checkpoint]) -> Option<Vec<usize>> {
+/// Finds checkpoints that can never be reached because they depend on each other.
+fn find_cycle(checkpoints: &[Checkpoint]) -> Option<Vec<usize>> {
     let mut waiting: Vec<usize> = (0..checkpoints.len()).collect();
     loop {
         let free = |place: &usize| !checkpoints[*place].after.iter().any(|before| waiting.contains(before));

@@ -1,29 +1,29 @@
-//! Conditions on arguments of calls, as people write them.
+//! Decodes conditions on arguments of tool calls.
 
 use serde_json::Value;
 
-use super::block::patterns;
-use super::variables::mistake;
-use crate::checks::{Condition, Fitting, Relation};
-use hotseat_document::{Diagnostics, Field, Kind, Map, Shape, View};
+use super::block::read_patterns;
+use super::variables::diagnostic_at;
+use crate::checks::{ArgumentCondition, MatchMode, ValueRelation};
+use hotseat_document::{Diagnostics, Field, Kind, MapView, NodeView, Shape};
 
 const LIMIT: Kind = Kind::OneOf(&[Kind::Number, Kind::NonEmptyText]);
 const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]);
 
-/// Conditions by the name of an argument.
+/// Conditions by argument name.
 pub(super) const CONDITIONS: Kind = Kind::Map(&Kind::Shape(&CONDITION));
 
-/// What an argument of a call has to be.
+/// Shape of a condition on an argument.
 pub static CONDITION: Shape = Shape {
     name: "Condition",
-    doc: "What an argument of a call has to be: all that is said holds. An argument that is not there meets no condition, and one whose type cannot be compared so is neither what is asked for nor its contrary.",
+    doc: "Condition on an argument of a call. All keys must match. A missing argument never matches, and an argument of an incomparable type matches neither a condition nor its negation.",
     fields: &[
         Field::optional("equals", Kind::Json, "This value."),
         Field::optional("one_of", Kind::NonEmptyList(&Kind::Json), "One of these values."),
         Field::optional(
             "more_than",
             LIMIT,
-            "A greater number, or a text behind this one in alphabetical order.",
+            "A greater number, or a text after this one in alphabetical order.",
         ),
         Field::optional("at_least", LIMIT, "This or more."),
         Field::optional("less_than", LIMIT, "Less than this."),
@@ -31,9 +31,9 @@ pub static CONDITION: Shape = Shape {
         Field::optional(
             "regex",
             PATTERNS,
-            "A text that the pattern fits, or all of several. What is no text is matched as compact JSON.",
+            "A text that matches the pattern, or all of several. Other values are matched as compact JSON.",
         ),
-        Field::optional("regex_any", PATTERNS, "The same, where one of several patterns is enough."),
+        Field::optional("regex_any", PATTERNS, "Like `regex`, but one matching pattern is enough."),
         Field::optional(
             "contains",
             Kind::Json,
@@ -42,77 +42,85 @@ pub static CONDITION: Shape = Shape {
         Field::optional(
             "contains_any",
             Kind::NonEmptyList(&Kind::Json),
-            "The same, where one of several is enough.",
+            "Like `contains`, but one matching part is enough.",
         ),
         Field::optional("given", Kind::Bool, "`true`: anything but null; `false`: null."),
         Field::optional(
             "members",
             Kind::Map(&Kind::Shape(&CONDITION)),
-            "An object whose members meet conditions; it may have more.",
+            "An object whose members match conditions; other members are allowed.",
         ),
         Field::optional(
             "entries",
             Kind::List(&Kind::Shape(&CONDITION)),
-            "A list of just so many entries that meet conditions.",
+            "A list of exactly this length whose entries match conditions.",
         ),
-        Field::optional("all", Kind::NonEmptyList(&Kind::Shape(&CONDITION)), "All of these conditions."),
+        Field::optional(
+            "all",
+            Kind::NonEmptyList(&Kind::Shape(&CONDITION)),
+            "All of these conditions match.",
+        ),
         Field::optional("not", Kind::Shape(&CONDITION), "Not this."),
     ],
 };
 
-/// Reads conditions by the name of an argument.
-pub(super) fn conditions(view: View<'_>, mistakes: &mut Diagnostics) -> Vec<(String, Condition)> {
+/// Decodes conditions by argument name.
+pub(super) fn read_conditions(
+    view: NodeView<'_>,
+    mistakes: &mut Diagnostics,
+) -> Vec<(String, ArgumentCondition)> {
     let entries = view.entries().into_iter().flatten();
-    entries.filter_map(|(key, _, view)| Some((key.to_string(), condition(view, mistakes)?))).collect()
+    entries.filter_map(|(key, _, view)| Some((key.to_string(), read_condition(view, mistakes)?))).collect()
 }
 
-/// Reads a condition. None if something is wrong with it, which is said then.
-pub(super) fn condition(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Condition> {
+/// Decodes a condition. Returns `None` after reporting an error.
+pub(super) fn read_condition(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<ArgumentCondition> {
     let map = view.map(&CONDITION)?;
     let mut all = Vec::new();
-    all.extend(map.json("equals").map(Condition::Equals));
-    all.extend(values(&map, "one_of").map(Condition::OneOf));
-    for (key, relation) in Relation::NAMED {
-        all.extend(map.json(key).map(|limit| Condition::Compared(*relation, limit)));
+    all.extend(map.json("equals").map(ArgumentCondition::Equals));
+    all.extend(values(&map, "one_of").map(ArgumentCondition::OneOf));
+    for (key, relation) in ValueRelation::BY_KEY {
+        all.extend(map.json(key).map(|limit| ArgumentCondition::Compared(*relation, limit)));
     }
-    for (key, fitting) in [("regex", Fitting::All), ("regex_any", Fitting::Any)] {
+    for (key, fitting) in [("regex", MatchMode::All), ("regex_any", MatchMode::Any)] {
         if map.has(key) {
-            let patterns = patterns(&map, key, mistakes).into_iter().map(|(pattern, _)| pattern);
-            all.push(Condition::Fits(patterns.collect(), fitting));
+            let patterns = read_patterns(&map, key, mistakes).into_iter().map(|(pattern, _)| pattern);
+            all.push(ArgumentCondition::Matches(patterns.collect(), fitting));
         }
     }
-    for (key, fitting) in [("contains", Fitting::All), ("contains_any", Fitting::Any)] {
+    for (key, fitting) in [("contains", MatchMode::All), ("contains_any", MatchMode::Any)] {
         let parts = values(&map, key).or_else(|| Some(vec![map.json(key)?]));
         let Some(parts) = parts else { continue };
         if parts.is_empty() || parts.iter().any(|part| part == "") {
-            mistakes.push(mistake(map.place_of(key), format!("`{key}` looks for nothing")));
+            mistakes
+                .push(diagnostic_at(map.place_of(key), format!("`{key}` is empty and would always match")));
         }
-        all.push(Condition::Contains(parts, fitting));
+        all.push(ArgumentCondition::Contains(parts, fitting));
     }
     match map.bool("given") {
-        Some(true) => all.push(Condition::Given),
-        Some(false) => all.push(Condition::Equals(Value::Null)),
+        Some(true) => all.push(ArgumentCondition::NotNull),
+        Some(false) => all.push(ArgumentCondition::Equals(Value::Null)),
         None => {}
     }
-    all.extend(map.get("members").map(|view| Condition::Members(conditions(view, mistakes))));
-    let mut several = |key: &str| -> Option<Vec<Condition>> {
-        Some(map.list(key)?.filter_map(|view| condition(view, mistakes)).collect())
+    all.extend(map.get("members").map(|view| ArgumentCondition::Members(read_conditions(view, mistakes))));
+    let mut several = |key: &str| -> Option<Vec<ArgumentCondition>> {
+        Some(map.list(key)?.filter_map(|view| read_condition(view, mistakes)).collect())
     };
-    all.extend(several("entries").map(Condition::Entries));
-    all.extend(several("all").map(Condition::All));
+    all.extend(several("entries").map(ArgumentCondition::Entries));
+    all.extend(several("all").map(ArgumentCondition::All));
     if let Some(view) = map.get("not") {
-        all.extend(condition(view, mistakes).map(|inner| Condition::Not(Box::new(inner))));
+        all.extend(read_condition(view, mistakes).map(|inner| ArgumentCondition::Not(Box::new(inner))));
     }
     match all.len() {
         0 => {
-            mistakes.push(mistake(Some(view.place()), "this condition asks for nothing"));
+            mistakes.push(diagnostic_at(Some(view.place()), "this condition has no keys"));
             None
         }
         1 => all.pop(),
-        _ => Some(Condition::All(all)),
+        _ => Some(ArgumentCondition::All(all)),
     }
 }
 
-fn values(map: &Map<'_>, key: &str) -> Option<Vec<Value>> {
-    Some(map.list(key)?.map(View::json).collect())
+fn values(map: &MapView<'_>, key: &str) -> Option<Vec<Value>> {
+    Some(map.list(key)?.map(NodeView::json).collect())
 }

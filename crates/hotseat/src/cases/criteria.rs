@@ -1,137 +1,143 @@
-//! Criteria: what people write, what assertions mean by their names, and what else assertions take from the case
-//! around them.
+//! Criteria: decodes definitions, and resolves the criterion names, judges and goals that assertions refer
+//! to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::block::Block;
-use super::judging::judging;
+use super::block::AssertionBlock;
+use super::judging::read_judging;
 use super::shape::{CRITERION, CRITERION_OF_ITS_OWN};
-use super::variables::mistake;
+use super::variables::diagnostic_at;
 use crate::checks::{
-    AllOf, Check, CheckKind, Criterion, Example, Given, Judged, Judging, Matter, Named, Quality, Scripted,
+    AllOf, Check, CheckKind, CriterionExample, CriterionRef, ExampleQuality, JudgeCriterion, JudgeSettings,
+    JudgedCheck, ResponseCriterion, ScriptCheck, ScriptInputKind,
 };
-use hotseat_document::{Diagnostic, Diagnostics, Map, Place, View, nearest};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, nearest};
 
-/// How a text begins that refers to a function of a script.
+/// Prefix of a reference to a script function.
 const SCRIPT: &str = "scripts:";
 
-/// What assertions take from what is around them: what names of criteria mean, who judges, which goal is stated. A
-/// project, a suite and a case each say some of it.
+/// Definitions for resolving assertions: criteria by name, judge settings, and the goal. Project, suite and
+/// case each contribute.
 #[derive(Debug, Clone, Default)]
-pub struct Vocabulary {
-    criteria: BTreeMap<Arc<str>, Definition>,
-    judging: Judging,
+pub struct CheckVocabulary {
+    criteria: BTreeMap<Arc<str>, CriterionDefinition>,
+    judging: JudgeSettings,
     goal: Option<String>,
 }
 
-/// What the name of a criterion means.
+/// Definition of a criterion.
 #[derive(Debug, Clone)]
-struct Definition {
+struct CriterionDefinition {
     kind: CheckKind,
-    place: Place,
+    place: SourceSpan,
 }
 
-impl Vocabulary {
-    /// What a mapping says under `criteria`, on top of what is said above.
+impl CheckVocabulary {
+    /// Adds the criteria of a mapping, replacing inherited ones with the same name.
     #[must_use]
-    pub fn with_criteria(&self, view: Option<View<'_>>, mistakes: &mut Diagnostics) -> Vocabulary {
+    pub fn with_criteria(&self, view: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> CheckVocabulary {
         let mut vocabulary = self.clone();
-        for (name, place, view) in view.and_then(View::entries).into_iter().flatten() {
-            if !is_name(name) {
-                let wrong = mistake(Some(place), format!("`{name}` is no name for a criterion"));
+        for (name, place, view) in view.and_then(NodeView::entries).into_iter().flatten() {
+            if !is_criterion_name(name) {
+                let wrong = diagnostic_at(Some(place), format!("invalid criterion name `{name}`"));
                 mistakes.push(wrong.help(
-                    "a name has letters, digits and `_`, and may end in `?` or `!`; everything else is judged as a sentence",
+                    "a name consists of letters, digits and `_`, and may end with `?` or `!`; any other text is judged as a sentence",
                 ));
                 continue;
             }
             let name: Arc<str> = name.into();
-            if let Some(kind) = definition(view, Some(&name), mistakes) {
-                vocabulary.criteria.insert(name, Definition { kind, place });
+            if let Some(kind) = read_definition(view, Some(&name), mistakes) {
+                vocabulary.criteria.insert(name, CriterionDefinition { kind, place });
             }
         }
         vocabulary
     }
 
-    /// The same with a criterion that a program declares: what decides it, and where that is. The same name replaces.
+    /// Adds a criterion declared by a program, replacing one with the same name.
     ///
     /// # Errors
-    /// When it is no name, in words.
-    pub fn with_criterion(&self, name: &str, kind: CheckKind, place: Place) -> Result<Vocabulary, String> {
-        if !is_name(name) {
-            return Err(format!("`{name}` is no name for a criterion"));
+    /// A message if the name is invalid.
+    pub fn with_criterion(
+        &self,
+        name: &str,
+        kind: CheckKind,
+        place: SourceSpan,
+    ) -> Result<CheckVocabulary, String> {
+        if !is_criterion_name(name) {
+            return Err(format!("invalid criterion name `{name}`"));
         }
         let mut vocabulary = self.clone();
-        vocabulary.criteria.insert(name.into(), Definition { kind, place });
+        vocabulary.criteria.insert(name.into(), CriterionDefinition { kind, place });
         Ok(vocabulary)
     }
 
-    /// What is said about judges, on top of what is said above.
+    /// Merges judge settings onto the inherited ones.
     #[must_use]
-    pub fn with_judging(&self, judging: Judging) -> Vocabulary {
-        Vocabulary { judging: judging.over(&self.judging), ..self.clone() }
+    pub fn with_judging(&self, judging: JudgeSettings) -> CheckVocabulary {
+        CheckVocabulary { judging: judging.or_inherit(&self.judging), ..self.clone() }
     }
 
-    /// The goal that the case states.
+    /// Sets the goal of the case.
     #[must_use]
-    pub fn with_goal(&self, goal: Option<String>) -> Vocabulary {
-        Vocabulary { goal: goal.or_else(|| self.goal.clone()), ..self.clone() }
+    pub fn with_goal(&self, goal: Option<String>) -> CheckVocabulary {
+        CheckVocabulary { goal: goal.or_else(|| self.goal.clone()), ..self.clone() }
     }
 
-    /// Who judges and how, as far as it is said here.
-    pub fn judging(&self) -> &Judging {
+    /// Judge settings, as far as they are set.
+    pub fn judging(&self) -> &JudgeSettings {
         &self.judging
     }
 
-    /// Puts what is meant in place of what a check takes from around it.
+    /// Replaces a criterion name by its definition, and fills in judge settings and goal.
     ///
     /// # Errors
-    /// When it refers to what is not there.
-    pub fn fill_in(&self, check: &mut Check) -> Result<(), Diagnostic> {
-        if let CheckKind::Named(Named { name, judging }) = &check.kind {
+    /// If the reference is unknown.
+    pub fn resolve(&self, check: &mut Check) -> Result<(), Diagnostic> {
+        if let CheckKind::CriterionRef(CriterionRef { name, settings: judging }) = &check.kind {
             let Some(definition) = self.criteria.get(name) else {
-                return Err(self.unknown(name, check.place.clone()));
+                return Err(self.unknown_criterion(name, check.place.clone()));
             };
             let own = judging.clone();
             check.kind = definition.kind.clone();
             if let CheckKind::Judged(judged) = &mut check.kind {
-                judged.judging = own.over(&judged.judging);
+                judged.settings = own.or_inherit(&judged.settings);
             }
         }
         if let CheckKind::Judged(judged) = &mut check.kind {
-            judged.judging = judged.judging.over(&self.judging);
-            if let Matter::Goal(goal) = &mut judged.matter
+            judged.settings = judged.settings.or_inherit(&self.judging);
+            if let JudgeCriterion::Goal(goal) = &mut judged.criterion
                 && goal.text.is_none()
             {
                 goal.text.clone_from(&self.goal);
                 if goal.text.is_none() {
-                    let wrong = Diagnostic::new("no goal is stated").at(check.place.clone());
+                    let wrong = Diagnostic::new("no goal is set").at(check.place.clone());
                     return Err(wrong
-                        .help("write the goal here, as `goal: …`, or under `metadata` of the `simulator`"));
+                        .help("set the goal here with `goal: …`, or under `metadata` of the `simulator`"));
                 }
             }
         }
         Ok(())
     }
 
-    /// Looks whether the criterion is there that a check names.
+    /// Checks that the criterion of a check exists.
     ///
     /// # Errors
-    /// When it is not.
-    pub fn find(&self, check: &Check) -> Result<(), Diagnostic> {
+    /// If it does not.
+    pub fn ensure_known(&self, check: &Check) -> Result<(), Diagnostic> {
         match &check.kind {
-            CheckKind::Named(Named { name, .. }) if !self.criteria.contains_key(name) => {
-                Err(self.unknown(name, check.place.clone()))
+            CheckKind::CriterionRef(CriterionRef { name, .. }) if !self.criteria.contains_key(name) => {
+                Err(self.unknown_criterion(name, check.place.clone()))
             }
             _ => Ok(()),
         }
     }
 
-    fn unknown(&self, name: &str, place: Place) -> Diagnostic {
+    fn unknown_criterion(&self, name: &str, place: SourceSpan) -> Diagnostic {
         let known = self.criteria.keys().map(|known| &**known);
         let help = match (nearest(name, known), self.criteria.is_empty()) {
             (Some(near), _) => {
-                format!("did you mean `{near}`? A sentence is judged as it is, a name has to be defined")
+                format!("did you mean `{near}`? A sentence is judged literally, a name has to be defined")
             }
             (None, true) => {
                 "define it under `criteria` of the case, its suite or the project, or write a sentence"
@@ -139,52 +145,58 @@ impl Vocabulary {
             }
             (None, false) => {
                 let known: Vec<String> = self.criteria.keys().map(|known| format!("`{known}`")).collect();
-                format!("there are {}; a sentence is judged as it is", known.join(", "))
+                format!("available criteria: {}; a sentence is judged literally", known.join(", "))
             }
         };
-        let mut wrong = Diagnostic::new(format!("no criterion is called `{name}`")).at(place).help(help);
+        let mut wrong = Diagnostic::new(format!("unknown criterion `{name}`")).at(place).help(help);
         if let Some(near) = nearest(name, self.criteria.keys().map(|known| &**known))
             && let Some(definition) = self.criteria.get(near)
         {
-            wrong = wrong.also(definition.place.clone(), "this one is");
+            wrong = wrong.with_related(definition.place.clone(), "defined here");
         }
         wrong
     }
 }
 
-/// A check of a criterion as a program names it: a text that looks like a name is one, and has a meaning by the time it is
-/// decided; every other text is judged as it is.
-pub fn satisfies(criterion: &str, judging: Judging, place: Place) -> Check {
-    let kind = match is_name(criterion) {
-        true => CheckKind::Named(Named { name: criterion.into(), judging }),
+/// Creates a check for a criterion given by a program. Text that looks like a name is resolved later; any
+/// other text is judged literally.
+pub fn criterion_check(criterion: &str, judging: JudgeSettings, place: SourceSpan) -> Check {
+    let kind = match is_criterion_name(criterion) {
+        true => CheckKind::CriterionRef(CriterionRef { name: criterion.into(), settings: judging }),
         false => {
-            let matter = Matter::Criterion(Criterion::sentence(criterion));
-            CheckKind::Judged(Judged { matter, judging })
+            let matter = JudgeCriterion::Criterion(ResponseCriterion::from_sentence(criterion));
+            CheckKind::Judged(JudgedCheck { criterion: matter, settings: judging })
         }
     };
     Check { criterion: Some(criterion.into()), ..Check::new(kind, place) }
 }
 
-/// Whether a text looks like a name, so that it has to be one.
-fn is_name(text: &str) -> bool {
+/// True if a text has the form of a criterion name.
+fn is_criterion_name(text: &str) -> bool {
     let stem = text.strip_suffix(['?', '!']).unwrap_or(text);
     let mut characters = stem.chars();
     characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A criterion as `satisfy` uses it: a name, a function, a sentence, or one that is written out. Names are looked up
-/// later.
-pub(super) fn used(view: View<'_>, judging: &Judging, mistakes: &mut Diagnostics) -> Option<Check> {
+/// Decodes a criterion used in `satisfy`: a name, a function, a sentence, or an inline definition. Names are
+/// resolved later.
+pub(super) fn read_criterion_use(
+    view: NodeView<'_>,
+    judging: &JudgeSettings,
+    mistakes: &mut Diagnostics,
+) -> Option<Check> {
     let (kind, criterion): (CheckKind, Arc<str>) = match view.text() {
-        Some(text) if text.starts_with(SCRIPT) => (scripted(text, Given::Turn, None), text.into()),
-        Some(text) => return Some(satisfies(text, judging.clone(), view.place())),
+        Some(text) if text.starts_with(SCRIPT) => {
+            (script_check(text, ScriptInputKind::Turn, None), text.into())
+        }
+        Some(text) => return Some(criterion_check(text, judging.clone(), view.place())),
         None => {
             let map = view.map(&CRITERION_OF_ITS_OWN)?;
             let name: Option<Arc<str>> = map.text("name").map(Arc::from);
-            let mut kind = definition(view, name.as_ref(), mistakes)?;
+            let mut kind = read_definition(view, name.as_ref(), mistakes)?;
             if let CheckKind::Judged(judged) = &mut kind {
-                judged.judging = judging.over(&judged.judging);
+                judged.settings = judging.or_inherit(&judged.settings);
             }
             let said = map.text("description").or(map.text("function")).or(map.text("match_messages"));
             let criterion = name.unwrap_or_else(|| said.unwrap_or("criterion").into());
@@ -194,14 +206,18 @@ pub(super) fn used(view: View<'_>, judging: &Judging, mistakes: &mut Diagnostics
     Some(Check { criterion: Some(criterion), ..Check::new(kind, view.place()) })
 }
 
-/// What a criterion means: a text, or a mapping.
-fn definition(view: View<'_>, name: Option<&Arc<str>>, mistakes: &mut Diagnostics) -> Option<CheckKind> {
-    let judged = |text: &str, examples: Vec<Example>, judging: Judging| {
-        let criterion = Criterion { name: name.cloned(), text: text.trim().to_string(), examples };
-        CheckKind::Judged(Judged { matter: Matter::Criterion(criterion), judging })
+/// Decodes the definition of a criterion: a text, or a mapping.
+fn read_definition(
+    view: NodeView<'_>,
+    name: Option<&Arc<str>>,
+    mistakes: &mut Diagnostics,
+) -> Option<CheckKind> {
+    let judged = |text: &str, examples: Vec<CriterionExample>, judging: JudgeSettings| {
+        let criterion = ResponseCriterion { name: name.cloned(), text: text.trim().to_string(), examples };
+        CheckKind::Judged(JudgedCheck { criterion: JudgeCriterion::Criterion(criterion), settings: judging })
     };
     if let Some(text) = view.text() {
-        return Some(judged(text, Vec::new(), Judging::default()));
+        return Some(judged(text, Vec::new(), JudgeSettings::default()));
     }
     let shape =
         if name.is_some() && view.node.get("name").is_none() { &CRITERION } else { &CRITERION_OF_ITS_OWN };
@@ -210,26 +226,26 @@ fn definition(view: View<'_>, name: Option<&Arc<str>>, mistakes: &mut Diagnostic
     let deciders: Vec<&str> =
         ["match", "match_messages", "function"].into_iter().filter(|key| map.has(key)).collect();
     if let [_, second, ..] = deciders.as_slice() {
-        let message = format!("`{}` and `{second}` both decide", deciders[0]);
-        mistakes.push(mistake(map.key_place(second), message).help("leave one of them out"));
+        let message = format!("`{}` and `{second}` cannot be combined", deciders[0]);
+        mistakes.push(diagnostic_at(map.key_place(second), message).help("remove one of them"));
         return None;
     }
     let description = map.text("description");
-    let own = judging(map.get("judge"), mistakes);
+    let own = read_judging(map.get("judge"), mistakes);
     let Some(decider) = deciders.first() else {
         let Some(text) = description else {
-            let wrong = mistake(Some(view.place()), "nothing says what this criterion is");
+            let wrong = diagnostic_at(Some(view.place()), "this criterion has no definition");
             mistakes.push(
-                wrong.help("write a `description` for a judge, or `match`, `match_messages` or `function`"),
+                wrong.help("add a `description` for a judge, or `match`, `match_messages` or `function`"),
             );
             return None;
         };
-        return (mistakes.len() == known).then(|| judged(text, examples(&map), own));
+        return (mistakes.len() == known).then(|| judged(text, read_examples(&map), own));
     };
     for key in ["good_examples", "bad_examples", "edge_cases", "judge"] {
         if let Some(place) = map.key_place(key) {
-            let message = format!("`{key}` is for a judge, and `{decider}` decides");
-            mistakes.push(mistake(Some(place), message).help("leave one of them out"));
+            let message = format!("`{key}` applies to judges, but `{decider}` decides this criterion");
+            mistakes.push(diagnostic_at(Some(place), message).help("remove one of them"));
         }
     }
     let text = match (name, description) {
@@ -237,68 +253,81 @@ fn definition(view: View<'_>, name: Option<&Arc<str>>, mistakes: &mut Diagnostic
         (Some(name), None) => Some(format!("satisfies {name}")),
         (None, description) => description.map(|text| format!("satisfies: {text}")),
     };
-    let function = |key: &str, given: Given| {
+    let function = |key: &str, given: ScriptInputKind| {
         let function = map.text(key)?;
-        Some((function, scripted(function, given, text.clone())))
+        Some((function, script_check(function, given, text.clone())))
     };
     let kind = match *decider {
-        "match" => match function("match", Given::Conversation) {
-            Some((function, kind)) => refers_to_script(function, map.get("match")?, mistakes).then_some(kind),
-            None => all_of(&map, text.clone(), mistakes),
+        "match" => match function("match", ScriptInputKind::Conversation) {
+            Some((function, kind)) => {
+                check_script_reference(function, map.get("match")?, mistakes).then_some(kind)
+            }
+            None => all_of_check(&map, text.clone(), mistakes),
         },
-        "match_messages" => function("match_messages", Given::Messages).map(|(_, kind)| kind),
-        _ => function("function", Given::Turn).map(|(_, kind)| kind),
+        "match_messages" => function("match_messages", ScriptInputKind::Messages).map(|(_, kind)| kind),
+        _ => function("function", ScriptInputKind::Turn).map(|(_, kind)| kind),
     };
     kind.filter(|_| mistakes.len() == known)
 }
 
-/// `match` that is a text refers to a function.
-fn refers_to_script(text: &str, view: View<'_>, mistakes: &mut Diagnostics) -> bool {
+/// Reports a textual `match` that is not a function reference.
+fn check_script_reference(text: &str, view: NodeView<'_>, mistakes: &mut Diagnostics) -> bool {
     let refers = text.starts_with(SCRIPT);
     if !refers {
-        let wrong = mistake(Some(view.place()), "`match` is assertions, or a function of a script");
+        let wrong = diagnostic_at(
+            Some(view.place()),
+            "`match` must contain assertions, or refer to a script function",
+        );
         mistakes.push(wrong.help(
-            "refer to a function as `scripts:path.function`; a pattern is `{type: regex, pattern: …}`",
+            "write a function reference as `scripts:path.function`, and a pattern as `{type: regex, pattern: …}`",
         ));
     }
     refers
 }
 
-fn scripted(function: &str, given: Given, text: Option<String>) -> CheckKind {
+fn script_check(function: &str, given: ScriptInputKind, text: Option<String>) -> CheckKind {
     let (function, options) = (function.to_string(), serde_json::Map::new());
-    CheckKind::Scripted(Scripted { function, expected: None, options, timeout: None, given, text })
+    CheckKind::Script(ScriptCheck {
+        function,
+        expected: None,
+        options,
+        timeout: None,
+        input_kind: given,
+        text,
+    })
 }
 
-/// Assertions that decide a criterion.
-fn all_of(map: &Map<'_>, text: Option<String>, mistakes: &mut Diagnostics) -> Option<CheckKind> {
-    let checks = Block::read(map.get("match"), mistakes).checks();
-    for check in checks.iter().filter(|check| check.asks()) {
-        let wrong =
-            mistake(Some(check.place.clone()), "a criterion is decided by assertions that ask nobody");
-        mistakes
-            .push(wrong.help("have a judge decide by a `description`, or a function by `match: scripts:…`"));
+/// Decodes the assertions that decide a criterion.
+fn all_of_check(map: &MapView<'_>, text: Option<String>, mistakes: &mut Diagnostics) -> Option<CheckKind> {
+    let checks = AssertionBlock::read(map.get("match"), mistakes).checks();
+    for check in checks.iter().filter(|check| check.needs_answer()) {
+        let wrong = diagnostic_at(
+            Some(check.place.clone()),
+            "`match` cannot contain assertions that need a judge or a script",
+        );
+        mistakes.push(wrong.help("use a `description` for a judge, or `match: scripts:…` for a function"));
     }
     if checks.is_empty() {
-        mistakes.push(mistake(map.place_of("match"), "this asserts nothing"));
+        mistakes.push(diagnostic_at(map.place_of("match"), "this asserts nothing"));
         return None;
     }
     let words = || checks.iter().map(Check::describe).collect::<Vec<_>>().join(", and ");
     Some(CheckKind::AllOf(AllOf { text: text.unwrap_or_else(words), checks }))
 }
 
-fn examples(map: &Map<'_>) -> Vec<Example> {
+fn read_examples(map: &MapView<'_>) -> Vec<CriterionExample> {
     let mut all = Vec::new();
     for (key, shape, quality) in [
-        ("good_examples", &super::shape::EXAMPLE, Some(Quality::Good)),
-        ("bad_examples", &super::shape::EXAMPLE, Some(Quality::Bad)),
+        ("good_examples", &super::shape::EXAMPLE, Some(ExampleQuality::Good)),
+        ("bad_examples", &super::shape::EXAMPLE, Some(ExampleQuality::Bad)),
         ("edge_cases", &super::shape::EDGE_CASE, None),
     ] {
         for example in map.list(key).into_iter().flatten().filter_map(|view| view.map(shape)) {
             let text = |key: &str| example.text(key).unwrap_or_default().to_string();
             let satisfied = || example.bool("verdict") == Some(true);
-            all.push(Example {
+            all.push(CriterionExample {
                 text: text("text"),
-                quality: quality.unwrap_or_else(|| Quality::Edge { satisfied: satisfied() }),
+                quality: quality.unwrap_or_else(|| ExampleQuality::Edge { satisfied: satisfied() }),
                 explanation: text("explanation"),
             });
         }
@@ -311,9 +340,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_sentences_are_told_apart_by_their_form() {
+    fn distinguishes_names_from_sentences() {
         for name in ["friendly", "_x", "activated_workflow?", "done!", "A1"] {
-            assert!(is_name(name), "{name}");
+            assert!(is_criterion_name(name), "{name}");
         }
         for text in [
             "",
@@ -326,7 +355,7 @@ mod tests {
             "Freundlich und höflich",
             "höflich",
         ] {
-            assert!(!is_name(text), "{text}");
+            assert!(!is_criterion_name(text), "{text}");
         }
     }
 }

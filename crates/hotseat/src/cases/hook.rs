@@ -1,55 +1,59 @@
-//! Hooks: commands that run around a conversation.
+//! Hooks: commands that run before or after a conversation.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::limits::millis;
+use super::limits::from_millis;
 use super::shape::HOOK;
-use super::variables::{Variables, interpolate};
-use hotseat_document::{Diagnostics, Kind, Map, Node, Place, Source, View};
+use super::variables::{VariableScope, interpolate};
+use hotseat_document::{Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText};
 
 /// A command that runs before or after a conversation.
 #[derive(Debug, Clone)]
-pub struct Hook {
+pub struct HookCommand {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// How long it may run.
+    /// Time limit.
     pub timeout: Duration,
-    /// Environment variables added for it.
+    /// Additional environment variables.
     pub env: BTreeMap<String, String>,
-    /// Its working folder, relative to the default one.
+    /// Working directory, relative to the default one.
     pub cwd: Option<PathBuf>,
 }
 
-/// A hook of the project, by its name.
+/// A reference to a project hook by name.
 #[derive(Debug, Clone)]
 pub struct NamedHook {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Where a case names it.
-    pub place: Place,
+    /// Position of the name in the case.
+    pub place: SourceSpan,
 }
 
-impl Hook {
-    /// Reads a hook whose shape was checked, with its variables filled in.
+impl HookCommand {
+    /// Decodes a hook whose shape is valid, with variables resolved.
     ///
     /// # Errors
-    /// Every variable that is not defined.
-    pub fn read(node: &Node, source: &Arc<Source>, variables: Variables<'_>) -> Result<Hook, Diagnostics> {
+    /// If a variable is undefined.
+    pub fn read(
+        node: &DocumentNode,
+        source: &Arc<SourceText>,
+        variables: VariableScope<'_>,
+    ) -> Result<HookCommand, Diagnostics> {
         let mut mistakes = Diagnostics::new();
         let mut node = node.clone();
         interpolate(&mut node, &Kind::Shape(&HOOK), variables, source, &mut mistakes);
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let map = Map::of(&node, source, &HOOK).expect("the shape was checked");
-        let texts = map.list("cmd").into_iter().flatten().filter_map(View::text);
-        let env = map.get("env").and_then(View::entries).into_iter().flatten();
-        Ok(Hook {
+        let map = MapView::from_node(&node, source, &HOOK).expect("the shape was checked");
+        let texts = map.list("cmd").into_iter().flatten().filter_map(NodeView::text);
+        let env = map.get("env").and_then(NodeView::entries).into_iter().flatten();
+        Ok(HookCommand {
             command: texts.map(str::to_string).collect(),
-            timeout: map.integer("timeout_ms").map_or(Duration::from_secs(30), millis),
+            timeout: map.integer("timeout_ms").map_or(Duration::from_secs(30), from_millis),
             env: env
                 .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
                 .collect(),
@@ -58,7 +62,7 @@ impl Hook {
     }
 }
 
-/// The hook that a case names under a key.
-pub(super) fn named(map: &Map<'_>, key: &str) -> Option<NamedHook> {
+/// Decodes the hook named under a key.
+pub(super) fn read_named_hook(map: &MapView<'_>, key: &str) -> Option<NamedHook> {
     Some(NamedHook { name: map.text(key)?.to_string(), place: map.place_of(key)? })
 }

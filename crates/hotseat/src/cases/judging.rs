@@ -1,24 +1,24 @@
-//! Who judges and how, as people write it.
+//! Decodes judge settings.
 
-use super::assertion::reference;
-use super::limits::timeout;
+use super::assertion::role_reference;
+use super::limits::read_timeout;
 use super::shape::{EVIDENCE, JUDGE};
-use crate::checks::{EvidenceLimit, EvidenceOverflow, Judging};
-use hotseat_document::{Diagnostics, View};
+use crate::checks::{EvidenceLimit, EvidenceOverflow, JudgeSettings};
+use hotseat_document::{Diagnostics, NodeView};
 
-/// Reads `judge`: who, or a mapping that says more. Where nothing is written nothing is said.
-pub fn judging(view: Option<View<'_>>, mistakes: &mut Diagnostics) -> Judging {
-    let Some(view) = view else { return Judging::default() };
+/// Decodes `judge`: a reference, or a mapping with settings. Unset values stay unset.
+pub fn read_judging(view: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> JudgeSettings {
+    let Some(view) = view else { return JudgeSettings::default() };
     let Some(map) = view.map(&JUDGE) else {
-        return Judging { judge: reference(view, mistakes), ..Judging::default() };
+        return JudgeSettings { judge: role_reference(view, mistakes), ..JudgeSettings::default() };
     };
     let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
-    Judging {
-        judge: map.get("use").and_then(|view| reference(view, mistakes)),
+    JudgeSettings {
+        judge: map.get("use").and_then(|view| role_reference(view, mistakes)),
         connector: map.text("connector").map(str::to_string),
         retries: whole("retries"),
         votes: whole("votes"),
-        timeout: timeout(&map, mistakes),
+        timeout: read_timeout(&map, mistakes),
         evidence: match map.get("evidence").and_then(|view| view.map(&EVIDENCE)) {
             None => EvidenceLimit { max_characters: whole("evidence"), on_overflow: None },
             Some(limit) => EvidenceLimit {

@@ -1,37 +1,42 @@
-//! Times as users write them.
+//! Decodes time limits.
 
 use std::time::Duration;
 
-use super::variables::mistake;
-use hotseat_document::{Diagnostics, Map};
+use super::variables::diagnostic_at;
+use hotseat_document::{Diagnostics, MapView};
 
-/// A number of milliseconds as a duration; what is negative is none.
-pub fn millis(value: i64) -> Duration {
+/// Converts milliseconds to a duration. Negative values become zero.
+pub fn from_millis(value: i64) -> Duration {
     Duration::from_millis(u64::try_from(value).unwrap_or(0))
 }
 
-/// The longest duration that may be written.
-const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Maximum duration in case files.
+const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The time limit of a case or turn: `timeout_ms`, or the same as a duration, `timeout`.
-pub(super) fn timeout(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Duration> {
-    let in_millis = map.integer("timeout_ms").map(millis);
+/// Decodes the time limit of a case or turn: `timeout_ms`, or `timeout` as a duration.
+pub(super) fn read_timeout(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<Duration> {
+    let in_millis = map.integer("timeout_ms").map(from_millis);
     let Some(view) = map.get("timeout") else { return in_millis };
     if in_millis.is_some() {
-        mistakes
-            .push(mistake(Some(view.place()), "`timeout` and `timeout_ms` are two spellings of one limit"));
+        mistakes.push(diagnostic_at(
+            Some(view.place()),
+            "`timeout` and `timeout_ms` set the same limit; remove one",
+        ));
         return in_millis;
     }
-    let read = duration(view.text().unwrap_or_default());
+    let read = parse_duration(view.text().unwrap_or_default());
     if read.is_none() {
-        let wrong = mistake(Some(view.place()), "this is not a duration of up to a week");
-        mistakes.push(wrong.help("write for instance `500ms`, `30s` or `1m30s`"));
+        let wrong = diagnostic_at(
+            Some(view.place()),
+            "invalid duration: it must be more than zero and at most one week",
+        );
+        mistakes.push(wrong.help("for example `500ms`, `30s` or `1m30s`"));
     }
     read
 }
 
-/// A duration as people write it; none of nothing.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+/// Parses a duration. Returns `None` if it is invalid, zero or longer than one week.
+pub(super) fn parse_duration(text: &str) -> Option<Duration> {
     let duration: jiff::SignedDuration = text.parse().ok()?;
-    Duration::try_from(duration).ok().filter(|duration| !duration.is_zero() && *duration <= LONGEST)
+    Duration::try_from(duration).ok().filter(|duration| !duration.is_zero() && *duration <= MAX_DURATION)
 }

@@ -1,9 +1,9 @@
-//! Case files: from documents to cases.
+//! Case files: decodes documents into test cases.
 //!
-//! A case is decoded when its file is loaded, which finds every mistake before anything is contacted. Where it
-//! uses variables that only its hooks can give, it is decoded once more when they are known.
+//! A case is decoded when its file is loaded, so all errors are found before anything is contacted. A case
+//! that uses variables set by hooks is decoded again once they are known.
 
-mod around;
+mod agent_name;
 mod assertion;
 mod assertion_shape;
 mod block;
@@ -13,43 +13,47 @@ mod checkpoints;
 mod condition;
 mod content;
 mod criteria;
+mod from_json;
 mod hook;
+mod inherited;
+mod input_sources;
 mod judging;
 mod limits;
-mod partners;
 mod program;
 mod reliability;
-mod said;
 mod scenarios;
 mod script;
 pub mod shape;
-mod shared;
+mod shared_settings;
 mod suite;
-mod tested;
 pub(crate) mod topic_shape;
 mod topics;
 mod variables;
 
-pub use block::Block;
-pub use brief::{Brief, Character, MOST_INPUTS, Notes, Template};
+pub use agent_name::{AgentName, AgentsByName, unknown_agent};
+pub use block::AssertionBlock;
+pub use brief::{DEFAULT_MAX_INPUTS, PersonaNotes, PromptTemplate, SimulatedPersona, SimulatorBrief};
 pub use case::{
-    Case, CaseTarget, ExpectedError, Inherited, OnComplete, Opening, Options, Parse, Turn, signs,
+    CallOptions, CaseTarget, CaseTurn, ConversationOpening, ExpectedError, InheritedSettings, OnComplete,
+    ParseSource, TestCase, awaiting_markers,
 };
 pub use checkpoints::Checkpoint;
-pub use criteria::{Vocabulary, satisfies};
-pub use hook::{Hook, NamedHook};
-pub use judging::judging;
-pub use limits::millis;
-pub use partners::{Interactive, Simulator, Style};
-pub use reliability::{Declared, Reliability, reliability};
-pub use said::{
-    assertions_in, brief_in, condition_in, messages_in, topic_is_sound, topics_in, turn_in, user_is_sound,
+pub use criteria::{CheckVocabulary, criterion_check};
+pub use from_json::{
+    parse_assertions, parse_brief, parse_condition, parse_messages, parse_topics, parse_turn,
+    validate_simulated_user, validate_topic,
 };
-pub use scenarios::{Scenario, scenario_set, stable_id};
-pub use script::{client_tools, interrupt_answers};
-pub use shared::Shared;
-pub use suite::{Decoding, PROGRAM_EXTENSIONS, Suite, With, is_program, parse_as};
-pub use tested::{AgentName, AgentsByName, no_such_agent};
+pub use hook::{HookCommand, NamedHook};
+pub use input_sources::{CaseSimulator, HumanInput, TranscriptStyle};
+pub use judging::read_judging;
+pub use limits::from_millis;
+pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
+pub use scenarios::{CaseScenario, read_scenario_set, stable_id};
+pub use script::{read_client_tools, read_interrupt_answers};
+pub use shared_settings::SharedSettings;
+pub use suite::{DecodeContext, DecodeSettings, PROGRAM_EXTENSIONS, Suite, is_program, parser_for};
 pub use topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
-pub use topics::{Following, Topic, Topics, TopicsDecided, Trigger, graph, topics};
-pub use variables::{Environment, Variables, interpolate, literal, references};
+pub use topics::{
+    CaseTopics, TopicCheckPolicy, TopicDefinition, TopicSettings, TopicTrigger, read_graph, read_topics,
+};
+pub use variables::{Environment, VariableScope, escape, interpolate, references};

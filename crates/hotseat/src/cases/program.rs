@@ -1,15 +1,15 @@
-//! Cases of programs: what a test in TypeScript or Rust says of itself is read as a case file would say it.
+//! Cases declared by programs (tests in TypeScript or Rust), decoded like case files.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::case::Case;
-use super::suite::Decoding;
-use crate::session::Body;
-use hotseat_document::{Diagnostic, Diagnostics, Place, Source, json};
+use super::case::TestCase;
+use super::suite::DecodeSettings;
+use crate::session::CaseBody;
+use hotseat_document::{Diagnostic, Diagnostics, SourceSpan, SourceText, json};
 
-/// Keys of cases whose conversation is written. A program holds its conversation itself.
+/// Keys of cases with a written conversation. A program runs its conversation itself.
 const WRITTEN_ONLY: [&str; 12] = [
     "input",
     "turns",
@@ -25,31 +25,32 @@ const WRITTEN_ONLY: [&str; 12] = [
     "suite",
 ];
 
-impl Case {
-    /// Reads what a program says of one of its tests: keys of a case, as JSON. Its body stands at `place`, and every
-    /// mistake is told there.
+impl TestCase {
+    /// Decodes a test of a program from the keys of a case, as JSON. All diagnostics are placed at `place`,
+    /// the position of its body.
     ///
     /// # Errors
-    /// Every mistake, and keys that only a written conversation can have.
-    pub fn of_program(
+    /// All diagnostics, including keys that only written conversations support.
+    pub fn from_program(
         written: &Value,
-        body: Arc<dyn Body>,
-        place: &Place,
-        decoding: Decoding<'_>,
-    ) -> Result<Case, Diagnostics> {
+        body: Arc<dyn CaseBody>,
+        place: &SourceSpan,
+        decoding: DecodeSettings<'_>,
+    ) -> Result<TestCase, Diagnostics> {
         if let Some(key) = WRITTEN_ONLY.iter().find(|key| written.get(key).is_some()) {
             let message =
-                format!("`{key}` is nothing that can be said of a test: it holds the conversation itself");
+                format!("`{key}` is not supported for tests in code, which run the conversation themselves");
             return Err(Diagnostic::new(message).at(place.clone()).into());
         }
-        let source = Source::new(place.file().to_string(), written.to_string(), place.line());
-        let case = Case::read(&source, json::parse, decoding).map_err(|mistakes| at(mistakes, place))?;
+        let source = SourceText::new(place.file().to_string(), written.to_string(), place.line());
+        let case =
+            TestCase::read(&source, json::parse, decoding).map_err(|mistakes| placed_at(mistakes, place))?;
         Ok(case.driven_by(body, place.clone()))
     }
 }
 
-/// Mistakes at the place of a test: nobody has written the JSON that they were found in.
-fn at(mistakes: Diagnostics, place: &Place) -> Diagnostics {
+/// Moves diagnostics to the position of a test, since their JSON was generated.
+fn placed_at(mistakes: Diagnostics, place: &SourceSpan) -> Diagnostics {
     let mut all = Diagnostics::new();
     all.extend(mistakes.into_iter().map(|mistake| Diagnostic { place: Some(place.clone()), ..mistake }));
     all

@@ -1,4 +1,4 @@
-//! Scenario sets: one case, held once with each scenario.
+//! Scenario sets: one case, executed once per scenario.
 
 use std::fs;
 use std::io::Cursor;
@@ -8,74 +8,75 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::shape::CASE;
-use super::variables::{Filled, fill_texts, literal, may_be, mistake, of_text};
+use super::variables::{FilledValue, diagnostic_at, escape, fill_texts, matches_kind, text_kind};
 use crate::checks;
-use crate::session::Redactor;
+use crate::session::SecretRedactor;
 use hotseat_document::{
-    Diagnostic, Diagnostics, Field, Kind, Node, Place, Shape, Source, Value, View, check, json, yaml,
+    Diagnostic, Diagnostics, DocumentNode, Field, Kind, NodeValue, NodeView, Shape, SourceSpan, SourceText,
+    check, json, yaml,
 };
 
-/// A set of scenarios.
+/// Shape of a set of scenarios.
 pub static SCENARIO_SET: Shape = Shape {
     name: "ScenarioSet",
-    doc: "A set of scenarios: `from` a file, or `scenarios` that stand here.",
+    doc: "A set of scenarios: `from` a file, or inline `scenarios`.",
     fields: &[
         Field::optional(
             "name",
             Kind::NonEmptyText,
-            "What the set is called. Default: the name of its file, or of the case.",
+            "Name of the set. Default: the name of its file, or of the case.",
         ),
         Field::optional(
             "from",
             Kind::NonEmptyText,
-            "A file with a list of scenarios: JSON, JSON lines or YAML. Looked for beside the suite, beside the project file, and in the working folder.",
+            "A file with a list of scenarios: JSON, JSON lines or YAML. Searched next to the suite, next to the project file, and in the working directory.",
         ),
         Field::optional("scenarios", Kind::NonEmptyList(&Kind::JsonMap), "The scenarios."),
     ],
 };
 
-/// What a case is held with.
+/// A scenario of a case.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Scenario {
-    /// The set it is one of.
+pub struct CaseScenario {
+    /// Name of its set.
     pub set: Arc<str>,
-    /// What it is known by from run to run: its `id`, or its fingerprint where it has none.
+    /// Stable id across runs: its `id`, or its fingerprint if it has none.
     pub id: String,
-    /// A digest of all that it says.
+    /// Digest of its content.
     pub fingerprint: String,
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// All that it says.
+    /// Its content.
     pub data: Json,
 }
 
-/// Reads the scenarios of a case that has some.
+/// Decodes the scenarios of a case, if it has any.
 ///
 /// # Errors
-/// Everything that is wrong with any of them.
-pub(super) fn scenarios(
-    whole: &Node,
-    source: &Arc<Source>,
+/// All diagnostics of the scenarios.
+pub(super) fn read_scenarios(
+    whole: &DocumentNode,
+    source: &Arc<SourceText>,
     folders: &[PathBuf],
-) -> Option<Result<Vec<Arc<Scenario>>, Diagnostics>> {
-    let view = View::new(whole.get("scenarios")?, source);
+) -> Option<Result<Vec<Arc<CaseScenario>>, Diagnostics>> {
+    let view = NodeView::new(whole.get("scenarios")?, source);
     let called = ["name", "id"].iter().find_map(|key| whole.get(key));
-    let called = called.and_then(|node| View::new(node, source).text()).unwrap_or("scenarios");
+    let called = called.and_then(|node| NodeView::new(node, source).text()).unwrap_or("scenarios");
     let mut mistakes = Diagnostics::new();
     let found = match view.map(&SCENARIO_SET) {
         _ if view.text().is_some() => from_file(view, None, folders, &mut mistakes),
-        None => of_list(view, called, "", &mut mistakes),
+        None => from_list(view, called, "", &mut mistakes),
         Some(map) => match (map.get("from"), map.get("scenarios")) {
             (Some(file), None) => from_file(file, map.text("name"), folders, &mut mistakes),
-            (None, Some(list)) => of_list(list, map.text("name").unwrap_or(called), "", &mut mistakes),
+            (None, Some(list)) => from_list(list, map.text("name").unwrap_or(called), "", &mut mistakes),
             (Some(_), Some(list)) => {
-                let message = "`from` and `scenarios` both say which scenarios there are";
-                mistakes.push(mistake(Some(list.place()), message).help("leave one of them out"));
+                let message = "`from` and `scenarios` cannot be combined";
+                mistakes.push(diagnostic_at(Some(list.place()), message).help("remove one of them"));
                 Vec::new()
             }
             (None, None) => {
-                let message = "this set has no scenarios: neither `from` nor `scenarios` is there";
-                mistakes.push(mistake(Some(map.place()), message));
+                let message = "this set needs `from` or `scenarios`";
+                mistakes.push(diagnostic_at(Some(map.place()), message));
                 Vec::new()
             }
         },
@@ -83,13 +84,13 @@ pub(super) fn scenarios(
     Some(if mistakes.is_empty() { Ok(found) } else { Err(mistakes) })
 }
 
-/// A set of scenarios that a program declares, as `scenarios` of a case has it.
+/// Decodes a set of scenarios declared by a program, in the form of `scenarios` of a case.
 ///
 /// # Errors
-/// Everything that is wrong with any of them.
-pub fn scenario_set(written: Json, folders: &[PathBuf]) -> Result<Vec<Arc<Scenario>>, Diagnostics> {
-    let source = Source::new("the test", "", 1);
-    let whole = Node::from(serde_json::json!({"scenarios": written}));
+/// All diagnostics of the scenarios.
+pub fn read_scenario_set(written: Json, folders: &[PathBuf]) -> Result<Vec<Arc<CaseScenario>>, Diagnostics> {
+    let source = SourceText::new("the test", "", 1);
+    let whole = DocumentNode::from(serde_json::json!({"scenarios": written}));
     let mut mistakes = Diagnostics::new();
     if let Some(set) = whole.get("scenarios") {
         check(set, &Kind::Shape(&SCENARIO_SET), &source, &mut mistakes);
@@ -97,19 +98,19 @@ pub fn scenario_set(written: Json, folders: &[PathBuf]) -> Result<Vec<Arc<Scenar
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
-    scenarios(&whole, &source, folders).unwrap_or_else(|| Ok(Vec::new()))
+    read_scenarios(&whole, &source, folders).unwrap_or_else(|| Ok(Vec::new()))
 }
 
 fn from_file(
-    named: View<'_>,
+    named: NodeView<'_>,
     set: Option<&str>,
     folders: &[PathBuf],
     mistakes: &mut Diagnostics,
-) -> Vec<Arc<Scenario>> {
+) -> Vec<Arc<CaseScenario>> {
     let path = named.text().unwrap_or_default();
-    let mut wrong = |words: String| mistakes.push(mistake(Some(named.place()), words));
+    let mut wrong = |words: String| mistakes.push(diagnostic_at(Some(named.place()), words));
     let Some(file) = folders.iter().map(|folder| folder.join(path)).find(|file| file.exists()) else {
-        wrong(format!("there is no file `{path}` with scenarios"));
+        wrong(format!("scenario file `{path}` not found"));
         return Vec::new();
     };
     let bytes = match fs::read(&file) {
@@ -123,7 +124,8 @@ fn from_file(
     let set = set.unwrap_or(stem);
     let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let lines = matches!(ending, "jsonl" | "ndjson");
-    let used = |diagnostic: Diagnostic| diagnostic.also(named.place(), format!("set `{set}` is used here"));
+    let used =
+        |diagnostic: Diagnostic| diagnostic.with_related(named.place(), format!("set `{set}` is used here"));
     if lines {
         let values = json::values(path, Cursor::new(bytes), "scenarios");
         let mut nodes = Vec::new();
@@ -133,17 +135,17 @@ fn from_file(
                 Err(found) => mistakes.extend(found.into_iter().map(used)),
             }
         }
-        let views = nodes.iter().map(|(node, source)| View::new(node, source));
-        return of_entries(views, set, path, mistakes);
+        let views = nodes.iter().map(|(node, source)| NodeView::new(node, source));
+        return from_entries(views, set, path, mistakes);
     }
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(_) => {
-            wrong(format!("the scenarios of `{path}` cannot be read: they are no UTF-8"));
+            wrong(format!("the scenarios of `{path}` cannot be read: the file is not UTF-8"));
             return Vec::new();
         }
     };
-    let source = Source::new(path, text, 1);
+    let source = SourceText::new(path, text, 1);
     let parsed = match ending {
         "yaml" | "yml" => yaml::parse(&source),
         _ => json::parse(&source),
@@ -155,68 +157,80 @@ fn from_file(
             return Vec::new();
         }
     };
-    let view = View::new(&node, &source);
+    let view = NodeView::new(&node, &source);
     let mut found = Diagnostics::new();
-    let scenarios = of_list(view, set, path, &mut found);
+    let scenarios = from_list(view, set, path, &mut found);
     mistakes.extend(found.into_iter().map(used));
     scenarios
 }
 
-fn of_list(view: View<'_>, set: &str, file: &str, mistakes: &mut Diagnostics) -> Vec<Arc<Scenario>> {
+fn from_list(
+    view: NodeView<'_>,
+    set: &str,
+    file: &str,
+    mistakes: &mut Diagnostics,
+) -> Vec<Arc<CaseScenario>> {
     match view.list() {
-        Some(entries) if entries.len() > 0 => of_entries(entries, set, file, mistakes),
+        Some(entries) if entries.len() > 0 => from_entries(entries, set, file, mistakes),
         Some(_) => {
-            mistakes.push(mistake(Some(view.place()), format!("set `{set}` has no scenario")));
+            mistakes.push(diagnostic_at(Some(view.place()), format!("set `{set}` has no scenario")));
             Vec::new()
         }
         None => {
-            let message = format!("the scenarios of set `{set}` are no list");
-            mistakes
-                .push(mistake(Some(view.place()), message).help("a list of mappings with `name` and `goal`"));
+            let message = format!("the scenarios of set `{set}` are not a list");
+            mistakes.push(
+                diagnostic_at(Some(view.place()), message)
+                    .help("use a list of mappings with `name` and `goal`"),
+            );
             Vec::new()
         }
     }
 }
 
-fn of_entries<'v>(
-    entries: impl Iterator<Item = View<'v>>,
+fn from_entries<'v>(
+    entries: impl Iterator<Item = NodeView<'v>>,
     set: &str,
     file: &str,
     mistakes: &mut Diagnostics,
-) -> Vec<Arc<Scenario>> {
-    let mut all: Vec<(Arc<Scenario>, Place)> = Vec::new();
+) -> Vec<Arc<CaseScenario>> {
+    let mut all: Vec<(Arc<CaseScenario>, SourceSpan)> = Vec::new();
     for (index, view) in entries.enumerate() {
         let at = match file {
             "" => format!("scenario at index {index} of set `{set}`"),
             file => format!("scenario at index {index} of set `{set}` in {file}"),
         };
-        let Some(scenario) = scenario(view, set, &at, mistakes) else { continue };
+        let Some(scenario) = read_scenario(view, set, &at, mistakes) else { continue };
         if let Some((_, first)) = all.iter().find(|(known, _)| known.id == scenario.id) {
             let message = format!("{at}: another scenario of the set has the id `{}`", scenario.id);
-            let wrong = mistake(Some(view.place()), message).also(first.clone(), "first");
-            mistakes.push(wrong.help("give each scenario an `id` of its own"));
+            let wrong = diagnostic_at(Some(view.place()), message).with_related(first.clone(), "first");
+            mistakes.push(wrong.help("give each scenario a unique `id`"));
         }
         all.push((Arc::new(scenario), view.place()));
     }
     all.into_iter().map(|(scenario, _)| scenario).collect()
 }
 
-/// One scenario, if nothing is wrong with it.
-fn scenario(view: View<'_>, set: &str, at: &str, mistakes: &mut Diagnostics) -> Option<Scenario> {
+/// Decodes one scenario. Returns `None` after reporting an error.
+fn read_scenario(
+    view: NodeView<'_>,
+    set: &str,
+    at: &str,
+    mistakes: &mut Diagnostics,
+) -> Option<CaseScenario> {
     let known = mistakes.len();
     if view.entries().is_none() {
-        mistakes.push(mistake(Some(view.place()), format!("{at} is no mapping")));
+        mistakes.push(diagnostic_at(Some(view.place()), format!("{at} is not a mapping")));
         return None;
     }
     let member = |key: &str| view.entries()?.find(|(name, ..)| *name == key).map(|(_, _, view)| view);
-    let text = |key: &str| member(key).and_then(View::text).filter(|text| !text.trim().is_empty());
+    let text = |key: &str| member(key).and_then(NodeView::text).filter(|text| !text.trim().is_empty());
     let missing: Vec<&str> = ["name", "goal"].into_iter().filter(|key| member(key).is_none()).collect();
     if !missing.is_empty() {
         let message = format!("{at} is missing required fields: {}", missing.join(", "));
-        mistakes.push(mistake(Some(view.place()), message));
+        mistakes.push(diagnostic_at(Some(view.place()), message));
     }
-    let is_text = |view: View<'_>| view.text().is_some_and(|text| !text.trim().is_empty());
-    type Fits = fn(View<'_>) -> bool;
+    let is_text = |view: NodeView<'_>| view.text().is_some_and(|text| !text.trim().is_empty());
+    type Fits = fn(NodeView<'_>) -> bool;
     let kinds: [(&str, Fits, &str); 6] = [
         ("id", is_text, "a text"),
         ("name", is_text, "a text"),
@@ -231,8 +245,8 @@ fn scenario(view: View<'_>, set: &str, at: &str, mistakes: &mut Diagnostics) -> 
     ];
     for (key, fits, wanted) in kinds {
         if let Some(view) = member(key).filter(|view| !fits(*view)) {
-            let message = format!("{at}: `{key}` has to be {wanted}");
-            mistakes.push(mistake(Some(view.place()), message));
+            let message = format!("{at}: `{key}` must be {wanted}");
+            mistakes.push(diagnostic_at(Some(view.place()), message));
         }
     }
     if mistakes.len() > known {
@@ -240,7 +254,7 @@ fn scenario(view: View<'_>, set: &str, at: &str, mistakes: &mut Diagnostics) -> 
     }
     let data = view.json();
     let fingerprint = fingerprint(&data);
-    Some(Scenario {
+    Some(CaseScenario {
         set: set.into(),
         id: text("id").map_or_else(|| fingerprint.clone(), str::to_string),
         fingerprint,
@@ -249,96 +263,101 @@ fn scenario(view: View<'_>, set: &str, at: &str, mistakes: &mut Diagnostics) -> 
     })
 }
 
-/// A digest that does not depend on the order of keys.
+/// Digest that does not depend on the order of keys.
 fn fingerprint(data: &Json) -> String {
-    format!("scenario_{}", digest(&sorted(data), 4))
+    format!("scenario_{}", short_digest(&canonical_json(data), 4))
 }
 
-/// The name under which a case is found again in other runs, whatever file and line it stands in: a digest of what it
-/// is called.
+/// Id of a case across runs, regardless of file and line: a digest of its name.
 pub fn stable_id(path: &str) -> String {
-    format!("example:{}", digest(&path.split_whitespace().collect::<Vec<_>>().join(" "), 6))
+    format!("example:{}", short_digest(&path.split_whitespace().collect::<Vec<_>>().join(" "), 6))
 }
 
-fn digest(text: &str, bytes: usize) -> String {
+fn short_digest(text: &str, bytes: usize) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     digest.as_ref().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn sorted(value: &Json) -> String {
+fn canonical_json(value: &Json) -> String {
     match value {
         Json::Object(members) => {
             let mut members: Vec<(&String, &Json)> = members.iter().collect();
             members.sort_by_key(|(key, _)| *key);
-            let members =
-                members.iter().map(|(key, value)| format!("{}:{}", Json::from(key.as_str()), sorted(value)));
+            let members = members
+                .iter()
+                .map(|(key, value)| format!("{}:{}", Json::from(key.as_str()), canonical_json(value)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(","))
         }
-        Json::Array(items) => format!("[{}]", items.iter().map(sorted).collect::<Vec<_>>().join(",")),
+        Json::Array(items) => format!("[{}]", items.iter().map(canonical_json).collect::<Vec<_>>().join(",")),
         other => other.to_string(),
     }
 }
 
-impl Scenario {
-    /// The document of a case with what this scenario says in place of `${scenario.…}`.
-    pub(super) fn fill(
+impl CaseScenario {
+    /// Replaces `${scenario.…}` in the document of a case by the values of this scenario.
+    pub(super) fn fill_checked(
         &self,
-        whole: &mut Node,
-        source: &Arc<Source>,
-        redactor: &Redactor,
+        whole: &mut DocumentNode,
+        source: &Arc<SourceText>,
+        redactor: &SecretRedactor,
         mistakes: &mut Diagnostics,
     ) {
-        let fill = |text: &str, kind: &Kind| self.filled(text, kind, redactor);
-        if let Value::Map(entries) = &mut whole.value {
+        let fill = |text: &str, kind: &Kind| self.fill_text(text, kind, redactor);
+        if let NodeValue::Map(entries) = &mut whole.value {
             entries.retain(|entry| entry.key.text != "scenarios");
         }
         fill_texts(whole, &Kind::Shape(&CASE), &fill, source, mistakes);
     }
 
-    /// The same, of a document that was found to be right before.
-    pub fn fill_in(&self, whole: &mut Node, source: &Arc<Source>) {
-        self.fill(whole, source, &Redactor::default(), &mut Diagnostics::new());
+    /// Like [`CaseScenario::fill_checked`], for a document that is known to be valid.
+    pub fn fill_variables(&self, whole: &mut DocumentNode, source: &Arc<SourceText>) {
+        self.fill_checked(whole, source, &SecretRedactor::default(), &mut Diagnostics::new());
     }
 
-    /// The same as it may be shown.
-    pub(super) fn shown(self: &Arc<Self>, redactor: &Redactor) -> Arc<Scenario> {
+    /// Returns the scenario with secrets redacted.
+    pub(super) fn redacted(self: &Arc<Self>, redactor: &SecretRedactor) -> Arc<CaseScenario> {
         let data = redactor.json(self.data.clone());
         match data == self.data {
             true => self.clone(),
-            false => Arc::new(Scenario { data, ..(**self).clone() }),
+            false => Arc::new(CaseScenario { data, ..(**self).clone() }),
         }
     }
 
-    fn filled(&self, text: &str, kind: &Kind, redactor: &Redactor) -> Result<Filled, Vec<String>> {
+    fn fill_text(
+        &self,
+        text: &str,
+        kind: &Kind,
+        redactor: &SecretRedactor,
+    ) -> Result<FilledValue, Vec<String>> {
         let mut out = String::new();
         let mut wrong = Vec::new();
         let mut rest = text;
         while let Some((before, name, behind)) = next_variable(rest) {
             out.push_str(before);
-            match self.field(name) {
+            match self.field_value(name) {
                 None => wrong.push(format!("scenario `{}` has no `{name}`", self.id)),
-                Some(Json::String(value)) => out.push_str(&match of_text(kind) {
-                    Kind::Pattern => literal(&checks::escape(&redactor.text(value))),
-                    _ => literal(value),
+                Some(Json::String(value)) => out.push_str(&match text_kind(kind) {
+                    Kind::Pattern => escape(&checks::escape(&redactor.text(value))),
+                    _ => escape(value),
                 }),
-                // A value that is no text stands for itself where it may.
+                // A value that is not text replaces the whole text if its kind allows it.
                 Some(value) => {
                     let alone = before.is_empty() && behind.is_empty() && out.is_empty();
-                    let as_node = Node::from(value.clone());
-                    if alone && may_be(&as_node.value, kind) {
-                        return Ok(Filled::Json(means_itself(value.clone())));
+                    let as_node = DocumentNode::from(value.clone());
+                    if alone && matches_kind(&as_node.value, kind) {
+                        return Ok(FilledValue::Json(escape_variables(value.clone())));
                     }
-                    out.push_str(&literal(&value.to_string()));
+                    out.push_str(&escape(&value.to_string()));
                 }
             }
             rest = behind;
         }
         out.push_str(rest);
-        if wrong.is_empty() { Ok(Filled::Text(out)) } else { Err(wrong) }
+        if wrong.is_empty() { Ok(FilledValue::Text(out)) } else { Err(wrong) }
     }
 
-    /// What it says under a name, with dots between the names of members.
-    fn field(&self, name: &str) -> Option<&Json> {
+    /// Returns the value at a dotted path.
+    fn field_value(&self, name: &str) -> Option<&Json> {
         let mut value = &self.data;
         for part in name.strip_prefix("scenario")?.split('.').skip(1) {
             value = match value {
@@ -351,19 +370,19 @@ impl Scenario {
     }
 }
 
-/// A value in which nothing is taken for a variable.
-fn means_itself(value: Json) -> Json {
+/// Escapes variables in a value, so they are not resolved again.
+fn escape_variables(value: Json) -> Json {
     match value {
-        Json::String(text) => Json::String(literal(&text)),
-        Json::Array(items) => Json::Array(items.into_iter().map(means_itself).collect()),
+        Json::String(text) => Json::String(escape(&text)),
+        Json::Array(items) => Json::Array(items.into_iter().map(escape_variables).collect()),
         Json::Object(members) => {
-            Json::Object(members.into_iter().map(|(key, value)| (key, means_itself(value))).collect())
+            Json::Object(members.into_iter().map(|(key, value)| (key, escape_variables(value))).collect())
         }
         other => other,
     }
 }
 
-/// The next variable of a scenario in a text: what stands before it, its name, what stands behind it.
+/// Finds the next scenario variable in a text: the text before it, its name, and the text after it.
 fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     loop {
@@ -378,10 +397,15 @@ fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
     }
 }
 
-/// The name of a case that is held with a scenario, and the name by which it is known.
-pub(super) fn names(name: &str, id: Option<&str>, written: &str, scenario: &Scenario) -> (String, String) {
+/// Display name and id of a case with a scenario.
+pub(super) fn scenario_names(
+    name: &str,
+    id: Option<&str>,
+    written: &str,
+    scenario: &CaseScenario,
+) -> (String, String) {
     let id = format!("{}@{}", id.unwrap_or(name), scenario.id);
-    // Names that say nothing of the scenario could not be told apart.
+    // Without a scenario variable the names could not be distinguished.
     let name = match next_variable(written) {
         Some(_) => name.to_string(),
         None => format!("{name}: {}", scenario.name),
@@ -396,7 +420,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fingerprint_is_that_of_the_content_and_not_of_its_order() {
+    fn fingerprint_ignores_key_order() {
         let one = json!({"id": "1", "name": "One", "goal": "g1", "verification": {"x": 1}});
         assert_eq!(fingerprint(&one), "scenario_a6af6080");
         let turned = json!({"verification": {"x": 1}, "goal": "g1", "name": "One", "id": "1"});
@@ -408,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stable_id_is_that_of_the_name() {
+    fn stable_id_depends_on_name() {
         assert_eq!(stable_id("Agent::venue search::returns results"), "example:924d5a71dde0");
         assert_eq!(stable_id(" probe::handles  One@scenario_a6af6080"), "example:2ad9db758d96");
     }

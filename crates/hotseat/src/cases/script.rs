@@ -1,62 +1,62 @@
-//! Scripted answers of the client, as people write them.
+//! Decodes scripted answers of the client.
 
 use crate::session::{ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply};
-use hotseat_document::{Diagnostic, Diagnostics, Map, View};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
 
-use super::block::{argument_patterns, pattern};
+use super::block::{read_argument_patterns, read_pattern};
 use super::shape::{CLIENT_TOOL, INTERRUPT_ANSWER, TOOL_ANSWER};
-use super::variables::mistake;
+use super::variables::diagnostic_at;
 
-/// Reads a list of client-side tools.
-pub fn client_tools(map: &Map<'_>, key: &str, mistakes: &mut Diagnostics) -> Vec<ClientTool> {
+/// Decodes a list of client-side tools.
+pub fn read_client_tools(map: &MapView<'_>, key: &str, mistakes: &mut Diagnostics) -> Vec<ClientTool> {
     let entries = map.list(key).into_iter().flatten().filter_map(|view| view.map(&CLIENT_TOOL));
     let mut tools: Vec<ClientTool> = Vec::new();
     for entry in entries {
         let name = entry.text("name").unwrap_or_default().to_string();
         if tools.iter().any(|tool| tool.name == name) {
-            mistakes.push(mistake(entry.place_of("name"), format!("tool `{name}` is given twice")));
+            mistakes.push(diagnostic_at(entry.place_of("name"), format!("tool `{name}` is defined twice")));
         }
         let answers = entry.list("answers").into_iter().flatten();
         tools.push(ClientTool {
             name,
             description: entry.text("description").unwrap_or_default().to_string(),
             parameters: entry.json("parameters").unwrap_or_else(|| serde_json::json!({"type": "object"})),
-            answers: answers.filter_map(|view| tool_answer(view, mistakes)).collect(),
+            answers: answers.filter_map(|view| read_tool_answer(view, mistakes)).collect(),
             url: tool_url(&entry, mistakes),
         });
     }
     tools
 }
 
-/// The address that is asked what a tool returns. One with variables is looked at when they are filled in.
-fn tool_url(tool: &Map<'_>, mistakes: &mut Diagnostics) -> Option<reqwest::Url> {
+/// URL that answers calls of a tool. A URL with variables is validated after they are resolved.
+fn tool_url(tool: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<reqwest::Url> {
     let text = tool.text("url").filter(|text| !text.contains("${"))?;
     let url = reqwest::Url::parse(text).ok().filter(reqwest::Url::has_host);
     if url.is_none() {
-        mistakes.push(mistake(tool.place_of("url"), "`url` of a tool is not an address of HTTP"));
+        mistakes.push(diagnostic_at(tool.place_of("url"), "`url` of a tool is not a valid HTTP URL"));
     }
     url
 }
 
-fn tool_answer(view: View<'_>, mistakes: &mut Diagnostics) -> Option<ToolAnswer> {
+fn read_tool_answer(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<ToolAnswer> {
     let map = view.map(&TOOL_ANSWER)?;
     let reply = match (map.json("content"), map.text("error")) {
         (Some(content), None) => ToolReply::Content(content),
         (None, Some(error)) => ToolReply::Error(error.to_string()),
         _ => {
-            mistakes.push(Diagnostic::new("an answer has either `content` or `error`").at(map.place()));
+            mistakes.push(Diagnostic::new("an answer needs either `content` or `error`").at(map.place()));
             return None;
         }
     };
     Some(ToolAnswer {
-        arguments: argument_patterns(&map, "args_match", mistakes),
+        arguments: read_argument_patterns(&map, "args_match", mistakes),
         reply,
         once: map.bool("once").unwrap_or(false),
     })
 }
 
-/// Reads the answers to interrupts of a turn.
-pub fn interrupt_answers(turn: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<InterruptAnswer> {
+/// Decodes the answers to interrupts of a turn.
+pub fn read_interrupt_answers(turn: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<InterruptAnswer> {
     let entries = turn.list("resume").into_iter().flatten().filter_map(|view| view.map(&INTERRUPT_ANSWER));
     let mut answers = Vec::new();
     for entry in entries {
@@ -65,7 +65,8 @@ pub fn interrupt_answers(turn: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Inte
             (true, None) => InterruptReply::Cancelled,
             (false, Some(payload)) => InterruptReply::Resolved(payload),
             (true, Some(_)) => {
-                mistakes.push(mistake(entry.place_of("payload"), "a cancelled interrupt has no `payload`"));
+                mistakes
+                    .push(diagnostic_at(entry.place_of("payload"), "a cancelled interrupt has no `payload`"));
                 continue;
             }
             (false, None) => {
@@ -76,8 +77,8 @@ pub fn interrupt_answers(turn: &Map<'_>, mistakes: &mut Diagnostics) -> Vec<Inte
             }
         };
         answers.push(InterruptAnswer {
-            reason: entry.get("reason").and_then(|view| pattern(view, mistakes)),
-            message: entry.get("message").and_then(|view| pattern(view, mistakes)),
+            reason: entry.get("reason").and_then(|view| read_pattern(view, mistakes)),
+            message: entry.get("message").and_then(|view| read_pattern(view, mistakes)),
             tool: entry.text("tool").map(str::to_string),
             reply,
             once: entry.bool("once").unwrap_or(false),

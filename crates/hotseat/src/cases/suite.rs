@@ -7,138 +7,147 @@ use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use super::case::{Case, Inherited, Parse};
-use super::shared::{Shared, head};
-use super::tested::AgentsByName;
-use crate::session::Redactor;
-use hotseat_document::{Diagnostic, Diagnostics, Source, json, yaml};
+use super::agent_name::AgentsByName;
+use super::case::{InheritedSettings, ParseSource, TestCase};
+use super::shared_settings::{SharedSettings, read_head};
+use crate::session::SecretRedactor;
+use hotseat_document::{Diagnostic, Diagnostics, SourceText, json, yaml};
 
-/// How many documents of YAML are decoded at a time, by several threads where there are enough of them to pay. Values of
-/// JSON are decoded faster than threads are begun, and what each thread leaves with the allocator adds up.
-const BATCH: usize = 128;
-const WORTH_A_THREAD: usize = 32;
+/// Number of YAML documents decoded at a time, on several threads if there are enough of them. JSON values
+/// are decoded faster than a thread starts, and each thread leaves memory with the allocator.
+const MAX_BATCH_DOCUMENTS: usize = 128;
+const MIN_DOCUMENTS_PER_THREAD: usize = 32;
 
-/// How many threads can work at once. Finding that out reads files of the system, so it is done once.
-static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+/// Number of available cores. Determined once, since this reads system files.
+static CORE_COUNT: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
 /// A suite: a file of cases.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// Where it is.
+    /// Path.
     pub path: PathBuf,
-    /// The path as it is shown to people.
+    /// Displayable path.
     pub shown: Arc<str>,
-    /// Its folder.
+    /// Folder that contains the suite.
     pub folder: PathBuf,
-    content: Content,
+    content: SuiteContent,
 }
 
-/// Where the cases of a suite are.
+/// Source of the cases of a suite.
 #[derive(Debug, Clone)]
-enum Content {
+enum SuiteContent {
     File,
-    /// They are written, but in no file.
+    /// Cases in memory, as text.
     Text(Arc<[u8]>),
-    /// They are a part of the program that runs them.
-    Program(Arc<[Case]>),
+    /// Cases declared by the running program.
+    Program(Arc<[TestCase]>),
 }
 
-/// How a file is written.
+/// Syntax of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Syntax {
+enum SuiteSyntax {
     Yaml,
-    /// A stream of values, or a list of them, or `{"cases": […]}`.
+    /// A stream of values, a list of values, or `{"cases": […]}`.
     Json,
 }
 
-/// What cases are decoded with.
+/// Project-wide settings for decoding cases.
 #[derive(Debug, Clone, Copy)]
-pub struct Decoding<'a> {
-    /// What every case gets from the target.
-    pub inherited: &'a Inherited,
-    /// What those get that name their agent.
+pub struct DecodeSettings<'a> {
+    /// Settings inherited from the target.
+    pub inherited: &'a InheritedSettings,
+    /// Settings inherited from named agents.
     pub agents: &'a Arc<AgentsByName>,
-    /// What the project declares for all cases.
-    pub shared: &'a Arc<Shared>,
-    /// The folder of the project.
+    /// Settings shared by all cases of the project.
+    pub shared: &'a Arc<SharedSettings>,
+    /// Folder of the project.
     pub root: &'a Path,
-    /// The environment.
+    /// Environment variables.
     pub environment: &'a BTreeMap<String, String>,
-    /// What takes the secrets of the environment out.
-    pub redactor: &'a Redactor,
-    /// Whether a simulated user answers in cases that name none.
+    /// Redactor for secrets of the environment.
+    pub redactor: &'a SecretRedactor,
+    /// True if cases without a simulator of their own get the default one.
     pub default_simulator: bool,
 }
 
-/// What the cases of one suite are decoded with.
+/// Settings for decoding the cases of one suite.
 #[derive(Debug, Clone, Copy)]
-pub struct With<'a> {
-    /// What holds in every suite.
-    pub decoding: Decoding<'a>,
-    /// What the cases have in common.
-    pub shared: &'a Arc<Shared>,
-    /// Where files are looked for that cases name.
+pub struct DecodeContext<'a> {
+    /// Project-wide settings.
+    pub decoding: DecodeSettings<'a>,
+    /// Settings shared by the cases of the suite.
+    pub shared: &'a Arc<SharedSettings>,
+    /// Folders in which files named by cases are searched.
     pub folders: &'a Arc<[PathBuf]>,
 }
 
-type Decoded = Result<Case, Diagnostics>;
+type DecodedCase = Result<TestCase, Diagnostics>;
 type Reader = Box<dyn BufRead + Send>;
-type Documents = Box<dyn Iterator<Item = Result<Arc<Source>, Diagnostic>> + Send>;
+type Documents = Box<dyn Iterator<Item = Result<Arc<SourceText>, Diagnostic>> + Send>;
 
 impl Suite {
-    /// A suite at a path, shown as given.
+    /// Creates a suite for a file, displayed as `shown`.
     pub fn new(path: PathBuf, shown: impl Into<Arc<str>>) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Suite { folder: folder.to_path_buf(), shown: shown.into(), path, content: Content::File }
+        Suite { folder: folder.to_path_buf(), shown: shown.into(), path, content: SuiteContent::File }
     }
 
-    /// Cases that are in no file, as JSON values. What they attach is looked for in `folder`.
-    pub fn written(text: String, shown: impl Into<Arc<str>>, folder: PathBuf) -> Self {
+    /// Creates a suite from JSON values in memory. Attachments are searched in `folder`.
+    pub fn from_text(text: String, shown: impl Into<Arc<str>>, folder: PathBuf) -> Self {
         let path = folder.join("cases.jsonl");
-        Suite { folder, shown: shown.into(), path, content: Content::Text(text.into_bytes().into()) }
+        Suite { folder, shown: shown.into(), path, content: SuiteContent::Text(text.into_bytes().into()) }
     }
 
-    /// Cases that are a part of this program, written in the file that is shown. What they refer to is looked for in
-    /// `folder`.
-    pub fn in_program(cases: Vec<Case>, shown: &str, folder: PathBuf) -> Self {
+    /// Creates a suite of cases declared by this program, displayed as the file that declares them.
+    /// Referenced files are searched in `folder`.
+    pub fn from_program(cases: Vec<TestCase>, shown: &str, folder: PathBuf) -> Self {
         let path = folder.join(Path::new(shown).file_name().unwrap_or_default());
-        Suite { folder, shown: shown.into(), path, content: Content::Program(cases.into()) }
+        Suite { folder, shown: shown.into(), path, content: SuiteContent::Program(cases.into()) }
     }
 
-    /// Whether it is a program that declares tests, and holds no cases that are written: by its name.
+    /// True if the file is a program that declares tests, judging by its name.
     pub fn is_program(&self) -> bool {
         is_program(&self.path)
     }
 
-    /// The file it is, if it is one.
+    /// Path of the suite, if it is a file.
     pub fn file(&self) -> Option<&Path> {
-        matches!(self.content, Content::File).then_some(&self.path)
+        matches!(self.content, SuiteContent::File).then_some(&self.path)
     }
 
-    /// Reads its cases one after the other; the file is never in memory as a whole. Each entry is a case or all
-    /// that is wrong with it. A file without any case is one mistake.
-    pub fn cases<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + Send + 'a {
-        let batch = match self.syntax() {
-            Syntax::Yaml => BATCH,
-            Syntax::Json => 1,
-        };
-        self.read(decoding, batch)
-    }
-
-    /// The same by the thread that asks alone, and no further than it asks: for who has time, and wants little memory.
-    pub fn cases_in_turn<'a>(&'a self, decoding: Decoding<'a>) -> impl Iterator<Item = Decoded> + Send + 'a {
-        self.read(decoding, 1)
-    }
-
-    fn read<'a>(
+    /// Decodes its cases one after the other without loading the whole file. Each item is a case or its
+    /// diagnostics. A file without cases yields one diagnostic.
+    pub fn cases<'a>(
         &'a self,
-        decoding: Decoding<'a>,
+        decoding: DecodeSettings<'a>,
+    ) -> impl Iterator<Item = DecodedCase> + Send + 'a {
+        let batch = match self.syntax() {
+            SuiteSyntax::Yaml => MAX_BATCH_DOCUMENTS,
+            SuiteSyntax::Json => 1,
+        };
+        self.read_cases(decoding, batch)
+    }
+
+    /// Like [`Suite::cases`], on the calling thread only and without reading ahead, which needs less memory.
+    pub fn cases_sequential<'a>(
+        &'a self,
+        decoding: DecodeSettings<'a>,
+    ) -> impl Iterator<Item = DecodedCase> + Send + 'a {
+        self.read_cases(decoding, 1)
+    }
+
+    fn read_cases<'a>(
+        &'a self,
+        decoding: DecodeSettings<'a>,
         batch: usize,
-    ) -> Box<dyn Iterator<Item = Decoded> + Send + 'a> {
+    ) -> Box<dyn Iterator<Item = DecodedCase> + Send + 'a> {
         let opened: std::io::Result<Reader> = match &self.content {
-            Content::File => open(&self.path).map(|file| -> Reader { Box::new(BufReader::new(file)) }),
-            Content::Text(text) => Ok(Box::new(Cursor::new(text.clone()))),
-            Content::Program(cases) => return Box::new(cases.iter().cloned().map(Ok)),
+            SuiteContent::File => {
+                open_file(&self.path).map(|file| -> Reader { Box::new(BufReader::new(file)) })
+            }
+            SuiteContent::Text(text) => Ok(Box::new(Cursor::new(text.clone()))),
+            SuiteContent::Program(cases) => return Box::new(cases.iter().cloned().map(Ok)),
         };
         let mut decoded = VecDeque::new();
         let (mut any, mut first) = (false, true);
@@ -155,13 +164,13 @@ impl Suite {
                 None
             }
         };
-        let mut names = Names::default();
+        let mut names = SeenCaseIds::default();
         Box::new(std::iter::from_fn(move || {
             if decoded.is_empty() {
                 let mut batch: Vec<_> = documents.iter_mut().flatten().take(batch).collect();
                 if std::mem::take(&mut first)
                     && let Some(found) =
-                        batch.first().and_then(|document| head(document, syntax.parser(), decoding))
+                        batch.first().and_then(|document| read_head(document, syntax.parser(), decoding))
                 {
                     drop(batch.remove(0));
                     match found {
@@ -169,7 +178,7 @@ impl Suite {
                         Err(mistakes) => {
                             any = true;
                             decoded.push_back(Err(mistakes));
-                            // What the cases have in common is not known.
+                            // Without valid shared settings the cases cannot be decoded.
                             documents = None;
                         }
                     }
@@ -177,10 +186,10 @@ impl Suite {
                         batch = documents.iter_mut().flatten().take(1).collect();
                     }
                 }
-                let with = With { decoding, shared: &shared, folders: &folders };
+                let with = DecodeContext { decoding, shared: &shared, folders: &folders };
                 decoded.extend(decode_all(&batch, syntax, with).into_iter().map(|case| names.check(case?)));
                 if decoded.is_empty() && !any {
-                    let help = "a case has a `name` and `turns`; `hotseat init` writes a first one";
+                    let help = "a case needs a `name` and `turns`; `hotseat init` creates an example";
                     let empty = Diagnostic::new(format!("no test cases found in {}", self.shown)).help(help);
                     decoded.push_back(Err(empty.into()));
                 }
@@ -190,72 +199,77 @@ impl Suite {
         }))
     }
 
-    fn syntax(&self) -> Syntax {
-        Syntax::of(&self.path)
+    fn syntax(&self) -> SuiteSyntax {
+        SuiteSyntax::from_path(&self.path)
     }
 }
 
-/// How the pieces of a file are read.
-pub fn parse_as(path: &Path) -> Parse {
-    Syntax::of(path).parser()
+/// Returns the parser for the documents of a file.
+pub fn parser_for(path: &Path) -> ParseSource {
+    SuiteSyntax::from_path(path).parser()
 }
 
-impl Syntax {
-    /// By the ending of its name; what says nothing is YAML.
-    fn of(path: &Path) -> Syntax {
+impl SuiteSyntax {
+    /// Determines the syntax by the file extension; the default is YAML.
+    fn from_path(path: &Path) -> SuiteSyntax {
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         match ending.to_ascii_lowercase().as_str() {
-            "json" | "jsonl" | "ndjson" | "jsonc" => Syntax::Json,
-            _ => Syntax::Yaml,
+            "json" | "jsonl" | "ndjson" | "jsonc" => SuiteSyntax::Json,
+            _ => SuiteSyntax::Yaml,
         }
     }
 
     fn documents(self, name: Arc<str>, file: Reader) -> Documents {
         match self {
-            Syntax::Yaml => Box::new(yaml::documents(name, file)),
-            Syntax::Json => Box::new(json::values(name, file, "cases")),
+            SuiteSyntax::Yaml => Box::new(yaml::documents(name, file)),
+            SuiteSyntax::Json => Box::new(json::values(name, file, "cases")),
         }
     }
 
-    fn parser(self) -> Parse {
+    fn parser(self) -> ParseSource {
         match self {
-            Syntax::Yaml => yaml::parse,
-            Syntax::Json => json::parse,
+            SuiteSyntax::Yaml => yaml::parse,
+            SuiteSyntax::Json => json::parse,
         }
     }
 }
 
-/// The names of a suite so far, as hashes, so that a file of a hundred thousand cases costs a few megabytes at most.
+/// Case ids of a suite so far, stored as hashes so that a file with a hundred thousand cases needs only a few
+/// megabytes.
 #[derive(Default)]
-struct Names {
+struct SeenCaseIds {
     hasher: RandomState,
     seen: HashSet<u64>,
 }
 
-impl Names {
-    fn check(&mut self, case: Case) -> Decoded {
+impl SeenCaseIds {
+    fn check(&mut self, case: TestCase) -> DecodedCase {
         if self.seen.insert(self.hasher.hash_one(&case.id)) {
             return Ok(case);
         }
-        let message = format!("another case in this file is called `{}`", case.id);
-        Err(Diagnostic::new(message).at(case.place.clone()).help("give one of them another `id`").into())
+        let message = format!("duplicate case id `{}` in this file", case.id);
+        Err(Diagnostic::new(message).at(case.place.clone()).help("change the `id` of one of them").into())
     }
 }
 
-/// Decodes documents side by side, in their order.
-fn decode_all(documents: &[Result<Arc<Source>, Diagnostic>], syntax: Syntax, with: With<'_>) -> Vec<Decoded> {
-    let decode = |documents: &[Result<Arc<Source>, Diagnostic>]| {
-        documents.iter().flat_map(|d| decode(d, syntax, with)).collect()
+/// Decodes documents in parallel, keeping their order.
+fn decode_all(
+    documents: &[Result<Arc<SourceText>, Diagnostic>],
+    syntax: SuiteSyntax,
+    with: DecodeContext<'_>,
+) -> Vec<DecodedCase> {
+    let decode = |documents: &[Result<Arc<SourceText>, Diagnostic>]| {
+        documents.iter().flat_map(|d| decode_document(d, syntax, with)).collect()
     };
-    let worth = documents.len() / WORTH_A_THREAD;
-    if worth < 2 || *CORES < 2 {
+    let worth = documents.len() / MIN_DOCUMENTS_PER_THREAD;
+    if worth < 2 || *CORE_COUNT < 2 {
         return decode(documents);
     }
-    let threads = worth.min(*CORES);
+    let threads = worth.min(*CORE_COUNT);
     std::thread::scope(|scope| {
         let parts = documents.chunks(documents.len().div_ceil(threads));
         let threads: Vec<_> =
-            parts.map(|part| scope.spawn(move || -> Vec<Decoded> { decode(part) })).collect();
+            parts.map(|part| scope.spawn(move || -> Vec<DecodedCase> { decode(part) })).collect();
         threads
             .into_iter()
             .flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -263,25 +277,29 @@ fn decode_all(documents: &[Result<Arc<Source>, Diagnostic>], syntax: Syntax, wit
     })
 }
 
-fn decode(document: &Result<Arc<Source>, Diagnostic>, syntax: Syntax, with: With<'_>) -> Vec<Decoded> {
+fn decode_document(
+    document: &Result<Arc<SourceText>, Diagnostic>,
+    syntax: SuiteSyntax,
+    with: DecodeContext<'_>,
+) -> Vec<DecodedCase> {
     match document {
-        Ok(source) => Case::read_all(source, syntax.parser(), with),
+        Ok(source) => TestCase::read_all(source, syntax.parser(), with),
         Err(diagnostic) => vec![Err(diagnostic.clone().into())],
     }
 }
 
-/// Extensions of programs that may declare tests.
+/// File extensions of programs that may declare tests.
 pub const PROGRAM_EXTENSIONS: [&str; 4] = ["ts", "mts", "js", "mjs"];
 
-/// Whether a file is a program that may declare tests, by its name: `checkout_test.ts`.
+/// True if a file name is that of a program that may declare tests, such as `checkout_test.ts`.
 pub fn is_program(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.rsplit_once('.')
         .is_some_and(|(stem, ending)| stem.ends_with("_test") && PROGRAM_EXTENSIONS.contains(&ending))
 }
 
-/// Opens a file; a folder is refused here and not when it is read.
-fn open(path: &Path) -> std::io::Result<File> {
+/// Opens a file. A folder is an error here instead of when it is read.
+fn open_file(path: &Path) -> std::io::Result<File> {
     let file = File::open(path)?;
     match file.metadata()?.is_dir() {
         true => Err(std::io::Error::other("it is a folder")),

@@ -1,4 +1,4 @@
-//! `${NAME}` and `${ENV.NAME}` in what people write.
+//! Variables in case and project files: `${NAME}` and `${ENV.NAME}`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,90 +6,90 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::checks;
-use crate::session::Redactor;
-use hotseat_document::{Diagnostic, Diagnostics, Kind, Node, Place, Source, Value};
+use crate::session::SecretRedactor;
+use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, SourceSpan, SourceText};
 
-/// The environment variables of the process, read once by whoever starts it.
+/// Environment variables, read once by the main function.
 pub type Environment = Arc<BTreeMap<String, String>>;
 
-/// What variables stand for.
+/// Values of variables.
 #[derive(Debug, Clone, Copy)]
-pub struct Variables<'a> {
-    /// The environment, for `${ENV.NAME}`.
+pub struct VariableScope<'a> {
+    /// Environment variables, for `${ENV.NAME}`.
     pub environment: &'a BTreeMap<String, String>,
-    /// What hooks have given, for `${NAME}`.
-    pub given: &'a BTreeMap<String, Json>,
-    /// Whether hooks may still give more: then what is not known stays as it is written.
-    pub more_to_come: bool,
-    /// What takes secrets out of traces: patterns are matched against what is left, so it changes them alike.
-    pub redactor: &'a Redactor,
+    /// Variables set by hooks, for `${NAME}`.
+    pub hook_variables: &'a BTreeMap<String, Json>,
+    /// True if hooks may still set variables: undefined ones then stay unresolved.
+    pub allow_undefined: bool,
+    /// Redactor for values in patterns, which are matched against redacted text.
+    pub redactor: &'a SecretRedactor,
 }
 
 /// A part of a text with variables.
 #[derive(Debug, PartialEq)]
-enum Part<'t> {
+enum TextPart<'t> {
     Text(&'t str),
-    /// `$${`, which stands for `${`.
+    /// `$${`, an escaped `${`.
     Escaped,
     Given(&'t str),
     Environment(&'t str),
 }
 
-/// Puts values in place of variables in every text below `node`, guided by what may stand where: in a pattern a
-/// value is taken literally; a text that may be any JSON and is one variable as a whole becomes that value.
+/// Resolves variables in all texts below `node`, guided by the expected kind: in a pattern a value is matched
+/// literally; a JSON value that consists of a single variable becomes the value of that variable.
 pub fn interpolate(
-    node: &mut Node,
+    node: &mut DocumentNode,
     kind: &Kind,
-    variables: Variables<'_>,
-    source: &Arc<Source>,
+    variables: VariableScope<'_>,
+    source: &Arc<SourceText>,
     mistakes: &mut Diagnostics,
 ) {
-    let fill = |text: &str, kind: &Kind| filled(text, of_text(kind), variables);
+    let fill = |text: &str, kind: &Kind| fill_variables(text, text_kind(kind), variables);
     fill_texts(node, kind, &fill, source, mistakes);
 }
 
-/// What makes another text or a value of a text, for the kind of value that may stand there; or everything that is wrong.
-pub(super) type Fill<'f> = dyn Fn(&str, &Kind) -> Result<Filled, Vec<String>> + 'f;
+/// Replaces a text by another text or a value, for the expected kind. Returns messages if variables are
+/// undefined.
+pub(super) type Fill<'f> = dyn Fn(&str, &Kind) -> Result<FilledValue, Vec<String>> + 'f;
 
-/// Puts what `fill` makes of it in place of every text below `node` that has a variable in it. It is told what may stand
-/// there.
+/// Applies `fill` to every text below `node` that contains a variable.
 pub(super) fn fill_texts(
-    node: &mut Node,
+    node: &mut DocumentNode,
     kind: &Kind,
     fill: &Fill<'_>,
-    source: &Arc<Source>,
+    source: &Arc<SourceText>,
     mistakes: &mut Diagnostics,
 ) {
     let place = node.place(source);
     match (&mut node.value, kind) {
-        (Value::String(text), kind) if text.contains("${") => match fill(text, kind) {
-            Ok(Filled::Text(text)) => node.value = Value::String(text),
-            Ok(Filled::Json(json)) => node.value = from_json(json, &node.span),
+        (NodeValue::String(text), kind) if text.contains("${") => match fill(text, kind) {
+            Ok(FilledValue::Text(text)) => node.value = NodeValue::String(text),
+            Ok(FilledValue::Json(json)) => node.value = from_json(json, &node.span),
             Err(all) => {
                 mistakes.extend(all.into_iter().map(|words| Diagnostic::new(words).at(place.clone())));
-                // Whatever this text should become, what it is now would only be complained about once more.
-                node.value = Value::String("undefined".to_string());
+                // A placeholder prevents follow-up errors.
+                node.value = NodeValue::String("undefined".to_string());
             }
         },
         (_, Kind::OneOf(kinds)) => {
-            if let Some(kind) = kinds.iter().find(|kind| may_be(&node.value, kind)) {
+            if let Some(kind) = kinds.iter().find(|kind| matches_kind(&node.value, kind)) {
                 fill_texts(node, kind, fill, source, mistakes);
             }
         }
-        (Value::List(nodes), kind) => {
+        (NodeValue::List(nodes), kind) => {
             let kind = match kind {
                 Kind::List(kind) | Kind::NonEmptyList(kind) => kind,
                 _ => &Kind::Json,
             };
             nodes.iter_mut().for_each(|node| fill_texts(node, kind, fill, source, mistakes));
         }
-        (Value::Map(_), kind) => {
+        (NodeValue::Map(_), kind) => {
             let shape = match kind {
                 Kind::Shape(shape) => Some(*shape),
                 Kind::Tagged(tagged) => tagged.shape_of(node),
                 _ => None,
             };
-            let Value::Map(entries) = &mut node.value else { return };
+            let NodeValue::Map(entries) = &mut node.value else { return };
             for entry in entries {
                 let kind = match (kind, shape) {
                     (Kind::Map(kind), _) => kind,
@@ -103,60 +103,60 @@ pub(super) fn fill_texts(
     }
 }
 
-/// A text that means itself: what looks like a variable in it is none.
-pub fn literal(text: &str) -> String {
+/// Escapes a text, so that it contains no variables.
+pub fn escape(text: &str) -> String {
     text.replace("${", "$${")
 }
 
-/// The variables that a text refers to: with `true` those of the environment. Malformed ones are passed over.
+/// Variables that a text refers to; `true` marks environment variables. Malformed ones are ignored.
 pub fn references(text: &str) -> Vec<(&str, bool)> {
-    let parts = parts(text).unwrap_or_default();
+    let parts = parse_parts(text).unwrap_or_default();
     let names = parts.into_iter().filter_map(|part| match part {
-        Part::Given(name) => Some((name, false)),
-        Part::Environment(name) => Some((name, true)),
-        Part::Text(_) | Part::Escaped => None,
+        TextPart::Given(name) => Some((name, false)),
+        TextPart::Environment(name) => Some((name, true)),
+        TextPart::Text(_) | TextPart::Escaped => None,
     });
     names.collect()
 }
 
-/// What comes in place of a text.
-pub(super) enum Filled {
-    /// Another text.
+/// Replacement of a text.
+pub(super) enum FilledValue {
+    /// A text.
     Text(String),
     /// A value.
     Json(Json),
 }
 
-fn filled(text: &str, kind: &Kind, variables: Variables<'_>) -> Result<Filled, Vec<String>> {
-    let parts = parts(text).map_err(|words| vec![words])?;
+fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Result<FilledValue, Vec<String>> {
+    let parts = parse_parts(text).map_err(|words| vec![words])?;
     let mut missing = Vec::new();
-    if let ([Part::Given(name)], Kind::Json | Kind::JsonMap, Some(value)) =
-        (parts.as_slice(), kind, parts.first().and_then(|part| given(part, variables)))
+    if let ([TextPart::Given(name)], Kind::Json | Kind::JsonMap, Some(value)) =
+        (parts.as_slice(), kind, parts.first().and_then(|part| hook_variable(part, variables)))
         && !name.is_empty()
     {
-        return Ok(Filled::Json(value.clone()));
+        return Ok(FilledValue::Json(value.clone()));
     }
     let mut out = String::with_capacity(text.len());
     for part in parts {
         let value = match part {
-            Part::Text(text) => {
+            TextPart::Text(text) => {
                 out.push_str(text);
                 continue;
             }
-            Part::Escaped => "${".to_string(),
-            Part::Environment(name) => match variables.environment.get(name) {
+            TextPart::Escaped => "${".to_string(),
+            TextPart::Environment(name) => match variables.environment.get(name) {
                 Some(value) => value.clone(),
                 None => {
                     missing.push(format!("environment variable `{name}` is not set"));
                     continue;
                 }
             },
-            Part::Given(name) => match given(&part, variables) {
+            TextPart::Given(name) => match hook_variable(&part, variables) {
                 Some(Json::String(value)) => value.clone(),
                 Some(other) => other.to_string(),
-                None if variables.more_to_come => format!("${{{name}}}"),
+                None if variables.allow_undefined => format!("${{{name}}}"),
                 None => {
-                    missing.push(undefined(name, variables));
+                    missing.push(undefined_message(name, variables));
                     continue;
                 }
             },
@@ -166,115 +166,115 @@ fn filled(text: &str, kind: &Kind, variables: Variables<'_>) -> Result<Filled, V
             _ => out.push_str(&value),
         }
     }
-    if missing.is_empty() { Ok(Filled::Text(out)) } else { Err(missing) }
+    if missing.is_empty() { Ok(FilledValue::Text(out)) } else { Err(missing) }
 }
 
-fn given<'v>(part: &Part<'_>, variables: Variables<'v>) -> Option<&'v Json> {
+fn hook_variable<'v>(part: &TextPart<'_>, variables: VariableScope<'v>) -> Option<&'v Json> {
     match part {
-        Part::Given(name) => variables.given.get(*name),
+        TextPart::Given(name) => variables.hook_variables.get(*name),
         _ => None,
     }
 }
 
-fn undefined(name: &str, variables: Variables<'_>) -> String {
+fn undefined_message(name: &str, variables: VariableScope<'_>) -> String {
     if variables.environment.contains_key(name) {
         return format!(
             "variable `{name}` is not defined; for the environment variable write `${{ENV.{name}}}`"
         );
     }
-    let known: Vec<&str> = variables.given.keys().map(String::as_str).collect();
+    let known: Vec<&str> = variables.hook_variables.keys().map(String::as_str).collect();
     match known.as_slice() {
-        [] => format!("variable `{name}` is not defined: no hook gives it"),
-        known => format!("variable `{name}` is not defined: hooks gave {}", known.join(", ")),
+        [] => format!("variable `{name}` is not defined: no hook sets it"),
+        known => format!("variable `{name}` is not defined: hooks set {}", known.join(", ")),
     }
 }
 
-/// Takes a text apart.
-fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
+/// Splits a text into its parts.
+fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         let escaped = rest[..at].ends_with('$');
         let before = &rest[..at - usize::from(escaped)];
         if !before.is_empty() {
-            parts.push(Part::Text(before));
+            parts.push(TextPart::Text(before));
         }
         rest = &rest[at + 2..];
         if escaped {
-            parts.push(Part::Escaped);
+            parts.push(TextPart::Escaped);
             continue;
         }
         let Some(end) = rest.find('}') else {
-            return Err("`${` without its `}`; to mean the text itself write `$${`".to_string());
+            return Err("`${` without a closing `}`; write `$${` for a literal `${`".to_string());
         };
         let name = &rest[..end];
         let part = match name.strip_prefix("ENV.") {
-            Some(name) => Part::Environment(name),
-            None => Part::Given(name),
+            Some(name) => TextPart::Environment(name),
+            None => TextPart::Given(name),
         };
         let bare = name.strip_prefix("ENV.").unwrap_or(name);
         let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if bare.is_empty() || !bare.chars().all(valid) || bare.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(format!(
-                "`${{{name}}}` is not a variable: names have letters, digits and `_`; for the text itself write `$${{`"
+                "`${{{name}}}` is not a valid variable: names consist of letters, digits and `_`; write `$${{` for a literal `${{`"
             ));
         }
         parts.push(part);
         rest = &rest[end + 1..];
     }
     if !rest.is_empty() {
-        parts.push(Part::Text(rest));
+        parts.push(TextPart::Text(rest));
     }
     Ok(parts)
 }
 
-/// What a text is where several kinds of values may stand.
-pub(super) fn of_text(kind: &Kind) -> &Kind {
+/// Returns the kind for a text if several kinds are allowed.
+pub(super) fn text_kind(kind: &Kind) -> &Kind {
     match kind {
         Kind::OneOf(kinds) => {
-            let text = Value::String(String::new());
-            kinds.iter().find(|kind| may_be(&text, kind)).map_or(kind, of_text)
+            let text = NodeValue::String(String::new());
+            kinds.iter().find(|kind| matches_kind(&text, kind)).map_or(kind, text_kind)
         }
         kind => kind,
     }
 }
 
-pub(super) fn may_be(value: &Value, kind: &Kind) -> bool {
+pub(super) fn matches_kind(value: &NodeValue, kind: &Kind) -> bool {
     match kind {
         Kind::Json => true,
-        Kind::Null => matches!(value, Value::Null),
-        Kind::Bool | Kind::False => matches!(value, Value::Bool(_)),
-        Kind::Integer { .. } | Kind::Number => matches!(value, Value::Number(_)),
+        Kind::Null => matches!(value, NodeValue::Null),
+        Kind::Bool | Kind::False => matches!(value, NodeValue::Bool(_)),
+        Kind::Integer { .. } | Kind::Number => matches!(value, NodeValue::Number(_)),
         Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => {
-            matches!(value, Value::String(_))
+            matches!(value, NodeValue::String(_))
         }
-        Kind::List(_) | Kind::NonEmptyList(_) => matches!(value, Value::List(_)),
-        Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => matches!(value, Value::Map(_)),
-        Kind::OneOf(kinds) => kinds.iter().any(|kind| may_be(value, kind)),
+        Kind::List(_) | Kind::NonEmptyList(_) => matches!(value, NodeValue::List(_)),
+        Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => matches!(value, NodeValue::Map(_)),
+        Kind::OneOf(kinds) => kinds.iter().any(|kind| matches_kind(value, kind)),
     }
 }
 
-/// A JSON value as nodes that all stand where the variable stood.
-pub(super) fn from_json(json: Json, span: &std::ops::Range<usize>) -> Value {
-    let node = |json| Node { value: from_json(json, span), span: span.clone(), plain: false };
+/// Converts a JSON value to nodes, all placed at the variable.
+pub(super) fn from_json(json: Json, span: &std::ops::Range<usize>) -> NodeValue {
+    let node = |json| DocumentNode { value: from_json(json, span), span: span.clone(), plain: false };
     match json {
-        Json::Null => Value::Null,
-        Json::Bool(truth) => Value::Bool(truth),
-        Json::Number(number) => Value::Number(number),
-        Json::String(text) => Value::String(text),
-        Json::Array(items) => Value::List(items.into_iter().map(node).collect()),
+        Json::Null => NodeValue::Null,
+        Json::Bool(truth) => NodeValue::Bool(truth),
+        Json::Number(number) => NodeValue::Number(number),
+        Json::String(text) => NodeValue::String(text),
+        Json::Array(items) => NodeValue::List(items.into_iter().map(node).collect()),
         Json::Object(members) => {
-            let entries = members.into_iter().map(|(key, value)| hotseat_document::Entry {
-                key: hotseat_document::Key { text: key, span: span.clone() },
+            let entries = members.into_iter().map(|(key, value)| hotseat_document::MapEntry {
+                key: hotseat_document::MapKey { text: key, span: span.clone() },
                 value: node(value),
             });
-            Value::Map(entries.collect())
+            NodeValue::Map(entries.collect())
         }
     }
 }
 
-/// A mistake at a place.
-pub(super) fn mistake(place: Option<Place>, message: impl Into<String>) -> Diagnostic {
+/// Creates a diagnostic at a place.
+pub(super) fn diagnostic_at(place: Option<SourceSpan>, message: impl Into<String>) -> Diagnostic {
     let diagnostic = Diagnostic::new(message);
     match place {
         Some(place) => diagnostic.at(place),
@@ -296,17 +296,21 @@ mod tests {
             ("S".to_string(), json!("secret value")),
             ("O".to_string(), json!({"a": 1})),
         ]);
-        let redactor = Redactor::new([("N".to_string(), "secret value".to_string())]);
-        let variables =
-            Variables { environment: &environment, given: &given, more_to_come: false, redactor: &redactor };
-        filled(text, kind, variables).map(|filled| match filled {
-            Filled::Text(text) => json!(text),
-            Filled::Json(json) => json,
+        let redactor = SecretRedactor::new([("N".to_string(), "secret value".to_string())]);
+        let variables = VariableScope {
+            environment: &environment,
+            hook_variables: &given,
+            allow_undefined: false,
+            redactor: &redactor,
+        };
+        fill_variables(text, kind, variables).map(|filled| match filled {
+            FilledValue::Text(text) => json!(text),
+            FilledValue::Json(json) => json,
         })
     }
 
     #[test]
-    fn values_are_put_in_place() {
+    fn replaces_variables() {
         for (text, kind, expected) in [
             ("id ${ID}!", Kind::Text, json!("id x.1!")),
             ("${ENV.HOST}/${N}", Kind::Text, json!("a.b/5")),
@@ -319,16 +323,16 @@ mod tests {
             ("${S}", Kind::Text, json!("secret value")),
             ("$${ID} and $${", Kind::Text, json!("${ID} and ${")),
             ("$5 {a} $x", Kind::Text, json!("$5 {a} $x")),
-            (&literal("${ID} $${ID} $$${ ${"), Kind::Text, json!("${ID} $${ID} $$${ ${")),
+            (&escape("${ID} $${ID} $$${ ${"), Kind::Text, json!("${ID} $${ID} $$${ ${")),
         ] {
             assert_eq!(fill(text, &kind), Ok(expected), "{text}");
         }
     }
 
     #[test]
-    fn what_is_not_defined_or_not_a_name_is_refused() {
+    fn rejects_undefined_and_malformed_names() {
         for (text, words) in [
-            ("${NOPE}", "variable `NOPE` is not defined: hooks gave ID, N, O, S"),
+            ("${NOPE}", "variable `NOPE` is not defined: hooks set ID, N, O, S"),
             ("${HOST}", "write `${ENV.HOST}`"),
             ("${ENV.NOPE}", "environment variable `NOPE` is not set"),
             ("${a-b}", "not a variable"),

@@ -1,58 +1,61 @@
-//! `after`: a tool is called only after another one.
+//! `after`: a tool is called only after another tool.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 
 use super::calls::{self, CallFilter};
-use super::{Decided, listed};
+use super::{CheckDecision, format_list};
 
-/// Every call that is meant began after some call of another tool had begun. Calls made in parallel are in the
-/// order in which they began. After itself a tool can only be called again, so there must be a second call.
+/// Every matching call starts after a call of another tool has started. Parallel calls count in the order in
+/// which they started. If both tools are the same, a second call is required.
 #[derive(Debug, Clone)]
-pub struct After {
-    /// Which calls are looked at.
+pub struct CalledAfter {
+    /// Selects the calls to check.
     pub calls: CallFilter,
-    /// The tool that must have been called before.
+    /// Name of the tool that must be called first.
     pub after: String,
 }
 
-impl After {
-    /// What is asserted, in words.
+impl CalledAfter {
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
-        format!("{} is called only after {}", self.calls.describe(), self.after)
+        format!("{} to be called only after {}", self.calls.describe(), self.after)
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let mut seen = false;
         let (mut early, mut late, mut unknown) = (Vec::new(), 0, Vec::new());
         for (turn, call) in scope.calls() {
-            match (self.calls.fits(call), seen) {
+            match (self.calls.matches(call), seen) {
                 (true, true) => late += 1,
-                (true, false) => early.push(calls::shown(turn, call)),
-                // Behind the other tool it makes no difference, unless a second call is what is asked for.
-                (false, false) if self.calls.is_unknown(call) => unknown.push(calls::shown(turn, call)),
-                (false, true) if self.calls.is_unknown(call) && *self.after == *self.calls.name => {
-                    unknown.push(calls::shown(turn, call));
+                (true, false) => early.push(calls::format_call(turn, call)),
+                // After the other tool was called, an unknown call makes no difference, unless a second call
+                // is required.
+                (false, false) if self.calls.is_undecided(call) => {
+                    unknown.push(calls::format_call(turn, call))
+                }
+                (false, true) if self.calls.is_undecided(call) && *self.after == *self.calls.name => {
+                    unknown.push(calls::format_call(turn, call));
                 }
                 (false, _) => {}
             }
             seen |= *call.name == *self.after;
         }
         if *self.after == *self.calls.name {
-            // The first call can come after none; what is asked for is that there is another.
-            let actual = if late > 0 { "called again".to_string() } else { listed(&early) };
+            // The first call cannot come after another one; a second call is required.
+            let actual = if late > 0 { "called again".to_string() } else { format_list(&early) };
             return match late == 0 && !unknown.is_empty() {
-                true => Decided::unanswered(&unknown),
-                false => Decided::of(late > 0, actual),
+                true => CheckDecision::unanswered_calls(&unknown),
+                false => CheckDecision::new(late > 0, actual),
             };
         }
         if early.is_empty() && !unknown.is_empty() {
-            return Decided::unanswered(&unknown);
+            return CheckDecision::unanswered_calls(&unknown);
         }
         let actual = match (early.as_slice(), seen) {
             ([], _) => "in order".to_string(),
-            (early, true) => format!("before {}: {}", self.after, listed(early)),
-            (early, false) => format!("{} was never called; {}", self.after, listed(early)),
+            (early, true) => format!("calls before {}: {}", self.after, format_list(early)),
+            (early, false) => format!("no call of {}, but {}", self.after, format_list(early)),
         };
-        Decided::of(early.is_empty(), actual)
+        CheckDecision::new(early.is_empty(), actual)
     }
 }

@@ -1,15 +1,15 @@
-//! A criterion that assertions decide.
+//! A criterion that consists of other checks.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 
-use super::{Check, Decided, Outcome, listed};
+use super::{Check, CheckDecision, CheckOutcome, format_list};
 
-/// All of some assertions hold.
+/// All nested checks pass.
 #[derive(Debug, Clone)]
 pub struct AllOf {
-    /// What that amounts to, in words.
+    /// Description of the criterion.
     pub text: String,
-    /// The assertions.
+    /// The nested checks.
     pub checks: Vec<Check>,
 }
 
@@ -18,28 +18,29 @@ impl AllOf {
         self.text.clone()
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let mut broken = Vec::new();
         let mut unjudged = Vec::new();
         for check in &self.checks {
-            let Decided { outcome, actual } = check.kind.decide(scope);
+            let CheckDecision { outcome, actual } = check.kind.decide(scope);
             let words = format!("{}: {actual}", check.describe());
             match (outcome, check.negated) {
-                (Outcome::NothingToJudge, _) => unjudged.push(words),
-                (Outcome::Holds, true) | (Outcome::Fails, false) => broken.push(words),
-                (Outcome::Holds, false) | (Outcome::Fails, true) => {}
+                (CheckOutcome::NotApplicable, _) => unjudged.push(words),
+                (CheckOutcome::Satisfied, true) | (CheckOutcome::Violated, false) => broken.push(words),
+                (CheckOutcome::Satisfied, false) | (CheckOutcome::Violated, true) => {}
             }
         }
         match (broken.as_slice(), unjudged.as_slice()) {
-            ([], []) => Decided::of(true, "all of it holds".to_string()),
-            ([], unjudged) => Decided::nothing(listed(unjudged)),
-            (broken, _) => Decided::of(false, listed(broken)),
+            ([], []) => CheckDecision::new(true, "all checks passed".to_string()),
+            ([], unjudged) => CheckDecision::not_applicable(format_list(unjudged)),
+            (broken, _) => CheckDecision::new(false, format_list(broken)),
         }
     }
 
-    /// Why it cannot be known whether it holds; none where it can, or where one of the assertions is broken anyhow.
-    pub(super) fn undecided(&self, scope: Scope<'_>) -> Option<String> {
-        let Outcome::NothingToJudge = self.decide(scope).outcome else { return None };
-        self.checks.iter().find_map(|check| check.undecided(scope))
+    /// Returns the reason if the check cannot be decided. Returns `None` if it can, or if one nested check
+    /// has failed already.
+    pub(super) fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
+        let CheckOutcome::NotApplicable = self.decide(scope).outcome else { return None };
+        self.checks.iter().find_map(|check| check.undecided_reason(scope))
     }
 }

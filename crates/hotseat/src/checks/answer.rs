@@ -1,27 +1,27 @@
-//! What an agent answered, as text; [`json_answer`](super::json_answer) reads JSON out of it.
+//! The answer of an agent as text; [`json_answer`](super::json_answer) reads JSON from it.
 //!
-//! Its answer is the last message of the last turn that a check looks at. What it said is everything it said in
-//! that turn.
+//! The answer is the last message of the last turn in the scope of a check. The text of a turn is all of its
+//! messages.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 use serde_json::Value;
 
-use super::calls::cut;
+use super::calls::truncate;
 
-/// The answer; empty where the agent said nothing.
-pub fn answer(scope: Scope<'_>) -> &str {
+/// Returns the answer, or an empty text if the agent said nothing.
+pub fn answer(scope: TurnScope<'_>) -> &str {
     scope.turns().last().and_then(|turn| turn.answer()).unwrap_or_default()
 }
 
-/// A text as it is shown to whoever looks at a failed check.
-pub fn shown(text: &str) -> String {
+/// Formats a text for the result of a failed check.
+pub fn format_text(text: &str) -> String {
     match text {
-        "" => "it says nothing".to_string(),
-        text => format!("{:?}", cut(text)),
+        "" => "no text".to_string(),
+        text => format!("{:?}", truncate(text)),
     }
 }
 
-/// A value on one line, short enough to be shown.
-pub fn shown_json(value: &Value) -> String {
-    cut(&value.to_string())
+/// Formats a JSON value on one line, cut to a readable length.
+pub fn format_json(value: &Value) -> String {
+    truncate(&value.to_string())
 }

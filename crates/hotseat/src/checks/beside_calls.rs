@@ -1,21 +1,21 @@
-//! `beside_calls`: whether the agent talks to the user in the same message in which it calls tools.
+//! `beside_calls`: the agent does not send text in a message that calls tools.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 
-use super::calls::cut;
-use super::{Decided, listed};
+use super::calls::truncate;
+use super::{CheckDecision, format_list};
 
-/// No message of the agent both says something and calls tools. Space alone is not something it says.
+/// No message of the agent has both text and tool calls. White space is not text.
 #[derive(Debug, Clone, Copy)]
 pub struct NoTextBesideCalls;
 
 impl NoTextBesideCalls {
-    /// What is asserted, in words.
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
-        "the agent says nothing in messages that call tools".to_string()
+        "the agent to say nothing in messages that call tools".to_string()
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let said = scope.turns().iter().flat_map(|turn| {
             let calling = turn.calling_messages();
             let messages = turn.messages.iter().filter(|message| !message.content.trim().is_empty());
@@ -23,7 +23,7 @@ impl NoTextBesideCalls {
         });
         let (mut beside, mut unknown) = (Vec::new(), None);
         for (turn, message, calls_tools) in said {
-            let shown = || format!("turn {}: {:?}", turn.number, cut(&message.content));
+            let shown = || format!("turn {}: {:?}", turn.number, truncate(&message.content));
             match calls_tools {
                 Some(true) => beside.push(format!("{} in a message that calls tools", shown())),
                 Some(false) => {}
@@ -31,11 +31,11 @@ impl NoTextBesideCalls {
             }
         }
         match (beside.as_slice(), unknown) {
-            ([], None) => Decided::of(true, "no message both says something and calls tools".to_string()),
-            ([], Some(shown)) => Decided::nothing(format!(
-                "this agent does not tell which message makes a call, so it cannot be said of {shown}"
+            ([], None) => CheckDecision::new(true, "no message with both text and tool calls".to_string()),
+            ([], Some(shown)) => CheckDecision::not_applicable(format!(
+                "the agent does not report which message makes a call, so this cannot be decided for {shown}"
             )),
-            (beside, _) => Decided::of(false, listed(beside)),
+            (beside, _) => CheckDecision::new(false, format_list(beside)),
         }
     }
 }

@@ -1,113 +1,117 @@
-//! Which tool calls a check looks at, and how they are shown.
+//! Filters for tool calls, and how calls are formatted in check results.
 
-use hotseat_trace::{Scope, ToolCall};
+use hotseat_trace::{AgentToolCall, TurnScope};
 use serde_json::Value;
 
 use super::pattern::Pattern;
 
-/// The longest text of arguments or of a result that is shown; reports hold them whole.
-const SHOWN: usize = 160;
+/// Maximum number of characters of arguments or a result in a check result. Reports contain the full values.
+const MAX_EXCERPT_CHARS: usize = 160;
 
-/// Calls of one tool, narrowed by their arguments and results.
+/// Selects calls of one tool, optionally by arguments and results.
 #[derive(Debug, Clone)]
 pub struct CallFilter {
     /// Name of the tool, compared exactly.
     pub name: String,
-    /// Patterns for arguments; all must fit.
+    /// Patterns for arguments; all of them must match.
     pub arguments: ArgumentPatterns,
-    /// Patterns for the result; all must fit, so a call without a result is left out where there are any.
+    /// Patterns for the result; all of them must match. With patterns, a call without a result does not
+    /// match.
     pub result: Vec<Pattern>,
 }
 
 impl CallFilter {
-    /// Every call of a tool.
-    pub fn named(name: impl Into<String>) -> Self {
+    /// Selects every call of a tool.
+    pub fn for_tool(name: impl Into<String>) -> Self {
         CallFilter { name: name.into(), arguments: ArgumentPatterns::default(), result: Vec::new() }
     }
 
-    /// Whether a call is meant.
-    pub fn fits(&self, call: &ToolCall) -> bool {
-        *call.name == *self.name && self.arguments.all_fit(&call.arguments) && self.result_fits(call)
+    /// Returns true if the call matches.
+    pub fn matches(&self, call: &AgentToolCall) -> bool {
+        *call.name == *self.name && self.arguments.all_match(&call.arguments) && self.result_matches(call)
     }
 
-    /// Whether nobody can know if a call is meant: its result decides that, and none came.
-    pub fn is_unknown(&self, call: &ToolCall) -> bool {
+    /// Returns true if only the missing result of the call would decide whether it matches.
+    pub fn is_undecided(&self, call: &AgentToolCall) -> bool {
         !self.result.is_empty()
             && call.result.is_none()
             && *call.name == *self.name
-            && self.arguments.all_fit(&call.arguments)
+            && self.arguments.all_match(&call.arguments)
     }
 
-    /// The calls of which nobody can know whether they are meant.
-    pub fn unknown_calls(&self, scope: Scope<'_>) -> Vec<String> {
-        let unknown = scope.calls().filter(|(_, call)| self.is_unknown(call));
-        unknown.map(|(turn, call)| shown(turn, call)).collect()
+    /// Lists the calls that match or not depending on their missing result.
+    pub fn undecided_calls(&self, scope: TurnScope<'_>) -> Vec<String> {
+        let unknown = scope.calls().filter(|(_, call)| self.is_undecided(call));
+        unknown.map(|(turn, call)| format_call(turn, call)).collect()
     }
 
-    fn result_fits(&self, call: &ToolCall) -> bool {
+    fn result_matches(&self, call: &AgentToolCall) -> bool {
         if self.result.is_empty() {
             return true;
         }
         let Some(result) = &call.result else { return false };
         let text = result.text();
-        self.result.iter().all(|pattern| pattern.fits(&text))
+        self.result.iter().all(|pattern| pattern.is_match(&text))
     }
 
-    /// Which calls are meant, in words: the name of the tool and what narrows it.
+    /// Describes the filter: the name of the tool and the patterns.
     pub fn describe(&self) -> String {
         let mut words = self.name.clone();
         if !self.arguments.0.is_empty() {
             words.push_str(&format!(" with {}", self.arguments.describe()));
         }
         if !self.result.is_empty() {
-            words.push_str(&format!(" with a result that fits {}", patterns(&self.result)));
+            words.push_str(&format!(" with a result that matches {}", describe_patterns(&self.result)));
         }
         words
     }
 
-    /// What a scope holds of the tool, for whoever looks at a failed check.
-    pub fn shown_calls(&self, scope: Scope<'_>) -> Vec<String> {
+    /// Lists all calls of the tool in a scope, for the result of a failed check.
+    pub fn list_calls(&self, scope: TurnScope<'_>) -> Vec<String> {
         scope
             .calls()
             .filter(|(_, call)| *call.name == *self.name)
-            .map(|(turn, call)| shown(turn, call))
+            .map(|(turn, call)| format_call(turn, call))
             .collect()
     }
 }
 
-/// Patterns for arguments by the path of the argument.
+/// Patterns for arguments, keyed by the path of the argument.
 #[derive(Debug, Clone, Default)]
 pub struct ArgumentPatterns(pub Vec<(String, Pattern)>);
 
 impl ArgumentPatterns {
-    /// Whether every argument is there and fits its pattern.
-    pub fn all_fit(&self, arguments: &Value) -> bool {
-        self.0.iter().all(|(path, pattern)| fits_at(arguments, path, pattern))
+    /// Returns true if every argument exists and matches its pattern.
+    pub fn all_match(&self, arguments: &Value) -> bool {
+        self.0.iter().all(|(path, pattern)| matches_at(arguments, path, pattern))
     }
 
-    /// The first path whose argument is there and fits its pattern.
-    pub fn any_fits(&self, arguments: &Value) -> Option<&str> {
-        self.0.iter().find(|(path, pattern)| fits_at(arguments, path, pattern)).map(|(path, _)| path.as_str())
+    /// Returns the first path whose argument exists and matches its pattern.
+    pub fn first_match(&self, arguments: &Value) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(path, pattern)| matches_at(arguments, path, pattern))
+            .map(|(path, _)| path.as_str())
     }
 
-    /// The patterns in words.
+    /// Describes the patterns.
     pub fn describe(&self) -> String {
         let parts: Vec<String> = self.0.iter().map(|(path, pattern)| format!("{path} {pattern}")).collect();
         parts.join(", ")
     }
 }
 
-fn fits_at(arguments: &Value, path: &str, pattern: &Pattern) -> bool {
-    match at_path(arguments, path) {
-        Some(Value::String(text)) => pattern.fits(text),
-        Some(other) => pattern.fits(&other.to_string()),
+fn matches_at(arguments: &Value, path: &str, pattern: &Pattern) -> bool {
+    match value_at(arguments, path) {
+        Some(Value::String(text)) => pattern.is_match(text),
+        Some(other) => pattern.is_match(&other.to_string()),
         None => false,
     }
 }
 
-/// The value at a dotted path. A key that holds dots itself wins over the path it could also be; a number names
-/// a place in a list.
-fn at_path<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+/// Returns the value at a dotted path. A key that contains dots takes precedence over a nested path; a number
+/// is an index into a list.
+fn value_at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     if path.is_empty() {
         return Some(value);
     }
@@ -116,30 +120,30 @@ fn at_path<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
             if let Some(found) = members.get(path) {
                 return Some(found);
             }
-            // The longest key that the path begins with is tried first.
+            // Try the longest matching key first.
             let dots = path.rmatch_indices('.').map(|(at, _)| at);
-            dots.filter_map(|at| at_path(members.get(&path[..at])?, &path[at + 1..])).next()
+            dots.filter_map(|at| value_at(members.get(&path[..at])?, &path[at + 1..])).next()
         }
         Value::Array(items) => {
             let (head, rest) = path.split_once('.').unwrap_or((path, ""));
-            at_path(items.get(head.parse::<usize>().ok()?)?, rest)
+            value_at(items.get(head.parse::<usize>().ok()?)?, rest)
         }
         _ => None,
     }
 }
 
-/// A call on one line: turn, tool, arguments, result.
-pub fn shown(turn: usize, call: &ToolCall) -> String {
+/// Formats a call on one line: turn, tool, arguments, result.
+pub fn format_call(turn: usize, call: &AgentToolCall) -> String {
     let result = match &call.result {
-        Some(result) if result.failed => format!("failed: {}", cut(&result.text())),
-        Some(result) => cut(&result.text()),
+        Some(result) if result.failed => format!("failed: {}", truncate(&result.text())),
+        Some(result) => truncate(&result.text()),
         None => "no result".to_string(),
     };
-    format!("turn {turn}: {}({}) → {result}", call.name, cut(&call.arguments.to_string()))
+    format!("turn {turn}: {}({}) → {result}", call.name, truncate(&call.arguments.to_string()))
 }
 
-/// The names of the tools that were called, each once.
-pub fn names(scope: Scope<'_>) -> Vec<&str> {
+/// Returns the names of the called tools without duplicates.
+pub fn tool_names(scope: TurnScope<'_>) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for (_, call) in scope.calls() {
         if !names.contains(&&*call.name) {
@@ -149,14 +153,14 @@ pub fn names(scope: Scope<'_>) -> Vec<&str> {
     names
 }
 
-/// Patterns in words.
-pub fn patterns(patterns: &[Pattern]) -> String {
+/// Describes patterns.
+pub fn describe_patterns(patterns: &[Pattern]) -> String {
     patterns.iter().map(Pattern::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// A text short enough to be shown, cut between characters.
-pub fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+/// Cuts a text to a readable length, between characters.
+pub fn truncate(text: &str) -> String {
+    match text.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_string(),
     }
@@ -169,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_into_objects_and_lists() {
+    fn resolves_paths_in_objects_and_lists() {
         let value = json!({"cart": {"items": [{"sku": "A"}, {"sku": "B"}]}, "a.b": 1, "a": {"b": 2, "c.d": {"e": 3}}, "n": null});
         for (path, expected) in [
             ("cart.items.1.sku", Some(json!("B"))),
@@ -181,7 +185,7 @@ mod tests {
             ("n.x", None),
             ("missing", None),
         ] {
-            assert_eq!(at_path(&value, path).cloned(), expected, "{path}");
+            assert_eq!(value_at(&value, path).cloned(), expected, "{path}");
         }
     }
 }

@@ -1,32 +1,32 @@
-//! `contains` and `not_contains`: a text that the agent says, or does not.
+//! `contains` and `not_contains`: the text of the agent contains a given text, or does not.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 
-use super::Decided;
-use super::answer::shown;
-use super::calls::cut;
-use super::said::{TurnsRead, said};
+use super::CheckDecision;
+use super::agent_text::{TurnSelection, agent_text};
+use super::answer::format_text;
+use super::calls::truncate;
 
-/// The agent says this text in the last turn, or does not. Case matters.
+/// The text of the agent in the last turn contains a text, or does not. Case-sensitive.
 #[derive(Debug, Clone)]
-pub struct Contains {
-    /// The text.
+pub struct ContainsText {
+    /// The text to look for.
     pub text: String,
-    /// Whether it must be there.
-    pub there: bool,
-    /// Of several turns, those that are read.
-    pub turns: Option<TurnsRead>,
+    /// True if the text must be present, false if it must be absent.
+    pub must_contain: bool,
+    /// Turns to read, if the scope has several.
+    pub turns: Option<TurnSelection>,
 }
 
-impl Contains {
-    /// What is asserted, in words.
+impl ContainsText {
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
-        let what = if self.there { "contains" } else { "does not contain" };
-        format!("what the agent says {what} {:?}", cut(&self.text))
+        let what = if self.must_contain { "to contain" } else { "not to contain" };
+        format!("the agent's text {what} {:?}", truncate(&self.text))
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let said = said(self.turns, scope);
-        Decided::of(said.contains(&self.text) == self.there, shown(&said))
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let said = agent_text(self.turns, scope);
+        CheckDecision::new(said.contains(&self.text) == self.must_contain, format_text(&said))
     }
 }

@@ -1,33 +1,33 @@
-//! How often a tool is called: `require`, `forbid`, and everything with a `count`.
+//! Number of calls of a tool: `require`, `forbid`, and every assertion with a `count`.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 
 use super::calls::CallFilter;
-use super::{Decided, listed};
+use super::{CheckDecision, format_list};
 
-/// A tool is called so many times.
+/// A tool is called a given number of times.
 #[derive(Debug, Clone)]
 pub struct ToolCount {
-    /// Which calls are counted.
+    /// Selects the calls to count.
     pub calls: CallFilter,
-    /// How many there must be.
-    pub count: Count,
+    /// Allowed number of calls.
+    pub count: CallCount,
 }
 
-/// A number of calls between two bounds, both included.
+/// Inclusive range of the number of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
-    /// At least so many.
+pub struct CallCount {
+    /// Minimum number of calls.
     pub min: u64,
-    /// At most so many, if there is a bound.
+    /// Maximum number of calls, if bounded.
     pub max: Option<u64>,
 }
 
-impl Count {
-    /// Once or more often.
-    pub const AT_LEAST_ONE: Count = Count { min: 1, max: None };
-    /// Not once.
-    pub const NONE: Count = Count { min: 0, max: Some(0) };
+impl CallCount {
+    /// At least one call.
+    pub const AT_LEAST_ONE: CallCount = CallCount { min: 1, max: None };
+    /// No call.
+    pub const NONE: CallCount = CallCount { min: 0, max: Some(0) };
 
     pub(super) fn allows(self, counted: u64) -> bool {
         counted >= self.min && self.max.is_none_or(|max| counted <= max)
@@ -35,42 +35,42 @@ impl Count {
 
     pub(super) fn describe(self) -> String {
         match (self.min, self.max) {
-            (0, Some(0)) => "never called".to_string(),
-            (1, None) => "called".to_string(),
-            (min, None) => format!("called at least {}", times(min)),
-            (0, Some(max)) => format!("called at most {}", times(max)),
-            (min, Some(max)) if min == max => format!("called exactly {}", times(min)),
-            (min, Some(max)) => format!("called {min} to {max} times"),
+            (0, Some(0)) => "never to be called".to_string(),
+            (1, None) => "to be called".to_string(),
+            (min, None) => format!("to be called at least {}", times(min)),
+            (0, Some(max)) => format!("to be called at most {}", times(max)),
+            (min, Some(max)) if min == max => format!("to be called exactly {}", times(min)),
+            (min, Some(max)) => format!("to be called {min} to {max} times"),
         }
     }
 }
 
 impl ToolCount {
-    /// What is asserted, in words.
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
-        format!("{} is {}", self.calls.describe(), self.count.describe())
+        format!("{} {}", self.calls.describe(), self.count.describe())
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let counted = scope.calls().filter(|(_, call)| self.calls.fits(call)).count() as u64;
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let counted = scope.calls().filter(|(_, call)| self.calls.matches(call)).count() as u64;
         let passed = self.count.allows(counted);
-        let unknown = self.calls.unknown_calls(scope);
+        let unknown = self.calls.undecided_calls(scope);
         let possible = counted..=counted + unknown.len() as u64;
-        // Whether calls without a result are meant may make a difference.
+        // Calls without a result may change the outcome.
         if possible.clone().any(|number| self.count.allows(number) != passed) {
-            return Decided::unanswered(&unknown);
+            return CheckDecision::unanswered_calls(&unknown);
         }
-        let all = self.calls.shown_calls(scope);
+        let all = self.calls.list_calls(scope);
         let narrowed = all.len() as u64 != counted;
         let actual = match (counted, all.is_empty()) {
-            (0, true) => match super::calls::names(scope).as_slice() {
-                [] => "not called; no tool was".to_string(),
-                names => format!("not called; called were {}", names.join(", ")),
+            (0, true) => match super::calls::tool_names(scope).as_slice() {
+                [] => "no call of any tool".to_string(),
+                names => format!("no call; tools called: {}", names.join(", ")),
             },
-            _ if narrowed => format!("{counted} of {} fits: {}", calls(all.len()), listed(&all)),
-            _ => format!("called {}: {}", times(counted), listed(&all)),
+            _ if narrowed => format!("{counted} of {} matching: {}", calls(all.len()), format_list(&all)),
+            _ => format!("{}: {}", calls(all.len()), format_list(&all)),
         };
-        Decided::of(passed, actual)
+        CheckDecision::new(passed, actual)
     }
 }
 

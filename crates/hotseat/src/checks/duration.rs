@@ -1,27 +1,27 @@
-//! `max_duration_ms`: a turn, or the whole conversation, does not take longer than this.
+//! `max_duration_ms`: time limit of a turn or of the whole conversation.
 
 use std::time::Duration;
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 
-use super::Decided;
+use super::CheckDecision;
 
-/// From sending the first input of the scope to the end of its last turn. The limit itself is allowed. A turn
-/// that is still going on at the limit is given up there.
+/// Time from the first input of the scope to the end of its last turn, at most the limit (inclusive). A turn
+/// that is still running at the limit is aborted.
 #[derive(Debug, Clone)]
 pub struct MaxDuration {
-    /// The longest time that is allowed.
+    /// Maximum duration.
     pub limit: Duration,
 }
 
 impl MaxDuration {
-    /// What is asserted, in words.
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
-        format!("it takes at most {} ms", self.limit.as_millis())
+        format!("a duration of at most {} ms", self.limit.as_millis())
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let taken = scope.duration();
-        Decided::of(taken <= self.limit, format!("{} ms", taken.as_millis()))
+        CheckDecision::new(taken <= self.limit, format!("{} ms", taken.as_millis()))
     }
 }

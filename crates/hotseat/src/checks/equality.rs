@@ -1,15 +1,17 @@
-//! When JSON values are equal.
+//! Equality of JSON values.
 
 use serde_json::{Number, Value};
 
-/// Whether two values are equal: objects whatever the order of their keys, numbers by what they are worth, so that
-/// 1 and 1.0 are one number.
-pub fn equal(a: &Value, b: &Value) -> bool {
+/// Returns true if two values are equal. The order of object keys does not matter, and numbers are compared
+/// by value: 1 equals 1.0.
+pub fn json_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => number_equal(a, b),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
+        (Value::Number(a), Value::Number(b)) => numbers_equal(a, b),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| json_equal(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| equal(a, b)))
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| json_equal(a, b)))
         }
         (Value::Null, Value::Null) => true,
         (Value::Bool(a), Value::Bool(b)) => a == b,
@@ -18,31 +20,31 @@ pub fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether a value holds at least what is expected: objects may have more keys, on every level. Lists have as many
-/// entries.
-pub fn holds(value: &Value, expected: &Value) -> bool {
+/// Returns true if a value contains the expected one: objects may have more keys on every level, lists must
+/// have the same length.
+pub fn contains_value(value: &Value, expected: &Value) -> bool {
     match (value, expected) {
-        (Value::Object(value), Value::Object(expected)) => {
-            expected.iter().all(|(key, expected)| value.get(key).is_some_and(|value| holds(value, expected)))
-        }
+        (Value::Object(value), Value::Object(expected)) => expected
+            .iter()
+            .all(|(key, expected)| value.get(key).is_some_and(|value| contains_value(value, expected))),
         (Value::Array(value), Value::Array(expected)) => {
             value.len() == expected.len()
-                && value.iter().zip(expected).all(|(value, expected)| holds(value, expected))
+                && value.iter().zip(expected).all(|(value, expected)| contains_value(value, expected))
         }
-        _ => equal(value, expected),
+        _ => json_equal(value, expected),
     }
 }
 
-fn number_equal(a: &Number, b: &Number) -> bool {
-    match (whole(a), whole(b)) {
+fn numbers_equal(a: &Number, b: &Number) -> bool {
+    match (as_integer(a), as_integer(b)) {
         (Some(a), Some(b)) => a == b,
         (None, None) => a.as_f64() == b.as_f64(),
         _ => false,
     }
 }
 
-/// The number as a whole one, if it is one. Every floating-point number beyond the digits it can hold is whole.
-fn whole(number: &Number) -> Option<i128> {
+/// Converts a number to an integer, if it is one. Every float beyond 53 bits of precision is an integer.
+fn as_integer(number: &Number) -> Option<i128> {
     let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     integer.or_else(|| number.as_f64().filter(|float| float.fract() == 0.0).map(|float| float as i128))
 }
@@ -54,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_equal_by_what_they_are_worth() {
+    fn compares_numbers_by_value() {
         for (a, b, expected) in [
             (json!(1), json!(1.0), true),
             (json!(-0.0), json!(0), true),
@@ -70,13 +72,13 @@ mod tests {
             (json!({"a": null}), json!({}), false),
             (json!([1, 2]), json!([2, 1]), false),
         ] {
-            assert_eq!(equal(&a, &b), expected, "{a} and {b}");
-            assert_eq!(equal(&b, &a), expected, "{b} and {a}");
+            assert_eq!(json_equal(&a, &b), expected, "{a} and {b}");
+            assert_eq!(json_equal(&b, &a), expected, "{b} and {a}");
         }
     }
 
     #[test]
-    fn more_keys_are_allowed_on_every_level_and_more_entries_on_none() {
+    fn allows_extra_keys_but_no_extra_entries() {
         let value = json!({"a": {"b": 1, "c": [{"d": 2, "e": 3}]}, "f": null});
         for (expected, held) in [
             (json!({}), true),
@@ -87,7 +89,7 @@ mod tests {
             (json!({"f": null}), true),
             (json!({"g": null}), false),
         ] {
-            assert_eq!(holds(&value, &expected), held, "{expected}");
+            assert_eq!(contains_value(&value, &expected), held, "{expected}");
         }
     }
 }

@@ -1,39 +1,42 @@
-//! `equals`: the whole answer is this.
+//! `equals`: the whole answer equals a value.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 use serde_json::Value;
 
-use super::Decided;
-use super::answer::{answer, shown, shown_json};
-use super::equality::equal;
+use super::CheckDecision;
+use super::answer::{answer, format_json, format_text};
+use super::equality::json_equal;
 use super::json_answer::{AnswerContent, find_json, read_json};
 
-/// The answer is this text, to the letter; or it is JSON as a whole and equal to this value.
+/// The answer is exactly this text; or the whole answer is JSON that equals this value.
 #[derive(Debug, Clone)]
-pub struct Equals {
-    /// The value.
+pub struct AnswerEquals {
+    /// The expected value.
     pub value: Value,
 }
 
-impl Equals {
-    /// What is asserted, in words.
+impl AnswerEquals {
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
-        format!("the answer is {}", shown_json(&self.value))
+        format!("the answer to be {}", format_json(&self.value))
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let answer = answer(scope);
         if let Value::String(text) = &self.value {
-            return Decided::of(answer == text, shown(answer));
+            return CheckDecision::new(answer == text, format_text(answer));
         }
         match read_json(answer) {
-            _ if answer.is_empty() => Decided::nothing(shown(answer)),
-            Ok(value) => Decided::of(equal(&value, &self.value), shown_json(&value)),
-            // Words are unlike every other value; of what has JSON in it nobody knows what it was to be.
+            _ if answer.is_empty() => CheckDecision::not_applicable(format_text(answer)),
+            Ok(value) => CheckDecision::new(json_equal(&value, &self.value), format_json(&value)),
+            // Plain text never equals another value; an answer with broken JSON cannot be decided.
             Err(_) if find_json(answer) == AnswerContent::Text && !answer.contains(['{', '}']) => {
-                Decided::of(false, format!("the answer is not JSON: {}", shown(answer)))
+                CheckDecision::new(false, format!("the answer is not JSON: {}", format_text(answer)))
             }
-            Err(why) => Decided::nothing(format!("the answer is not JSON: it {why}: {}", shown(answer))),
+            Err(why) => CheckDecision::not_applicable(format!(
+                "the answer is not JSON: it {why}: {}",
+                format_text(answer)
+            )),
         }
     }
 }

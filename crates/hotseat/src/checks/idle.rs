@@ -1,54 +1,57 @@
-//! `max_gap_ms` and `max_idle_ms`: how long nothing may happen around tool calls.
+//! `max_gap_ms` and `max_idle_ms`: maximum idle time around tool calls.
 
 use std::time::Duration;
 
-use hotseat_trace::{Offset, Scope};
+use hotseat_trace::{TimeOffset, TurnScope};
 
-use super::Decided;
+use super::CheckDecision;
 
-/// No idle time is longer than this. A tool that runs is not idle: time counts from the end of what ran before.
+/// No idle time exceeds the limit. The run time of a tool is not idle; idle time starts at the end of the
+/// calls before it.
 #[derive(Debug, Clone)]
 pub struct MaxIdle {
-    /// Which idle times count.
-    pub idle: Idle,
-    /// The longest one that is allowed.
+    /// Idle times that count.
+    pub idle: IdleScope,
+    /// Maximum idle time.
     pub limit: Duration,
 }
 
-/// Which idle times count.
+/// Idle times that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Idle {
-    /// Only those between tool calls; with fewer than two calls there are none.
+pub enum IdleScope {
+    /// Only the times between tool calls; there are none with fewer than two calls.
     BetweenCalls,
-    /// Also the one before the first call and the one after the last; without a call, the whole time.
+    /// Also the times before the first call and after the last call; without calls, the whole duration.
     Anywhere,
 }
 
 impl MaxIdle {
-    /// What is asserted, in words.
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
         match self.idle {
-            Idle::BetweenCalls => format!("at most {} ms between two tool calls", self.limit.as_millis()),
-            Idle::Anywhere => {
+            IdleScope::BetweenCalls => {
+                format!("at most {} ms between two tool calls", self.limit.as_millis())
+            }
+            IdleScope::Anywhere => {
                 format!("at most {} ms before, between and after tool calls", self.limit.as_millis())
             }
         }
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let Some((longest, from, to)) = self.longest(scope) else {
-            return Decided::of(true, "fewer than two tool calls".to_string());
+            return CheckDecision::new(true, "fewer than two tool calls".to_string());
         };
         let actual = format!("{} ms between {from} and {to}", longest.as_millis());
-        Decided::of(longest <= self.limit, actual)
+        CheckDecision::new(longest <= self.limit, actual)
     }
 
-    /// The longest idle time and what it lies between.
-    fn longest(&self, scope: Scope<'_>) -> Option<(Duration, String, String)> {
-        let mut busy: Vec<(Offset, Offset, String)> =
+    /// Returns the longest idle time and the names of the events before and after it.
+    fn longest(&self, scope: TurnScope<'_>) -> Option<(Duration, String, String)> {
+        let mut busy: Vec<(TimeOffset, TimeOffset, String)> =
             scope.calls().map(|(_, call)| (call.started, call.ended, call.name.to_string())).collect();
         busy.sort();
-        if self.idle == Idle::Anywhere {
+        if self.idle == IdleScope::Anywhere {
             busy.insert(0, (scope.started(), scope.started(), "the start".to_string()));
             busy.push((scope.ended(), scope.ended(), "the end".to_string()));
         }

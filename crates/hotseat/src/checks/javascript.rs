@@ -1,17 +1,17 @@
-//! Regular expressions of JavaScript, as patterns of assertions.
+//! Translates JavaScript regular expressions into patterns.
 //!
-//! Tests in TypeScript write patterns in the syntax of their language, and they are decided by the engine that decides the
-//! patterns of all other tests. What means the same in both is written in the syntax of that engine; what it does not have
-//! is refused, so no pattern changes its meaning.
+//! Tests in TypeScript write patterns in JavaScript syntax, but all patterns are matched by one engine.
+//! Constructs with the same meaning are rewritten for that engine; constructs without an equivalent are
+//! rejected, so no pattern silently changes its meaning.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The pattern that a regular expression of JavaScript stands for: its source and its flags.
+/// Translates a JavaScript regular expression, given its source and flags.
 ///
 /// # Errors
-/// What of it has no equivalent, in words.
-pub fn from_javascript(source: &str, flags: &str) -> Result<String, String> {
+/// If a construct has no equivalent.
+pub fn translate_javascript_regex(source: &str, flags: &str) -> Result<String, String> {
     if flags.contains('y') {
         return Err(
             "the flag `y` has no meaning where a text is searched; `^` is the start of the text".into()
@@ -21,38 +21,39 @@ pub fn from_javascript(source: &str, flags: &str) -> Result<String, String> {
     let out = if inline.is_empty() { String::new() } else { format!("(?{inline})") };
     let unicode = flags.contains(['u', 'v']);
     let sets = flags.contains('v');
-    let mut translation = Translation { rest: source.chars().peekable(), out, unicode, sets };
-    translation.expression()?;
+    let mut translation =
+        RegexTranslator { rest: source.chars().peekable(), out, unicode, unicode_sets: sets };
+    translation.translate()?;
     Ok(translation.out)
 }
 
-const LINEAR: &str = "patterns are matched in linear time, which rules it out";
+const LINEAR_TIME_REASON: &str = "patterns are matched in linear time, which rules it out";
 
-struct Translation<'a> {
+struct RegexTranslator<'a> {
     rest: Peekable<Chars<'a>>,
     out: String,
     unicode: bool,
-    /// Whether classes have the syntax of the flag `v`.
-    sets: bool,
+    /// True if character classes use the syntax of the flag `v`.
+    unicode_sets: bool,
 }
 
 /// One entry of a character class.
-enum Entry {
-    /// A character, as it is written in a class.
+enum ClassEntry {
+    /// One character, escaped for a class.
     Character(String),
-    /// Several characters, as `\d`.
+    /// A predefined set such as `\d`.
     Set(String),
-    /// A bare hyphen.
+    /// An unescaped hyphen.
     Hyphen,
 }
 
-impl Translation<'_> {
-    fn expression(&mut self) -> Result<(), String> {
+impl RegexTranslator<'_> {
+    fn translate(&mut self) -> Result<(), String> {
         while let Some(character) = self.rest.next() {
             match character {
                 '\\' => match self.escape(false)? {
-                    Entry::Character(text) | Entry::Set(text) => self.out.push_str(&text),
-                    Entry::Hyphen => self.out.push_str("\\-"),
+                    ClassEntry::Character(text) | ClassEntry::Set(text) => self.out.push_str(&text),
+                    ClassEntry::Hyphen => self.out.push_str("\\-"),
                 },
                 '[' => self.class()?,
                 '(' => self.group()?,
@@ -63,18 +64,20 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Behind an opening bracket: what kind of group it is.
+    /// Translates the start of a group, after its opening parenthesis.
     fn group(&mut self) -> Result<(), String> {
         let ahead: String = self.rest.clone().take(3).collect();
         for (start, what) in
             [("?=", "lookahead"), ("?!", "lookahead"), ("?<=", "lookbehind"), ("?<!", "lookbehind")]
         {
             if ahead.starts_with(start) {
-                return Err(format!("`({start}…)` is {what}, which patterns do not have ({LINEAR})"));
+                return Err(format!(
+                    "`({start}…)` is {what}, which patterns do not support ({LINEAR_TIME_REASON})"
+                ));
             }
         }
         match ahead.starts_with("?<") {
-            // Nothing refers to the name.
+            // The engine has no use for the name.
             true => {
                 self.rest.by_ref().find(|character| *character == '>');
                 self.out.push_str("(?:");
@@ -84,7 +87,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Whether a quantifier follows an opening brace: `2}`, `2,}` or `2,3}`.
+    /// Returns true if a quantifier follows the opening brace: `2}`, `2,}` or `2,3}`.
     fn is_quantifier(&self) -> bool {
         let inner: String = self.rest.clone().take_while(|character| *character != '}').collect();
         let closed = self.rest.clone().any(|character| character == '}');
@@ -96,7 +99,7 @@ impl Translation<'_> {
             }
     }
 
-    /// Behind an opening square bracket.
+    /// Translates a character class, after its opening bracket.
     fn class(&mut self) -> Result<(), String> {
         let negated = self.rest.next_if_eq(&'^').is_some();
         let mut entries = Vec::new();
@@ -105,19 +108,19 @@ impl Translation<'_> {
                 None => return Err("a character class is not closed".to_string()),
                 Some(']') => break,
                 Some('\\') => entries.push(self.escape(true)?),
-                Some('-') => entries.push(Entry::Hyphen),
-                Some('[') if self.sets => {
+                Some('-') => entries.push(ClassEntry::Hyphen),
+                Some('[') if self.unicode_sets => {
                     return Err("a `[` within a character class is written `\\[`".to_string());
                 }
                 Some(character) if "[]\\^&~".contains(character) => {
-                    entries.push(Entry::Character(format!("\\{character}")));
+                    entries.push(ClassEntry::Character(format!("\\{character}")));
                 }
-                Some(character) => entries.push(Entry::Character(character.to_string())),
+                Some(character) => entries.push(ClassEntry::Character(character.to_string())),
             }
         }
         match (entries.as_slice(), negated) {
             ([], true) => self.out.push_str("(?s:.)"),
-            ([], false) => return Err("`[]` fits no text at all".to_string()),
+            ([], false) => return Err("`[]` matches no text".to_string()),
             (entries, negated) => {
                 self.out.push_str(if negated { "[^" } else { "[" });
                 write_entries(entries, &mut self.out);
@@ -127,19 +130,19 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Behind a backslash.
-    fn escape(&mut self, in_class: bool) -> Result<Entry, String> {
+    /// Translates an escape sequence, after its backslash.
+    fn escape(&mut self, in_class: bool) -> Result<ClassEntry, String> {
         let Some(character) = self.rest.next() else { return Err("it ends with a backslash".to_string()) };
-        let code = |code: u32| Entry::Character(format!("\\x{{{code:X}}}"));
+        let code = |code: u32| ClassEntry::Character(format!("\\x{{{code:X}}}"));
         Ok(match character {
-            'd' | 'D' | 'w' | 'W' | 's' | 'S' => Entry::Set(format!("\\{character}")),
+            'd' | 'D' | 'w' | 'W' | 's' | 'S' => ClassEntry::Set(format!("\\{character}")),
             'b' if in_class => code(8),
-            'b' | 'B' if !in_class => Entry::Set(format!("\\{character}")),
-            'n' | 'r' | 't' | 'f' | 'v' => Entry::Character(format!("\\{character}")),
+            'b' | 'B' if !in_class => ClassEntry::Set(format!("\\{character}")),
+            'n' | 'r' | 't' | 'f' | 'v' => ClassEntry::Character(format!("\\{character}")),
             '0' if !self.rest.peek().is_some_and(char::is_ascii_digit) => code(0),
             '0'..='9' | 'k' => {
                 return Err(format!(
-                    "`\\{character}` refers back to a group, which patterns do not have ({LINEAR})"
+                    "`\\{character}` refers back to a group, which patterns do not support ({LINEAR_TIME_REASON})"
                 ));
             }
             'c' => match self.rest.next_if(char::is_ascii_alphabetic) {
@@ -150,7 +153,7 @@ impl Translation<'_> {
             'u' => code(self.code_point()?),
             'p' | 'P' if self.unicode => {
                 let name: String = self.rest.by_ref().take_while(|character| *character != '}').collect();
-                Entry::Set(format!("\\{character}{name}}}"))
+                ClassEntry::Set(format!("\\{character}{name}}}"))
             }
             'p' | 'P' => return Err(format!("`\\{character}{{…}}` needs the flag `u`")),
             letter if letter.is_ascii_alphabetic() => {
@@ -158,11 +161,12 @@ impl Translation<'_> {
                     "`\\{letter}` is just the letter {letter} in JavaScript; write it without the backslash"
                 ));
             }
-            other => Entry::Character(literal(other)),
+            other => ClassEntry::Character(escape_literal(other)),
         })
     }
 
-    /// Behind `\u`: four digits, two times four digits that are one character, or a number in braces.
+    /// Reads a code point after `\u`: four digits, a surrogate pair of two times four digits, or a number in
+    /// braces.
     fn code_point(&mut self) -> Result<u32, String> {
         let needs = || "`\\u` needs four hexadecimal digits, or some in braces".to_string();
         if self.rest.next_if_eq(&'{').is_some() {
@@ -191,25 +195,25 @@ impl Translation<'_> {
     }
 }
 
-/// The entries of a class; a hyphen between two characters is a range, and any other one stands for itself.
-fn write_entries(entries: &[Entry], out: &mut String) {
-    let character = |entry: &Entry| match entry {
-        Entry::Character(text) => Some(text.clone()),
-        Entry::Hyphen => Some("\\-".to_string()),
-        Entry::Set(_) => None,
+/// Writes the entries of a class. A hyphen between two characters is a range; other hyphens are literal.
+fn write_entries(entries: &[ClassEntry], out: &mut String) {
+    let character = |entry: &ClassEntry| match entry {
+        ClassEntry::Character(text) => Some(text.clone()),
+        ClassEntry::Hyphen => Some("\\-".to_string()),
+        ClassEntry::Set(_) => None,
     };
     let mut rest = entries;
     loop {
         rest = match rest {
             [] => return,
-            [first, Entry::Hyphen, last, rest @ ..]
+            [first, ClassEntry::Hyphen, last, rest @ ..]
                 if character(first).is_some() && character(last).is_some() =>
             {
                 let ends = [first, last].map(|end| character(end).unwrap_or_default());
                 out.push_str(&ends.join("-"));
                 rest
             }
-            [Entry::Set(text), rest @ ..] => {
+            [ClassEntry::Set(text), rest @ ..] => {
                 out.push_str(text);
                 rest
             }
@@ -221,8 +225,8 @@ fn write_entries(entries: &[Entry], out: &mut String) {
     }
 }
 
-/// A character that stands for itself.
-fn literal(character: char) -> String {
+/// Escapes a character that stands for itself.
+fn escape_literal(character: char) -> String {
     match character {
         '<' | '>' => character.to_string(),
         character if character.is_ascii_punctuation() => format!("\\{character}"),
@@ -236,7 +240,7 @@ mod tests {
     use crate::checks::Pattern;
 
     #[test]
-    fn what_both_have_is_translated() {
+    fn translates_shared_syntax() {
         for (source, flags, text, fits) in [
             (r"\bcafé\b", "", "a café here", true),
             (r"\bcafé\b", "u", "cafés", false),
@@ -269,15 +273,16 @@ mod tests {
             ("(?i:a)b", "", "Ab", true),
             ("x", "gd", "x", true),
         ] {
-            let pattern = from_javascript(source, flags).unwrap_or_else(|words| panic!("{source}: {words}"));
+            let pattern =
+                translate_javascript_regex(source, flags).unwrap_or_else(|words| panic!("{source}: {words}"));
             let compiled =
                 Pattern::compile(&pattern).unwrap_or_else(|words| panic!("{source}: {pattern}: {words}"));
-            assert_eq!(compiled.fits(text), fits, "/{source}/{flags} on {text:?}: {pattern}");
+            assert_eq!(compiled.is_match(text), fits, "/{source}/{flags} on {text:?}: {pattern}");
         }
     }
 
     #[test]
-    fn what_only_javascript_has_is_refused() {
+    fn rejects_javascript_only_syntax() {
         for (source, flags, words) in [
             ("(?=a)", "", "lookahead"),
             ("(?!a)", "", "lookahead"),
@@ -285,8 +290,8 @@ mod tests {
             ("(?<!a)", "", "lookbehind"),
             (r"(a)\1", "", "refers back"),
             (r"(?<a>b)\k<a>", "", "refers back"),
-            ("[]", "", "fits no text"),
-            ("[]a]", "", "fits no text"),
+            ("[]", "", "matches no text"),
+            ("[]a]", "", "matches no text"),
             ("a", "y", "flag `y`"),
             (r"\Aab", "", "just the letter A"),
             (r"\zab", "", "just the letter z"),
@@ -294,7 +299,7 @@ mod tests {
             (r"\uD83D", "", "half a character"),
             (r"[[a]--[b]]", "v", r"`\[`"),
         ] {
-            let refused = from_javascript(source, flags).expect_err(source);
+            let refused = translate_javascript_regex(source, flags).expect_err(source);
             assert!(refused.contains(words), "/{source}/{flags}: {refused}");
         }
     }

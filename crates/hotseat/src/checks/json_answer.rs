@@ -1,8 +1,8 @@
-//! Reads JSON out of answers of agents, judges, simulators, generators and scripts. There is no other reader of such
+//! Reads JSON from answers of agents, judges, simulators, generators and scripts. No other code parses such
 //! text.
 //!
-//! An answer is read whole or not at all: a value that is cut off, a second value, a repeated key and text around the
-//! value are errors. Nothing is guessed from fragments.
+//! An answer is read completely or not at all: a truncated value, a second value, a repeated key and text
+//! around the value are errors. Nothing is guessed from fragments.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 /// The mark that opens and closes a code block.
 const FENCE: &str = "```";
 
-/// Where in an answer its JSON value stands.
+/// Position of the JSON value in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonPlace {
     /// The value is the whole answer.
@@ -26,14 +26,15 @@ pub enum JsonPlace {
     Prose,
 }
 
-/// What an answer is, for assertions that accept JSON inside prose.
+/// Content of an answer, for assertions that accept JSON inside prose.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnswerContent {
     /// The answer is or contains exactly one JSON value.
     Json(Value, JsonPlace),
     /// The answer is text without JSON.
     Text,
-    /// The answer contains JSON, and not exactly one whole value of it. Holds the reason, which fits behind "it".
+    /// The answer contains JSON, but not exactly one complete value. Holds the reason, phrased to follow
+    /// "it".
     Malformed(String),
 }
 
@@ -50,7 +51,7 @@ impl fmt::Display for JsonPlace {
 /// Reads a text that is exactly one JSON value, bare or in one code block.
 ///
 /// # Errors
-/// When it is not. The reason fits behind "it".
+/// If the text is not one JSON value. The reason is phrased to follow "it".
 pub fn read_json(text: &str) -> Result<Value, String> {
     let text = text.trim_matches(WHITE_SPACE);
     match block_content(text) {
@@ -61,8 +62,8 @@ pub fn read_json(text: &str) -> Result<Value, String> {
 
 /// Reads an answer that may have prose around its JSON: a code block, or the only object or list in the text.
 ///
-/// Around a code block no other JSON may stand; around an unfenced value no other brace, bracket or double quotation
-/// mark, so that a part of a larger or a broken value is never taken for the value.
+/// No other JSON may appear around a code block. Around an unfenced value no other brace, bracket or double
+/// quotation mark may appear, so a part of a larger or broken value is never mistaken for the value.
 pub fn find_json(text: &str) -> AnswerContent {
     let text = text.trim_matches(WHITE_SPACE);
     let whole = match read_json(text) {
@@ -93,7 +94,8 @@ pub fn find_json(text: &str) -> AnswerContent {
     }
 }
 
-/// Looks for the only object or list in a text without code blocks. `whole` says why the text as a whole is no value.
+/// Finds the only object or list in a text without code blocks. `whole` is the reason why the whole text is
+/// not a value.
 fn find_in_prose(text: &str, whole: String) -> AnswerContent {
     if !begins_json(text) {
         return AnswerContent::Text;
@@ -116,20 +118,20 @@ fn find_in_prose(text: &str, whole: String) -> AnswerContent {
     }
 }
 
-/// The content of the code block that a text is; none where it is none, or one of another language than JSON.
+/// Returns the content if the text is one code block without a language or in the language JSON.
 fn block_content(text: &str) -> Option<&str> {
     let inner = text.strip_prefix(FENCE)?.strip_suffix(FENCE)?;
     json_content(inner)
 }
 
-/// The text before the only code block, its content, and the text behind it.
+/// Splits a text into the text before its only code block, the content of the block, and the text after it.
 fn split_block(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once(FENCE)?;
     let (inner, after) = rest.rsplit_once(FENCE)?;
     Some((before, json_content(inner)?, after))
 }
 
-/// The content of a code block without its language, which is `json` or nothing.
+/// Returns the content of a code block without its language, which is `json` or missing.
 fn json_content(inner: &str) -> Option<&str> {
     let content = match inner.get(..4) {
         Some(language) if language.eq_ignore_ascii_case("json") => &inner[4..],
@@ -140,8 +142,8 @@ fn json_content(inner: &str) -> Option<&str> {
         .then_some(content)
 }
 
-/// Whether JSON begins somewhere in a text: whether whole or broken does not matter. Footnotes (`[1]`), placeholders
-/// (`{name}`) and words in quotation marks are not JSON.
+/// Returns true if JSON starts anywhere in the text, complete or broken. Footnotes (`[1]`), placeholders
+/// (`{name}`) and quoted words do not count as JSON.
 fn begins_json(text: &str) -> bool {
     let starts_as_value = match text.chars().next() {
         Some('{') => true,
@@ -149,7 +151,7 @@ fn begins_json(text: &str) -> bool {
             let next = text[1..].trim_start_matches(WHITE_SPACE).chars().next();
             next.is_none_or(|next| next.is_ascii_digit() || "\"{[]-".contains(next))
         }
-        // A text that was cut off.
+        // A truncated text.
         Some('"') => text.matches('"').count() == 1,
         Some('`') => text.trim_start_matches('`').trim_matches(WHITE_SPACE).is_empty(),
         _ => false,
@@ -178,7 +180,7 @@ fn one_value(text: &str) -> Result<Value, String> {
     json::read_value(text).map_err(|error| match error.classify() {
         Category::Eof => format!("is cut off: {error}"),
         Category::Data => format!("has {error}"),
-        Category::Syntax | Category::Io => format!("is not JSON and nothing else: {error}"),
+        Category::Syntax | Category::Io => format!("is not exactly one JSON value: {error}"),
     })
 }
 
@@ -190,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_one_value_bare_or_in_one_code_block() {
+    fn reads_one_value_bare_or_in_a_code_block() {
         for text in [
             "{\"a\": 1}",
             " \r\n{\"a\": 1}\n",
@@ -208,14 +210,14 @@ mod tests {
             ("```json\n```", "is empty"),
             ("{\"a\": ", "is cut off"),
             ("{\"a\": 1} {\"a\": 2}", "trailing characters"),
-            ("{\"a\": 1, \"b\": {\"c\": 1, \"\\u0063\": 2}}", "has the key \"c\" twice"),
-            ("Here: {\"a\": 1}", "is not JSON and nothing else"),
+            ("{\"a\": 1, \"b\": {\"c\": 1, \"\\u0063\": 2}}", "has duplicate key \"c\""),
+            ("Here: {\"a\": 1}", "is not exactly one JSON value"),
             ("{\"a\": 1} as asked", "trailing characters"),
-            ("```yaml\n{\"a\": 1}\n```", "is not JSON and nothing else"),
+            ("```yaml\n{\"a\": 1}\n```", "is not exactly one JSON value"),
             ("```{\"a\": 0}\n{\"a\": 1}\n```", "trailing characters"),
             ("```json\n{\"a\": 1}\n```\n```json\n{\"a\": 2}\n```", "trailing characters"),
             ("{\"a\": \"two\nlines\"}", "control character"),
-            ("\u{a0}{\"a\": 1}", "is not JSON and nothing else"),
+            ("\u{a0}{\"a\": 1}", "is not exactly one JSON value"),
         ] {
             let why = read_json(text).unwrap_err();
             assert!(why.contains(words), "{text}: {why}");
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_may_hold_one_code_block_or_one_object_or_list() {
+    fn finds_one_value_in_prose() {
         let json = |value: Value, place| AnswerContent::Json(value, place);
         for (text, expected) in [
             ("{\"a\": 1}", json(json!({"a": 1}), JsonPlace::Whole)),
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn no_malformed_answer_is_read() {
+    fn rejects_malformed_answers() {
         let (glad, sorry) = (json!({"status": "ok", "n": 1}), json!({"status": "failed", "n": 2}));
         for MalformedAnswer { kind, text } in malformed_answers(&glad, &sorry) {
             assert!(read_json(&text).is_err(), "{text}");
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_full_of_brackets_takes_no_time() {
+    fn reads_many_brackets_in_linear_time() {
         for unit in ["[{", "{ ", "```json\n", "{\"", "[ ", "\"{"] {
             assert!(matches!(find_json(&unit.repeat(1_000_000)), AnswerContent::Malformed(_)), "{unit}");
         }

@@ -1,27 +1,27 @@
-//! `json_path`: a value inside what the agent answered.
+//! `json_path`: a value inside the answer of the agent.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 use serde_json::Value;
 
-use super::Decided;
-use super::answer::{answer, shown, shown_json};
-use super::calls::cut;
-use super::equality::equal;
+use super::CheckDecision;
+use super::answer::{answer, format_json, format_text};
+use super::calls::truncate;
+use super::equality::json_equal;
 use super::json_answer::{AnswerContent, find_json};
 
-/// A JSON path of RFC 9535.
+/// Parsed JSON path (RFC 9535).
 #[derive(Debug, Clone)]
-pub struct Path {
-    written: String,
+pub struct JsonPathQuery {
+    source: String,
     path: serde_json_path::JsonPath,
 }
 
-impl Path {
-    /// Reads a path. The `$` at its start may be left out.
+impl JsonPathQuery {
+    /// Parses a path. The leading `$` is optional.
     ///
     /// # Errors
-    /// When it is none; in words, with the place in the path.
-    pub fn parse(written: &str) -> Result<Path, String> {
+    /// If the path is invalid; the message contains the position in the path.
+    pub fn parse(written: &str) -> Result<JsonPathQuery, String> {
         let whole = match written.chars().next() {
             Some('$') => written.to_string(),
             Some('[') => format!("${written}"),
@@ -34,33 +34,37 @@ impl Path {
                 .map_or(1, |before| before.chars().count() + 1);
             format!("{} at character {at}", error.message())
         })?;
-        Ok(Path { written: written.to_string(), path })
+        Ok(JsonPathQuery { source: written.to_string(), path })
     }
 
-    /// How it was written.
-    pub fn written(&self) -> &str {
-        &self.written
+    /// Returns the path as written in the test.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
-    /// Whether it selects this value in another one; and what it selects there, in words.
-    pub fn is_in(&self, value: &Value, expected: &Value) -> (bool, String) {
+    /// Checks if the path selects the expected value in a JSON value, and describes the selected value.
+    pub fn selects_value(&self, value: &Value, expected: &Value) -> (bool, String) {
         let found: Vec<Value> = self.path.query(value).all().into_iter().cloned().collect();
         match found.is_empty() {
-            true => (false, format!("{} selects nothing in {}", self.written, shown_json(value))),
-            false => (is_meant(&found, expected), in_words(&found)),
+            true => (false, format!("{} selects nothing in {}", self.source, format_json(value))),
+            false => (matches_value(&found, expected), describe_values(&found)),
         }
     }
 
-    /// What it selects. Looked at in this order: the answer, if it is JSON or contains one JSON value; what the agent's
-    /// run returned; the state that it shares; the results of tools, the last one first. The first in which the path
-    /// selects anything decides. Where the answer contains malformed JSON, nothing else stands in for it.
-    pub(super) fn select(&self, scope: Scope<'_>) -> Selected {
+    /// Evaluates the path. The sources are searched in this order: the answer, if it is or contains one JSON
+    /// value; the return value of the agent run; the shared state; the tool results, newest first. The first
+    /// source in which the path selects a value is used. If the answer contains malformed JSON, no other
+    /// source is searched.
+    pub(super) fn select(&self, scope: TurnScope<'_>) -> PathSelection {
         let answer = answer(scope);
         let answered = match find_json(answer) {
             AnswerContent::Json(value, place) => Some((place, value)),
             AnswerContent::Text => None,
             AnswerContent::Malformed(why) => {
-                return Selected::NoJson(format!("the answer is not JSON: it {why}: {}", shown(answer)));
+                return PathSelection::NoJson(format!(
+                    "the answer is not JSON: it {why}: {}",
+                    format_text(answer)
+                ));
             }
         };
         let results = scope.calls().filter_map(|(turn, call)| {
@@ -72,7 +76,7 @@ impl Path {
         results.reverse();
         let of_agent = answered.iter().map(|(place, value)| (place.to_string(), value));
         let returned = scope.turns().last().and_then(|turn| turn.result.as_ref());
-        let returned = returned.map(|value| ("what the run returned".to_string(), value));
+        let returned = returned.map(|value| ("the return value of the run".to_string(), value));
         let state =
             scope.state().filter(|state| !state.is_null()).map(|state| ("the state".to_string(), state));
         let candidates: Vec<(String, &Value)> =
@@ -80,85 +84,91 @@ impl Path {
         for (name, value) in &candidates {
             let nodes: Vec<Value> = self.path.query(value).all().into_iter().cloned().collect();
             if !nodes.is_empty() {
-                return Selected::Values(nodes, name.clone());
+                return PathSelection::Values(nodes, name.clone());
             }
         }
         match candidates.as_slice() {
-            [] => Selected::NoJson(format!("the answer is not JSON: {}", shown(answer))),
+            [] => PathSelection::NoJson(format!("the answer is not JSON: {}", format_text(answer))),
             looked_at => {
                 let looked_at: Vec<String> =
-                    looked_at.iter().map(|(name, value)| format!("{name}: {}", shown_json(value))).collect();
-                Selected::Nothing(format!(
+                    looked_at.iter().map(|(name, value)| format!("{name}: {}", format_json(value))).collect();
+                PathSelection::Nothing(format!(
                     "{} selects nothing in {}",
-                    self.written,
-                    super::listed(&looked_at)
+                    self.source,
+                    super::format_list(&looked_at)
                 ))
             }
         }
     }
 }
 
-/// What a path selects.
-pub(super) enum Selected {
-    /// These values, and where they were found.
+/// Result of evaluating a path.
+pub(super) enum PathSelection {
+    /// The selected values and the name of their source.
     Values(Vec<Value>, String),
-    /// Nothing, in words.
+    /// The path selects nothing; holds a description.
     Nothing(String),
-    /// There is no JSON to look at, in words.
+    /// No source contains JSON; holds a description.
     NoJson(String),
 }
 
-/// The value at a path is this one; or there is any.
+/// The value at a path equals a value; or any value exists there.
 #[derive(Debug, Clone)]
-pub struct JsonPath {
-    /// The path.
-    pub path: Path,
-    /// The value, if it matters. A list is also fulfilled by one of its entries.
+pub struct JsonPathCheck {
+    /// The path to evaluate.
+    pub path: JsonPathQuery,
+    /// The expected value, if any. A list also matches one of its entries.
     pub value: Option<Value>,
 }
 
-impl JsonPath {
-    /// What is asserted, in words.
+impl JsonPathCheck {
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
         match &self.value {
             Some(value @ Value::Array(_)) => {
-                format!("{} is {}, or one of these", self.path.written, shown_json(value))
+                format!("{} to be {}, or one of these", self.path.source, format_json(value))
             }
-            Some(value) => format!("{} is {}", self.path.written, shown_json(value)),
-            None => format!("{} is there", self.path.written),
+            Some(value) => format!("{} to be {}", self.path.source, format_json(value)),
+            None => format!("{} to exist", self.path.source),
         }
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         match (self.path.select(scope), &self.value) {
-            (Selected::Values(found, at), Some(value)) => {
-                Decided::of(is_meant(&found, value), format!("{} in {at}", in_words(&found)))
+            (PathSelection::Values(found, at), Some(value)) => CheckDecision::new(
+                matches_value(&found, value),
+                format!("{} in {at}", describe_values(&found)),
+            ),
+            (PathSelection::Values(found, at), None) => {
+                CheckDecision::new(true, format!("{} in {at}", describe_values(&found)))
             }
-            (Selected::Values(found, at), None) => Decided::of(true, format!("{} in {at}", in_words(&found))),
-            // That something is not there can be asserted, but only of something.
-            (Selected::Nothing(words), None) => Decided::of(false, words),
-            (Selected::Nothing(words), Some(_)) | (Selected::NoJson(words), _) => Decided::nothing(words),
+            // Absence can be asserted only if there is JSON to search.
+            (PathSelection::Nothing(words), None) => CheckDecision::new(false, words),
+            (PathSelection::Nothing(words), Some(_)) | (PathSelection::NoJson(words), _) => {
+                CheckDecision::not_applicable(words)
+            }
         }
     }
 }
 
-/// Whether what was selected is the value. Several values are compared as a list.
-fn is_meant(found: &[Value], value: &Value) -> bool {
+/// Returns true if the selected values match the expected value. Several values are compared as a list.
+fn matches_value(found: &[Value], value: &Value) -> bool {
     match (found, value) {
-        ([Value::Array(found)], Value::Array(_)) => equal(&Value::Array(found.clone()), value),
-        ([found], Value::Array(values)) => values.iter().any(|value| equal(found, value)),
-        ([found], value) => equal(found, value),
+        ([Value::Array(found)], Value::Array(_)) => json_equal(&Value::Array(found.clone()), value),
+        ([found], Value::Array(values)) => values.iter().any(|value| json_equal(found, value)),
+        ([found], value) => json_equal(found, value),
         (found, Value::Array(values)) => {
-            found.len() == values.len() && found.iter().zip(values).all(|(found, value)| equal(found, value))
+            found.len() == values.len()
+                && found.iter().zip(values).all(|(found, value)| json_equal(found, value))
         }
         _ => false,
     }
 }
 
-pub(super) fn in_words(found: &[Value]) -> String {
+pub(super) fn describe_values(found: &[Value]) -> String {
     match found {
-        [one] => shown_json(one),
-        several => cut(&Value::Array(several.to_vec()).to_string()),
+        [one] => format_json(one),
+        several => truncate(&Value::Array(several.to_vec()).to_string()),
     }
 }
 
@@ -167,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_may_begin_without_their_root() {
+    fn accepts_paths_without_root() {
         for written in [
             "$.a.b",
             "a.b",
@@ -181,10 +191,10 @@ mod tests {
             "$[?@.a > 1]",
             "$[?length(@.a) == 2]",
         ] {
-            assert!(Path::parse(written).is_ok(), "{written}");
+            assert!(JsonPathQuery::parse(written).is_ok(), "{written}");
         }
         for (written, at) in [("$.a[", 5), ("$.", 2), ("a..", 2), ("a b", 2), ("$[?@.a ~ 1]", 0), ("", 1)] {
-            let error = Path::parse(written).unwrap_err();
+            let error = JsonPathQuery::parse(written).unwrap_err();
             assert!(
                 at == 0 || error.contains(&format!("character {at}")) || !error.is_empty(),
                 "{written}: {error}"

@@ -1,42 +1,44 @@
-//! `schema`: the answer, or a value inside it, fits a JSON Schema.
+//! `schema`: the answer, or a value inside it, matches a JSON Schema.
 
 use std::fmt;
 use std::sync::Arc;
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 use serde_json::Value;
 
-use super::answer::{answer, shown};
-use super::calls::cut;
+use super::answer::{answer, format_text};
+use super::calls::truncate;
 use super::json_answer::{AnswerContent, find_json};
-use super::json_path::{Path, Selected};
-use super::{Decided, listed};
+use super::json_path::{JsonPathQuery, PathSelection};
+use super::{CheckDecision, format_list};
 
-/// How many mistakes are shown.
-const SHOWN: usize = 10;
+/// Maximum number of violations in a check result.
+const MAX_VIOLATIONS: usize = 10;
 
-/// A compiled JSON Schema. Nothing is fetched for it.
+/// Compiled JSON Schema. Remote references are not fetched.
 #[derive(Clone)]
-pub struct Schema(Arc<jsonschema::Validator>);
+pub struct CompiledSchema(Arc<jsonschema::Validator>);
 
-impl Schema {
+impl CompiledSchema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// When it is none, or when it fits everything.
-    pub fn compile(schema: &Value) -> Result<Schema, String> {
+    /// If the schema is invalid, or accepts every value.
+    pub fn compile(schema: &Value) -> Result<CompiledSchema, String> {
         let says_nothing = match schema {
             Value::Bool(fits) => *fits,
-            Value::Object(members) => !members.keys().any(|keyword| ASSERTS.contains(&keyword.as_str())),
+            Value::Object(members) => {
+                !members.keys().any(|keyword| ASSERTING_KEYWORDS.contains(&keyword.as_str()))
+            }
             _ => false,
         };
         if says_nothing {
-            return Err("this schema fits everything".to_string());
+            return Err("this schema accepts every value".to_string());
         }
-        // Patterns are matched in linear time: what is matched is what an agent says.
+        // Patterns are matched in linear time because they run on untrusted text of an agent.
         let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
         match options.build(schema) {
-            Ok(validator) => Ok(Schema(Arc::new(validator))),
+            Ok(validator) => Ok(CompiledSchema(Arc::new(validator))),
             Err(error) => {
                 let at = error.instance_path().to_string();
                 let place = if at.is_empty() { String::new() } else { format!(" at {at}") };
@@ -45,24 +47,24 @@ impl Schema {
         }
     }
 
-    /// What is wrong with a value.
-    pub fn mistakes(&self, value: &Value) -> Vec<String> {
+    /// Lists the violations of a value.
+    pub fn violations(&self, value: &Value) -> Vec<String> {
         let errors = self.0.iter_errors(value).map(|error| {
             let at = error.instance_path().to_string();
-            cut(&if at.is_empty() { error.to_string() } else { format!("{at}: {error}") })
+            truncate(&if at.is_empty() { error.to_string() } else { format!("{at}: {error}") })
         });
-        errors.take(SHOWN).collect()
+        errors.take(MAX_VIOLATIONS).collect()
     }
 }
 
-impl fmt::Debug for Schema {
+impl fmt::Debug for CompiledSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Schema")
     }
 }
 
-/// The keywords that refuse something; all others only describe.
-const ASSERTS: &[&str] = &[
+/// Keywords that can reject a value; all other keywords only describe.
+const ASSERTING_KEYWORDS: &[&str] = &[
     "$ref",
     "$dynamicRef",
     "$recursiveRef",
@@ -109,27 +111,31 @@ const ASSERTS: &[&str] = &[
     "uniqueItems",
 ];
 
-/// The answer, or each value at a path, fits a schema.
+/// The answer, or each value at a path, matches a schema.
 #[derive(Debug, Clone)]
-pub struct JsonSchema {
-    /// The schema.
-    pub schema: Schema,
-    /// Where to look.
-    pub path: Option<Path>,
+pub struct JsonSchemaCheck {
+    /// The schema to match.
+    pub schema: CompiledSchema,
+    /// Path of the value to check; `None` for the whole answer.
+    pub path: Option<JsonPathQuery>,
 }
 
-impl JsonSchema {
-    /// What is asserted, in words.
+impl JsonSchemaCheck {
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
         match &self.path {
-            Some(path) => format!("{} fits the schema", path.written()),
-            None => "the answer fits the schema".to_string(),
+            Some(path) => format!("{} to match the schema", path.source()),
+            None => "the answer to match the schema".to_string(),
         }
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let not_json =
-            |why: &str| Decided::nothing(format!("the answer is not JSON{why}: {}", shown(answer(scope))));
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let not_json = |why: &str| {
+            CheckDecision::not_applicable(format!(
+                "the answer is not JSON{why}: {}",
+                format_text(answer(scope))
+            ))
+        };
         let (found, at) = match &self.path {
             None => match find_json(answer(scope)) {
                 AnswerContent::Json(value, place) => (vec![value], place.to_string()),
@@ -137,14 +143,16 @@ impl JsonSchema {
                 AnswerContent::Malformed(why) => return not_json(&format!(": it {why}")),
             },
             Some(path) => match path.select(scope) {
-                Selected::Values(found, at) => (found, at),
-                Selected::Nothing(words) | Selected::NoJson(words) => return Decided::nothing(words),
+                PathSelection::Values(found, at) => (found, at),
+                PathSelection::Nothing(words) | PathSelection::NoJson(words) => {
+                    return CheckDecision::not_applicable(words);
+                }
             },
         };
-        let mistakes: Vec<String> = found.iter().flat_map(|value| self.schema.mistakes(value)).collect();
+        let mistakes: Vec<String> = found.iter().flat_map(|value| self.schema.violations(value)).collect();
         match mistakes.as_slice() {
-            [] => Decided::of(true, format!("{at} fits")),
-            mistakes => Decided::of(false, format!("in {at}: {}", listed(mistakes))),
+            [] => CheckDecision::new(true, format!("{at} matches")),
+            mistakes => CheckDecision::new(false, format!("in {at}: {}", format_list(mistakes))),
         }
     }
 }

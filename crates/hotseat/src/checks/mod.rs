@@ -1,37 +1,37 @@
-//! Checks: assertions as data. A check is read once, describes itself, and decides over a scope of a trace.
+//! Checks: assertions as data.
 //!
-//! Checks are pure: they read what was recorded and contact nobody, so a stored conversation can be
-//! checked again and gets the same verdict.
+//! A check is parsed once, describes itself, and is decided over a scope of a trace. Checks are pure: they
+//! only read recorded events, so a stored conversation can be re-evaluated with the same verdict.
 
 mod after;
+mod agent_text;
 mod all_of;
 mod answer;
-mod arguments_never;
 mod beside_calls;
 mod budget;
-mod call_forbidden;
 mod calls;
-mod compared;
 mod condition;
 mod contains;
 mod count;
+mod criterion_ref;
 mod duration;
 mod equality;
 mod equals;
+mod forbidden_arguments;
+mod forbidden_call;
+mod forbidden_result;
 mod idle;
 mod javascript;
 mod json_answer;
 mod json_path;
 mod json_schema;
 mod judged;
-mod named;
-mod native;
 mod pattern;
-mod reference;
+mod precomputed;
 mod regex;
-mod result_never;
-mod said;
-mod scripted;
+mod role_reference;
+mod rust_check;
+mod script_check;
 mod text;
 mod tool_called;
 mod tool_result;
@@ -42,338 +42,342 @@ mod value_type;
 
 use std::sync::Arc;
 
-use hotseat_trace::{CheckVerdict, Scope};
+use hotseat_trace::{CheckVerdict, TurnScope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use after::After;
+pub use after::CalledAfter;
+pub use agent_text::TurnSelection;
 pub use all_of::AllOf;
-pub use answer::{answer, shown};
-pub use arguments_never::ArgumentsNever;
+pub use answer::{answer, format_text};
 pub use beside_calls::NoTextBesideCalls;
-pub use budget::Budget;
-pub use call_forbidden::CallForbidden;
+pub use budget::UsageBudget;
 pub use calls::{ArgumentPatterns, CallFilter};
-pub use compared::Compared;
-pub use condition::{Condition, Relation};
-pub use contains::Contains;
-pub use count::{Count, ToolCount};
+pub use condition::{ArgumentCondition, ValueRelation};
+pub use contains::ContainsText;
+pub use count::{CallCount, ToolCount};
+pub use criterion_ref::CriterionRef;
 pub use duration::MaxDuration;
-pub use equality::equal;
-pub use equals::Equals;
-pub use idle::{Idle, MaxIdle};
-pub use javascript::from_javascript;
+pub use equality::json_equal;
+pub use equals::AnswerEquals;
+pub use forbidden_arguments::ForbiddenArguments;
+pub use forbidden_call::ForbiddenCall;
+pub use forbidden_result::ForbiddenResult;
+pub use idle::{IdleScope, MaxIdle};
+pub use javascript::translate_javascript_regex;
 pub use json_answer::{AnswerContent, JsonPlace, find_json, read_json};
-pub use json_path::{JsonPath, Path};
-pub use json_schema::{JsonSchema, Schema};
+pub use json_path::{JsonPathCheck, JsonPathQuery};
+pub use json_schema::{CompiledSchema, JsonSchemaCheck};
 pub use judged::{
-    Claims, Criterion, EvidenceLimit, EvidenceOverflow, Example, Goal, Grounded, Intent, Judged, Judging,
-    Matter, Open, Quality, Whom,
+    AgentIntent, CriterionExample, EvidenceLimit, EvidenceOverflow, ExampleQuality, ForbiddenClaims,
+    FreeFormCriterion, GoalAchieved, GroundedClaims, JudgeCriterion, JudgeSelector, JudgeSettings,
+    JudgedCheck, ResponseCriterion,
 };
-pub use named::Named;
-pub use native::Native;
 pub use pattern::{Pattern, escape};
-pub use reference::Reference;
-pub use regex::{Fitting, Regex};
-pub use result_never::ResultNever;
-pub use said::TurnsRead;
-pub use scripted::{Given, Scripted};
-pub use text::{Text, TextMatch};
+pub use precomputed::PrecomputedCheck;
+pub use regex::{MatchMode, RegexCheck};
+pub use role_reference::RoleReference;
+pub use rust_check::RustCheck;
+pub use script_check::{ScriptCheck, ScriptInputKind};
+pub use text::{TextMatch, TextPattern};
 pub use tool_called::{ArgumentMatch, ToolCalled};
-pub use tool_result::{Expected, ToolResult};
-pub use tool_sequence::{ExpectedCall, SequenceMatch, ToolSequence};
-pub use topic::{HistoryOrder, InTopic, ReachedTopic, TopicHistory};
-pub use value::{ListIs, NumberIs, ValueOf};
-pub use value_type::{Type, ValueType};
+pub use tool_result::{ExpectedResult, ToolResultCheck};
+pub use tool_sequence::{SequenceCall, SequenceMatch, ToolSequence};
+pub use topic::{CurrentTopic, HistoryOrder, TopicHistory, TopicReached};
+pub use value::{ConversationValue, ListComparison, NumberComparison};
+pub use value_type::{JsonTypeCheck, JsonValueType};
 
-use hotseat_document::Place;
+use hotseat_document::SourceSpan;
 
-/// One assertion and where it was written.
+/// One assertion and its location in the source.
 #[derive(Debug, Clone)]
 pub struct Check {
-    /// What is asserted.
+    /// Kind of the assertion.
     pub kind: CheckKind,
-    /// Where it was written.
-    pub place: Place,
-    /// Where a test calls what has asserted it, if that is somewhere else.
-    pub called_at: Option<Place>,
-    /// Whether it must not hold. What cannot be judged holds neither way.
+    /// Location of the assertion.
+    pub place: SourceSpan,
+    /// Call site in the test program, if the assertion is inside a helper function.
+    pub call_site: Option<SourceSpan>,
+    /// Inverts the check. A check that is not applicable fails in both cases.
     pub negated: bool,
-    /// Whether it decides, or is only measured.
-    pub strength: Strength,
-    /// What people want to read when it does not hold.
+    /// Hard or soft.
+    pub strength: CheckStrength,
+    /// Custom message for a failure.
     pub message: Option<String>,
-    /// The assertion as it was written, where it is one of its own.
-    pub written: Option<Arc<Value>>,
-    /// The criterion that it decides, where it decides one: its name, or what it says.
+    /// The assertion as written in the test file, if it has an entry of its own.
+    pub definition: Option<Arc<Value>>,
+    /// Name or text of the criterion that this check decides, if any.
     pub criterion: Option<Arc<str>>,
 }
 
-/// Whether a check decides.
+/// Effect of a check on the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Strength {
-    /// It decides.
+pub enum CheckStrength {
+    /// Affects the verdict.
     Hard,
-    /// It is only measured.
+    /// Informational: does not affect the verdict.
     Soft,
 }
 
-/// What can be asserted.
+/// All kinds of checks.
 #[derive(Debug, Clone)]
 pub enum CheckKind {
-    /// How often a tool is called.
+    /// Number of calls of a tool.
     ToolCount(ToolCount),
-    /// No result of a tool fits a pattern.
-    ResultNever(ResultNever),
-    /// No arguments of a tool fit a pattern.
-    ArgumentsNever(ArgumentsNever),
-    /// A tool is called only after another.
-    After(After),
-    /// A call like this is never made.
-    CallForbidden(CallForbidden),
-    /// It does not take longer than this.
+    /// No result of a tool matches a pattern.
+    ForbiddenResult(ForbiddenResult),
+    /// No arguments of a tool match a pattern.
+    ForbiddenArguments(ForbiddenArguments),
+    /// A tool is called only after another tool.
+    CalledAfter(CalledAfter),
+    /// A given call is never made.
+    ForbiddenCall(ForbiddenCall),
+    /// Time limit.
     MaxDuration(MaxDuration),
-    /// Between, before or after tool calls nothing is idle for longer than this.
+    /// Maximum idle time around tool calls.
     MaxIdle(MaxIdle),
-    /// It does not spend more than this.
-    Budget(Budget),
-    /// The agent's text fits a pattern, or does not.
-    Text(Text),
-    /// The agent says nothing in messages that call tools.
+    /// Usage limit.
+    UsageBudget(UsageBudget),
+    /// The text of the agent matches a pattern, or does not.
+    TextPattern(TextPattern),
+    /// The agent sends no text in messages that call tools.
     NoTextBesideCalls(NoTextBesideCalls),
-    /// The agent says a text, or does not.
-    Contains(Contains),
-    /// The agent's answer is this.
-    Equals(Equals),
-    /// What the agent says fits a pattern.
-    Regex(Regex),
-    /// A value inside the answer is this.
-    JsonPath(JsonPath),
-    /// The answer is of a type.
-    ValueType(ValueType),
-    /// The answer fits a JSON Schema.
-    JsonSchema(JsonSchema),
+    /// The text of the agent contains a text, or does not.
+    ContainsText(ContainsText),
+    /// The answer equals a value.
+    AnswerEquals(AnswerEquals),
+    /// The text of the agent matches patterns.
+    Regex(RegexCheck),
+    /// A value inside the answer equals a value.
+    JsonPath(JsonPathCheck),
+    /// The answer has a JSON type.
+    JsonType(JsonTypeCheck),
+    /// The answer matches a JSON Schema.
+    JsonSchema(JsonSchemaCheck),
     /// A tool is called.
     ToolCalled(ToolCalled),
-    /// A tool returns something.
-    ToolResult(ToolResult),
-    /// The tool calls as a whole.
+    /// A tool returns a result.
+    ToolResult(ToolResultCheck),
+    /// Sequence of all tool calls.
     ToolSequence(ToolSequence),
     /// The conversation is in a topic.
-    InTopic(InTopic),
-    /// The conversation has been in a topic.
-    ReachedTopic(ReachedTopic),
-    /// The topics that the conversation has been in.
+    CurrentTopic(CurrentTopic),
+    /// The conversation has visited a topic.
+    TopicReached(TopicReached),
+    /// Sequence of the visited topics.
     TopicHistory(TopicHistory),
-    /// A number or a list of the conversation is this.
-    ValueOf(ValueOf),
-    /// Another agent judges.
-    Judged(Judged),
-    /// A function of the program that the test is decides.
-    Native(Native),
-    /// The test itself has compared two values.
-    Compared(Compared),
-    /// A function of a script judges.
-    Scripted(Scripted),
-    /// Several assertions are one criterion.
+    /// Compares a number or a list of the conversation.
+    ConversationValue(ConversationValue),
+    /// A judge decides.
+    Judged(JudgedCheck),
+    /// A Rust function of the test program decides.
+    RustFunction(RustCheck),
+    /// The test program has compared two values itself.
+    Precomputed(PrecomputedCheck),
+    /// A script function decides.
+    Script(ScriptCheck),
+    /// Several checks form one criterion.
     AllOf(AllOf),
-    /// A criterion, by its name.
-    Named(Named),
+    /// Reference to a criterion by name.
+    CriterionRef(CriterionRef),
 }
 
 impl CheckKind {
     fn describe(&self) -> String {
         match self {
             CheckKind::ToolCount(check) => check.describe(),
-            CheckKind::ResultNever(check) => check.describe(),
-            CheckKind::ArgumentsNever(check) => check.describe(),
-            CheckKind::After(check) => check.describe(),
-            CheckKind::CallForbidden(check) => check.describe(),
+            CheckKind::ForbiddenResult(check) => check.describe(),
+            CheckKind::ForbiddenArguments(check) => check.describe(),
+            CheckKind::CalledAfter(check) => check.describe(),
+            CheckKind::ForbiddenCall(check) => check.describe(),
             CheckKind::MaxDuration(check) => check.describe(),
             CheckKind::MaxIdle(check) => check.describe(),
-            CheckKind::Budget(check) => check.describe(),
-            CheckKind::Text(check) => check.describe(),
+            CheckKind::UsageBudget(check) => check.describe(),
+            CheckKind::TextPattern(check) => check.describe(),
             CheckKind::NoTextBesideCalls(check) => check.describe(),
-            CheckKind::Contains(check) => check.describe(),
-            CheckKind::Equals(check) => check.describe(),
+            CheckKind::ContainsText(check) => check.describe(),
+            CheckKind::AnswerEquals(check) => check.describe(),
             CheckKind::Regex(check) => check.describe(),
             CheckKind::JsonPath(check) => check.describe(),
-            CheckKind::ValueType(check) => check.describe(),
+            CheckKind::JsonType(check) => check.describe(),
             CheckKind::JsonSchema(check) => check.describe(),
             CheckKind::ToolCalled(check) => check.describe(),
             CheckKind::ToolResult(check) => check.describe(),
             CheckKind::ToolSequence(check) => check.describe(),
-            CheckKind::InTopic(check) => check.describe(),
-            CheckKind::ReachedTopic(check) => check.describe(),
+            CheckKind::CurrentTopic(check) => check.describe(),
+            CheckKind::TopicReached(check) => check.describe(),
             CheckKind::TopicHistory(check) => check.describe(),
-            CheckKind::ValueOf(check) => check.describe(),
+            CheckKind::ConversationValue(check) => check.describe(),
             CheckKind::Judged(check) => check.describe(),
-            CheckKind::Native(check) => check.describe(),
-            CheckKind::Compared(check) => check.describe(),
-            CheckKind::Scripted(check) => check.describe(),
+            CheckKind::RustFunction(check) => check.describe(),
+            CheckKind::Precomputed(check) => check.describe(),
+            CheckKind::Script(check) => check.describe(),
             CheckKind::AllOf(check) => check.describe(),
-            CheckKind::Named(check) => check.describe(),
+            CheckKind::CriterionRef(check) => check.describe(),
         }
     }
 
-    fn decide(&self, scope: Scope<'_>) -> Decided {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         match self {
             CheckKind::ToolCount(check) => check.decide(scope),
-            CheckKind::ResultNever(check) => check.decide(scope),
-            CheckKind::ArgumentsNever(check) => check.decide(scope),
-            CheckKind::After(check) => check.decide(scope),
-            CheckKind::CallForbidden(check) => check.decide(scope),
+            CheckKind::ForbiddenResult(check) => check.decide(scope),
+            CheckKind::ForbiddenArguments(check) => check.decide(scope),
+            CheckKind::CalledAfter(check) => check.decide(scope),
+            CheckKind::ForbiddenCall(check) => check.decide(scope),
             CheckKind::MaxDuration(check) => check.decide(scope),
             CheckKind::MaxIdle(check) => check.decide(scope),
-            CheckKind::Budget(check) => check.decide(scope),
-            CheckKind::Text(check) => check.decide(scope),
+            CheckKind::UsageBudget(check) => check.decide(scope),
+            CheckKind::TextPattern(check) => check.decide(scope),
             CheckKind::NoTextBesideCalls(check) => check.decide(scope),
-            CheckKind::Contains(check) => check.decide(scope),
-            CheckKind::Equals(check) => check.decide(scope),
+            CheckKind::ContainsText(check) => check.decide(scope),
+            CheckKind::AnswerEquals(check) => check.decide(scope),
             CheckKind::Regex(check) => check.decide(scope),
             CheckKind::JsonPath(check) => check.decide(scope),
-            CheckKind::ValueType(check) => check.decide(scope),
+            CheckKind::JsonType(check) => check.decide(scope),
             CheckKind::JsonSchema(check) => check.decide(scope),
             CheckKind::ToolCalled(check) => check.decide(scope),
             CheckKind::ToolResult(check) => check.decide(scope),
             CheckKind::ToolSequence(check) => check.decide(scope),
-            CheckKind::InTopic(check) => check.decide(scope),
-            CheckKind::ReachedTopic(check) => check.decide(scope),
+            CheckKind::CurrentTopic(check) => check.decide(scope),
+            CheckKind::TopicReached(check) => check.decide(scope),
             CheckKind::TopicHistory(check) => check.decide(scope),
-            CheckKind::ValueOf(check) => check.decide(scope),
-            CheckKind::Judged(_) => Judged::decide(),
-            CheckKind::Native(check) => check.decide(scope),
-            CheckKind::Compared(check) => check.decide(),
-            CheckKind::Scripted(_) => Scripted::decide(),
+            CheckKind::ConversationValue(check) => check.decide(scope),
+            CheckKind::Judged(_) => JudgedCheck::decide(),
+            CheckKind::RustFunction(check) => check.decide(scope),
+            CheckKind::Precomputed(check) => check.decide(),
+            CheckKind::Script(_) => ScriptCheck::decide(),
             CheckKind::AllOf(check) => check.decide(scope),
-            CheckKind::Named(check) => check.decide(),
+            CheckKind::CriterionRef(check) => check.decide(),
         }
     }
 }
 
 impl Check {
-    /// A check that decides and must hold.
-    pub fn new(kind: CheckKind, place: Place) -> Self {
+    /// Creates a hard check that is not negated.
+    pub fn new(kind: CheckKind, place: SourceSpan) -> Self {
         Check {
             kind,
             place,
-            called_at: None,
+            call_site: None,
             negated: false,
-            strength: Strength::Hard,
+            strength: CheckStrength::Hard,
             message: None,
-            written: None,
+            definition: None,
             criterion: None,
         }
     }
 
-    /// Whether it decides.
+    /// Returns true if the check affects the verdict.
     pub fn is_hard(&self) -> bool {
-        self.strength == Strength::Hard
+        self.strength == CheckStrength::Hard
     }
 
-    /// What is asserted, in words.
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
         let words = self.kind.describe();
         if self.negated { format!("not: {words}") } else { words }
     }
 
-    /// What a judge is asked, where one is.
-    pub fn judged(&self) -> Option<&Judged> {
+    /// Returns the judged check, if a judge decides.
+    pub fn as_judged(&self) -> Option<&JudgedCheck> {
         match &self.kind {
             CheckKind::Judged(judged) => Some(judged),
             _ => None,
         }
     }
 
-    /// What a function of a script is asked, where one is.
-    pub fn scripted(&self) -> Option<&Scripted> {
+    /// Returns the script check, if a script function decides.
+    pub fn as_script(&self) -> Option<&ScriptCheck> {
         match &self.kind {
-            CheckKind::Scripted(scripted) => Some(scripted),
+            CheckKind::Script(scripted) => Some(scripted),
             _ => None,
         }
     }
 
-    /// Why the test itself could not compare what it was to compare, if so.
-    pub fn not_compared(&self) -> Option<&str> {
+    /// Returns the reason why the test program could not compare its values, if it could not.
+    pub fn comparison_error(&self) -> Option<&str> {
         match &self.kind {
-            CheckKind::Compared(Compared { holds: Err(words), .. }) => Some(words),
+            CheckKind::Precomputed(PrecomputedCheck { result: Err(words), .. }) => Some(words),
             _ => None,
         }
     }
 
-    /// Whether it holds for a turn or a whole conversation. Of a check that a judge or a script decides nothing is known here.
-    pub fn decide(&self, scope: Scope<'_>) -> CheckVerdict {
-        self.verdict(self.kind.decide(scope))
+    /// Decides the check for a turn or a whole conversation. Checks of judges and scripts are not applicable
+    /// here.
+    pub fn decide(&self, scope: TurnScope<'_>) -> CheckVerdict {
+        self.to_verdict(self.kind.decide(scope))
     }
 
-    /// What a function of the program has decided, where one does; and why it has decided nothing, if so.
-    pub fn by_program(&self, scope: Scope<'_>) -> Option<(CheckVerdict, Option<String>)> {
-        let CheckKind::Native(native) = &self.kind else { return None };
-        let found = native.ask(scope);
+    /// Calls the Rust function of the check, if it has one. Returns its verdict, and the error if it could
+    /// not decide.
+    pub fn decide_in_program(&self, scope: TurnScope<'_>) -> Option<(CheckVerdict, Option<String>)> {
+        let CheckKind::RustFunction(native) = &self.kind else { return None };
+        let found = native.call(scope);
         let error = found.as_ref().err().cloned();
-        Some((self.verdict(Decided::by(found)), error))
+        Some((self.to_verdict(CheckDecision::from_result(found)), error))
     }
 
-    fn verdict(&self, Decided { outcome, actual }: Decided) -> CheckVerdict {
+    fn to_verdict(&self, CheckDecision { outcome, actual }: CheckDecision) -> CheckVerdict {
         let passed = match outcome {
-            Outcome::Holds => !self.negated,
-            Outcome::Fails => self.negated,
-            Outcome::NothingToJudge => false,
+            CheckOutcome::Satisfied => !self.negated,
+            CheckOutcome::Violated => self.negated,
+            CheckOutcome::NotApplicable => false,
         };
         CheckVerdict { passed, expected: self.describe(), actual }
     }
 
-    /// The same of a visit of a topic, all of whose turns are read unless it says otherwise.
+    /// Adapts the check to a topic visit: it reads all turns of the visit, unless it selects turns itself.
     #[must_use]
-    pub fn of_visit(&self) -> Check {
+    pub fn for_topic_visit(&self) -> Check {
         let mut check = self.clone();
         match &mut check.kind {
-            CheckKind::Regex(Regex { turns, .. }) | CheckKind::Contains(Contains { turns, .. }) => {
-                turns.get_or_insert(TurnsRead::All);
+            CheckKind::Regex(RegexCheck { turns, .. })
+            | CheckKind::ContainsText(ContainsText { turns, .. }) => {
+                turns.get_or_insert(TurnSelection::All);
             }
-            CheckKind::AllOf(all) => all.checks.iter_mut().for_each(|inner| *inner = inner.of_visit()),
+            CheckKind::AllOf(all) => all.checks.iter_mut().for_each(|inner| *inner = inner.for_topic_visit()),
             _ => {}
         }
         check
     }
 
-    /// The topics that it names.
+    /// Returns the topics that the check names.
     pub fn topics(&self) -> Option<&[String]> {
         match &self.kind {
-            CheckKind::InTopic(check) => Some(&check.names),
-            CheckKind::ReachedTopic(check) => Some(std::slice::from_ref(&check.name)),
+            CheckKind::CurrentTopic(check) => Some(&check.names),
+            CheckKind::TopicReached(check) => Some(std::slice::from_ref(&check.name)),
             CheckKind::TopicHistory(check) => Some(&check.names),
-            CheckKind::ValueOf(check) => check.topics(),
+            CheckKind::ConversationValue(check) => check.topics(),
             _ => None,
         }
     }
 
-    /// Whether somebody has to be asked about it: a judge, or a function of a script.
-    pub fn asks(&self) -> bool {
-        matches!(self.kind, CheckKind::Judged(_) | CheckKind::Scripted(_) | CheckKind::Named(_))
+    /// Returns true if a judge or a script function has to decide.
+    pub fn needs_answer(&self) -> bool {
+        matches!(self.kind, CheckKind::Judged(_) | CheckKind::Script(_) | CheckKind::CriterionRef(_))
     }
 
-    /// Why it cannot be known whether it holds, although nobody has to be asked; none where it can.
-    pub fn undecided(&self, scope: Scope<'_>) -> Option<String> {
+    /// Returns the reason if the check cannot be decided although it needs no judge or script.
+    pub fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
         match &self.kind {
-            CheckKind::Budget(budget) => budget.undecided(scope),
-            CheckKind::ToolCalled(called) => called.undecided(scope),
-            CheckKind::AllOf(all) => all.undecided(scope),
+            CheckKind::UsageBudget(budget) => budget.undecided_reason(scope),
+            CheckKind::ToolCalled(called) => called.undecided_reason(scope),
+            CheckKind::AllOf(all) => all.undecided_reason(scope),
             _ => None,
         }
     }
 
-    /// Whether it judges how long things take.
-    pub fn is_about_time(&self) -> bool {
+    /// Returns true if the check measures time.
+    pub fn is_timing(&self) -> bool {
         match &self.kind {
             CheckKind::MaxDuration(_) | CheckKind::MaxIdle(_) => true,
-            CheckKind::AllOf(all) => all.checks.iter().any(Check::is_about_time),
+            CheckKind::AllOf(all) => all.checks.iter().any(Check::is_timing),
             _ => false,
         }
     }
 
-    /// The limit on the time that a turn or case may take, if this check sets one.
+    /// Returns the time limit for a turn or case, if this check is a hard one.
     pub fn time_limit(&self) -> Option<std::time::Duration> {
         match &self.kind {
             CheckKind::MaxDuration(check) if self.is_hard() && !self.negated => Some(check.limit),
@@ -382,45 +386,51 @@ impl Check {
     }
 }
 
-/// What a check found.
-struct Decided {
-    outcome: Outcome,
+/// Decision of a check before negation.
+struct CheckDecision {
+    outcome: CheckOutcome,
     actual: String,
 }
 
-/// Whether what is asserted is so.
-enum Outcome {
-    Holds,
-    Fails,
-    /// What the check is about is not there, so that it could be said neither of it nor of its contrary.
-    NothingToJudge,
+/// Truth of an assertion, before negation.
+enum CheckOutcome {
+    Satisfied,
+    Violated,
+    /// Neither the assertion nor its negation can be decided, because its subject is missing.
+    NotApplicable,
 }
 
-impl Decided {
-    fn of(holds: bool, actual: String) -> Self {
-        Decided { outcome: if holds { Outcome::Holds } else { Outcome::Fails }, actual }
+impl CheckDecision {
+    fn new(satisfied: bool, actual: String) -> Self {
+        CheckDecision {
+            outcome: if satisfied { CheckOutcome::Satisfied } else { CheckOutcome::Violated },
+            actual,
+        }
     }
 
-    fn nothing(actual: String) -> Self {
-        Decided { outcome: Outcome::NothingToJudge, actual }
+    fn not_applicable(actual: String) -> Self {
+        CheckDecision { outcome: CheckOutcome::NotApplicable, actual }
     }
 
-    /// Calls whose result decides and never came: nothing can be said, neither for what is asserted nor against it.
-    fn unanswered(calls: &[String]) -> Self {
-        Decided::nothing(format!("not known, for the agent gave no result: {}", listed(calls)))
+    /// Decision for calls whose missing result would decide the check.
+    fn unanswered_calls(calls: &[String]) -> Self {
+        CheckDecision::not_applicable(format!(
+            "cannot be decided because the agent gave no result: {}",
+            format_list(calls)
+        ))
     }
 
-    /// What a function has found, or why it has decided nothing.
-    fn by(found: Result<(bool, String), String>) -> Self {
+    /// Decision from the result of a function, or from the reason why it could not decide.
+    fn from_result(found: Result<(bool, String), String>) -> Self {
         match found {
-            Ok((holds, actual)) => Decided::of(holds, actual),
-            Err(why) => Decided::nothing(why),
+            Ok((holds, actual)) => CheckDecision::new(holds, actual),
+            Err(why) => CheckDecision::not_applicable(why),
         }
     }
 }
 
-/// A list in words, each entry on a line of its own where there are several.
-fn listed(entries: &[String]) -> String {
+/// Formats a list. Several entries are written on one line each.
+fn format_list(entries: &[String]) -> String {
     match entries {
         [] => "none".to_string(),
         [one] => one.clone(),

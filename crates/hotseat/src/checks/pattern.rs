@@ -1,4 +1,4 @@
-//! Regular expressions as users write them: searched, not anchored, in time linear in the text.
+//! Regular expressions in tests: unanchored, and matched in time linear in the length of the text.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,98 +8,102 @@ use regex_automata::meta;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look};
 
-/// The largest automaton a pattern may need, in bytes.
-const SIZE_LIMIT: usize = 10 * 1024 * 1024;
-/// How many patterns are kept compiled, and how many bytes they may take together.
-const MOST_KEPT: usize = 256;
-const LARGEST_KEPT: usize = 32 * 1024 * 1024;
+/// Maximum size of the automaton of one pattern, in bytes.
+const MAX_AUTOMATON_BYTES: usize = 10 * 1024 * 1024;
+/// Maximum number and maximum total size of cached patterns.
+const MAX_CACHED_PATTERNS: usize = 256;
+const MAX_CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// A regular expression.
 ///
-/// Written plainly, or as `/expression/flags` with the flags `i` (case does not matter), `m` (`^` and `$` at
-/// line ends), `s` (`.` fits line ends), `u` (default), `x` (blanks ignored); `g` and `y` change nothing. As in
-/// the languages that have this form, a slash inside must be written `\/`: so `/v1/orders/` is a plain one.
+/// It is written plainly, or as `/expression/flags` with the flags `i` (ignore case), `m` (`^` and `$` match
+/// at line ends), `s` (`.` matches line ends), `u` (default) and `x` (ignore white space); `g` and `y` have
+/// no effect. As in languages with this form, a slash inside must be written as `\/`, so `/v1/orders/` is a
+/// plain expression.
 #[derive(Clone)]
 pub struct Pattern {
-    written: String,
-    matcher: Matcher,
+    source: String,
+    matcher: MatchStrategy,
 }
 
-/// How a pattern is matched. Most patterns that people write are a text, perhaps at the start or the end; and
-/// most are matched once or twice, so making an automaton would take longer than all the matching.
+/// Matching strategy of a pattern. Most patterns are literal texts and are matched only once or twice, so
+/// building an automaton would take longer than the matching itself.
 #[derive(Clone)]
-enum Matcher {
+enum MatchStrategy {
     Text { text: Arc<str>, at_start: bool, at_end: bool },
     Automaton(Arc<meta::Regex>),
 }
 
-/// Patterns that are compiled, by the text that is written. The cases of a run repeat few patterns many times, and to compile
-/// one takes as long as a part of a conversation.
-static COMPILED: LazyLock<Mutex<Compiled>> = LazyLock::new(Mutex::default);
+/// Cache of compiled patterns by their source. The cases of a run repeat few patterns many times, and
+/// compiling one is slow.
+static COMPILED: LazyLock<Mutex<PatternCache>> = LazyLock::new(Mutex::default);
 
 #[derive(Default)]
-struct Compiled {
-    matchers: HashMap<String, Matcher>,
-    /// What they take, in bytes.
+struct PatternCache {
+    matchers: HashMap<String, MatchStrategy>,
+    /// Total size of the matchers in bytes.
     size: usize,
 }
 
-impl Compiled {
-    /// Keeps a matcher. Where that would be too much, everything else is forgotten first.
-    fn keep(&mut self, written: &str, matcher: &Matcher) {
+impl PatternCache {
+    /// Adds a matcher. If the cache would exceed its limits, it is cleared first.
+    fn insert(&mut self, written: &str, matcher: &MatchStrategy) {
         let size = written.len() + matcher.size();
-        if self.matchers.len() >= MOST_KEPT || self.size + size > LARGEST_KEPT {
-            *self = Compiled::default();
+        if self.matchers.len() >= MAX_CACHED_PATTERNS || self.size + size > MAX_CACHE_BYTES {
+            *self = PatternCache::default();
         }
-        // Another thread may have compiled the same meanwhile.
+        // Another thread may have compiled the same pattern in the meantime.
         if self.matchers.insert(written.to_string(), matcher.clone()).is_none() {
             self.size += size;
         }
     }
 }
 
-impl Matcher {
+impl MatchStrategy {
     fn size(&self) -> usize {
         match self {
-            Matcher::Text { text, .. } => text.len(),
-            Matcher::Automaton(automaton) => automaton.memory_usage(),
+            MatchStrategy::Text { text, .. } => text.len(),
+            MatchStrategy::Automaton(automaton) => automaton.memory_usage(),
         }
     }
 }
 
 impl Pattern {
-    /// Compiles an expression, unless that was done before.
+    /// Compiles an expression, or takes it from the cache.
     ///
     /// # Errors
-    /// When it is not one; the words name what is wrong and, for what other dialects have, say so.
+    /// If the expression is invalid. The message also names features of other dialects that are not
+    /// supported.
     pub fn compile(written: &str) -> Result<Pattern, String> {
         let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         let known = compiled().matchers.get(written).cloned();
         let matcher = match known {
             Some(matcher) => matcher,
             None => {
-                let matcher = matcher(written)?;
-                compiled().keep(written, &matcher);
+                let matcher = build_matcher(written)?;
+                compiled().insert(written, &matcher);
                 matcher
             }
         };
-        Ok(Pattern { written: written.to_string(), matcher })
+        Ok(Pattern { source: written.to_string(), matcher })
     }
 
-    /// Whether it fits anywhere in a text.
-    pub fn fits(&self, text: &str) -> bool {
+    /// Returns true if the pattern matches anywhere in a text.
+    pub fn is_match(&self, text: &str) -> bool {
         match &self.matcher {
-            Matcher::Automaton(automaton) => automaton.is_match(text),
-            Matcher::Text { text: wanted, at_start: false, at_end: false } => text.contains(&**wanted),
-            Matcher::Text { text: wanted, at_start: true, at_end: false } => text.starts_with(&**wanted),
-            Matcher::Text { text: wanted, at_start: false, at_end: true } => text.ends_with(&**wanted),
-            Matcher::Text { text: wanted, at_start: true, at_end: true } => text == &**wanted,
+            MatchStrategy::Automaton(automaton) => automaton.is_match(text),
+            MatchStrategy::Text { text: wanted, at_start: false, at_end: false } => text.contains(&**wanted),
+            MatchStrategy::Text { text: wanted, at_start: true, at_end: false } => {
+                text.starts_with(&**wanted)
+            }
+            MatchStrategy::Text { text: wanted, at_start: false, at_end: true } => text.ends_with(&**wanted),
+            MatchStrategy::Text { text: wanted, at_start: true, at_end: true } => text == &**wanted,
         }
     }
 }
 
-/// What matches an expression.
-fn matcher(written: &str) -> Result<Matcher, String> {
+/// Builds the matcher of an expression.
+fn build_matcher(written: &str) -> Result<MatchStrategy, String> {
     let (expression, flags) = split_flags(written);
     let has = |flag: char| flags.contains(flag);
     let hir = ParserBuilder::new()
@@ -109,30 +113,28 @@ fn matcher(written: &str) -> Result<Matcher, String> {
         .ignore_whitespace(has('x'))
         .build()
         .parse(&expression)
-        .map_err(|error| explain(&error.to_string()))?;
-    if fits_nothing_written(&hir) {
-        return Err(
-            "nothing is written there, or in one of its alternatives, so it fits every text".to_string()
-        );
+        .map_err(|error| shorten_error(&error.to_string()))?;
+    if has_empty_alternative(&hir) {
+        return Err("the pattern or one of its alternatives is empty, so it matches every text".to_string());
     }
-    match plain_text(&hir) {
+    match literal_matcher(&hir) {
         Some(text) => Ok(text),
-        None => Ok(Matcher::Automaton(Arc::new(automaton(&hir)?))),
+        None => Ok(MatchStrategy::Automaton(Arc::new(build_automaton(&hir)?))),
     }
 }
 
-/// Whether an expression, or one of the alternatives that it is, is empty.
-fn fits_nothing_written(hir: &Hir) -> bool {
+/// Returns true if an expression or one of its alternatives is empty.
+fn has_empty_alternative(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Empty => true,
-        HirKind::Alternation(parts) => parts.iter().any(fits_nothing_written),
-        HirKind::Capture(group) => fits_nothing_written(&group.sub),
+        HirKind::Alternation(parts) => parts.iter().any(has_empty_alternative),
+        HirKind::Capture(group) => has_empty_alternative(&group.sub),
         _ => false,
     }
 }
 
-/// The matcher of an expression that is just a text.
-fn plain_text(hir: &Hir) -> Option<Matcher> {
+/// Returns the matcher of an expression that is a literal text.
+fn literal_matcher(hir: &Hir) -> Option<MatchStrategy> {
     let mut parts = match hir.kind() {
         HirKind::Concat(parts) => parts.as_slice(),
         _ => std::slice::from_ref(hir),
@@ -145,22 +147,23 @@ fn plain_text(hir: &Hir) -> Option<Matcher> {
     let [part] = parts else { return None };
     let HirKind::Literal(literal) = part.kind() else { return None };
     let text = std::str::from_utf8(&literal.0).ok()?.into();
-    Some(Matcher::Text { text, at_start, at_end })
+    Some(MatchStrategy::Text { text, at_start, at_end })
 }
 
-/// An automaton without the lazily built tables that pay off only over many megabytes.
-fn automaton(hir: &Hir) -> Result<meta::Regex, String> {
-    let config = meta::Config::new().nfa_size_limit(Some(SIZE_LIMIT)).hybrid(false).dfa(false).onepass(false);
+/// Builds an automaton without lazily built tables, which pay off only for many megabytes of text.
+fn build_automaton(hir: &Hir) -> Result<meta::Regex, String> {
+    let config =
+        meta::Config::new().nfa_size_limit(Some(MAX_AUTOMATON_BYTES)).hybrid(false).dfa(false).onepass(false);
     meta::Regex::builder().configure(config).build_from_hir(hir).map_err(|error| match error.size_limit() {
         Some(limit) => format!("it needs an automaton of more than {limit} bytes"),
-        None => explain(&error.to_string()),
+        None => shorten_error(&error.to_string()),
     })
 }
 
 impl fmt::Display for Pattern {
-    /// The expression between slashes.
+    /// Writes the expression between slashes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (expression, flags) = split_flags(&self.written);
+        let (expression, flags) = split_flags(&self.source);
         write!(f, "/{expression}/{flags}")
     }
 }
@@ -171,12 +174,12 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// A text as an expression that fits just that text.
+/// Escapes a text, so that the expression matches exactly this text.
 pub fn escape(text: &str) -> String {
     regex_syntax::escape(text)
 }
 
-/// Takes `/expression/flags` apart; everything else is an expression without flags.
+/// Splits `/expression/flags`; everything else is an expression without flags.
 fn split_flags(written: &str) -> (String, &str) {
     let plain = || (written.to_string(), "");
     let Some((body, flags)) = written.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else {
@@ -192,8 +195,9 @@ fn split_flags(written: &str) -> (String, &str) {
     if body.is_empty() || !flags_known || bare_slash { plain() } else { (body.replace("\\/", "/"), flags) }
 }
 
-fn explain(error: &str) -> String {
-    // The first lines draw the expression, which the snippet shows already; the last one says what is wrong.
+fn shorten_error(error: &str) -> String {
+    // The first lines show the expression, which the snippet shows already; the last line contains the
+    // reason.
     let reason = error.lines().rfind(|line| !line.trim().is_empty()).unwrap_or(error);
     let reason = reason.trim().trim_start_matches("error: ");
     if reason.contains("look-around") || reason.contains("backreferences") {
@@ -207,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_read_only_where_the_form_is_unmistakable() {
+    fn reads_flags_only_in_unambiguous_form() {
         for (written, text, fits) in [
             ("approved", "Payment APPROVED", false),
             ("/approved/i", "Payment APPROVED", true),
@@ -224,12 +228,12 @@ mod tests {
             ("//", "a//b", true),
             ("/usr/bin", "/usr/bin/env", true),
         ] {
-            assert_eq!(Pattern::compile(written).unwrap().fits(text), fits, "{written} on {text}");
+            assert_eq!(Pattern::compile(written).unwrap().is_match(text), fits, "{written} on {text}");
         }
     }
 
     #[test]
-    fn what_does_not_compile_is_explained() {
+    fn explains_compile_errors() {
         for (written, words) in
             [("(unclosed", "unclosed group"), ("(?=x)", "linear time"), (r"(a)\1", "linear time")]
         {
@@ -239,10 +243,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_is_refused() {
+    fn rejects_empty_patterns() {
         for written in ["", "(?i)", "()", "(?:)", "a|", "|a", "a||b", "(a|)", "(?i)error|sorry|"] {
             let error = Pattern::compile(written).expect_err(written);
-            assert!(error.contains("fits every text"), "{written}: {error}");
+            assert!(error.contains("matches every text"), "{written}: {error}");
         }
         for written in ["^$", "a?", ".*", "(a|)b", "^|a"] {
             assert!(Pattern::compile(written).is_ok(), "{written}");
@@ -250,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_text_is_matched_as_its_automaton_would() {
+    fn matches_literal_text_like_an_automaton() {
         let texts = ["", "a", "ab", "xab", "abx", "xabx", "ab\n", "\nab", "AB"];
         for written in [
             "ab", "^ab", "ab$", "^ab$", r"\Aab\z", "a\\x62", "(?-u)ab", "^$", "/ab/i", "/^ab$/m", "a?b",
@@ -261,34 +265,34 @@ mod tests {
             let reference = if flags.is_empty() { expression } else { format!("(?{flags}){expression}") };
             let reference = meta::Regex::new(&reference).unwrap();
             for text in texts {
-                assert_eq!(pattern.fits(text), reference.is_match(text), "{written} on {text:?}");
+                assert_eq!(pattern.is_match(text), reference.is_match(text), "{written} on {text:?}");
             }
         }
     }
 
     #[test]
-    fn what_is_compiled_is_kept_and_what_is_kept_is_bounded() {
+    fn caches_compiled_patterns_within_limits() {
         let automaton = |written: &str| match Pattern::compile(written).unwrap().matcher {
-            Matcher::Automaton(automaton) => automaton,
-            Matcher::Text { .. } => panic!("{written} is a text"),
+            MatchStrategy::Automaton(automaton) => automaton,
+            MatchStrategy::Text { .. } => panic!("{written} is a text"),
         };
         let first = automaton("kept [0-9]+");
         assert!(Arc::ptr_eq(&first, &automaton("kept [0-9]+")));
         assert!(!Arc::ptr_eq(&first, &automaton("/kept [0-9]+/i")), "flags belong to a pattern");
         let kept = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-        for number in 0..2 * MOST_KEPT {
+        for number in 0..2 * MAX_CACHED_PATTERNS {
             automaton(&format!("number {number}x+"));
-            assert!(kept().matchers.len() <= MOST_KEPT);
+            assert!(kept().matchers.len() <= MAX_CACHED_PATTERNS);
         }
         for least in 0..50 {
             automaton(&format!("[a-z]{{{least},2000}}"));
-            assert!(kept().size <= LARGEST_KEPT);
+            assert!(kept().size <= MAX_CACHE_BYTES);
         }
     }
 
     #[test]
-    fn time_is_linear() {
+    fn matches_in_linear_time() {
         let text = "a".repeat(100_000) + "b";
-        assert!(!Pattern::compile("(a+)+$").unwrap().fits(&text));
+        assert!(!Pattern::compile("(a+)+$").unwrap().is_match(&text));
     }
 }

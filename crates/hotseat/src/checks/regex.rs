@@ -1,60 +1,60 @@
-//! `regex`: what the agent says fits patterns.
+//! `regex`: the text of the agent matches patterns.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 
-use super::Decided;
-use super::answer::shown;
+use super::CheckDecision;
+use super::agent_text::{TurnSelection, agent_text};
+use super::answer::format_text;
 use super::pattern::Pattern;
-use super::said::{TurnsRead, said};
 
-/// What the agent says fits a pattern, or several.
+/// The text of the agent matches one or several patterns.
 #[derive(Debug, Clone)]
-pub struct Regex {
+pub struct RegexCheck {
     /// The patterns.
     pub patterns: Vec<Pattern>,
-    /// How many of them have to fit.
-    pub fitting: Fitting,
-    /// Of several turns, those that are read.
-    pub turns: Option<TurnsRead>,
+    /// Number of patterns that must match.
+    pub mode: MatchMode,
+    /// Turns to read, if the scope has several.
+    pub turns: Option<TurnSelection>,
 }
 
-/// How many of several patterns have to fit.
+/// Number of patterns that must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fitting {
-    /// All of them, anywhere in the text.
+pub enum MatchMode {
+    /// All patterns match, anywhere in the text.
     All,
-    /// One of them.
+    /// At least one pattern matches.
     Any,
 }
 
-impl Fitting {
-    /// Patterns in words.
+impl MatchMode {
+    /// Describes patterns.
     pub fn describe(self, patterns: &[Pattern]) -> String {
         let words: Vec<String> = patterns.iter().map(Pattern::to_string).collect();
         words.join(match self {
-            Fitting::All => " and ",
-            Fitting::Any => " or ",
+            MatchMode::All => " and ",
+            MatchMode::Any => " or ",
         })
     }
 
-    /// Whether a text fits.
-    pub fn fits(self, patterns: &[Pattern], text: &str) -> bool {
+    /// Returns true if a text matches.
+    pub fn matches(self, patterns: &[Pattern], text: &str) -> bool {
         let mut patterns = patterns.iter();
         match self {
-            Fitting::All => patterns.all(|pattern| pattern.fits(text)),
-            Fitting::Any => patterns.any(|pattern| pattern.fits(text)),
+            MatchMode::All => patterns.all(|pattern| pattern.is_match(text)),
+            MatchMode::Any => patterns.any(|pattern| pattern.is_match(text)),
         }
     }
 }
 
-impl Regex {
-    /// What is asserted, in words.
+impl RegexCheck {
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
-        format!("what the agent says fits {}", self.fitting.describe(&self.patterns))
+        format!("the agent's text to match {}", self.mode.describe(&self.patterns))
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let said = said(self.turns, scope);
-        Decided::of(self.fitting.fits(&self.patterns, &said), shown(&said))
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let said = agent_text(self.turns, scope);
+        CheckDecision::new(self.mode.matches(&self.patterns, &said), format_text(&said))
     }
 }

@@ -1,44 +1,43 @@
-//! `must_match` and `must_not_match`: what the agent says.
+//! `must_match` and `must_not_match`: patterns for the text of the agent.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 
-use super::Decided;
-use super::calls::cut;
+use super::CheckDecision;
+use super::calls::truncate;
 use super::pattern::Pattern;
 
-/// What the agent says fits a pattern, or does not. Reasoning is not something it says. Several messages are
-/// joined by line ends.
+/// The text of the agent matches a pattern, or does not. Reasoning is not text. Several messages are joined
+/// by line breaks.
 #[derive(Debug, Clone)]
-pub struct Text {
+pub struct TextPattern {
     /// The pattern.
     pub pattern: Pattern,
-    /// Whether it must fit.
-    pub must: TextMatch,
+    /// Expected result of the match.
+    pub expected: TextMatch,
 }
 
-/// Whether a pattern must fit.
+/// Expected result of a pattern match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextMatch {
-    /// It must.
-    Fit,
-    /// It must not.
-    NotFit,
+    /// The pattern must match.
+    Match,
+    /// The pattern must not match.
+    NoMatch,
 }
 
-impl Text {
-    /// What is asserted, in words.
+impl TextPattern {
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
-        match self.must {
-            TextMatch::Fit => format!("the agent says something that fits {}", self.pattern),
-            TextMatch::NotFit => format!("the agent says nothing that fits {}", self.pattern),
+        match self.expected {
+            TextMatch::Match => format!("the agent to say something that matches {}", self.pattern),
+            TextMatch::NoMatch => format!("the agent to say nothing that matches {}", self.pattern),
         }
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let text = scope.text();
-        let passed = self.pattern.fits(&text) == (self.must == TextMatch::Fit);
-        let actual =
-            if text.is_empty() { "it says nothing".to_string() } else { format!("{:?}", cut(&text)) };
-        Decided::of(passed, actual)
+        let passed = self.pattern.is_match(&text) == (self.expected == TextMatch::Match);
+        let actual = if text.is_empty() { "no text".to_string() } else { format!("{:?}", truncate(&text)) };
+        CheckDecision::new(passed, actual)
     }
 }

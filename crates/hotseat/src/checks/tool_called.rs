@@ -1,58 +1,58 @@
-//! `tool_called`: a tool is called, perhaps with certain arguments.
+//! `tool_called`: a tool is called, optionally with given arguments.
 
-use hotseat_trace::{Scope, ToolCall};
+use hotseat_trace::{AgentToolCall, TurnScope};
 use serde_json::Value;
 
-use super::answer::shown_json;
+use super::answer::format_json;
 use super::calls;
-use super::condition::Condition;
-use super::count::Count;
-use super::equality::{equal, holds};
-use super::{Decided, listed};
+use super::condition::ArgumentCondition;
+use super::count::CallCount;
+use super::equality::{contains_value, json_equal};
+use super::{CheckDecision, format_list};
 
-/// How arguments are compared.
+/// Comparison of arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentMatch {
-    /// They are equal.
+    /// All arguments are equal.
     Exact,
-    /// What is expected is there and equal; there may be more.
+    /// The expected arguments exist and are equal; other arguments are allowed.
     Subset,
-    /// Not at all.
+    /// Arguments are not compared.
     Ignored,
 }
 
 impl ArgumentMatch {
-    /// Whether the arguments of a call are what is expected.
-    pub(super) fn fits(self, call: &ToolCall, expected: &Value) -> bool {
+    /// Returns true if the arguments of a call match the expected ones.
+    pub(super) fn matches(self, call: &AgentToolCall, expected: &Value) -> bool {
         match self {
             ArgumentMatch::Ignored => true,
-            // What could not be read equals nothing.
+            // Arguments that could not be parsed equal nothing.
             ArgumentMatch::Exact | ArgumentMatch::Subset if call.arguments_broken => false,
-            ArgumentMatch::Exact => equal(&call.arguments, expected),
-            ArgumentMatch::Subset => holds(&call.arguments, expected),
+            ArgumentMatch::Exact => json_equal(&call.arguments, expected),
+            ArgumentMatch::Subset => contains_value(&call.arguments, expected),
         }
     }
 }
 
-/// One of these tools is called, so often, with these arguments.
+/// One of several tools is called a given number of times with given arguments.
 #[derive(Debug, Clone)]
 pub struct ToolCalled {
-    /// The tools; names are compared exactly.
+    /// Names of the tools, compared exactly.
     pub names: Vec<String>,
-    /// The arguments, if they matter, and how they are compared.
+    /// Expected arguments, if any, and how to compare them.
     pub arguments: Option<(Value, ArgumentMatch)>,
     /// Conditions by the name of an argument.
-    pub conditions: Vec<(String, Condition)>,
-    /// How often.
-    pub count: Count,
+    pub conditions: Vec<(String, ArgumentCondition)>,
+    /// Allowed number of calls.
+    pub count: CallCount,
 }
 
 impl ToolCalled {
-    /// What is asserted, in words.
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
         let mut with = match &self.arguments {
-            Some((arguments, ArgumentMatch::Exact)) => format!(" with exactly {}", shown_json(arguments)),
-            Some((arguments, ArgumentMatch::Subset)) => format!(" with {}", shown_json(arguments)),
+            Some((arguments, ArgumentMatch::Exact)) => format!(" with exactly {}", format_json(arguments)),
+            Some((arguments, ArgumentMatch::Subset)) => format!(" with {}", format_json(arguments)),
             Some((_, ArgumentMatch::Ignored)) | None => String::new(),
         };
         let conditions =
@@ -62,20 +62,24 @@ impl ToolCalled {
             with.push_str(if with.is_empty() { " with " } else { " and " });
             with.push_str(&conditions);
         }
-        format!("{}{with} is {}", self.names.join(" or "), self.count.describe())
+        format!("{}{with} {}", self.names.join(" or "), self.count.describe())
     }
 
-    fn is_named(&self, call: &ToolCall) -> bool {
+    fn has_tool_name(&self, call: &AgentToolCall) -> bool {
         self.names.iter().any(|name| *name == *call.name)
     }
 
-    /// Whether a call is meant.
+    /// Returns true if a call matches.
     ///
     /// # Errors
-    /// When one of its arguments is of a type that cannot be compared as its condition asks, in words.
-    fn fits(&self, call: &ToolCall) -> Result<bool, String> {
-        let has_arguments = self.arguments.as_ref().is_none_or(|(arguments, how)| how.fits(call, arguments));
-        if !self.is_named(call) || !has_arguments || (call.arguments_broken && !self.conditions.is_empty()) {
+    /// If the type of an argument does not allow the comparison that its condition needs.
+    fn matches(&self, call: &AgentToolCall) -> Result<bool, String> {
+        let has_arguments =
+            self.arguments.as_ref().is_none_or(|(arguments, how)| how.matches(call, arguments));
+        if !self.has_tool_name(call)
+            || !has_arguments
+            || (call.arguments_broken && !self.conditions.is_empty())
+        {
             return Ok(false);
         }
         let mut unlike = None;
@@ -89,11 +93,11 @@ impl ToolCalled {
         unlike.map_or(Ok(true), Err)
     }
 
-    /// How many calls are meant at least and at most, and why that is not the same.
-    fn counted(&self, scope: Scope<'_>) -> (u64, u64, Option<String>) {
+    /// Returns the minimum and maximum number of matching calls, and the reason if they differ.
+    fn count_range(&self, scope: TurnScope<'_>) -> (u64, u64, Option<String>) {
         let (mut least, mut most, mut why) = (0, 0, None);
         for (_, call) in scope.calls() {
-            match self.fits(call) {
+            match self.matches(call) {
                 Ok(fits) => (least, most) = (least + u64::from(fits), most + u64::from(fits)),
                 Err(words) => {
                     most += 1;
@@ -104,30 +108,30 @@ impl ToolCalled {
         (least, most, why)
     }
 
-    /// Why it cannot be decided, if it cannot.
-    pub(super) fn undecided(&self, scope: Scope<'_>) -> Option<String> {
-        let (least, most, why) = self.counted(scope);
+    /// Returns the reason if the check cannot be decided.
+    pub(super) fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
+        let (least, most, why) = self.count_range(scope);
         let allowed = self.count.allows(least);
         (least..=most).any(|counted| self.count.allows(counted) != allowed).then_some(why).flatten()
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        if let Some(words) = self.undecided(scope) {
-            return Decided::nothing(words);
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        if let Some(words) = self.undecided_reason(scope) {
+            return CheckDecision::not_applicable(words);
         }
-        let (counted, ..) = self.counted(scope);
+        let (counted, ..) = self.count_range(scope);
         let named: Vec<String> = scope
             .calls()
-            .filter(|(_, call)| self.is_named(call))
-            .map(|(turn, call)| calls::shown(turn, call))
+            .filter(|(_, call)| self.has_tool_name(call))
+            .map(|(turn, call)| calls::format_call(turn, call))
             .collect();
         let actual = match named.is_empty() {
-            true => match calls::names(scope).as_slice() {
-                [] => "no tool was called".to_string(),
-                names => format!("not called; called were {}", names.join(", ")),
+            true => match calls::tool_names(scope).as_slice() {
+                [] => "no tool calls".to_string(),
+                names => format!("no call; tools called: {}", names.join(", ")),
             },
-            false => listed(&named),
+            false => format_list(&named),
         };
-        Decided::of(self.count.allows(counted), actual)
+        CheckDecision::new(self.count.allows(counted), actual)
     }
 }

@@ -1,110 +1,111 @@
-//! `tool_result`: what a tool returned.
+//! `tool_result`: the result of a tool.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 use serde_json::Value;
 
-use super::answer::shown_json;
+use super::answer::format_json;
 use super::calls;
-use super::equality::equal;
+use super::equality::json_equal;
 use super::pattern::Pattern;
-use super::{Decided, listed};
+use super::{CheckDecision, format_list};
 
-/// What a result is compared with: JSON, in which a text may be a pattern.
+/// Expected result: JSON in which a text may be a pattern.
 #[derive(Debug, Clone)]
-pub enum Expected {
-    /// This value.
+pub enum ExpectedResult {
+    /// Equal to this value.
     Value(Value),
-    /// A text that fits.
+    /// A text that matches.
     Pattern(Pattern),
     /// An object with at least these members.
-    Object(Vec<(String, Expected)>),
-    /// A list of just these entries.
-    List(Vec<Expected>),
+    Object(Vec<(String, ExpectedResult)>),
+    /// A list of exactly these entries.
+    List(Vec<ExpectedResult>),
 }
 
-impl Expected {
-    /// Reads what is expected. A text that begins with `regex:` is a pattern.
+impl ExpectedResult {
+    /// Parses an expected result. A text that starts with `regex:` is a pattern.
     ///
     /// # Errors
-    /// When a pattern does not compile.
-    pub fn read(value: &Value) -> Result<Expected, String> {
+    /// If a pattern is invalid.
+    pub fn parse(value: &Value) -> Result<ExpectedResult, String> {
         Ok(match value {
             Value::String(text) => match text.strip_prefix("regex:") {
-                Some("") => return Err("`regex:` without a pattern fits everything".to_string()),
-                Some(pattern) => Expected::Pattern(
+                Some("") => return Err("`regex:` needs a pattern".to_string()),
+                Some(pattern) => ExpectedResult::Pattern(
                     Pattern::compile(pattern)
                         .map_err(|words| format!("{text:?} does not compile: {words}"))?,
                 ),
-                None => Expected::Value(value.clone()),
+                None => ExpectedResult::Value(value.clone()),
             },
-            Value::Object(members) => Expected::Object(
+            Value::Object(members) => ExpectedResult::Object(
                 members
                     .iter()
-                    .map(|(key, value)| Ok((key.clone(), Expected::read(value)?)))
+                    .map(|(key, value)| Ok((key.clone(), ExpectedResult::parse(value)?)))
                     .collect::<Result<_, String>>()?,
             ),
             Value::Array(items) => {
-                Expected::List(items.iter().map(Expected::read).collect::<Result<_, _>>()?)
+                ExpectedResult::List(items.iter().map(ExpectedResult::parse).collect::<Result<_, _>>()?)
             }
-            other => Expected::Value(other.clone()),
+            other => ExpectedResult::Value(other.clone()),
         })
     }
 
-    /// Whether a value is what is expected.
-    pub fn fits(&self, value: &Value) -> bool {
+    /// Returns true if a value matches.
+    pub fn matches(&self, value: &Value) -> bool {
         match (self, value) {
-            (Expected::Value(expected), value) => equal(expected, value),
-            (Expected::Pattern(pattern), Value::String(text)) => pattern.fits(text),
-            (Expected::Pattern(pattern), Value::Number(_) | Value::Bool(_)) => {
-                pattern.fits(&value.to_string())
+            (ExpectedResult::Value(expected), value) => json_equal(expected, value),
+            (ExpectedResult::Pattern(pattern), Value::String(text)) => pattern.is_match(text),
+            (ExpectedResult::Pattern(pattern), Value::Number(_) | Value::Bool(_)) => {
+                pattern.is_match(&value.to_string())
             }
-            (Expected::Object(expected), Value::Object(members)) => expected
+            (ExpectedResult::Object(expected), Value::Object(members)) => expected
                 .iter()
-                .all(|(key, expected)| members.get(key).is_some_and(|value| expected.fits(value))),
-            (Expected::List(expected), Value::Array(items)) => {
+                .all(|(key, expected)| members.get(key).is_some_and(|value| expected.matches(value))),
+            (ExpectedResult::List(expected), Value::Array(items)) => {
                 expected.len() == items.len()
-                    && expected.iter().zip(items).all(|(expected, item)| expected.fits(item))
+                    && expected.iter().zip(items).all(|(expected, item)| expected.matches(item))
             }
-            (Expected::Pattern(_) | Expected::Object(_) | Expected::List(_), _) => false,
+            (ExpectedResult::Pattern(_) | ExpectedResult::Object(_) | ExpectedResult::List(_), _) => false,
         }
     }
 }
 
-/// Some call of a tool succeeded, with this result if one is given.
+/// At least one call of a tool succeeds, with a matching result if one is given.
 #[derive(Debug, Clone)]
-pub struct ToolResult {
+pub struct ToolResultCheck {
     /// Name of the tool, compared exactly.
     pub name: String,
-    /// The result as it was written, and what it is compared with.
-    pub result: Option<(Value, Expected)>,
+    /// The expected result as written, and its parsed form.
+    pub result: Option<(Value, ExpectedResult)>,
 }
 
-impl ToolResult {
-    /// What is asserted, in words.
+impl ToolResultCheck {
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
         match &self.result {
-            Some((written, _)) => format!("a call of {} returns {}", self.name, shown_json(written)),
-            None => format!("a call of {} succeeds", self.name),
+            Some((written, _)) => format!("a call of {} to return {}", self.name, format_json(written)),
+            None => format!("a call of {} to succeed", self.name),
         }
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let made: Vec<_> = scope.calls().filter(|(_, call)| *call.name == *self.name).collect();
-        let shown: Vec<String> = made.iter().map(|(turn, call)| calls::shown(*turn, call)).collect();
+        let shown: Vec<String> = made.iter().map(|(turn, call)| calls::format_call(*turn, call)).collect();
         let mut results = made.iter().filter_map(|(_, call)| call.result.as_ref()).peekable();
         if results.peek().is_none() {
-            return Decided::nothing(match shown.is_empty() {
-                true => format!("{} was not called", self.name),
-                false => listed(&shown),
+            return CheckDecision::not_applicable(match shown.is_empty() {
+                true => format!("no call of {}", self.name),
+                false => format_list(&shown),
             });
         }
-        let fits = |value: &Value| self.result.as_ref().is_none_or(|(_, expected)| expected.fits(value));
+        let fits = |value: &Value| self.result.as_ref().is_none_or(|(_, expected)| expected.matches(value));
         let holds = results.any(|result| !result.failed && fits(&result.value));
         let unanswered = made.iter().filter(|(_, call)| call.result.is_none());
-        let unanswered: Vec<String> = unanswered.map(|(turn, call)| calls::shown(*turn, call)).collect();
+        let unanswered: Vec<String> =
+            unanswered.map(|(turn, call)| calls::format_call(*turn, call)).collect();
         if !holds && !unanswered.is_empty() {
-            return Decided::unanswered(&unanswered);
+            return CheckDecision::unanswered_calls(&unanswered);
         }
-        Decided::of(holds, listed(&shown))
+        CheckDecision::new(holds, format_list(&shown))
     }
 }

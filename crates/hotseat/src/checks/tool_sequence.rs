@@ -1,97 +1,97 @@
-//! `tool_sequence`: the tool calls as a whole are these.
+//! `tool_sequence`: the sequence of all tool calls.
 
-use hotseat_trace::{Scope, ToolCall};
+use hotseat_trace::{AgentToolCall, TurnScope};
 use serde_json::Value;
 
-use super::answer::shown_json;
+use super::answer::format_json;
 use super::calls;
 use super::tool_called::ArgumentMatch;
-use super::{Decided, listed};
+use super::{CheckDecision, format_list};
 
-/// A call that is expected.
+/// Expected call of a sequence.
 #[derive(Debug, Clone)]
-pub struct ExpectedCall {
+pub struct SequenceCall {
     /// Name of the tool, compared exactly.
     pub name: String,
-    /// Its arguments; where none are given they do not matter.
+    /// Expected arguments; `None` accepts any arguments.
     pub arguments: Option<Value>,
 }
 
-/// How the calls that were made relate to those that are expected.
+/// Relation between the actual and the expected calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SequenceMatch {
-    /// Just these, in this order.
+    /// Exactly the expected calls, in this order.
     Strict,
-    /// All of these, in this order, and perhaps others between them.
+    /// All expected calls in this order, with other calls allowed between them.
     InOrder,
-    /// Just these, in any order.
+    /// Exactly the expected calls, in any order.
     Unordered,
-    /// Only these, but perhaps not all.
+    /// Only expected calls, but not necessarily all of them.
     Subset,
-    /// All of these, and perhaps others.
+    /// All expected calls, with other calls allowed.
     Superset,
 }
 
-/// The tool calls of the scope are these.
+/// The tool calls of the scope match a sequence.
 #[derive(Debug, Clone)]
 pub struct ToolSequence {
-    /// The calls that are expected.
-    pub calls: Vec<ExpectedCall>,
-    /// The tools whose calls are looked at; none for all.
+    /// Expected calls.
+    pub calls: Vec<SequenceCall>,
+    /// Tools whose calls are compared; `None` for all tools.
     pub only: Option<Vec<String>>,
-    /// How they relate to those that were made.
+    /// Relation between the actual and the expected calls.
     pub order: SequenceMatch,
-    /// How arguments are compared.
+    /// Comparison of arguments.
     pub arguments: ArgumentMatch,
 }
 
 impl ToolSequence {
-    /// What is asserted, in words.
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
-        let calls: Vec<String> = self.calls.iter().map(|call| self.shown(call)).collect();
+        let calls: Vec<String> = self.calls.iter().map(|call| self.format_call(call)).collect();
         let calls = if calls.is_empty() { "none".to_string() } else { calls.join(", ") };
         let made = match &self.only {
             None => "the tool calls".to_string(),
             Some(only) => format!("the calls of {}", only.join(", ")),
         };
         match self.order {
-            SequenceMatch::Strict => format!("{made} are, in this order: {calls}"),
-            SequenceMatch::InOrder => format!("among {made} are, in this order: {calls}"),
-            SequenceMatch::Unordered => format!("{made} are, in any order: {calls}"),
-            SequenceMatch::Subset => format!("{made} are among these: {calls}"),
-            SequenceMatch::Superset => format!("among {made} are: {calls}"),
+            SequenceMatch::Strict => format!("{made} to be, in this order: {calls}"),
+            SequenceMatch::InOrder => format!("{made} to include, in this order: {calls}"),
+            SequenceMatch::Unordered => format!("{made} to be, in any order: {calls}"),
+            SequenceMatch::Subset => format!("{made} to be among these: {calls}"),
+            SequenceMatch::Superset => format!("{made} to include: {calls}"),
         }
     }
 
-    fn shown(&self, call: &ExpectedCall) -> String {
+    fn format_call(&self, call: &SequenceCall) -> String {
         match (&call.arguments, self.arguments) {
             (Some(arguments), ArgumentMatch::Exact | ArgumentMatch::Subset) => {
-                format!("{}({})", call.name, shown_json(arguments))
+                format!("{}({})", call.name, format_json(arguments))
             }
             (_, ArgumentMatch::Ignored) | (None, _) => call.name.clone(),
         }
     }
 
-    fn fits(&self, expected: &ExpectedCall, call: &ToolCall) -> bool {
+    fn matches(&self, expected: &SequenceCall, call: &AgentToolCall) -> bool {
         *expected.name == *call.name
-            && expected.arguments.as_ref().is_none_or(|arguments| self.arguments.fits(call, arguments))
+            && expected.arguments.as_ref().is_none_or(|arguments| self.arguments.matches(call, arguments))
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let is_meant = |call: &ToolCall| {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let is_meant = |call: &AgentToolCall| {
             self.only.as_ref().is_none_or(|only| only.iter().any(|name| *name == *call.name))
         };
-        let made: Vec<(usize, &ToolCall)> = scope.calls().filter(|(_, call)| is_meant(call)).collect();
-        let fits = |expected: usize, made_at: usize| self.fits(&self.calls[expected], made[made_at].1);
+        let made: Vec<(usize, &AgentToolCall)> = scope.calls().filter(|(_, call)| is_meant(call)).collect();
+        let fits = |expected: usize, made_at: usize| self.matches(&self.calls[expected], made[made_at].1);
         let (wanted, there) = (self.calls.len(), made.len());
-        // For each call that was made, the expected one it stands for.
+        // Index of the matching expected call for each actual call.
         let pairs = match self.order {
             SequenceMatch::Strict => {
                 (0..there).map(|at| (at < wanted && fits(at, at)).then_some(at)).collect()
             }
-            SequenceMatch::InOrder => in_order(wanted, there, fits),
+            SequenceMatch::InOrder => match_in_order(wanted, there, fits),
             SequenceMatch::Unordered | SequenceMatch::Subset | SequenceMatch::Superset => {
-                assign(wanted, there, fits)
+                match_any_order(wanted, there, fits)
             }
         };
         let paired = pairs.iter().flatten().count();
@@ -104,22 +104,22 @@ impl ToolSequence {
         };
         let missing = (0..wanted)
             .filter(|at| !pairs.contains(&Some(*at)))
-            .map(|at| format!("missing: {}", self.shown(&self.calls[at])));
+            .map(|at| format!("missing: {}", self.format_call(&self.calls[at])));
         let lines = made.iter().zip(&pairs).map(|((turn, call), pair)| {
-            let mark = if pair.is_some() { "" } else { "not expected: " };
-            format!("{mark}{}", calls::shown(*turn, call))
+            let mark = if pair.is_some() { "" } else { "unexpected: " };
+            format!("{mark}{}", calls::format_call(*turn, call))
         });
         let missing: Vec<String> =
             if self.order == SequenceMatch::Subset { Vec::new() } else { missing.collect() };
         let lines: Vec<String> = lines.chain(missing).collect();
-        let actual = if lines.is_empty() { "no tool was called".to_string() } else { listed(&lines) };
-        Decided::of(holds, actual)
+        let actual = if lines.is_empty() { "no tool calls".to_string() } else { format_list(&lines) };
+        CheckDecision::new(holds, actual)
     }
 }
 
-/// Goes through the calls with the expectations in their order: each takes the first call that fits behind the one
-/// before. One that finds none ends it, for those behind it can no longer be in order.
-fn in_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
+/// Matches expected calls in their order: each takes the first matching call after the previous one. An
+/// expected call without a match ends the search, because later ones could not be in order.
+fn match_in_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
     let mut next = 0;
     let pairs = (0..there).map(|at| {
         let taken = (next < wanted && fits(next, at)).then_some(next);
@@ -129,19 +129,19 @@ fn in_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bool) ->
     pairs.collect()
 }
 
-/// Gives as many calls as possible an expectation of their own. One call may fit several expectations, so the first
-/// that fits need not be the right one: earlier choices are changed where that makes room.
-fn assign(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
+/// Assigns expected calls to as many actual calls as possible (bipartite matching). One call may match
+/// several expected calls, so earlier assignments are changed if that makes room.
+fn match_any_order(wanted: usize, there: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
     let mut pairs: Vec<Option<usize>> = vec![None; there];
     for expected in 0..wanted {
         let mut tried = vec![false; there];
-        give(expected, &mut pairs, &mut tried, &fits);
+        find_call(expected, &mut pairs, &mut tried, &fits);
     }
     pairs
 }
 
-/// Finds a call for an expectation, moving others where it has to.
-fn give(
+/// Finds a call for an expected call, and reassigns other ones if needed.
+fn find_call(
     expected: usize,
     pairs: &mut [Option<usize>],
     tried: &mut [bool],
@@ -154,7 +154,7 @@ fn give(
         tried[at] = true;
         let is_free = match pairs[at] {
             None => true,
-            Some(other) => give(other, pairs, tried, fits),
+            Some(other) => find_call(other, pairs, tried, fits),
         };
         if is_free {
             pairs[at] = Some(expected);
@@ -169,10 +169,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_in_order_may_have_others_between_them() {
+    fn in_order_allows_other_calls_between() {
         let calls = ["a", "x", "b", "a"];
         let paired = |wanted: &[&str]| {
-            let pairs = in_order(wanted.len(), calls.len(), |expected, at| wanted[expected] == calls[at]);
+            let pairs =
+                match_in_order(wanted.len(), calls.len(), |expected, at| wanted[expected] == calls[at]);
             pairs.iter().flatten().count() == wanted.len()
         };
         assert!(paired(&["a", "b"]) && paired(&["b", "a"]) && paired(&["a", "a"]) && paired(&[]));
@@ -180,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_choice_makes_room() {
-        // Expectation 0 fits both calls, expectation 1 only the first.
+    fn reassigns_earlier_matches() {
+        // Expected call 0 matches both calls, expected call 1 only the first one.
         let fits = |expected: usize, at: usize| expected == 0 || at == 0;
-        assert_eq!(assign(2, 2, fits), [Some(1), Some(0)]);
-        assert_eq!(assign(3, 2, |_, _| true).iter().flatten().count(), 2);
-        assert_eq!(assign(1, 0, |_, _| true), []);
+        assert_eq!(match_any_order(2, 2, fits), [Some(1), Some(0)]);
+        assert_eq!(match_any_order(3, 2, |_, _| true).iter().flatten().count(), 2);
+        assert_eq!(match_any_order(1, 0, |_, _| true), []);
     }
 }

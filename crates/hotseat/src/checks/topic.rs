@@ -1,65 +1,67 @@
-//! `topic`, `reached_topic` and `topic_history`: in which topics the conversation is and was.
+//! `topic`, `reached_topic` and `topic_history`: the current and the visited topics of a conversation.
 //!
-//! Topics are read from what was recorded. Where none was followed there is nothing to judge.
+//! Topics are read from recorded events. Without recorded topics these checks are not applicable.
 
-use hotseat_trace::{Scope, Visit};
+use hotseat_trace::{TurnScope, Visit};
 
-use super::Decided;
+use super::CheckDecision;
 
 /// The turn, or the conversation at its end, is in a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InTopic {
-    /// The topics, of which one is enough.
+pub struct CurrentTopic {
+    /// Accepted topics.
     pub names: Vec<String>,
 }
 
-/// The conversation has been in a topic so far.
+/// The conversation has visited a topic so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReachedTopic {
+pub struct TopicReached {
     /// The topic.
     pub name: String,
 }
 
-/// The topics that the conversation has been in so far.
+/// Sequence of the topics that the conversation has visited so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicHistory {
-    /// The topics, in order.
+    /// Expected topics, in order.
     pub names: Vec<String>,
-    /// How they are compared.
+    /// Comparison with the visited topics.
     pub order: HistoryOrder,
 }
 
-/// How topics are compared with those that were visited.
+/// Comparison of the expected with the visited topics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistoryOrder {
-    /// Just these, in this order.
+    /// Exactly the expected topics, in this order.
     Strict,
-    /// All of these, in this order, perhaps others between them.
+    /// All expected topics in this order, with other topics allowed between them.
     InOrder,
 }
 
-impl InTopic {
+impl CurrentTopic {
     pub(super) fn describe(&self) -> String {
-        format!("the topic is {}", quoted(&self.names).join(" or "))
+        format!("the topic to be {}", quoted(&self.names).join(" or "))
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let Some(topic) = scope.so_far().last().and_then(|turn| turn.topic.as_deref()) else {
-            return Decided::nothing(not_followed(scope));
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let Some(topic) = scope.turns_up_to_end().last().and_then(|turn| turn.topic.as_deref()) else {
+            return CheckDecision::not_applicable(missing_topics_reason(scope));
         };
-        Decided::of(self.names.iter().any(|name| name == topic), format!("it was in `{topic}`"))
+        CheckDecision::new(self.names.iter().any(|name| name == topic), format!("topic `{topic}`"))
     }
 }
 
-impl ReachedTopic {
+impl TopicReached {
     pub(super) fn describe(&self) -> String {
-        format!("topic `{}` is reached", self.name)
+        format!("topic `{}` to be reached", self.name)
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let Some(visited) = visited(scope) else { return Decided::nothing(not_followed(scope)) };
-        let actual = format!("visited were {}", quoted(&visited).join(", "));
-        Decided::of(visited.contains(&self.name), actual)
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let Some(visited) = visited_topics(scope) else {
+            return CheckDecision::not_applicable(missing_topics_reason(scope));
+        };
+        let actual = format!("visited topics {}", quoted(&visited).join(", "));
+        CheckDecision::new(visited.contains(&self.name), actual)
     }
 }
 
@@ -67,13 +69,15 @@ impl TopicHistory {
     pub(super) fn describe(&self) -> String {
         let names = quoted(&self.names).join(", ");
         match self.order {
-            HistoryOrder::Strict => format!("the topics are {names}"),
-            HistoryOrder::InOrder => format!("the topics are {names}, in this order, perhaps with others"),
+            HistoryOrder::Strict => format!("the topics to be {names}"),
+            HistoryOrder::InOrder => format!("the topics to include {names}, in this order"),
         }
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let Some(visited) = visited(scope) else { return Decided::nothing(not_followed(scope)) };
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let Some(visited) = visited_topics(scope) else {
+            return CheckDecision::not_applicable(missing_topics_reason(scope));
+        };
         let holds = match self.order {
             HistoryOrder::Strict => visited == self.names,
             HistoryOrder::InOrder => {
@@ -81,18 +85,18 @@ impl TopicHistory {
                 self.names.iter().all(|name| left.any(|visited| visited == name))
             }
         };
-        Decided::of(holds, format!("visited were {}", quoted(&visited).join(", ")))
+        CheckDecision::new(holds, format!("visited topics {}", quoted(&visited).join(", ")))
     }
 }
 
-/// The topics that were visited up to the end of a scope; none where topics are not followed.
-pub(super) fn visited(scope: Scope<'_>) -> Option<Vec<String>> {
-    let visits = Visit::all(scope.so_far());
+/// Returns the topics visited up to the end of a scope, or `None` if topics are not recorded.
+pub(super) fn visited_topics(scope: TurnScope<'_>) -> Option<Vec<String>> {
+    let visits = Visit::from_turns(scope.turns_up_to_end());
     (!visits.is_empty()).then(|| visits.iter().map(|visit| visit.topic.to_string()).collect())
 }
 
-pub(super) fn not_followed(scope: Scope<'_>) -> String {
-    match scope.so_far().is_empty() {
+pub(super) fn missing_topics_reason(scope: TurnScope<'_>) -> String {
+    match scope.turns_up_to_end().is_empty() {
         true => "no topics were visited: nothing was said yet".to_string(),
         false => "topics are not followed: there is no `graph`".to_string(),
     }

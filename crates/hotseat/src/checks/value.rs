@@ -1,110 +1,114 @@
-//! `value`: a number or a list of the conversation is compared with what is written, as programs compare values.
+//! `value`: compares a number or a list of the conversation with an expected value.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 
-use super::Decided;
-use super::topic::{not_followed, visited};
+use super::CheckDecision;
+use super::topic::{missing_topics_reason, visited_topics};
 
-/// What of the conversation so far is compared, and with what.
+/// Value of the conversation so far, and its comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ValueOf {
-    /// How many turns there are.
-    TurnCount(NumberIs),
-    /// The names of the tools that were called, as often as they were called.
-    ToolNames(ListIs),
-    /// The topics that were visited.
-    TopicHistory(ListIs),
+pub enum ConversationValue {
+    /// Number of turns.
+    TurnCount(NumberComparison),
+    /// Names of the called tools, one entry per call.
+    ToolNames(ListComparison),
+    /// Visited topics.
+    TopicHistory(ListComparison),
 }
 
-/// What a number is.
+/// Comparison of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NumberIs {
-    /// Just this.
+pub enum NumberComparison {
+    /// Equal to this number.
     Equal(u64),
-    /// This or more.
+    /// At least this number.
     AtLeast(u64),
-    /// This or less.
+    /// At most this number.
     AtMost(u64),
 }
 
-/// What a list is.
+/// Comparison of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ListIs {
-    /// Just these, in this order.
+pub enum ListComparison {
+    /// Exactly these entries, in this order.
     Equal(Vec<String>),
-    /// All of these are in it.
+    /// Contains all of these entries.
     Containing(Vec<String>),
 }
 
-impl ValueOf {
-    /// What can be compared, as it is written.
+impl ConversationValue {
+    /// Names of the values in test files.
     pub const NAMES: &'static [&'static str] = &["turn_count", "tool_names", "topic_history"];
 
-    /// What is asserted, in words.
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
         match self {
-            ValueOf::TurnCount(number) => format!("`turn_count` {}", number.describe()),
-            ValueOf::ToolNames(list) => format!("`tool_names` {}", list.describe()),
-            ValueOf::TopicHistory(list) => format!("`topic_history` {}", list.describe()),
+            ConversationValue::TurnCount(number) => format!("`turn_count` {}", number.describe()),
+            ConversationValue::ToolNames(list) => format!("`tool_names` {}", list.describe()),
+            ConversationValue::TopicHistory(list) => format!("`topic_history` {}", list.describe()),
         }
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
-        let turns = scope.so_far();
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let turns = scope.turns_up_to_end();
         match self {
-            ValueOf::TurnCount(number) => Decided::of(number.is(turns.len() as u64), turns.len().to_string()),
-            ValueOf::ToolNames(list) => {
+            ConversationValue::TurnCount(number) => {
+                CheckDecision::new(number.matches(turns.len() as u64), turns.len().to_string())
+            }
+            ConversationValue::ToolNames(list) => {
                 let calls = turns.iter().flat_map(|turn| &turn.tool_calls);
                 list.decide(&calls.map(|call| call.name.to_string()).collect::<Vec<_>>())
             }
-            ValueOf::TopicHistory(list) => match visited(scope) {
+            ConversationValue::TopicHistory(list) => match visited_topics(scope) {
                 Some(visited) => list.decide(&visited),
-                None => Decided::nothing(not_followed(scope)),
+                None => CheckDecision::not_applicable(missing_topics_reason(scope)),
             },
         }
     }
 
-    /// The topics that it names.
+    /// Returns the topics that the check names.
     pub(super) fn topics(&self) -> Option<&[String]> {
         match self {
-            ValueOf::TopicHistory(ListIs::Equal(names) | ListIs::Containing(names)) => Some(names),
-            ValueOf::TurnCount(_) | ValueOf::ToolNames(_) => None,
+            ConversationValue::TopicHistory(
+                ListComparison::Equal(names) | ListComparison::Containing(names),
+            ) => Some(names),
+            ConversationValue::TurnCount(_) | ConversationValue::ToolNames(_) => None,
         }
     }
 }
 
-impl NumberIs {
+impl NumberComparison {
     fn describe(self) -> String {
         match self {
-            NumberIs::Equal(number) => format!("to be {number}"),
-            NumberIs::AtLeast(number) => format!("to be at least {number}"),
-            NumberIs::AtMost(number) => format!("to be at most {number}"),
+            NumberComparison::Equal(number) => format!("to be {number}"),
+            NumberComparison::AtLeast(number) => format!("to be at least {number}"),
+            NumberComparison::AtMost(number) => format!("to be at most {number}"),
         }
     }
 
-    fn is(self, found: u64) -> bool {
+    fn matches(self, found: u64) -> bool {
         match self {
-            NumberIs::Equal(number) => found == number,
-            NumberIs::AtLeast(number) => found >= number,
-            NumberIs::AtMost(number) => found <= number,
+            NumberComparison::Equal(number) => found == number,
+            NumberComparison::AtLeast(number) => found >= number,
+            NumberComparison::AtMost(number) => found <= number,
         }
     }
 }
 
-impl ListIs {
+impl ListComparison {
     fn describe(&self) -> String {
         match self {
-            ListIs::Equal(names) => format!("to be [{}]", quoted(names)),
-            ListIs::Containing(names) => format!("to contain {}", quoted(names)),
+            ListComparison::Equal(names) => format!("to be [{}]", quoted(names)),
+            ListComparison::Containing(names) => format!("to contain {}", quoted(names)),
         }
     }
 
-    fn decide(&self, found: &[String]) -> Decided {
+    fn decide(&self, found: &[String]) -> CheckDecision {
         let holds = match self {
-            ListIs::Equal(names) => found == names,
-            ListIs::Containing(names) => names.iter().all(|name| found.contains(name)),
+            ListComparison::Equal(names) => found == names,
+            ListComparison::Containing(names) => names.iter().all(|name| found.contains(name)),
         };
-        Decided::of(holds, format!("[{}]", quoted(found)))
+        CheckDecision::new(holds, format!("[{}]", quoted(found)))
     }
 }
 

@@ -1,17 +1,17 @@
-//! `type`: what kind of value the answer is, or a value inside it.
+//! `type`: the JSON type of the answer, or of a value inside it.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 use serde_json::Value;
 
-use super::Decided;
-use super::answer::{answer, shown, shown_json};
+use super::CheckDecision;
+use super::answer::{answer, format_json, format_text};
 use super::json_answer::{AnswerContent, find_json, read_json};
-use super::json_path::{Path, Selected, in_words};
+use super::json_path::{JsonPathQuery, PathSelection, describe_values};
 
-/// The types of JSON; a whole number is a number too.
+/// JSON types. An integer is also a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Type {
-    /// Text.
+pub enum JsonValueType {
+    /// A string.
     String,
     /// Any number.
     Number,
@@ -21,93 +21,104 @@ pub enum Type {
     Boolean,
     /// A list.
     Array,
-    /// A mapping.
+    /// An object.
     Object,
-    /// Nothing.
+    /// Null.
     Null,
 }
 
-impl Type {
-    /// Their names.
+impl JsonValueType {
+    /// Names of the types.
     pub const NAMES: &'static [&'static str] =
         &["string", "number", "integer", "boolean", "array", "object", "null"];
 
-    /// The type of this name.
-    pub fn named(name: &str) -> Option<Type> {
-        let all =
-            [Type::String, Type::Number, Type::Integer, Type::Boolean, Type::Array, Type::Object, Type::Null];
-        Type::NAMES.iter().position(|known| *known == name).map(|place| all[place])
+    /// Returns the type with this name.
+    pub fn from_name(name: &str) -> Option<JsonValueType> {
+        let all = [
+            JsonValueType::String,
+            JsonValueType::Number,
+            JsonValueType::Integer,
+            JsonValueType::Boolean,
+            JsonValueType::Array,
+            JsonValueType::Object,
+            JsonValueType::Null,
+        ];
+        JsonValueType::NAMES.iter().position(|known| *known == name).map(|place| all[place])
     }
 
     fn name(self) -> &'static str {
         match self {
-            Type::String => "string",
-            Type::Number => "number",
-            Type::Integer => "integer",
-            Type::Boolean => "boolean",
-            Type::Array => "array",
-            Type::Object => "object",
-            Type::Null => "null",
+            JsonValueType::String => "string",
+            JsonValueType::Number => "number",
+            JsonValueType::Integer => "integer",
+            JsonValueType::Boolean => "boolean",
+            JsonValueType::Array => "array",
+            JsonValueType::Object => "object",
+            JsonValueType::Null => "null",
         }
     }
 
-    fn is_of(self, value: &Value) -> bool {
+    fn matches(self, value: &Value) -> bool {
         match (self, value) {
-            (Type::Integer, Value::Number(number)) => {
+            (JsonValueType::Integer, Value::Number(number)) => {
                 number.is_i64()
                     || number.is_u64()
                     || number.as_f64().is_some_and(|float| float.fract() == 0.0)
             }
-            (Type::String, Value::String(_))
-            | (Type::Number, Value::Number(_))
-            | (Type::Boolean, Value::Bool(_))
-            | (Type::Array, Value::Array(_))
-            | (Type::Object, Value::Object(_))
-            | (Type::Null, Value::Null) => true,
+            (JsonValueType::String, Value::String(_))
+            | (JsonValueType::Number, Value::Number(_))
+            | (JsonValueType::Boolean, Value::Bool(_))
+            | (JsonValueType::Array, Value::Array(_))
+            | (JsonValueType::Object, Value::Object(_))
+            | (JsonValueType::Null, Value::Null) => true,
             _ => false,
         }
     }
 }
 
-/// The answer, or each value at a path, is of a type. An answer that is not JSON as a whole is a text, unless it contains
-/// broken JSON.
+/// The answer, or each value at a path, has a JSON type. An answer that is not JSON is a string, unless it
+/// contains broken JSON.
 #[derive(Debug, Clone)]
-pub struct ValueType {
-    /// Where to look.
-    pub path: Option<Path>,
-    /// The type.
-    pub wanted: Type,
+pub struct JsonTypeCheck {
+    /// Path of the value to check; `None` for the whole answer.
+    pub path: Option<JsonPathQuery>,
+    /// Expected type.
+    pub expected: JsonValueType,
 }
 
-impl ValueType {
-    /// What is asserted, in words.
+impl JsonTypeCheck {
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
         match &self.path {
-            Some(path) => format!("{} is of type {}", path.written(), self.wanted.name()),
-            None => format!("the answer is of type {}", self.wanted.name()),
+            Some(path) => format!("{} to be of type {}", path.source(), self.expected.name()),
+            None => format!("the answer to be of type {}", self.expected.name()),
         }
     }
 
-    pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let Some(path) = &self.path else {
             let answer = answer(scope);
             return match (read_json(answer), find_json(answer)) {
-                _ if answer.is_empty() => Decided::nothing(shown(answer)),
-                (Ok(value), _) => Decided::of(self.wanted.is_of(&value), shown_json(&value)),
-                (Err(_), AnswerContent::Malformed(why)) => {
-                    Decided::nothing(format!("the answer is not JSON: it {why}: {}", shown(answer)))
-                }
-                (Err(_), AnswerContent::Text | AnswerContent::Json(..)) => {
-                    Decided::of(self.wanted == Type::String, format!("the text {}", shown(answer)))
-                }
+                _ if answer.is_empty() => CheckDecision::not_applicable(format_text(answer)),
+                (Ok(value), _) => CheckDecision::new(self.expected.matches(&value), format_json(&value)),
+                (Err(_), AnswerContent::Malformed(why)) => CheckDecision::not_applicable(format!(
+                    "the answer is not JSON: it {why}: {}",
+                    format_text(answer)
+                )),
+                (Err(_), AnswerContent::Text | AnswerContent::Json(..)) => CheckDecision::new(
+                    self.expected == JsonValueType::String,
+                    format!("the text {}", format_text(answer)),
+                ),
             };
         };
         match path.select(scope) {
-            Selected::Values(found, at) => {
-                let all = found.iter().all(|value| self.wanted.is_of(value));
-                Decided::of(all, format!("{} in {at}", in_words(&found)))
+            PathSelection::Values(found, at) => {
+                let all = found.iter().all(|value| self.expected.matches(value));
+                CheckDecision::new(all, format!("{} in {at}", describe_values(&found)))
             }
-            Selected::Nothing(words) | Selected::NoJson(words) => Decided::nothing(words),
+            PathSelection::Nothing(words) | PathSelection::NoJson(words) => {
+                CheckDecision::not_applicable(words)
+            }
         }
     }
 }

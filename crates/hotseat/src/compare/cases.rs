@@ -1,137 +1,137 @@
-//! A run, as far as it is compared with another one.
+//! Runs and their cases in the form that comparisons use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// A run.
+/// Run to compare.
 #[derive(Debug, Default)]
-pub struct Run {
-    /// What it is called for people: a file, or the id of a run.
-    pub shown: String,
-    /// When it began, as its report says.
+pub struct ReportRun {
+    /// Name for display: a file or the id of a run.
+    pub label: String,
+    /// Start time, as in the report.
     pub started_at: Option<String>,
-    /// The agents that were tested.
+    /// Tested agents.
     pub agent: Option<String>,
-    /// The language models that these are said to speak with.
+    /// Language models of the agents, as configured.
     pub connector: Option<String>,
-    /// Whether it was ended from outside, or its report breaks off.
-    pub cut_short: bool,
-    /// Its cases, in their order.
-    pub cases: Vec<Case>,
+    /// True if the run was interrupted, or its report is truncated.
+    pub is_incomplete: bool,
+    /// Cases in order.
+    pub cases: Vec<ReportCase>,
 }
 
-/// A case of a run.
+/// Case of a run.
 #[derive(Debug, Default)]
-pub struct Case {
-    /// Its id.
+pub struct ReportCase {
+    /// Id of the case.
     pub id: String,
-    /// Its name.
+    /// Name of the case.
     pub name: String,
-    /// The suite.
+    /// Suite file.
     pub file: String,
-    /// What it came to in the run.
-    pub came_to: CameTo,
-    /// Stands for what the user says and what is told the agent; none in reports of older versions.
-    pub asked: Option<String>,
-    /// Stands for what is asserted.
-    pub checked: Option<String>,
-    /// Who judged something in it.
+    /// Status of the case.
+    pub status: CaseStatus,
+    /// Fingerprint of the user inputs and the agent context; `None` in reports of older versions.
+    pub input_fingerprint: Option<String>,
+    /// Fingerprint of the checks.
+    pub check_fingerprint: Option<String>,
+    /// Judges that were used in the case.
     pub judges: BTreeSet<String>,
-    /// Attempts that say something about the agent, in their order. Of a case that was tried again only the first one: the
-    /// others were made because that failed.
-    pub attempts: Vec<Attempt>,
-    /// How many attempts say nothing about the agent.
+    /// Valid attempts in order. Of a retried case only the first one, because the others were made only after
+    /// its failure.
+    pub attempts: Vec<ReportAttempt>,
+    /// Number of invalid attempts.
     pub invalid: usize,
-    /// By which rule the results decided how many attempts were made; none where their number was fixed.
+    /// Rule by which results decided the number of attempts; `None` if the number was fixed.
     pub stopping: Option<StoppingRule>,
 }
 
-/// A declared reliability: attempts are made until it is known whether it is kept.
+/// Declared reliability: attempts are repeated until it is decided.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Deserialize)]
 pub struct StoppingRule {
-    /// The rate that is declared.
+    /// Declared pass rate.
     pub rate: f64,
-    /// How sure the decision is.
+    /// Confidence of the decision.
     pub confidence: f64,
-    /// How many attempts are made at most.
+    /// Maximum number of attempts.
     pub max_runs: usize,
 }
 
-/// What a case or an attempt came to.
+/// Status of a case or an attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CameTo {
-    /// It passed.
+pub enum CaseStatus {
+    /// Passed.
     Passed,
-    /// It failed.
+    /// Failed.
     Failed,
-    /// It was not run, or nobody answered the agent.
+    /// Not run, or without input for the agent.
     #[default]
     Skipped,
 }
 
-/// An attempt at a case.
+/// Attempt at a case.
 #[derive(Debug, Default)]
-pub struct Attempt {
-    /// Which one, from 1.
+pub struct ReportAttempt {
+    /// Number of the attempt, from 1.
     pub number: usize,
-    /// Whether it passed.
+    /// True if it passed.
     pub passed: bool,
-    /// Why it failed, in one line.
+    /// Reason of the failure in one line.
     pub error: Option<String>,
-    /// What can be counted in it.
-    pub figures: Figures,
-    /// Checks that are only measured, by their words: how many were decided, and how many of these hold.
+    /// Countable values of the attempt.
+    pub figures: AttemptFigures,
+    /// Informational checks by their text: the number of decided ones and the number of passed ones.
     pub soft: BTreeMap<String, (usize, usize)>,
-    /// What was said and done. Only of attempts that may be shown.
-    pub turns: Vec<Turn>,
+    /// Turns of the conversation. Loaded only for attempts that may be displayed.
+    pub turns: Vec<ReportTurn>,
 }
 
-/// What can be counted in an attempt.
+/// Countable values of an attempt.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Figures {
-    /// How long the agent took in all turns together.
+pub struct AttemptFigures {
+    /// Duration of all turns in seconds.
     pub seconds: f64,
-    /// How many turns there were.
+    /// Number of turns.
     pub turns: usize,
-    /// How often each tool was called.
+    /// Number of calls by tool.
     pub tools: BTreeMap<String, usize>,
-    /// How many tokens it took, where that is known.
+    /// Number of tokens, if known.
     pub tokens: Option<f64>,
-    /// What it cost, where that is known.
+    /// Cost, if known.
     pub cost: Option<f64>,
 }
 
-/// A turn.
+/// Turn of a conversation.
 #[derive(Debug, Default, PartialEq)]
-pub struct Turn {
-    /// What the user said.
+pub struct ReportTurn {
+    /// Input of the user.
     pub user: Option<String>,
-    /// The tools that were called, in the order in which the calls began.
-    pub calls: Vec<Call>,
-    /// What the agent said in the end.
+    /// Tool calls in the order in which they started.
+    pub calls: Vec<ReportCall>,
+    /// Final answer of the agent.
     pub answer: Option<String>,
-    /// Why the turn was not held to its end.
+    /// Reason why the turn did not complete.
     pub error: Option<String>,
 }
 
-/// A tool call.
+/// Tool call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Call {
-    /// The tool.
+pub struct ReportCall {
+    /// Name of the tool.
     pub tool: String,
-    /// Its arguments.
+    /// Arguments of the call.
     pub arguments: Value,
 }
 
-impl Case {
-    /// How many of its attempts passed.
-    pub fn passed(&self) -> usize {
+impl ReportCase {
+    /// Returns the number of passed attempts.
+    pub fn passed_attempts(&self) -> usize {
         self.attempts.iter().filter(|attempt| attempt.passed).count()
     }
 
-    /// What it is called for people.
-    pub fn shown(&self) -> &str {
+    /// Returns the name for display.
+    pub fn label(&self) -> &str {
         if self.name.is_empty() { &self.id } else { &self.name }
     }
 }

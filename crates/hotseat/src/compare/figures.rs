@@ -1,92 +1,94 @@
-//! What can be counted in two runs, beside each other: time, turns, tool calls, tokens, cost.
+//! Countable values of two runs: durations, turns, tool calls, tokens, cost.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use super::cases::{Attempt, Case, Figures};
-use super::comparison::Claim;
-use super::pairing::Weighing;
-use crate::statistics::{Spread, Test, shift};
+use super::cases::{AttemptFigures, ReportAttempt, ReportCase};
+use super::comparison::SignificantChange;
+use super::pairing::AttemptWeighting;
+use crate::statistics::{SummaryStatistics, TestPValue, signed_rank_test};
 
-/// A figure of two runs.
+/// Figure of two runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedFigure {
-    /// What is counted.
+    /// Name of the figure.
     pub name: String,
-    /// Whether it is the calls of one tool.
+    /// True if it counts the calls of one tool.
     pub is_tool: bool,
-    /// What it is counted in.
-    pub unit: Unit,
-    /// The mean of all cases in the first run; of a case the median of its attempts.
+    /// Unit of the values.
+    pub unit: FigureUnit,
+    /// Mean over all cases in the first run; the value of a case is the median of its attempts.
     pub before: f64,
-    /// The same in the second run.
+    /// Mean over all cases in the second run.
     pub after: f64,
-    /// How many cases have it in both runs.
+    /// Number of cases with a value in both runs.
     pub cases: usize,
-    /// How likely differences as extreme are where nothing has changed.
-    pub p: f64,
-    /// What can be said of it.
-    pub claim: Claim,
+    /// p-value of the difference.
+    pub p_value: f64,
+    /// Significance of the difference.
+    pub significance: SignificantChange,
 }
 
-/// What a figure is counted in.
+/// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum FigureUnit {
     /// Seconds.
     Seconds,
-    /// Pieces of something.
+    /// Number of items.
     Count,
-    /// Money, in whatever currency it is given.
+    /// Money, in the currency of the configured prices.
     Money,
 }
 
-/// By so much, as a part of what it was, a time has to differ before anything is said of it. Two runs are made at two
-/// times, and machines and networks are never quite as they were.
-const WORTH_SAYING: f64 = 0.1;
+/// Minimum relative change of a duration that is reported. Runs are made at different times, and machines and
+/// networks vary.
+const MIN_TIME_CHANGE: f64 = 0.1;
 
-/// A figure that is not yet decided.
-pub(super) struct Measured {
+/// Figure whose significance is not decided yet.
+pub(super) struct UndecidedFigure {
     pub figure: ComparedFigure,
-    pub test: Test,
-    /// Whether what grew outweighs what shrank, case by case.
-    grown: bool,
+    pub test: TestPValue,
+    /// True if increases outweigh decreases, case by case.
+    has_grown: bool,
 }
 
-impl Measured {
-    /// Takes note of what was decided together with others.
-    pub(super) fn decided(mut self, found: bool) -> ComparedFigure {
+impl UndecidedFigure {
+    /// Sets the significance after the joint decision of all figures.
+    pub(super) fn decide(mut self, found: bool) -> ComparedFigure {
         let ComparedFigure { before, after, unit, .. } = self.figure;
-        let enough = unit != Unit::Seconds || (after - before).abs() > WORTH_SAYING * before.max(after);
-        // Cases decide, and means are shown: one case may outweigh all others in a mean, and then nothing is claimed.
-        self.figure.claim = match (self.grown, after.total_cmp(&before)) {
-            _ if !(found && enough) => Claim::Nothing,
-            (true, Ordering::Greater) => Claim::More,
-            (false, Ordering::Less) => Claim::Less,
+        let enough =
+            unit != FigureUnit::Seconds || (after - before).abs() > MIN_TIME_CHANGE * before.max(after);
+        // Cases decide but means are displayed. If one case dominates the mean in the other direction,
+        // nothing is claimed.
+        self.figure.significance = match (self.has_grown, after.total_cmp(&before)) {
+            _ if !(found && enough) => SignificantChange::NotSignificant,
+            (true, Ordering::Greater) => SignificantChange::More,
+            (false, Ordering::Less) => SignificantChange::Less,
             (true, Ordering::Less | Ordering::Equal) | (false, Ordering::Greater | Ordering::Equal) => {
-                Claim::Nothing
+                SignificantChange::NotSignificant
             }
         };
         self.figure
     }
 }
 
-/// All figures that both runs have.
-pub(super) fn measured(cases: &[(&Case, &Case)]) -> Vec<Measured> {
+/// Compares all figures that both runs have.
+pub(super) fn compare_figures(cases: &[(&ReportCase, &ReportCase)]) -> Vec<UndecidedFigure> {
     let mut all = vec![
-        figure(cases, "time", Unit::Seconds, &|figures| Some(figures.seconds)),
-        figure(cases, "turns", Unit::Count, &|figures| Some(figures.turns as f64)),
-        figure(cases, "tool calls", Unit::Count, &|figures| {
+        compare_figure(cases, "time", FigureUnit::Seconds, &|figures| Some(figures.seconds)),
+        compare_figure(cases, "turns", FigureUnit::Count, &|figures| Some(figures.turns as f64)),
+        compare_figure(cases, "tool calls", FigureUnit::Count, &|figures| {
             Some(figures.tools.values().sum::<usize>() as f64)
         }),
-        figure(cases, "tokens", Unit::Count, &|figures| figures.tokens),
-        figure(cases, "cost", Unit::Money, &|figures| figures.cost),
+        compare_figure(cases, "tokens", FigureUnit::Count, &|figures| figures.tokens),
+        compare_figure(cases, "cost", FigureUnit::Money, &|figures| figures.cost),
     ];
     let attempts = cases.iter().flat_map(|(one, other)| one.attempts.iter().chain(&other.attempts));
     let tools: BTreeSet<&str> =
         attempts.flat_map(|attempt| attempt.figures.tools.keys()).map(String::as_str).collect();
     all.extend(tools.into_iter().map(|tool| {
-        let calls = |figures: &Figures| Some(figures.tools.get(tool).copied().unwrap_or(0) as f64);
-        figure(cases, tool, Unit::Count, &calls).map(|mut measured| {
+        let calls = |figures: &AttemptFigures| Some(figures.tools.get(tool).copied().unwrap_or(0) as f64);
+        compare_figure(cases, tool, FigureUnit::Count, &calls).map(|mut measured| {
             measured.figure.is_tool = true;
             measured
         })
@@ -94,19 +96,19 @@ pub(super) fn measured(cases: &[(&Case, &Case)]) -> Vec<Measured> {
     all.into_iter().flatten().collect()
 }
 
-/// None where no case has it in both runs.
-fn figure(
-    cases: &[(&Case, &Case)],
+/// Returns `None` if no case has the figure in both runs.
+fn compare_figure(
+    cases: &[(&ReportCase, &ReportCase)],
     name: &str,
-    unit: Unit,
-    of: &dyn Fn(&Figures) -> Option<f64>,
-) -> Option<Measured> {
-    let middle = |attempts: &[Attempt]| {
+    unit: FigureUnit,
+    of: &dyn Fn(&AttemptFigures) -> Option<f64>,
+) -> Option<UndecidedFigure> {
+    let middle = |attempts: &[ReportAttempt]| {
         let values: Option<Vec<f64>> = attempts.iter().map(|attempt| of(&attempt.figures)).collect();
-        values.filter(|values| !values.is_empty()).map(|values| Spread::of(values).median)
+        values.filter(|values| !values.is_empty()).map(|values| SummaryStatistics::from_values(values).median)
     };
     let both = cases.iter().filter_map(|(one, other)| {
-        let weighing = Weighing::of(one, other);
+        let weighing = AttemptWeighting::for_cases(one, other);
         let (one, other) = (weighing.attempts(one), weighing.attempts(other));
         Some((middle(one)?, middle(other)?))
     });
@@ -114,16 +116,20 @@ fn figure(
     if both.is_empty() {
         return None;
     }
-    let found = shift(&both.iter().map(|(before, after)| after - before).collect::<Vec<_>>());
+    let found = signed_rank_test(&both.iter().map(|(before, after)| after - before).collect::<Vec<_>>());
     let figure = ComparedFigure {
         name: name.to_string(),
         is_tool: false,
         unit,
-        before: Spread::of(both.iter().map(|(before, _)| *before)).mean,
-        after: Spread::of(both.iter().map(|(_, after)| *after)).mean,
+        before: SummaryStatistics::from_values(both.iter().map(|(before, _)| *before)).mean,
+        after: SummaryStatistics::from_values(both.iter().map(|(_, after)| *after)).mean,
         cases: both.len(),
-        p: found.p,
-        claim: Claim::Nothing,
+        p_value: found.p,
+        significance: SignificantChange::NotSignificant,
     };
-    Some(Measured { figure, test: Test { p: found.p, least_p: found.least_p }, grown: found.grown })
+    Some(UndecidedFigure {
+        figure,
+        test: TestPValue { p: found.p, min_p: found.min_p },
+        has_grown: found.increased,
+    })
 }

@@ -1,22 +1,25 @@
-//! Two runs beside each other: which cases got worse or better, whether that is more than chance, and where their
-//! conversations part. What is compared is what reports say; nobody is asked.
+//! Comparison of two runs: cases that got worse or better, the significance of the changes, and the first
+//! divergence of their conversations. The input is report data; no agent or judge is called.
 
 mod cases;
 mod comparison;
+mod divergence;
 mod figures;
-mod kept;
+mod json;
 mod pairing;
-mod parting;
 mod read;
-mod record;
-mod words;
+mod saved_run;
+mod text;
 
-pub use cases::{Attempt, Call, CameTo, Case, Figures, Run, Turn};
-pub use comparison::{Change, Claim, ComparedCase, ComparedCheck, Comparison, Rates, Rules, compare};
+pub use cases::{AttemptFigures, CaseStatus, ReportAttempt, ReportCall, ReportCase, ReportRun, ReportTurn};
+pub use comparison::{
+    ComparedCase, ComparedCheck, ComparisonRules, PassChange, PassRates, RunComparison, SignificantChange,
+    compare,
+};
+pub use divergence::{Divergence, DivergentStep};
 pub use figures::ComparedFigure;
-pub use kept::read_kept;
-pub use pairing::NotCompared;
-pub use parting::{Parting, Step};
-pub use read::{NotReadable, read_report};
-pub use record::write_json;
-pub use words::write_words;
+pub use json::write_json;
+pub use pairing::ExcludedCase;
+pub use read::{ReportReadError, read_report};
+pub use saved_run::read_saved_run;
+pub use text::write_text;

@@ -1,4 +1,4 @@
-//! Runs from their reports: `.json`, `.jsonl`, and JSON whatever the file is called.
+//! Reads runs from their reports: `.json`, `.jsonl`, or JSON with any file name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,66 +7,70 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::cases::{Attempt, Call, CameTo, Case, Figures, Run, StoppingRule, Turn};
+use super::cases::{
+    AttemptFigures, CaseStatus, ReportAttempt, ReportCall, ReportCase, ReportRun, ReportTurn, StoppingRule,
+};
 
-/// A file that is no report, or not a whole one.
+/// The file is not a run report, or is truncated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotReadable {
-    /// It is not JSON.
+pub enum ReportReadError {
+    /// The file is not JSON.
     #[error("this is not JSON: {words}")]
     NotJson {
-        /// What is wrong, and where.
+        /// Description with the position of the error.
         words: String,
     },
-    /// It is JSON, and no report of a run.
-    #[error("this is no report of a run: {words}")]
+    /// The file is JSON but not a run report.
+    #[error("this is not a run report: {words}")]
     NoReport {
-        /// What is wrong.
+        /// Description of the error.
         words: String,
     },
 }
 
-/// Reads a report. `shown` is what it is called for people.
+/// Reads a report. `shown` is its name for display.
 ///
 /// # Errors
-/// When it is no report.
-pub fn read_report(text: &[u8], shown: &str) -> Result<Run, NotReadable> {
-    let mut run = Run { shown: shown.to_string(), cut_short: true, ..Run::default() };
+/// If the file is not a run report.
+pub fn read_report(text: &[u8], shown: &str) -> Result<ReportRun, ReportReadError> {
+    let mut run = ReportRun { label: shown.to_string(), is_incomplete: true, ..ReportRun::default() };
     let mut is_report = false;
     for value in serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>() {
         let value = match value {
             Ok(value) => value.get(),
-            // The last line of a run that was killed.
+            // A killed run leaves a truncated last line.
             Err(error) if error.is_eof() && is_report => break,
-            Err(error) => return Err(NotReadable::NotJson { words: error.to_string() }),
+            Err(error) => return Err(ReportReadError::NotJson { words: error.to_string() }),
         };
-        is_report |= piece(value, &mut run)?;
+        is_report |= read_value(value, &mut run)?;
     }
     match is_report {
         true => Ok(run),
-        false => Err(NotReadable::NoReport { words: "it has no results".to_string() }),
+        false => Err(ReportReadError::NoReport { words: "it has no results".to_string() }),
     }
 }
 
-/// Takes what a value of the file says: a whole report, or a line of one. Says whether it is either.
-fn piece(text: &str, run: &mut Run) -> Result<bool, NotReadable> {
-    let no_report = |error: serde_json::Error| NotReadable::NoReport { words: error.to_string() };
-    let head: Head = serde_json::from_str(text).map_err(no_report)?;
+/// Reads one value of the file: a whole report or one line of a report. Returns true if it is either.
+fn read_value(text: &str, run: &mut ReportRun) -> Result<bool, ReportReadError> {
+    let no_report = |error: serde_json::Error| ReportReadError::NoReport { words: error.to_string() };
+    let head: RawReport = serde_json::from_str(text).map_err(no_report)?;
     match head.r#type.as_deref() {
-        Some("result") => run.cases.push(serde_json::from_str::<ResultPart>(text).map_err(no_report)?.case()),
+        Some("result") => {
+            run.cases.push(serde_json::from_str::<RawResult>(text).map_err(no_report)?.into_case())
+        }
         Some("start") => {
             run.started_at = head.started_at;
             run.agent = head.agent_id;
             run.connector = head.connector;
         }
-        Some("summary") => run.cut_short = head.interrupted,
+        Some("summary") => run.is_incomplete = head.interrupted,
         Some(_) => {}
         None => {
             let Some(results) = head.results else { return Ok(false) };
             run.cases.extend(results.0);
             run.started_at = head.metadata.and_then(|metadata| metadata.started_at);
             let summary = head.summary.unwrap_or_default();
-            run.cut_short = summary.interrupted;
+            run.is_incomplete = summary.interrupted;
             run.agent = summary.agent_id;
             run.connector = summary.connector;
         }
@@ -74,13 +78,13 @@ fn piece(text: &str, run: &mut Run) -> Result<bool, NotReadable> {
     Ok(true)
 }
 
-/// A whole report, or what a line says of the run.
+/// A whole report, or a line with data of the run.
 #[derive(serde::Deserialize)]
-struct Head {
+struct RawReport {
     r#type: Option<String>,
-    results: Option<Results>,
-    summary: Option<Summary>,
-    metadata: Option<Metadata>,
+    results: Option<RawResults>,
+    summary: Option<RawSummary>,
+    metadata: Option<RawMetadata>,
     started_at: Option<String>,
     agent_id: Option<String>,
     connector: Option<String>,
@@ -89,7 +93,7 @@ struct Head {
 }
 
 #[derive(Default, serde::Deserialize)]
-struct Summary {
+struct RawSummary {
     #[serde(default)]
     interrupted: bool,
     agent_id: Option<String>,
@@ -97,67 +101,67 @@ struct Summary {
 }
 
 #[derive(serde::Deserialize)]
-struct Metadata {
+struct RawMetadata {
     started_at: Option<String>,
 }
 
-/// The results of a report, each made a case as it is read: conversations take room.
-struct Results(Vec<Case>);
+/// The results of a report. Each is converted to a case as it is read, because conversations are large.
+struct RawResults(Vec<ReportCase>);
 
-impl<'de> Deserialize<'de> for Results {
+impl<'de> Deserialize<'de> for RawResults {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Results;
+        struct ResultsVisitor;
+        impl<'de> Visitor<'de> for ResultsVisitor {
+            type Value = RawResults;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of results")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Results, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<RawResults, A::Error> {
                 let mut all = Vec::new();
-                while let Some(result) = list.next_element::<ResultPart>()? {
-                    all.push(result.case());
+                while let Some(result) = list.next_element::<RawResult>()? {
+                    all.push(result.into_case());
                 }
-                Ok(Results(all))
+                Ok(RawResults(all))
             }
         }
-        deserializer.deserialize_seq(Each)
+        deserializer.deserialize_seq(ResultsVisitor)
     }
 }
 
-/// A result, as far as it is compared.
+/// The compared members of a result.
 #[derive(serde::Deserialize)]
-struct ResultPart {
+struct RawResult {
     id: String,
     #[serde(default)]
     name: String,
     #[serde(default)]
     file: String,
     #[serde(default)]
-    fingerprints: Fingerprints,
+    fingerprints: RawFingerprints,
     #[serde(default)]
-    attempts: Vec<Held>,
+    attempts: Vec<RawAttempt>,
     #[serde(default)]
-    run_details: Vec<Held>,
-    reliability: Option<ReliabilityPart>,
-    // Flattening would read every conversation twice.
+    run_details: Vec<RawAttempt>,
+    reliability: Option<RawReliability>,
+    // Written out instead of flattened, because flattening would parse every conversation twice.
     status: String,
-    failure: Option<Failure>,
+    failure: Option<RawFailure>,
     error: Option<String>,
     #[serde(default)]
-    turns: Vec<TurnPart>,
+    turns: Vec<RawTurn>,
     #[serde(default)]
-    assertions: Vec<Assertion>,
+    assertions: Vec<RawAssertion>,
     #[serde(default)]
-    final_assertions: Vec<Assertion>,
+    final_assertions: Vec<RawAssertion>,
     #[serde(default)]
-    spent: SpentPart,
+    spent: RawUsage,
 }
 
-/// What became of a declared reliability.
+/// Result of a declared reliability.
 #[derive(serde::Deserialize)]
-struct ReliabilityPart {
+struct RawReliability {
     rate: f64,
     confidence: f64,
     max_runs: usize,
@@ -165,33 +169,33 @@ struct ReliabilityPart {
 }
 
 #[derive(Default, serde::Deserialize)]
-struct Fingerprints {
+struct RawFingerprints {
     asked: Option<String>,
     checked: Option<String>,
 }
 
 /// An attempt.
 #[derive(serde::Deserialize)]
-struct Held {
+struct RawAttempt {
     run: Option<usize>,
     attempt: Option<usize>,
     #[serde(default)]
     invalid: bool,
     status: String,
-    failure: Option<Failure>,
+    failure: Option<RawFailure>,
     error: Option<String>,
     #[serde(default)]
-    turns: Vec<TurnPart>,
+    turns: Vec<RawTurn>,
     #[serde(default)]
-    assertions: Vec<Assertion>,
+    assertions: Vec<RawAssertion>,
     #[serde(default)]
-    final_assertions: Vec<Assertion>,
+    final_assertions: Vec<RawAssertion>,
     #[serde(default)]
-    spent: SpentPart,
+    spent: RawUsage,
 }
 
 #[derive(serde::Deserialize)]
-struct Failure {
+struct RawFailure {
     #[serde(default)]
     kind: String,
     #[serde(default)]
@@ -199,55 +203,56 @@ struct Failure {
 }
 
 #[derive(serde::Deserialize)]
-struct TurnPart {
+struct RawTurn {
     input: Option<String>,
     output: Option<String>,
     error: Option<String>,
     #[serde(default)]
-    tool_calls: Vec<CallPart>,
+    tool_calls: Vec<RawToolCall>,
     #[serde(default)]
-    assertions: Vec<Assertion>,
+    assertions: Vec<RawAssertion>,
     #[serde(default)]
     duration_ms: f64,
-    /// What says in place of a turn why there is none.
+    /// Present in an entry that replaces a skipped turn.
     skip_reason: Option<String>,
 }
 
 #[derive(serde::Deserialize)]
-struct CallPart {
+struct RawToolCall {
     name: String,
     #[serde(default)]
     args: Value,
 }
 
-/// What an attempt took, where somebody says so.
+/// Usage of an attempt, if reported.
 #[derive(Default, serde::Deserialize)]
-struct SpentPart {
+struct RawUsage {
     total_tokens: Option<f64>,
     cost: Option<f64>,
 }
 
-/// A check. Its members stand behind those that somebody wrote, which may have the same names: the last one counts.
+/// A check. The result members follow those of the test file, which may have the same names: the last one
+/// counts.
 #[derive(serde::Deserialize)]
 #[serde(from = "BTreeMap<String, Value>")]
-struct Assertion {
+struct RawAssertion {
     passed: bool,
     soft: bool,
-    /// Whether it was decided.
+    /// True if the check was decided.
     decided: bool,
-    /// What it is called: its criterion, or its words.
+    /// Name: the criterion or the text of the check.
     name: String,
-    /// Who judged it, with the model.
+    /// The judge with its model.
     judge: Option<String>,
 }
 
-impl From<BTreeMap<String, Value>> for Assertion {
+impl From<BTreeMap<String, Value>> for RawAssertion {
     fn from(members: BTreeMap<String, Value>) -> Self {
         let is = |key: &str| members.get(key).and_then(Value::as_bool) == Some(true);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_string);
         let judgement = members.get("judgement");
         let of = |key: &str| text(judgement.and_then(|judgement| judgement.get(key)));
-        Assertion {
+        RawAssertion {
             passed: is("passed"),
             soft: is("soft"),
             decided: text(members.get("error")).is_none(),
@@ -262,10 +267,10 @@ impl From<BTreeMap<String, Value>> for Assertion {
     }
 }
 
-impl ResultPart {
-    fn case(self) -> Case {
-        let came_to = came_to(&self.status);
-        let own = Held {
+impl RawResult {
+    fn into_case(self) -> ReportCase {
+        let came_to = parse_status(&self.status);
+        let own = RawAttempt {
             run: None,
             attempt: None,
             invalid: false,
@@ -279,7 +284,7 @@ impl ResultPart {
         };
         let mut held = match (self.run_details, self.attempts) {
             (runs, _) if !runs.is_empty() => runs,
-            // The first attempt that says something about the agent counts: the others were made because it failed.
+            // Use the first valid attempt; the others were made only after its failure.
             (_, mut tried) if !tried.is_empty() => {
                 let first = tried.iter().position(|held| !held.is_invalid()).unwrap_or(0);
                 vec![tried.swap_remove(first)]
@@ -287,24 +292,27 @@ impl ResultPart {
             _ => vec![own],
         };
         let stopping = self.reliability.map(|found| {
-            // Attempts that were running when the result was known were made or not as machines were fast.
+            // Drop attempts that were still running when the result was decided; their number depends on the
+            // speed of the machine.
             let last = found.decided_after.unwrap_or(usize::MAX);
             held.retain(|held| held.run.is_none_or(|run| run <= last));
             StoppingRule { rate: found.rate, confidence: found.confidence, max_runs: found.max_runs }
         });
-        let judges = held.iter().flat_map(Held::checks).filter_map(|check| check.judge.clone()).collect();
+        let judges =
+            held.iter().flat_map(RawAttempt::checks).filter_map(|check| check.judge.clone()).collect();
         let all = held.len();
         held.retain(|held| !held.is_invalid());
         let invalid = all - held.len();
-        let mut attempts: Vec<Attempt> = held.into_iter().filter_map(Held::attempt).collect();
-        keep_what_tells(&mut attempts);
-        Case {
+        let mut attempts: Vec<ReportAttempt> =
+            held.into_iter().filter_map(RawAttempt::into_attempt).collect();
+        drop_unneeded_turns(&mut attempts);
+        ReportCase {
             id: self.id,
             name: self.name,
             file: self.file,
-            came_to,
-            asked: self.fingerprints.asked,
-            checked: self.fingerprints.checked,
+            status: came_to,
+            input_fingerprint: self.fingerprints.asked,
+            check_fingerprint: self.fingerprints.checked,
             judges,
             attempts,
             invalid,
@@ -313,8 +321,8 @@ impl ResultPart {
     }
 }
 
-/// Conversations are kept of the first attempt, the first that passed and the first that failed.
-fn keep_what_tells(attempts: &mut [Attempt]) {
+/// Keeps only the conversations of the first attempt, the first passed one and the first failed one.
+fn drop_unneeded_turns(attempts: &mut [ReportAttempt]) {
     let first = |passed| attempts.iter().position(|attempt| attempt.passed == passed);
     let told = [Some(0), first(true), first(false)];
     for (place, attempt) in attempts.iter_mut().enumerate() {
@@ -324,18 +332,18 @@ fn keep_what_tells(attempts: &mut [Attempt]) {
     }
 }
 
-fn came_to(status: &str) -> CameTo {
+fn parse_status(status: &str) -> CaseStatus {
     match status {
-        "passed" => CameTo::Passed,
-        "failed" => CameTo::Failed,
-        _ => CameTo::Skipped,
+        "passed" => CaseStatus::Passed,
+        "failed" => CaseStatus::Failed,
+        _ => CaseStatus::Skipped,
     }
 }
 
-impl Held {
-    /// Whether it says nothing about the agent.
+impl RawAttempt {
+    /// Returns true if the attempt is invalid.
     fn is_invalid(&self) -> bool {
-        let by_other = |failure: &Failure| match &*failure.fault {
+        let by_other = |failure: &RawFailure| match &*failure.fault {
             "infrastructure" | "simulator" | "judge" => true,
             "test" => failure.kind != "no_input",
             _ => false,
@@ -343,18 +351,18 @@ impl Held {
         self.invalid || self.failure.as_ref().is_some_and(by_other)
     }
 
-    /// Every check that was decided or should have been.
-    fn checks(&self) -> impl Iterator<Item = &Assertion> {
+    /// Returns all checks of the attempt.
+    fn checks(&self) -> impl Iterator<Item = &RawAssertion> {
         let of_turns = self.turns.iter().flat_map(|turn| &turn.assertions);
         of_turns.chain(&self.assertions).chain(&self.final_assertions)
     }
 
-    /// None where nothing was held.
-    fn attempt(self) -> Option<Attempt> {
-        let passed = match came_to(&self.status) {
-            CameTo::Passed => true,
-            CameTo::Failed => false,
-            CameTo::Skipped => return None,
+    /// Returns `None` if the attempt was skipped.
+    fn into_attempt(self) -> Option<ReportAttempt> {
+        let passed = match parse_status(&self.status) {
+            CaseStatus::Passed => true,
+            CaseStatus::Failed => false,
+            CaseStatus::Skipped => return None,
         };
         let mut soft: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for one in self.checks() {
@@ -364,32 +372,33 @@ impl Held {
                 *holds += usize::from(one.passed);
             }
         }
-        let turns: Vec<TurnPart> = self.turns.into_iter().filter(|turn| turn.skip_reason.is_none()).collect();
-        let mut figures = Figures {
+        let turns: Vec<RawTurn> = self.turns.into_iter().filter(|turn| turn.skip_reason.is_none()).collect();
+        let mut figures = AttemptFigures {
             seconds: turns.iter().map(|turn| turn.duration_ms).sum::<f64>() / 1000.0,
             turns: turns.len(),
             tokens: self.spent.total_tokens,
             cost: self.spent.cost,
-            ..Figures::default()
+            ..AttemptFigures::default()
         };
         for call in turns.iter().flat_map(|turn| &turn.tool_calls) {
             *figures.tools.entry(call.name.clone()).or_default() += 1;
         }
-        Some(Attempt {
+        Some(ReportAttempt {
             number: self.run.or(self.attempt).unwrap_or(1),
             passed,
             error: self.error,
             figures,
             soft,
-            turns: turns.into_iter().map(TurnPart::turn).collect(),
+            turns: turns.into_iter().map(RawTurn::into_turn).collect(),
         })
     }
 }
 
-impl TurnPart {
-    fn turn(self) -> Turn {
-        let calls = self.tool_calls.into_iter().map(|call| Call { tool: call.name, arguments: call.args });
-        Turn { user: self.input, calls: calls.collect(), answer: self.output, error: self.error }
+impl RawTurn {
+    fn into_turn(self) -> ReportTurn {
+        let calls =
+            self.tool_calls.into_iter().map(|call| ReportCall { tool: call.name, arguments: call.args });
+        ReportTurn { user: self.input, calls: calls.collect(), answer: self.output, error: self.error }
     }
 }
 
@@ -398,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_read_however_it_is_written() {
+    fn reads_json_and_json_lines() {
         let result = r#"{"id":"a","status":"failed","failure":{"kind":"assertion","fault":"agent"},"error":"no",
             "turns":[{"turn":1,"input":"hi","output":"x","tool_calls":[{"name":"find","args":{"n":1}}],"duration_ms":1500.0,
             "assertions":[{"criterion":"is it kind?","passed":true,"soft":true,"criterion":"kind","expected":"is kind",
@@ -415,41 +424,42 @@ mod tests {
         for text in [&whole, &lines] {
             let run = read_report(text.as_bytes(), "x").expect("a report");
             assert_eq!(
-                (run.agent.as_deref(), run.started_at.as_deref(), run.cut_short),
+                (run.agent.as_deref(), run.started_at.as_deref(), run.is_incomplete),
                 (Some("shop"), Some("then"), false)
             );
             let [case] = &run.cases[..] else { panic!("{run:?}") };
             let [attempt] = &case.attempts[..] else { panic!("{case:?}") };
-            assert_eq!((&*case.id, case.came_to, attempt.passed), ("a", CameTo::Failed, false));
+            assert_eq!((&*case.id, case.status, attempt.passed), ("a", CaseStatus::Failed, false));
             assert_eq!((attempt.figures.seconds, attempt.figures.tools["find"]), (1.5, 1));
             assert_eq!((attempt.soft["kind"], attempt.turns.len()), ((1, 1), 1));
             assert_eq!((attempt.figures.tokens, attempt.figures.cost), (Some(70.0), Some(0.5)));
             assert_eq!(case.judges.iter().collect::<Vec<_>>(), ["stern (m1)"]);
         }
         let killed = &lines[..lines.len() - 12];
-        assert!(read_report(killed.as_bytes(), "x").expect("a report").cut_short);
+        assert!(read_report(killed.as_bytes(), "x").expect("a report").is_incomplete);
     }
 
     #[test]
-    fn attempts_that_say_nothing_are_counted_apart() {
+    fn counts_invalid_attempts_separately() {
         let text = r#"{"results":[{"id":"a","status":"failed","run_details":[
             {"run":1,"status":"passed"},{"run":2,"status":"failed","invalid":true},
             {"run":3,"status":"failed","failure":{"fault":"judge"}},{"run":4,"status":"skipped"},{"run":5,"status":"failed"}]},
             {"id":"b","status":"passed","attempts":[{"attempt":1,"status":"failed"},{"attempt":2,"status":"passed"}]}]}"#;
         let run = read_report(text.as_bytes(), "x").expect("a report");
-        let of = |case: &Case| case.attempts.iter().map(|one| (one.number, one.passed)).collect::<Vec<_>>();
+        let of =
+            |case: &ReportCase| case.attempts.iter().map(|one| (one.number, one.passed)).collect::<Vec<_>>();
         assert_eq!((of(&run.cases[0]), run.cases[0].invalid), (vec![(1, true), (5, false)], 2));
         assert_eq!(of(&run.cases[1]), [(1, false)], "the second attempt was made because the first failed");
     }
 
     #[test]
-    fn what_is_no_report_is_refused() {
+    fn rejects_other_files() {
         let wrong =
             |text: &str| read_report(text.as_bytes(), "x").map(|_| ()).expect_err("no report").to_string();
-        assert!(wrong("<testsuites/>").starts_with("this is not JSON: expected value at line 1 column 1"));
-        assert_eq!(wrong(r#"{"id": "a"}"#), "this is no report of a run: it has no results");
-        assert_eq!(wrong(""), "this is no report of a run: it has no results");
+        assert!(wrong("<testsuites/>").starts_with("invalid JSON: expected value at line 1 column 1"));
+        assert_eq!(wrong(r#"{"id": "a"}"#), "this is not a run report: it has no results");
+        assert_eq!(wrong(""), "this is not a run report: it has no results");
         assert!(wrong(r#"{"results": [{"name": "a"}]}"#).contains("missing field `id`"));
-        assert!(wrong("[1]").starts_with("this is no report of a run: invalid"));
+        assert!(wrong("[1]").starts_with("this is not a run report: invalid"));
     }
 }

@@ -1,4 +1,4 @@
-//! An agent as the project file describes it.
+//! Agents of the project file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,121 +6,127 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::shape::TARGET;
-use super::start::Start;
-use super::target::{BoundTarget, Hears, Kind, Target};
-use crate::adapters::in_code::InCode;
-use crate::cases::{Block, Inherited, Variables, interpolate, literal, millis, references, signs};
-use crate::session::{Redactor, Signs, Timeouts};
-use hotseat_document::{self as document, Diagnostic, Diagnostics, Map, Node, Source, Value};
-use hotseat_runtime::files::Connectors;
+use super::start::StartCommand;
+use super::target::{AgentTarget, BoundTarget, TargetCapabilities, TargetKind};
+use crate::cases::{
+    AssertionBlock, InheritedSettings, VariableScope, awaiting_markers, escape, from_millis, interpolate,
+    references,
+};
+use crate::session::{AwaitingMarkers, SecretRedactor, SessionTimeouts};
+use crate::targets::code_agent::CodeAgent;
+use hotseat_document::{
+    self as document, Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, SourceText,
+};
+use hotseat_runtime::files::ConnectorSet;
 
-/// How long a turn may take where nobody says.
-const TURN: Duration = Duration::from_secs(120);
-/// How long nothing at all may be received where nobody says.
-const IDLE: Duration = Duration::from_secs(60);
+/// Default time limit of a turn.
+const DEFAULT_TURN_TIMEOUT: Duration = Duration::from_secs(120);
+/// Default limit on the time without any received data.
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What an agent is read with.
+/// Context for decoding an agent.
 #[derive(Clone, Copy)]
-pub(super) struct Surroundings<'a> {
-    /// The folder that its paths start from.
+pub(super) struct AgentReadContext<'a> {
+    /// Folder for relative paths.
     pub(super) root: &'a Path,
-    /// The language models of the project.
-    pub(super) connectors: &'a Arc<Connectors>,
-    /// The environment.
+    /// Language models of the project.
+    pub(super) connectors: &'a Arc<ConnectorSet>,
+    /// Environment variables.
     pub(super) environment: &'a BTreeMap<String, String>,
 }
 
-/// An agent: the one under `target`, or one of `agents`.
+/// An agent of the project file: `target` or an entry of `agents`.
 #[derive(Debug, Clone)]
-pub struct Agent {
-    /// Its name; none for the one that is written out under `target`.
+pub struct ProjectAgent {
+    /// Name. `None` for an agent defined under `target`.
     pub name: Option<Arc<str>>,
-    /// What it is for, where the project file says so.
+    /// Purpose of the agent, if the project file describes it.
     pub description: Option<String>,
-    /// Suites below this folder test it.
+    /// Suites below this folder test the agent.
     pub folder: Option<PathBuf>,
-    /// What is asserted of every case and turn with it.
-    pub inherited: Inherited,
-    /// How it is started, if Hotseat is to start it.
-    pub start: Option<Start>,
-    /// How long it may take.
-    pub timeouts: Timeouts,
-    /// Whether its settings use variables that hooks give, so that it differs from case to case.
-    pub varies: bool,
-    /// What keeps it from being used, although nothing is wrong with the file: variables that are not set.
-    unset: Vec<Diagnostic>,
-    /// What of a case it is told.
-    hears: Hears,
-    /// The language models that its turns can name; none where its own files are not known yet.
-    known: Option<Arc<Connectors>>,
+    /// Settings inherited by every case and turn.
+    pub inherited: InheritedSettings,
+    /// Start command, if Hotseat starts the agent.
+    pub start: Option<StartCommand>,
+    /// Time limits.
+    pub timeouts: SessionTimeouts,
+    /// True if its settings use variables set by hooks, so that they differ between cases.
+    pub uses_hook_variables: bool,
+    /// Undefined environment variables that make the agent unusable although the file is valid.
+    missing_variables: Vec<Diagnostic>,
+    /// Parts of a case that reach the agent.
+    capabilities: TargetCapabilities,
+    /// Connectors that turns may select. `None` if its agent files are not loaded yet.
+    known_connectors: Option<Arc<ConnectorSet>>,
     root: PathBuf,
-    connectors: Arc<Connectors>,
-    source: Arc<Source>,
-    node: Node,
-    /// What it is where it is a part of this program: then nothing of it is written in a project file.
-    in_code: Option<Arc<dyn InCode>>,
+    connectors: Arc<ConnectorSet>,
+    source: Arc<SourceText>,
+    node: DocumentNode,
+    /// Implementation of an agent in this program, which has no entry in a project file.
+    in_code: Option<Arc<dyn CodeAgent>>,
 }
 
-impl Agent {
-    /// Reads an agent whose shape was checked.
+impl ProjectAgent {
+    /// Decodes an agent whose shape is valid.
     pub(super) fn read(
         name: Option<&str>,
-        node: &Node,
-        source: &Arc<Source>,
-        around: Surroundings<'_>,
+        node: &DocumentNode,
+        source: &Arc<SourceText>,
+        around: AgentReadContext<'_>,
         mistakes: &mut Diagnostics,
-    ) -> Agent {
-        let Surroundings { root, connectors, environment } = around;
-        // Variables of the environment are filled in now; those of hooks when a case has them. One that is not set
-        // matters only where the agent is used.
+    ) -> ProjectAgent {
+        let AgentReadContext { root, connectors, environment } = around;
+        // Environment variables are resolved now, hook variables per case. An undefined variable matters only
+        // if the agent is used.
         let mut filled = node.clone();
-        let (given, none) = (BTreeMap::new(), Redactor::default());
-        let variables = Variables { environment, given: &given, more_to_come: true, redactor: &none };
+        let (given, none) = (BTreeMap::new(), SecretRedactor::default());
+        let variables =
+            VariableScope { environment, hook_variables: &given, allow_undefined: true, redactor: &none };
         let mut unset = Diagnostics::new();
         interpolate(&mut filled, &document::Kind::Tagged(&TARGET), variables, source, &mut unset);
         let unset: Vec<Diagnostic> = unset.into_iter().collect();
 
         let shape = TARGET.shape_of(node).expect("the shape was checked");
-        let map = Map::of(&filled, source, shape).expect("the shape was checked");
-        let inherited = Inherited {
-            case: Block::read(map.get("assert"), mistakes),
-            turn: Block::read(map.get("turn_assert"), mistakes),
-            signs: signs(&map, &Signs::default()),
+        let map = MapView::from_node(&filled, source, shape).expect("the shape was checked");
+        let inherited = InheritedSettings {
+            case: AssertionBlock::read(map.get("assert"), mistakes),
+            turn: AssertionBlock::read(map.get("turn_assert"), mistakes),
+            signs: awaiting_markers(&map, &AwaitingMarkers::default()),
         };
         let has_start = shape.field("start").is_some() && unset.is_empty();
-        let start = if has_start { Start::read(&map, root, mistakes) } else { None };
+        let start = if has_start { StartCommand::read(&map, root, mistakes) } else { None };
         if let (None, Some(place)) = (name, map.key_place("folder")) {
-            mistakes.push(Diagnostic::new("`folder` goes with one of `agents`").at(place));
+            mistakes.push(Diagnostic::new("`folder` is supported only for entries of `agents`").at(place));
         }
-        // What variables of hooks will be filled in to is looked at then.
-        let bound = match unset.is_empty() && !says_variable(&filled) {
+        // Values with hook variables are validated when they are resolved.
+        let bound = match unset.is_empty() && !contains_variable(&filled) {
             true => BoundTarget::read(&map, around, mistakes),
             false => None,
         };
-        let kind = Kind::of(shape);
+        let kind = TargetKind::from_shape(shape);
         let known = match bound.map(|bound| bound.target) {
-            Some(Target::Embedded(target)) => Some(Arc::new(target.agent.known.clone())),
-            _ => (kind != Kind::Embedded).then(|| connectors.clone()),
+            Some(AgentTarget::Embedded(target)) => Some(Arc::new(target.agent.available_connectors.clone())),
+            _ => (kind != TargetKind::Embedded).then(|| connectors.clone()),
         };
         let limit = |key: &str, default: Duration| {
             let given = shape.field(key).and_then(|_| map.integer(key));
-            given.map_or(default, millis)
+            given.map_or(default, from_millis)
         };
-        Agent {
+        ProjectAgent {
             name: name.map(Arc::from),
             description: map.text("description").map(str::to_string),
             folder: map.text("folder").map(|folder| root.join(folder)),
             inherited,
             start,
-            timeouts: Timeouts {
-                turn: limit("timeout_ms", TURN),
-                idle: limit("idle_timeout_ms", IDLE),
+            timeouts: SessionTimeouts {
+                turn: limit("timeout_ms", DEFAULT_TURN_TIMEOUT),
+                idle: limit("idle_timeout_ms", DEFAULT_IDLE_TIMEOUT),
                 case: None,
             },
-            varies: varies(node),
-            unset,
-            hears: Hears::of(kind, node),
-            known,
+            uses_hook_variables: contains_hook_variable(node),
+            missing_variables: unset,
+            capabilities: TargetCapabilities::from_node(kind, node),
+            known_connectors: known,
             root: root.to_path_buf(),
             connectors: connectors.clone(),
             source: source.clone(),
@@ -129,55 +135,65 @@ impl Agent {
         }
     }
 
-    /// An agent that is a part of this program.
-    pub fn in_code(agent: Arc<dyn InCode>) -> Agent {
-        let connectors = Arc::<Connectors>::default();
-        let node: Node = serde_json::Value::Null.into();
-        Agent {
+    /// Creates an agent implemented in this program.
+    pub fn in_code(agent: Arc<dyn CodeAgent>) -> ProjectAgent {
+        let connectors = Arc::<ConnectorSet>::default();
+        let node: DocumentNode = serde_json::Value::Null.into();
+        ProjectAgent {
             name: None,
             description: None,
             folder: None,
-            inherited: Inherited::default(),
+            inherited: InheritedSettings::default(),
             start: None,
-            timeouts: Timeouts { turn: TURN, idle: IDLE, case: None },
-            varies: false,
-            unset: Vec::new(),
-            hears: Hears::of(Kind::InCode, &node),
-            known: Some(connectors.clone()),
+            timeouts: SessionTimeouts { turn: DEFAULT_TURN_TIMEOUT, idle: DEFAULT_IDLE_TIMEOUT, case: None },
+            uses_hook_variables: false,
+            missing_variables: Vec::new(),
+            capabilities: TargetCapabilities::from_node(TargetKind::InCode, &node),
+            known_connectors: Some(connectors.clone()),
             root: PathBuf::new(),
             connectors,
-            source: Source::new("", "", 1),
+            source: SourceText::new("", "", 1),
             node,
             in_code: Some(agent),
         }
     }
 
-    /// This agent with what is asserted of it and the tools that it is offered, but served from recordings, whose path
-    /// starts from the root of `around`.
-    pub(super) fn replayed(&self, from: &str, around: Surroundings<'_>, mistakes: &mut Diagnostics) -> Agent {
+    /// Creates an agent that replays recordings but keeps the assertions and tools of this one. `from` is
+    /// relative to the root of `around`.
+    pub(super) fn to_replay_agent(
+        &self,
+        from: &str,
+        around: AgentReadContext<'_>,
+        mistakes: &mut Diagnostics,
+    ) -> ProjectAgent {
         let mut node = replay_node(from);
-        if let (Value::Map(entries), Value::Map(own)) = (&mut node.value, &self.node.value) {
-            entries.extend(own.iter().filter(|entry| KEPT_IN_REPLAY.contains(&&*entry.key.text)).cloned());
+        if let (NodeValue::Map(entries), NodeValue::Map(own)) = (&mut node.value, &self.node.value) {
+            entries
+                .extend(own.iter().filter(|entry| KEYS_KEPT_IN_REPLAY.contains(&&*entry.key.text)).cloned());
         }
-        let agent = Agent::read(self.name.as_deref(), &node, &self.source, around, mistakes);
-        Agent { folder: self.folder.clone(), ..agent }
+        let agent = ProjectAgent::read(self.name.as_deref(), &node, &self.source, around, mistakes);
+        ProjectAgent { folder: self.folder.clone(), ..agent }
     }
 
-    /// An agent that serves recordings, and of which nothing is asserted.
-    pub(super) fn of_recordings(from: &str, around: Surroundings<'_>, mistakes: &mut Diagnostics) -> Agent {
-        Agent::read(None, &replay_node(from), &Source::new("-n", "", 1), around, mistakes)
+    /// Creates an agent that replays recordings, without assertions.
+    pub(super) fn from_recordings(
+        from: &str,
+        around: AgentReadContext<'_>,
+        mistakes: &mut Diagnostics,
+    ) -> ProjectAgent {
+        ProjectAgent::read(None, &replay_node(from), &SourceText::new("-n", "", 1), around, mistakes)
     }
 
-    /// What keeps it from being used.
-    pub fn unset(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.unset.iter()
+    /// Diagnostics of undefined environment variables.
+    pub fn missing_variables(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.missing_variables.iter()
     }
 
-    /// The agent with its variables filled in.
+    /// Resolves the variables of the agent.
     ///
     /// # Errors
-    /// Variables that are not defined, and whatever is wrong with what they were filled in to.
-    pub fn bind(&self, variables: Variables<'_>) -> Result<BoundTarget, Diagnostics> {
+    /// If a variable is undefined or a resolved value is invalid.
+    pub fn bind(&self, variables: VariableScope<'_>) -> Result<BoundTarget, Diagnostics> {
         if let Some(agent) = &self.in_code {
             return Ok(BoundTarget::in_code(agent.clone()));
         }
@@ -188,8 +204,8 @@ impl Agent {
             return Err(mistakes);
         }
         let shape = TARGET.shape_of(&node).expect("the shape was checked");
-        let map = Map::of(&node, &self.source, shape).expect("the shape was checked");
-        let around = Surroundings {
+        let map = MapView::from_node(&node, &self.source, shape).expect("the shape was checked");
+        let around = AgentReadContext {
             root: &self.root,
             connectors: &self.connectors,
             environment: variables.environment,
@@ -201,46 +217,47 @@ impl Agent {
         }
     }
 
-    /// Whether it is told what is given under a key of cases, or `metadata` of calls.
-    pub fn hears(&self, key: &str) -> bool {
-        self.hears.hears(key)
+    /// True if the agent receives the value of this case key, or the `metadata` of calls.
+    pub fn supports(&self, key: &str) -> bool {
+        self.capabilities.supports(key)
     }
 
-    /// What cannot be said to it, of a case or of the command line, with notes for people.
-    pub(super) fn ears(&self) -> &Hears {
-        &self.hears
+    /// Parts of a case and options that reach the agent.
+    pub(super) fn capabilities(&self) -> &TargetCapabilities {
+        &self.capabilities
     }
 
-    /// The language models that turns with it can name; none where that differs from case to case.
-    pub(super) fn connectors(&self) -> Option<&Connectors> {
-        self.known.as_deref()
+    /// Connectors that turns may select. `None` if they differ between cases.
+    pub(super) fn connectors(&self) -> Option<&ConnectorSet> {
+        self.known_connectors.as_deref()
     }
 }
 
-/// The settings of an agent that hold for its recordings too.
-const KEPT_IN_REPLAY: [&str; 6] = ["description", "tools", "timeout_ms", "assert", "turn_assert", "awaiting"];
+/// Keys of an agent that also apply to its recordings.
+const KEYS_KEPT_IN_REPLAY: [&str; 6] =
+    ["description", "tools", "timeout_ms", "assert", "turn_assert", "awaiting"];
 
-/// What would be written for an agent that serves recordings.
-fn replay_node(from: &str) -> Node {
-    // A path may hold what looks like a variable.
-    serde_json::json!({"type": "replay", "from": literal(from)}).into()
+/// Builds the project file entry of an agent that replays recordings.
+fn replay_node(from: &str) -> DocumentNode {
+    // Escapes paths that look like variables.
+    serde_json::json!({"type": "replay", "from": escape(from)}).into()
 }
 
-/// Whether texts below a node have variables that are still to be filled in.
-fn says_variable(node: &Node) -> bool {
+/// True if texts below a node contain unresolved variables.
+fn contains_variable(node: &DocumentNode) -> bool {
     any_text(node, &|text| text.contains("${"))
 }
 
-/// Whether texts below a node use variables that hooks give.
-fn varies(node: &Node) -> bool {
+/// True if texts below a node use variables set by hooks.
+fn contains_hook_variable(node: &DocumentNode) -> bool {
     any_text(node, &|text| !references(text).iter().all(|(_, environment)| *environment))
 }
 
-fn any_text(node: &Node, fits: &impl Fn(&str) -> bool) -> bool {
+fn any_text(node: &DocumentNode, fits: &impl Fn(&str) -> bool) -> bool {
     match &node.value {
-        Value::String(text) => fits(text),
-        Value::List(nodes) => nodes.iter().any(|node| any_text(node, fits)),
-        Value::Map(entries) => entries.iter().any(|entry| any_text(&entry.value, fits)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        NodeValue::String(text) => fits(text),
+        NodeValue::List(nodes) => nodes.iter().any(|node| any_text(node, fits)),
+        NodeValue::Map(entries) => entries.iter().any(|entry| any_text(&entry.value, fits)),
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => false,
     }
 }

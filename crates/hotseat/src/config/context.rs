@@ -1,5 +1,5 @@
-//! On whose behalf agents are spoken to, and with which model: what the command line and its context file say, over
-//! what cases say.
+//! Call settings: user identity, conversation id, metadata and connector, from the command line, its context
+//! file and the cases.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,98 +8,105 @@ use std::sync::Arc;
 use serde_json::{Map as Members, Value, json};
 
 use super::target::is_secret;
-use crate::cases::{Case, CaseTarget, Environment, Options, Variables, interpolate};
-use crate::session::{Identity, Redactor, merged};
-use hotseat_document::{Diagnostic, Diagnostics, Field, Kind, Map, Shape, Source, check, json as json_file};
+use crate::cases::{CallOptions, CaseTarget, Environment, TestCase, VariableScope, interpolate};
+use crate::session::{RequestIdentity, SecretRedactor, merge_json};
+use hotseat_document::{
+    Diagnostic, Diagnostics, Field, Kind, MapView, Shape, SourceText, check, json as json_file,
+};
 
-/// A context file: who speaks, and what else is known of a call.
+/// Shape of a context file.
 pub static CONTEXT_FILE: Shape = Shape {
     name: "ContextFile",
-    doc: "A context file for `--ctx`: who speaks to the agent, and what else is known of the call. `${ENV.NAME}` stands for an environment variable.",
+    doc: "A context file for `--ctx`: user identity and further data of the call. `${ENV.NAME}` is replaced by an environment variable.",
     fields: &[
+        Field::optional("chat_id", Kind::NonEmptyText, "Conversation id, unless a case has a `threadId`."),
         Field::optional(
-            "chat_id",
-            Kind::NonEmptyText,
-            "Id of every conversation, unless a case has a `threadId`.",
+            "authorized",
+            Kind::Shape(&AUTHORIZED),
+            "The authenticated user and their permissions.",
         ),
-        Field::optional("authorized", Kind::Shape(&AUTHORIZED), "Who was let in, and what they may do."),
         Field::optional(
             "metadata",
             Kind::JsonMap,
-            "The metadata of every call, below that of cases and their options.",
+            "Metadata of every call. Metadata of cases and options takes precedence.",
         ),
-        Field::optional("client", Kind::Shape(&CLIENT), "With what they speak to the agent."),
-        Field::optional("locale", Kind::NonEmptyText, "Their language and region.").default("en-us"),
-        Field::optional("referer", Kind::Text, "Where the call comes from.").default("test"),
+        Field::optional("client", Kind::Shape(&CLIENT), "The client program."),
+        Field::optional("locale", Kind::NonEmptyText, "Language and region.").default("en-us"),
+        Field::optional("referer", Kind::Text, "Origin of the call.").default("test"),
     ],
 };
 
 static AUTHORIZED: Shape = Shape {
     name: "Authorized",
-    doc: "Who was let in, and what they may do.",
+    doc: "The authenticated user and their permissions.",
     fields: &[
         Field::optional("sub", Kind::Text, "The subject of the token."),
-        Field::optional("client_id", Kind::Text, "The client that the token was given to."),
-        Field::optional("scope", Kind::Text, "What the token is good for."),
-        Field::optional("session_id", Kind::Text, "The session."),
-        Field::optional("user_id", Kind::NonEmptyText, "The user.").default("test-user"),
-        Field::optional("team_id", Kind::NonEmptyText, "The team of the user.").default("test-team"),
-        Field::optional("tenant_id", Kind::Text, "The tenant."),
-        Field::optional("remember_me", Kind::Bool, "Whether the session lasts."),
-        Field::optional("constraints", Kind::Shape(&CONSTRAINTS), "What they may see."),
+        Field::optional("client_id", Kind::Text, "Client that the token was issued to."),
+        Field::optional("scope", Kind::Text, "Scope of the token."),
+        Field::optional("session_id", Kind::Text, "Id of the session."),
+        Field::optional("user_id", Kind::NonEmptyText, "Id of the user.").default("test-user"),
+        Field::optional("team_id", Kind::NonEmptyText, "Id of the user's team.").default("test-team"),
+        Field::optional("tenant_id", Kind::Text, "Id of the tenant."),
+        Field::optional("remember_me", Kind::Bool, "Whether the session is persistent."),
+        Field::optional("constraints", Kind::Shape(&CONSTRAINTS), "Restrictions on visible data."),
     ],
 };
 
 static CONSTRAINTS: Shape = Shape {
     name: "Constraints",
-    doc: "What somebody may see.",
+    doc: "Restrictions on visible data.",
     fields: &[
-        Field::optional("owner_only", Kind::Bool, "Only what they own."),
-        Field::optional("creator_only", Kind::Bool, "Only what they made."),
-        Field::optional("editor_only", Kind::Bool, "Only what they changed."),
-        Field::optional("team_only", Kind::Bool, "Only what their team has."),
-        Field::optional("extra", Kind::JsonMap, "Anything else."),
+        Field::optional("owner_only", Kind::Bool, "Only items that the user owns."),
+        Field::optional("creator_only", Kind::Bool, "Only items that the user created."),
+        Field::optional("editor_only", Kind::Bool, "Only items that the user edited."),
+        Field::optional("team_only", Kind::Bool, "Only items of the user's team."),
+        Field::optional("extra", Kind::JsonMap, "Further restrictions."),
     ],
 };
 
 static CLIENT: Shape = Shape {
     name: "Client",
-    doc: "With what somebody speaks to the agent.",
+    doc: "The client program.",
     fields: &[
-        Field::optional("type", Kind::Text, "What kind of program.").default("test"),
-        Field::optional("user_agent", Kind::Text, "Which program.").default("hotseat/VERSION"),
-        Field::optional("ip", Kind::Text, "Its address.").default("127.0.0.1"),
+        Field::optional("type", Kind::Text, "Type of the program.").default("test"),
+        Field::optional("user_agent", Kind::Text, "Name and version of the program.")
+            .default("hotseat/VERSION"),
+        Field::optional("ip", Kind::Text, "IP address of the client.").default("127.0.0.1"),
     ],
 };
 
-/// A context file that was read.
+/// A decoded context file.
 #[derive(Debug, Clone)]
 pub struct ContextFile {
-    /// What it says.
+    /// Its content.
     members: Value,
-    /// What it says that must not appear anywhere, with its names.
+    /// Secret values with their names.
     secrets: Vec<(String, String)>,
 }
 
 impl ContextFile {
-    /// Reads a context file that is shown as `shown`.
+    /// Reads a context file, displayed as `shown`.
     ///
     /// # Errors
-    /// When it cannot be read, and everything that is wrong with it.
+    /// If it cannot be read or is invalid.
     pub fn read(path: &Path, shown: &str, environment: &Environment) -> Result<ContextFile, Diagnostics> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| Diagnostic::new(format!("cannot read --ctx {shown}: {error}")))?;
-        let source = Source::new(shown, text, 1);
+        let source = SourceText::new(shown, text, 1);
         let mut node = json_file::parse(&source)?;
         let (kind, mut mistakes) = (Kind::Shape(&CONTEXT_FILE), Diagnostics::new());
         check(&node, &kind, &source, &mut mistakes);
         if mistakes.is_empty() {
-            let (given, redactor) = (BTreeMap::new(), Redactor::default());
-            let variables =
-                Variables { environment, given: &given, more_to_come: false, redactor: &redactor };
+            let (given, redactor) = (BTreeMap::new(), SecretRedactor::default());
+            let variables = VariableScope {
+                environment,
+                hook_variables: &given,
+                allow_undefined: false,
+                redactor: &redactor,
+            };
             interpolate(&mut node, &kind, variables, &source, &mut mistakes);
         }
-        match Map::of(&node, &source, &CONTEXT_FILE) {
+        match MapView::from_node(&node, &source, &CONTEXT_FILE) {
             Some(map) if mistakes.is_empty() => {
                 let members = map.to_json();
                 let mut secrets = Vec::new();
@@ -115,7 +122,7 @@ impl ContextFile {
     }
 }
 
-/// The texts of members that are named like secrets.
+/// Collects the texts of members whose names look like secrets.
 fn collect_secrets(path: &str, value: &Value, secrets: &mut Vec<(String, String)>) {
     match value {
         Value::Object(members) => {
@@ -132,105 +139,104 @@ fn collect_secrets(path: &str, value: &Value, secrets: &mut Vec<(String, String)
     }
 }
 
-/// What the command line says of how agents are spoken to. It goes before what cases say; a context file comes behind
-/// them.
+/// Call settings of the command line. They override those of cases; a context file has the lowest precedence.
 #[derive(Debug, Clone, Default)]
-pub struct Calling {
+pub struct CallSettings {
     /// The user.
     pub user: Option<String>,
-    /// The team of the user.
+    /// The user's team.
     pub team: Option<String>,
-    /// The language and region.
+    /// Language and region.
     pub locale: Option<String>,
-    /// The connector of every turn.
+    /// Connector of every turn.
     pub connector: Option<String>,
     /// The context file.
     pub context: Option<ContextFile>,
 }
 
-impl Calling {
-    /// On whose behalf agents are spoken to where no case says anything of it.
-    pub fn identity(&self) -> Identity {
-        self.identity_of(None, None)
+impl CallSettings {
+    /// Default user identity.
+    pub fn identity(&self) -> RequestIdentity {
+        self.resolve_identity(None, None)
     }
 
-    /// On whose behalf the agent of a case is spoken to, as far as the case says it without variables of its hooks.
-    pub fn identity_before_hooks(&self, case: &Case) -> Identity {
+    /// User identity of a case, without values that contain hook variables.
+    pub fn identity_before_hooks(&self, case: &TestCase) -> RequestIdentity {
         let written = |word: &'_ Option<String>| word.clone().filter(|word| !word.contains("${"));
         let CaseTarget { user, team, .. } = &case.target;
-        self.identity_of(written(user).as_deref(), written(team).as_deref())
+        self.resolve_identity(written(user).as_deref(), written(team).as_deref())
     }
 
-    /// The id that conversations have whose case says none.
+    /// Default conversation id.
     pub fn chat_id(&self) -> Option<&str> {
         self.context.as_ref().and_then(|context| context.text("/chat_id"))
     }
 
-    /// The same for a case that says something.
-    fn identity_of(&self, user: Option<&str>, team: Option<&str>) -> Identity {
+    /// Resolves the user identity with the values of a case.
+    fn resolve_identity(&self, user: Option<&str>, team: Option<&str>) -> RequestIdentity {
         let file = |pointer: &str| self.context.as_ref().and_then(|context| context.text(pointer));
         let user = self.user.as_deref().or(user).or_else(|| file("/authorized/user_id"));
         let team = self.team.as_deref().or(team).or_else(|| file("/authorized/team_id"));
         let locale = self.locale.as_deref().or_else(|| file("/locale"));
-        Identity::of(user, team, locale, self.context.as_ref().map(|file| &file.members))
+        RequestIdentity::new(user, team, locale, self.context.as_ref().map(|file| &file.members))
     }
 
-    /// A case as its agent is to be told of it; `metadata` says whether the agent is told metadata of calls.
-    pub fn addressed(&self, case: &Arc<Case>, metadata: bool) -> Arc<Case> {
+    /// Applies the call settings to a case; `metadata` is true if the agent receives metadata of calls.
+    pub fn apply_to_case(&self, case: &Arc<TestCase>, metadata: bool) -> Arc<TestCase> {
         let says = &case.target;
-        if self.is_silent() && says.user.is_none() && says.team.is_none() && says.metadata.is_none() {
+        if self.is_empty() && says.user.is_none() && says.team.is_none() && says.metadata.is_none() {
             return case.clone();
         }
         let mut addressed = (**case).clone();
         let target = &mut addressed.target;
-        target.identity = self.identity_of(target.user.as_deref(), target.team.as_deref());
+        target.identity = self.resolve_identity(target.user.as_deref(), target.team.as_deref());
         target.thread_id = target.thread_id.take().or(self.chat_id().map(str::to_string));
         let of_file = self.context.as_ref().and_then(|context| context.members.get("metadata"));
         let below = match (of_file, &target.metadata) {
             _ if !metadata => None,
-            (Some(file), Some(case)) => Some(merged(file, case)),
+            (Some(file), Some(case)) => Some(merge_json(file, case)),
             (file, case) => file.or(case.as_ref()).cloned(),
         };
         let below = below.filter(|below| below.as_object().is_some_and(|members| !members.is_empty()));
         let turns = addressed.turns.iter_mut().map(|turn| &mut turn.options);
-        for options in turns.chain([&mut addressed.unwritten.options]) {
-            let value = self.options(options.as_ref().map(|options| &options.value), below.as_ref());
+        for options in turns.chain([&mut addressed.turn_defaults.options]) {
+            let value = self.merge_options(options.as_ref().map(|options| &options.value), below.as_ref());
             match (options, value) {
                 (_, None) => {}
                 (Some(options), Some(value)) => options.value = value,
                 (none, Some(value)) => {
-                    *none = Some(Options { value, place: case.place.clone(), connector: None });
+                    *none = Some(CallOptions { value, place: case.place.clone(), connector: None });
                 }
             }
         }
         Arc::new(addressed)
     }
 
-    /// Options as they are told: over this metadata, and under the connector of the command line.
-    fn options(&self, written: Option<&Value>, metadata: Option<&Value>) -> Option<Value> {
+    /// Merges options onto metadata, and overrides the connector with that of the command line.
+    fn merge_options(&self, written: Option<&Value>, metadata: Option<&Value>) -> Option<Value> {
         let mut all = Members::new();
         if let Some(metadata) = metadata {
             all.insert("metadata".to_string(), metadata.clone());
         }
         let mut all = Value::Object(all);
         if let Some(written) = written {
-            all = merged(&all, written);
+            all = merge_json(&all, written);
         }
         if let Some(connector) = &self.connector {
-            all = merged(&all, &json!({"connector": connector}));
+            all = merge_json(&all, &json!({"connector": connector}));
         }
         let says_nothing = all.as_object().is_some_and(Members::is_empty);
         (!says_nothing || written.is_some()).then_some(all)
     }
 
-    /// Whether the command line says nothing of it.
-    fn is_silent(&self) -> bool {
-        let Calling { user, team, locale, connector, context } = self;
+    /// True if the command line has no call settings.
+    fn is_empty(&self) -> bool {
+        let CallSettings { user, team, locale, connector, context } = self;
         [user, team, locale, connector].into_iter().all(Option::is_none) && context.is_none()
     }
 
-    /// What of the command line an agent could be told, by the keys of cases.
-    pub(super) fn gives(&self) -> Vec<(&'static str, &'static str)> {
+    /// Case keys set by the command line, with their source.
+    pub(super) fn given_keys(&self) -> Vec<(&'static str, &'static str)> {
         let file = |pointer: &str| {
             self.context.as_ref().is_some_and(|context| context.members.pointer(pointer).is_some())
         };
@@ -247,7 +253,7 @@ impl Calling {
         all.into_iter().filter(|(.., is_given)| *is_given).map(|(key, shown, _)| (key, shown)).collect()
     }
 
-    /// What a person may want to know: flags that say something else than the context file.
+    /// Notes about flags that differ from the context file.
     pub fn notes(&self) -> Vec<String> {
         let Some(file) = &self.context else { return Vec::new() };
         let pairs = [
@@ -257,13 +263,12 @@ impl Calling {
         ];
         let disagree = pairs.into_iter().filter_map(|(flag, said, member)| {
             let (said, written) = (said.as_deref()?, file.text(&format!("/{}", member.replace('.', "/")))?);
-            (said != written)
-                .then(|| format!("{flag} {said} goes before `{member}` of --ctx, which says {written}"))
+            (said != written).then(|| format!("{flag} {said} overrides `{member}` of --ctx ({written})"))
         });
         disagree.collect()
     }
 
-    /// What must not appear anywhere, with its names.
+    /// Secret values with their names.
     pub fn secrets(&self) -> impl Iterator<Item = (String, String)> + '_ {
         self.context.iter().flat_map(|context| context.secrets.iter().cloned())
     }
@@ -272,7 +277,7 @@ impl Calling {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_shapes_are_sound() {
+    fn shapes_are_valid() {
         assert_eq!(super::CONTEXT_FILE.problems(), Vec::<String>::new());
     }
 }

@@ -1,4 +1,4 @@
-//! Which suites a run means: files, folders and globs on the command line, or those of the project.
+//! Suite discovery: files, folders and globs of the command line, or of the project.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,40 +10,40 @@ use super::project::Project;
 use crate::cases::{Suite, is_program};
 use hotseat_document::Diagnostic;
 
-/// Suites in the order in which they run: sorted, each once.
+/// Discovered suites, sorted and without duplicates.
 #[derive(Debug, Default)]
-pub struct Discovered {
+pub struct DiscoveredSuites {
     /// The suites.
     pub suites: Vec<Suite>,
-    /// What was asked for and is not there, and what is wrong with a glob.
+    /// Diagnostics of missing paths and invalid globs.
     pub mistakes: Vec<Diagnostic>,
 }
 
-/// Finds suites. `paths` are relative to `folder`; without any, the globs of the project decide.
+/// Finds suites. `paths` are relative to `folder`; without any, the globs of the project are used.
 ///
-/// A file is taken whatever it is called, and one of scripts if its name ends in `_test`. In a folder and by the project's globs, hidden folders, `node_modules`,
-/// `target` and what git ignores are passed over.
-pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovered {
-    let mut found = Discovered::default();
+/// A file is accepted under any name, except that scripts must end in `_test`. Folders and project globs skip
+/// hidden folders, `node_modules`, `target` and files ignored by git.
+pub fn discover_suites(paths: &[String], folder: &Path, project: &Project) -> DiscoveredSuites {
+    let mut found = DiscoveredSuites::default();
     if paths.is_empty() {
         let mut any = Vec::new();
         for pattern in &project.suites {
-            match glob(pattern) {
+            match compile_glob(pattern) {
                 Ok(glob) => any.push(glob),
                 Err(diagnostic) => found.mistakes.push(diagnostic),
             }
         }
         let fits = |path: &Path| any.iter().any(|glob| glob.is_match(path));
-        found.suites.extend(walk(&project.root, folder, fits));
+        found.suites.extend(walk_suites(&project.root, folder, fits));
         if found.suites.is_empty() && found.mistakes.is_empty() {
             let message = format!(
-                "no suites: nothing under {} fits {}",
-                shown(&project.root, folder),
+                "no suites found: no file under {} matches {}",
+                display_path(&project.root, folder),
                 project.suites.join(", ")
             );
-            found
-                .mistakes
-                .push(Diagnostic::new(message).help("name a file, or run `hotseat init` for a first one"));
+            found.mistakes.push(
+                Diagnostic::new(message).help("pass a file, or run `hotseat init` to create an example"),
+            );
         }
     }
     for written in paths {
@@ -54,12 +54,12 @@ pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovere
                 let written = [".test.yaml", ".test.yml", ".test.json", ".test.jsonl"];
                 is_program(path) || written.iter().any(|ending| name.ends_with(ending))
             };
-            walk(&path, folder, named)
+            walk_suites(&path, folder, named)
         } else if path.is_file() {
-            vec![Suite::new(path.clone(), shown(&path, folder))]
+            vec![Suite::new(path.clone(), display_path(&path, folder))]
         } else if written.contains(['*', '?', '[', '{']) {
-            match glob(written) {
-                Ok(glob) => walk(folder, folder, |path| glob.is_match(path)),
+            match compile_glob(written) {
+                Ok(glob) => walk_suites(folder, folder, |path| glob.is_match(path)),
                 Err(diagnostic) => {
                     found.mistakes.push(diagnostic);
                     continue;
@@ -73,7 +73,7 @@ pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovere
             let rule = if path.is_dir() {
                 "no suites (*.test.yaml, .yml, .json or .jsonl, *_test.ts with tests) in"
             } else {
-                "no files fit"
+                "no files match"
             };
             found.mistakes.push(Diagnostic::new(format!("{rule} {written}")));
         }
@@ -87,15 +87,15 @@ pub fn discover(paths: &[String], folder: &Path, project: &Project) -> Discovere
     found
 }
 
-fn glob(pattern: &str) -> Result<GlobMatcher, Diagnostic> {
+fn compile_glob(pattern: &str) -> Result<GlobMatcher, Diagnostic> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     glob.map(|glob| glob.compile_matcher())
         .map_err(|error| Diagnostic::new(format!("`{pattern}` is not a glob: {error}")))
 }
 
-/// The files below `root` whose path relative to it fits.
-fn walk(root: &Path, folder: &Path, fits: impl Fn(&Path) -> bool) -> Vec<Suite> {
+/// Finds the files below `root` whose relative path matches.
+fn walk_suites(root: &Path, folder: &Path, fits: impl Fn(&Path) -> bool) -> Vec<Suite> {
     let skipped = |name: &str| matches!(name, "node_modules" | "target");
     let walk = WalkBuilder::new(root)
         .require_git(false)
@@ -103,13 +103,13 @@ fn walk(root: &Path, folder: &Path, fits: impl Fn(&Path) -> bool) -> Vec<Suite> 
         .build();
     let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let fitting = files.filter(|entry| fits(entry.path().strip_prefix(root).unwrap_or(entry.path())));
-    // Tests of other tools are called so too, and so are files that only hold functions for hooks.
-    let fitting = fitting.filter(|entry| !is_program(entry.path()) || has_tests_of_ours(entry.path()));
-    fitting.map(|entry| Suite::new(entry.path().to_path_buf(), shown(entry.path(), folder))).collect()
+    // Files of other test tools, and helper scripts for hooks, may have matching names.
+    let fitting = fitting.filter(|entry| !is_program(entry.path()) || has_hotseat_tests(entry.path()));
+    fitting.map(|entry| Suite::new(entry.path().to_path_buf(), display_path(entry.path(), folder))).collect()
 }
 
-/// Whether a file of scripts imports `hotseat`, or exports a function `Test…`.
-fn has_tests_of_ours(path: &Path) -> bool {
+/// True if a script imports `hotseat` or exports a function `Test…`.
+fn has_hotseat_tests(path: &Path) -> bool {
     let Ok(text) = fs::read_to_string(path) else { return true };
     let imports = ["from \"hotseat\"", "from 'hotseat'"].iter().any(|import| text.contains(import));
     let exports = |line: &str| {
@@ -122,8 +122,8 @@ fn has_tests_of_ours(path: &Path) -> bool {
     imports || text.lines().any(exports)
 }
 
-/// A path as it is shown: relative to the folder where that is shorter.
-pub fn shown(path: &Path, folder: &Path) -> String {
+/// Displayable path, relative to the folder if it is inside.
+pub fn display_path(path: &Path, folder: &Path) -> String {
     let relative = path.strip_prefix(folder).unwrap_or(path);
     let relative: PathBuf =
         if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative.to_path_buf() };

@@ -1,11 +1,11 @@
-//! How much agents may send and do, as people write it.
+//! Decodes traffic limits of agents.
 
 use super::shape::{BOUNDS, LIMITS};
 use crate::session::{TrafficBounds, TrafficLimits};
-use hotseat_document::Map;
+use hotseat_document::MapView;
 
-/// Reads `limits` of a project file. What is not written there is as it is without.
-pub(super) fn limits(project: &Map<'_>) -> TrafficLimits {
+/// Decodes `limits` of a project file. Unset values keep their defaults.
+pub(super) fn read_limits(project: &MapView<'_>) -> TrafficLimits {
     let usual = TrafficLimits::default();
     let Some(map) = project.get("limits").and_then(|view| view.map(&LIMITS)) else { return usual };
     let bounds = |key: &str, usual: TrafficBounds| {

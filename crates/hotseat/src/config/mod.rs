@@ -1,26 +1,26 @@
-//! The project file, and which suites it means.
+//! Project configuration: the project file, agents, roles and hooks, and suite discovery.
 
 mod agent;
 mod context;
 mod discover;
-mod granted;
-mod helpers;
 mod hooks;
 mod limits;
 mod project;
+mod role_lookup;
+mod script_settings;
 mod script_tests;
 pub mod shape;
 mod start;
-mod storing;
+mod store_settings;
 mod target;
 
-pub use agent::Agent;
-pub use context::{CONTEXT_FILE, Calling, ContextFile};
-pub use discover::{Discovered, discover, shown};
-pub use granted::Process;
-pub use helpers::{Helper, Part, Wanted};
-pub use hooks::{NamedBy, Whose};
+pub use agent::ProjectAgent;
+pub use context::{CONTEXT_FILE, CallSettings, ContextFile};
+pub use discover::{DiscoveredSuites, discover_suites, display_path};
+pub use hooks::{ResolvedHook, ScriptScope};
 pub use project::{FILE_NAMES, Project, named_secrets};
-pub use start::{Start, StartedAgent, end_orphans};
-pub use storing::{Storing, bytes, seconds};
-pub use target::{BoundTarget, Means, Shown, Target, is_secret, secret_text};
+pub use role_lookup::{ResolvedRole, RoleKind, RoleQuery};
+pub use script_settings::ProcessTarget;
+pub use start::{StartCommand, StartedAgent, end_orphans};
+pub use store_settings::{StoreSettings, parse_bytes, parse_seconds};
+pub use target::{AgentTarget, BoundTarget, TargetEnv, TargetSummary, is_secret, secret_text};

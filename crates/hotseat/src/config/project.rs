@@ -1,121 +1,123 @@
-//! The project file: found by walking up, read with every mistake at once.
+//! The project file: found in parent folders, read with all diagnostics at once.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::agent::{Agent, Surroundings};
-use super::context::Calling;
-use super::granted::{self, Named};
-use super::hooks::Hooks;
-use super::limits::limits;
+use super::agent::{AgentReadContext, ProjectAgent};
+use super::context::CallSettings;
+use super::hooks::ProjectHooks;
+use super::limits::read_limits;
+use super::script_settings::{self, ProcessDefinitions};
 use super::shape::PROJECT;
-use super::storing::{Storing, storing};
-use super::target::{BoundTarget, Target, find_recordings, is_secret};
+use super::store_settings::{StoreSettings, read_store_settings};
+use super::target::{AgentTarget, BoundTarget, find_recordings, is_secret};
 use crate::cases::{
-    AgentsByName, Case, Declared, Decoding, Environment, Inherited, Reliability, Shared, Variables,
-    interpolate, judging, no_such_agent, references, reliability,
+    AgentsByName, DecodeSettings, Environment, InheritedSettings, Reliability, ReliabilitySetting,
+    SharedSettings, TestCase, VariableScope, interpolate, read_judging, read_reliability, references,
+    unknown_agent,
 };
-use crate::checks::{Judging, Reference};
+use crate::checks::{JudgeSettings, RoleReference};
 use crate::recording::suite_name;
-use crate::scripts::{Grants, Library};
-use crate::session::{Prices, Redactor, TrafficLimits};
+use crate::scripts::{ScriptGrants, ScriptLibrary};
+use crate::session::{ModelPrices, SecretRedactor, TrafficLimits};
 use hotseat_document::{
-    Diagnostic, Diagnostics, Kind, Map, Node, Place, Source, View, address_password, check, yaml,
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, address_password,
+    check, yaml,
 };
 use hotseat_model::Model;
-use hotseat_runtime::files::Connectors;
+use hotseat_runtime::files::ConnectorSet;
 
-/// The names under which a project file is looked for, in this order.
+/// File names of the project file, in order of precedence.
 pub const FILE_NAMES: [&str; 3] = ["hotseat.yaml", "hotseat.yml", "aguitest.config.yaml"];
 
-/// A project: where it is and what its file says.
+/// A project and its settings.
 #[derive(Debug, Clone)]
 pub struct Project {
-    /// Folder of the project file; without one, the folder it was looked for in.
+    /// Folder of the project file, or the searched folder if there is none.
     pub root: PathBuf,
-    /// The project file as it is shown to people, if there is one.
+    /// Displayable path of the project file, if there is one.
     pub file: Option<Arc<str>>,
     /// Globs of its suites, relative to `root`.
     pub suites: Vec<String>,
-    /// How many conversations are held at once, if it says so.
+    /// Maximum number of concurrent conversations, if set.
     pub parallel: Option<usize>,
-    /// How many times each case is run, if it says so.
+    /// Attempts per case, if set.
     pub runs: Option<usize>,
-    /// How much of several runs of a case has to pass, from 0 to 1, if it says so.
+    /// Minimum pass rate of repeated cases, from 0 to 1, if set.
     pub min_pass_rate: Option<f64>,
-    /// How reliable agents have to be in cases that do not say it.
+    /// Reliability of cases that declare none.
     pub reliability: Option<Reliability>,
-    /// How many runs of a case are made again because somebody else has spoiled them, if it says so.
+    /// Maximum number of replaced invalid attempts per case, if set.
     pub redraws: Option<usize>,
-    /// How often a case that fails is tried again.
+    /// Retries of failed cases.
     pub retries: usize,
-    /// How much agents may send and do.
+    /// Traffic limits of agents.
     pub limits: TrafficLimits,
-    /// Whether runs are kept.
-    pub store: Storing,
-    /// Variables that it names as secrets.
+    /// Settings of the run store.
+    pub store: StoreSettings,
+    /// Variables marked as secrets.
     pub secrets: Vec<String>,
-    /// The agents it names.
-    pub agents: Vec<Arc<Agent>>,
-    /// The language models it names.
-    connectors: Arc<Connectors>,
-    /// Commands that run around cases and runs, by name.
-    pub(super) hooks: Hooks,
-    /// Functions of scripts.
-    pub(super) scripts: Library,
-    /// What they call by names of the project file.
-    pub(super) processes: Named,
-    /// Who simulates users where cases do not say it.
-    pub simulator: Option<Reference>,
-    /// Whether a simulated user also answers in cases that have none.
+    /// Agents of the project.
+    pub agents: Vec<Arc<ProjectAgent>>,
+    /// Language models of the project.
+    connectors: Arc<ConnectorSet>,
+    /// Hooks by name.
+    pub(super) hooks: ProjectHooks,
+    /// Script functions.
+    pub(super) scripts: ScriptLibrary,
+    /// Processes that scripts can call.
+    pub(super) processes: ProcessDefinitions,
+    /// Default simulator.
+    pub simulator: Option<RoleReference>,
+    /// True if cases without a simulator use the default one.
     pub default_simulator: bool,
-    /// Who judges, and how, where cases do not say it.
-    pub judge: Judging,
-    /// The agent that is tested where nothing else is said.
-    target: Option<Arc<Agent>>,
-    /// The agent that is tested whatever else is said.
-    chosen: Option<Arc<Agent>>,
-    /// What serves recordings in place of the agents that are tested.
-    replayed: Option<Replayed>,
-    /// On whose behalf agents are spoken to, and with which model.
-    calling: Calling,
-    /// What suites without an agent inherit.
-    nothing: Inherited,
-    /// What cases inherit that name their agent.
-    inherited: Arc<AgentsByName>,
-    /// What all cases have in common.
-    shared: Arc<Shared>,
+    /// Default judge settings.
+    pub judge: JudgeSettings,
+    /// Default agent to test.
+    target: Option<Arc<ProjectAgent>>,
+    /// Agent that is tested regardless of suites and cases.
+    override_agent: Option<Arc<ProjectAgent>>,
+    /// Agents that replay recordings in place of the tested ones.
+    replay_agents: Option<ReplayAgents>,
+    /// Call settings of the command line.
+    call_settings: CallSettings,
+    /// Settings inherited by suites without an agent.
+    no_inherited: InheritedSettings,
+    /// Inherited settings by agent name.
+    inherited_by_agent: Arc<AgentsByName>,
+    /// Settings shared by all cases.
+    shared: Arc<SharedSettings>,
     environment: Environment,
-    redactor: Redactor,
+    redactor: SecretRedactor,
     header_secrets: Vec<(String, String)>,
 }
 
-/// What serves recordings.
+/// Agents that replay recordings.
 #[derive(Debug, Clone)]
-struct Replayed {
-    /// In place of each agent of the project.
-    instead: Vec<(Arc<Agent>, Arc<Agent>)>,
-    /// For suites that have no agent.
-    otherwise: Arc<Agent>,
+struct ReplayAgents {
+    /// Replacements of the agents of the project.
+    replacements: Vec<(Arc<ProjectAgent>, Arc<ProjectAgent>)>,
+    /// For suites without an agent.
+    fallback: Arc<ProjectAgent>,
 }
 
-impl Replayed {
-    fn in_place_of(&self, agent: Option<&Arc<Agent>>) -> Arc<Agent> {
-        let known = agent.and_then(|agent| self.instead.iter().find(|(own, _)| Arc::ptr_eq(own, agent)));
-        known.map_or(&self.otherwise, |(_, instead)| instead).clone()
+impl ReplayAgents {
+    fn replacement(&self, agent: Option<&Arc<ProjectAgent>>) -> Arc<ProjectAgent> {
+        let known = agent.and_then(|agent| self.replacements.iter().find(|(own, _)| Arc::ptr_eq(own, agent)));
+        known.map_or(&self.fallback, |(_, instead)| instead).clone()
     }
 }
 
 impl Project {
-    /// The project file of a folder: the nearest one, walking up.
+    /// Finds the nearest project file in a folder or its parents.
     pub fn find(folder: &Path) -> Option<PathBuf> {
         folder
             .ancestors()
             .find_map(|folder| FILE_NAMES.iter().map(|name| folder.join(name)).find(|path| path.is_file()))
     }
 
-    /// A folder without a project file.
+    /// Creates a project without a project file.
     pub fn without_file(root: PathBuf, environment: Environment) -> Project {
         Project {
             file: None,
@@ -127,47 +129,50 @@ impl Project {
             redraws: None,
             retries: 0,
             limits: TrafficLimits::default(),
-            store: Storing::default(),
+            store: StoreSettings::default(),
             secrets: Vec::new(),
             agents: Vec::new(),
             connectors: Arc::default(),
-            hooks: Hooks::default(),
-            scripts: Library::new(Grants { root: root.clone(), ..Grants::default() }, environment.clone()),
+            hooks: ProjectHooks::default(),
+            scripts: ScriptLibrary::new(
+                ScriptGrants { root: root.clone(), ..ScriptGrants::default() },
+                environment.clone(),
+            ),
             root,
-            processes: Named::default(),
+            processes: ProcessDefinitions::default(),
             simulator: None,
             default_simulator: false,
-            judge: Judging::default(),
+            judge: JudgeSettings::default(),
             target: None,
-            chosen: None,
-            replayed: None,
-            calling: Calling::default(),
-            nothing: Inherited::default(),
-            inherited: Arc::default(),
+            override_agent: None,
+            replay_agents: None,
+            call_settings: CallSettings::default(),
+            no_inherited: InheritedSettings::default(),
+            inherited_by_agent: Arc::default(),
             shared: Arc::default(),
-            redactor: Redactor::new(named_secrets(&environment, &[])),
+            redactor: SecretRedactor::new(named_secrets(&environment, &[])),
             header_secrets: Vec::new(),
             environment,
         }
     }
 
-    /// Reads a project file that is shown as `shown`.
+    /// Reads a project file, displayed as `shown`.
     ///
     /// # Errors
-    /// Every mistake of the file.
+    /// All diagnostics of the file.
     pub fn read(path: &Path, shown: &str, environment: Environment) -> Result<Project, Diagnostics> {
-        let (source, mut node) = parsed(path, shown)?;
+        let (source, mut node) = parse_project(path, shown)?;
         let mut mistakes = Diagnostics::new();
         let root = folder_of(path);
-        let written = Map::of(&node, &source, &PROJECT).expect("the shape was checked");
-        let connectors = Arc::new(connectors(&written, root, &mut mistakes));
-        let around = Surroundings { root, connectors: &connectors, environment: &environment };
-        let mut read = |name: Option<&str>, node: &Node| {
-            Arc::new(Agent::read(name, node, &source, around, &mut mistakes))
+        let written = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
+        let connectors = Arc::new(read_connectors(&written, root, &mut mistakes));
+        let around = AgentReadContext { root, connectors: &connectors, environment: &environment };
+        let mut read = |name: Option<&str>, node: &DocumentNode| {
+            Arc::new(ProjectAgent::read(name, node, &source, around, &mut mistakes))
         };
-        let agents: Vec<Arc<Agent>> = written
+        let agents: Vec<Arc<ProjectAgent>> = written
             .get("agents")
-            .and_then(View::entries)
+            .and_then(NodeView::entries)
             .into_iter()
             .flatten()
             .map(|(name, _, view)| read(Some(name), view.node))
@@ -185,20 +190,24 @@ impl Project {
                 _ => None,
             },
         };
-        let header_secrets = header_variables(&node, &environment);
+        let header_secrets = collect_header_secrets(&node, &environment);
 
-        // What is said beside the agents uses the variables of the environment, and those must be set.
+        // Settings outside of agents use environment variables, which must be defined.
         let given = BTreeMap::new();
-        let none = Redactor::default();
-        let variables =
-            Variables { environment: &environment, given: &given, more_to_come: true, redactor: &none };
-        if let hotseat_document::Value::Map(entries) = &mut node.value {
-            // Agents and connectors look theirs up when they are used.
+        let none = SecretRedactor::default();
+        let variables = VariableScope {
+            environment: &environment,
+            hook_variables: &given,
+            allow_undefined: true,
+            redactor: &none,
+        };
+        if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
+            // Agents and connectors resolve their variables when they are used.
             let used_later = ["target", "agents", "connectors", "hooks"];
             for entry in entries.iter_mut().filter(|entry| !used_later.contains(&&*entry.key.text)) {
                 if entry.key.text == "scripts" {
-                    // Of what scripts call they are looked up when it is called.
-                    let hotseat_document::Value::Map(granted) = &mut entry.value.value else { continue };
+                    // Processes resolve their variables when they are called.
+                    let hotseat_document::NodeValue::Map(granted) = &mut entry.value.value else { continue };
                     for entry in granted.iter_mut().filter(|entry| &*entry.key.text != "processes") {
                         interpolate(&mut entry.value, &Kind::Json, variables, &source, &mut mistakes);
                     }
@@ -209,40 +218,40 @@ impl Project {
                 }
             }
         }
-        let map = Map::of(&node, &source, &PROJECT).expect("the shape was checked");
+        let map = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
         let texts = |key: &str| -> Vec<String> {
-            map.list(key).into_iter().flatten().filter_map(View::text).map(str::to_string).collect()
+            map.list(key).into_iter().flatten().filter_map(NodeView::text).map(str::to_string).collect()
         };
         let simulator = map.get("simulator").and_then(|view| {
-            let read = Reference::parse(view.text()?);
+            let read = RoleReference::parse(view.text()?);
             read.map_err(|words| mistakes.push(Diagnostic::new(words).at(view.place()))).ok()
         });
-        let judge = judging(map.get("judge"), &mut mistakes);
+        let judge = read_judging(map.get("judge"), &mut mistakes);
         let suites = texts("suites");
         let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
         let min_pass_rate = map.number("min_pass_rate").and_then(|rate| rate.as_f64());
         if min_pass_rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1.0)) {
             let place = map.place_of("min_pass_rate").unwrap_or_else(|| map.place());
             mistakes.push(
-                Diagnostic::new("`min_pass_rate` is a part of all runs: more than 0, and at most 1")
+                Diagnostic::new("`min_pass_rate` must be more than 0 and at most 1")
                     .at(place)
-                    .help("0.8: four of five runs have to pass"),
+                    .help("0.8: four of five runs must pass"),
             );
         }
-        let (grants, processes) = granted::read(&map, root, path, &mut mistakes);
-        let reliability = match reliability(&map, &mut mistakes) {
-            Declared::Here(reliability) => Some(reliability),
-            Declared::Inherited | Declared::Nothing => None,
+        let (grants, processes) = script_settings::read_script_settings(&map, root, path, &mut mistakes);
+        let reliability = match read_reliability(&map, &mut mistakes) {
+            ReliabilitySetting::Here(reliability) => Some(reliability),
+            ReliabilitySetting::Inherited | ReliabilitySetting::Nothing => None,
         };
         if let (Some(_), Some(place)) = (reliability, map.key_place("runs")) {
-            let wrong = Diagnostic::new("`runs` and `reliability`: one of the two").at(place);
-            mistakes.push(wrong.help("`max_runs` of `reliability` says how many runs there may be"));
+            let wrong = Diagnostic::new("`runs` and `reliability` cannot be combined").at(place);
+            mistakes.push(wrong.help("use `max_runs` of `reliability` to limit the number of runs"));
         }
-        // Its judge is for all who are not told another one, also where no case is read.
+        // Its judge is a default that applies even where no case is read.
         let declared = |key: &str| (!matches!(key, "judge" | "agent")).then(|| map.get(key)).flatten();
-        let shared = Shared::read(declared, &Shared::default(), &mut mistakes);
-        let store = storing(&map, &mut mistakes);
-        let of_agents = agents.iter().filter_map(|agent: &Arc<Agent>| {
+        let shared = SharedSettings::read(declared, &SharedSettings::default(), &mut mistakes);
+        let store = read_store_settings(&map, &mut mistakes);
+        let of_agents = agents.iter().filter_map(|agent: &Arc<ProjectAgent>| {
             Some((agent.name.as_deref()?.to_string(), agent.inherited.clone()))
         });
         let inherited = Arc::new(of_agents.collect());
@@ -256,36 +265,36 @@ impl Project {
             reliability,
             redraws: whole("redraws"),
             retries: whole("retries").unwrap_or(0),
-            limits: limits(&map),
+            limits: read_limits(&map),
             store,
-            redactor: Redactor::new(
+            redactor: SecretRedactor::new(
                 named_secrets(&environment, &texts("secrets")).chain(header_secrets.iter().cloned()),
             ),
             header_secrets,
             secrets: texts("secrets"),
             agents,
             connectors,
-            hooks: Hooks::of(&map, &mut mistakes),
-            scripts: Library::new(grants, environment.clone()),
+            hooks: ProjectHooks::read(&map, &mut mistakes),
+            scripts: ScriptLibrary::new(grants, environment.clone()),
             processes,
             simulator,
             default_simulator: false,
             judge,
             target,
-            chosen: None,
-            replayed: None,
-            calling: Calling::default(),
-            nothing: Inherited::default(),
-            inherited,
+            override_agent: None,
+            replay_agents: None,
+            call_settings: CallSettings::default(),
+            no_inherited: InheritedSettings::default(),
+            inherited_by_agent: inherited,
             shared: Arc::new(shared),
             environment,
         };
         if mistakes.is_empty() { Ok(project) } else { Err(mistakes) }
     }
 
-    /// What the models of the project's connectors cost.
-    pub fn prices(&self) -> Prices {
-        let mut prices = Prices::default();
+    /// Token prices of the project's connectors.
+    pub fn prices(&self) -> ModelPrices {
+        let mut prices = ModelPrices::default();
         for (name, model, price) in self.connectors.prices() {
             prices.add(name, price);
             model.iter().for_each(|model| prices.add(model, price));
@@ -293,191 +302,198 @@ impl Project {
         prices
     }
 
-    /// The connectors of a project file, whatever is wrong with its agents.
+    /// Reads the connectors of a project file, ignoring errors of its agents.
     ///
     /// # Errors
-    /// Everything that is written in no such file.
-    pub fn read_connectors(path: &Path, shown: &str) -> Result<Connectors, Diagnostics> {
-        let (source, node) = parsed(path, shown)?;
+    /// If the file or its connectors are invalid.
+    pub fn read_connectors(path: &Path, shown: &str) -> Result<ConnectorSet, Diagnostics> {
+        let (source, node) = parse_project(path, shown)?;
         let mut mistakes = Diagnostics::new();
-        let written = Map::of(&node, &source, &PROJECT).expect("the shape was checked");
-        let connectors = connectors(&written, folder_of(path), &mut mistakes);
+        let written = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
+        let connectors = read_connectors(&written, folder_of(path), &mut mistakes);
         if mistakes.is_empty() { Ok(connectors) } else { Err(mistakes) }
     }
 
-    /// The language models that it names.
-    pub fn connectors(&self) -> &Arc<Connectors> {
+    /// Language models of the project.
+    pub fn connectors(&self) -> &Arc<ConnectorSet> {
         &self.connectors
     }
 
-    /// The language model of a name: a new one, which has answered nothing yet.
+    /// Opens a language model by connector name, without any state.
     ///
     /// # Errors
-    /// When there is none of this name, and everything that is wrong with the one there is.
-    pub fn connector(&self, name: &str) -> Result<Arc<dyn Model>, Diagnostics> {
+    /// If the connector is unknown or misconfigured.
+    pub fn open_connector(&self, name: &str) -> Result<Arc<dyn Model>, Diagnostics> {
         let connector = self.connectors.get(name, None, &|name| self.environment.get(name).cloned())?;
         connector.open().map_err(|error| {
             Diagnostic::new(format!("the connector `{name}` cannot be used: {}", error.message)).into()
         })
     }
 
-    /// The agent of a name.
+    /// Finds an agent by name.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn named_agent(&self, name: &str) -> Result<Arc<Agent>, Diagnostic> {
+    /// If it does not exist.
+    pub fn find_agent_by_name(&self, name: &str) -> Result<Arc<ProjectAgent>, Diagnostic> {
         find_agent(&self.agents, name)
     }
 
-    /// Tests the agent of this name, whatever else is said.
+    /// Tests this agent regardless of suites and cases.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn choose(&mut self, name: &str) -> Result<(), Diagnostic> {
+    /// If it does not exist.
+    pub fn override_with(&mut self, name: &str) -> Result<(), Diagnostic> {
         let chosen = find_agent(&self.agents, name)?;
-        // It is tested also by cases that name another one.
-        let names = self.inherited.keys().cloned();
-        self.inherited = Arc::new(names.map(|name| (name, chosen.inherited.clone())).collect());
-        self.chosen = Some(chosen);
+        // It also replaces agents that cases name.
+        let names = self.inherited_by_agent.keys().cloned();
+        self.inherited_by_agent = Arc::new(names.map(|name| (name, chosen.inherited.clone())).collect());
+        self.override_agent = Some(chosen);
         Ok(())
     }
 
-    /// Serves recordings in place of the agents that suites test. What the project asserts of an agent holds still, and
-    /// the tools that it is offered are there; suites without an agent are served too. Helpers stay who they are. `from`
-    /// starts from `folder`.
+    /// Replays recordings in place of the tested agents. Assertions and tools of the agents still apply, and
+    /// suites without an agent are replayed too. Agents used for roles are not replaced. `from` is relative
+    /// to `folder`.
     ///
     /// # Errors
-    /// When there are no recordings.
-    pub fn replay(&mut self, from: &str, folder: &Path) -> Result<(), Diagnostics> {
+    /// If there are no recordings.
+    pub fn replay_from(&mut self, from: &str, folder: &Path) -> Result<(), Diagnostics> {
         find_recordings(&folder.join(from), from)?;
         let mut mistakes = Diagnostics::new();
         let around =
-            Surroundings { root: folder, connectors: &self.connectors, environment: &self.environment };
+            AgentReadContext { root: folder, connectors: &self.connectors, environment: &self.environment };
         let tested = self.agents.iter().chain(&self.target);
         let instead = tested.map(|agent| {
-            let replayed = agent.replayed(from, around, &mut mistakes);
+            let replayed = agent.to_replay_agent(from, around, &mut mistakes);
             (agent.clone(), Arc::new(replayed))
         });
         let instead = instead.collect();
-        let otherwise = Arc::new(Agent::of_recordings(from, around, &mut mistakes));
-        self.replayed = Some(Replayed { instead, otherwise });
+        let otherwise = Arc::new(ProjectAgent::from_recordings(from, around, &mut mistakes));
+        self.replay_agents = Some(ReplayAgents { replacements: instead, fallback: otherwise });
         if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
     }
 
-    /// What a suite is called in recordings.
+    /// Name of a suite in recordings.
     pub fn suite_name(&self, suite: &Path) -> String {
         suite_name(&self.root, suite)
     }
 
-    /// Speaks to agents as the command line says.
-    pub fn call_as(&mut self, calling: Calling) {
+    /// Applies the call settings of the command line.
+    pub fn set_call_settings(&mut self, calling: CallSettings) {
         self.header_secrets.extend(calling.secrets());
         let secrets = named_secrets(&self.environment, &self.secrets).chain(self.header_secrets());
-        self.redactor = Redactor::new(secrets.collect::<Vec<_>>());
-        self.calling = calling;
+        self.redactor = SecretRedactor::new(secrets.collect::<Vec<_>>());
+        self.call_settings = calling;
     }
 
-    /// Its scripts, and what they may do.
-    pub fn scripts(&self) -> &Library {
+    /// Script functions and their permissions.
+    pub fn scripts(&self) -> &ScriptLibrary {
         &self.scripts
     }
 
-    /// How agents are spoken to.
-    pub fn calling(&self) -> &Calling {
-        &self.calling
+    /// Call settings of the command line.
+    pub fn call_settings(&self) -> &CallSettings {
+        &self.call_settings
     }
 
-    /// What is wrong with an agent for what the command line says, and what a person may want to know of it.
-    pub fn mishears(&self, agent: &Agent) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+    /// Returns errors and notes about call settings that an agent does not support.
+    pub fn check_call_settings(&self, agent: &ProjectAgent) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
         let mut mistakes = Vec::new();
-        if let Some(name) = &self.calling.connector {
-            match agent.ears().deaf_to_connector() {
+        if let Some(name) = &self.call_settings.connector {
+            match agent.capabilities().unsupported_connector() {
                 Some(mistake) => mistakes.push(mistake),
-                None => mistakes.extend(self.unusable(agent, name, None)),
+                None => mistakes.extend(self.check_connector(agent, name, None)),
             }
         }
         let who = agent.name.as_ref().map_or("the agent".to_string(), |name| format!("agent `{name}`"));
-        let unheard = self.calling.gives().into_iter().filter(|(key, _)| !agent.hears(key));
-        let notes = unheard.map(|(_, shown)| Diagnostic::new(format!("{shown}: {who} is never told of it")));
+        let unheard = self.call_settings.given_keys().into_iter().filter(|(key, _)| !agent.supports(key));
+        let notes = unheard.map(|(_, shown)| Diagnostic::new(format!("{shown}: not supported by {who}")));
         (mistakes, notes.collect())
     }
 
-    /// What an agent cannot be told of a case, although the case gives it.
-    pub fn deaf_to(&self, agent: &Agent, case: &Case) -> Vec<Diagnostic> {
-        let mut mistakes = agent.ears().deaf_to(case);
-        // The one of the command line goes before those of cases.
-        if self.calling.connector.is_none() && agent.ears().hears_option("connector") {
-            for (name, place) in connectors_of(case) {
+    /// Diagnostics of case parts that do not reach the agent.
+    pub fn unsupported_parts(&self, agent: &ProjectAgent, case: &TestCase) -> Vec<Diagnostic> {
+        let mut mistakes = agent.capabilities().unsupported_parts(case);
+        // A connector of the command line overrides those of cases.
+        if self.call_settings.connector.is_none() && agent.capabilities().supports_option("connector") {
+            for (name, place) in case_connectors(case) {
                 if !name.contains("${") {
-                    mistakes.extend(self.unusable(agent, name, place));
+                    mistakes.extend(self.check_connector(agent, name, place));
                 }
             }
         }
         mistakes
     }
 
-    /// What is wrong with a connector for an agent, as far as that is known before its variables are.
-    pub(super) fn unusable(&self, agent: &Agent, name: &str, place: Option<Place>) -> Vec<Diagnostic> {
+    /// Diagnostics of a connector for an agent, as far as variables are known.
+    pub(super) fn check_connector(
+        &self,
+        agent: &ProjectAgent,
+        name: &str,
+        place: Option<SourceSpan>,
+    ) -> Vec<Diagnostic> {
         let Some(connectors) = agent.connectors() else { return Vec::new() };
-        let found = agent.ears().connector(name, place, connectors, &self.environment);
+        let found = agent.capabilities().resolve_connector(name, place, connectors, &self.environment);
         found.err().into_iter().flatten().collect()
     }
 
-    /// A case as its agent is told of it, and the agent with the models that the case names.
+    /// Applies the call settings to a case, and resolves the connectors that it names.
     ///
     /// # Errors
-    /// What is wrong with one of those.
-    pub fn address(
+    /// If a connector is unknown or misconfigured.
+    pub fn apply_call_settings(
         &self,
-        agent: &Agent,
-        case: &Arc<Case>,
+        agent: &ProjectAgent,
+        case: &Arc<TestCase>,
         target: BoundTarget,
-    ) -> Result<(Arc<Case>, BoundTarget), Diagnostics> {
-        let case = self.calling.addressed(case, agent.hears("metadata"));
-        let target = self.with_connectors(agent, target, connectors_of(&case))?;
+    ) -> Result<(Arc<TestCase>, BoundTarget), Diagnostics> {
+        let case = self.call_settings.apply_to_case(case, agent.supports("metadata"));
+        let target = self.with_connectors(agent, target, case_connectors(&case))?;
         Ok((case, target))
     }
 
-    /// An agent with the models of these names, which are written at these places.
+    /// Adds the connectors with these names and positions to a target.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// If a connector is unknown or misconfigured.
     pub fn with_connectors<'n>(
         &self,
-        agent: &Agent,
+        agent: &ProjectAgent,
         target: BoundTarget,
-        names: impl IntoIterator<Item = (&'n str, Option<Place>)>,
+        names: impl IntoIterator<Item = (&'n str, Option<SourceSpan>)>,
     ) -> Result<BoundTarget, Diagnostics> {
         let known = match &target.target {
-            Target::Embedded(target) => &target.agent.known,
-            Target::AgUi(_)
-            | Target::OpenAi(_)
-            | Target::Http(_)
-            | Target::Command(_)
-            | Target::Replay(_)
-            | Target::InCode(_) => &*self.connectors,
+            AgentTarget::Embedded(target) => &target.agent.available_connectors,
+            AgentTarget::AgUi(_)
+            | AgentTarget::OpenAi(_)
+            | AgentTarget::Http(_)
+            | AgentTarget::Command(_)
+            | AgentTarget::Replay(_)
+            | AgentTarget::InCode(_) => &*self.connectors,
         };
         let mut named = BTreeMap::new();
         for (name, place) in names {
-            if let Some(connector) = agent.ears().connector(name, place, known, &self.environment)? {
+            if let Some(connector) =
+                agent.capabilities().resolve_connector(name, place, known, &self.environment)?
+            {
                 named.insert(name.to_string(), connector);
             }
         }
         Ok(target.with_connectors(named))
     }
 
-    /// The agent that a suite tests: the chosen one, else the one in whose folder it lies, else the target; or what
-    /// serves recordings in its place.
-    pub fn agent_of(&self, suite: &Path) -> Option<Arc<Agent>> {
-        let own = self.own_agent_of(suite);
-        match &self.replayed {
+    /// Returns the agent that a suite tests: the override, else the agent whose folder contains the suite,
+    /// else the target; or its replay agent.
+    pub fn agent_of(&self, suite: &Path) -> Option<Arc<ProjectAgent>> {
+        let own = self.configured_agent_of(suite);
+        match &self.replay_agents {
             None => own,
-            Some(replayed) => Some(replayed.in_place_of(own.as_ref())),
+            Some(replayed) => Some(replayed.replacement(own.as_ref())),
         }
     }
 
-    fn own_agent_of(&self, suite: &Path) -> Option<Arc<Agent>> {
-        if let Some(chosen) = &self.chosen {
+    fn configured_agent_of(&self, suite: &Path) -> Option<Arc<ProjectAgent>> {
+        if let Some(chosen) = &self.override_agent {
             return Some(chosen.clone());
         }
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -488,7 +504,7 @@ impl Project {
             placed => {
                 let suite = real(suite);
                 let around = placed.iter().filter(|(folder, _)| suite.starts_with(folder));
-                // Of several folders the nearest one is meant.
+                // The most deeply nested folder takes precedence.
                 around
                     .max_by_key(|(folder, _)| folder.components().count())
                     .map(|(_, agent)| (*agent).clone())
@@ -497,76 +513,80 @@ impl Project {
         near.or_else(|| self.target.clone())
     }
 
-    /// The agent of this name, or what is tested in its place: the chosen one, or recordings.
+    /// Returns the agent with this name, or the override or replay agent in its place.
     ///
     /// # Errors
-    /// When there is none of this name.
-    pub fn tested(&self, name: &str) -> Result<Arc<Agent>, Diagnostic> {
+    /// If it does not exist.
+    pub fn tested_agent(&self, name: &str) -> Result<Arc<ProjectAgent>, Diagnostic> {
         let named = find_agent(&self.agents, name)?;
-        let tested = self.chosen.clone().unwrap_or(named);
-        Ok(self.in_place_of(&tested))
+        let tested = self.override_agent.clone().unwrap_or(named);
+        Ok(self.replay_agent_for(&tested))
     }
 
-    /// The agent that a case tests: the one that it names, else that of its suite.
+    /// Returns the agent that a case tests: the one that it names, else that of its suite.
     ///
     /// # Errors
-    /// When the case names one that is not there.
-    pub fn agent_tested(
+    /// If the named agent does not exist.
+    pub fn agent_of_case(
         &self,
-        case: &Case,
-        of_suite: Option<&Arc<Agent>>,
-    ) -> Result<Option<Arc<Agent>>, Diagnostic> {
+        case: &TestCase,
+        of_suite: Option<&Arc<ProjectAgent>>,
+    ) -> Result<Option<Arc<ProjectAgent>>, Diagnostic> {
         match &case.agent {
             None => Ok(of_suite.cloned()),
-            Some(named) => self.tested(&named.name).map(Some).map_err(|wrong| wrong.at(named.place.clone())),
+            Some(named) => {
+                self.tested_agent(&named.name).map(Some).map_err(|wrong| wrong.at(named.place.clone()))
+            }
         }
     }
 
-    /// What is tested in place of an agent: recordings, where these are served.
-    fn in_place_of(&self, agent: &Arc<Agent>) -> Arc<Agent> {
-        match &self.replayed {
+    /// Returns the replay agent in place of an agent, if recordings are replayed.
+    fn replay_agent_for(&self, agent: &Arc<ProjectAgent>) -> Arc<ProjectAgent> {
+        match &self.replay_agents {
             None => agent.clone(),
-            Some(replayed) => replayed.in_place_of(Some(agent)),
+            Some(replayed) => replayed.replacement(Some(agent)),
         }
     }
 
-    /// What is wrong with an agent for a case that has no hooks.
+    /// Validates an agent for a case without hooks.
     ///
     /// # Errors
-    /// Variables that only hooks could give.
-    pub fn bind_without_hooks(&self, agent: &Agent) -> Result<(), Diagnostics> {
+    /// If it uses variables set by hooks.
+    pub fn bind_without_hooks(&self, agent: &ProjectAgent) -> Result<(), Diagnostics> {
         let given = BTreeMap::new();
         let (environment, redactor) = (&*self.environment, &self.redactor);
-        agent.bind(Variables { environment, given: &given, more_to_come: false, redactor }).map(drop)
+        agent
+            .bind(VariableScope { environment, hook_variables: &given, allow_undefined: false, redactor })
+            .map(drop)
     }
 
-    /// The mistake of a project that does not say which agent is tested.
-    pub fn no_target(&self) -> Diagnostic {
+    /// Diagnostic for a project without an agent to test.
+    pub fn missing_target(&self) -> Diagnostic {
         let names: Vec<&str> = self.agents.iter().filter_map(|agent| agent.name.as_deref()).collect();
         let message = match (&self.file, names.as_slice()) {
-            (Some(file), []) => format!("{file} names no `target`"),
+            (Some(file), []) => format!("{file} has no `target`"),
             (Some(file), names) => {
-                let message = format!("{file} names several agents ({}) and no `target`", names.join(", "));
+                let message = format!("{file} has several agents ({}) and no `target`", names.join(", "));
                 return Diagnostic::new(message)
-                    .help("name one with `-n`, or write its name under `target:`");
+                    .help("select one with `-n`, or set its name under `target:`");
             }
             (None, _) => format!("no project file ({}) in this folder or above it", FILE_NAMES[0]),
         };
         Diagnostic::new(message)
-            .help("write the address of the agent under `target: endpoint:`, or run `hotseat init`")
+            .help("set the URL of the agent under `target: endpoint:`, or run `hotseat init`")
     }
 
-    /// The environment variables that headers use, with their values.
+    /// Environment variables used in headers, with their values.
     pub fn header_secrets(&self) -> impl Iterator<Item = (String, String)> + '_ {
         self.header_secrets.iter().cloned()
     }
 
-    /// What the cases of suites that test an agent are decoded with.
-    pub fn decoding<'a>(&'a self, agent: Option<&'a Agent>) -> Decoding<'a> {
-        let inherited = agent.map_or(&self.nothing, |agent| &agent.inherited);
-        Decoding {
+    /// Settings for decoding the cases of suites that test an agent.
+    pub fn decode_settings<'a>(&'a self, agent: Option<&'a ProjectAgent>) -> DecodeSettings<'a> {
+        let inherited = agent.map_or(&self.no_inherited, |agent| &agent.inherited);
+        DecodeSettings {
             inherited,
-            agents: &self.inherited,
+            agents: &self.inherited_by_agent,
             shared: &self.shared,
             root: &self.root,
             environment: &self.environment,
@@ -575,27 +595,27 @@ impl Project {
         }
     }
 
-    /// What takes the secrets of the environment out.
-    pub fn redactor(&self) -> &Redactor {
+    /// Redactor for secrets of the environment.
+    pub fn redactor(&self) -> &SecretRedactor {
         &self.redactor
     }
 
-    /// The environment it was read with.
+    /// Environment variables that the project was read with.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 }
 
-/// The connectors that the options of a case name, each once.
-fn connectors_of(case: &Case) -> BTreeMap<&str, Option<Place>> {
-    let options = case.turns.iter().map(|turn| &turn.options).chain([&case.unwritten.options]).flatten();
+/// Connectors named by the options of a case, without duplicates.
+fn case_connectors(case: &TestCase) -> BTreeMap<&str, Option<SourceSpan>> {
+    let options = case.turns.iter().map(|turn| &turn.options).chain([&case.turn_defaults.options]).flatten();
     let named = options
         .filter_map(|options| Some((options.value.get("connector")?.as_str()?, options.connector.clone())));
     named.collect()
 }
 
-/// The secrets of the environment: those that the project names, those that are named like secrets, and the passwords of
-/// addresses.
+/// Secrets of the environment: variables that the project marks, variables with names of secrets, and
+/// passwords in URLs.
 pub fn named_secrets<'a>(
     environment: &'a BTreeMap<String, String>,
     named: &'a [String],
@@ -611,12 +631,12 @@ pub fn named_secrets<'a>(
     listed.chain(telling.map(|(name, value)| (format!("ENV.{name}"), value.clone()))).chain(passwords)
 }
 
-/// A project file and its text, whose shape is checked.
-fn parsed(path: &Path, shown: &str) -> Result<(Arc<Source>, Node), Diagnostics> {
+/// Parses a project file and validates its shape.
+fn parse_project(path: &Path, shown: &str) -> Result<(Arc<SourceText>, DocumentNode), Diagnostics> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Diagnostics::from(Diagnostic::new(format!("cannot read project file {shown}: {error}")))
     })?;
-    let source = Source::new(shown, text, 1);
+    let source = SourceText::new(shown, text, 1);
     let node = yaml::parse(&source)?;
     let mut mistakes = Diagnostics::new();
     check(&node, &Kind::Shape(&PROJECT), &source, &mut mistakes);
@@ -627,21 +647,24 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|root| !root.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The connectors of a project file. Their paths begin at its folder.
-fn connectors(project: &Map<'_>, root: &Path, mistakes: &mut Diagnostics) -> Connectors {
-    let mut connectors = Connectors::default();
+/// Decodes the connectors of a project file. Their paths are relative to its folder.
+fn read_connectors(project: &MapView<'_>, root: &Path, mistakes: &mut Diagnostics) -> ConnectorSet {
+    let mut connectors = ConnectorSet::default();
     if let Some(view) = project.get("connectors") {
         connectors.add(view, root, mistakes);
     }
     connectors
 }
 
-/// What headers and keys of agents, connectors and processes of scripts hold: the environment variables that they use, for that is how
-/// secrets come into them, and the keys that are written out.
-fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
-    use hotseat_document::Value;
-    let entries = |node: Option<&Node>| match node.map(|node| &node.value) {
-        Some(Value::Map(entries)) => entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>(),
+/// Secret values in headers and keys of agents, connectors and processes: the environment variables that they
+/// use, and literal keys.
+fn collect_header_secrets(
+    project: &DocumentNode,
+    environment: &BTreeMap<String, String>,
+) -> Vec<(String, String)> {
+    use hotseat_document::NodeValue;
+    let entries = |node: Option<&DocumentNode>| match node.map(|node| &node.value) {
+        Some(NodeValue::Map(entries)) => entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>(),
         _ => Vec::new(),
     };
     let agents = project.get("target").cloned().into_iter().chain(entries(project.get("agents")));
@@ -649,7 +672,7 @@ fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> V
     let connectors = entries(project.get("connectors"));
     let mut secrets = Vec::new();
     for key in connectors.iter().filter_map(|connector| connector.get("api_key")) {
-        if let Value::String(text) = &key.value
+        if let NodeValue::String(text) = &key.value
             && !text.contains("${")
         {
             secrets.push(("api_key".to_string(), text.clone()));
@@ -659,7 +682,7 @@ fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> V
         entries(agent.get("headers")).into_iter().chain(agent.get("api_key").cloned()).collect::<Vec<_>>()
     });
     for node in texts {
-        let Value::String(text) = &node.value else { continue };
+        let NodeValue::String(text) = &node.value else { continue };
         for (name, _) in references(text).into_iter().filter(|(_, of_environment)| *of_environment) {
             secrets.extend(environment.get(name).map(|value| (format!("ENV.{name}"), value.clone())));
         }
@@ -667,12 +690,12 @@ fn header_variables(project: &Node, environment: &BTreeMap<String, String>) -> V
     secrets
 }
 
-/// The agent of a name.
-pub(super) fn find_agent(agents: &[Arc<Agent>], name: &str) -> Result<Arc<Agent>, Diagnostic> {
+/// Finds an agent by name.
+pub(super) fn find_agent(agents: &[Arc<ProjectAgent>], name: &str) -> Result<Arc<ProjectAgent>, Diagnostic> {
     if let Some(agent) = agents.iter().find(|agent| agent.name.as_deref() == Some(name)) {
         return Ok(agent.clone());
     }
-    Err(no_such_agent(name, agents.iter().filter_map(|agent| agent.name.as_deref())))
+    Err(unknown_agent(name, agents.iter().filter_map(|agent| agent.name.as_deref())))
 }
 
 fn default_suites() -> Vec<String> {

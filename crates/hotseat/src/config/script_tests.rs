@@ -1,4 +1,4 @@
-//! Tests in scripts of agents, by the names under which they are run: `scripts.AGENT.MODULE`.
+//! Test scripts of agents, referred to as `scripts.AGENT.MODULE`.
 
 use std::path::PathBuf;
 
@@ -7,20 +7,20 @@ use crate::cases::PROGRAM_EXTENSIONS;
 use hotseat_document::{Diagnostic, nearest};
 
 impl Project {
-    /// The agent and the file of tests that a reference means, without its first part: `expense.setup` is
-    /// `src/setup_test.ts` in the folder of the agent `expense`. Names of agents may have dots themselves.
+    /// Resolves a reference to test scripts, without its first part, to an agent and a file: `expense.setup`
+    /// is `src/setup_test.ts` in the folder of the agent `expense`. Agent names may contain dots.
     ///
     /// # Errors
-    /// When there is no such agent, or no such file.
-    pub fn script_tests(&self, reference: &str) -> Result<(String, PathBuf), Diagnostic> {
+    /// If the agent or the file does not exist.
+    pub fn find_script_tests(&self, reference: &str) -> Result<(String, PathBuf), Diagnostic> {
         let shown = format!("scripts.{reference}");
         let parts: Vec<&str> = reference.split('.').collect();
         if parts.len() < 2 || parts.iter().any(|part| part.is_empty()) {
             let help = "write `scripts.AGENT.MODULE`, for example `scripts.expense.setup`";
-            return Err(Diagnostic::new(format!("`{shown}` names no tests of an agent")).help(help));
+            return Err(Diagnostic::new(format!("`{shown}` is not a valid test reference")).help(help));
         }
         let mut looked_for = Vec::new();
-        // The longest name of an agent is meant.
+        // The longest matching agent name takes precedence.
         for split in (1..parts.len()).rev() {
             let (agent, module) = (parts[..split].join("."), parts[split..].join("/"));
             let Some(known) = self.agents.iter().find(|known| known.name.as_deref() == Some(&agent)) else {
@@ -38,17 +38,17 @@ impl Project {
             }
         }
         if looked_for.is_empty() {
-            let wrong = Diagnostic::new(format!("`{shown}` names no agent of the project"));
+            let wrong = Diagnostic::new(format!("`{shown}` does not start with the name of an agent"));
             let names = self.agents.iter().filter_map(|agent| agent.name.as_deref());
             return Err(match nearest(&parts[..parts.len() - 1].join("."), names) {
                 Some(near) => {
                     wrong.help(format!("did you mean `scripts.{near}.{}`?", parts[parts.len() - 1]))
                 }
-                None => wrong.help("`agents:` of the project file names them"),
+                None => wrong.help("agents are defined under `agents:` in the project file"),
             });
         }
         looked_for.dedup();
         let help = format!("looked for {}", looked_for.join(", "));
-        Err(Diagnostic::new(format!("there are no tests `{shown}`")).help(help))
+        Err(Diagnostic::new(format!("test script of `{shown}` not found")).help(help))
     }
 }

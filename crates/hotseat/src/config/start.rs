@@ -1,46 +1,46 @@
-//! Starting and stopping the agent under test.
+//! Starts and stops the agent under test.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hotseat_trace::{Failure, FailureKind};
+use hotseat_trace::{AttemptFailure, FailureKind};
 use reqwest::Url;
 use tokio::process::Child;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::adapters::http::{Http, without_credentials};
-use crate::cases::{Environment, millis};
-use crate::process::{GRACE, Group, GroupCommand, LastOutput, OrphanProcess, ProjectServers};
-use crate::session::Redactor;
-use hotseat_document::{Diagnostic, Diagnostics, Map, View};
+use crate::cases::{Environment, from_millis};
+use crate::process::{GroupCommand, LastOutput, OrphanProcess, ProcessGroup, ProjectServers, SHUTDOWN_GRACE};
+use crate::session::SecretRedactor;
+use crate::targets::http::{HttpClient, without_credentials};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
 
 use super::project::Project;
 
-/// How long its last output is waited for once it has ended.
-const DRAIN: Duration = Duration::from_secs(1);
+/// Time limit for reading the remaining output after the agent has exited.
+const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How the agent under test is started.
+/// Start command of the agent under test.
 #[derive(Debug, Clone)]
-pub struct Start {
+pub struct StartCommand {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The address that answers when it is ready.
+    /// URL that responds when the agent is ready.
     pub ready: Url,
-    /// How long it may take until then.
+    /// Time limit for becoming ready.
     pub timeout: Duration,
-    /// Its working folder.
+    /// Working directory.
     pub folder: PathBuf,
-    /// Environment variables added for it.
+    /// Additional environment variables.
     pub env: BTreeMap<String, String>,
-    /// The folder of the project that starts it.
+    /// Folder of the project that starts it.
     pub project: PathBuf,
 }
 
-impl Start {
-    pub(super) fn read(target: &Map<'_>, root: &Path, mistakes: &mut Diagnostics) -> Option<Self> {
+impl StartCommand {
+    pub(super) fn read(target: &MapView<'_>, root: &Path, mistakes: &mut Diagnostics) -> Option<Self> {
         let map = target.map("start")?;
         let address = ["endpoint", "base_url"].into_iter().find(|key| target.shape().field(key).is_some())?;
         let (text, place) = match map.text("ready") {
@@ -52,23 +52,22 @@ impl Start {
                 url
             }
             _ => {
-                let diagnostic = Diagnostic::new(format!(
-                    "`{text}` is not an address that can be asked whether the agent is ready"
-                ));
+                let diagnostic =
+                    Diagnostic::new(format!("`{text}` is not a valid URL for the readiness check"));
                 mistakes.push(
                     diagnostic
                         .at(place)
-                        .help("it is asked before any hook runs, so it can use `${ENV.NAME}` only"),
+                        .help("it is requested before any hook runs, so only `${ENV.NAME}` is supported"),
                 );
                 return None;
             }
         };
-        let texts = map.list("command").into_iter().flatten().filter_map(View::text);
-        let env = map.get("env").and_then(View::entries).into_iter().flatten();
-        Some(Start {
+        let texts = map.list("command").into_iter().flatten().filter_map(NodeView::text);
+        let env = map.get("env").and_then(NodeView::entries).into_iter().flatten();
+        Some(StartCommand {
             command: texts.map(str::to_string).collect(),
             ready,
-            timeout: map.integer("timeout_ms").map_or(Duration::from_secs(60), millis),
+            timeout: map.integer("timeout_ms").map_or(Duration::from_secs(60), from_millis),
             folder: root.join(map.text("cwd").unwrap_or(".")),
             project: root.to_path_buf(),
             env: env
@@ -78,15 +77,15 @@ impl Start {
     }
 }
 
-/// What helps where an address is taken. What a killed run has left is ended before that, where it can be recognised.
-const ADDRESS_IN_USE: &str = "end that process (`lsof -i :PORT` shows it), give the agent another address, or leave `start` out to test the one that runs";
+/// Help for an address in use. Processes left by a killed run are ended first, if they can be recognised.
+const ADDRESS_IN_USE_HELP: &str = "end that process (find it with `lsof -i :PORT`), change the address of the agent, or remove `start` to test the running agent";
 
 /// How many processes are told by name that a killed run has left.
 const MAX_SHOWN_ORPHANS: usize = 10;
 
 /// Ends the processes that runs of a project have left which were killed, and says which, each in one line.
 pub async fn end_orphans(project: &Project) -> Vec<String> {
-    let orphans = ProjectServers::of(&project.root).end_orphans().await;
+    let orphans = ProjectServers::new(&project.root).end_orphans().await;
     let words = orphans.iter().take(MAX_SHOWN_ORPHANS).map(|OrphanProcess { pid, command }| {
         let command = project.redactor().text(command);
         format!("process {pid} (`{command}`) was ended: a run that was killed had started it and left it")
@@ -95,36 +94,36 @@ pub async fn end_orphans(project: &Project) -> Vec<String> {
     words.chain((more > 0).then(|| format!("{more} more such processes were ended"))).collect()
 }
 
-/// An agent that was started. It is killed, with all that it has started, when this value is dropped.
+/// A started agent. Dropping this value kills it with all its child processes.
 #[derive(Debug)]
 pub struct StartedAgent {
     shown: String,
     child: Child,
-    group: Group,
+    group: ProcessGroup,
     output: LastOutput,
     readers: Vec<JoinHandle<()>>,
-    redactor: Redactor,
+    redactor: SecretRedactor,
 }
 
 impl StartedAgent {
-    /// Starts an agent and waits until it answers. `redactor` takes secrets out of what it prints.
+    /// Starts an agent and waits until it responds. `redactor` removes secrets from its output.
     ///
     /// # Errors
-    /// When something answers there already, or the agent cannot be started, ends, or does not answer in time.
+    /// If the address is in use, or the agent cannot be started, exits, or does not respond in time.
     pub async fn start(
-        start: &Start,
+        start: &StartCommand,
         environment: &Environment,
-        redactor: &Redactor,
-        http: &Http,
-    ) -> Result<StartedAgent, Failure> {
-        let failed = |message: String| redactor.failure(Failure::new(FailureKind::Unreachable, message));
+        redactor: &SecretRedactor,
+        http: &HttpClient,
+    ) -> Result<StartedAgent, AttemptFailure> {
+        let failed =
+            |message: String| redactor.failure(AttemptFailure::new(FailureKind::Unreachable, message));
         let (shown, address) = (start.command.join(" "), without_credentials(&start.ready));
-        if http.answers(&start.ready).await {
-            let message =
-                format!("{address} answers before the agent was started: another process has its address");
-            return Err(failed(message).with_detail(ADDRESS_IN_USE));
+        if http.is_responding(&start.ready).await {
+            let message = format!("{address} is already in use by another process");
+            return Err(failed(message).with_detail(ADDRESS_IN_USE_HELP));
         }
-        let project = ProjectServers::of(&start.project);
+        let project = ProjectServers::new(&start.project);
         let mut group_command = GroupCommand::new(&start.command, environment, project);
         let command = &mut group_command.command;
         command.envs(&start.env).current_dir(&start.folder);
@@ -134,36 +133,37 @@ impl StartedAgent {
             .map_err(|error| failed(format!("the agent `{shown}` cannot be started: {error}")))?;
         let output = LastOutput::default();
         let mut readers = Vec::new();
-        readers.extend(child.stdout.take().map(|stdout| tokio::spawn(output.clone().keep(stdout))));
-        readers.extend(child.stderr.take().map(|stderr| tokio::spawn(output.clone().keep(stderr))));
+        readers.extend(child.stdout.take().map(|stdout| tokio::spawn(output.clone().collect(stdout))));
+        readers.extend(child.stderr.take().map(|stderr| tokio::spawn(output.clone().collect(stderr))));
         let mut agent = StartedAgent { shown, child, group, output, readers, redactor: redactor.clone() };
 
         let until = Instant::now() + start.timeout;
         let mut pause = Duration::from_millis(5);
         loop {
-            if http.answers(&start.ready).await {
+            if http.is_responding(&start.ready).await {
                 return Ok(agent);
             }
             if let Ok(Some(status)) = agent.child.try_wait() {
                 let message =
-                    format!("the agent `{}` ended before it answered at {address} ({status})", agent.shown);
-                return Err(failed(message).with_detail(agent.last_words().await));
+                    format!("the agent `{}` exited before it responded at {address} ({status})", agent.shown);
+                return Err(failed(message).with_detail(agent.last_output().await));
             }
             if Instant::now() + pause > until {
                 let waited = start.timeout.as_millis();
                 let message =
-                    format!("the agent `{}` did not answer at {address} within {waited} ms", agent.shown);
-                return Err(failed(message).with_detail(agent.last_words().await));
+                    format!("the agent `{}` did not respond at {address} within {waited} ms", agent.shown);
+                return Err(failed(message).with_detail(agent.last_output().await));
             }
             sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(200));
         }
     }
 
-    /// Its last output. Of a process that has ended all of it is waited for, but not for what it has left behind.
-    async fn last_words(&mut self) -> String {
+    /// Last output of the agent. If it has exited, remaining output is read, without waiting for orphaned
+    /// children.
+    async fn last_output(&mut self) -> String {
         if self.child.try_wait().is_ok_and(|status| status.is_some()) {
-            let _ = timeout(DRAIN, async {
+            let _ = timeout(OUTPUT_DRAIN_TIMEOUT, async {
                 for reader in self.readers.drain(..) {
                     let _ = reader.await;
                 }
@@ -176,18 +176,18 @@ impl StartedAgent {
         }
     }
 
-    /// What there is to say of it if it has ended by itself.
-    pub async fn ended(&mut self) -> Option<String> {
+    /// Description of the exit, if the agent has exited by itself.
+    pub async fn describe_exit(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
-        let words = self.last_words().await;
+        let words = self.last_output().await;
         let shown = self.redactor.text(&self.shown);
-        Some(format!("the agent `{shown}` has ended ({status}); {words}"))
+        Some(format!("the agent `{shown}` has exited ({status}); {words}"))
     }
 
-    /// Asks it to end, waits a while, and ends it with everything that it has started.
+    /// Requests termination, waits for the grace period, and kills the agent with its child processes.
     pub async fn stop(mut self) {
         self.group.terminate();
-        let _ = timeout(GRACE, self.child.wait()).await;
+        let _ = timeout(SHUTDOWN_GRACE, self.child.wait()).await;
         self.group.kill();
         let _ = self.child.wait().await;
     }

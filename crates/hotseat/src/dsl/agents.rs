@@ -1,4 +1,4 @@
-//! Agents of a test: one that the project names, or one in the program itself.
+//! Agents under test: one that the project file names, or one implemented in the test program.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -20,17 +20,19 @@ use super::panics;
 use super::scenario::Scenario;
 use super::test::Test;
 use super::views::{Message, Role, ToolCall};
-use crate::adapters::Pending;
-use crate::adapters::in_code::{Answer, Answers, Call, Heard, InCode};
 use crate::session;
+use crate::targets::BoxFuture;
+use crate::targets::code_agent::{
+    CodeAgent, CodeAgentAnswer, CodeAgentCall, CodeAgentConversation, CodeAgentMessage,
+};
 
 /// The agent that a group tests; see [`Group::agent`](super::Group::agent).
 #[derive(Clone)]
 pub enum AgentChoice {
-    /// The agent of this name in `hotseat.yaml`.
+    /// The agent with this name in `hotseat.yaml`.
     Named(String),
-    /// An agent in the program itself.
-    InProgram(Arc<Program>),
+    /// An agent implemented in the test program.
+    InProgram(Arc<InProgramAgent>),
 }
 
 impl From<&str> for AgentChoice {
@@ -45,10 +47,10 @@ impl From<String> for AgentChoice {
     }
 }
 
-/// An agent that an async function is: it gets what was said so far, and returns the answer.
+/// Creates an agent from an async function that takes the messages so far and returns the answer.
 ///
-/// It runs on the thread of its example, so it need not be `Send`, and it may use the example's own runtime. A panic, and
-/// an `Err`, are errors of the agent.
+/// It runs on the thread of its example, so it need not be `Send`, and may use the runtime of the example. A
+/// panic or an `Err` is an error of the agent.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -69,12 +71,12 @@ where
     F: AsyncFn(Vec<Message>) -> A + Clone + Send + Sync + 'static,
     A: IntoAnswer + 'static,
 {
-    let function = Function { function, answer: PhantomData };
+    let function = FunctionAgent { function, answer: PhantomData };
     factory(async move |_| function.clone())
 }
 
-/// An agent that is made anew for each example, when it is first spoken to. The context says which example that is, and
-/// has its fixtures.
+/// Creates a new agent for each example, when it gets its first message. The context provides the name, tags
+/// and fixtures of the example.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -98,14 +100,14 @@ where
     F: AsyncFn(AgentContext) -> R + Send + Sync + 'static,
     R: Responder + 'static,
 {
-    AgentChoice::InProgram(Arc::new(Program {
-        makes: Box::new(Factory { make, made: PhantomData }),
-        at: Location::caller(),
-        waiting: Arc::default(),
+    AgentChoice::InProgram(Arc::new(InProgramAgent {
+        factory: Box::new(ClosureFactory { make, responder: PhantomData }),
+        location: Location::caller(),
+        pending: Arc::default(),
     }))
 }
 
-/// An agent in the program of its test.
+/// An agent implemented in the test program.
 ///
 /// ```
 /// use hotseat::dsl::prelude::*;
@@ -121,268 +123,288 @@ where
 /// }
 /// ```
 pub trait Responder {
-    /// The answer to the last of these messages. The others were said before, by both; calls of tools are with the
-    /// messages of the agent.
+    /// Answers the last message. The earlier messages are the history of the conversation; tool calls are
+    /// part of the agent's messages.
     ///
     /// # Errors
-    /// What the agent fails with. Its turn then ends as one of an agent that failed.
-    fn respond(&mut self, messages: &[Message]) -> impl Future<Output = Result<Answer, Box<dyn Error>>>;
+    /// If the agent fails. The turn then ends with that error.
+    fn respond(
+        &mut self,
+        messages: &[Message],
+    ) -> impl Future<Output = Result<CodeAgentAnswer, Box<dyn Error>>>;
 }
 
-impl Answer {
-    /// An answer in words.
+impl CodeAgentAnswer {
+    /// Creates an answer with this text.
     ///
     /// ```
     /// use hotseat::dsl::Answer;
     ///
     /// assert_eq!(Answer::text("Hello!").text, "Hello!");
     /// ```
-    pub fn text(text: impl Into<String>) -> Answer {
-        Answer { text: text.into(), ..Answer::default() }
+    pub fn text(text: impl Into<String>) -> CodeAgentAnswer {
+        CodeAgentAnswer { text: text.into(), ..CodeAgentAnswer::default() }
     }
 
-    /// The same after a call of a tool, with its arguments and what it returned.
+    /// Adds a successful tool call with its arguments and result.
     #[must_use]
-    pub fn calling(mut self, tool: impl Into<String>, arguments: Value, result: Value) -> Answer {
-        self.calls.push(Call { name: tool.into(), arguments, result: Some(Ok(result)) });
+    pub fn calling(mut self, tool: impl Into<String>, arguments: Value, result: Value) -> CodeAgentAnswer {
+        self.calls.push(CodeAgentCall { name: tool.into(), arguments, result: Some(Ok(result)) });
         self
     }
 
-    /// The same after a call of a tool that failed, with its error.
+    /// Adds a failed tool call with its arguments and error.
     #[must_use]
-    pub fn failing(mut self, tool: impl Into<String>, arguments: Value, error: impl Into<String>) -> Answer {
-        self.calls.push(Call { name: tool.into(), arguments, result: Some(Err(error.into())) });
+    pub fn failing(
+        mut self,
+        tool: impl Into<String>,
+        arguments: Value,
+        error: impl Into<String>,
+    ) -> CodeAgentAnswer {
+        self.calls.push(CodeAgentCall { name: tool.into(), arguments, result: Some(Err(error.into())) });
         self
     }
 
-    /// The same, saying whether an input of the user is waited for.
+    /// Sets whether the agent waits for user input.
     #[must_use]
-    pub fn awaiting(self, awaiting: bool) -> Answer {
-        Answer { awaiting: Some(awaiting), ..self }
+    pub fn awaiting(self, awaiting: bool) -> CodeAgentAnswer {
+        CodeAgentAnswer { awaiting: Some(awaiting), ..self }
     }
 }
 
-/// What an agent that is a function may return: an [`Answer`], a text, or a `Result` of one of them.
+/// Return type of an agent function: an [`CodeAgentAnswer`], a text, or a `Result` of one of them.
 pub trait IntoAnswer {
-    /// The answer.
+    /// Converts to an answer.
     ///
     /// # Errors
-    /// What the agent failed with, in words.
-    fn into_answer(self) -> Result<Answer, String>;
+    /// If the agent failed: the message.
+    fn into_answer(self) -> Result<CodeAgentAnswer, String>;
 }
 
-impl IntoAnswer for Answer {
-    fn into_answer(self) -> Result<Answer, String> {
+impl IntoAnswer for CodeAgentAnswer {
+    fn into_answer(self) -> Result<CodeAgentAnswer, String> {
         Ok(self)
     }
 }
 
 impl IntoAnswer for String {
-    fn into_answer(self) -> Result<Answer, String> {
-        Ok(Answer::text(self))
+    fn into_answer(self) -> Result<CodeAgentAnswer, String> {
+        Ok(CodeAgentAnswer::text(self))
     }
 }
 
 impl IntoAnswer for &str {
-    fn into_answer(self) -> Result<Answer, String> {
-        Ok(Answer::text(self))
+    fn into_answer(self) -> Result<CodeAgentAnswer, String> {
+        Ok(CodeAgentAnswer::text(self))
     }
 }
 
 impl<A: IntoAnswer, E: Display> IntoAnswer for Result<A, E> {
-    fn into_answer(self) -> Result<Answer, String> {
+    fn into_answer(self) -> Result<CodeAgentAnswer, String> {
         self.map_err(|error| error.to_string())?.into_answer()
     }
 }
 
-/// What an agent that is made for an example is told of it.
+/// The example that an agent is created for.
 #[derive(Clone)]
 pub struct AgentContext {
     test: Test,
 }
 
 impl AgentContext {
-    /// The name of the example with those of its groups, joined by `::`.
+    /// Returns the name of the example with those of its groups, joined by `::`.
     pub fn name(&self) -> &str {
         self.test.name()
     }
 
-    /// The file in which it is written.
+    /// Returns the source file of the example.
     pub fn file(&self) -> &'static str {
         self.test.file()
     }
 
-    /// The line in which it is written, from 1.
+    /// Returns the source line of the example, from 1.
     pub fn line(&self) -> u32 {
         self.test.line()
     }
 
-    /// Its tags and those of its groups.
+    /// Returns the tags of the example and its groups.
     pub fn tags(&self) -> &[String] {
         self.test.tags()
     }
 
-    /// Its scenario, where it belongs to one.
+    /// Returns the scenario of the example, if any.
     pub fn scenario(&self) -> Option<&Scenario> {
         self.test.scenario()
     }
 
-    /// A value of the example; see [`Test::get`].
+    /// Returns the value of a fixture; see [`Test::get`].
     pub async fn get<V: 'static>(&self, fixture: Fixture<V>) -> Rc<V> {
         self.test.get(fixture).await
     }
 }
 
-/// An agent that is a function.
-struct Function<F, A> {
+/// An agent implemented by an async function.
+struct FunctionAgent<F, A> {
     function: F,
     answer: PhantomData<fn() -> A>,
 }
 
-impl<F: Clone, A> Clone for Function<F, A> {
+impl<F: Clone, A> Clone for FunctionAgent<F, A> {
     fn clone(&self) -> Self {
-        Function { function: self.function.clone(), answer: PhantomData }
+        FunctionAgent { function: self.function.clone(), answer: PhantomData }
     }
 }
 
-impl<F: AsyncFn(Vec<Message>) -> A, A: IntoAnswer> Responder for Function<F, A> {
-    async fn respond(&mut self, messages: &[Message]) -> Result<Answer, Box<dyn Error>> {
+impl<F: AsyncFn(Vec<Message>) -> A, A: IntoAnswer> Responder for FunctionAgent<F, A> {
+    async fn respond(&mut self, messages: &[Message]) -> Result<CodeAgentAnswer, Box<dyn Error>> {
         Ok((self.function)(messages.to_vec()).await.into_answer()?)
     }
 }
 
-type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+type LocalBoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// A [`Responder`], whatever its type is.
-trait Responds {
-    fn respond<'a>(&'a mut self, messages: &'a [Message]) -> Local<'a, Result<Answer, String>>;
+/// Type-erased [`Responder`].
+trait DynResponder {
+    fn respond<'a>(
+        &'a mut self,
+        messages: &'a [Message],
+    ) -> LocalBoxFuture<'a, Result<CodeAgentAnswer, String>>;
 }
 
-impl<R: Responder> Responds for R {
-    fn respond<'a>(&'a mut self, messages: &'a [Message]) -> Local<'a, Result<Answer, String>> {
+impl<R: Responder> DynResponder for R {
+    fn respond<'a>(
+        &'a mut self,
+        messages: &'a [Message],
+    ) -> LocalBoxFuture<'a, Result<CodeAgentAnswer, String>> {
         Box::pin(async move { Responder::respond(self, messages).await.map_err(|error| error.to_string()) })
     }
 }
 
-/// Makes an agent, whatever its type is.
-trait Makes: Send + Sync {
-    fn make(&self, context: AgentContext) -> Local<'_, Box<dyn Responds>>;
+/// Type-erased agent factory.
+trait AgentFactory: Send + Sync {
+    fn make(&self, context: AgentContext) -> LocalBoxFuture<'_, Box<dyn DynResponder>>;
 }
 
-struct Factory<F, R> {
+struct ClosureFactory<F, R> {
     make: F,
-    made: PhantomData<fn() -> R>,
+    responder: PhantomData<fn() -> R>,
 }
 
-impl<F, R> Makes for Factory<F, R>
+impl<F, R> AgentFactory for ClosureFactory<F, R>
 where
     F: AsyncFn(AgentContext) -> R + Send + Sync,
     R: Responder + 'static,
 {
-    fn make(&self, context: AgentContext) -> Local<'_, Box<dyn Responds>> {
-        Box::pin(async move { Box::new((self.make)(context).await) as Box<dyn Responds> })
+    fn make(&self, context: AgentContext) -> LocalBoxFuture<'_, Box<dyn DynResponder>> {
+        Box::pin(async move { Box::new((self.make)(context).await) as Box<dyn DynResponder> })
     }
 }
 
-/// An agent in the program of the test, and the conversations with it that no example has taken yet.
-pub struct Program {
-    makes: Box<dyn Makes>,
-    at: &'static Location<'static>,
-    waiting: Arc<Waiting>,
+/// An agent in the test program, with the conversations that no example has claimed yet.
+pub struct InProgramAgent {
+    factory: Box<dyn AgentFactory>,
+    location: &'static Location<'static>,
+    pending: Arc<PendingRequests>,
 }
 
-type Waiting = Mutex<HashMap<Arc<str>, mpsc::UnboundedReceiver<Asked>>>;
+type PendingRequests = Mutex<HashMap<Arc<str>, mpsc::UnboundedReceiver<ResponderRequest>>>;
 
-/// What the agent is asked.
-pub(super) struct Asked {
+/// A request to answer the last of the messages.
+pub(super) struct ResponderRequest {
     messages: Vec<Message>,
-    reply: oneshot::Sender<Result<Answer, String>>,
+    reply: oneshot::Sender<Result<CodeAgentAnswer, String>>,
 }
 
-impl Program {
-    /// The questions of a conversation, to be answered on the thread of its example.
-    pub(super) fn take(&self, conversation_id: &str) -> Option<mpsc::UnboundedReceiver<Asked>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(conversation_id)
+impl InProgramAgent {
+    /// Takes the requests of a conversation, to be answered on the thread of its example.
+    pub(super) fn take_requests(
+        &self,
+        conversation_id: &str,
+    ) -> Option<mpsc::UnboundedReceiver<ResponderRequest>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(conversation_id)
     }
 
-    /// Answers until nobody asks any more.
-    pub(super) async fn answer(&self, mut questions: mpsc::UnboundedReceiver<Asked>, test: Test) {
+    /// Answers requests until the sender is dropped.
+    pub(super) async fn answer(&self, mut questions: mpsc::UnboundedReceiver<ResponderRequest>, test: Test) {
         let context = AgentContext { test };
-        let mut agent: Option<Box<dyn Responds>> = None;
-        while let Some(Asked { messages, reply }) = questions.recv().await {
+        let mut agent: Option<Box<dyn DynResponder>> = None;
+        while let Some(ResponderRequest { messages, reply }) = questions.recv().await {
             let respond = async {
                 if agent.is_none() {
-                    agent = Some(self.makes.make(context.clone()).await);
+                    agent = Some(self.factory.make(context.clone()).await);
                 }
                 match &mut agent {
                     Some(agent) => agent.respond(&messages).await,
-                    None => Err("the agent could not be made".to_string()),
+                    None => Err("the agent could not be created".to_string()),
                 }
             };
-            let answer = Caught(Box::pin(respond)).await;
-            // Who does not wait any more has given the turn up.
+            let answer = CatchPanicFuture(Box::pin(respond)).await;
+            // The receiver is gone if the turn was aborted.
             let _ = reply.send(answer.unwrap_or_else(Err));
         }
     }
 }
 
-impl fmt::Debug for Program {
+impl fmt::Debug for InProgramAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an agent in the program ({})", self.at)
+        write!(f, "an agent in the test program ({})", self.location)
     }
 }
 
-impl InCode for Program {
-    fn open(&self, conversation_id: Arc<str>) -> Box<dyn Answers> {
+impl CodeAgent for InProgramAgent {
+    fn open(&self, conversation_id: Arc<str>) -> Box<dyn CodeAgentConversation> {
         let (asks, questions) = mpsc::unbounded_channel();
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.insert(conversation_id.clone(), questions);
-        Box::new(Asking { asks, conversation_id, waiting: self.waiting.clone() })
+        Box::new(ResponderChannel { requests: asks, conversation_id, pending: self.pending.clone() })
     }
 
-    fn place(&self) -> &'static Location<'static> {
-        self.at
+    fn location(&self) -> &'static Location<'static> {
+        self.location
     }
 }
 
-/// The end of a conversation that asks.
-struct Asking {
-    asks: mpsc::UnboundedSender<Asked>,
+/// The session's end of a conversation with an agent in the program.
+struct ResponderChannel {
+    requests: mpsc::UnboundedSender<ResponderRequest>,
     conversation_id: Arc<str>,
-    waiting: Arc<Waiting>,
+    pending: Arc<PendingRequests>,
 }
 
-impl Answers for Asking {
-    fn answer<'a>(&'a mut self, messages: Vec<Heard>) -> Pending<'a, Result<Answer, ErrorInfo>> {
+impl CodeAgentConversation for ResponderChannel {
+    fn answer<'a>(
+        &'a mut self,
+        messages: Vec<CodeAgentMessage>,
+    ) -> BoxFuture<'a, Result<CodeAgentAnswer, ErrorInfo>> {
         Box::pin(async move {
             let failed = |message: String| ErrorInfo { code: None, message, retriable: None };
             let (reply, answer) = oneshot::channel();
-            let asked = Asked { messages: messages.iter().map(message).collect(), reply };
-            let gone = || failed("the example that the agent belongs to has ended".to_string());
-            self.asks.send(asked).map_err(|_| gone())?;
+            let asked = ResponderRequest { messages: messages.iter().map(to_message).collect(), reply };
+            let gone = || failed("the example of this agent has ended".to_string());
+            self.requests.send(asked).map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?.map_err(failed)
         })
     }
 }
 
-impl Drop for Asking {
+impl Drop for ResponderChannel {
     fn drop(&mut self) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.conversation_id);
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.conversation_id);
     }
 }
 
-fn message(heard: &Heard) -> Message {
+fn to_message(heard: &CodeAgentMessage) -> Message {
     let said = &heard.message;
     let arguments =
         |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string()));
     Message {
         role: match said.role {
-            session::Role::Assistant => Role::Agent,
-            session::Role::User => Role::User,
-            session::Role::Tool => Role::Tool,
-            session::Role::System | session::Role::Developer => Role::System,
+            session::MessageRole::Assistant => Role::Agent,
+            session::MessageRole::User => Role::User,
+            session::MessageRole::Tool => Role::Tool,
+            session::MessageRole::System | session::MessageRole::Developer => Role::System,
         },
-        content: session::words(&said.content),
+        content: session::joined_text(&said.content),
         timestamp: None,
         tool_calls: said
             .tool_calls
@@ -399,16 +421,16 @@ fn message(heard: &Heard) -> Message {
     }
 }
 
-/// A future whose panics are errors in words.
-struct Caught<'a, T>(Local<'a, Result<T, String>>);
+/// A future that converts panics to error messages.
+struct CatchPanicFuture<'a, T>(LocalBoxFuture<'a, Result<T, String>>);
 
-impl<T> Future for Caught<'_, T> {
+impl<T> Future for CatchPanicFuture<'_, T> {
     type Output = Result<Result<T, String>, String>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
             Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(format!("the agent {}", panics::seen(&*panic).words()))),
+            Err(panic) => Poll::Ready(Err(format!("the agent {}", panics::report_for(&*panic).describe()))),
         }
     }
 }

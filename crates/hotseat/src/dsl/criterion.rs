@@ -1,15 +1,15 @@
-//! Criteria: decided by a judge, or by code.
+//! Criteria, evaluated by a judge or by a function.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::caller_location::CallerLocation;
 use super::handles::Conversation;
-use super::place::At;
 use super::views::Message;
 
-/// A criterion as it is declared; see [`Group::criterion`](super::Group::criterion).
+/// A declared criterion; see [`Group::criterion`](super::Group::criterion).
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -26,80 +26,91 @@ use super::views::Message;
 pub struct Criterion {
     pub(super) name: String,
     pub(super) text: String,
-    pub(super) at: At,
-    good: Vec<Value>,
-    bad: Vec<Value>,
-    edge: Vec<Value>,
-    pub(super) code: Option<Code>,
-    /// Whether code decides it twice.
-    twice: bool,
+    pub(super) at: CallerLocation,
+    good_examples: Vec<Value>,
+    bad_examples: Vec<Value>,
+    edge_cases: Vec<Value>,
+    pub(super) function: Option<CriterionFunction>,
+    /// True if two functions were set, which is an error.
+    has_two_functions: bool,
 }
 
-type OfConversation = dyn Fn(&Conversation) -> bool + Send + Sync;
-type OfMessages = dyn Fn(&[Message]) -> bool + Send + Sync;
+type ConversationPredicate = dyn Fn(&Conversation) -> bool + Send + Sync;
+type MessagesPredicate = dyn Fn(&[Message]) -> bool + Send + Sync;
 
-/// A function that decides a criterion.
+/// A function that evaluates a criterion.
 #[derive(Clone)]
-pub(super) enum Code {
-    Conversation(Arc<OfConversation>),
-    Messages(Arc<OfMessages>),
+pub(super) enum CriterionFunction {
+    Conversation(Arc<ConversationPredicate>),
+    Messages(Arc<MessagesPredicate>),
 }
 
 impl Criterion {
-    pub(super) fn new(name: String, text: String, at: At) -> Criterion {
+    pub(super) fn new(name: String, text: String, at: CallerLocation) -> Criterion {
         let (good, bad, edge) = (Vec::new(), Vec::new(), Vec::new());
-        Criterion { name, text, at, good, bad, edge, code: None, twice: false }
+        Criterion {
+            name,
+            text,
+            at,
+            good_examples: good,
+            bad_examples: bad,
+            edge_cases: edge,
+            function: None,
+            has_two_functions: false,
+        }
     }
 
-    /// A response that satisfies it, and why.
+    /// Adds a response that satisfies the criterion, with the reason.
     pub fn good_example(&mut self, text: &str, explanation: &str) -> &mut Criterion {
-        self.good.push(json!({"text": text, "explanation": explanation}));
+        self.good_examples.push(json!({"text": text, "explanation": explanation}));
         self
     }
 
-    /// A response that does not satisfy it, and why.
+    /// Adds a response that does not satisfy the criterion, with the reason.
     pub fn bad_example(&mut self, text: &str, explanation: &str) -> &mut Criterion {
-        self.bad.push(json!({"text": text, "explanation": explanation}));
+        self.bad_examples.push(json!({"text": text, "explanation": explanation}));
         self
     }
 
-    /// A response of which it is not plain whether it satisfies it, whether it does, and why.
+    /// Adds a borderline response with its verdict and the reason.
     pub fn edge_case(&mut self, text: &str, verdict: bool, explanation: &str) -> &mut Criterion {
-        self.edge.push(json!({"text": text, "verdict": verdict, "explanation": explanation}));
+        self.edge_cases.push(json!({"text": text, "verdict": verdict, "explanation": explanation}));
         self
     }
 
-    /// Code decides instead of a judge: a function of the conversation so far.
+    /// Evaluates the criterion with a function of the conversation so far, instead of a judge.
     pub fn matches(
         &mut self,
         decide: impl Fn(&Conversation) -> bool + Send + Sync + 'static,
     ) -> &mut Criterion {
-        self.decided_by(Code::Conversation(Arc::new(decide)))
+        self.set_function(CriterionFunction::Conversation(Arc::new(decide)))
     }
 
-    /// Code decides instead of a judge: a function of the messages so far.
+    /// Evaluates the criterion with a function of the messages so far, instead of a judge.
     pub fn matches_messages(
         &mut self,
         decide: impl Fn(&[Message]) -> bool + Send + Sync + 'static,
     ) -> &mut Criterion {
-        self.decided_by(Code::Messages(Arc::new(decide)))
+        self.set_function(CriterionFunction::Messages(Arc::new(decide)))
     }
 
-    fn decided_by(&mut self, code: Code) -> &mut Criterion {
-        self.twice |= self.code.is_some();
-        self.code = Some(code);
+    fn set_function(&mut self, code: CriterionFunction) -> &mut Criterion {
+        self.has_two_functions |= self.function.is_some();
+        self.function = Some(code);
         self
     }
 
-    /// What a case file would say of it; nothing where code decides.
-    pub(super) fn written(&self) -> Option<Value> {
-        if self.code.is_some() {
+    /// Returns the criterion in the format of case files; none if a function evaluates it.
+    pub(super) fn to_json(&self) -> Option<Value> {
+        if self.function.is_some() {
             return None;
         }
         let mut written = json!({"description": self.text});
-        for (key, examples) in
-            [("good_examples", &self.good), ("bad_examples", &self.bad), ("edge_cases", &self.edge)]
-        {
+        for (key, examples) in [
+            ("good_examples", &self.good_examples),
+            ("bad_examples", &self.bad_examples),
+            ("edge_cases", &self.edge_cases),
+        ] {
             if !examples.is_empty() {
                 written[key] = json!(examples);
             }
@@ -107,26 +118,27 @@ impl Criterion {
         Some(written)
     }
 
-    /// What makes no sense of it.
-    pub(super) fn mistake(&self) -> Option<String> {
+    /// Returns the error in the declaration, if any.
+    pub(super) fn problem(&self) -> Option<String> {
         let name = &self.name;
-        let has_examples = !(self.good.is_empty() && self.bad.is_empty() && self.edge.is_empty());
+        let has_examples =
+            !(self.good_examples.is_empty() && self.bad_examples.is_empty() && self.edge_cases.is_empty());
         match () {
-            () if self.twice => {
-                Some(format!("criterion `{name}`: two functions decide; leave one of them out"))
+            () if self.has_two_functions => {
+                Some(format!("criterion `{name}`: two functions are set; remove one of them"))
             }
-            () if self.code.is_some() && has_examples => {
-                Some(format!("criterion `{name}`: examples are for a judge, and a function decides"))
-            }
-            () if self.code.is_none() && self.text.trim().is_empty() => {
-                Some(format!("criterion `{name}`: nothing says what it is"))
+            () if self.function.is_some() && has_examples => Some(format!(
+                "criterion `{name}`: examples are for a judge, but a function evaluates the criterion"
+            )),
+            () if self.function.is_none() && self.text.trim().is_empty() => {
+                Some(format!("criterion `{name}`: the description is empty"))
             }
             () => None,
         }
     }
 
-    /// What it asks for, as reports tell it.
-    pub(super) fn described(&self) -> String {
+    /// Returns the description that reports show.
+    pub(super) fn description(&self) -> String {
         match self.text.trim() {
             "" => format!("satisfies {}", self.name),
             text => format!("satisfies {}: {text}", self.name),
@@ -134,12 +146,12 @@ impl Criterion {
     }
 }
 
-impl Code {
-    /// Whether a conversation satisfies it, and what was looked at.
-    pub(super) fn decide(&self, conversation: &Conversation) -> (bool, String) {
+impl CriterionFunction {
+    /// Evaluates the criterion. Returns the result and a text that explains it.
+    pub(super) fn evaluate(&self, conversation: &Conversation) -> (bool, String) {
         let holds = match self {
-            Code::Conversation(decide) => decide(conversation),
-            Code::Messages(decide) => decide(&conversation.messages()),
+            CriterionFunction::Conversation(decide) => decide(conversation),
+            CriterionFunction::Messages(decide) => decide(&conversation.messages()),
         };
         (holds, format!("it returned {holds}"))
     }

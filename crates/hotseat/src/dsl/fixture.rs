@@ -1,4 +1,4 @@
-//! Values that each example makes anew.
+//! Fixtures: values that are created once per example, on first use.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::test::Test;
 
-/// A value that each example makes anew when it asks for it first; see [`Group::fixture`](super::Group::fixture).
+/// A value that each example creates on first use; see [`Group::fixture`](super::Group::fixture).
 pub struct Fixture<V> {
     id: usize,
     value: PhantomData<fn() -> V>,
@@ -24,107 +24,108 @@ impl<V> Clone for Fixture<V> {
 
 impl<V> Copy for Fixture<V> {}
 
-type Building<'a> = Pin<Box<dyn Future<Output = Rc<dyn Any>> + 'a>>;
+type FixtureFuture<'a> = Pin<Box<dyn Future<Output = Rc<dyn Any>> + 'a>>;
 
-/// How such a value is made.
-pub(super) trait Builds: Send + Sync {
-    fn build<'a>(&'a self, test: Test) -> Building<'a>;
+/// Type-erased async builder of a fixture.
+pub(super) trait FixtureBuilder: Send + Sync {
+    fn build<'a>(&'a self, test: Test) -> FixtureFuture<'a>;
 }
 
-/// An async closure that makes one.
-pub(super) struct Build<F, V> {
+/// Builds a fixture with an async closure.
+pub(super) struct AsyncFixtureBuilder<F, V> {
     function: F,
     value: PhantomData<fn() -> V>,
 }
 
-impl<F, V> Build<F, V>
+impl<F, V> AsyncFixtureBuilder<F, V>
 where
     F: AsyncFn(Test) -> V + Send + Sync + 'static,
     V: 'static,
 {
-    pub(super) fn by(function: F) -> Arc<dyn Builds> {
-        Arc::new(Build { function, value: PhantomData })
+    pub(super) fn new_shared(function: F) -> Arc<dyn FixtureBuilder> {
+        Arc::new(AsyncFixtureBuilder { function, value: PhantomData })
     }
 }
 
-impl<F, V> Builds for Build<F, V>
+impl<F, V> FixtureBuilder for AsyncFixtureBuilder<F, V>
 where
     F: AsyncFn(Test) -> V + Send + Sync,
     V: 'static,
 {
-    fn build<'a>(&'a self, test: Test) -> Building<'a> {
+    fn build<'a>(&'a self, test: Test) -> FixtureFuture<'a> {
         Box::pin(async move { Rc::new((self.function)(test).await) as Rc<dyn Any> })
     }
 }
 
-/// All of them that the program has declared, so that a fixture can be copied into any number of examples.
-static ALL: Mutex<Vec<Arc<dyn Builds>>> = Mutex::new(Vec::new());
+/// Builders of all declared fixtures. A [`Fixture`] is an index into this list, so it can be copied into any
+/// number of examples.
+static BUILDERS: Mutex<Vec<Arc<dyn FixtureBuilder>>> = Mutex::new(Vec::new());
 
 impl<V: 'static> Fixture<V> {
-    pub(super) fn new(builds: Arc<dyn Builds>) -> Fixture<V> {
-        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn new(builds: Arc<dyn FixtureBuilder>) -> Fixture<V> {
+        let mut all = BUILDERS.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(builds);
         Fixture { id: all.len() - 1, value: PhantomData }
     }
 
-    /// As it is known by its type.
-    pub(super) fn known(self, depth: usize) -> KnownFixture {
-        KnownFixture { of: TypeId::of::<V>(), id: self.id, depth }
+    /// Returns the type and depth of the fixture, for lookup by type.
+    pub(super) fn declared(self, depth: usize) -> DeclaredFixture {
+        DeclaredFixture { value_type: TypeId::of::<V>(), id: self.id, depth }
     }
 
-    /// The fixture that has values of this type.
+    /// Finds the fixture with values of this type in the innermost group.
     ///
     /// # Errors
-    /// When there is none, or a group has several, in words.
-    pub(super) fn by_type(known: &[KnownFixture]) -> Result<Fixture<V>, String> {
+    /// If there is none, or the group has several: the message.
+    pub(super) fn find_by_type(known: &[DeclaredFixture]) -> Result<Fixture<V>, String> {
         let name = std::any::type_name::<V>();
-        let fitting: Vec<&KnownFixture> =
-            known.iter().filter(|fixture| fixture.of == TypeId::of::<V>()).collect();
+        let fitting: Vec<&DeclaredFixture> =
+            known.iter().filter(|fixture| fixture.value_type == TypeId::of::<V>()).collect();
         let innermost = fitting.iter().map(|fixture| fixture.depth).max();
         let mut innermost = fitting.iter().filter(|fixture| Some(fixture.depth) == innermost);
         match (innermost.next(), innermost.next()) {
             (Some(fixture), None) => Ok(Fixture { id: fixture.id, value: PhantomData }),
             (None, _) => Err(format!(
-                "no group around this example has a fixture of type `{name}`: `g.fixture(async |_| …)` in a `#[setup]` makes one"
+                "no enclosing group has a fixture of type `{name}`: declare one with `g.fixture(async |_| …)` in a `#[setup]` function"
             )),
             (Some(_), Some(_)) => Err(format!(
-                "a group around this example has several fixtures of type `{name}`: give each a type of its own"
+                "an enclosing group has several fixtures of type `{name}`: use a different type for each"
             )),
         }
     }
 
-    pub(super) async fn of(self, test: &Test) -> Rc<V> {
-        let known = test.values.borrow().get(&self.id).cloned();
+    pub(super) async fn resolve(self, test: &Test) -> Rc<V> {
+        let known = test.fixture_values.borrow().get(&self.id).cloned();
         let value = match known {
-            Some(Made::Value(value)) => value,
-            Some(Made::NotYet) => panic!("a fixture asks for itself while it is being made"),
+            Some(FixtureState::Value(value)) => value,
+            Some(FixtureState::InProgress) => panic!("a fixture depends on itself"),
             None => {
-                test.values.borrow_mut().insert(self.id, Made::NotYet);
-                let builds = ALL.lock().unwrap_or_else(PoisonError::into_inner)[self.id].clone();
+                test.fixture_values.borrow_mut().insert(self.id, FixtureState::InProgress);
+                let builds = BUILDERS.lock().unwrap_or_else(PoisonError::into_inner)[self.id].clone();
                 let value = builds.build(test.clone()).await;
-                test.values.borrow_mut().insert(self.id, Made::Value(value.clone()));
+                test.fixture_values.borrow_mut().insert(self.id, FixtureState::Value(value.clone()));
                 value
             }
         };
-        value.downcast().unwrap_or_else(|_| unreachable!("a fixture knows its type"))
+        value.downcast().unwrap_or_else(|_| unreachable!("the type of a fixture is known"))
     }
 }
 
-/// A fixture of a group, known by its type.
+/// A fixture declared by a group, for lookup by type.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct KnownFixture {
-    of: TypeId,
+pub(super) struct DeclaredFixture {
+    value_type: TypeId,
     id: usize,
-    /// How deep its group is.
+    /// Nesting depth of the group.
     depth: usize,
 }
 
-/// The values that an example has made.
-pub(super) type Values = HashMap<usize, Made>;
+/// Fixtures that an example has built, by index.
+pub(super) type FixtureValues = HashMap<usize, FixtureState>;
 
-/// A value of an example.
+/// Whether a fixture is being built or is ready.
 #[derive(Clone)]
-pub(super) enum Made {
-    NotYet,
+pub(super) enum FixtureState {
+    InProgress,
     Value(Rc<dyn Any>),
 }

@@ -1,4 +1,4 @@
-//! What an example holds in its hands: the user, the agent, the conversation.
+//! Handles that a test uses: the user, the agent and the conversation.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,58 +6,58 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hotseat_trace::{self as trace, Scope};
+use hotseat_trace::{self as trace, TurnScope};
 use serde_json::Value;
 
-use super::line::{Asserted, Line, OptionsOfTurns, Order};
+use super::caller_location::CallerLocation;
+use super::commands::current_options;
 use super::matcher::{Assertion, Matcher};
-use super::orders::options_so_far;
-use super::place::At;
-use super::said::{Attachment, Said};
-use super::simulator::{Brief, Simulated};
-use super::views::{Evaluation, Message, Response, ToolCall, TopicVisit, Turn};
-use crate::checks::Strength;
-use crate::session::Subject;
+use super::session_channel::{AssertionRequest, SessionChannel, SessionCommand, TurnOptionsMap};
+use super::simulator::{SimulationResult, SimulatorSettings};
+use super::user_turn::{Attachment, UserTurnBuilder};
+use super::views::{AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn};
+use crate::checks::CheckStrength;
+use crate::session::CheckSubject;
 
-/// Something that has to be awaited. One that never is fails its example, with the place where it was made.
-struct Awaited<T> {
-    line: Line,
-    what: &'static str,
-    at: At,
-    begun: Option<Pin<Box<dyn Future<Output = T>>>>,
+/// Tracks that a future is awaited. If it is dropped before that, the example fails with its location.
+struct AwaitGuard<T> {
+    channel: SessionChannel,
+    operation: &'static str,
+    at: CallerLocation,
+    future: Option<Pin<Box<dyn Future<Output = T>>>>,
 }
 
-impl<T> Awaited<T> {
+impl<T> AwaitGuard<T> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        begin: impl FnOnce(Line, At) -> Pin<Box<dyn Future<Output = T>>>,
+        begin: impl FnOnce(SessionChannel, CallerLocation) -> Pin<Box<dyn Future<Output = T>>>,
     ) -> Poll<T> {
-        let (line, at) = (&self.line, self.at);
-        self.begun.get_or_insert_with(|| begin(line.clone(), at)).as_mut().poll(cx)
+        let (line, at) = (&self.channel, self.at);
+        self.future.get_or_insert_with(|| begin(line.clone(), at)).as_mut().poll(cx)
     }
 }
 
-impl<T> Drop for Awaited<T> {
+impl<T> Drop for AwaitGuard<T> {
     fn drop(&mut self) {
-        if self.begun.is_none() && !std::thread::panicking() {
-            let words = format!("{} was never awaited, so nothing was said", self.what);
-            self.line.tell(Order::Wrong { words, at: self.at });
+        if self.future.is_none() && !std::thread::panicking() {
+            let words = format!("{} was never awaited, so no message was sent", self.operation);
+            self.channel.send(SessionCommand::TestError { words, at: self.at });
         }
     }
 }
 
-/// The user, who speaks to the agent.
+/// The user who talks to the agent.
 #[derive(Clone)]
 pub struct User {
-    pub(super) line: Line,
+    pub(super) channel: SessionChannel,
 }
 
 impl User {
-    /// The user says this, and the agent answers. What is asserted of the agent after it is about this turn, until the
-    /// user says something again.
+    /// Sends a message to the agent and waits for its answer. Later assertions on the agent refer to this
+    /// turn, until the next message.
     ///
-    /// The case ends here when the agent does not answer in time or in order.
+    /// The case ends here if the agent times out or fails.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -69,16 +69,17 @@ impl User {
     /// # }
     /// ```
     #[track_caller]
-    pub fn says(&self, text: impl Into<String>) -> Says {
-        let at = At::here();
-        Says {
-            said: Some(Said::new(text.into(), at)),
-            awaited: Awaited { line: self.line.clone(), what: "`user.says`", at, begun: None },
+    pub fn says(&self, text: impl Into<String>) -> SayFuture {
+        let at = CallerLocation::here();
+        SayFuture {
+            turn: Some(UserTurnBuilder::new(text.into(), at)),
+            guard: AwaitGuard { channel: self.channel.clone(), operation: "`user.says`", at, future: None },
         }
     }
 
-    /// A simulated user speaks, until its goal is achieved, `stop_when` holds, or it has taken all its turns. What the
-    /// groups around say with [`Group::simulator`](super::Group::simulator) holds; what is said here is added.
+    /// Runs a simulated user until its goal is reached, `stop_when` is true, or the maximum number of turns
+    /// is reached. Settings of [`Group::simulator`](super::Group::simulator) apply; the settings here are
+    /// added.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -92,43 +93,48 @@ impl User {
     /// # }
     /// ```
     #[track_caller]
-    pub fn simulate(&self, brief: impl FnOnce(&mut Brief)) -> Simulate {
-        let at = At::here();
-        let mut own = Brief::default();
+    pub fn simulate(&self, brief: impl FnOnce(&mut SimulatorSettings)) -> SimulateFuture {
+        let at = CallerLocation::here();
+        let mut own = SimulatorSettings::default();
         brief(&mut own);
-        Simulate {
+        SimulateFuture {
             brief: Some(own),
-            awaited: Awaited { line: self.line.clone(), what: "`user.simulate`", at, begun: None },
+            guard: AwaitGuard {
+                channel: self.channel.clone(),
+                operation: "`user.simulate`",
+                at,
+                future: None,
+            },
         }
     }
 }
 
-/// Something that the user says; see [`User::says`].
-#[must_use = "nothing is said until this is awaited"]
-pub struct Says {
-    said: Option<Said>,
-    awaited: Awaited<Response>,
+/// A user message to be sent; see [`User::says`].
+#[must_use = "no message is sent until this is awaited"]
+pub struct SayFuture {
+    turn: Option<UserTurnBuilder>,
+    guard: AwaitGuard<AgentResponse>,
 }
 
-impl Says {
-    /// What the agent is told beside it: `options` of a turn, as case files have them. They come on top of those of the
-    /// example. [`Message::metadata`] tells them again.
-    pub fn with_options(self, options: Value) -> Says {
-        self.saying(|said| said.with("options", options))
+impl SayFuture {
+    /// Sets `options` of the turn, as in case files. They are merged over those of the example.
+    /// [`Message::metadata`] returns them.
+    pub fn with_options(self, options: Value) -> SayFuture {
+        self.edit_turn(|said| said.set("options", options))
     }
 
-    /// How long the agent may take for its answer.
-    pub fn within(self, limit: Duration) -> Says {
-        self.saying(|said| said.within(limit))
+    /// Sets the time limit of the turn.
+    pub fn within(self, limit: Duration) -> SayFuture {
+        self.edit_turn(|said| said.set_timeout(limit))
     }
 
-    /// Attaches something to it.
-    pub fn attach(self, attachment: Attachment) -> Says {
-        self.saying(|said| said.add("attachments", attachment.written()))
+    /// Attaches a file.
+    pub fn attach(self, attachment: Attachment) -> SayFuture {
+        self.edit_turn(|said| said.push("attachments", attachment.into_json()))
     }
 
-    /// The agent has to end the turn with an error whose message fits this pattern. The case goes on then, and fails where
-    /// there is no such error.
+    /// Expects that the turn ends with an error whose message matches this pattern. The case then continues;
+    /// it fails if there is no such error.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -139,17 +145,17 @@ impl Says {
     /// });
     /// # }
     /// ```
-    pub fn expect_error(self, message: impl Into<String>) -> Says {
-        self.saying(|said| said.expect_error("message", message.into()))
+    pub fn expect_error(self, message: impl Into<String>) -> SayFuture {
+        self.edit_turn(|said| said.expect_error("message", message.into()))
     }
 
-    /// The same for the code of the error.
-    pub fn expect_error_code(self, code: impl Into<String>) -> Says {
-        self.saying(|said| said.expect_error("code", code.into()))
+    /// Expects an error whose code matches this pattern; see [`expect_error`](SayFuture::expect_error).
+    pub fn expect_error_code(self, code: impl Into<String>) -> SayFuture {
+        self.edit_turn(|said| said.expect_error("code", code.into()))
     }
 
-    /// Answers an agent that pauses for somebody to decide: an entry of `resume`, as case files have it. The first one that
-    /// fits is used; one that is never used fails the case.
+    /// Answers an interrupt of the agent: one entry of `resume`, as in case files. The first matching entry
+    /// is used; an entry that is never used fails the case.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -160,75 +166,74 @@ impl Says {
     /// });
     /// # }
     /// ```
-    pub fn resume(self, answer: Value) -> Says {
-        self.saying(|said| said.add("resume", answer))
+    pub fn resume(self, answer: Value) -> SayFuture {
+        self.edit_turn(|said| said.push("resume", answer))
     }
 
-    fn saying(mut self, say: impl FnOnce(&mut Said)) -> Says {
-        if let Some(said) = &mut self.said {
+    fn edit_turn(mut self, say: impl FnOnce(&mut UserTurnBuilder)) -> SayFuture {
+        if let Some(said) = &mut self.turn {
             say(said);
         }
         self
     }
 }
 
-impl Future for Says {
-    type Output = Response;
+impl Future for SayFuture {
+    type Output = AgentResponse;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response> {
-        let said = self.said.take();
-        self.awaited.poll(cx, |line, at| {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<AgentResponse> {
+        let said = self.turn.take();
+        self.guard.poll(cx, |line, at| {
             Box::pin(async move {
                 if let Some(said) = said {
-                    line.ask(|reply| Order::Say { said, reply }).await;
+                    line.request(|reply| SessionCommand::Say { turn: said, reply }).await;
                 }
-                Agent { line }.respond(at)
+                Agent { channel: line }.response_at(at)
             })
         })
     }
 }
 
-/// A simulated user that speaks; see [`User::simulate`].
-#[must_use = "nothing is said until this is awaited"]
-pub struct Simulate {
-    brief: Option<Brief>,
-    awaited: Awaited<Simulated>,
+/// A simulated user to be run; see [`User::simulate`].
+#[must_use = "no message is sent until this is awaited"]
+pub struct SimulateFuture {
+    brief: Option<SimulatorSettings>,
+    guard: AwaitGuard<SimulationResult>,
 }
 
-impl Future for Simulate {
-    type Output = Simulated;
+impl Future for SimulateFuture {
+    type Output = SimulationResult;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Simulated> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<SimulationResult> {
         let brief = self.brief.take();
-        self.awaited.poll(cx, |line, at| {
+        self.guard.poll(cx, |line, at| {
             Box::pin(async move {
                 let brief = Box::new(brief.unwrap_or_default());
-                line.ask(|reply| Order::Simulate { brief, at, reply }).await
+                line.request(|reply| SessionCommand::Simulate { brief, at, reply }).await
             })
         })
     }
 }
 
-/// The agent, as it was in its last turn.
+/// The agent, as of its last turn.
 #[derive(Clone)]
 pub struct Agent {
-    pub(super) line: Line,
+    pub(super) channel: SessionChannel,
 }
 
 impl Agent {
-    /// What is looked at when something is asserted of the agent.
-    /// What is asserted of the last turn.
-    pub(super) fn asserted(&self, assertion: Assertion) -> Assertion {
-        Assertion { subject: Subject::LastTurn, line: Some(self.line.clone()), ..assertion }
+    /// Binds an assertion to the last turn.
+    pub(super) fn scope_assertion(&self, assertion: Assertion) -> Assertion {
+        Assertion { subject: CheckSubject::LastTurn, channel: Some(self.channel.clone()), ..assertion }
     }
 
-    /// Its last turn; none as long as nothing was said.
+    /// Returns the last turn, or none before the first message.
     pub fn last_turn(&self) -> Option<Turn> {
-        let seen = self.line.seen();
+        let seen = self.channel.view();
         seen.conversation.turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &seen.options))
     }
 
-    /// What it answered last. As long as nothing was said there is no answer, and asking for one fails the example.
+    /// Returns the last response. Fails the example before the first message.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -240,84 +245,85 @@ impl Agent {
     /// # }
     /// ```
     #[track_caller]
-    pub fn response(&self) -> Response {
-        self.respond(At::here())
+    pub fn response(&self) -> AgentResponse {
+        self.response_at(CallerLocation::here())
     }
 
-    /// What it said last, as a text.
+    /// Returns the text of the last response. Fails the example before the first message.
     #[track_caller]
     pub fn text(&self) -> String {
-        self.respond(At::here()).text()
+        self.response_at(CallerLocation::here()).text()
     }
 
-    /// The tools that it called in its last turn.
+    /// Returns the tool calls of the last turn.
     pub fn tool_calls(&self) -> Vec<ToolCall> {
         self.last_turn().map(|turn| turn.tool_calls()).unwrap_or_default()
     }
 
-    /// How often it called this tool in its last turn.
+    /// Returns how many times the last turn called this tool.
     pub fn called_tool(&self, name: &str) -> usize {
         self.last_turn().map_or(0, |turn| turn.tool_calls_for(name).len())
     }
 
-    /// The topic that the conversation is in; none where topics are not followed.
+    /// Returns the current topic, or none if topics are not tracked.
     pub fn current_topic(&self) -> Option<String> {
-        self.line.seen().conversation.current_topic.as_deref().map(str::to_string)
+        self.channel.view().conversation.current_topic.as_deref().map(str::to_string)
     }
 
-    /// Whether the conversation is in this topic.
+    /// Returns true if the conversation is in this topic.
     pub fn in_topic(&self, name: &str) -> bool {
-        self.line.seen().conversation.current_topic.as_deref() == Some(name)
+        self.channel.view().conversation.current_topic.as_deref() == Some(name)
     }
 
-    fn respond(&self, at: At) -> Response {
+    fn response_at(&self, at: CallerLocation) -> AgentResponse {
         match self.last_turn() {
             Some(turn) => turn.agent_response(),
-            None => self.line.wrong("the agent has answered nothing yet: nothing was said to it", at),
+            None => {
+                self.channel.fail_test("there is no response yet: send a message with `user.says` first", at)
+            }
         }
     }
 }
 
-/// The conversation, as far as it has come.
+/// The conversation so far.
 #[derive(Clone)]
 pub struct Conversation {
-    pub(super) of: Source,
+    pub(super) source: ConversationSource,
 }
 
-/// Where a conversation is read from.
+/// Source of the data of a conversation.
 #[derive(Clone)]
-pub(super) enum Source {
-    /// The session that goes on.
-    Line(Line),
-    /// What had been recorded up to some turn.
-    Recorded(Arc<trace::Conversation>, OptionsOfTurns),
+pub(super) enum ConversationSource {
+    /// The running session.
+    Live(SessionChannel),
+    /// The turns recorded up to some turn.
+    Recorded(Arc<trace::TracedConversation>, TurnOptionsMap),
 }
 
 impl Conversation {
-    /// What is looked at when something is asserted of the conversation.
-    /// What is asserted of all turns.
-    pub(super) fn asserted(&self, assertion: Assertion) -> Assertion {
-        let line = match &self.of {
-            Source::Line(line) => Some(line.clone()),
-            Source::Recorded(..) => None,
+    /// Binds an assertion to all turns.
+    pub(super) fn scope_assertion(&self, assertion: Assertion) -> Assertion {
+        let line = match &self.source {
+            ConversationSource::Live(line) => Some(line.clone()),
+            ConversationSource::Recorded(..) => None,
         };
-        Assertion { subject: Subject::Conversation, line, ..assertion }
+        Assertion { subject: CheckSubject::Conversation, channel: line, ..assertion }
     }
 
-    /// The conversation up to the last of these turns.
-    pub(super) fn up_to(scope: Scope<'_>) -> Conversation {
-        let mut conversation = trace::Conversation::default();
-        conversation.turns = scope.so_far().to_vec();
+    /// Creates the conversation up to the last of these turns.
+    pub(super) fn up_to(scope: TurnScope<'_>) -> Conversation {
+        let mut conversation = trace::TracedConversation::default();
+        conversation.turns = scope.turns_up_to_end().to_vec();
         conversation.current_topic = conversation.turns.last().and_then(|turn| turn.topic.clone());
-        Conversation { of: Source::Recorded(Arc::new(conversation), options_so_far()) }
+        Conversation { source: ConversationSource::Recorded(Arc::new(conversation), current_options()) }
     }
 
-    /// What was said, in order, by both.
+    /// Returns the messages of user and agent, in order.
     pub fn messages(&self) -> Vec<Message> {
         self.turns().iter().flat_map(Turn::messages).collect()
     }
 
-    /// Its turns, in order.
+    /// Returns the turns, in order.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -335,72 +341,72 @@ impl Conversation {
         conversation.turns.iter().map(|turn| Turn::new(Arc::new(turn.clone()), &options)).collect()
     }
 
-    /// How many turns there are.
+    /// Returns the number of turns.
     pub fn turn_count(&self) -> usize {
         self.recorded().turns.len()
     }
 
-    /// The last turn; none as long as nothing was said.
+    /// Returns the last turn, or none before the first message.
     pub fn last_turn(&self) -> Option<Turn> {
         self.recorded().turns.last().map(|turn| Turn::new(Arc::new(turn.clone()), &self.options()))
     }
 
-    /// What the user said last.
+    /// Returns the last user message.
     pub fn last_user_message(&self) -> Option<Message> {
         self.last_turn().map(|turn| turn.user_message())
     }
 
-    /// What the agent answered last.
-    pub fn last_agent_response(&self) -> Option<Response> {
+    /// Returns the last response of the agent.
+    pub fn last_agent_response(&self) -> Option<AgentResponse> {
         self.last_turn().map(|turn| turn.agent_response())
     }
 
-    /// Whether nothing was said yet.
+    /// Returns true before the first message.
     pub fn is_empty(&self) -> bool {
         self.turn_count() == 0
     }
 
-    /// All tools that the agent called, in the order in which the calls began.
+    /// Returns all tool calls, in the order in which they started.
     pub fn all_tool_calls(&self) -> Vec<ToolCall> {
         self.turns().iter().flat_map(Turn::tool_calls).collect()
     }
 
-    /// The names of the tools that were called, in that order, as often as they were called.
+    /// Returns the names of all called tools in call order, with repetitions.
     pub fn tool_names(&self) -> Vec<String> {
         self.all_tool_calls().into_iter().map(|call| call.name).collect()
     }
 
-    /// All calls of a tool.
+    /// Returns all calls of a tool.
     pub fn tool_calls_for(&self, name: &str) -> Vec<ToolCall> {
         self.turns().iter().flat_map(|turn| turn.tool_calls_for(name)).collect()
     }
 
-    /// Whether a tool was called.
+    /// Returns true if a tool was called.
     pub fn has_tool_call(&self, name: &str) -> bool {
         self.recorded().turns.iter().any(|turn| turn.tool_calls.iter().any(|call| *call.name == *name))
     }
 
-    /// How often a tool was called.
+    /// Returns how many times a tool was called.
     pub fn called_tool(&self, name: &str) -> usize {
         self.tool_calls_for(name).len()
     }
 
-    /// The topic that it is in; none where topics are not followed.
+    /// Returns the current topic, or none if topics are not tracked.
     pub fn current_topic(&self) -> Option<String> {
         self.recorded().current_topic.as_deref().map(str::to_string)
     }
 
-    /// Whether it is in this topic.
+    /// Returns true if the conversation is in this topic.
     pub fn in_topic(&self, name: &str) -> bool {
         self.recorded().current_topic.as_deref() == Some(name)
     }
 
-    /// The topics that it has been in, in order; one that it came back to stands there again.
+    /// Returns the visited topics, in order, with repetitions.
     pub fn topic_history(&self) -> Vec<String> {
         self.recorded().topic_history().iter().map(ToString::to_string).collect()
     }
 
-    /// Its visits of topics, in order, with the turns of each.
+    /// Returns the topic visits, in order, each with its turns.
     pub fn topic_visits(&self) -> Vec<TopicVisit> {
         let turns = self.turns();
         let visit = |visit: trace::Visit| TopicVisit {
@@ -411,60 +417,64 @@ impl Conversation {
         self.recorded().topic_visits().into_iter().map(visit).collect()
     }
 
-    /// How many turns belong to a topic, all visits together.
+    /// Returns the number of turns in a topic, over all visits.
     pub fn turns_in_topic(&self, name: &str) -> usize {
         self.recorded().turns_in_topic(name)
     }
 
-    /// Everything that was asserted so far, and what it came to, in order.
+    /// Returns the results of all assertions so far, in order.
     pub fn evaluation_results(&self) -> Vec<Evaluation> {
-        match &self.of {
-            Source::Line(line) => line.seen().evaluations.to_vec(),
-            Source::Recorded(..) => Vec::new(),
+        match &self.source {
+            ConversationSource::Live(line) => line.view().evaluations.to_vec(),
+            ConversationSource::Recorded(..) => Vec::new(),
         }
     }
 
-    /// What `evaluate!` has measured so far.
+    /// Returns the results of `evaluate!` so far.
     pub fn soft_evaluations(&self) -> Vec<Evaluation> {
         self.evaluation_results().into_iter().filter(|evaluation| !evaluation.hard).collect()
     }
 
-    /// What `expect!` has found so far.
+    /// Returns the results of `expect!` so far.
     pub fn hard_evaluations(&self) -> Vec<Evaluation> {
         self.evaluation_results().into_iter().filter(|evaluation| evaluation.hard).collect()
     }
 
-    fn options(&self) -> OptionsOfTurns {
-        match &self.of {
-            Source::Line(line) => line.seen().options.clone(),
-            Source::Recorded(_, options) => options.clone(),
+    fn options(&self) -> TurnOptionsMap {
+        match &self.source {
+            ConversationSource::Live(line) => line.view().options.clone(),
+            ConversationSource::Recorded(_, options) => options.clone(),
         }
     }
 
-    /// The conversation as it was recorded, with everything that is known of it.
-    pub fn recorded(&self) -> Arc<trace::Conversation> {
-        match &self.of {
-            Source::Line(line) => line.seen().conversation.clone(),
-            Source::Recorded(conversation, _) => conversation.clone(),
+    /// Returns the recorded conversation with all its data.
+    pub fn recorded(&self) -> Arc<trace::TracedConversation> {
+        match &self.source {
+            ConversationSource::Live(line) => line.view().conversation.clone(),
+            ConversationSource::Recorded(conversation, _) => conversation.clone(),
         }
     }
 }
 
-/// Has something asserted; what `expect!` and `evaluate!` are made of.
+/// Evaluates an assertion; implements `expect!` and `evaluate!`.
 #[doc(hidden)]
 #[track_caller]
-#[must_use = "nothing is asserted until this is awaited"]
+#[must_use = "the assertion is not evaluated until this is awaited"]
 pub fn assert_that<S: ?Sized, M: Matcher<S>>(
     hard: bool,
-    written: &'static str,
+    expression: &'static str,
     subject: &S,
     matcher: M,
     message: Option<String>,
 ) -> impl Future<Output = bool> {
-    let at = At::here();
-    let assertion = matcher.assertion(subject).of_value(written);
-    let line = assertion.line.clone().unwrap_or_else(|| Line::current(at));
-    let asserted =
-        Asserted { assertion, strength: if hard { Strength::Hard } else { Strength::Soft }, message, at };
-    async move { line.ask(|reply| Order::Check { asserted, reply }).await }
+    let at = CallerLocation::here();
+    let assertion = matcher.assertion(subject).with_expression(expression);
+    let line = assertion.channel.clone().unwrap_or_else(|| SessionChannel::current(at));
+    let asserted = AssertionRequest {
+        assertion,
+        strength: if hard { CheckStrength::Hard } else { CheckStrength::Soft },
+        message,
+        at,
+    };
+    async move { line.request(|reply| SessionCommand::Check { asserted, reply }).await }
 }

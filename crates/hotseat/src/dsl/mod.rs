@@ -1,8 +1,8 @@
 //! Tests in Rust: conversations with an agent as tests of `cargo test`.
 //!
-//! A test file is a program of its own: `[[test]] name = "agents"`, `harness = false` in `Cargo.toml`, and a `main` that
-//! declares groups and examples. Agents, connectors and everything else that a project has are those of `hotseat.yaml`; the
-//! runner, the reports and the checks are those of `hotseat test`.
+//! A test file is a separate program: it needs `[[test]] name = "agents"` and `harness = false` in
+//! `Cargo.toml`, and a `main` that declares groups and examples. Agents, connectors and other settings come
+//! from `hotseat.yaml`. Checks and reports are those of `hotseat test`.
 //!
 //! ```no_run
 //! use hotseat::dsl::prelude::*;
@@ -24,75 +24,77 @@
 //! }
 //! ```
 //!
-//! `expect!` decides: where it does not hold, the example ends there and its case fails. `evaluate!` only measures. Both
-//! record what they find, with their place; the verdict comes from what was recorded, so code that catches a failure cannot
-//! turn a case green.
+//! `expect!` is a hard check: if it fails, the example ends and its case fails. `evaluate!` is a soft check
+//! and does not affect the verdict. Both record their result with the source location. The verdict is
+//! computed from these records, so catching a failure in test code cannot make a case pass.
 
 mod agents;
-mod body;
+mod caller_location;
+mod commands;
 mod criterion;
+mod example_body;
 mod fixture;
 mod handles;
 mod harness;
-mod hold;
-mod line;
 mod matcher;
-mod orders;
 mod panics;
-mod place;
 pub mod plain;
-mod said;
 mod scenario;
+mod session_channel;
 mod settings;
 mod simulator;
 mod test;
+mod test_function;
 mod topics;
 mod tree;
+mod user_turn;
 mod views;
 
-pub use agents::{AgentChoice, AgentContext, IntoAnswer, Program, Responder, factory, replies};
-pub use body::Outcome;
+pub use agents::{AgentChoice, AgentContext, InProgramAgent, IntoAnswer, Responder, factory, replies};
 pub use criterion::Criterion;
 pub use fixture::Fixture;
 #[doc(hidden)]
 pub use handles::assert_that;
-pub use handles::{Agent, Conversation, Says, Simulate, User};
-pub use harness::{Harness, Output, World, run};
+pub use handles::{Agent, Conversation, SayFuture, SimulateFuture, User};
+pub use harness::{Harness, HarnessContext, HarnessOutput, run};
 pub use matcher::*;
-pub use said::Attachment;
-pub use scenario::{Scenario, Scenarios, load};
+pub use scenario::{Scenario, ScenarioSource, load};
 pub use settings::Judge;
-pub use simulator::{Brief, Simulated};
+pub use simulator::{SimulationResult, SimulatorSettings};
 pub use test::Test;
+pub use test_function::ExampleResult;
 pub use topics::{
-    ClassifyTopics, DecideTopics, Graph, Topic, Trigger, Wiring, after_turns_in, on_condition,
+    ClassifyTopics, DecideTopics, Graph, Topic, TopicNode, Trigger, after_turns_in, on_condition,
     on_response_match, on_tool_call, on_user_match,
 };
-pub use tree::{Group, It};
-pub use views::{Evaluation, Message, Response, Role, ToolCall, TopicVisit, Turn};
+pub use tree::{ExampleBuilder, Group};
+pub use user_turn::Attachment;
+pub use views::{AgentResponse, Evaluation, Message, Role, ToolCall, TopicVisit, Turn};
 
-pub use crate::adapters::in_code::{Answer, Call};
 pub use crate::evaluate;
 pub use crate::expect;
 pub use crate::graph;
+pub use crate::targets::code_agent::{CodeAgentAnswer, CodeAgentCall};
 
-/// Everything that a test file needs: `use hotseat::dsl::prelude::*;`.
+/// Imports for test files: `use hotseat::dsl::prelude::*;`.
 pub mod prelude {
     pub use super::{
-        Agent, AgentContext, Answer, Assertion, Attachment, Brief, ClassifyTopics, Conversation,
-        DecideTopics, Evaluation, Fixture, Graph, Group, It, Judge, Matcher, Message, Responder, Response,
-        Role, Scenario, Simulated, Test, ToolCall, Topic, Turn, User, achieve_goal, achieve_stated_goal,
-        after_turns_in, call_tool, claim, contains, contains_any, ends_with, eq, evaluate, expect, factory,
-        ge, graph, grounded_in, gt, have_tool_call, holds, in_topic, intent, is_empty, le, len, load, lt,
-        matches, matches_any, ne, not, on_condition, on_response_match, on_tool_call, on_user_match, one_of,
-        reached_topic, replies, satisfies, satisfy, starts_with, that,
+        Agent, AgentContext, AgentResponse, Assertion, Attachment, ClassifyTopics, CodeAgentAnswer,
+        Conversation, DecideTopics, Evaluation, ExampleBuilder, Fixture, Graph, Group, Judge, Matcher,
+        Message, Responder, Role, Scenario, SimulationResult, SimulatorSettings, Test, ToolCall, Topic, Turn,
+        User, achieve_goal, achieve_stated_goal, after_turns_in, call_tool, claim, contains, contains_any,
+        ends_with, eq, evaluate, expect, factory, ge, graph, grounded_in, gt, have_tool_call, holds,
+        in_topic, intent, is_empty, le, len, load, lt, matches, matches_any, ne, not, on_condition,
+        on_response_match, on_tool_call, on_user_match, one_of, reached_topic, replies, satisfies, satisfy,
+        starts_with, that,
     };
 }
 
-/// Asserts something that decides: where it does not hold, the example ends here and its case fails.
+/// Hard assertion: if it fails, the example ends here and its case fails.
 ///
-/// The first argument is what is looked at: `agent` is its last turn, `conversation` the whole of it, and any other value
-/// is just that. The second is a [`Matcher`](crate::dsl::Matcher). What follows is a message of one's own, as in `format!`.
+/// The first argument is the subject: `agent` (its last turn), `conversation` (all turns) or any other value.
+/// The second is a [`Matcher`](crate::dsl::Matcher). Optional further arguments are a message, as for
+/// `format!`.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -119,9 +121,9 @@ macro_rules! expect {
     };
 }
 
-/// Measures something: what it finds is recorded, and the example goes on. It tells whether it holds.
+/// Soft assertion: records the result and continues. Returns true if the assertion passes.
 ///
-/// Its arguments are those of [`expect!`](crate::expect).
+/// Takes the same arguments as [`expect!`](crate::expect).
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;

@@ -1,4 +1,4 @@
-//! Panics of tests: what they say and where, kept for the report instead of being printed at once.
+//! Captures panics of tests for the report, instead of printing them.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -6,33 +6,35 @@ use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Once;
 
-/// What ends an example whose case has ended. It is no panic of the test's own.
-pub(super) struct CaseEnded;
+/// Payload that unwinds an example after its case has ended. Not a panic of the test.
+pub(super) struct CaseEndedPanic;
 
-/// A panic, as far as it was seen when it began.
+/// Data of a panic, captured by the panic hook.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct PanicReport {
     pub message: String,
-    /// File, line and column.
+    /// File, line and column of the panic.
     pub place: Option<String>,
-    /// How it came to that, where `RUST_BACKTRACE` asks for it.
+    /// The backtrace, if `RUST_BACKTRACE` is set.
     pub backtrace: Option<String>,
 }
 
 thread_local! {
-    /// Whether this thread runs an example, and its last panic.
-    static WATCHED: RefCell<Option<Option<Seen>>> = const { RefCell::new(None) };
+    /// Last panic of this thread; the outer option is none if the thread does not run an example.
+    static LAST_PANIC: RefCell<Option<Option<PanicReport>>> = const { RefCell::new(None) };
 }
 
-/// Watches over the panics of this thread from now on.
-pub(super) fn watch() {
+/// Captures the panics of this thread from now on.
+pub(super) fn capture_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let others = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            // What panics while it is being told of a panic is the others' again.
-            let told = WATCHED.with(|watched| match watched.try_borrow_mut() {
-                Ok(mut watched) => watched.as_mut().map(|seen| *seen = Some(Seen::of(info))).is_some(),
+            // A panic inside this hook is passed to the previous hook.
+            let told = LAST_PANIC.with(|watched| match watched.try_borrow_mut() {
+                Ok(mut watched) => {
+                    watched.as_mut().map(|seen| *seen = Some(PanicReport::from_hook_info(info))).is_some()
+                }
                 Err(_) => false,
             });
             if !told {
@@ -40,46 +42,48 @@ pub(super) fn watch() {
             }
         }));
     });
-    WATCHED.with(|watched| *watched.borrow_mut() = Some(None));
+    LAST_PANIC.with(|watched| *watched.borrow_mut() = Some(None));
 }
 
-/// What a function of the test returns, on whatever thread it is called; its panic in words, which nobody prints.
-pub(super) fn caught<T>(function: impl FnOnce() -> T) -> Result<T, String> {
-    let before = WATCHED.with(|watched| watched.borrow().is_some());
-    watch();
-    let result = panic::catch_unwind(AssertUnwindSafe(function)).map_err(|panic| seen(&*panic).words());
+/// Calls a test function on any thread. Returns its result, or the description of its panic, which is not
+/// printed.
+pub(super) fn catch<T>(function: impl FnOnce() -> T) -> Result<T, String> {
+    let before = LAST_PANIC.with(|watched| watched.borrow().is_some());
+    capture_panics();
+    let result =
+        panic::catch_unwind(AssertUnwindSafe(function)).map_err(|panic| report_for(&*panic).describe());
     if !before {
-        WATCHED.with(|watched| *watched.borrow_mut() = None);
+        LAST_PANIC.with(|watched| *watched.borrow_mut() = None);
     }
     result
 }
 
-/// The panic of this thread whose payload was caught.
-pub(super) fn seen(payload: &(dyn Any + Send)) -> Seen {
+/// Returns the report of the panic with this payload.
+pub(super) fn report_for(payload: &(dyn Any + Send)) -> PanicReport {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no words");
-    match untold() {
-        // One that was caught before, and is not the one that is asked about, is another matter.
+    match take_last() {
+        // The captured panic may be an earlier one that the test has caught.
         Some(seen) if seen.message == text => seen,
-        Some(_) | None => Seen { message: text.to_string(), ..Seen::default() },
+        Some(_) | None => PanicReport { message: text.to_string(), ..PanicReport::default() },
     }
 }
 
-/// The last panic of this thread, if nobody has asked for it: it was caught somewhere on its way.
-pub(super) fn untold() -> Option<Seen> {
-    WATCHED.with(|watched| watched.borrow_mut().as_mut().and_then(Option::take))
+/// Takes the last panic of this thread, if it was not reported yet.
+pub(super) fn take_last() -> Option<PanicReport> {
+    LAST_PANIC.with(|watched| watched.borrow_mut().as_mut().and_then(Option::take))
 }
 
-impl Seen {
-    /// What it says, and where.
-    pub(super) fn words(&self) -> String {
+impl PanicReport {
+    /// Describes the panic with its message and location.
+    pub(super) fn describe(&self) -> String {
         let place = self.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
         format!("panicked: {}{place}", self.message)
     }
 
-    fn of(info: &PanicHookInfo<'_>) -> Seen {
+    fn from_hook_info(info: &PanicHookInfo<'_>) -> PanicReport {
         let backtrace = Backtrace::capture();
-        Seen {
+        PanicReport {
             message: info.payload_as_str().unwrap_or("no words").to_string(),
             place: info.location().map(ToString::to_string),
             backtrace: (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string()),

@@ -1,18 +1,19 @@
-//! Examples as plain `#[test]` functions, each a run by itself. The attributes of `hotseat-attributes` are written with this;
-//! by hand it serves as well where a test file cannot have a main function of its own.
+//! Examples as plain `#[test]` functions, each a separate run. The attributes of `hotseat-attributes` expand
+//! to calls of this module; it can also be called directly where a test file cannot have its own `main`.
 
 use std::future::Future;
 use std::rc::Rc;
 
 use super::fixture::Fixture;
 use super::handles::{Agent, Conversation, User};
-use super::harness::{Harness, Output, World, exit};
-use super::scenario::{Scenario, Scenarios, load};
+use super::harness::{Harness, HarnessContext, HarnessOutput, exit};
+use super::scenario::{Scenario, ScenarioSource, load};
 use super::test::Test;
 use super::tree::Group;
 
-/// Runs the examples that are declared: the body of a test function. It prints what came of them, and panics where that is no
-/// success. `config` is the project file, where that is not the nearest `hotseat.yaml` from the folder of the package upwards.
+/// Runs the declared examples as the body of a test function. Prints the results, and panics unless the
+/// examples pass. `config` is the path of the project file; the default is the nearest `hotseat.yaml`,
+/// searched upwards from the package directory.
 ///
 /// ```no_run
 /// use hotseat::dsl::plain;
@@ -20,7 +21,7 @@ use super::tree::Group;
 ///
 /// #[test]
 /// fn greets() {
-///     plain::hold(file!(), None, |s| {
+///     plain::run(file!(), None, |s| {
 ///         s.it("greets", async |t| {
 ///             t.user.says("Hi").await;
 ///             expect!(t.agent.text(), not(is_empty()));
@@ -29,82 +30,83 @@ use super::tree::Group;
 /// }
 /// ```
 #[track_caller]
-pub fn hold(file: &'static str, config: Option<&str>, declare: impl FnOnce(&mut Group)) {
-    let output = Output::kept();
-    let world = World { output: output.clone(), ..World::read().1 };
-    // Each of these tests would be a run of its own.
+pub fn run(file: &'static str, config: Option<&str>, declare: impl FnOnce(&mut Group)) {
+    let output = HarnessOutput::captured();
+    let world = HarnessContext { output: output.clone(), ..HarnessContext::from_process().1 };
+    // Each of these tests would be a saved run.
     let config = config.map(|config| format!("--config={config}"));
     let arguments = ["--no-store".to_string()].into_iter().chain(config).collect();
-    let code = Harness { arguments, world, file }.run(declare);
-    output.pass_on();
+    let code = Harness { arguments, context: world, file }.run(declare);
+    output.print_captured();
     match code {
         exit::PASSED => {}
-        // Ctrl-C is for all tests of the program, and no other one would hear of it.
-        exit::INTERRUPTED => World::end(code),
-        _ => panic!("the example has not passed"),
+        // Ctrl-C must stop the whole program: the other tests do not receive the signal.
+        exit::INTERRUPTED => HarnessContext::exit(code),
+        _ => panic!("the example did not pass"),
     }
 }
 
-/// What an example can be given.
+/// A type that an example function can take as an argument.
 #[diagnostic::on_unimplemented(
-    message = "an example cannot be given a `{Self}`",
-    label = "one of `User`, `Agent`, `Conversation`, `Scenario`, `Test`, and `Rc<T>` for a fixture"
+    message = "an example cannot take a `{Self}` as argument",
+    label = "expected `User`, `Agent`, `Conversation`, `Scenario`, `Test`, or `Rc<T>` for a fixture"
 )]
-pub trait Argument {
-    /// That of a test.
-    fn of(test: &Test) -> impl Future<Output = Self>;
+pub trait ExampleArgument {
+    /// Gets the value from a test.
+    fn from_test(test: &Test) -> impl Future<Output = Self>;
 }
 
-impl Argument for Test {
-    async fn of(test: &Test) -> Test {
+impl ExampleArgument for Test {
+    async fn from_test(test: &Test) -> Test {
         test.clone()
     }
 }
 
-impl Argument for User {
-    async fn of(test: &Test) -> User {
+impl ExampleArgument for User {
+    async fn from_test(test: &Test) -> User {
         test.user.clone()
     }
 }
 
-impl Argument for Agent {
-    async fn of(test: &Test) -> Agent {
+impl ExampleArgument for Agent {
+    async fn from_test(test: &Test) -> Agent {
         test.agent.clone()
     }
 }
 
-impl Argument for Conversation {
-    async fn of(test: &Test) -> Conversation {
+impl ExampleArgument for Conversation {
+    async fn from_test(test: &Test) -> Conversation {
         test.conversation.clone()
     }
 }
 
-impl Argument for Scenario {
-    async fn of(test: &Test) -> Scenario {
+impl ExampleArgument for Scenario {
+    async fn from_test(test: &Test) -> Scenario {
         let Some(scenario) = test.scenario() else {
-            panic!("this example has no scenario: `#[scenarios(\"file\")]` says where they are");
+            panic!("this example has no scenario: set the file with `#[scenarios(\"file\")]`");
         };
         scenario.clone()
     }
 }
 
-/// The fixture of this type that the groups around have: of several the one of the innermost group.
-impl<V: 'static> Argument for Rc<V> {
-    async fn of(test: &Test) -> Rc<V> {
-        match Fixture::by_type(&test.line.example.fixtures) {
+/// The fixture with this type; the one of the innermost group if there are several.
+impl<V: 'static> ExampleArgument for Rc<V> {
+    async fn from_test(test: &Test) -> Rc<V> {
+        match Fixture::find_by_type(&test.channel.example.fixtures) {
             Ok(fixture) => test.get(fixture).await,
             Err(words) => panic!("{words}"),
         }
     }
 }
 
-/// One of the scenarios of a file, by its place, from 0. There were so many when the test was compiled.
-pub fn one_scenario(file: &str, number: &str, of: usize) -> Scenarios {
-    load(file).only(number.parse().unwrap_or_default(), of)
+/// Selects one scenario of a file by its index, from 0. `of` is the number of scenarios when the test was
+/// compiled.
+pub fn one_scenario(file: &str, number: &str, expected_count: usize) -> ScenarioSource {
+    load(file).select(number.parse().unwrap_or_default(), expected_count)
 }
 
-/// A name in which `{…}` is what a scenario says there.
-pub fn name(pattern: &str, scenario: &Scenario) -> String {
+/// Fills `{…}` placeholders in the name of an example from a scenario.
+pub fn scenario_name(pattern: &str, scenario: &Scenario) -> String {
     let mut parts = pattern.split('{');
     let first = parts.next().unwrap_or_default().to_string();
     parts.fold(first, |name, part| match part.split_once('}') {

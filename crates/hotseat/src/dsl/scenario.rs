@@ -1,13 +1,14 @@
-//! Scenarios: data that examples are held with.
+//! Scenarios: data for parameterised examples.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::cases::{self, scenario_set};
+use crate::cases::{self, read_scenario_set};
 
-/// One scenario of a set; see [`Group::scenario_set`](super::Group::scenario_set). Cheap to clone, and cannot be changed.
+/// One scenario of a set; see [`Group::read_scenario_set`](super::Group::read_scenario_set). Immutable and cheap to
+/// clone.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -31,28 +32,28 @@ use crate::cases::{self, scenario_set};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    pub(super) inner: Arc<cases::Scenario>,
+    pub(super) inner: Arc<cases::CaseScenario>,
 }
 
 impl Scenario {
-    /// What it is known by from run to run: its `id`, or a digest of all that it says.
+    /// Returns a stable identifier: the `id` of the scenario, or a digest of its data.
     pub fn id(&self) -> &str {
         &self.inner.id
     }
 
-    /// All that it says.
+    /// Returns all data of the scenario.
     pub fn data(&self) -> &Value {
         &self.inner.data
     }
 
-    /// What it says under a name, with dots between the names of members. An example that asks for what is not there, or is
-    /// null, fails; so does one that asks for a type that it is not.
+    /// Returns the value at a path of member names separated by dots. Fails the example if the value is
+    /// missing or null.
     #[track_caller]
     pub fn get(&self, name: &str) -> Value {
         self.required(name, self.get_opt(name))
     }
 
-    /// What it says under a name; none where that is nothing, or null.
+    /// Returns the value at a path, or none if it is missing or null.
     pub fn get_opt(&self, name: &str) -> Option<Value> {
         let found = name.split('.').try_fold(&self.inner.data, |value, part| match value {
             Value::Array(entries) => entries.get(part.parse::<usize>().ok()?),
@@ -61,25 +62,26 @@ impl Scenario {
         found.filter(|value| !value.is_null()).cloned()
     }
 
-    /// The text under a name; a number or a boolean as it is written.
+    /// Returns the text at a path; numbers and booleans are formatted. Fails the example if the value is
+    /// missing, null or of another type.
     #[track_caller]
     pub fn str(&self, name: &str) -> String {
         self.required(name, self.str_opt(name))
     }
 
-    /// The text under a name; none where that is nothing, or null.
+    /// Returns the text at a path, or none if it is missing or null.
     #[track_caller]
     pub fn str_opt(&self, name: &str) -> Option<String> {
         self.get_opt(name).map(|value| self.text(name, value))
     }
 
-    /// The texts of a list under a name.
+    /// Returns the list of texts at a path. Fails the example if it is missing.
     #[track_caller]
     pub fn texts(&self, name: &str) -> Vec<String> {
         self.required(name, self.texts_opt(name))
     }
 
-    /// The texts of a list under a name; none where that is nothing, or null.
+    /// Returns the list of texts at a path, or none if it is missing or null.
     #[track_caller]
     pub fn texts_opt(&self, name: &str) -> Option<Vec<String>> {
         let list = self.list_opt(name)?;
@@ -90,18 +92,18 @@ impl Scenario {
         Some(texts)
     }
 
-    /// The entries of a list under a name.
+    /// Returns the list at a path. Fails the example if it is missing.
     #[track_caller]
     pub fn list(&self, name: &str) -> Vec<Value> {
         self.required(name, self.list_opt(name))
     }
 
-    /// The entries of a list under a name; none where that is nothing, or null.
+    /// Returns the list at a path, or none if it is missing or null.
     #[track_caller]
     pub fn list_opt(&self, name: &str) -> Option<Vec<Value>> {
         match self.get_opt(name)? {
             Value::Array(entries) => Some(entries),
-            other => panic!("`{name}` of scenario `{}` is {other}, and no list", self.inner.id),
+            other => panic!("`{name}` of scenario `{}` is {other}, not a list", self.inner.id),
         }
     }
 
@@ -116,80 +118,83 @@ impl Scenario {
         match value {
             Value::String(text) => text,
             Value::Number(_) | Value::Bool(_) => value.to_string(),
-            other => panic!("`{name}` of scenario `{}` is {other}, and no text", self.inner.id),
+            other => panic!("`{name}` of scenario `{}` is {other}, not a string", self.inner.id),
         }
     }
 }
 
-/// Where scenarios come from: a file, see [`load`], or a JSON value that is a list of them.
+/// Source of scenarios: a file, see [`load`], or a JSON array.
 #[derive(Debug, Clone)]
-pub struct Scenarios {
-    source: Source,
-    only: Option<Only>,
+pub struct ScenarioSource {
+    input: ScenarioInput,
+    only: Option<ScenarioIndex>,
 }
 
-/// One scenario of several.
+/// Selects one scenario of a set.
 #[derive(Debug, Clone, Copy)]
-struct Only {
-    /// Its place, from 0.
-    place: usize,
-    /// How many there have to be.
-    of: usize,
+struct ScenarioIndex {
+    /// Index of the scenario, from 0.
+    index: usize,
+    /// Number of scenarios that the set must have.
+    expected_count: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum ScenarioInput {
     File(String),
     Inline(Value),
 }
 
-/// Scenarios of a file: JSON, JSON lines or YAML; from the working folder, which is that of the package under `cargo test`.
+/// Loads scenarios from a JSON, JSON lines or YAML file. The path is relative to the working directory, which
+/// `cargo test` sets to the package directory.
 ///
 /// ```
 /// use hotseat::dsl::load;
 ///
 /// let venues = load("scenarios/venues.json");
 /// ```
-pub fn load(path: impl Into<String>) -> Scenarios {
-    Scenarios { source: Source::File(path.into()), only: None }
+pub fn load(path: impl Into<String>) -> ScenarioSource {
+    ScenarioSource { input: ScenarioInput::File(path.into()), only: None }
 }
 
-impl From<Value> for Scenarios {
+impl From<Value> for ScenarioSource {
     fn from(list: Value) -> Self {
-        Scenarios { source: Source::Inline(list), only: None }
+        ScenarioSource { input: ScenarioInput::Inline(list), only: None }
     }
 }
 
-impl From<Vec<Value>> for Scenarios {
+impl From<Vec<Value>> for ScenarioSource {
     fn from(list: Vec<Value>) -> Self {
-        Scenarios::from(Value::from(list))
+        ScenarioSource::from(Value::from(list))
     }
 }
 
-impl Scenarios {
-    /// Only the one at a place, of so many.
-    pub(super) fn only(self, place: usize, of: usize) -> Scenarios {
-        Scenarios { only: Some(Only { place, of }), ..self }
+impl ScenarioSource {
+    /// Selects the scenario at index `place` of `of` scenarios.
+    pub(super) fn select(self, place: usize, of: usize) -> ScenarioSource {
+        ScenarioSource { only: Some(ScenarioIndex { index: place, expected_count: of }), ..self }
     }
 
-    /// Reads them.
+    /// Reads the scenarios.
     ///
     /// # Errors
-    /// Everything that is wrong with them, in words.
+    /// If they are invalid: all messages.
     pub(super) fn read(self, set: &str, folder: &Path) -> Result<Vec<Scenario>, Vec<String>> {
-        let written = match self.source {
-            Source::File(path) => json!({"name": set, "from": path}),
-            Source::Inline(list) => json!({"name": set, "scenarios": list}),
+        let written = match self.input {
+            ScenarioInput::File(path) => json!({"name": set, "from": path}),
+            ScenarioInput::Inline(list) => json!({"name": set, "scenarios": list}),
         };
-        let found = scenario_set(written, &[folder.to_path_buf()]);
+        let found = read_scenario_set(written, &[folder.to_path_buf()]);
         let found = found
             .map_err(|wrong| -> Vec<String> { wrong.into_iter().map(|mistake| mistake.message).collect() })?;
         let mut all: Vec<Scenario> = found.into_iter().map(|inner| Scenario { inner }).collect();
         match self.only {
             None => Ok(all),
-            Some(Only { place, of }) if all.len() == of && place < of => Ok(vec![all.swap_remove(place)]),
-            Some(Only { of, .. }) => Err(vec![format!(
-                "`{set}` has {} scenarios, and had {of} when this test was compiled: compile it again",
+            Some(ScenarioIndex { index: place, expected_count: of }) if all.len() == of && place < of => {
+                Ok(vec![all.swap_remove(place)])
+            }
+            Some(ScenarioIndex { expected_count: of, .. }) => Err(vec![format!(
+                "`{set}` has {} scenarios, but had {of} when this test was compiled: recompile the test",
                 all.len()
             )]),
         }

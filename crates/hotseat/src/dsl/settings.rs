@@ -1,4 +1,4 @@
-//! What groups and examples say of their cases, in the keys of case files.
+//! Settings that groups and examples apply to their cases, with the keys of case files.
 
 use std::time::Duration;
 
@@ -6,43 +6,43 @@ use serde_json::{Map, Value, json};
 
 use super::agents::AgentChoice;
 
-/// What a group or an example says of its cases.
+/// Settings of a group or an example.
 #[derive(Clone, Default)]
-pub(super) struct Settings {
+pub(super) struct CaseSettings {
     pub focused: bool,
     pub skip: Option<String>,
     pub tags: Vec<String>,
     pub agent: Option<AgentChoice>,
-    /// Keys of case files.
+    /// Settings in the format of case files.
     keys: Map<String, Value>,
 }
 
-impl Settings {
-    /// Says something under a key of case files.
-    pub(super) fn say(&mut self, key: impl Into<String>, value: Value) {
+impl CaseSettings {
+    /// Sets the value of a key of case files.
+    pub(super) fn set(&mut self, key: impl Into<String>, value: Value) {
         let key = key.into();
         match (key.as_str(), self.keys.get_mut("judge"), &value) {
-            // Who judges, and how, can be said one after the other.
+            // The name of a judge and its options can be set one after the other.
             ("judge", Some(Value::Object(said)), Value::Object(more)) => said.extend(more.clone()),
             _ => drop(self.keys.insert(key, value)),
         }
     }
 
-    /// These settings on top of those of the group around.
-    pub(super) fn over(self, around: &Settings) -> Settings {
+    /// Merges these settings over those of the enclosing group.
+    pub(super) fn layered_over(self, around: &CaseSettings) -> CaseSettings {
         let mut all = around.clone();
         all.focused |= self.focused;
         all.skip = self.skip.or(all.skip);
         all.tags.extend(self.tags);
         all.agent = self.agent.or(all.agent);
         for (key, value) in self.keys {
-            all.say(key, value);
+            all.set(key, value);
         }
         all
     }
 
-    /// What a case file would say of an example of this name.
-    pub(super) fn written(&self, name: &str) -> Value {
+    /// Converts to the case file format, with the name of the example.
+    pub(super) fn to_json(&self, name: &str) -> Value {
         let mut written = self.keys.clone();
         written.insert("name".to_string(), name.into());
         if !self.tags.is_empty() {
@@ -55,12 +55,13 @@ impl Settings {
     }
 }
 
-/// Who judges in a group or an example, and how; what it does not say holds as it is said around it, and in the project file.
+/// Judge of a group or an example. Options that are not set are inherited from the enclosing group and the
+/// project file.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
 /// # fn a(g: &mut Group) {
-/// g.judge(Judge::by("agents:critic").votes(3));
+/// g.judge(Judge::new("agents:critic").votes(3));
 ///
 /// g.it("greets", async |t| {
 ///     t.user.says("Hi").await;
@@ -73,36 +74,37 @@ impl Settings {
 pub struct Judge(Map<String, Value>);
 
 impl Judge {
-    /// A judge: `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the built-in prompts.
-    pub fn by(who: impl Into<String>) -> Judge {
+    /// Creates a judge from `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the
+    /// built-in prompts.
+    pub fn new(who: impl Into<String>) -> Judge {
         Judge::default().with("use", who.into().into())
     }
 
-    /// How many judgements are asked for; more than half of them decide.
+    /// Sets the number of votes; the majority decides.
     #[must_use]
     pub fn votes(self, votes: usize) -> Judge {
         self.with("votes", votes.into())
     }
 
-    /// How often it is asked again where its answer is not of the form that it must have.
+    /// Sets how many times an invalid answer of the judge is retried.
     #[must_use]
     pub fn retries(self, times: usize) -> Judge {
         self.with("retries", times.into())
     }
 
-    /// With which model, where the judge is an agent that can be told. Of a judge that is not named: the model that judges.
+    /// Sets the model of the judge: for a judge agent that accepts a connector, or instead of a named judge.
     #[must_use]
     pub fn connector(self, name: impl Into<String>) -> Judge {
         self.with("connector", name.into().into())
     }
 
-    /// How long one answer may take.
+    /// Sets the time limit of one vote.
     #[must_use]
     pub fn timeout(self, limit: Duration) -> Judge {
         self.with("timeout_ms", milliseconds(limit))
     }
 
-    /// How many characters of the conversation it is shown at most.
+    /// Sets the maximum number of characters of the conversation that the judge sees.
     #[must_use]
     pub fn evidence(self, characters: usize) -> Judge {
         self.with("evidence", characters.into())
@@ -113,20 +115,20 @@ impl Judge {
         self
     }
 
-    pub(super) fn written(self) -> Value {
+    pub(super) fn into_json(self) -> Value {
         self.0.into()
     }
 }
 
 impl From<&str> for Judge {
     fn from(who: &str) -> Self {
-        Judge::by(who)
+        Judge::new(who)
     }
 }
 
 impl From<String> for Judge {
     fn from(who: String) -> Self {
-        Judge::by(who)
+        Judge::new(who)
     }
 }
 
@@ -134,41 +136,41 @@ pub(super) fn milliseconds(duration: Duration) -> Value {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
 }
 
-/// The methods by which a group and an example say the same things.
+/// Defines the settings methods that groups and examples share.
 macro_rules! settings_of {
     ($what:literal) => {
-        /// A word by which examples are selected with `--tag`.
-        #[doc = concat!("It holds for ", $what, ".")]
+        /// Adds a tag. `--tag` selects examples by their tags.
+        #[doc = concat!("Applies to ", $what, ".")]
         pub fn tag(&mut self, tag: impl Into<String>) -> &mut Self {
             self.settings.tags.push(tag.into());
             self
         }
 
-        #[doc = concat!("Leaves ", $what, " out, for this reason. `--ignored` runs it all the same.")]
+        #[doc = concat!("Skips ", $what, ", with a reason. `--ignored` runs skipped examples.")]
         pub fn skip(&mut self, reason: impl Into<String>) -> &mut Self {
             self.settings.skip = Some(reason.into());
             self
         }
 
-        /// While something is focused, everything else is left out.
+        /// Focuses on these examples: all examples that are not focused are skipped.
         pub fn only(&mut self) -> &mut Self {
             self.settings.focused = true;
             self
         }
 
-        /// How long an example may take, with everything that runs around it.
+        /// Sets the time limit of an example, including its hooks.
         pub fn timeout(&mut self, limit: std::time::Duration) -> &mut Self {
             self.case_key("timeout_ms", super::settings::milliseconds(limit))
         }
 
-        /// How often an example that fails is tried again.
+        /// Sets how many times a failed example is retried.
         pub fn retries(&mut self, times: usize) -> &mut Self {
             self.case_key("retries", times)
         }
 
-        /// The agent that is tested: one that `hotseat.yaml` names, or one in the program itself; see
-        /// [`replies`](super::replies) and [`factory`](super::factory). The innermost one counts. `-n` goes before a name, and
-        /// does not replace an agent in the program.
+        /// Sets the agent under test: one that `hotseat.yaml` names, or one in the test program; see
+        /// [`replies`](super::replies) and [`factory`](super::factory). The innermost setting applies. `-n`
+        /// overrides a name but not an agent in the test program.
         ///
         /// ```no_run
         /// # use hotseat::dsl::prelude::*;
@@ -192,32 +194,32 @@ macro_rules! settings_of {
             self
         }
 
-        /// Who judges, and how: the name of a judge, or a [`Judge`](super::Judge).
+        /// Sets the judge: the name of a judge, or a [`Judge`](super::Judge).
         pub fn judge(&mut self, judge: impl Into<super::settings::Judge>) -> &mut Self {
-            self.case_key("judge", judge.into().written())
+            self.case_key("judge", judge.into().into_json())
         }
 
-        /// On whose behalf the agent is spoken to.
+        /// Sets the user identity that the agent receives.
         pub fn user(&mut self, user: impl Into<String>) -> &mut Self {
             self.case_key("user", user.into())
         }
 
-        /// The team of the user.
+        /// Sets the team of the user identity.
         pub fn team(&mut self, team: impl Into<String>) -> &mut Self {
             self.case_key("team", team.into())
         }
 
-        /// Anything else that reports should hold of the cases; their agent is told of it where it is told metadata of calls.
+        /// Sets metadata of the cases for reports. Targets that accept metadata of calls receive it, too.
         pub fn metadata(&mut self, metadata: serde_json::Value) -> &mut Self {
             self.case_key("metadata", metadata)
         }
 
-        /// What the agent is told with every turn.
+        /// Sets options that the agent receives with every turn.
         pub fn options(&mut self, options: serde_json::Value) -> &mut Self {
             self.case_key("options", options)
         }
 
-        /// In which conversations that is decided which topics assert: in those with a simulated user, or in all. Default: in all.
+        /// Sets which conversations evaluate the assertions of topics. Default: all.
         pub fn decide_topics(&mut self, conversations: super::DecideTopics) -> &mut Self {
             let word = match conversations {
                 super::DecideTopics::Simulated => "simulated",
@@ -226,7 +228,7 @@ macro_rules! settings_of {
             self.case_key("decide_topics", word)
         }
 
-        /// Who says to which topic a turn belongs where no trigger does. Default: a judge.
+        /// Sets how a turn is assigned to a topic if no trigger fires. Default: by a judge.
         pub fn classify_topics(&mut self, by: super::ClassifyTopics) -> &mut Self {
             let word = match by {
                 super::ClassifyTopics::Judge => "judge",
@@ -235,8 +237,8 @@ macro_rules! settings_of {
             self.case_key("classify_topics", word)
         }
 
-        /// Any other key of a case file, such as `tools`, `state`, `messages`, `reliability` or `before`. What an inner group or
-        /// the example says replaces it.
+        /// Sets any other key of a case file, such as `tools`, `state`, `messages`, `reliability` or
+        /// `before`. Inner groups and examples override the value.
         ///
         /// ```no_run
         /// # use hotseat::dsl::prelude::*;
@@ -246,7 +248,7 @@ macro_rules! settings_of {
         /// # }
         /// ```
         pub fn case_key(&mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> &mut Self {
-            self.settings.say(key, value.into());
+            self.settings.set(key, value.into());
             self
         }
     };

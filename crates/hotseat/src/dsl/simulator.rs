@@ -1,22 +1,23 @@
-//! What a simulated user is told, and what it came to.
+//! Settings of simulated users, and the results of simulations.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Scope, Termination, Turn as Recorded};
+use hotseat_trace::{ConversationTurn as Recorded, TerminationReason, TurnScope};
 
+use super::caller_location::CallerLocation;
 use super::handles::Conversation;
-use super::matcher::Names;
+use super::matcher::IntoStrings;
 use super::panics;
-use super::place::At;
 use super::views::Turn;
-use crate::cases::{Brief as Told, Character, Notes, Template};
-use crate::checks::{Check, CheckKind, Native, Pattern, Reference};
+use crate::cases::{PersonaNotes, PromptTemplate, SimulatedPersona, SimulatorBrief as Told};
+use crate::checks::{Check, CheckKind, Pattern, RoleReference, RustCheck};
 
-type Stop = dyn Fn(&Turn, &Conversation) -> bool + Send + Sync;
+type StopCondition = dyn Fn(&Turn, &Conversation) -> bool + Send + Sync;
 
-/// What a simulated user is told: by a group, [`Group::simulator`](super::Group::simulator), and by an example,
-/// [`User::simulate`](super::User::simulate). What an inner group or the example says goes before; rules and notes add up.
+/// Settings of a simulated user, set by a group with [`Group::simulator`](super::Group::simulator) or by an
+/// example with [`User::simulate`](super::User::simulate). Inner settings override outer ones; rules and
+/// notes are merged.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -32,118 +33,117 @@ type Stop = dyn Fn(&Turn, &Conversation) -> bool + Send + Sync;
 /// # }
 /// ```
 #[derive(Clone, Default)]
-pub struct Brief {
-    character: Character,
-    /// Patterns of what is never said, as they are written.
+pub struct SimulatorSettings {
+    character: SimulatedPersona,
+    /// Sources of patterns that the user must never say.
     never_says: Vec<String>,
     goal: Option<String>,
     played_by: Option<String>,
-    template: Option<(String, At)>,
+    template: Option<(String, CallerLocation)>,
     max_turns: Option<usize>,
     max_repeats: Option<usize>,
-    stop_when: Option<(Arc<Stop>, At)>,
-    during: Vec<(String, Brief, At)>,
+    stop_when: Option<(Arc<StopCondition>, CallerLocation)>,
+    topic_briefs: Vec<(String, SimulatorSettings, CallerLocation)>,
 }
 
-impl Brief {
-    /// Who the user is.
-    pub fn role(&mut self, text: impl Into<String>) -> &mut Brief {
+impl SimulatorSettings {
+    /// Sets the role of the user.
+    pub fn role(&mut self, text: impl Into<String>) -> &mut SimulatorSettings {
         self.character.role = Some(text.into());
         self
     }
 
-    /// How the user is, in one text: it takes the place of what is said above.
-    pub fn personality(&mut self, text: impl Into<String>) -> &mut Brief {
-        self.character.personality = Some(Notes::Text(text.into()));
+    /// Sets the personality as one text, replacing that of outer groups.
+    pub fn personality(&mut self, text: impl Into<String>) -> &mut SimulatorSettings {
+        self.character.personality = Some(PersonaNotes::Text(text.into()));
         self
     }
 
-    /// One more thing about how the user is: it is added to notes that are said above.
-    pub fn personality_note(&mut self, note: impl Into<String>) -> &mut Brief {
-        noted(&mut self.character.personality, note.into());
+    /// Adds a note about the personality to those of outer groups.
+    pub fn personality_note(&mut self, note: impl Into<String>) -> &mut SimulatorSettings {
+        add_note(&mut self.character.personality, note.into());
         self
     }
 
-    /// What the user knows, in one text: it takes the place of what is said above.
-    pub fn context(&mut self, text: impl Into<String>) -> &mut Brief {
-        self.character.context = Some(Notes::Text(text.into()));
+    /// Sets the background knowledge as one text, replacing that of outer groups.
+    pub fn context(&mut self, text: impl Into<String>) -> &mut SimulatorSettings {
+        self.character.context = Some(PersonaNotes::Text(text.into()));
         self
     }
 
-    /// One more thing that the user knows: it is added to notes that are said above.
-    pub fn context_note(&mut self, note: impl Into<String>) -> &mut Brief {
-        noted(&mut self.character.context, note.into());
+    /// Adds a note to the background knowledge of outer groups.
+    pub fn context_note(&mut self, note: impl Into<String>) -> &mut SimulatorSettings {
+        add_note(&mut self.character.context, note.into());
         self
     }
 
-    /// Several more things that the user knows; see [`context_note`](Brief::context_note).
-    pub fn context_notes(&mut self, notes: impl Names) -> &mut Brief {
-        notes.names().into_iter().for_each(|note| noted(&mut self.character.context, note));
+    /// Adds several notes; see [`context_note`](SimulatorSettings::context_note).
+    pub fn context_notes(&mut self, notes: impl IntoStrings) -> &mut SimulatorSettings {
+        notes.into_strings().into_iter().for_each(|note| add_note(&mut self.character.context, note));
         self
     }
 
-    /// What the user does.
-    pub fn should(&mut self, text: impl Into<String>) -> &mut Brief {
+    /// Adds an instruction to follow.
+    pub fn should(&mut self, text: impl Into<String>) -> &mut SimulatorSettings {
         self.character.should.push(text.into());
         self
     }
 
-    /// What the user does not do.
-    pub fn should_not(&mut self, text: impl Into<String>) -> &mut Brief {
+    /// Adds behaviour to avoid.
+    pub fn should_not(&mut self, text: impl Into<String>) -> &mut SimulatorSettings {
         self.character.should_not.push(text.into());
         self
     }
 
-    /// A pattern of what the user does not say, for it is not so. A simulated user that says it all the same has made the
-    /// attempt invalid.
-    pub fn never_says(&mut self, pattern: impl Into<String>) -> &mut Brief {
+    /// Adds a pattern that the simulated user must never say. If it does, the attempt is invalid.
+    pub fn never_says(&mut self, pattern: impl Into<String>) -> &mut SimulatorSettings {
         self.never_says.push(pattern.into());
         self
     }
 
-    /// What the user wants. Only the example itself can say that.
-    pub fn goal(&mut self, text: impl Into<String>) -> &mut Brief {
+    /// Sets the goal. Only allowed in an example.
+    pub fn goal(&mut self, text: impl Into<String>) -> &mut SimulatorSettings {
         self.goal = Some(text.into().trim().to_string());
         self
     }
 
-    /// Who plays the user: `agents:ID`, or `connectors:NAME` for a model with the built-in prompt. Only a group can say that;
-    /// where none does it is `simulator` of the project file.
-    pub fn played_by(&mut self, who: impl Into<String>) -> &mut Brief {
+    /// Sets the simulator: `agents:ID`, or `connectors:NAME` for a model with the built-in prompt. Only
+    /// allowed in a group. Default: `simulator` of the project file.
+    pub fn played_by(&mut self, who: impl Into<String>) -> &mut SimulatorSettings {
         self.played_by = Some(who.into());
         self
     }
 
-    /// A file with a prompt of your own. Only the example itself can say that.
+    /// Sets a file with a custom prompt template. Only allowed in an example.
     #[track_caller]
-    pub fn template(&mut self, path: impl Into<String>) -> &mut Brief {
-        self.template = Some((path.into(), At::here()));
+    pub fn template(&mut self, path: impl Into<String>) -> &mut SimulatorSettings {
+        self.template = Some((path.into(), CallerLocation::here()));
         self
     }
 
-    /// How many inputs the user gives at most; 15 where nobody says.
-    pub fn max_turns(&mut self, turns: usize) -> &mut Brief {
+    /// Sets the maximum number of user turns. Default: 15.
+    pub fn max_turns(&mut self, turns: usize) -> &mut SimulatorSettings {
         self.max_turns = Some(turns);
         self
     }
 
-    /// How often the user may say the same again before the attempt is invalid; 0 is as often as it likes.
-    pub fn max_repeats(&mut self, times: usize) -> &mut Brief {
+    /// Sets how many times the user may repeat a message before the attempt is invalid; 0 disables the limit.
+    pub fn max_repeats(&mut self, times: usize) -> &mut SimulatorSettings {
         self.max_repeats = Some(times);
         self
     }
 
-    /// When there is nothing more to say: looked at after each turn, before the user speaks again.
+    /// Sets a stop condition, evaluated after each turn before the user speaks again.
     #[track_caller]
     pub fn stop_when(
         &mut self,
         stop: impl Fn(&Turn, &Conversation) -> bool + Send + Sync + 'static,
-    ) -> &mut Brief {
-        self.stop_when = Some((Arc::new(stop), At::here()));
+    ) -> &mut SimulatorSettings {
+        self.stop_when = Some((Arc::new(stop), CallerLocation::here()));
         self
     }
 
-    /// What is different while the conversation is in a topic.
+    /// Adds instructions that apply while the conversation is in a topic.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -158,73 +158,76 @@ impl Brief {
     pub fn during_topic(
         &mut self,
         name: impl Into<String>,
-        different: impl FnOnce(&mut Brief),
-    ) -> &mut Brief {
-        let at = At::here();
-        let mut own = Brief::default();
+        different: impl FnOnce(&mut SimulatorSettings),
+    ) -> &mut SimulatorSettings {
+        let at = CallerLocation::here();
+        let mut own = SimulatorSettings::default();
         different(&mut own);
-        self.during.push((name.into(), own, at));
+        self.topic_briefs.push((name.into(), own, at));
         self
     }
 
-    /// What a group says that it cannot say.
-    pub(super) fn mistake_of_group(&self) -> Option<String> {
+    /// Returns the error if a group uses settings that are only allowed in an example.
+    pub(super) fn group_problem(&self) -> Option<String> {
         let of_example =
-            |what: &str| Some(format!("{what} belongs to one example: say it in `user.simulate`"));
+            |what: &str| Some(format!("{what} is only allowed in an example: set it in `user.simulate`"));
         match (&self.goal, &self.template, &self.played_by) {
             (Some(_), ..) => of_example("a goal"),
             (_, Some(_), _) => of_example("a template"),
-            (.., Some(who)) => Reference::parse(who).err().map(|words| format!("`played_by`: {words}")),
+            (.., Some(who)) => RoleReference::parse(who).err().map(|words| format!("`played_by`: {words}")),
             (None, None, None) => None,
         }
     }
 
-    /// Who plays the user, where it says so.
-    pub(super) fn player(&self) -> Option<Reference> {
-        self.played_by.as_ref().and_then(|who| Reference::parse(who).ok())
+    /// Returns the simulator that the group names, if any.
+    pub(super) fn simulator_reference(&self) -> Option<RoleReference> {
+        self.played_by.as_ref().and_then(|who| RoleReference::parse(who).ok())
     }
 
-    /// What is told in all, on top of what groups say, from the outermost one inwards.
+    /// Merges the settings of the groups, outermost first, with those of the example.
     ///
     /// # Errors
-    /// What makes no sense of it.
-    pub(super) fn told(&self, groups: &[Brief], at: At) -> Result<Told, String> {
+    /// If the settings are invalid.
+    pub(super) fn to_case_brief(
+        &self,
+        groups: &[SimulatorSettings],
+        at: CallerLocation,
+    ) -> Result<Told, String> {
         let mut above = Told::default();
         for group in groups {
-            above = group.own(at)?.over(&above);
+            above = group.own_case_brief(at)?.merged_onto(&above);
         }
-        let told = self.own(at)?.over(&above);
+        let told = self.own_case_brief(at)?.merged_onto(&above);
         if self.played_by.is_some() {
-            return Err("`played_by` belongs to a group: say it with `simulator()`".to_string());
+            return Err("`played_by` is only allowed in a group: set it with `simulator()`".to_string());
         }
         match told.goal {
-            None => Err("`user.simulate` needs a `goal`".to_string()),
+            None => Err("`user.simulate` requires a `goal`".to_string()),
             Some(_) => Ok(told),
         }
     }
 
-    fn own(&self, at: At) -> Result<Told, String> {
+    fn own_case_brief(&self, at: CallerLocation) -> Result<Told, String> {
         let stop_when = self.stop_when.iter().map(|(stop, at)| {
             let stop = stop.clone();
-            let native =
-                Native::new("a function of the test says that it is enough", move |scope: Scope<'_>| {
-                    let conversation = Conversation::up_to(scope);
-                    let turn = conversation.last_turn();
-                    let holds = panics::caught(|| turn.is_some_and(|turn| stop(&turn, &conversation)))?;
-                    Ok((holds, format!("the function returned {holds}")))
-                });
-            Check::new(CheckKind::Native(native), at.place())
+            let native = RustCheck::new("the stop condition returns true", move |scope: TurnScope<'_>| {
+                let conversation = Conversation::up_to(scope);
+                let turn = conversation.last_turn();
+                let holds = panics::catch(|| turn.is_some_and(|turn| stop(&turn, &conversation)))?;
+                Ok((holds, format!("the function returned {holds}")))
+            });
+            Check::new(CheckKind::RustFunction(native), at.place())
         });
         let during =
-            self.during.iter().map(|(name, own, at)| Ok((name.clone(), own.character()?, at.place())));
+            self.topic_briefs.iter().map(|(name, own, at)| Ok((name.clone(), own.character()?, at.place())));
         Ok(Told {
-            character: self.character()?,
+            persona: self.character()?,
             goal: self.goal.clone(),
             max_turns: self.max_turns,
             stop_when: stop_when.collect(),
             max_repeats: self.max_repeats,
             during_topic: during.collect::<Result<_, String>>()?,
-            template: self.template.as_ref().map(|(path, _)| Template {
+            template: self.template.as_ref().map(|(path, _)| PromptTemplate {
                 path: path.clone(),
                 place: at.place(),
                 text: None,
@@ -233,24 +236,24 @@ impl Brief {
         })
     }
 
-    fn character(&self) -> Result<Character, String> {
+    fn character(&self) -> Result<SimulatedPersona, String> {
         let compiled = |written: &String| {
             Pattern::compile(written)
                 .map_err(|words| format!("`never_says`: the pattern {written:?} does not compile: {words}"))
         };
         let never_says = self.never_says.iter().map(compiled).collect::<Result<_, _>>()?;
-        Ok(Character { never_says, ..self.character.clone() })
+        Ok(SimulatedPersona { never_says, ..self.character.clone() })
     }
 }
 
-fn noted(notes: &mut Option<Notes>, note: String) {
+fn add_note(notes: &mut Option<PersonaNotes>, note: String) {
     match notes {
-        Some(Notes::Notes(notes)) => notes.push(note),
-        Some(Notes::Text(_)) | None => *notes = Some(Notes::Notes(vec![note])),
+        Some(PersonaNotes::Notes(notes)) => notes.push(note),
+        Some(PersonaNotes::Text(_)) | None => *notes = Some(PersonaNotes::Notes(vec![note])),
     }
 }
 
-/// What a simulated stretch of a conversation came to.
+/// Result of a simulation.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -264,41 +267,42 @@ fn noted(notes: &mut Option<Notes>, note: String) {
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Simulated {
-    pub(super) reason: Termination,
+pub struct SimulationResult {
+    pub(super) reason: TerminationReason,
     pub(super) goal_progress: Option<String>,
     pub(super) detail: Option<String>,
     pub(super) turns: usize,
-    pub(super) took: Duration,
+    pub(super) duration: Duration,
 }
 
-impl Simulated {
-    /// Why it stopped: `goal_reached`, `stop_condition`, `max_turns`, `gave_up`.
+impl SimulationResult {
+    /// Returns why it stopped: `goal_reached`, `stop_condition`, `max_turns` or `gave_up`.
     pub fn reason(&self) -> &'static str {
         self.reason.name()
     }
 
-    /// How far the user has come, in its own words: `none`, `partial`, `achieved`; none where it did not say.
+    /// Returns the progress that the user reported: `none`, `partial` or `achieved`; none if it reported
+    /// nothing.
     pub fn goal_progress(&self) -> Option<&str> {
         self.goal_progress.as_deref()
     }
 
-    /// What else the user said of why it stopped.
+    /// Returns further details that the user gave for stopping.
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
     }
 
-    /// How many turns there were.
+    /// Returns the number of turns.
     pub fn turns(&self) -> usize {
         self.turns
     }
 
-    /// How long they took together.
+    /// Returns the total duration of the turns.
     pub fn duration(&self) -> Duration {
-        self.took
+        self.duration
     }
 }
 
-pub(super) fn took(turns: &[Recorded]) -> Duration {
+pub(super) fn total_duration(turns: &[Recorded]) -> Duration {
     turns.iter().map(Recorded::duration).sum()
 }

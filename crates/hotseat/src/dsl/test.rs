@@ -1,16 +1,16 @@
-//! An example that runs.
+//! A running example.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::fixture::{Fixture, Values};
-use super::handles::{Agent, Conversation, Source, User};
-use super::line::{Line, Order, end};
-use super::place::At;
+use super::caller_location::CallerLocation;
+use super::fixture::{Fixture, FixtureValues};
+use super::handles::{Agent, Conversation, ConversationSource, User};
 use super::scenario::Scenario;
+use super::session_channel::{SessionChannel, SessionCommand, leave_example};
 use super::topics::Graph;
 
-/// An example that runs: who takes part in its conversation, and what is known of it. Cheap to clone.
+/// A running example, with its user, agent and conversation. Cheap to clone.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -35,47 +35,47 @@ pub struct Test {
     pub agent: Agent,
     /// The conversation.
     pub conversation: Conversation,
-    pub(super) line: Line,
-    pub(super) values: Rc<RefCell<Values>>,
+    pub(super) channel: SessionChannel,
+    pub(super) fixture_values: Rc<RefCell<FixtureValues>>,
 }
 
 impl Test {
-    pub(super) fn new(line: Line) -> Test {
+    pub(super) fn new(line: SessionChannel) -> Test {
         Test {
-            user: User { line: line.clone() },
-            agent: Agent { line: line.clone() },
-            conversation: Conversation { of: Source::Line(line.clone()) },
-            line,
-            values: Rc::default(),
+            user: User { channel: line.clone() },
+            agent: Agent { channel: line.clone() },
+            conversation: Conversation { source: ConversationSource::Live(line.clone()) },
+            channel: line,
+            fixture_values: Rc::default(),
         }
     }
 
-    /// The name of the example with those of its groups, joined by `::`.
+    /// Returns the name of the example with those of its groups, joined by `::`.
     pub fn name(&self) -> &str {
-        &self.line.example.name
+        &self.channel.example.name
     }
 
-    /// The file in which it is written.
+    /// Returns the source file of the example.
     pub fn file(&self) -> &'static str {
-        self.line.example.at.0.file()
+        self.channel.example.at.0.file()
     }
 
-    /// The line in which it is written, from 1.
+    /// Returns the source line of the example, from 1.
     pub fn line(&self) -> u32 {
-        self.line.example.at.0.line()
+        self.channel.example.at.0.line()
     }
 
-    /// Its tags and those of its groups.
+    /// Returns the tags of the example and its groups.
     pub fn tags(&self) -> &[String] {
-        &self.line.example.settings.tags
+        &self.channel.example.settings.tags
     }
 
-    /// Its scenario, where it belongs to one.
+    /// Returns the scenario of the example, if any.
     pub fn scenario(&self) -> Option<&Scenario> {
-        self.line.example.scenario.as_ref()
+        self.channel.example.scenario.as_ref()
     }
 
-    /// A value of this example, made when it is asked for first.
+    /// Returns the value of a fixture, building it on first use.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -89,11 +89,11 @@ impl Test {
     /// # }
     /// ```
     pub async fn get<V: 'static>(&self, fixture: Fixture<V>) -> Rc<V> {
-        fixture.of(self).await
+        fixture.resolve(self).await
     }
 
-    /// The conversation goes through topics in this way. The first one is where it begins. What is wrong with the graph
-    /// fails the example before anything is said. Turns that were held before are looked at, too.
+    /// Declares the topic graph of the conversation; the first topic is the initial one. Turns so far are
+    /// assigned to topics, too. An invalid graph fails the example.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -114,11 +114,11 @@ impl Test {
     /// ```
     #[track_caller]
     pub fn expect_conversation_to(&self, graph: impl Into<Graph>) {
-        let (graph, at) = (graph.into(), At::here());
-        self.line.ask_now(|reply| Order::Graph { graph, at, reply });
+        let (graph, at) = (graph.into(), CallerLocation::here());
+        self.channel.request_blocking(|reply| SessionCommand::DeclareGraph { graph, at, reply });
     }
 
-    /// Ends the example here, as one that is left out for this reason.
+    /// Skips the rest of the example, with a reason.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -131,12 +131,12 @@ impl Test {
     /// # }
     /// ```
     pub fn skip(&self, reason: impl Into<String>) -> ! {
-        self.line.tell(Order::Skip(reason.into()));
-        end()
+        self.channel.send(SessionCommand::Skip(reason.into()));
+        leave_example()
     }
 
-    /// Keeps a line with the case, for whoever looks at it with `-v`.
+    /// Adds a log line to the case, shown with `-v`.
     pub fn log(&self, line: impl Into<String>) {
-        self.line.tell(Order::Log(line.into()));
+        self.channel.send(SessionCommand::Log(line.into()));
     }
 }

@@ -1,23 +1,23 @@
-//! Topics, and the graph of those that a conversation goes through.
+//! Topics, and the graph of allowed transitions between them.
 
 use std::fmt;
 use std::sync::Arc;
 
-use hotseat_trace::{Scope, TopicGraph, Wired};
+use hotseat_trace::{GraphNodeSpec, TopicGraph, TurnScope};
 
+use super::caller_location::CallerLocation;
+use super::commands::build_checks;
 use super::criterion::Criterion;
 use super::handles::Conversation;
-use super::matcher::{AboutTurns, Assertion, Wanted, call_tool, claim, not};
-use super::orders::checks;
+use super::matcher::{Assertion, ExpectedValue, TurnMatcher, call_tool, claim, not};
 use super::panics;
-use super::place::At;
-use super::tree::Example;
+use super::tree::ExampleSpec;
 use super::views::Turn;
-use crate::cases::{Following, Topic as Declared, Topics, Trigger as Fires};
-use crate::checks::{Check, CheckKind, Native, Pattern, Strength};
+use crate::cases::{CaseTopics, TopicDefinition as Declared, TopicSettings, TopicTrigger as Fires};
+use crate::checks::{Check, CheckKind, CheckStrength, Pattern, RustCheck};
 
-/// A topic as it is declared; see [`Group::topic`](super::Group::topic). What is asserted of it is decided when a conversation
-/// with a simulated user leaves it, over all turns of the visit.
+/// A declared topic; see [`Group::topic`](super::Group::topic). Its assertions are evaluated over all turns
+/// of a visit, when the conversation leaves the topic.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -35,94 +35,105 @@ use crate::checks::{Check, CheckKind, Native, Pattern, Strength};
 #[derive(Clone)]
 pub struct Topic {
     pub(super) name: String,
-    pub(super) at: At,
+    pub(super) at: CallerLocation,
     characteristic: Option<String>,
     agent_intent: Option<String>,
-    triggers: Vec<(Trigger, At)>,
-    asserted: Vec<(Assertion, Strength, At)>,
+    triggers: Vec<(Trigger, CallerLocation)>,
+    assertions: Vec<(Assertion, CheckStrength, CallerLocation)>,
 }
 
 impl Topic {
-    pub(super) fn new(name: String, at: At) -> Topic {
+    pub(super) fn new(name: String, at: CallerLocation) -> Topic {
         let (triggers, asserted) = (Vec::new(), Vec::new());
-        Topic { name, at, characteristic: None, agent_intent: None, triggers, asserted }
+        Topic { name, at, characteristic: None, agent_intent: None, triggers, assertions: asserted }
     }
 
-    /// What shows that the conversation is in it; the judge reads this where no trigger decides.
+    /// Sets the description by which a judge recognises the topic if no trigger fires.
     pub fn characteristic(&mut self, text: impl Into<String>) -> &mut Topic {
         self.characteristic = Some(text.into().trim().to_string());
         self
     }
 
-    /// What the agent is to bring about in it.
+    /// Sets the goal of the agent in this topic.
     pub fn agent_intent(&mut self, text: impl Into<String>) -> &mut Topic {
         self.agent_intent = Some(text.into().trim().to_string());
         self
     }
 
-    /// Shows without a judge that a turn belongs to it. Of several one is enough.
+    /// Adds a trigger that assigns a turn to the topic without a judge. One of several triggers is enough.
     #[track_caller]
     pub fn trigger(&mut self, trigger: Trigger) -> &mut Topic {
-        self.triggers.push((trigger, At::here()));
+        self.triggers.push((trigger, CallerLocation::here()));
         self
     }
 
-    /// Measures the turns of each visit.
+    /// Adds a soft assertion on the turns of each visit.
     #[track_caller]
-    pub fn evaluate(&mut self, matcher: impl AboutTurns) -> &mut Topic {
-        self.asserts(matcher.of_turns(), Strength::Soft, At::here())
+    pub fn evaluate(&mut self, matcher: impl TurnMatcher) -> &mut Topic {
+        self.push_assertion(matcher.turns_assertion(), CheckStrength::Soft, CallerLocation::here())
     }
 
-    /// Asserts something of the turns of each visit.
+    /// Adds a hard assertion on the turns of each visit.
     #[track_caller]
-    pub fn expect(&mut self, matcher: impl AboutTurns) -> &mut Topic {
-        self.asserts(matcher.of_turns(), Strength::Hard, At::here())
+    pub fn expect(&mut self, matcher: impl TurnMatcher) -> &mut Topic {
+        self.push_assertion(matcher.turns_assertion(), CheckStrength::Hard, CallerLocation::here())
     }
 
-    /// The agent claims nothing of these kinds that no tool supports.
+    /// Adds a hard assertion: the agent makes no claims of these kinds that are unsupported by tool results.
     #[track_caller]
-    pub fn forbid_claims(&mut self, kinds: impl super::matcher::Names) -> &mut Topic {
-        self.asserts(not(claim(kinds)).of_turns(), Strength::Hard, At::here())
+    pub fn forbid_claims(&mut self, kinds: impl super::matcher::IntoStrings) -> &mut Topic {
+        self.push_assertion(not(claim(kinds)).turns_assertion(), CheckStrength::Hard, CallerLocation::here())
     }
 
-    /// The agent does not call this tool.
+    /// Adds a hard assertion: the agent does not call this tool.
     #[track_caller]
     pub fn forbid_tool_call(&mut self, name: impl Into<String>) -> &mut Topic {
-        self.asserts(not(call_tool(name)).of_turns(), Strength::Hard, At::here())
+        self.push_assertion(
+            not(call_tool(name)).turns_assertion(),
+            CheckStrength::Hard,
+            CallerLocation::here(),
+        )
     }
 
-    /// Has the judge measure at the end of each visit whether the agent has pursued `agent_intent`.
+    /// Adds a soft assertion: a judge finds that the agent pursued `agent_intent` in each visit.
     #[track_caller]
     pub fn evaluate_intent(&mut self) -> &mut Topic {
-        let at = At::here();
+        let at = CallerLocation::here();
         let asserted = match &self.agent_intent {
-            Some(text) => super::matcher::intent(text.clone()).of_turns(),
-            None => Assertion::wrong("`evaluate_intent` needs `agent_intent` before it"),
+            Some(text) => super::matcher::intent(text.clone()).turns_assertion(),
+            None => Assertion::invalid("`evaluate_intent` requires `agent_intent`: set it first"),
         };
-        self.asserts(asserted, Strength::Soft, at)
+        self.push_assertion(asserted, CheckStrength::Soft, at)
     }
 
-    fn asserts(&mut self, assertion: Assertion, strength: Strength, at: At) -> &mut Topic {
-        self.asserted.push((assertion, strength, at));
+    fn push_assertion(
+        &mut self,
+        assertion: Assertion,
+        strength: CheckStrength,
+        at: CallerLocation,
+    ) -> &mut Topic {
+        self.assertions.push((assertion, strength, at));
         self
     }
 
-    /// The topic as sessions know topics.
+    /// Converts to a topic of a case.
     ///
     /// # Errors
-    /// What makes no sense of it, with its place.
-    pub(super) fn declared(&self, example: &Example) -> Result<Declared, (String, At)> {
+    /// If an assertion or trigger is invalid: the message and its location.
+    pub(super) fn to_case_topic(&self, example: &ExampleSpec) -> Result<Declared, (String, CallerLocation)> {
         let mut all = Vec::new();
-        for (assertion, strength, at) in self.asserted.clone() {
+        for (assertion, strength, at) in self.assertions.clone() {
             let place = at.place();
-            let found = checks(assertion.form, assertion.negated, &place, example);
+            let found = build_checks(assertion.kind, assertion.negated, &place, example);
             let found = found.map_err(|words| (words, at))?;
             all.extend(found.into_iter().map(|check| Check { place: place.clone(), strength, ..check }));
         }
-        // What decides comes first, as in case files.
+        // Hard checks come first, as in case files.
         all.sort_by_key(|check| !check.is_hard());
-        let triggers =
-            self.triggers.iter().map(|(trigger, at)| trigger.fires(*at).map_err(|words| (words, *at)));
+        let triggers = self
+            .triggers
+            .iter()
+            .map(|(trigger, at)| trigger.to_case_trigger(*at).map_err(|words| (words, *at)));
         Ok(Declared {
             name: self.name.as_str().into(),
             characteristic: self.characteristic.clone(),
@@ -141,23 +152,23 @@ impl fmt::Debug for Topic {
     }
 }
 
-/// What shows that a turn belongs to a topic; see [`on_tool_call`], [`on_response_match`], [`on_user_match`],
+/// Condition that assigns a turn to a topic; see [`on_tool_call`], [`on_response_match`], [`on_user_match`],
 /// [`after_turns_in`] and [`on_condition`].
 #[derive(Clone)]
-pub struct Trigger(Shows);
+pub struct Trigger(TriggerKind);
 
 type Condition = dyn Fn(&Turn, &Conversation) -> bool + Send + Sync;
 
 #[derive(Clone)]
-enum Shows {
-    ToolCall(String, Vec<(String, Wanted)>),
+enum TriggerKind {
+    ToolCall(String, Vec<(String, ExpectedValue)>),
     Response(String),
     User(String),
     TurnsIn(String, usize),
     Condition(Arc<Condition>),
 }
 
-/// The agent calls a tool in the turn; [`Trigger::with`] says with which arguments.
+/// Fires if the agent calls a tool in the turn; [`TopicTrigger::with`] restricts the arguments.
 ///
 /// ```
 /// use hotseat::dsl::{matches, on_tool_call};
@@ -165,10 +176,10 @@ enum Shows {
 /// let trigger = on_tool_call("search_suppliers").with("location", matches("(?i)stuttgart"));
 /// ```
 pub fn on_tool_call(name: impl Into<String>) -> Trigger {
-    Trigger(Shows::ToolCall(name.into(), Vec::new()))
+    Trigger(TriggerKind::ToolCall(name.into(), Vec::new()))
 }
 
-/// What the agent says fits a pattern.
+/// Fires if the response of the agent matches a pattern.
 ///
 /// ```
 /// use hotseat::dsl::on_response_match;
@@ -176,10 +187,10 @@ pub fn on_tool_call(name: impl Into<String>) -> Trigger {
 /// let trigger = on_response_match("(?i)would you like to proceed");
 /// ```
 pub fn on_response_match(pattern: impl Into<String>) -> Trigger {
-    Trigger(Shows::Response(pattern.into()))
+    Trigger(TriggerKind::Response(pattern.into()))
 }
 
-/// What the user says fits a pattern.
+/// Fires if the user message matches a pattern.
 ///
 /// ```
 /// use hotseat::dsl::on_user_match;
@@ -187,10 +198,10 @@ pub fn on_response_match(pattern: impl Into<String>) -> Trigger {
 /// let trigger = on_user_match("(?i)yes|confirm|book");
 /// ```
 pub fn on_user_match(pattern: impl Into<String>) -> Trigger {
-    Trigger(Shows::User(pattern.into()))
+    Trigger(TriggerKind::User(pattern.into()))
 }
 
-/// So many turns or more belong to a topic, this one included, all visits together.
+/// Fires if at least `count` turns, including this one, belong to a topic. Counts all visits.
 ///
 /// ```
 /// use hotseat::dsl::after_turns_in;
@@ -198,10 +209,10 @@ pub fn on_user_match(pattern: impl Into<String>) -> Trigger {
 /// let trigger = after_turns_in("gathering_details", 3);
 /// ```
 pub fn after_turns_in(topic: impl Into<String>, count: usize) -> Trigger {
-    Trigger(Shows::TurnsIn(topic.into(), count))
+    Trigger(TriggerKind::TurnsIn(topic.into(), count))
 }
 
-/// A function says so, of the turn and the conversation up to it.
+/// Fires if a function of the turn and the conversation so far returns true.
 ///
 /// ```
 /// use hotseat::dsl::on_condition;
@@ -209,52 +220,58 @@ pub fn after_turns_in(topic: impl Into<String>, count: usize) -> Trigger {
 /// let trigger = on_condition(|_, conversation| conversation.all_tool_calls().len() >= 2);
 /// ```
 pub fn on_condition(condition: impl Fn(&Turn, &Conversation) -> bool + Send + Sync + 'static) -> Trigger {
-    Trigger(Shows::Condition(Arc::new(condition)))
+    Trigger(TriggerKind::Condition(Arc::new(condition)))
 }
 
 impl Trigger {
-    /// For `on_tool_call`: one of the arguments of the call is this.
+    /// Restricts an argument of an `on_tool_call` trigger.
     #[must_use]
-    pub fn with(mut self, argument: impl Into<String>, wanted: impl super::matcher::Argument) -> Trigger {
-        if let Shows::ToolCall(_, arguments) = &mut self.0 {
-            arguments.push((argument.into(), wanted.wanted()));
+    pub fn with(
+        mut self,
+        argument: impl Into<String>,
+        wanted: impl super::matcher::IntoExpectedValue,
+    ) -> Trigger {
+        if let TriggerKind::ToolCall(_, arguments) = &mut self.0 {
+            arguments.push((argument.into(), wanted.into_expected()));
         }
         self
     }
 
-    fn fires(&self, at: At) -> Result<Fires, String> {
+    fn to_case_trigger(&self, at: CallerLocation) -> Result<Fires, String> {
         let compiled = |written: &String| {
             Pattern::compile(written)
                 .map_err(|words| format!("the pattern {written:?} does not compile: {words}"))
         };
         Ok(match &self.0 {
-            Shows::ToolCall(name, arguments) if arguments.is_empty() => Fires::ToolCall(name.clone(), None),
-            Shows::ToolCall(name, arguments) => {
-                let wrong = |(argument, wanted): &(String, Wanted)| {
-                    Some(format!("argument `{argument}`: {}", wanted.mistake()?))
+            TriggerKind::ToolCall(name, arguments) if arguments.is_empty() => {
+                Fires::ToolCall(name.clone(), None)
+            }
+            TriggerKind::ToolCall(name, arguments) => {
+                let wrong = |(argument, wanted): &(String, ExpectedValue)| {
+                    Some(format!("argument `{argument}`: {}", wanted.problem()?))
                 };
                 if let Some(wrong) = arguments.iter().find_map(wrong) {
                     return Err(wrong);
                 }
                 let (name, arguments) = (name.clone(), arguments.clone());
                 let words = format!("calls {name} with such arguments");
-                condition(words, at, move |scope| {
+                condition_trigger(words, at, move |scope| {
                     let mut fitting =
                         scope.calls().filter(|(_, call)| *call.name == *name).map(|(_, call)| {
                             let mut wanted = arguments.iter();
                             wanted.try_fold(true, |fits, (key, wanted)| {
-                                Ok(fits && wanted.fits(call.arguments.get(key))?)
+                                Ok(fits && wanted.is_met_by(call.arguments.get(key))?)
                             })
                         });
                     fitting.try_fold(false, |any, fits: Result<bool, String>| Ok(any || fits?))
                 })
             }
-            Shows::Response(pattern) => Fires::Response(compiled(pattern)?),
-            Shows::User(pattern) => Fires::User(compiled(pattern)?),
-            Shows::TurnsIn(topic, count) => Fires::TurnsIn(topic.clone(), *count),
-            Shows::Condition(asked) => {
+            TriggerKind::Response(pattern) => Fires::Response(compiled(pattern)?),
+            TriggerKind::User(pattern) => Fires::User(compiled(pattern)?),
+            TriggerKind::TurnsIn(topic, count) => Fires::TurnsIn(topic.clone(), *count),
+            TriggerKind::Condition(asked) => {
                 let asked = asked.clone();
-                condition("a function of the test says so".to_string(), at, move |scope| {
+                condition_trigger("a test function returns true".to_string(), at, move |scope| {
                     let conversation = Conversation::up_to(scope);
                     Ok(conversation.last_turn().is_some_and(|turn| asked(&turn, &conversation)))
                 })
@@ -263,38 +280,39 @@ impl Trigger {
     }
 }
 
-fn condition(
+fn condition_trigger(
     words: String,
-    at: At,
-    fires: impl Fn(Scope<'_>) -> Result<bool, String> + Send + Sync + 'static,
+    at: CallerLocation,
+    fires: impl Fn(TurnScope<'_>) -> Result<bool, String> + Send + Sync + 'static,
 ) -> Fires {
-    let native = Native::new(words, move |scope: Scope<'_>| {
-        let holds = panics::caught(|| fires(scope))??;
+    let native = RustCheck::new(words, move |scope: TurnScope<'_>| {
+        let holds = panics::catch(|| fires(scope))??;
         Ok((holds, format!("the function returned {holds}")))
     });
-    Fires::Condition(Box::new(Check::new(CheckKind::Native(native), at.place())))
+    Fires::Condition(Box::new(Check::new(CheckKind::RustFunction(native), at.place())))
 }
 
-/// In which conversations that is decided which topics assert; see [`Group::decide_topics`](super::Group::decide_topics).
+/// Selects the conversations that evaluate assertions of topics; see
+/// [`Group::decide_topics`](super::Group::decide_topics).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecideTopics {
-    /// In those with a simulated user; in others topics assert nothing.
+    /// Only conversations with a simulated user.
     Simulated,
-    /// In all.
+    /// All conversations.
     Always,
 }
 
-/// Who says to which topic a turn belongs where no trigger does; see
+/// Selects how a turn is assigned to a topic if no trigger fires; see
 /// [`Group::classify_topics`](super::Group::classify_topics).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClassifyTopics {
-    /// A judge.
+    /// A judge selects the topic.
     Judge,
-    /// Nobody: the conversation stays in its topic.
+    /// The conversation stays in its topic.
     Triggers,
 }
 
-/// Which topics may follow which; made by [`graph!`](crate::graph), or step by step.
+/// Graph of topics and their allowed transitions, created with [`graph!`](crate::graph) or step by step.
 ///
 /// ```
 /// use hotseat::dsl::Graph;
@@ -306,7 +324,7 @@ pub enum ClassifyTopics {
 /// graph.topic("error_recovery").from_any().next("gathering_details");
 /// ```
 ///
-/// A topic can be declared where it stands in the graph:
+/// A topic can be declared in the graph itself:
 ///
 /// ```
 /// use hotseat::dsl::{Graph, on_tool_call};
@@ -319,61 +337,60 @@ pub enum ClassifyTopics {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    topics: Vec<Wiring>,
-    /// Those that it declares itself.
-    own: Vec<Topic>,
+    topics: Vec<TopicNode>,
+    /// Topics that the graph itself declares.
+    own_topics: Vec<Topic>,
 }
 
-/// A topic in a graph, and what may follow it.
+/// A topic in a graph, with its successors.
 #[derive(Debug, Clone)]
-pub struct Wiring(Wired);
+pub struct TopicNode(GraphNodeSpec);
 
 impl Graph {
-    /// A graph in which there is no topic yet.
+    /// Creates an empty graph.
     pub fn new() -> Graph {
         Graph::default()
     }
 
-    /// Puts a topic into it; the first one is where conversations begin.
-    pub fn topic(&mut self, name: impl Into<String>) -> &mut Wiring {
-        self.topics.push(Wiring(Wired { name: name.into(), ..Wired::default() }));
+    /// Adds a topic. The first one is the initial topic.
+    pub fn topic(&mut self, name: impl Into<String>) -> &mut TopicNode {
+        self.topics.push(TopicNode(GraphNodeSpec { name: name.into(), ..GraphNodeSpec::default() }));
         let last = self.topics.len() - 1;
         &mut self.topics[last]
     }
 
-    /// Puts a topic into it that is declared here, for this graph alone. One that a group declares under the same name is not
-    /// meant then.
+    /// Adds a topic and declares it for this graph only. It hides a topic of a group with the same name.
     #[track_caller]
-    pub fn topic_of(&mut self, name: impl Into<String>, declare: impl FnOnce(&mut Topic)) -> &mut Wiring {
+    pub fn topic_of(&mut self, name: impl Into<String>, declare: impl FnOnce(&mut Topic)) -> &mut TopicNode {
         let name = name.into();
-        let mut topic = Topic::new(name.clone(), At::here());
+        let mut topic = Topic::new(name.clone(), CallerLocation::here());
         declare(&mut topic);
-        self.own.push(topic);
+        self.own_topics.push(topic);
         self.topic(name)
     }
 
-    /// The graph with its topics as sessions know them.
+    /// Converts to the topics of a case.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
-    pub(super) fn declared(
+    /// If the graph or a topic is invalid: all messages with their locations.
+    pub(super) fn to_case_topics(
         &self,
-        example: &Example,
-        following: Following,
-        at: At,
-    ) -> Result<Topics, Vec<(String, At)>> {
-        let wired: Vec<Wired> = self.topics.iter().map(|Wiring(wired)| wired.clone()).collect();
-        let find = |name: &str| self.own.iter().chain(&example.topics).find(|topic| topic.name == name);
+        example: &ExampleSpec,
+        following: TopicSettings,
+        at: CallerLocation,
+    ) -> Result<CaseTopics, Vec<(String, CallerLocation)>> {
+        let wired: Vec<GraphNodeSpec> = self.topics.iter().map(|TopicNode(wired)| wired.clone()).collect();
+        let find =
+            |name: &str| self.own_topics.iter().chain(&example.topics).find(|topic| topic.name == name);
         let graph = TopicGraph::build(&wired, |name| find(name).is_some()).map_err(|errors| {
-            let words = |error: hotseat_trace::GraphError| {
-                (format!("{}: {}", error.mistake, error.mistake.help()), at)
-            };
+            let words =
+                |error: hotseat_trace::GraphError| (format!("{}: {}", error.kind, error.kind.help()), at);
             errors.into_iter().map(words).collect::<Vec<_>>()
         })?;
         let mut topics = Vec::new();
         let mut wrong = Vec::new();
         for wired in &wired {
-            match find(&wired.name).map(|topic| topic.declared(example)) {
+            match find(&wired.name).map(|topic| topic.to_case_topic(example)) {
                 Some(Ok(topic)) => topics.push(Arc::new(topic)),
                 Some(Err(found)) => wrong.push(found),
                 None => {}
@@ -382,7 +399,7 @@ impl Graph {
         for topic in &topics {
             for trigger in &topic.triggers {
                 if let Fires::TurnsIn(name, _) = trigger
-                    && graph.place(name).is_none()
+                    && graph.index_of(name).is_none()
                 {
                     wrong.push((format!("`after_turns_in`: no topic of the graph is called `{name}`"), at));
                 }
@@ -390,41 +407,41 @@ impl Graph {
         }
         match wrong.is_empty() {
             false => Err(wrong),
-            true => Ok(Topics { graph: Arc::new(graph), topics, following, place: at.place() }),
+            true => Ok(CaseTopics { graph: Arc::new(graph), topics, settings: following, place: at.place() }),
         }
     }
 }
 
-impl Wiring {
-    /// A topic that may follow it. Of several the one that is said first is looked at first.
-    pub fn next(&mut self, name: impl Into<String>) -> &mut Wiring {
+impl TopicNode {
+    /// Adds a successor. Successors are tried in the order in which they were added.
+    pub fn next(&mut self, name: impl Into<String>) -> &mut TopicNode {
         self.0.next.push(name.into());
         self
     }
 
-    /// It may follow every other topic, whether these name it or not.
-    pub fn from_any(&mut self) -> &mut Wiring {
+    /// Allows transitions from every other topic.
+    pub fn from_any(&mut self) -> &mut TopicNode {
         self.0.from_any = true;
         self
     }
 
-    /// How many turns there may be in it, all visits together. One more, and the case has failed.
-    pub fn max_turns(&mut self, turns: usize) -> &mut Wiring {
+    /// Sets the maximum number of turns in this topic, over all visits. The case fails if it is exceeded.
+    pub fn max_turns(&mut self, turns: usize) -> &mut TopicNode {
         self.0.max_turns = Some(turns);
         self
     }
 }
 
-/// A criterion that code decides, as a check of turns.
-pub(super) fn by_code(criterion: &Criterion) -> Option<Native> {
-    let code = criterion.code.clone()?;
-    Some(Native::new(criterion.described(), move |scope: Scope<'_>| {
-        panics::caught(|| code.decide(&Conversation::up_to(scope)))
+/// Converts a criterion that a function evaluates to a check.
+pub(super) fn criterion_check(criterion: &Criterion) -> Option<RustCheck> {
+    let code = criterion.function.clone()?;
+    Some(RustCheck::new(criterion.description(), move |scope: TurnScope<'_>| {
+        panics::catch(|| code.evaluate(&Conversation::up_to(scope)))
     }))
 }
 
-/// Which topics may follow which, for [`Test::expect_conversation_to`](crate::dsl::Test::expect_conversation_to): each topic
-/// with the one or those that may follow it, or alone. The first one is where conversations begin.
+/// Creates a topic graph for [`Test::expect_conversation_to`](crate::dsl::Test::expect_conversation_to). Each
+/// entry is a topic, optionally with one successor or a list of them. The first one is the initial topic.
 ///
 /// ```
 /// use hotseat::dsl::graph;

@@ -1,22 +1,21 @@
-//! The tree of groups and examples that a test file declares.
+//! Tree of the groups and examples that a test file declares.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::body::{Bodied, Outcome, Run};
+use super::caller_location::CallerLocation;
 use super::criterion::Criterion;
-use super::fixture::{Build, Fixture, KnownFixture};
-use super::place::At;
-use super::scenario::{Scenario, Scenarios};
-use super::settings::{Settings, settings_of};
-use super::simulator::Brief;
+use super::fixture::{AsyncFixtureBuilder, DeclaredFixture, Fixture};
+use super::scenario::{Scenario, ScenarioSource};
+use super::settings::{CaseSettings, settings_of};
+use super::simulator::SimulatorSettings;
 use super::test::Test;
+use super::test_function::{AsyncTestFunction, ExampleResult, TestFunction};
 use super::topics::Topic;
 
-/// A group of examples, and what holds for all of them: criteria, topics, the simulated user, the agent, what runs
-/// before and after, tags. A group within a group inherits all that; what it declares itself under a name that is there already goes
-/// before, in it and below.
+/// A group of examples with shared settings: criteria, topics, simulator, agent, hooks and tags. Nested
+/// groups inherit them and override declarations of the same name.
 ///
 /// ```no_run
 /// use hotseat::dsl::prelude::*;
@@ -35,57 +34,57 @@ use super::topics::Topic;
 #[derive(Default)]
 pub struct Group {
     name: Option<String>,
-    settings: Settings,
-    before: Vec<Arc<dyn Run>>,
-    after: Vec<Arc<dyn Run>>,
+    settings: CaseSettings,
+    before: Vec<Arc<dyn TestFunction>>,
+    after: Vec<Arc<dyn TestFunction>>,
     criteria: Vec<Criterion>,
     topics: Vec<Topic>,
-    simulators: Vec<(Brief, At)>,
+    simulators: Vec<(SimulatorSettings, CallerLocation)>,
     scenario: Option<Scenario>,
-    fixtures: Vec<KnownFixture>,
-    /// How many groups are around it.
+    fixtures: Vec<DeclaredFixture>,
+    /// Nesting depth.
     depth: usize,
-    children: Vec<Child>,
-    /// What was declared in a way that makes no sense.
-    mistakes: Vec<(String, At)>,
+    children: Vec<GroupChild>,
+    /// Invalid declarations.
+    problems: Vec<(String, CallerLocation)>,
     folder: PathBuf,
 }
 
-enum Child {
+enum GroupChild {
     Group(Box<Group>),
-    Example(Box<It>),
+    Example(Box<ExampleBuilder>),
 }
 
-/// An example as it is declared; see [`Group::it`].
-pub struct It {
+/// A declared example, with methods to configure it; see [`Group::it`].
+pub struct ExampleBuilder {
     name: String,
-    at: At,
-    settings: Settings,
-    body: Arc<dyn Run>,
+    at: CallerLocation,
+    settings: CaseSettings,
+    body: Arc<dyn TestFunction>,
 }
 
-/// An example with everything that holds for it.
-pub(super) struct Example {
-    /// The names of its groups and its own, joined by `::`.
+/// An example with all settings that it inherits.
+pub(super) struct ExampleSpec {
+    /// Names of the groups and the example, joined by `::`.
     pub name: String,
-    pub at: At,
-    pub settings: Settings,
-    /// In the order in which they run.
-    pub before: Vec<Arc<dyn Run>>,
-    pub after: Vec<Arc<dyn Run>>,
+    pub at: CallerLocation,
+    pub settings: CaseSettings,
+    /// In execution order.
+    pub before: Vec<Arc<dyn TestFunction>>,
+    pub after: Vec<Arc<dyn TestFunction>>,
     pub criteria: BTreeMap<String, Criterion>,
     pub topics: Vec<Topic>,
     /// From the outermost group to the innermost.
-    pub simulators: Vec<Brief>,
+    pub simulators: Vec<SimulatorSettings>,
     pub scenario: Option<Scenario>,
-    pub fixtures: Vec<KnownFixture>,
-    /// Where its files are looked for.
+    pub fixtures: Vec<DeclaredFixture>,
+    /// Base directory of relative paths.
     pub folder: PathBuf,
-    pub body: Arc<dyn Run>,
+    pub body: Arc<dyn TestFunction>,
 }
 
 impl Group {
-    /// A group within this one.
+    /// Adds a nested group.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -98,12 +97,12 @@ impl Group {
     /// # }
     /// ```
     pub fn describe(&mut self, name: impl Into<String>, declare: impl FnOnce(&mut Group)) -> &mut Group {
-        let mut group = Group { name: Some(name.into()), ..self.within() };
+        let mut group = Group { name: Some(name.into()), ..self.child_group() };
         declare(&mut group);
         self.add_group(group)
     }
 
-    /// The same as [`describe`](Group::describe), for groups that are a situation.
+    /// Adds a nested group for a situation; same as [`describe`](Group::describe).
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -119,34 +118,34 @@ impl Group {
         self.describe(name, declare)
     }
 
-    /// A group of which only this one runs, with others that are focused: while one is being worked on.
+    /// Adds a focused group: `describe(…).only()`.
     pub fn fdescribe(&mut self, name: impl Into<String>, declare: impl FnOnce(&mut Group)) -> &mut Group {
         self.describe(name, declare).only()
     }
 
-    /// A group that knows in which folder it is.
-    fn within(&self) -> Group {
+    /// Creates an empty nested group.
+    fn child_group(&self) -> Group {
         Group { folder: self.folder.clone(), depth: self.depth + 1, ..Group::default() }
     }
 
-    /// The group that holds everything that a program declares, whose files lie in this folder.
+    /// Creates the root group. Relative paths start from `folder`.
     pub(super) fn root(folder: PathBuf) -> Group {
         Group { folder, ..Group::default() }
     }
 
     fn add_group(&mut self, group: Group) -> &mut Group {
-        self.children.push(Child::Group(Box::new(group)));
+        self.children.push(GroupChild::Group(Box::new(group)));
         match self.children.last_mut() {
-            Some(Child::Group(group)) => group,
+            Some(GroupChild::Group(group)) => group,
             _ => unreachable!("it was just added"),
         }
     }
 
-    /// An example: one conversation with the agent, and what is asserted of it.
+    /// Adds an example: one conversation with the agent, with assertions.
     ///
-    /// The body is an async closure that gets the [`Test`]: its user, agent and conversation. It returns nothing, or a
-    /// `Result` so that `?` works; an error fails the case. It may run several times (`--runs`, retries), each time with
-    /// a conversation, an agent and fixtures of its own, on a thread of its own.
+    /// The body is an async closure that takes the [`Test`]. It returns `()`, or a `Result` whose error fails
+    /// the case. It may run several times (`--runs`, retries); each run has a new conversation, agent and
+    /// fixtures, and its own thread.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -162,42 +161,47 @@ impl Group {
     /// # }
     /// ```
     #[track_caller]
-    pub fn it<F, O>(&mut self, name: impl Into<String>, body: F) -> &mut It
+    pub fn it<F, O>(&mut self, name: impl Into<String>, body: F) -> &mut ExampleBuilder
     where
         F: AsyncFn(Test) -> O + Send + Sync + 'static,
-        O: Outcome + 'static,
+        O: ExampleResult + 'static,
     {
-        let body = Arc::new(Bodied::new(body, At::here()));
-        let example = It { name: name.into(), at: At::here(), settings: Settings::default(), body };
-        self.children.push(Child::Example(Box::new(example)));
+        let body = Arc::new(AsyncTestFunction::new(body, CallerLocation::here()));
+        let example = ExampleBuilder {
+            name: name.into(),
+            at: CallerLocation::here(),
+            settings: CaseSettings::default(),
+            body,
+        };
+        self.children.push(GroupChild::Example(Box::new(example)));
         match self.children.last_mut() {
-            Some(Child::Example(it)) => it,
+            Some(GroupChild::Example(it)) => it,
             _ => unreachable!("it was just added"),
         }
     }
 
-    /// An example of which only this one runs, with others that are focused: `it(…).only()`.
+    /// Adds a focused example: `it(…).only()`.
     #[track_caller]
-    pub fn fit<F, O>(&mut self, name: impl Into<String>, body: F) -> &mut It
+    pub fn fit<F, O>(&mut self, name: impl Into<String>, body: F) -> &mut ExampleBuilder
     where
         F: AsyncFn(Test) -> O + Send + Sync + 'static,
-        O: Outcome + 'static,
+        O: ExampleResult + 'static,
     {
         self.it(name, body).only()
     }
 
-    /// An example that is left out: `it(…).skip("left out by `xit`")`.
+    /// Adds a skipped example: `it(…).skip("left out by `xit`")`.
     #[track_caller]
-    pub fn xit<F, O>(&mut self, name: impl Into<String>, body: F) -> &mut It
+    pub fn xit<F, O>(&mut self, name: impl Into<String>, body: F) -> &mut ExampleBuilder
     where
         F: AsyncFn(Test) -> O + Send + Sync + 'static,
-        O: Outcome + 'static,
+        O: ExampleResult + 'static,
     {
-        self.it(name, body).skip("left out by `xit`")
+        self.it(name, body).skip("skipped by `xit`")
     }
 
-    /// Runs before each example of this group and below; those of outer groups come first. One that fails fails the
-    /// example.
+    /// Adds a hook that runs before each example of this group and its nested groups. Hooks of outer groups
+    /// run first. A failed hook fails the example.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -211,13 +215,13 @@ impl Group {
     pub fn before<F, O>(&mut self, hook: F) -> &mut Group
     where
         F: AsyncFn(Test) -> O + Send + Sync + 'static,
-        O: Outcome + 'static,
+        O: ExampleResult + 'static,
     {
-        self.before.push(Arc::new(Bodied::new(hook, At::here())));
+        self.before.push(Arc::new(AsyncTestFunction::new(hook, CallerLocation::here())));
         self
     }
 
-    /// Runs after each example of this group and below, whatever it came to; those of inner groups come first.
+    /// Adds a hook that runs after each example, even if it failed. Hooks of inner groups run first.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -231,13 +235,13 @@ impl Group {
     pub fn after<F, O>(&mut self, hook: F) -> &mut Group
     where
         F: AsyncFn(Test) -> O + Send + Sync + 'static,
-        O: Outcome + 'static,
+        O: ExampleResult + 'static,
     {
-        self.after.push(Arc::new(Bodied::new(hook, At::here())));
+        self.after.push(Arc::new(AsyncTestFunction::new(hook, CallerLocation::here())));
         self
     }
 
-    /// A value that each example makes anew, when it asks for it first, with [`Test::get`].
+    /// Declares a value that each example builds on first use, with [`Test::get`].
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -257,12 +261,12 @@ impl Group {
         F: AsyncFn(Test) -> V + Send + Sync + 'static,
         V: 'static,
     {
-        let fixture = Fixture::new(Build::by(build));
-        self.fixtures.push(fixture.known(self.depth));
+        let fixture = Fixture::new(AsyncFixtureBuilder::new_shared(build));
+        self.fixtures.push(fixture.declared(self.depth));
         fixture
     }
 
-    /// A criterion that a judge, or code, decides; `satisfy` names it.
+    /// Declares a criterion, evaluated by a judge or a function. Refer to it by name with `satisfy`.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -279,12 +283,13 @@ impl Group {
     /// ```
     #[track_caller]
     pub fn criterion(&mut self, name: impl Into<String>, text: impl Into<String>) -> &mut Criterion {
-        self.criteria.push(Criterion::new(name.into(), text.into(), At::here()));
+        self.criteria.push(Criterion::new(name.into(), text.into(), CallerLocation::here()));
         let last = self.criteria.len() - 1;
         &mut self.criteria[last]
     }
 
-    /// A topic: a phase of conversations. [`Test::expect_conversation_to`] says which of them a conversation goes through.
+    /// Declares a topic: a phase of conversations. [`Test::expect_conversation_to`] declares the transitions
+    /// between topics.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -298,12 +303,12 @@ impl Group {
     /// ```
     #[track_caller]
     pub fn topic(&mut self, name: impl Into<String>) -> &mut Topic {
-        self.topics.push(Topic::new(name.into(), At::here()));
+        self.topics.push(Topic::new(name.into(), CallerLocation::here()));
         let last = self.topics.len() - 1;
         &mut self.topics[last]
     }
 
-    /// What holds of simulated users in this group. Asked for several times, one adds to the other.
+    /// Returns the settings of simulated users in this group. Further calls add to them.
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -315,13 +320,14 @@ impl Group {
     /// # }
     /// ```
     #[track_caller]
-    pub fn simulator(&mut self) -> &mut Brief {
-        self.simulators.push((Brief::default(), At::here()));
+    pub fn simulator(&mut self) -> &mut SimulatorSettings {
+        self.simulators.push((SimulatorSettings::default(), CallerLocation::here()));
         let last = self.simulators.len() - 1;
         &mut self.simulators[last].0
     }
 
-    /// One group for each scenario, in their order. Its examples know theirs, by [`Test::scenario`] and the argument.
+    /// Adds one nested group for each scenario. Its examples get the scenario as argument and with
+    /// [`Test::scenario`].
     ///
     /// ```no_run
     /// # use hotseat::dsl::prelude::*;
@@ -339,40 +345,40 @@ impl Group {
     pub fn scenario_set(
         &mut self,
         name: impl Into<String>,
-        scenarios: impl Into<Scenarios>,
+        scenarios: impl Into<ScenarioSource>,
         mut declare: impl FnMut(&mut Group, Scenario),
     ) -> &mut Group {
-        let (name, at) = (name.into(), At::here());
+        let (name, at) = (name.into(), CallerLocation::here());
         match scenarios.into().read(&name, &self.folder) {
             Ok(scenarios) => {
                 for scenario in scenarios {
-                    let mut group = self.within();
+                    let mut group = self.child_group();
                     group.scenario = Some(scenario.clone());
                     declare(&mut group, scenario);
                     self.add_group(group);
                 }
             }
-            Err(wrong) => self.mistakes.extend(wrong.into_iter().map(|words| (words, at))),
+            Err(wrong) => self.problems.extend(wrong.into_iter().map(|words| (words, at))),
         }
         self
     }
 
     settings_of!("the examples of this group and below");
 
-    /// All examples, in the order in which they were declared, and what was declared in a way that makes no sense.
-    pub(super) fn flatten(self) -> (Vec<Example>, Vec<(String, At)>) {
+    /// Returns all examples in declaration order, and all invalid declarations.
+    pub(super) fn flatten(self) -> (Vec<ExampleSpec>, Vec<(String, CallerLocation)>) {
         let (mut examples, mut mistakes) = (Vec::new(), Vec::new());
-        Held::default().add(self, &mut examples, &mut mistakes);
+        GroupScope::default().collect(self, &mut examples, &mut mistakes);
         (examples, mistakes)
     }
 
-    /// What makes no sense in this group itself.
-    fn mistaken(&self) -> Vec<(String, At)> {
-        let mut found = self.mistakes.clone();
-        found.extend(self.criteria.iter().filter_map(|own| Some((own.mistake()?, own.at))));
+    /// Returns the invalid declarations of this group, without those of nested groups.
+    fn own_problems(&self) -> Vec<(String, CallerLocation)> {
+        let mut found = self.problems.clone();
+        found.extend(self.criteria.iter().filter_map(|own| Some((own.problem()?, own.at))));
         let briefs = self.simulators.iter();
-        found.extend(briefs.filter_map(|(brief, at)| Some((brief.mistake_of_group()?, *at))));
-        let mut twice = |kind: &str, all: &[(&str, At)]| {
+        found.extend(briefs.filter_map(|(brief, at)| Some((brief.group_problem()?, *at))));
+        let mut twice = |kind: &str, all: &[(&str, CallerLocation)]| {
             for (number, (name, at)) in all.iter().enumerate() {
                 if all[..number].iter().any(|(known, _)| known == name) {
                     found.push((format!("{kind} `{name}` is declared twice in this group"), *at));
@@ -387,77 +393,83 @@ impl Group {
     }
 }
 
-impl It {
+impl ExampleBuilder {
     settings_of!("this example");
 }
 
-/// What holds in a group, with what it inherits.
+/// Settings of a group, including inherited ones.
 #[derive(Clone, Default)]
-struct Held {
+struct GroupScope {
     names: Vec<String>,
-    settings: Settings,
-    before: Vec<Arc<dyn Run>>,
-    after: Vec<Arc<dyn Run>>,
+    settings: CaseSettings,
+    before: Vec<Arc<dyn TestFunction>>,
+    after: Vec<Arc<dyn TestFunction>>,
     criteria: BTreeMap<String, Criterion>,
     topics: Vec<Topic>,
-    simulators: Vec<Brief>,
+    simulators: Vec<SimulatorSettings>,
     scenario: Option<Scenario>,
-    fixtures: Vec<KnownFixture>,
+    fixtures: Vec<DeclaredFixture>,
     folder: PathBuf,
 }
 
-impl Held {
-    /// The examples of a group in what holds here.
-    fn add(&self, group: Group, examples: &mut Vec<Example>, mistakes: &mut Vec<(String, At)>) {
-        mistakes.extend(group.mistaken());
-        let mut held = self.clone();
-        held.names.extend(group.name.map(|name| cleaned(&name)));
-        held.settings = group.settings.over(&held.settings);
-        held.before.extend(group.before);
-        // What was set up last is taken down first.
-        held.after.splice(0..0, group.after.into_iter().rev());
-        held.criteria.extend(group.criteria.into_iter().map(|own| (own.name.clone(), own)));
+impl GroupScope {
+    /// Appends the examples of `group`, merged with these settings.
+    fn collect(
+        &self,
+        group: Group,
+        examples: &mut Vec<ExampleSpec>,
+        mistakes: &mut Vec<(String, CallerLocation)>,
+    ) {
+        mistakes.extend(group.own_problems());
+        let mut scope = self.clone();
+        scope.names.extend(group.name.map(|name| normalize_name(&name)));
+        scope.settings = group.settings.layered_over(&scope.settings);
+        scope.before.extend(group.before);
+        // `after` hooks run in reverse order of declaration.
+        scope.after.splice(0..0, group.after.into_iter().rev());
+        scope.criteria.extend(group.criteria.into_iter().map(|own| (own.name.clone(), own)));
         for topic in group.topics {
-            match held.topics.iter_mut().find(|known| known.name == topic.name) {
+            match scope.topics.iter_mut().find(|known| known.name == topic.name) {
                 Some(known) => *known = topic,
-                None => held.topics.push(topic),
+                None => scope.topics.push(topic),
             }
         }
-        held.simulators.extend(group.simulators.into_iter().map(|(brief, _)| brief));
-        held.scenario = group.scenario.or(held.scenario);
-        held.fixtures.extend(group.fixtures);
-        held.folder = group.folder;
+        scope.simulators.extend(group.simulators.into_iter().map(|(brief, _)| brief));
+        scope.scenario = group.scenario.or(scope.scenario);
+        scope.fixtures.extend(group.fixtures);
+        scope.folder = group.folder;
         for child in group.children {
             match child {
-                Child::Group(group) => held.add(*group, examples, mistakes),
-                Child::Example(it) => examples.push(held.example(*it)),
+                GroupChild::Group(group) => scope.collect(*group, examples, mistakes),
+                GroupChild::Example(it) => examples.push(scope.build_example(*it)),
             }
         }
     }
 
-    fn example(&self, it: It) -> Example {
-        let held = self.clone();
-        let mut names = held.names;
-        names.push(cleaned(&it.name));
-        Example {
+    fn build_example(&self, it: ExampleBuilder) -> ExampleSpec {
+        let scope = self.clone();
+        let mut names = scope.names;
+        names.push(normalize_name(&it.name));
+        ExampleSpec {
             name: names.join("::"),
             at: it.at,
-            settings: it.settings.over(&held.settings),
-            before: held.before,
-            after: held.after,
-            criteria: held.criteria,
-            topics: held.topics,
-            simulators: held.simulators,
-            scenario: held.scenario,
-            fixtures: held.fixtures,
-            folder: held.folder,
+            settings: it.settings.layered_over(&scope.settings),
+            before: scope.before,
+            after: scope.after,
+            criteria: scope.criteria,
+            topics: scope.topics,
+            simulators: scope.simulators,
+            scenario: scope.scenario,
+            fixtures: scope.fixtures,
+            folder: scope.folder,
             body: it.body,
         }
     }
 }
 
-/// A name as it stands in one line: white space is one blank, and nothing is called `(anonymous)`.
-fn cleaned(name: &str) -> String {
+/// Normalises white space to single spaces, so that the name fits on one line. Replaces an empty name by
+/// `(anonymous)`.
+fn normalize_name(name: &str) -> String {
     let words: Vec<&str> = name.split_whitespace().collect();
     match words.is_empty() {
         true => "(anonymous)".to_string(),

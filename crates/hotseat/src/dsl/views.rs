@@ -1,4 +1,4 @@
-//! What was said and done, as tests read it. Everything here is a copy of what had been recorded when it was asked for.
+//! Read-only views of the conversation for tests: snapshots of the recorded data.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use std::time::{Duration, SystemTime};
 use hotseat_trace as trace;
 use serde_json::Value;
 
-use super::line::OptionsOfTurns;
-use crate::checks::Strength;
-use crate::session::Checked;
+use super::session_channel::TurnOptionsMap;
+use crate::checks::CheckStrength;
+use crate::session::EvaluatedCheck;
 
-/// Who said a message.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The user: written, simulated, or a person.
+    /// The user: written, simulated or human.
     User,
     /// The agent.
     Agent,
-    /// A tool that the agent called; agents in the program hear what it returned.
+    /// A tool result. Only agents in the test program receive it.
     Tool,
-    /// Whoever set the agent up; agents in the program hear it where a case begins with it.
+    /// A system message. Only agents in the test program receive it, if the case has initial messages.
     System,
 }
 
@@ -39,52 +39,52 @@ pub enum Role {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Who said it.
+    /// The author.
     pub role: Role,
-    /// What was said.
+    /// The text.
     pub content: String,
-    /// When the user began, or the agent was done; none where nobody knows.
+    /// Start of the user turn or end of the agent turn; none if unknown.
     pub timestamp: Option<SystemTime>,
-    /// The tools that were called in the turn of this message; only the last message of a turn of the agent has them.
+    /// Tool calls of the turn. Only the last message of an agent turn has them.
     pub tool_calls: Vec<ToolCall>,
-    /// What was told beside it: of what the user says, the options that it was said with; null where there are none.
+    /// Options that were sent with a user message; null if there are none.
     pub metadata: Value,
 }
 
 impl Message {
-    /// Whether the user said it.
+    /// Returns true if the user is the author.
     pub fn is_user(&self) -> bool {
         self.role == Role::User
     }
 
-    /// Whether the agent said it.
+    /// Returns true if the agent is the author.
     pub fn is_agent(&self) -> bool {
         self.role == Role::Agent
     }
 
-    /// Whether a tool of this name was called with it.
+    /// Returns true if it has a call of this tool.
     pub fn has_tool_call(&self, name: &str) -> bool {
         self.tool_calls.iter().any(|call| call.name == name)
     }
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// Its id, unique in the conversation.
+    /// Identifier, unique in the conversation.
     pub id: String,
-    /// The name of the tool.
+    /// Name of the tool.
     pub name: String,
-    /// The arguments as JSON; text where what the agent sent is not JSON.
+    /// Arguments as JSON; a string if the agent sent invalid JSON.
     pub arguments: Value,
-    /// What the tool returned; none where that is not known, or the tool failed.
+    /// Result of the tool; none if unknown or if the tool failed.
     pub result: Option<Value>,
-    /// Why the tool failed, if it did.
+    /// Error of the tool, if it failed.
     pub error: Option<String>,
 }
 
 impl ToolCall {
-    /// One of its arguments; null where it has none of this name.
+    /// Returns an argument, or null if it is missing.
     ///
     /// ```
     /// use hotseat::dsl::ToolCall;
@@ -104,7 +104,7 @@ impl ToolCall {
         self.arguments.get(name).cloned().unwrap_or(Value::Null)
     }
 
-    fn of(call: &trace::ToolCall) -> ToolCall {
+    fn from_trace(call: &trace::AgentToolCall) -> ToolCall {
         let text = |result: &trace::ToolResult| result.text();
         let (failed, fine): (Option<_>, Option<_>) = match &call.result {
             Some(result) if result.failed => (Some(text(result)), None),
@@ -121,83 +121,83 @@ impl ToolCall {
     }
 }
 
-/// One input of the user and everything that the agent did until it was done.
+/// A user input and everything that the agent did in response.
 #[derive(Clone)]
 pub struct Turn {
-    turn: Arc<trace::Turn>,
-    /// What the agent was told beside what the user said; null where that is nothing.
+    turn: Arc<trace::ConversationTurn>,
+    /// Options that were sent with the user message; null if there are none.
     options: Value,
 }
 
 impl Turn {
-    pub(super) fn new(turn: Arc<trace::Turn>, options: &OptionsOfTurns) -> Turn {
+    pub(super) fn new(turn: Arc<trace::ConversationTurn>, options: &TurnOptionsMap) -> Turn {
         let options = options.get(&turn.number).cloned();
         Turn { turn, options: options.unwrap_or(Value::Null) }
     }
 
-    /// Its place in the conversation, from 1.
+    /// Returns the number of the turn, from 1.
     pub fn number(&self) -> usize {
         self.turn.number
     }
 
-    /// The topic that it belongs to; none where topics are not followed.
+    /// Returns the topic, or none if topics are not tracked.
     pub fn topic(&self) -> Option<String> {
         self.turn.topic.as_deref().map(str::to_string)
     }
 
-    /// What the user said.
+    /// Returns the user message.
     pub fn user_message(&self) -> Message {
         Message {
             role: Role::User,
             content: self.turn.user.clone().unwrap_or_default(),
-            timestamp: time(self.turn.started_at),
+            timestamp: system_time(self.turn.started_at),
             tool_calls: Vec::new(),
             metadata: self.options.clone(),
         }
     }
 
-    /// What the agent answered.
-    pub fn agent_response(&self) -> Response {
-        Response { turn: self.clone() }
+    /// Returns the response of the agent.
+    pub fn agent_response(&self) -> AgentResponse {
+        AgentResponse { turn: self.clone() }
     }
 
-    /// Everything that the agent said in it, message by message, joined by line ends.
+    /// Returns the texts of all agent messages, joined by newlines.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self.turn.messages.iter().map(|message| message.content.as_str()).collect();
         texts.join("\n")
     }
 
-    /// The tools that the agent called, in the order in which the calls began.
+    /// Returns the tool calls, in the order in which they started.
     pub fn tool_calls(&self) -> Vec<ToolCall> {
-        self.turn.tool_calls.iter().map(ToolCall::of).collect()
+        self.turn.tool_calls.iter().map(ToolCall::from_trace).collect()
     }
 
-    /// Whether the agent called this tool.
+    /// Returns true if the agent called this tool.
     pub fn has_tool_call(&self, name: &str) -> bool {
         self.turn.tool_calls.iter().any(|call| *call.name == *name)
     }
 
-    /// All calls of this tool.
+    /// Returns all calls of this tool.
     pub fn tool_calls_for(&self, name: &str) -> Vec<ToolCall> {
-        self.turn.tool_calls.iter().filter(|call| *call.name == *name).map(ToolCall::of).collect()
+        self.turn.tool_calls.iter().filter(|call| *call.name == *name).map(ToolCall::from_trace).collect()
     }
 
-    /// The first call of this tool.
+    /// Returns the first call of this tool.
     pub fn tool_call(&self, name: &str) -> Option<ToolCall> {
-        self.turn.tool_calls.iter().find(|call| *call.name == *name).map(ToolCall::of)
+        self.turn.tool_calls.iter().find(|call| *call.name == *name).map(ToolCall::from_trace)
     }
 
-    /// How long it took, from the input to the end.
+    /// Returns the duration from the input to the end of the turn.
     pub fn duration(&self) -> Duration {
         self.turn.duration()
     }
 
-    /// The turn as it was recorded, with everything that is known of it.
-    pub fn recorded(&self) -> &trace::Turn {
+    /// Returns the recorded turn with all its data.
+    pub fn recorded(&self) -> &trace::ConversationTurn {
         &self.turn
     }
 
-    /// What the user said and what the agent said, as messages.
+    /// Returns the messages of user and agent.
     pub fn messages(&self) -> Vec<Message> {
         let mut messages = Vec::new();
         if self.turn.user.is_some() {
@@ -213,7 +213,7 @@ impl Turn {
             .map(|content| Message {
                 role: Role::Agent,
                 content,
-                timestamp: time(self.turn.ended_at.unwrap_or(self.turn.started_at)),
+                timestamp: system_time(self.turn.ended_at.unwrap_or(self.turn.started_at)),
                 tool_calls: Vec::new(),
                 metadata: Value::Null,
             })
@@ -238,96 +238,96 @@ impl fmt::Debug for Turn {
     }
 }
 
-/// What the agent answered in a turn.
+/// The response of the agent in a turn.
 #[derive(Debug, Clone)]
-pub struct Response {
+pub struct AgentResponse {
     turn: Turn,
 }
 
-impl Response {
-    /// Everything that the agent said, joined by line ends.
+impl AgentResponse {
+    /// Returns the texts of all messages, joined by newlines.
     pub fn text(&self) -> String {
         self.turn.text()
     }
 
-    /// How many characters that is.
+    /// Returns the number of characters.
     pub fn len(&self) -> usize {
         self.text().chars().count()
     }
 
-    /// Whether the agent said nothing.
+    /// Returns true if the agent sent no text.
     pub fn is_empty(&self) -> bool {
         self.text().is_empty()
     }
 
-    /// The tools that it called.
+    /// Returns the tool calls.
     pub fn tool_calls(&self) -> Vec<ToolCall> {
         self.turn.tool_calls()
     }
 
-    /// Whether it called this tool.
+    /// Returns true if the agent called this tool.
     pub fn has_tool_call(&self, name: &str) -> bool {
         self.turn.has_tool_call(name)
     }
 
-    /// All calls of this tool.
+    /// Returns all calls of this tool.
     pub fn tool_calls_for(&self, name: &str) -> Vec<ToolCall> {
         self.turn.tool_calls_for(name)
     }
 
-    /// Whether it said this, in these letters.
+    /// Returns true if the text contains `text`, case-sensitively.
     pub fn includes(&self, text: &str) -> bool {
         self.text().contains(text)
     }
 
-    /// The turn that it ends.
+    /// Returns the turn of the response.
     pub fn turn(&self) -> &Turn {
         &self.turn
     }
 }
 
-impl fmt::Display for Response {
+impl fmt::Display for AgentResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text())
     }
 }
 
-/// Turns in a row that belong to one topic.
+/// Consecutive turns in one topic.
 #[derive(Debug, Clone)]
 pub struct TopicVisit {
     /// The topic.
     pub topic: String,
-    /// Which visit of this topic it is, from 1.
+    /// Number of the visit to this topic, from 1.
     pub number: usize,
-    /// Its turns.
+    /// The turns.
     pub turns: Vec<Turn>,
 }
 
-/// What a check came to.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// Whether it was `expect!`, which decides, or `evaluate!`, which is only measured.
+    /// True for `expect!`, false for `evaluate!`.
     pub hard: bool,
-    /// What was asserted.
+    /// Description of the assertion.
     pub description: String,
-    /// Whether it holds.
+    /// True if the check passed.
     pub passed: bool,
-    /// What was found; of a check that a judge decided, its reasoning.
+    /// Actual value; for a judged check, the reasoning of the judge.
     pub found: String,
-    /// Why it could not be decided, if it could not.
+    /// Error, if the check could not be evaluated.
     pub error: Option<String>,
-    /// The turn that it looked at, from 1; none for the whole conversation and for plain values.
+    /// Turn of the check, from 1; none for the whole conversation and plain values.
     pub turn: Option<usize>,
-    /// The topic that asserts it, where one does.
+    /// Topic that declares the assertion, if any.
     pub topic: Option<String>,
-    /// Why a judge has decided as it did, where one has.
+    /// Reasoning of the judge, if any.
     pub reasoning: Option<String>,
 }
 
 impl Evaluation {
-    pub(super) fn of(checked: &Checked) -> Evaluation {
+    pub(super) fn from_result(checked: &EvaluatedCheck) -> Evaluation {
         Evaluation {
-            hard: checked.check.strength == Strength::Hard,
+            hard: checked.check.strength == CheckStrength::Hard,
             description: checked.verdict.expected.clone(),
             passed: checked.verdict.passed,
             found: checked.verdict.actual.clone(),
@@ -339,7 +339,7 @@ impl Evaluation {
     }
 }
 
-fn time(millis: trace::Millis) -> Option<SystemTime> {
+fn system_time(millis: trace::Millis) -> Option<SystemTime> {
     let millis = u64::try_from(millis).ok()?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis))
 }

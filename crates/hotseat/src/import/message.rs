@@ -1,84 +1,84 @@
-//! One message of OpenAI's, read from data of which nobody promises anything.
+//! Reads one message in OpenAI's format from untrusted data.
 
-use hotseat_document::{Diagnostic, Diagnostics, Place, View};
+use hotseat_document::{Diagnostic, Diagnostics, NodeView, SourceSpan};
 use serde_json::Value;
 
 use super::transcript::member;
-use crate::recording::Arguments;
-use crate::session::Role;
+use crate::recording::RecordedArguments;
+use crate::session::MessageRole;
 
-/// A message, and where it stands.
-pub(super) struct Message {
-    pub(super) said: Said,
-    pub(super) place: Place,
+/// A message and its location.
+pub(super) struct ImportedMessage {
+    pub(super) content: MessageContent,
+    pub(super) place: SourceSpan,
 }
 
-/// What a message is.
-pub(super) enum Said {
-    /// The agent is told what to do.
+/// Content of a message by role.
+pub(super) enum MessageContent {
+    /// Instructions for the agent.
     Instruction,
-    /// The user says something.
+    /// Text of the user.
     User(String),
-    /// The agent says something, calls tools, or both.
-    Agent { text: Option<String>, reasoning: Option<String>, calls: Vec<Call> },
-    /// A tool answers.
+    /// Text, reasoning or tool calls of the agent.
+    Agent { text: Option<String>, reasoning: Option<String>, calls: Vec<ImportedToolCall> },
+    /// Result of a tool.
     Tool { id: String, content: Value },
 }
 
-/// A call in a message.
-pub(super) struct Call {
-    /// Its id in the data; empty where it has none.
+/// A tool call in a message.
+pub(super) struct ImportedToolCall {
+    /// Id in the data, or empty.
     pub(super) id: String,
     pub(super) tool: String,
-    pub(super) arguments: Arguments,
+    pub(super) arguments: RecordedArguments,
 }
 
-impl Message {
-    /// Reads a message. None if something is wrong with it, which is said then.
-    pub(super) fn read(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Message> {
+impl ImportedMessage {
+    /// Reads a message. Returns `None` and records an error if it is invalid.
+    pub(super) fn read(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<ImportedMessage> {
         let place = view.place();
-        let mut wrong = |place: Place, message: String| {
+        let mut wrong = |place: SourceSpan, message: String| {
             mistakes.push(Diagnostic::new(message).at(place));
             None
         };
         if view.entries().is_none() {
-            return wrong(place, "a message is an object with a `role`".to_string());
+            return wrong(place, "a message must be an object with a `role`".to_string());
         }
         let Some(written) = member(view, "role") else {
             return wrong(place, "this message has no `role`".to_string());
         };
-        let Some(role) = written.text().and_then(Role::named) else {
-            let message = format!("a message has one of the roles {}", Role::NAMES.join(", "));
+        let Some(role) = written.text().and_then(MessageRole::from_name) else {
+            let message = format!("unknown role, expected one of {}", MessageRole::NAMES.join(", "));
             return wrong(written.place(), message);
         };
-        // What a tool returned may be JSON of any shape; what others say is text.
-        let text = if role == Role::Tool { None } else { text(member(view, "content"), mistakes)? };
+        // Tool results may be any JSON; other messages are text.
+        let text = if role == MessageRole::Tool { None } else { text(member(view, "content"), mistakes)? };
         let said = match role {
-            Role::System | Role::Developer => Said::Instruction,
-            Role::User => match text {
-                Some(text) => Said::User(text),
+            MessageRole::System | MessageRole::Developer => MessageContent::Instruction,
+            MessageRole::User => match text {
+                Some(text) => MessageContent::User(text),
                 None => {
                     mistakes.push(Diagnostic::new("this message of the user has no `content`").at(place));
                     return None;
                 }
             },
-            Role::Assistant => {
+            MessageRole::Assistant => {
                 let short = |key: &str| {
-                    let said = member(view, key).and_then(View::text);
+                    let said = member(view, key).and_then(NodeView::text);
                     said.filter(|text| !text.is_empty()).map(str::to_string)
                 };
-                Said::Agent {
-                    // Who refuses says so in another place.
+                MessageContent::Agent {
+                    // Refusals have their own member.
                     text: text.filter(|text| !text.is_empty()).or_else(|| short("refusal")),
                     reasoning: short("reasoning_content").or_else(|| short("reasoning")),
                     calls: calls(view, mistakes)?,
                 }
             }
-            Role::Tool => match member(view, "tool_call_id").and_then(View::text) {
+            MessageRole::Tool => match member(view, "tool_call_id").and_then(NodeView::text) {
                 Some(id) => {
                     let content =
-                        member(view, "content").map_or_else(|| Value::String(String::new()), View::json);
-                    Said::Tool { id: id.to_string(), content }
+                        member(view, "content").map_or_else(|| Value::String(String::new()), NodeView::json);
+                    MessageContent::Tool { id: id.to_string(), content }
                 }
                 None => {
                     let message = "this result of a tool has no `tool_call_id`";
@@ -87,29 +87,31 @@ impl Message {
                 }
             },
         };
-        Some(Message { said, place })
+        Some(ImportedMessage { content: said, place })
     }
 }
 
-/// The text of a content: text, or parts that are text. The outer none is a mistake.
+/// Returns the text of a content: a string or text parts. The outer `None` is an error.
 #[allow(clippy::option_option, reason = "a mistake is not the same as nothing")]
-fn text(content: Option<View<'_>>, mistakes: &mut Diagnostics) -> Option<Option<String>> {
+fn text(content: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> Option<Option<String>> {
     let Some(content) = content else { return Some(None) };
     if let Some(text) = content.text() {
         return Some(Some(text.to_string()));
     }
     let Some(parts) = content.list() else {
-        mistakes.push(Diagnostic::new("the `content` of a message is text or parts").at(content.place()));
+        mistakes.push(
+            Diagnostic::new("the `content` of a message must be text or a list of parts").at(content.place()),
+        );
         return None;
     };
     let mut texts = Vec::new();
     for part in parts {
-        let kind = member(part, "type").and_then(View::text).unwrap_or("text");
-        match (kind, member(part, "text").and_then(View::text)) {
+        let kind = member(part, "type").and_then(NodeView::text).unwrap_or("text");
+        match (kind, member(part, "text").and_then(NodeView::text)) {
             ("text" | "input_text" | "output_text", Some(text)) => texts.push(text),
             _ => {
-                let help = "leave such conversations out with `--skip-invalid`";
-                let wrong = Diagnostic::new("only text can be imported, and this part is none");
+                let help = "omit such conversations with `--skip-invalid`";
+                let wrong = Diagnostic::new("only text parts can be imported");
                 mistakes.push(wrong.at(part.place()).help(help));
                 return None;
             }
@@ -118,33 +120,33 @@ fn text(content: Option<View<'_>>, mistakes: &mut Diagnostics) -> Option<Option<
     Some(Some(texts.join("\n")))
 }
 
-/// The calls of a message: `function` with name and arguments, or both in the call itself.
-fn calls(view: View<'_>, mistakes: &mut Diagnostics) -> Option<Vec<Call>> {
+/// Returns the tool calls of a message, with name and arguments in `function` or in the call itself.
+fn calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<ImportedToolCall>> {
     if let Some(old) = member(view, "function_call") {
-        let message = "`function_call` is of a time before calls had ids: write `tool_calls`";
+        let message = "`function_call` is obsolete: use `tool_calls`";
         mistakes.push(Diagnostic::new(message).at(old.place()));
         return None;
     }
     let Some(written) = member(view, "tool_calls") else { return Some(Vec::new()) };
     let Some(list) = written.list() else {
-        mistakes.push(Diagnostic::new("`tool_calls` is a list").at(written.place()));
+        mistakes.push(Diagnostic::new("`tool_calls` must be a list").at(written.place()));
         return None;
     };
     let mut calls = Vec::new();
     for call in list {
         let of = member(call, "function").unwrap_or(call);
-        let Some(tool) = member(of, "name").and_then(View::text).filter(|name| !name.is_empty()) else {
-            mistakes.push(Diagnostic::new("this call names no tool").at(call.place()));
+        let Some(tool) = member(of, "name").and_then(NodeView::text).filter(|name| !name.is_empty()) else {
+            mistakes.push(Diagnostic::new("this call has no tool name").at(call.place()));
             return None;
         };
-        let arguments = match member(of, "arguments").map(View::json) {
-            None => Arguments::empty(),
-            Some(Value::String(text)) if text.trim().is_empty() => Arguments::empty(),
-            Some(Value::String(text)) => Arguments::of_text(text),
-            Some(value) => Arguments::Json(value),
+        let arguments = match member(of, "arguments").map(NodeView::json) {
+            None => RecordedArguments::empty(),
+            Some(Value::String(text)) if text.trim().is_empty() => RecordedArguments::empty(),
+            Some(Value::String(text)) => RecordedArguments::parse(text),
+            Some(value) => RecordedArguments::Json(value),
         };
-        let id = member(call, "id").and_then(View::text).unwrap_or_default().to_string();
-        calls.push(Call { id, tool: tool.to_string(), arguments });
+        let id = member(call, "id").and_then(NodeView::text).unwrap_or_default().to_string();
+        calls.push(ImportedToolCall { id, tool: tool.to_string(), arguments });
     }
     Some(calls)
 }

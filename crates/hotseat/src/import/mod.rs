@@ -1,4 +1,4 @@
-//! Conversations that others held become a suite, and recordings that the suite can be run on.
+//! Converts recorded conversations to a suite, and to recordings that the suite can run on.
 
 mod message;
 mod suite;
@@ -12,99 +12,99 @@ use std::sync::Arc;
 use hotseat_document::{Diagnostic, json};
 
 use crate::recording;
-use transcript::Transcripts;
+use transcript::TranscriptReader;
 
-/// How many mistakes are told; whoever has more knows enough.
-const TOLD: usize = 20;
-/// The folder of the recordings, beside the suite.
-const RECORDINGS: &str = "recordings";
+/// Number of errors that are listed.
+const MAX_REPORTED_ERRORS: usize = 20;
+/// Folder of the recordings, beside the suite.
+const RECORDINGS_FOLDER: &str = "recordings";
 
-/// What becomes of conversations.
+/// Options of an import.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// What is asserted of them.
-    pub expect: Expect,
-    /// Tools that change something: besides the calls that are expected, none of theirs is made.
+pub struct ImportOptions {
+    /// Assertions to generate.
+    pub expect: ExpectedCallsMode,
+    /// Tools with side effects. Calls that are not expected are asserted to be absent.
     pub writes: Vec<String>,
-    /// Whether the suite alone is written.
+    /// True to write only the suite.
     pub cases_only: bool,
-    /// Whether conversations in which something is wrong are left out.
+    /// True to omit invalid conversations.
     pub skip_invalid: bool,
-    /// Whether a suite that is there is replaced.
+    /// True to replace an existing suite.
     pub force: bool,
 }
 
-/// What is asserted of a conversation whose data says which calls are expected.
+/// Assertions for a conversation whose data lists the expected calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expect {
-    /// That each of them is made, in whatever order, among whatever others.
+pub enum ExpectedCallsMode {
+    /// Each call is made, in any order; other calls are allowed.
     Calls,
-    /// That they are made in this order, among whatever others.
+    /// The calls are made in order; other calls are allowed.
     Order,
-    /// Nothing.
+    /// No assertions.
     Nothing,
 }
 
-/// What was written.
+/// Written files and statistics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Imported {
-    /// The suite.
+pub struct ImportSummary {
+    /// Path of the suite.
     pub suite: PathBuf,
-    /// The folder of the recordings, if they were written.
+    /// Folder of the recordings, if any were written.
     pub recordings: Option<PathBuf>,
-    /// How many conversations there are.
+    /// Number of conversations.
     pub conversations: usize,
-    /// How many turns they have.
+    /// Number of turns.
     pub turns: usize,
-    /// How many conversations were left out because something is wrong in them.
+    /// Number of conversations omitted as invalid.
     pub invalid: usize,
-    /// Of how many conversations nothing is asserted, because their data expects no call.
+    /// Number of conversations without assertions because their data expects no call.
     pub expect_no_call: usize,
-    /// Of how many conversations nothing is asserted, because their data does not say what is expected.
+    /// Number of conversations without assertions because their data lists no expected calls.
     pub expect_unknown: usize,
-    /// What is no part of the suite.
-    pub left_out: LeftOut,
+    /// Statistics of omitted parts.
+    pub omitted: OmittedParts,
 }
 
-/// What of conversations has no place in a suite.
+/// Parts of conversations that have no place in a suite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct OmittedParts {
     /// Instructions: messages of `system` and `developer`.
     pub instructions: usize,
-    /// What users said at the end and nobody answered.
+    /// Final user messages without a reply.
     pub unanswered: usize,
-    /// Messages of the agent that say and do nothing.
+    /// Agent messages without text and tool calls.
     pub empty: usize,
-    /// Calls of tools whose result is not in the data. They are kept, without a result.
+    /// Tool calls without a result. They are imported without one.
     pub no_result: usize,
 }
 
-/// Why nothing was written, or not all.
+/// Reason why the import failed.
 #[derive(Debug)]
-pub enum Error {
-    /// These mistakes are in the file; the number says how many more there are.
-    Wrong(Vec<Diagnostic>, usize),
-    /// There is a suite already, of this name.
+pub enum ImportError {
+    /// Errors in the file, and the number of further errors.
+    Invalid(Vec<Diagnostic>, usize),
+    /// The suite already exists.
     Exists(PathBuf),
-    /// Something cannot be written.
+    /// A file cannot be written.
     NotWritable(PathBuf, io::Error),
 }
 
-/// Imports conversations of OpenAI's messages from a file, which is shown as `shown`, into a folder. The file is read
-/// twice, a conversation at a time: once to find every mistake, and once more to write.
+/// Imports conversations in OpenAI's message format into a folder. The file is read twice, one conversation
+/// at a time: to find all errors, then to write.
 ///
 /// # Errors
-/// When something in it is wrong, and nothing was written; or when something cannot be written.
+/// If the file is invalid, in which case nothing is written, or if a file cannot be written.
 pub fn openai_transcripts(
     path: &Path,
     shown: &str,
     folder: &Path,
-    options: &Options,
-) -> Result<Imported, Error> {
+    options: &ImportOptions,
+) -> Result<ImportSummary, ImportError> {
     let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let suite = folder.join(format!("{stem}.test.jsonl"));
     if suite.exists() && !options.force {
-        return Err(Error::Exists(suite));
+        return Err(ImportError::Exists(suite));
     }
     let open = || {
         let file = File::open(path).map_err(|error| unreadable(shown, &error))?;
@@ -113,19 +113,19 @@ pub fn openai_transcripts(
             return Err(unreadable(shown, &"it is a folder"));
         }
         let values = json::values(Arc::from(shown), BufReader::new(file), "conversations");
-        Ok(Transcripts::new(values.behind_lists()))
+        Ok(TranscriptReader::new(values.allow_after_lists()))
     };
-    check(open()?, shown, options)?;
+    check_all(open()?, shown, options)?;
 
     let not_writable = |path: &Path| {
         let path = path.to_path_buf();
-        move |error: io::Error| Error::NotWritable(path, error)
+        move |error: io::Error| ImportError::NotWritable(path, error)
     };
-    let recordings = (!options.cases_only).then(|| folder.join(RECORDINGS));
+    let recordings = (!options.cases_only).then(|| folder.join(RECORDINGS_FOLDER));
     let made = recordings.as_deref().unwrap_or(folder);
     std::fs::create_dir_all(made).map_err(not_writable(made))?;
-    let mut imported = Imported { suite: suite.clone(), recordings, ..Imported::default() };
-    let mut file = recording::temporary(folder).map_err(not_writable(&suite))?;
+    let mut imported = ImportSummary { suite: suite.clone(), recordings, ..ImportSummary::default() };
+    let mut file = recording::create_temporary(folder).map_err(not_writable(&suite))?;
     let mut out = BufWriter::new(file.as_file_mut());
     for transcript in open()? {
         let Ok(transcript) = transcript else {
@@ -134,38 +134,38 @@ pub fn openai_transcripts(
         };
         imported.conversations += 1;
         imported.turns += transcript.turns.len();
-        imported.left_out.add(transcript.left_out);
-        if options.expect != Expect::Nothing {
+        imported.omitted.add(transcript.omitted);
+        if options.expect != ExpectedCallsMode::Nothing {
             match transcript.expected.as_deref() {
                 None => imported.expect_unknown += 1,
                 Some([]) if options.writes.is_empty() => imported.expect_no_call += 1,
                 Some(_) => {}
             }
         }
-        writeln!(out, "{}", suite::case(&transcript, options)).map_err(not_writable(&suite))?;
+        writeln!(out, "{}", suite::build_case(&transcript, options)).map_err(not_writable(&suite))?;
         if let Some(folder) = &imported.recordings {
             recording::write(folder, &transcript.into_recording()).map_err(not_writable(folder))?;
         }
     }
     out.flush().map_err(not_writable(&suite))?;
     drop(out);
-    file.persist(&suite).map_err(|error| Error::NotWritable(suite, error.error))?;
+    file.persist(&suite).map_err(|error| ImportError::NotWritable(suite, error.error))?;
     Ok(imported)
 }
 
-/// Reads everything and tells what is wrong with it.
-fn check<R: io::BufRead>(
-    mut transcripts: Transcripts<R>,
+/// Reads all conversations and reports their errors.
+fn check_all<R: io::BufRead>(
+    mut transcripts: TranscriptReader<R>,
     shown: &str,
-    options: &Options,
-) -> Result<(), Error> {
+    options: &ImportOptions,
+) -> Result<(), ImportError> {
     let (mut mistakes, mut more, mut usable) = (Vec::new(), 0, 0);
     for transcript in &mut transcripts {
         match transcript {
             Ok(_) => usable += 1,
             Err(found) => {
                 for mistake in found {
-                    if mistakes.len() < TOLD {
+                    if mistakes.len() < MAX_REPORTED_ERRORS {
                         mistakes.push(mistake);
                     } else {
                         more += 1;
@@ -175,21 +175,20 @@ fn check<R: io::BufRead>(
         }
     }
     if usable == 0 && mistakes.is_empty() {
-        let help =
-            "a conversation is a list of messages, or an object with `messages`, `conversation` or `traj`";
+        let help = "expected lists of messages, or objects with `messages`, `conversation` or `traj`";
         mistakes.push(Diagnostic::new(format!("no conversations found in {shown}")).help(help));
     }
     let can_skip = options.skip_invalid && usable > 0 && !transcripts.is_broken();
     let accepted = mistakes.is_empty() || can_skip;
-    if accepted { Ok(()) } else { Err(Error::Wrong(mistakes, more)) }
+    if accepted { Ok(()) } else { Err(ImportError::Invalid(mistakes, more)) }
 }
 
-fn unreadable(shown: &str, why: &dyn std::fmt::Display) -> Error {
-    Error::Wrong(vec![Diagnostic::new(format!("cannot read {shown}: {why}"))], 0)
+fn unreadable(shown: &str, why: &dyn std::fmt::Display) -> ImportError {
+    ImportError::Invalid(vec![Diagnostic::new(format!("cannot read {shown}: {why}"))], 0)
 }
 
-impl LeftOut {
-    fn add(&mut self, other: LeftOut) {
+impl OmittedParts {
+    fn add(&mut self, other: OmittedParts) {
         self.instructions += other.instructions;
         self.unanswered += other.unanswered;
         self.empty += other.empty;

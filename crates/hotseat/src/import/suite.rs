@@ -1,13 +1,13 @@
-//! From a conversation to a case: what the user said, and what is asserted of the agent.
+//! Converts a conversation to a case with its user messages and assertions.
 
 use serde_json::{Map, Value, json};
 
-use super::transcript::{ExpectedCall, Transcript};
-use super::{Expect, Options};
-use crate::cases::literal;
+use super::transcript::{ConversationTranscript, TranscriptCall};
+use super::{ExpectedCallsMode, ImportOptions};
+use crate::cases::escape;
 
-/// The case of a conversation, on one line.
-pub(super) fn case(transcript: &Transcript, options: &Options) -> Value {
+/// Returns the case of a conversation.
+pub(super) fn build_case(transcript: &ConversationTranscript, options: &ImportOptions) -> Value {
     let mut case = Map::new();
     case.insert("id".to_string(), json!(transcript.id));
     if !transcript.metadata.is_empty() {
@@ -24,12 +24,12 @@ pub(super) fn case(transcript: &Transcript, options: &Options) -> Value {
             case.insert("assert".to_string(), Value::Array(assertions));
         }
     }
-    as_written(Value::Object(case))
+    escape_variables(Value::Object(case))
 }
 
-/// What is asserted where these calls are expected.
-fn assertions(expected: &[ExpectedCall], options: &Options) -> Vec<Value> {
-    let calls = |of: &dyn Fn(&ExpectedCall) -> bool| -> Value {
+/// Returns the assertions for the expected calls.
+fn assertions(expected: &[TranscriptCall], options: &ImportOptions) -> Vec<Value> {
+    let calls = |of: &dyn Fn(&TranscriptCall) -> bool| -> Value {
         let calls = expected.iter().filter(|call| of(call));
         calls
             .map(|call| match &call.arguments {
@@ -39,17 +39,17 @@ fn assertions(expected: &[ExpectedCall], options: &Options) -> Vec<Value> {
             .collect()
     };
     let order = match options.expect {
-        Expect::Calls => "superset",
-        Expect::Order => "in_order",
-        Expect::Nothing => return Vec::new(),
+        ExpectedCallsMode::Calls => "superset",
+        ExpectedCallsMode::Order => "in_order",
+        ExpectedCallsMode::Nothing => return Vec::new(),
     };
     let mut assertions = Vec::new();
-    // That none of no calls is missing would hold of everybody.
+    // An assertion about no calls would always pass.
     if !expected.is_empty() {
         assertions.push(json!({"type": "tool_sequence", "order": order, "calls": calls(&|_| true)}));
     }
     if !options.writes.is_empty() {
-        let writes = |call: &ExpectedCall| options.writes.contains(&call.name);
+        let writes = |call: &TranscriptCall| options.writes.contains(&call.name);
         let calls = calls(&writes);
         assertions.push(
             json!({"type": "tool_sequence", "only": options.writes, "order": "unordered", "calls": calls}),
@@ -58,12 +58,14 @@ fn assertions(expected: &[ExpectedCall], options: &Options) -> Vec<Value> {
     assertions
 }
 
-/// What looks like a variable in what people and agents said is none.
-fn as_written(value: Value) -> Value {
+/// Escapes text that looks like a variable.
+fn escape_variables(value: Value) -> Value {
     match value {
-        Value::String(text) => Value::String(literal(&text)),
-        Value::Array(values) => values.into_iter().map(as_written).collect(),
-        Value::Object(members) => members.into_iter().map(|(key, value)| (key, as_written(value))).collect(),
+        Value::String(text) => Value::String(escape(&text)),
+        Value::Array(values) => values.into_iter().map(escape_variables).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(key, value)| (key, escape_variables(value))).collect()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
     }
 }

@@ -1,4 +1,4 @@
-//! Child processes with a process group of their own, so that what they start ends with them.
+//! Child processes in their own process group, so that all their descendants end with them.
 
 #[cfg(unix)]
 mod tree;
@@ -22,15 +22,15 @@ use tree::TreeMark;
 #[cfg(unix)]
 pub use tree::{OrphanProcess, TREE_VARIABLE};
 
-/// How long processes are given to end in order.
-pub const GRACE: Duration = Duration::from_secs(5);
-/// How much of a process's last output is kept.
-const KEPT_OUTPUT: usize = 16 * 1024;
+/// Grace period before processes are killed.
+pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// Maximum size of the last output that is kept.
+const MAX_KEPT_OUTPUT_BYTES: usize = 16 * 1024;
 
-/// A command that is to be started in a process group of its own.
+/// A command that starts in its own process group.
 #[derive(Debug)]
 pub struct GroupCommand {
-    /// The command, to be given folder, input and output.
+    /// The command; set its folder, input and output before `spawn`.
     pub command: Command,
     #[cfg(unix)]
     mark: TreeMark,
@@ -49,7 +49,8 @@ impl GroupCommand {
         {
             let mark = TreeMark::new(project.0);
             command.process_group(0);
-            command.env(TREE_VARIABLE, mark.within(environment.get(TREE_VARIABLE).map(String::as_str)));
+            command
+                .env(TREE_VARIABLE, mark.variable_value(environment.get(TREE_VARIABLE).map(String::as_str)));
             GroupCommand { command, mark }
         }
         #[cfg(not(unix))]
@@ -59,21 +60,21 @@ impl GroupCommand {
         }
     }
 
-    /// Starts it.
+    /// Starts the command.
     ///
     /// # Errors
-    /// When the system does not let it.
-    pub fn spawn(mut self) -> io::Result<(Child, Group)> {
+    /// If the system cannot start it.
+    pub fn spawn(mut self) -> io::Result<(Child, ProcessGroup)> {
         let child = self.command.spawn()?;
         #[cfg(unix)]
         {
             let id = child.id().and_then(|id| i32::try_from(id).ok());
             let leader = id.and_then(rustix::process::Pid::from_raw);
-            Ok((child, Group { leader, mark: self.mark, is_gone: AtomicBool::new(false) }))
+            Ok((child, ProcessGroup { leader, mark: self.mark, is_killed: AtomicBool::new(false) }))
         }
         #[cfg(not(unix))]
         {
-            Ok((child, Group {}))
+            Ok((child, ProcessGroup {}))
         }
     }
 }
@@ -83,22 +84,22 @@ impl GroupCommand {
 pub struct ProjectServers(u64);
 
 impl ProjectServers {
-    /// Those of the project in this folder.
-    pub fn of(root: &Path) -> ProjectServers {
+    /// Creates the value for the project in this folder.
+    pub fn new(root: &Path) -> ProjectServers {
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
         let mut hasher = DefaultHasher::new();
         root.hash(&mut hasher);
         ProjectServers(hasher.finish() | 1)
     }
 
-    /// Ends the processes that runs have left which were killed, and says which these were. Those that do not end in order
-    /// are killed. Where processes cannot be looked through, none are known.
+    /// Ends the processes left behind by killed runs, and returns them. Processes that do not terminate are
+    /// killed. Returns nothing on systems that cannot list processes.
     pub async fn end_orphans(self) -> Vec<OrphanProcess> {
         #[cfg(unix)]
         {
             let found = tree::orphans(self.0);
             tree::end_orphans(&found, false);
-            let until = Instant::now() + GRACE;
+            let until = Instant::now() + SHUTDOWN_GRACE;
             loop {
                 let left = tree::orphans(self.0);
                 if left.is_empty() {
@@ -108,7 +109,7 @@ impl ProjectServers {
                     tree::end_orphans(&left, true);
                 }
                 sleep(Duration::from_millis(10)).await;
-                if Instant::now() >= until + GRACE {
+                if Instant::now() >= until + SHUTDOWN_GRACE {
                     return found;
                 }
             }
@@ -120,30 +121,30 @@ impl ProjectServers {
     }
 }
 
-/// A process that a run has left which was killed.
+/// A process left behind by a killed run.
 #[cfg(not(unix))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrphanProcess {
-    /// Its id.
+    /// Its process id.
     pub pid: u32,
     /// Its program and arguments.
     pub command: String,
 }
 
-/// The processes of a command: its process group and, on Linux, whatever has left that. They are killed when this value is
-/// dropped.
+/// The processes of a command: its process group and, on Linux, descendants that have left the group. They
+/// are killed on drop.
 #[derive(Debug)]
-pub struct Group {
+pub struct ProcessGroup {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
     #[cfg(unix)]
     mark: TreeMark,
-    /// Whether all were killed: none can begin any more.
+    /// True if all processes were killed.
     #[cfg(unix)]
-    is_gone: AtomicBool,
+    is_killed: AtomicBool,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Asks every process of the group to end.
     pub fn terminate(&self) {
         #[cfg(unix)]
@@ -156,7 +157,7 @@ impl Group {
     /// Ends every process of the group.
     pub fn kill(&self) {
         #[cfg(unix)]
-        if !self.is_gone.swap(true, Ordering::Relaxed) {
+        if !self.is_killed.swap(true, Ordering::Relaxed) {
             self.signal(rustix::process::Signal::KILL);
             self.mark.kill();
         }
@@ -165,13 +166,13 @@ impl Group {
     #[cfg(unix)]
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(leader) = self.leader {
-            // A group that is gone already is what was wanted.
+            // The group may have ended already.
             let _ = rustix::process::kill_process_group(leader, signal);
         }
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }
@@ -182,20 +183,20 @@ impl Drop for Group {
 pub struct LastOutput(Arc<Mutex<VecDeque<u8>>>);
 
 impl LastOutput {
-    /// Reads to the end and keeps the last of it.
-    pub async fn keep(self, mut from: impl AsyncReadExt + Unpin) {
+    /// Reads to the end and keeps the last part.
+    pub async fn collect(self, mut from: impl AsyncReadExt + Unpin) {
         let mut buffer = vec![0; 8192];
         while let Ok(n) = from.read(&mut buffer).await
             && n > 0
         {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             kept.extend(&buffer[..n]);
-            let surplus = kept.len().saturating_sub(KEPT_OUTPUT);
+            let surplus = kept.len().saturating_sub(MAX_KEPT_OUTPUT_BYTES);
             kept.drain(..surplus);
         }
     }
 
-    /// What was kept so far.
+    /// Returns the output kept so far.
     pub fn text(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = kept.iter().copied().collect();

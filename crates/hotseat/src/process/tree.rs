@@ -1,38 +1,38 @@
-//! What the processes of a command are known by, wherever they go.
+//! Finds the processes of a command by an inherited environment variable.
 //!
-//! A process leaves its process group with `setsid`, and its parent by ending it. What it does not leave is the
-//! environment that it was started with: each command is started with a mark of its own in [`TREE_VARIABLE`], which all
-//! that it starts inherits. On Linux the marks of all processes can be read, so those of a command are found when it is
-//! ended; and a mark names the process that started the command, so what a run has left that was killed is found by the
-//! next one.
+//! A process can leave its process group with `setsid`, and its parent by outliving it, but it keeps its
+//! initial environment. Each command is started with a unique mark in [`TREE_VARIABLE`], which all
+//! descendants inherit. On Linux the environments of all processes can be read, so the descendants of a
+//! command are found when it ends. A mark also names the process that started the command, so the next run
+//! finds processes left behind by a killed run.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal};
 
-/// The environment variable that holds the marks of a process, those of commands within commands separated by commas.
+/// Environment variable with the marks of a process; marks of nested commands are separated by commas.
 pub const TREE_VARIABLE: &str = "HOTSEAT_PROCESS_TREE";
 
-/// How often processes are looked for that began while others were ended.
-const MAX_ROUNDS: usize = 8;
+/// Maximum number of rounds that look for processes started while others were killed.
+const MAX_KILL_ROUNDS: usize = 8;
 
 /// The mark of the processes of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeMark(String);
 
-/// The process that started a command: its id, when it began, and the namespace in which it has that id.
+/// The process that started a command: id, start time, and the namespace of the id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Owner {
+struct MarkOwner {
     pid: u32,
-    began: String,
+    started: String,
     namespace: String,
 }
 
-/// A process that a run has left which was killed.
+/// A process left behind by a killed run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrphanProcess {
-    /// Its id.
+    /// Its process id.
     pub pid: u32,
     /// Its program and arguments.
     pub command: String,
@@ -42,23 +42,23 @@ impl TreeMark {
     /// A mark that no other command has. `group` says to which project the command belongs.
     pub fn new(group: u64) -> TreeMark {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let Owner { pid, began, namespace } = Owner::this();
+        let MarkOwner { pid, started: began, namespace } = MarkOwner::current();
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         TreeMark(format!("{pid}.{began}.{namespace}.{group:x}.{number}"))
     }
 
-    /// The value of the variable for a command, where it has this one here.
-    pub fn within(&self, outer: Option<&str>) -> String {
+    /// Returns the value of the variable for a command; `outer` is the value of the current process.
+    pub fn variable_value(&self, outer: Option<&str>) -> String {
         match outer.filter(|outer| !outer.is_empty()) {
             Some(outer) => format!("{outer},{}", self.0),
             None => self.0.clone(),
         }
     }
 
-    /// Kills all processes that have the mark.
+    /// Kills all processes with this mark.
     pub fn kill(&self) {
-        for _ in 0..MAX_ROUNDS {
-            let found = marked(|mark| mark == self.0);
+        for _ in 0..MAX_KILL_ROUNDS {
+            let found = find_marked(|mark| mark == self.0);
             if found.is_empty() {
                 return;
             }
@@ -66,26 +66,26 @@ impl TreeMark {
         }
     }
 
-    /// Asks all processes that have the mark to end.
+    /// Asks all processes with this mark to terminate.
     pub fn terminate(&self) {
-        marked(|mark| mark == self.0).into_iter().for_each(|pid| signal(pid, Signal::TERM));
+        find_marked(|mark| mark == self.0).into_iter().for_each(|pid| signal(pid, Signal::TERM));
     }
 }
 
-impl Owner {
-    /// This process.
-    fn this() -> Owner {
-        static THIS: OnceLock<Owner> = OnceLock::new();
+impl MarkOwner {
+    /// Returns the current process.
+    fn current() -> MarkOwner {
+        static THIS: OnceLock<MarkOwner> = OnceLock::new();
         let read = || {
             let pid = std::process::id();
-            Owner { pid, began: began(pid).unwrap_or_default(), namespace: namespace() }
+            MarkOwner { pid, started: start_time(pid).unwrap_or_default(), namespace: namespace() }
         };
         THIS.get_or_init(read).clone()
     }
 
-    /// Whether it runs; not known of processes of another namespace.
+    /// Returns true if the owner has ended; false if it belongs to another namespace.
     fn is_gone(&self) -> bool {
-        self.namespace == namespace() && began(self.pid).as_deref() != Some(&self.began)
+        self.namespace == namespace() && start_time(self.pid).as_deref() != Some(&self.started)
     }
 }
 
@@ -100,12 +100,13 @@ pub fn orphans(group: u64) -> Vec<OrphanProcess> {
         let parts: Vec<&str> = mark.split('.').collect();
         let [pid, began, namespace, of, _] = parts[..] else { return false };
         let Ok(pid) = pid.parse() else { return false };
-        of == group && Owner { pid, began: began.to_string(), namespace: namespace.to_string() }.is_gone()
+        of == group
+            && MarkOwner { pid, started: began.to_string(), namespace: namespace.to_string() }.is_gone()
     };
-    marked(of_killed).into_iter().map(|pid| OrphanProcess { pid, command: command_line(pid) }).collect()
+    find_marked(of_killed).into_iter().map(|pid| OrphanProcess { pid, command: command_line(pid) }).collect()
 }
 
-/// Asks processes to end, or kills them.
+/// Terminates processes, or kills them.
 pub fn end_orphans(orphans: &[OrphanProcess], kill: bool) {
     let with = if kill { Signal::KILL } else { Signal::TERM };
     orphans.iter().for_each(|orphan| signal(orphan.pid, with));
@@ -113,13 +114,13 @@ pub fn end_orphans(orphans: &[OrphanProcess], kill: bool) {
 
 fn signal(pid: u32, with: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // A process that is gone already is what was wanted.
+        // The process may have ended already.
         let _ = rustix::process::kill_process(pid, with);
     }
 }
 
-/// The processes, but for this one and those that have ended, with a mark that is looked for.
-fn marked(is_wanted: impl Fn(&str) -> bool) -> Vec<u32> {
+/// Returns the ids of all other running processes with a matching mark.
+fn find_marked(is_wanted: impl Fn(&str) -> bool) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let own = std::process::id();
@@ -127,7 +128,7 @@ fn marked(is_wanted: impl Fn(&str) -> bool) -> Vec<u32> {
         .collect()
 }
 
-/// The marks of a process; none of one that has ended or belongs to somebody else.
+/// Returns the marks of a process; `None` if it has ended or belongs to another user.
 fn marks(pid: u32) -> Option<String> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut variables = environment.split(|byte| *byte == 0);
@@ -135,8 +136,8 @@ fn marks(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-/// When a process began, in ticks since the machine did.
-fn began(pid: u32) -> Option<String> {
+/// Returns the start time of a process in clock ticks since boot.
+fn start_time(pid: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is a name in parentheses that may hold anything.
     let (_, fields) = stat.rsplit_once(')')?;

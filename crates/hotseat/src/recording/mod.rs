@@ -1,10 +1,11 @@
-//! Recordings: what an agent did in one conversation, turn by turn, in a file that people can read and edit and that
-//! an agent of `type: replay` serves again.
+//! Recordings: the behavior of an agent in one conversation, turn by turn, in a readable and editable file
+//! that an agent of `type: replay` serves.
 //!
-//! A recording is made from the trace and not from what came over a wire, so it is the same whatever the agent speaks.
+//! A recording is made from the trace, not from wire data, so it does not depend on the protocol of the
+//! agent.
 
+mod from_trace;
 mod name;
-mod of_trace;
 mod read;
 #[cfg(test)]
 mod round_trip;
@@ -13,77 +14,77 @@ mod write;
 
 use std::time::Duration;
 
-use hotseat_document::Place;
+use hotseat_document::SourceSpan;
 use hotseat_trace::Origin;
 use serde_json::Value;
 
+pub use from_trace::turns_of;
 pub use name::{file_name, suite_name};
-pub use of_trace::turns_of;
-pub use read::{NotRead, read};
+pub use read::{ReadRecordingError, read};
 pub use shape::RECORDING;
-pub(crate) use write::temporary;
+pub(crate) use write::create_temporary;
 pub use write::write;
 
-/// What an agent did in one conversation.
+/// Behavior of an agent in one conversation.
 #[derive(Debug, Clone, Default)]
-pub struct Recording {
-    /// The suite of the case; none where it fits the case of any suite.
+pub struct AgentRecording {
+    /// Suite of the case, or `None` if the recording matches the case in any suite.
     pub suite: Option<String>,
-    /// The id of the case.
+    /// Id of the case.
     pub case: String,
-    /// The agent, as the project calls it.
+    /// Name of the agent in the project.
     pub agent: Option<String>,
-    /// When it was recorded, as RFC 3339.
+    /// Recording time, as RFC 3339.
     pub recorded_at: Option<String>,
-    /// The turns, in order.
-    pub turns: Vec<Turn>,
+    /// Turns in order.
+    pub turns: Vec<RecordedTurn>,
 }
 
-/// What was said in a turn, and what the agent did.
+/// User input and agent behavior of a turn.
 #[derive(Debug, Clone, Default)]
-pub struct Turn {
-    /// What the user said.
+pub struct RecordedTurn {
+    /// Text of the user.
     pub user: String,
-    /// What was attached to it, as it is called.
+    /// Names of the attachments.
     pub attachments: Vec<String>,
-    /// How long the turn took; none where nobody knows.
+    /// Duration of the turn, if known.
     pub duration: Option<Duration>,
-    /// What the agent did, in order.
-    pub events: Vec<Event>,
-    /// Why the turn could not be held to its end, if it could not.
+    /// Events in order.
+    pub events: Vec<RecordedEvent>,
+    /// Reason why the turn is incomplete.
     pub unfinished: Option<String>,
-    /// Where it is written, if it was read.
-    pub place: Option<Place>,
+    /// Location in the file, if it was read from one.
+    pub place: Option<SourceSpan>,
 }
 
-/// Something that happened in a turn.
+/// An event of a turn.
 #[derive(Debug, Clone)]
-pub struct Event {
-    /// When, from the start of the turn.
+pub struct RecordedEvent {
+    /// Time since the start of the turn.
     pub at: Option<Duration>,
-    /// When it began, where that was before.
+    /// Start time, if the event took time.
     pub started: Option<Duration>,
-    /// What happened.
-    pub what: What,
-    /// Where it is written, if it was read.
-    pub place: Option<Place>,
+    /// Content of the event.
+    pub kind: RecordedEventKind,
+    /// Location in the file, if it was read from one.
+    pub place: Option<SourceSpan>,
 }
 
-/// What happened.
+/// Kind and content of an event.
 #[derive(Debug, Clone)]
-pub enum What {
-    /// The agent said something.
+pub enum RecordedEventKind {
+    /// The agent sent a message.
     Message {
-        /// The whole text.
+        /// Full text.
         text: String,
-        /// Whether the same message called tools, where that is known.
+        /// True if the same message called tools, if known.
         calls_tools: Option<bool>,
-        /// The sub-agent that said it.
+        /// Sub-agent that sent it.
         subagent: Option<String>,
     },
-    /// The agent thought something.
+    /// The agent produced reasoning text.
     Reasoning {
-        /// The whole text.
+        /// Full text.
         text: String,
     },
     /// The agent called a tool.
@@ -93,115 +94,115 @@ pub enum What {
         /// The tool.
         tool: String,
         /// The arguments.
-        arguments: Arguments,
-        /// Where it was seen.
+        arguments: RecordedArguments,
+        /// Source of the information.
         origin: Origin,
-        /// The sub-agent that called.
+        /// Sub-agent that made the call.
         subagent: Option<String>,
     },
-    /// A tool answered.
+    /// A tool returned a result.
     ToolResult {
         /// Id of the call.
         id: String,
-        /// What it returned, or why it failed.
+        /// Returned value or error message.
         result: Result<Value, String>,
-        /// Where it was seen. The test itself answers its own tools.
+        /// Source of the result: the test answers its own tools.
         origin: Origin,
     },
-    /// The agent paused and waited for an answer.
+    /// The agent paused for an answer.
     Interrupt {
-        /// Its id.
+        /// Id of the interrupt.
         id: String,
-        /// Why, as a short name.
+        /// Reason, as a short name.
         reason: Option<String>,
-        /// What a person was asked.
+        /// Question for a human.
         message: Option<String>,
-        /// The tool whose call it held up.
+        /// Tool whose call is on hold.
         tool: Option<String>,
-        /// That call.
+        /// Id of the call on hold.
         tool_call_id: Option<String>,
-        /// Everything the agent said of it.
+        /// Full data of the interrupt.
         value: Value,
     },
     /// The test answered an interrupt.
     InterruptAnswer {
         /// The interrupt.
         id: String,
-        /// What was answered; none where it was refused.
+        /// Answer, or `None` if cancelled.
         payload: Option<Value>,
     },
-    /// The agent shared its state.
+    /// The agent published its state.
     State {
-        /// The whole state.
+        /// Full state.
         state: Value,
     },
-    /// The agent said whether it waits for the user.
+    /// The agent declared if it waits for the user.
     AwaitingInput {
-        /// Whether it waits.
+        /// True if it waits.
         awaiting: bool,
-        /// What it waits for.
+        /// Requested input.
         hint: Option<String>,
     },
-    /// Something about the protocol that a person should know.
+    /// A note about the protocol.
     Note {
-        /// What.
+        /// Text of the note.
         text: String,
     },
-    /// The agent ended a run in order.
+    /// The agent completed a run.
     Finished {
-        /// How it says that it ended.
+        /// Outcome as reported by the agent.
         outcome: String,
-        /// What it returned.
+        /// Returned value.
         result: Option<Value>,
-        /// What it cost.
+        /// Usage.
         usage: Option<Value>,
-        /// Why its last reply ends where it does.
+        /// Finish reason of the last reply.
         finish_reason: Option<String>,
     },
-    /// The agent said that it failed.
+    /// The agent reported a failure.
     Error {
-        /// In its words.
+        /// Message of the agent.
         message: String,
-        /// As a short name.
+        /// Short error code.
         code: Option<String>,
     },
 }
 
-/// The arguments of a call.
+/// Arguments of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Arguments {
-    /// None were given.
+pub enum RecordedArguments {
+    /// No arguments given.
     None,
-    /// As JSON.
+    /// JSON arguments.
     Json(Value),
-    /// What should have been JSON and is not.
+    /// Text that is not valid JSON.
     Broken(String),
 }
 
-impl Arguments {
-    /// No arguments: an empty object.
+impl RecordedArguments {
+    /// Returns an empty object.
     pub fn empty() -> Self {
-        Arguments::Json(Value::Object(serde_json::Map::new()))
+        RecordedArguments::Json(Value::Object(serde_json::Map::new()))
     }
 
-    /// Arguments that should be JSON.
-    pub fn of_text(text: String) -> Self {
-        match crate::session::json_of(&text) {
-            Some(value) => Arguments::Json(value),
-            None => Arguments::Broken(text),
+    /// Parses arguments that should be JSON.
+    pub fn parse(text: String) -> Self {
+        match crate::session::parse_json(&text) {
+            Some(value) => RecordedArguments::Json(value),
+            None => RecordedArguments::Broken(text),
         }
     }
 }
 
-impl Event {
-    /// Something of which nobody knows when it happened.
-    pub fn untimed(what: What) -> Self {
-        Event { at: None, started: None, what, place: None }
+impl RecordedEvent {
+    /// Creates an event without a time.
+    pub fn untimed(what: RecordedEventKind) -> Self {
+        RecordedEvent { at: None, started: None, kind: what, place: None }
     }
 }
 
-impl Recording {
-    /// Whether it is known how long each turn took.
+impl AgentRecording {
+    /// Returns true if the duration of every turn is known.
     pub fn is_timed(&self) -> bool {
         self.turns.iter().all(|turn| turn.duration.is_some())
     }

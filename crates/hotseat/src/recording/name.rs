@@ -1,20 +1,20 @@
-//! What files of recordings are called: ids and paths are whatever people and programs make of them, so a name is
-//! made of what is harmless in them and of a digest of all of them.
+//! File names of recordings. Ids and paths may contain any character, so a name consists of their safe
+//! characters and a digest of all of them.
 
 use std::path::{Component, Path, PathBuf};
 
 use ring::digest::{SHA256, digest};
 
-/// How much of a name is taken over, so that people know the file again.
-const SHOWN: usize = 40;
-/// How many bytes of the digest stand in the name.
-const DIGEST: usize = 10;
+/// Number of characters taken from a name, for readability.
+const MAX_NAME_CHARS: usize = 40;
+/// Number of digest bytes in a file name.
+const DIGEST_BYTES: usize = 10;
 
-/// The name of the file that holds the recording of a case, in whatever folder. It is the same on every system,
-/// also on those that do not tell `A` from `a`.
+/// Returns the file name of the recording of a case. It is the same on all systems, including
+/// case-insensitive ones.
 pub fn file_name(suite: Option<&str>, case: &str) -> String {
     let mut told = Vec::new();
-    // Lengths make sure that no two pairs are told alike.
+    // Length prefixes keep different pairs distinct.
     for part in [suite, Some(case)] {
         match part {
             None => told.extend(u64::MAX.to_be_bytes()),
@@ -24,33 +24,34 @@ pub fn file_name(suite: Option<&str>, case: &str) -> String {
             }
         }
     }
-    let hash: String = digest(&SHA256, &told).as_ref()[..DIGEST].iter().map(|b| format!("{b:02x}")).collect();
+    let hash: String =
+        digest(&SHA256, &told).as_ref()[..DIGEST_BYTES].iter().map(|b| format!("{b:02x}")).collect();
     let stem = suite.map(|suite| {
         let file = suite.rsplit('/').next().unwrap_or(suite);
-        harmless(file.split('.').next().unwrap_or(file))
+        sanitize(file.split('.').next().unwrap_or(file))
     });
-    let parts = [stem.unwrap_or_default(), harmless(case), hash];
+    let parts = [stem.unwrap_or_default(), sanitize(case), hash];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("--") + ".json"
 }
 
-/// Letters, digits and single hyphens.
-fn harmless(text: &str) -> String {
+/// Keeps letters, digits and single hyphens.
+fn sanitize(text: &str) -> String {
     let mut name = String::new();
-    for character in text.chars().take(4 * SHOWN) {
+    for character in text.chars().take(4 * MAX_NAME_CHARS) {
         match character.to_ascii_lowercase() {
             character @ ('a'..='z' | '0'..='9' | '_') => name.push(character),
             _ if name.is_empty() || name.ends_with('-') => {}
             _ => name.push('-'),
         }
-        if name.len() >= SHOWN {
+        if name.len() >= MAX_NAME_CHARS {
             break;
         }
     }
     name.trim_end_matches('-').to_string()
 }
 
-/// What a suite is called in recordings: its path from the folder of the project, with `/` on every system. It is the
-/// same from wherever the tests are run.
+/// Returns the name of a suite in recordings: its path from the project folder, with `/` on every system,
+/// independent of the working folder.
 pub fn suite_name(project: &Path, suite: &Path) -> String {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let (project, suite) = (real(project), real(suite));
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_names_make_harmless_and_different_files() {
+    fn hostile_names_get_safe_distinct_files() {
         let long = "x".repeat(5000);
         let names = [
             "a",
@@ -108,13 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_can_be_known_again() {
+    fn names_are_recognizable() {
         let name = file_name(Some("tests/checkout.test.yaml"), "Pays once!");
         assert!(name.starts_with("checkout--pays-once--"), "{name}");
     }
 
     #[test]
-    fn a_suite_is_called_by_its_path_from_the_project() {
+    fn suites_are_named_by_project_path() {
         let name = |project: &str, suite: &str| suite_name(Path::new(project), Path::new(suite));
         assert_eq!(name("/none/p", "/none/p/tests/a.yaml"), "tests/a.yaml");
         assert_eq!(name("/none/p/q", "/none/a.yaml"), "../../a.yaml");

@@ -1,67 +1,67 @@
-//! Reading a recording: everything that is wrong in it is told with its place.
+//! Reads recordings and reports all errors with their locations.
 
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use hotseat_document::{Diagnostic, Diagnostics, Kind, Map, Source, View, check, json};
+use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, NodeView, SourceText, check, json};
 use hotseat_trace::Origin;
 use serde_json::Value;
 
 use super::shape::{EVENT, RECORDING, TURN};
-use super::{Arguments, Event, Recording, Turn, What};
+use super::{AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn};
 
-/// Why a recording could not be read.
+/// Reason why a recording cannot be read.
 #[derive(Debug)]
-pub enum NotRead {
-    /// There is no such file.
+pub enum ReadRecordingError {
+    /// The file does not exist.
     Missing,
-    /// It is there and cannot be read.
+    /// The file cannot be read.
     Unreadable(io::Error),
-    /// It is no recording.
-    Wrong(Diagnostics),
+    /// The file is not a valid recording.
+    Invalid(Diagnostics),
 }
 
-/// Reads a recording that is shown as `shown`.
+/// Reads a recording. `shown` is the display path.
 ///
 /// # Errors
-/// When there is none, or it is wrong.
-pub fn read(path: &Path, shown: &str) -> Result<Recording, NotRead> {
+/// If the file does not exist or is invalid.
+pub fn read(path: &Path, shown: &str) -> Result<AgentRecording, ReadRecordingError> {
     let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => NotRead::Missing,
-        _ => NotRead::Unreadable(error),
+        io::ErrorKind::NotFound => ReadRecordingError::Missing,
+        _ => ReadRecordingError::Unreadable(error),
     })?;
-    let source = Source::new(shown, text, 1);
-    let node = json::parse(&source).map_err(NotRead::Wrong)?;
+    let source = SourceText::new(shown, text, 1);
+    let node = json::parse(&source).map_err(ReadRecordingError::Invalid)?;
     let mut mistakes = Diagnostics::new();
     check(&node, &Kind::Shape(&RECORDING), &source, &mut mistakes);
     if !mistakes.is_empty() {
-        return Err(NotRead::Wrong(mistakes));
+        return Err(ReadRecordingError::Invalid(mistakes));
     }
-    let map = Map::of(&node, &source, &RECORDING).expect("the shape was checked");
+    let map = MapView::from_node(&node, &source, &RECORDING).expect("the shape has been validated");
     let text = |key: &str| map.text(key).map(str::to_string);
-    let mut known = Known::default();
+    let mut known = KnownIds::default();
     let turns = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
-    let recording = Recording {
+    let recording = AgentRecording {
         suite: text("suite"),
         case: text("case").unwrap_or_default(),
         agent: text("agent"),
         recorded_at: text("recorded_at"),
         turns: turns.map(|turn| read_turn(&turn, &mut known, &mut mistakes)).collect(),
     };
-    if mistakes.is_empty() { Ok(recording) } else { Err(NotRead::Wrong(mistakes)) }
+    if mistakes.is_empty() { Ok(recording) } else { Err(ReadRecordingError::Invalid(mistakes)) }
 }
 
-/// The calls and interrupts that later events may name.
+/// Ids of calls and interrupts that later events may refer to.
 #[derive(Default)]
-struct Known {
+struct KnownIds {
     calls: HashSet<String>,
     interrupts: HashSet<String>,
 }
 
-fn read_turn(map: &Map<'_>, known: &mut Known, mistakes: &mut Diagnostics) -> Turn {
-    let mut turn = Turn {
+fn read_turn(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnostics) -> RecordedTurn {
+    let mut turn = RecordedTurn {
         user: map.text("user").unwrap_or_default().to_string(),
         attachments: texts(map, "attachments"),
         duration: time(map.get("duration_ms"), mistakes),
@@ -71,8 +71,8 @@ fn read_turn(map: &Map<'_>, known: &mut Known, mistakes: &mut Diagnostics) -> Tu
     };
     for view in map.list("events").into_iter().flatten() {
         let Some(event) = view.tagged(&EVENT) else { continue };
-        if matches!(turn.events.last(), Some(Event { what: What::Error { .. }, .. })) {
-            mistakes.push(wrong(view, "nothing comes behind an `error` in its turn"));
+        if matches!(turn.events.last(), Some(RecordedEvent { kind: RecordedEventKind::Error { .. }, .. })) {
+            mistakes.push(error_at(view, "an `error` must be the last event of its turn"));
         }
         if let Some(event) = read_event(&event, known, mistakes) {
             turn.events.push(event);
@@ -82,87 +82,91 @@ fn read_turn(map: &Map<'_>, known: &mut Known, mistakes: &mut Diagnostics) -> Tu
     let mut last = Duration::ZERO;
     for (at, event) in times {
         if at < last || turn.duration.is_some_and(|duration| at > duration) {
-            let message = "this time is before the event above it, or behind the end of the turn";
+            let message = "this time is before the previous event, or after the end of the turn";
             mistakes.extend(event.place.clone().map(|place| Diagnostic::new(message).at(place)));
         }
         last = at;
     }
     if map.list("events").is_none_or(|events| events.len() == 0) && turn.unfinished.is_none() {
-        let message = "in this turn the agent does nothing, which no agent does that is done with a turn";
+        let message = "this turn has no events; a completed turn needs at least one";
         mistakes.push(Diagnostic::new(message).at(map.place_of("events").unwrap_or_else(|| map.place())));
     }
     turn
 }
 
-fn read_event(map: &Map<'_>, known: &mut Known, mistakes: &mut Diagnostics) -> Option<Event> {
+fn read_event(map: &MapView<'_>, known: &mut KnownIds, mistakes: &mut Diagnostics) -> Option<RecordedEvent> {
     let at = time(map.get("at_ms"), mistakes);
     let has_start = map.shape().field("started_ms").is_some();
     let started = if has_start { time(map.get("started_ms"), mistakes) } else { None };
     if let (Some(at), Some(started), Some(place)) = (at, started, map_place(map, "started_ms"))
         && started > at
     {
-        mistakes.push(Diagnostic::new("it cannot have begun after it happened").at(place));
+        mistakes.push(Diagnostic::new("the start time is after the time of the event").at(place));
     }
     let what = read_what(map, known, mistakes)?;
-    Some(Event { at, started, what, place: Some(map.place()) })
+    Some(RecordedEvent { at, started, kind: what, place: Some(map.place()) })
 }
 
-fn map_place(map: &Map<'_>, key: &str) -> Option<hotseat_document::Place> {
+fn map_place(map: &MapView<'_>, key: &str) -> Option<hotseat_document::SourceSpan> {
     map.shape().field(key).and_then(|_| map.place_of(key))
 }
 
-fn read_what(map: &Map<'_>, known: &mut Known, mistakes: &mut Diagnostics) -> Option<What> {
+fn read_what(
+    map: &MapView<'_>,
+    known: &mut KnownIds,
+    mistakes: &mut Diagnostics,
+) -> Option<RecordedEventKind> {
     let text = |key: &str| map.text(key).map(str::to_string);
     if matches!(map.text("type"), Some("message" | "reasoning"))
         && let Some(said) = map.get("text").filter(|said| said.text() == Some(""))
     {
-        mistakes.push(wrong(said, "this text is to be one that is not empty"));
+        mistakes.push(error_at(said, "this text must not be empty"));
     }
     Some(match map.text("type")? {
-        "message" => What::Message {
+        "message" => RecordedEventKind::Message {
             text: text("text")?,
             calls_tools: map.bool("calls_tools"),
             subagent: text("subagent"),
         },
-        "reasoning" => What::Reasoning { text: text("text")? },
+        "reasoning" => RecordedEventKind::Reasoning { text: text("text")? },
         "tool_call" => {
             let id = text("id")?;
             if !known.calls.insert(id.clone()) {
-                mistakes.push(wrong(map.get("id")?, "another call of this recording has this id"));
+                mistakes.push(error_at(map.get("id")?, "another call of this recording has this id"));
             }
             let arguments = match (map.json("arguments"), text("arguments_text")) {
                 (Some(_), Some(_)) => {
                     let message = "`arguments` and `arguments_text` both give the arguments";
-                    mistakes.push(wrong(map.get("arguments_text")?, message));
+                    mistakes.push(error_at(map.get("arguments_text")?, message));
                     return None;
                 }
-                (Some(Value::Null) | None, None) => Arguments::None,
-                (Some(value), None) => Arguments::Json(value),
-                (None, Some(text)) => Arguments::Broken(text),
+                (Some(Value::Null) | None, None) => RecordedArguments::None,
+                (Some(value), None) => RecordedArguments::Json(value),
+                (None, Some(text)) => RecordedArguments::Broken(text),
             };
             let (tool, subagent) = (text("tool")?, text("subagent"));
-            What::ToolCall { id, tool, arguments, origin: origin(map), subagent }
+            RecordedEventKind::ToolCall { id, tool, arguments, origin: origin(map), subagent }
         }
         "tool_result" => {
             let id = text("id")?;
             if !known.calls.contains(&id) {
-                mistakes.push(wrong(map.get("id")?, "no call before this has this id"));
+                mistakes.push(error_at(map.get("id")?, "no earlier call has this id"));
             }
             let result = match (map.json("result"), text("error")) {
                 (Some(value), None) => Ok(value),
                 (None, Some(message)) => Err(message),
                 (Some(_), Some(_)) | (None, None) => {
-                    let message = "a tool answers with either `result` or `error`";
+                    let message = "a tool result must have either `result` or `error`";
                     mistakes.push(Diagnostic::new(message).at(map.place()));
                     return None;
                 }
             };
-            What::ToolResult { id, result, origin: origin(map) }
+            RecordedEventKind::ToolResult { id, result, origin: origin(map) }
         }
         "interrupt" => {
             let id = text("id")?;
             known.interrupts.insert(id.clone());
-            What::Interrupt {
+            RecordedEventKind::Interrupt {
                 id,
                 reason: text("reason"),
                 message: text("message"),
@@ -174,30 +178,32 @@ fn read_what(map: &Map<'_>, known: &mut Known, mistakes: &mut Diagnostics) -> Op
         "interrupt_answer" => {
             let id = text("id")?;
             if !known.interrupts.contains(&id) {
-                mistakes.push(wrong(map.get("id")?, "no interrupt before this has this id"));
+                mistakes.push(error_at(map.get("id")?, "no earlier interrupt has this id"));
             }
             let cancelled = map.text("status") == Some("cancelled");
             if let (true, Some(view)) = (cancelled, map.get("payload")) {
-                mistakes.push(wrong(view, "an interrupt that is cancelled is answered with no `payload`"));
+                mistakes.push(error_at(view, "a cancelled interrupt must not have a `payload`"));
             }
             let payload = (!cancelled).then(|| map.json("payload").unwrap_or_default());
-            What::InterruptAnswer { id, payload }
+            RecordedEventKind::InterruptAnswer { id, payload }
         }
-        "state" => What::State { state: map.json("state")? },
-        "awaiting_input" => What::AwaitingInput { awaiting: map.bool("awaiting")?, hint: text("hint") },
-        "note" => What::Note { text: text("text")? },
-        "finished" => What::Finished {
+        "state" => RecordedEventKind::State { state: map.json("state")? },
+        "awaiting_input" => {
+            RecordedEventKind::AwaitingInput { awaiting: map.bool("awaiting")?, hint: text("hint") }
+        }
+        "note" => RecordedEventKind::Note { text: text("text")? },
+        "finished" => RecordedEventKind::Finished {
             outcome: text("outcome").unwrap_or_else(|| "success".to_string()),
             result: map.json("result"),
             usage: map.json("usage"),
             finish_reason: text("finish_reason"),
         },
-        "error" => What::Error { message: text("message")?, code: text("code") },
+        "error" => RecordedEventKind::Error { message: text("message")?, code: text("code") },
         _ => return None,
     })
 }
 
-fn origin(map: &Map<'_>) -> Origin {
+fn origin(map: &MapView<'_>) -> Origin {
     match map.text("origin") {
         Some("client") => Origin::Client,
         Some("snapshot") => Origin::Snapshot,
@@ -205,22 +211,22 @@ fn origin(map: &Map<'_>) -> Origin {
     }
 }
 
-fn texts(map: &Map<'_>, key: &str) -> Vec<String> {
-    map.list(key).into_iter().flatten().filter_map(View::text).map(str::to_string).collect()
+fn texts(map: &MapView<'_>, key: &str) -> Vec<String> {
+    map.list(key).into_iter().flatten().filter_map(NodeView::text).map(str::to_string).collect()
 }
 
-/// A time in milliseconds.
-fn time(view: Option<View<'_>>, mistakes: &mut Diagnostics) -> Option<Duration> {
+/// Reads a time in milliseconds.
+fn time(view: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> Option<Duration> {
     let view = view?;
     let seconds = view.number()?.as_f64()? / 1000.0;
     let time = Duration::try_from_secs_f64(seconds).ok();
     if time.is_none() {
-        mistakes.push(wrong(view, "this is not a number of milliseconds"));
+        mistakes.push(error_at(view, "this is not a number of milliseconds"));
     }
-    // What is written has microseconds; whatever is behind them comes from the way numbers are kept.
+    // Recorded times have microsecond precision; the rest is a floating-point error.
     time.map(|time| Duration::from_micros(((time.as_nanos() + 500) / 1000).try_into().unwrap_or(u64::MAX)))
 }
 
-fn wrong(view: View<'_>, message: &str) -> Diagnostic {
+fn error_at(view: NodeView<'_>, message: &str) -> Diagnostic {
     Diagnostic::new(message).at(view.place())
 }

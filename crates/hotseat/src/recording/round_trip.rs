@@ -1,18 +1,17 @@
-//! What is written of a conversation is read again, whatever an agent did in it.
+//! Property test: a written recording is read back unchanged.
 
 use hotseat_trace::{
-    AgentRunFailed, AgentRunFinished, AssistantMessage, AwaitingInput, Conversation, ErrorInfo,
-    InterruptAnswered, InterruptRaised, Note, Origin, Payload, ReasoningMessage, StateSnapshot,
-    ToolArguments, ToolCompleted, ToolFailed, ToolInvoked, TurnCompleted, TurnFailed, TurnStarted,
-    UserMessage,
+    AgentRunFailed, AgentRunFinished, AssistantMessage, AwaitingInput, ErrorInfo, InterruptAnswered,
+    InterruptRaised, Note, Origin, Payload, ReasoningMessage, StateSnapshot, ToolArguments, ToolCompleted,
+    ToolFailed, ToolInvoked, TracedConversation, TurnCompleted, TurnFailed, TurnStarted, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Recording, read, turns_of, write};
-use crate::session::{Recorder, Redactor};
+use super::{AgentRecording, read, turns_of, write};
+use crate::session::{SecretRedactor, TraceRecorder};
 
-/// Texts that break formats.
+/// Strings that commonly break formats.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec!["", " ", "a", "a#2", "\n", "é", "\"", "null", "0", "\u{0}"])
@@ -39,11 +38,11 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Something that an agent or a client does, by ids that may be anything, also those of nothing.
+/// Arbitrary events, with ids that may refer to nothing.
 fn event() -> impl Strategy<Value = Payload> {
     let id = || prop::sample::select(vec!["", "a", "a#2", "b"]);
     let origin = || prop::sample::select(vec![Origin::Stream, Origin::Client, Origin::Snapshot]);
-    // Clients answer calls and make none.
+    // Clients answer calls but make none.
     let seen = || prop::sample::select(vec![Origin::Stream, Origin::Snapshot]);
     let turn = || std::sync::Arc::<str>::from("t");
     let error = |(code, message): (Option<String>, String)| ErrorInfo { code, message, retriable: None };
@@ -143,7 +142,7 @@ fn event() -> impl Strategy<Value = Payload> {
     ]
 }
 
-/// How a turn ends: in order, with an error, or not at all.
+/// End of a turn: success, error, or none.
 fn end() -> impl Strategy<Value = Option<Payload>> {
     let turn = || std::sync::Arc::<str>::from("t");
     prop_oneof![
@@ -155,7 +154,7 @@ fn end() -> impl Strategy<Value = Option<Payload>> {
     ]
 }
 
-fn told(conversation: &Conversation) -> Vec<String> {
+fn describe_calls(conversation: &TracedConversation) -> Vec<String> {
     let calls = conversation.scope().calls();
     calls.map(|(turn, call)| format!("{turn} {} {} {:?}", call.name, call.arguments, call.result)).collect()
 }
@@ -169,32 +168,32 @@ proptest! {
         late in prop::collection::vec(event(), 0..2),
         end in end(),
     ) {
-        let mut recorder = Recorder::new(Redactor::default(), true);
+        let mut recorder = TraceRecorder::new(SecretRedactor::default(), true);
         recorder.emit(TurnStarted { turn_id: "t".into(), conversation_id: "c".into(), caller_id: "hotseat".into(), caller_type: "user".into() });
         recorder.emit(UserMessage { turn_id: "t".into(), message_id: "u".into(), content: user, attachments: Vec::new(), options: None });
         let mut called = std::collections::HashSet::new();
         for event in events.into_iter().chain(end).chain(late) {
-            // No adapter gives two calls of a conversation one id in the trace.
+            // Adapters never reuse a call id within a conversation.
             if !matches!(&event, Payload::ToolInvoked(call) if !called.insert(call.tool_call_id.clone())) {
                 recorder.emit(event);
             }
         }
         let (conversation, records) = recorder.finish();
         let turns = turns_of(&records, &conversation);
-        let calls: usize = turns.iter().flat_map(|turn| &turn.events).filter(|event| matches!(event.what, super::What::ToolCall { .. })).count();
-        prop_assert_eq!(calls, told(&conversation).len(), "{:?}", told(&conversation));
+        let calls: usize = turns.iter().flat_map(|turn| &turn.events).filter(|event| matches!(event.kind, super::RecordedEventKind::ToolCall { .. })).count();
+        prop_assert_eq!(calls, describe_calls(&conversation).len(), "{:?}", describe_calls(&conversation));
 
         let folder = tempfile::tempdir().unwrap();
-        let recording = Recording { case: case.clone(), turns, ..Recording::default() };
+        let recording = AgentRecording { case: case.clone(), turns, ..AgentRecording::default() };
         write(folder.path(), &recording).unwrap();
         let path = folder.path().join(super::file_name(None, &case));
         let again = read(&path, "shown").map_err(|error| TestCaseError::fail(format!("{error:#?}\n{}", std::fs::read_to_string(&path).unwrap_or_default())))?;
-        prop_assert_eq!(format!("{:?}", stripped(again)), format!("{:?}", stripped(recording)));
+        prop_assert_eq!(format!("{:?}", without_locations(again)), format!("{:?}", without_locations(recording)));
     }
 }
 
-/// Without places, which only what was read has.
-fn stripped(mut recording: Recording) -> Recording {
+/// Removes locations, which only read recordings have.
+fn without_locations(mut recording: AgentRecording) -> AgentRecording {
     for turn in &mut recording.turns {
         turn.place = None;
         turn.events.iter_mut().for_each(|event| event.place = None);

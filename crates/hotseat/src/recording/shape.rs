@@ -1,25 +1,25 @@
-//! What may be written in a recording, as data.
+//! File format of recordings.
 
-use hotseat_document::{Field, Kind, Shape, Tagged};
+use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 
 /// A recording.
 pub static RECORDING: Shape = Shape {
     name: "Recording",
-    doc: "What an agent did in one conversation. `hotseat test --record` and `hotseat import` write it, and an agent of `type: replay` serves it again.",
+    doc: "Behavior of an agent in one conversation. `hotseat test --record` and `hotseat import` write it, and an agent of `type: replay` serves it again.",
     fields: &[
         Field::required("version", Kind::Integer { min: 1, max: 1 }, "Version of this format."),
         Field::optional(
             "suite",
             Kind::NonEmptyText,
-            "The suite of the case, from the folder of the project. Without it the recording fits the case of any suite.",
+            "The suite of the case, as a path from the project folder. Without it the recording matches the case in any suite.",
         ),
-        Field::required("case", Kind::Text, "The id of the case."),
-        Field::optional("agent", Kind::Text, "The agent, as the project calls it."),
-        Field::optional("recorded_at", Kind::Text, "When it was recorded."),
+        Field::required("case", Kind::Text, "Id of the case."),
+        Field::optional("agent", Kind::Text, "Name of the agent in the project."),
+        Field::optional("recorded_at", Kind::Text, "Time of the recording."),
         Field::required(
             "turns",
             Kind::NonEmptyList(&Kind::Shape(&TURN)),
-            "The turns, in order: the first turn of a case gets the first one.",
+            "Turns in order. The first turn of a case is served from the first one.",
         ),
     ],
 };
@@ -29,26 +29,26 @@ const MILLISECONDS: Kind = Kind::Number;
 /// A turn.
 pub static TURN: Shape = Shape {
     name: "RecordedTurn",
-    doc: "What was said in a turn, and what the agent did.",
+    doc: "User input and agent behavior of a turn.",
     fields: &[
-        Field::required("user", Kind::Text, "What the user said."),
-        Field::optional("attachments", Kind::List(&Kind::Text), "What was attached to it, as it is called."),
+        Field::required("user", Kind::Text, "Text of the user."),
+        Field::optional("attachments", Kind::List(&Kind::Text), "Names of the attachments."),
         Field::optional(
             "duration_ms",
             MILLISECONDS,
-            "How long the turn took. Where a turn has none, nothing that asserts time can be judged.",
+            "Duration of the turn. Without it, checks of time cannot be evaluated.",
         ),
-        Field::required("events", Kind::List(&Kind::Tagged(&EVENT)), "What the agent did, in order."),
+        Field::required("events", Kind::List(&Kind::Tagged(&EVENT)), "Events of the agent, in order."),
         Field::optional(
             "unfinished",
             Kind::NonEmptyText,
-            "Why the turn could not be held to its end. Served again it is an error.",
+            "Reason why the turn is incomplete. It is replayed as an error.",
         ),
     ],
 };
 
-/// Something that happened.
-pub static EVENT: Tagged = Tagged {
+/// An event of a turn.
+pub static EVENT: TaggedShapes = TaggedShapes {
     key: "type",
     shapes: &[
         &MESSAGE,
@@ -66,7 +66,7 @@ pub static EVENT: Tagged = Tagged {
     untagged: None,
 };
 
-/// The shape of one type of event: `type`, when it happened, and its own keys.
+/// Defines the shape of one event type: `type`, its time, and its own keys.
 macro_rules! event {
     ($shape:ident, $name:literal, $word:literal, $doc:literal, [$($field:expr),* $(,)?]) => {
         #[doc = $doc]
@@ -74,31 +74,31 @@ macro_rules! event {
             name: $name,
             doc: $doc,
             fields: &[
-                Field::required("type", Kind::Choice(&[$word]), "What happened."),
-                Field::optional("at_ms", MILLISECONDS, "When, from the start of the turn. Default: with the event before it."),
+                Field::required("type", Kind::Choice(&[$word]), "Type of the event."),
+                Field::optional("at_ms", MILLISECONDS, "Time since the start of the turn. Default: that of the previous event."),
                 $($field,)*
             ],
         };
     };
 }
 
-const STARTED: Field = Field::optional("started_ms", MILLISECONDS, "When it began, where that was before.");
-const SUBAGENT: Field = Field::optional("subagent", Kind::Text, "The sub-agent that did it.");
+const STARTED: Field = Field::optional("started_ms", MILLISECONDS, "Start time, if the event took time.");
+const SUBAGENT: Field = Field::optional("subagent", Kind::Text, "Sub-agent that caused the event.");
 const CALL: Field = Field::required("id", Kind::Text, "Id of the call.");
-const SEEN: &str = "`client`: the test answered. `snapshot`: it was seen only in a snapshot of the messages.";
+const SEEN: &str = "`client`: answered by the test. `snapshot`: seen only in a snapshot of the messages.";
 
 event!(
     MESSAGE,
     "RecordedMessage",
     "message",
-    "The agent said something.",
+    "The agent sent a message.",
     [
         STARTED,
-        Field::required("text", Kind::Text, "The whole text."),
+        Field::required("text", Kind::Text, "The full text."),
         Field::optional(
             "calls_tools",
             Kind::Bool,
-            "Whether the same message called tools. Left out where nobody knows.",
+            "True if the same message called tools. Omitted if unknown.",
         ),
         SUBAGENT,
     ]
@@ -108,8 +108,8 @@ event!(
     REASONING,
     "RecordedReasoning",
     "reasoning",
-    "The agent thought something; never part of what it said.",
-    [Field::required("text", Kind::Text, "The whole text.")]
+    "Reasoning of the agent; never part of its messages.",
+    [Field::required("text", Kind::Text, "The full text.")]
 );
 
 event!(
@@ -119,10 +119,10 @@ event!(
     "The agent called a tool.",
     [
         STARTED,
-        Field::required("id", Kind::Text, "Id of the call, once in the recording."),
+        Field::required("id", Kind::Text, "Id of the call, unique in the recording."),
         Field::required("tool", Kind::Text, "The tool."),
         Field::optional("arguments", Kind::Json, "The arguments."),
-        Field::optional("arguments_text", Kind::Text, "The arguments where they are not JSON."),
+        Field::optional("arguments_text", Kind::Text, "The arguments, if they are not valid JSON."),
         Field::optional("origin", Kind::Choice(&["snapshot"]), SEEN),
         SUBAGENT,
     ]
@@ -132,15 +132,15 @@ event!(
     TOOL_RESULT,
     "RecordedToolResult",
     "tool_result",
-    "A tool answered. Either `result` or `error`.",
+    "A tool returned. Either `result` or `error`.",
     [
         CALL,
-        Field::optional("result", Kind::Json, "What it returned."),
-        Field::optional("error", Kind::Text, "It failed with this message."),
+        Field::optional("result", Kind::Json, "The returned value."),
+        Field::optional("error", Kind::Text, "The error message."),
         Field::optional(
             "origin",
             Kind::Choice(&["client", "snapshot"]),
-            "`client`: the test answered, and has to answer the same when this is served again. `snapshot`: it was seen only in a snapshot of the messages.",
+            "`client`: answered by the test, which must answer the same during replay. `snapshot`: seen only in a snapshot of the messages.",
         ),
     ]
 );
@@ -149,14 +149,14 @@ event!(
     INTERRUPT,
     "RecordedInterrupt",
     "interrupt",
-    "The agent paused and waited for an answer.",
+    "The agent paused for an answer.",
     [
         Field::required("id", Kind::Text, "Its id."),
-        Field::optional("reason", Kind::Text, "Why, as a short name."),
-        Field::optional("message", Kind::Text, "What a person was asked."),
-        Field::optional("tool", Kind::Text, "The tool whose call it held up."),
+        Field::optional("reason", Kind::Text, "Reason, as a short name."),
+        Field::optional("message", Kind::Text, "Question for a human."),
+        Field::optional("tool", Kind::Text, "Tool whose call is on hold."),
         Field::optional("tool_call_id", Kind::Text, "That call."),
-        Field::optional("value", Kind::Json, "Everything the agent said of it."),
+        Field::optional("value", Kind::Json, "Full data of the interrupt."),
     ]
 );
 
@@ -164,15 +164,15 @@ event!(
     INTERRUPT_ANSWER,
     "RecordedInterruptAnswer",
     "interrupt_answer",
-    "The test answered an interrupt, and has to answer the same when this is served again.",
+    "The test answered an interrupt, and must answer the same during replay.",
     [
         Field::required("id", Kind::Text, "Id of the interrupt."),
         Field::required(
             "status",
             Kind::Choice(&["resolved", "cancelled"]),
-            "Whether it was resolved or refused."
+            "`resolved` if answered, `cancelled` if refused."
         ),
-        Field::optional("payload", Kind::Json, "What was answered."),
+        Field::optional("payload", Kind::Json, "The answer."),
     ]
 );
 
@@ -180,18 +180,18 @@ event!(
     STATE,
     "RecordedState",
     "state",
-    "The agent shared its state.",
-    [Field::required("state", Kind::Json, "The whole state, as last seen in the turn.")]
+    "The agent published its state.",
+    [Field::required("state", Kind::Json, "The full state, as last seen in the turn.")]
 );
 
 event!(
     AWAITING_INPUT,
     "RecordedAwaitingInput",
     "awaiting_input",
-    "The agent said whether it waits for the user.",
+    "The agent declared if it waits for the user.",
     [
-        Field::required("awaiting", Kind::Bool, "Whether it waits."),
-        Field::optional("hint", Kind::Text, "What it waits for, in its words."),
+        Field::required("awaiting", Kind::Bool, "True if it waits."),
+        Field::optional("hint", Kind::Text, "Requested input."),
     ]
 );
 
@@ -199,7 +199,7 @@ event!(
     NOTE,
     "RecordedNote",
     "note",
-    "Something about the protocol that a person should know. It decides nothing.",
+    "A note about the protocol. It affects no check.",
     [Field::required("text", Kind::Text, "What.")]
 );
 
@@ -207,12 +207,12 @@ event!(
     FINISHED,
     "RecordedFinish",
     "finished",
-    "The agent ended a run in order. A turn may need several.",
+    "The agent completed a run. A turn may have several runs.",
     [
-        Field::optional("outcome", Kind::Text, "How, in its word.").default("success"),
-        Field::optional("result", Kind::Json, "What the run returned."),
-        Field::optional("usage", Kind::Json, "What it cost."),
-        Field::optional("finish_reason", Kind::Text, "Why the last reply ends where it does."),
+        Field::optional("outcome", Kind::Text, "Outcome as reported by the agent.").default("success"),
+        Field::optional("result", Kind::Json, "The returned value."),
+        Field::optional("usage", Kind::Json, "Token usage."),
+        Field::optional("finish_reason", Kind::Text, "Finish reason of the last reply."),
     ]
 );
 
@@ -220,10 +220,10 @@ event!(
     ERROR,
     "RecordedError",
     "error",
-    "The agent said that it failed. Nothing comes behind it in its turn.",
+    "The agent reported a failure. It is the last event of its turn.",
     [
-        Field::required("message", Kind::Text, "What it said."),
-        Field::optional("code", Kind::Text, "The same as a short name."),
+        Field::required("message", Kind::Text, "Error message."),
+        Field::optional("code", Kind::Text, "Short error code."),
     ]
 );
 

@@ -1,4 +1,4 @@
-//! Recordings as files: JSON with a line for each event, so that people can read them and a difference is short.
+//! Writes recordings as JSON with one line per event, for readability and short diffs.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -8,25 +8,24 @@ use hotseat_trace::Origin;
 use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 
-use super::{Arguments, Event, Recording, Turn, What, file_name};
+use super::{AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn, file_name};
 
-/// Writes a recording into a folder, under the name of its case. What was there is replaced by the whole new file or
-/// not at all.
+/// Writes a recording into a folder under the name of its case. An existing file is replaced atomically.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn write(folder: &Path, recording: &Recording) -> io::Result<()> {
+/// If the file cannot be written.
+pub fn write(folder: &Path, recording: &AgentRecording) -> io::Result<()> {
     let path = folder.join(file_name(recording.suite.as_deref(), &recording.case));
-    let mut file = temporary(folder)?;
+    let mut file = create_temporary(folder)?;
     let mut out = BufWriter::new(file.as_file_mut());
-    put(&mut out, recording)?;
+    write_recording(&mut out, recording)?;
     out.flush()?;
     drop(out);
     file.persist(path).map_err(|error| error.error).map(drop)
 }
 
-/// A file that nobody sees before it has its name. It may be read by whoever may read other files of its folder.
-pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+/// Creates a temporary file with the usual permissions of the folder.
+pub(crate) fn create_temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".recording-");
     #[cfg(unix)]
@@ -37,8 +36,8 @@ pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
-fn put(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
-    let Recording { suite, case, agent, recorded_at, turns } = recording;
+fn write_recording(out: &mut impl Write, recording: &AgentRecording) -> io::Result<()> {
+    let AgentRecording { suite, case, agent, recorded_at, turns } = recording;
     writeln!(out, "{{\n  \"version\": 1,")?;
     let texts = [
         ("suite", suite.as_ref()),
@@ -53,19 +52,19 @@ fn put(out: &mut impl Write, recording: &Recording) -> io::Result<()> {
     }
     writeln!(out, "  \"turns\": [")?;
     for (number, turn) in turns.iter().enumerate() {
-        put_turn(out, turn)?;
+        write_turn(out, turn)?;
         writeln!(out, "{}", if number + 1 < turns.len() { "," } else { "" })?;
     }
     writeln!(out, "  ]\n}}")
 }
 
-fn put_turn(out: &mut impl Write, turn: &Turn) -> io::Result<()> {
+fn write_turn(out: &mut impl Write, turn: &RecordedTurn) -> io::Result<()> {
     writeln!(out, "    {{\n      \"user\": {},", json!(turn.user))?;
     if !turn.attachments.is_empty() {
         writeln!(out, "      \"attachments\": {},", json!(turn.attachments))?;
     }
     if let Some(duration) = turn.duration {
-        writeln!(out, "      \"duration_ms\": {},", ms(duration))?;
+        writeln!(out, "      \"duration_ms\": {},", milliseconds(duration))?;
     }
     if let Some(unfinished) = &turn.unfinished {
         writeln!(out, "      \"unfinished\": {},", json!(unfinished))?;
@@ -73,19 +72,19 @@ fn put_turn(out: &mut impl Write, turn: &Turn) -> io::Result<()> {
     write!(out, "      \"events\": [")?;
     for (number, event) in turn.events.iter().enumerate() {
         let comma = if number > 0 { "," } else { "" };
-        write!(out, "{comma}\n        {}", Value::Object(as_json(event)))?;
+        write!(out, "{comma}\n        {}", Value::Object(event_json(event)))?;
     }
     let end = if turn.events.is_empty() { "]" } else { "\n      ]" };
     write!(out, "{end}\n    }}")
 }
 
-fn as_json(event: &Event) -> Map<String, Value> {
+fn event_json(event: &RecordedEvent) -> Map<String, Value> {
     let mut members = Map::new();
-    let (word, own) = own_members(&event.what);
+    let (word, own) = kind_members(&event.kind);
     members.insert("type".to_string(), json!(word));
     for (key, time) in [("at_ms", event.at), ("started_ms", event.started)] {
         if let Some(time) = time {
-            members.insert(key.to_string(), ms(time));
+            members.insert(key.to_string(), milliseconds(time));
         }
     }
     members.extend(own.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))));
@@ -94,10 +93,10 @@ fn as_json(event: &Event) -> Map<String, Value> {
 
 type Members = Vec<(&'static str, Option<Value>)>;
 
-fn own_members(what: &What) -> (&'static str, Members) {
+fn kind_members(what: &RecordedEventKind) -> (&'static str, Members) {
     let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
     match what {
-        What::Message { text: said, calls_tools, subagent } => (
+        RecordedEventKind::Message { text: said, calls_tools, subagent } => (
             "message",
             vec![
                 ("text", Some(json!(said))),
@@ -105,27 +104,33 @@ fn own_members(what: &What) -> (&'static str, Members) {
                 ("subagent", text(subagent)),
             ],
         ),
-        What::Reasoning { text: thought } => ("reasoning", vec![("text", Some(json!(thought)))]),
-        What::ToolCall { id, tool, arguments, origin, subagent } => {
+        RecordedEventKind::Reasoning { text: thought } => ("reasoning", vec![("text", Some(json!(thought)))]),
+        RecordedEventKind::ToolCall { id, tool, arguments, origin, subagent } => {
             let arguments = match arguments {
-                Arguments::None => ("arguments", None),
-                Arguments::Json(value) => ("arguments", Some(value.clone())),
-                Arguments::Broken(text) => ("arguments_text", Some(json!(text))),
+                RecordedArguments::None => ("arguments", None),
+                RecordedArguments::Json(value) => ("arguments", Some(value.clone())),
+                RecordedArguments::Broken(text) => ("arguments_text", Some(json!(text))),
             };
             let tool = ("tool", Some(json!(tool)));
             (
                 "tool_call",
-                vec![("id", Some(json!(id))), tool, arguments, seen(*origin), ("subagent", text(subagent))],
+                vec![
+                    ("id", Some(json!(id))),
+                    tool,
+                    arguments,
+                    origin_member(*origin),
+                    ("subagent", text(subagent)),
+                ],
             )
         }
-        What::ToolResult { id, result, origin } => {
+        RecordedEventKind::ToolResult { id, result, origin } => {
             let result = match result {
                 Ok(value) => ("result", Some(value.clone())),
                 Err(message) => ("error", Some(json!(message))),
             };
-            ("tool_result", vec![("id", Some(json!(id))), result, seen(*origin)])
+            ("tool_result", vec![("id", Some(json!(id))), result, origin_member(*origin)])
         }
-        What::Interrupt { id, reason, message, tool, tool_call_id, value } => (
+        RecordedEventKind::Interrupt { id, reason, message, tool, tool_call_id, value } => (
             "interrupt",
             vec![
                 ("id", Some(json!(id))),
@@ -136,7 +141,7 @@ fn own_members(what: &What) -> (&'static str, Members) {
                 ("value", Some(value.clone()).filter(|value| !value.is_null())),
             ],
         ),
-        What::InterruptAnswer { id, payload } => {
+        RecordedEventKind::InterruptAnswer { id, payload } => {
             let status = if payload.is_some() { "resolved" } else { "cancelled" };
             let members = vec![
                 ("id", Some(json!(id))),
@@ -145,12 +150,12 @@ fn own_members(what: &What) -> (&'static str, Members) {
             ];
             ("interrupt_answer", members)
         }
-        What::State { state } => ("state", vec![("state", Some(state.clone()))]),
-        What::AwaitingInput { awaiting, hint } => {
+        RecordedEventKind::State { state } => ("state", vec![("state", Some(state.clone()))]),
+        RecordedEventKind::AwaitingInput { awaiting, hint } => {
             ("awaiting_input", vec![("awaiting", Some(json!(awaiting))), ("hint", text(hint))])
         }
-        What::Note { text: note } => ("note", vec![("text", Some(json!(note)))]),
-        What::Finished { outcome, result, usage, finish_reason } => (
+        RecordedEventKind::Note { text: note } => ("note", vec![("text", Some(json!(note)))]),
+        RecordedEventKind::Finished { outcome, result, usage, finish_reason } => (
             "finished",
             vec![
                 ("outcome", Some(json!(outcome)).filter(|_| outcome != "success")),
@@ -159,14 +164,14 @@ fn own_members(what: &What) -> (&'static str, Members) {
                 ("finish_reason", text(finish_reason)),
             ],
         ),
-        What::Error { message, code } => {
+        RecordedEventKind::Error { message, code } => {
             ("error", vec![("message", Some(json!(message))), ("code", text(code))])
         }
     }
 }
 
-/// Where something was seen, unless that was in the stream.
-fn seen(origin: Origin) -> (&'static str, Option<Value>) {
+/// Returns the origin, unless it is the stream.
+fn origin_member(origin: Origin) -> (&'static str, Option<Value>) {
     let word = match origin {
         Origin::Stream => None,
         Origin::Client => Some(json!("client")),
@@ -175,8 +180,8 @@ fn seen(origin: Origin) -> (&'static str, Option<Value>) {
     ("origin", word)
 }
 
-/// Milliseconds, to the microsecond; whole ones as whole numbers.
-fn ms(duration: Duration) -> Value {
+/// Returns milliseconds with microsecond precision; whole numbers as integers.
+fn milliseconds(duration: Duration) -> Value {
     let micros = duration.as_micros();
     match u64::try_from(micros / 1000) {
         Ok(whole) if micros.is_multiple_of(1000) => json!(whole),

@@ -1,127 +1,130 @@
-//! Attempts and how steady cases are, as they are written to report files.
+//! Report records of attempts and of the stability of cases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hotseat_trace::Status;
+use hotseat_trace::VerdictStatus;
 use serde::Serialize;
 
-use super::record::{HeldRecord, VerdictRecord, documented, is_false, ms};
-use super::words::tenths;
-use crate::run::{Attempt, Class, Grade, Grades, Promise, Repeats, Repetition, Stability};
+use super::record::{ConversationRecord, VerdictRecord, documented_message, is_false, ms};
+use super::text::round_to_tenths;
+use crate::run::{
+    Attempt, AttemptPolicy, CaseStability, GradeCounts, ReliabilityGrade, ReliabilityResult, RepeatTotals,
+    StabilityClass,
+};
 
 /// One of several attempts at a case.
 #[derive(Debug, Serialize)]
 pub struct AttemptRecord<'a> {
     #[serde(flatten)]
-    pub number: Number,
-    /// Whether it says nothing about the agent.
+    pub number: AttemptNumber,
+    /// True if the attempt is invalid: it says nothing about the agent.
     #[serde(skip_serializing_if = "is_false")]
     pub invalid: bool,
     #[serde(flatten)]
     pub verdict: VerdictRecord<'a>,
     #[serde(flatten)]
-    pub held: HeldRecord<'a>,
+    pub held: ConversationRecord<'a>,
 }
 
-/// Which attempt it is, from 1: a run of a case that is repeated, or an attempt at one that is tried again.
+/// Number of an attempt, from 1: a run of a repeated case, or an attempt of a retried case.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Number {
+pub enum AttemptNumber {
     Run(usize),
     Attempt(usize),
 }
 
-/// How steady a case is.
+/// Stability of a case.
 #[derive(Debug, Serialize)]
 pub struct StabilityRecord<'a> {
-    /// How many runs say something about the agent.
+    /// Number of valid runs.
     pub runs: usize,
     pub passed: usize,
     pub failed: usize,
     pub skipped: usize,
-    /// How many were made that say nothing about the agent, and are counted nowhere else.
+    /// Number of invalid runs, which are counted in no other member.
     pub invalid: usize,
-    /// How many of these were made again.
+    /// Number of invalid runs that were replaced by another run.
     pub redrawn: usize,
-    /// How many were never begun.
+    /// Number of runs that were never started.
     pub not_run: usize,
-    /// In percent; null where no run says anything about the agent.
+    /// In percent; null without valid runs.
     pub pass_rate: Option<f64>,
-    /// Where the rate lies, in percent, as far as runs tell that say something about the agent.
+    /// Confidence interval of the pass rate over valid runs, in percent.
     pub pass_rate_low: f64,
     pub pass_rate_high: f64,
-    /// How sure that is, in percent.
+    /// Confidence level of the interval, in percent.
     pub pass_rate_confidence: f64,
-    /// For k runs in a row how likely they all pass, from 0 to 1.
+    /// Probability, from 0 to 1, that k runs in a row all pass, by k.
     pub pass_k: BTreeMap<usize, f64>,
-    /// Of all pairs of runs, the part in which the agent answered the same; null with fewer than two.
+    /// Share of all pairs of runs in which the agent gave the same answer; null with fewer than two runs.
     pub consistency: Option<f64>,
-    /// Null where some runs are missing and none of the others failed.
+    /// Null if runs are missing and no other run failed.
     pub stable: Option<bool>,
-    /// Null where some runs are missing: they were not begun, or say nothing about the agent.
+    /// Null if runs are missing because they were not started or are invalid.
     pub stability_class: Option<&'static str>,
     pub avg_duration_ms: f64,
     pub min_duration_ms: f64,
     pub median_duration_ms: f64,
     pub max_duration_ms: f64,
     pub std_deviation_ms: f64,
-    /// What became of the reliability that is declared.
+    /// Result of the declared reliability.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reliability: Option<PromiseRecord>,
+    pub reliability: Option<ReliabilityRecord>,
     pub run_details: Vec<AttemptRecord<'a>>,
 }
 
-/// What became of a reliability that is declared.
+/// Result of a declared reliability.
 #[derive(Debug, Serialize)]
-pub struct PromiseRecord {
+pub struct ReliabilityRecord {
     /// `PASS`, `FAIL`, `FLAKY` or `INCONCLUSIVE`.
     pub status: &'static str,
     pub rate: f64,
     pub confidence: f64,
     pub max_runs: usize,
-    /// After how many runs that was known; null where it is not.
+    /// Number of runs after which the result was decided; null if it is undecided.
     pub decided_after: Option<usize>,
 }
 
-/// Of how many cases what became of a declared reliability.
+/// Numbers of cases by the result of their declared reliability.
 #[derive(Debug, Serialize)]
-pub struct GradesRecord {
+pub struct ReliabilityGradesRecord {
     pub pass: usize,
     pub fail: usize,
     pub flaky: usize,
     pub inconclusive: usize,
 }
 
-/// For so many runs in a row it is said how likely they all pass.
-const IN_A_ROW: usize = 10;
+/// Largest k for which pass^k is reported.
+const MAX_PASS_K: usize = 10;
 
-/// The runs of all cases together.
+/// Totals of the runs of all cases.
 #[derive(Debug, Serialize)]
 pub struct RepeatsRecord {
-    /// Of cases that declare no reliability.
+    /// Of cases without a declared reliability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs_per_case: Option<usize>,
     pub total_runs: usize,
     pub passed_runs: usize,
     pub invalid_runs: usize,
     pub redrawn_runs: usize,
-    /// In percent; null where no run says anything about the agent.
+    /// In percent; null without valid runs.
     pub overall_pass_rate: Option<f64>,
     pub stable_cases: usize,
     pub unstable_cases: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reliability: Option<GradesRecord>,
+    pub reliability: Option<ReliabilityGradesRecord>,
 }
 
-/// An attempt that has ended, in one line of events.
+/// Finished attempt as one line of events.
 #[derive(Debug, Serialize)]
 pub struct AttemptLine<'a> {
     index: usize,
     id: &'a str,
     #[serde(flatten)]
-    number: Number,
-    status: Status,
+    number: AttemptNumber,
+    status: VerdictStatus,
     duration_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -130,26 +133,27 @@ pub struct AttemptLine<'a> {
 }
 
 impl<'a> AttemptRecord<'a> {
-    /// An attempt at a case that was tried again.
-    pub fn tried(attempt: &'a Attempt) -> Self {
-        AttemptRecord::of(attempt, Number::Attempt(attempt.number))
+    /// Record of an attempt at a retried case.
+    pub fn from_retry(attempt: &'a Attempt) -> Self {
+        AttemptRecord::new(attempt, AttemptNumber::Attempt(attempt.number))
     }
 
-    fn of(attempt: &'a Attempt, number: Number) -> Self {
+    fn new(attempt: &'a Attempt, number: AttemptNumber) -> Self {
         AttemptRecord {
             number,
             invalid: attempt.is_invalid(),
-            verdict: VerdictRecord::of(&attempt.verdict, |failure| documented(failure, attempt)),
-            held: HeldRecord::of(attempt, true),
+            verdict: VerdictRecord::new(&attempt.verdict, |failure| documented_message(failure, attempt)),
+            held: ConversationRecord::new(attempt, true),
         }
     }
 }
 
 impl<'a> StabilityRecord<'a> {
-    pub fn of(of: &Stability, attempts: &'a [Arc<Attempt>]) -> Self {
-        let runs = attempts.iter().map(|attempt| AttemptRecord::of(attempt, Number::Run(attempt.number)));
+    pub fn new(of: &CaseStability, attempts: &'a [Arc<Attempt>]) -> Self {
+        let runs =
+            attempts.iter().map(|attempt| AttemptRecord::new(attempt, AttemptNumber::Run(attempt.number)));
         let (interval, confidence) = of.interval();
-        let in_a_row = (1..=IN_A_ROW).filter_map(|k| Some((k, (of.all_of(k)? * 1e6).round() / 1e6)));
+        let in_a_row = (1..=MAX_PASS_K).filter_map(|k| Some((k, (of.pass_hat_k(k)? * 1e6).round() / 1e6)));
         StabilityRecord {
             runs: of.runs,
             passed: of.passed,
@@ -165,22 +169,22 @@ impl<'a> StabilityRecord<'a> {
             pass_k: in_a_row.collect(),
             consistency: of.consistency.map(|part| (part * 1000.0).round() / 1000.0),
             stable: of.is_stable(),
-            stability_class: of.class().map(Class::name),
+            stability_class: of.class().map(StabilityClass::name),
             avg_duration_ms: ms(of.average),
             min_duration_ms: ms(of.shortest),
             median_duration_ms: ms(of.median),
             max_duration_ms: ms(of.longest),
             std_deviation_ms: ms(of.deviation),
-            reliability: of.promise.as_ref().map(PromiseRecord::of),
+            reliability: of.promise.as_ref().map(ReliabilityRecord::new),
             run_details: runs.collect(),
         }
     }
 }
 
-impl PromiseRecord {
-    fn of(promise: &Promise) -> Self {
-        PromiseRecord {
-            status: Grade::name(promise.grade),
+impl ReliabilityRecord {
+    fn new(promise: &ReliabilityResult) -> Self {
+        ReliabilityRecord {
+            status: ReliabilityGrade::name(promise.grade),
             rate: promise.reliability.rate,
             confidence: promise.reliability.confidence,
             max_runs: promise.reliability.max_runs,
@@ -190,7 +194,7 @@ impl PromiseRecord {
 }
 
 impl RepeatsRecord {
-    pub fn of(repeats: &Repeats) -> Self {
+    pub fn new(repeats: &RepeatTotals) -> Self {
         RepeatsRecord {
             runs_per_case: repeats.runs_per_case,
             total_runs: repeats.total,
@@ -200,36 +204,36 @@ impl RepeatsRecord {
             overall_pass_rate: repeats.pass_rate().map(percent),
             stable_cases: repeats.stable_cases,
             unstable_cases: repeats.unstable_cases,
-            reliability: (repeats.grades.all() > 0).then(|| {
-                let Grades { pass, fail, flaky, inconclusive } = repeats.grades;
-                GradesRecord { pass, fail, flaky, inconclusive }
+            reliability: (repeats.grades.total() > 0).then(|| {
+                let GradeCounts { pass, fail, flaky, inconclusive } = repeats.grades;
+                ReliabilityGradesRecord { pass, fail, flaky, inconclusive }
             }),
         }
     }
 }
 
 impl<'a> AttemptLine<'a> {
-    pub fn of(attempt: &'a Attempt, repetition: Repetition) -> Self {
+    pub fn new(attempt: &'a Attempt, repetition: AttemptPolicy) -> Self {
         AttemptLine {
-            index: attempt.selected.index,
-            id: &attempt.selected.case.id,
+            index: attempt.case_ref.index,
+            id: &attempt.case_ref.case.id,
             number: match repetition {
-                Repetition::Repeated { .. } => Number::Run(attempt.number),
-                Repetition::Retried { .. } => Number::Attempt(attempt.number),
+                AttemptPolicy::Repeated { .. } => AttemptNumber::Run(attempt.number),
+                AttemptPolicy::Retried { .. } => AttemptNumber::Attempt(attempt.number),
             },
             status: attempt.verdict.status,
             duration_ms: ms(attempt.duration),
-            error: error(attempt),
+            error: error_message(attempt),
             error_kind: attempt.verdict.failure.as_ref().map(|failure| failure.kind.name()),
         }
     }
 }
 
-fn error(attempt: &Attempt) -> Option<String> {
-    attempt.verdict.failure.as_ref().map(|failure| documented(failure, attempt))
+fn error_message(attempt: &Attempt) -> Option<String> {
+    attempt.verdict.failure.as_ref().map(|failure| documented_message(failure, attempt))
 }
 
-/// A part as percent with one digit behind the point.
+/// Converts a fraction to percent with one decimal place.
 fn percent(part: f64) -> f64 {
-    tenths(part * 100.0)
+    round_to_tenths(part * 100.0)
 }

@@ -1,43 +1,42 @@
-//! CI servers read commands in what a step prints. Agents and models must not be able to give them.
+//! Neutralises commands of CI servers in output. Agents and models must not be able to issue such commands.
 //!
-//! `::name::` is a command of GitHub, Gitea and Forgejo at the beginning of a line, behind blanks too. `##[name]` and
-//! `##vso[name]` are commands of Azure Pipelines and GitHub, `##teamcity[name]` of TeamCity, anywhere in a line. The
-//! markers of GitLab, Travis and Buildkite need control characters, which never reach an output as they are.
+//! `::name::` is a command of GitHub, Gitea and Forgejo at the start of a line, also after white space.
+//! `##[name]` and `##vso[name]` are commands of Azure Pipelines and GitHub, and `##teamcity[name]` of
+//! TeamCity, anywhere in a line. The markers of GitLab, Travis and Buildkite need control characters, which
+//! are always replaced before output.
 
 use std::io::{self, Write};
 
-/// What is written, which decides how a command is taken apart.
+/// Format of the output, which determines how commands are neutralised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
-    /// Text for people: a blank is inserted.
+enum GuardedFormat {
+    /// Text: a space is inserted.
     Text,
-    /// JSON: `#` is escaped, so that values stay the same.
+    /// JSON: `#` is escaped, so values stay the same.
     Json,
 }
 
-/// A writer that takes apart what a CI server would read as a command.
-///
-/// What is written may come in pieces of any size; nothing is held back.
+/// Writer that neutralises CI commands. Input may be split at any byte; nothing is buffered.
 #[derive(Debug)]
 pub struct CommandGuard<W> {
     out: W,
-    content: Content,
-    /// Whether nothing but blanks and colons was written on this line.
+    format: GuardedFormat,
+    /// True if this line has only white space and colons so far.
     at_line_start: bool,
-    /// How many colons stand there.
+    /// Number of colons at the start of the line.
     colons: usize,
-    /// The last byte that was written.
+    /// Last written byte.
     last: u8,
-    /// The byte before it.
+    /// Byte before the last one.
     before_last: u8,
 }
 
 impl<W> CommandGuard<W> {
-    /// A guard for text, which begins on a new line.
+    /// Creates a guard for text at the start of a line.
     pub fn text(out: W) -> Self {
         CommandGuard {
             out,
-            content: Content::Text,
+            format: GuardedFormat::Text,
             at_line_start: true,
             colons: 0,
             last: b'\n',
@@ -45,31 +44,31 @@ impl<W> CommandGuard<W> {
         }
     }
 
-    /// A guard for JSON, which begins on a new line.
+    /// Creates a guard for JSON at the start of a line.
     pub fn json(out: W) -> Self {
-        CommandGuard { content: Content::Json, ..CommandGuard::text(out) }
+        CommandGuard { format: GuardedFormat::Json, ..CommandGuard::text(out) }
     }
 
-    /// What is written for a byte.
+    /// Writes a byte, with an inserted space or an escape if needed.
     fn push(&mut self, byte: u8, guarded: &mut Vec<u8>) {
         let is_second_hash = byte == b'#' && self.last == b'#';
         let follows_hashes = self.last == b'#' && self.before_last == b'#';
-        // Excerpts of files begin with three colons, which are no command.
+        // Source excerpts start with three colons, which are not a command.
         let follows_colons = self.at_line_start && self.colons == 2 && self.last == b':';
-        match self.content {
-            Content::Json if is_second_hash => guarded.extend(br"\u0023"),
-            Content::Text if follows_hashes && (byte == b'[' || byte.is_ascii_alphabetic()) => {
+        match self.format {
+            GuardedFormat::Json if is_second_hash => guarded.extend(br"\u0023"),
+            GuardedFormat::Text if follows_hashes && (byte == b'[' || byte.is_ascii_alphabetic()) => {
                 guarded.extend([b' ', byte]);
             }
-            Content::Text if follows_colons && byte != b':' && !byte.is_ascii_whitespace() => {
+            GuardedFormat::Text if follows_colons && byte != b':' && !byte.is_ascii_whitespace() => {
                 guarded.extend([b' ', byte]);
             }
-            Content::Json | Content::Text => guarded.push(byte),
+            GuardedFormat::Json | GuardedFormat::Text => guarded.push(byte),
         }
         match byte {
             b'\n' | b'\r' => (self.at_line_start, self.colons) = (true, 0),
             b':' => self.colons += 1,
-            // Blanks beyond ASCII count as blanks.
+            // Treat non-ASCII white space like other white space.
             _ => self.at_line_start &= self.colons == 0 && (byte.is_ascii_whitespace() || !byte.is_ascii()),
         }
         (self.before_last, self.last) = (self.last, byte);
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_taken_apart() {
+    fn neutralises_commands() {
         for (text, harmless) in [
             ("a ##[error]b", "a ## [error]b"),
             ("####[group]", "#### [group]"),

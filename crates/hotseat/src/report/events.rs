@@ -1,34 +1,34 @@
-//! `--json`: what happens in a run, for programs: a line for each event on standard output, and nothing else there.
+//! `--json`: events of a run for programs, one line per event on standard output.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostic, Place};
+use hotseat_document::{Diagnostic, SourceSpan};
 use serde::Serialize;
 
 use super::attempts::AttemptLine;
-use super::failures::Failures;
-use super::jsonl::line;
+use super::failures::FailureList;
+use super::jsonl::write_line;
 use super::record::{ResultRecord, StartRecord, SummaryRecord};
 use super::{Reporter, RunEvent};
-use crate::run::{Control, Repetition, Selected, Setting, Told};
+use crate::run::{AttemptPolicy, CaseRef, RunControl, RunSettings, SelectedCase};
 
-/// How many failed cases the summary names.
-const NAMED: usize = 1_000;
+/// Maximum number of failed cases that the summary names.
+const MAX_FAILED_IDS: usize = 1_000;
 
-/// Writes the events of a run. Its last line, the summary, is written by [`Events::end`], when it is known what the
-/// whole program came to.
-pub struct Events<W> {
+/// Reporter that writes events. [`EventsReporter::end`] writes the last line, the summary, when the exit code is
+/// known.
+pub struct EventsReporter<W> {
     out: W,
-    setting: Arc<Setting>,
-    failures: Failures,
+    setting: Arc<RunSettings>,
+    failures: FailureList,
     ended: Option<SummaryRecord>,
 }
 
-/// A case that begins, or would.
+/// Case that starts, or would start in a dry run.
 #[derive(Serialize)]
-struct TestRecord<'a> {
+struct TestStartRecord<'a> {
     index: usize,
     id: &'a str,
     name: &'a str,
@@ -36,9 +36,9 @@ struct TestRecord<'a> {
     line: u32,
 }
 
-/// The end of everything.
+/// End of the run.
 #[derive(Serialize)]
-struct EndRecord<'a> {
+struct EndEventRecord<'a> {
     exit_code: u8,
     #[serde(flatten)]
     summary: Option<&'a SummaryRecord>,
@@ -47,7 +47,7 @@ struct EndRecord<'a> {
     suggestion: Option<String>,
 }
 
-/// Something that a person would be told.
+/// Message for the user.
 #[derive(Serialize)]
 struct MessageRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,69 +63,73 @@ struct MessageRecord<'a> {
     help: Option<&'a str>,
 }
 
-impl<W: Write + Send> Events<W> {
-    /// Events to `out`.
-    pub fn new(out: W, setting: Arc<Setting>) -> Self {
-        Events { out, setting, failures: Failures::keeping(NAMED), ended: None }
+impl<W: Write + Send> EventsReporter<W> {
+    /// Creates a reporter that writes to `out`.
+    pub fn new(out: W, setting: Arc<RunSettings>) -> Self {
+        EventsReporter { out, setting, failures: FailureList::with_limit(MAX_FAILED_IDS), ended: None }
     }
 
-    /// Writes the summary: the last line, whatever happened.
+    /// Writes the summary as the last line.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn end(&mut self, exit_code: u8) -> io::Result<()> {
         let total = self.ended.as_ref().map_or(0, |summary| summary.total);
         let suggestion = self.failures.suggestion(total);
         let failed_ids = self.failures.first().iter().map(|failed| &*failed.id).collect();
         let summary = self.ended.as_ref();
-        line(&mut self.out, "summary", EndRecord { exit_code, summary, failed_ids, suggestion })
+        write_line(&mut self.out, "summary", EndEventRecord { exit_code, summary, failed_ids, suggestion })
     }
 }
 
-/// Writes the summary of a run that never began.
+/// Writes the summary of a run that never started.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn nothing_ran(out: &mut impl Write, exit_code: u8) -> io::Result<()> {
-    line(out, "summary", EndRecord { exit_code, summary: None, failed_ids: Vec::new(), suggestion: None })
+/// If it cannot be written.
+pub fn write_empty_summary(out: &mut impl Write, exit_code: u8) -> io::Result<()> {
+    write_line(
+        out,
+        "summary",
+        EndEventRecord { exit_code, summary: None, failed_ids: Vec::new(), suggestion: None },
+    )
 }
 
 /// Writes a case of a dry run as a `dry_run_case` event.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn would_run(out: &mut impl Write, selected: &Selected) -> io::Result<()> {
-    line(out, "dry_run_case", TestRecord::of(&selected.told))
+/// If it cannot be written.
+pub fn write_dry_run_case(out: &mut impl Write, selected: &SelectedCase) -> io::Result<()> {
+    write_line(out, "dry_run_case", TestStartRecord::new(&selected.case_ref))
 }
 
-/// Writes a mistake as an `error` event.
+/// Writes a diagnostic as an `error` event.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn mistake(out: &mut impl Write, mistake: &Diagnostic) -> io::Result<()> {
-    line(out, "error", MessageRecord::of(mistake, None))
+/// If it cannot be written.
+pub fn write_error(out: &mut impl Write, mistake: &Diagnostic) -> io::Result<()> {
+    write_line(out, "error", MessageRecord::new(mistake, None))
 }
 
-/// Writes a note as a `log` event.
+/// Writes a warning as a `log` event.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn note(out: &mut impl Write, note: &Diagnostic) -> io::Result<()> {
-    line(out, "log", MessageRecord::of(note, Some("warning")))
+/// If it cannot be written.
+pub fn write_warning(out: &mut impl Write, note: &Diagnostic) -> io::Result<()> {
+    write_line(out, "log", MessageRecord::new(note, Some("warning")))
 }
 
-/// Writes what a function of a script said as a `log` event.
+/// Writes output of a script function as a `log` event.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn said(out: &mut impl Write, words: &str) -> io::Result<()> {
-    line(out, "log", MessageRecord::of(&Diagnostic::new(words), Some("info")))
+/// If it cannot be written.
+pub fn write_info(out: &mut impl Write, words: &str) -> io::Result<()> {
+    write_line(out, "log", MessageRecord::new(&Diagnostic::new(words), Some("info")))
 }
 
-impl<'a> TestRecord<'a> {
-    fn of(selected: &'a Told) -> Self {
+impl<'a> TestStartRecord<'a> {
+    fn new(selected: &'a CaseRef) -> Self {
         let case = &selected.case;
-        TestRecord {
+        TestStartRecord {
             index: selected.index,
             id: &case.id,
             name: &case.name,
@@ -136,47 +140,47 @@ impl<'a> TestRecord<'a> {
 }
 
 impl<'a> MessageRecord<'a> {
-    fn of(told: &'a Diagnostic, level: Option<&'static str>) -> Self {
+    fn new(told: &'a Diagnostic, level: Option<&'static str>) -> Self {
         let place = told.place.as_ref();
         MessageRecord {
             level,
             message: told.bounded_message(),
-            file: place.map(Place::file),
-            line: place.map(Place::line),
-            column: place.map(Place::column),
+            file: place.map(SourceSpan::file),
+            line: place.map(SourceSpan::line),
+            column: place.map(SourceSpan::column),
             help: told.help.as_deref(),
         }
     }
 }
 
-impl<W: Write + Send> Reporter for Events<W> {
+impl<W: Write + Send> Reporter for EventsReporter<W> {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let out = &mut self.out;
         match event {
             RunEvent::Started { total, parallel, at } => {
-                line(out, "start", StartRecord::of(*total, *parallel, *at, &self.setting))
+                write_line(out, "start", StartRecord::new(*total, *parallel, *at, &self.setting))
             }
-            RunEvent::CaseStarted { case, .. } => line(out, "test_start", TestRecord::of(case)),
+            RunEvent::CaseStarted { case, .. } => write_line(out, "test_start", TestStartRecord::new(case)),
             RunEvent::AttemptEnded { attempt, repetition } => match repetition {
-                // What the only attempt came to is what the case came to.
-                Repetition::Retried { retries: 0 } => Ok(()),
-                Repetition::Retried { .. } | Repetition::Repeated { .. } => {
-                    line(out, "test_result", AttemptLine::of(attempt, *repetition))
+                // The only attempt has the same result as its case.
+                AttemptPolicy::Retried { retries: 0 } => Ok(()),
+                AttemptPolicy::Retried { .. } | AttemptPolicy::Repeated { .. } => {
+                    write_line(out, "test_result", AttemptLine::new(attempt, *repetition))
                 }
             },
             RunEvent::CaseEnded(outcome) => {
-                self.failures.note(outcome);
-                line(out, "result", ResultRecord::of(outcome, &self.setting))
+                self.failures.record(outcome);
+                write_line(out, "result", ResultRecord::new(outcome, &self.setting))
             }
             RunEvent::Stopping(wish) => {
                 let words = match wish {
-                    Control::Cancel => "cancelling what runs",
-                    Control::Finish | Control::Run => "no new cases; waiting for those that run",
+                    RunControl::Cancel => "cancelling running cases",
+                    RunControl::Finish | RunControl::Run => "no new cases; waiting for running cases",
                 };
-                note(out, &Diagnostic::new(words))
+                write_warning(out, &Diagnostic::new(words))
             }
             RunEvent::Ended(summary) => {
-                self.ended = Some(SummaryRecord::of(summary, &self.setting));
+                self.ended = Some(SummaryRecord::new(summary, &self.setting));
                 Ok(())
             }
         }

@@ -1,31 +1,32 @@
-//! Annotations for GitHub: workflow commands that put each failure at its line of the file.
+//! GitHub annotations: workflow commands that attach each failure to its source line.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use hotseat_trace::Status;
+use hotseat_trace::VerdictStatus;
 
 use super::{Reporter, RunEvent};
-use crate::run::{Attempt, Outcome, Stability};
-use hotseat_document::{Place, visible_char};
+use crate::run::{Attempt, CaseOutcome, CaseStability};
+use hotseat_document::{SourceSpan, visible_char};
 
-/// Writes workflow commands. There is a limit to how many GitHub shows, so each case gets one.
-pub struct GitHub<W> {
+/// Reporter that writes workflow commands. GitHub limits the number of annotations, so each case has at most
+/// one.
+pub struct GitHubReporter<W> {
     out: W,
-    /// The folder that paths in annotations are relative to.
+    /// Folder that paths in annotations are relative to.
     workspace: Option<PathBuf>,
 }
 
-impl<W: Write + Send> GitHub<W> {
-    /// Annotations to `out`; `workspace` is where the repository is checked out.
+impl<W: Write + Send> GitHubReporter<W> {
+    /// Creates a reporter that writes to `out`; `workspace` is the checkout folder of the repository.
     pub fn new(out: W, workspace: Option<PathBuf>) -> Self {
-        GitHub { out, workspace: workspace.and_then(|path| path.canonicalize().ok()) }
+        GitHubReporter { out, workspace: workspace.and_then(|path| path.canonicalize().ok()) }
     }
 
-    /// The file as GitHub knows it; one outside of the repository as it is shown.
-    fn path(&self, attempt: &Attempt, place: &Place) -> String {
-        let suite = &attempt.selected.suite;
-        // What is inherited from the target stands in the project file.
+    /// Returns the path of a file relative to the repository, or its display name if it is outside.
+    fn path(&self, attempt: &Attempt, place: &SourceSpan) -> String {
+        let suite = &attempt.case_ref.suite;
+        // Inherited checks are located in the project file.
         let path = if place.file() == &*suite.shown { &suite.path } else { Path::new(place.file()) };
         let absolute = path.canonicalize().ok();
         let relative =
@@ -34,78 +35,79 @@ impl<W: Write + Send> GitHub<W> {
     }
 }
 
-impl<W: Write + Send> Reporter for GitHub<W> {
+impl<W: Write + Send> Reporter for GitHubReporter<W> {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
-        let Some(Annotation { level, attempt, message, detail }) = Annotation::of(outcome) else {
+        let Some(CaseAnnotation { level, attempt, message, detail }) = CaseAnnotation::from_outcome(outcome)
+        else {
             return Ok(());
         };
         let failed_check = attempt.checks.iter().find(|checked| checked.fails());
-        let place = failed_check.map_or(&attempt.selected.case.place, |checked| &checked.check.place);
+        let place = failed_check.map_or(&attempt.case_ref.case.place, |checked| &checked.check.place);
         let message = match detail {
             Some(detail) => format!("{message}\n{detail}"),
             None => message,
         };
         let command = format!(
             "::{level} file={},line={},col={},title={}::{}\n",
-            property(&self.path(attempt, place)),
+            escape_property(&self.path(attempt, place)),
             place.line(),
             place.column(),
-            property(&attempt.selected.case.name),
-            data(&message),
+            escape_property(&attempt.case_ref.case.name),
+            escape_data(&message),
         );
         self.out.write_all(command.as_bytes())?;
         self.out.flush()
     }
 }
 
-/// What is said of a case, at a line of its file.
-struct Annotation<'a> {
+/// Annotation of a case at a line of its file.
+struct CaseAnnotation<'a> {
     level: &'static str,
-    /// The attempt that it is about.
+    /// Attempt that the annotation describes.
     attempt: &'a Attempt,
     message: String,
     detail: Option<&'a str>,
 }
 
-impl<'a> Annotation<'a> {
-    /// Of a case that failed an error; of one that passed in spite of attempts that did not, a warning about the first
-    /// of these; otherwise nothing.
-    fn of(outcome: &'a Outcome) -> Option<Annotation<'a>> {
+impl<'a> CaseAnnotation<'a> {
+    /// Returns an error for a failed case, a warning for a passed case with a failed attempt, otherwise
+    /// `None`.
+    fn from_outcome(outcome: &'a CaseOutcome) -> Option<CaseAnnotation<'a>> {
         let attempts = outcome.attempts.as_slice();
         match (outcome.verdict.status, &outcome.verdict.failure) {
-            (Status::Failed, Some(failure)) => {
+            (VerdictStatus::Failed, Some(failure)) => {
                 let message = match (&outcome.stability, attempts.len()) {
                     (None, n @ 2..) => format!("failed in each of {n} attempts: {}", failure.message),
                     _ => failure.message.clone(),
                 };
-                let (attempt, detail) = (outcome.telling(), failure.detail.as_deref());
-                Some(Annotation { level: "error", attempt, message, detail })
+                let (attempt, detail) = (outcome.representative(), failure.detail.as_deref());
+                Some(CaseAnnotation { level: "error", attempt, message, detail })
             }
-            (Status::Passed, _) => {
+            (VerdictStatus::Passed, _) => {
                 let attempt = attempts.iter().find(|attempt| attempt.verdict.failure.is_some())?;
                 let failure = attempt.verdict.failure.as_ref()?;
                 let message = match &outcome.stability {
-                    Some(Stability { passed, runs, .. }) => {
+                    Some(CaseStability { passed, runs, .. }) => {
                         format!("{passed} of {runs} runs passed; run {}: {}", attempt.number, failure.message)
                     }
                     None if outcome.is_flaky() => {
                         format!("flaky: passed at attempt {}; before: {}", attempts.len(), failure.message)
                     }
                     None => {
-                        let words = "an attempt says nothing about the agent";
+                        let words = "an attempt was invalid";
                         format!("passed at attempt {}; {words}: {}", attempts.len(), failure.message)
                     }
                 };
-                Some(Annotation { level: "warning", attempt, message, detail: failure.detail.as_deref() })
+                Some(CaseAnnotation { level: "warning", attempt, message, detail: failure.detail.as_deref() })
             }
-            (Status::Failed, None) | (Status::Skipped, _) => None,
+            (VerdictStatus::Failed, None) | (VerdictStatus::Skipped, _) => None,
         }
     }
 }
 
-/// A text that cannot end its command, begin another one or steer a terminal.
-fn data(text: &str) -> String {
+/// Escapes a text so that it cannot end its command, start another one, or control a terminal.
+fn escape_data(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -118,8 +120,8 @@ fn data(text: &str) -> String {
     out
 }
 
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+fn escape_property(text: &str) -> String {
+    escape_data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 #[cfg(test)]
@@ -127,8 +129,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_one_line() {
-        assert_eq!(data("50%\r\na: b, c\x1b[31m"), "50%25%0D%0Aa: b, c␛[31m");
-        assert_eq!(property("50%\na: b, c"), "50%25%0Aa%3A b%2C c");
+    fn escapes_commands_to_one_line() {
+        assert_eq!(escape_data("50%\r\na: b, c\x1b[31m"), "50%25%0D%0Aa: b, c␛[31m");
+        assert_eq!(escape_property("50%\na: b, c"), "50%25%0Aa%3A b%2C c");
     }
 }

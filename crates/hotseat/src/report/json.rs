@@ -1,54 +1,55 @@
-//! `.json`: one object with the summary and all results, in the order of the cases.
+//! `.json`: one object with the summary and all results in the order of the cases.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, SummaryRecord};
-use super::spool::{Piece, Spool};
+use super::spool::{ReportSpool, SpoolPiece};
 use super::{Reporter, RunEvent};
-use crate::run::Setting;
+use crate::run::RunSettings;
 
-/// Writes one JSON object. Results end in any order, so until the end they wait in a spool.
-pub struct Json {
+/// Reporter that writes one JSON object. Results arrive in any order, so they are spooled until the end of
+/// the run.
+pub struct JsonReporter {
     file: File,
-    /// The file, as it is shown to people.
-    shown: String,
-    setting: Arc<Setting>,
-    spool: Spool,
-    /// For each case its place in the run, and its result.
-    results: Vec<(usize, Piece)>,
+    /// Display name of the file.
+    label: String,
+    setting: Arc<RunSettings>,
+    spool: ReportSpool,
+    /// Index of each case, with its result.
+    results: Vec<(usize, SpoolPiece)>,
 }
 
-impl Json {
-    /// A report to a file that is still empty, of a run that is carried out as `setting` says.
+impl JsonReporter {
+    /// Creates a reporter that writes to an empty file.
     ///
     /// # Errors
-    /// When no temporary file can be made.
-    pub fn new(file: File, shown: String, setting: Arc<Setting>) -> io::Result<Self> {
-        Ok(Json { file, shown, setting, spool: Spool::new()?, results: Vec::new() })
+    /// If no temporary file can be created.
+    pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
+        Ok(JsonReporter { file, label: shown, setting, spool: ReportSpool::new()?, results: Vec::new() })
     }
 }
 
-impl Reporter for Json {
+impl Reporter for JsonReporter {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
             RunEvent::CaseEnded(outcome) => {
                 let piece =
-                    self.spool.add(&serde_json::to_vec(&ResultRecord::of(outcome, &self.setting))?)?;
-                self.results.push((outcome.selected.index, piece));
+                    self.spool.add(&serde_json::to_vec(&ResultRecord::new(outcome, &self.setting))?)?;
+                self.results.push((outcome.case_ref.index, piece));
                 Ok(())
             }
             RunEvent::Ended(summary) => {
                 self.results.sort_unstable();
                 let mut out = BufWriter::new(&self.file);
-                let metadata = MetadataRecord::of(summary, &self.setting, &self.shown);
+                let metadata = MetadataRecord::new(summary, &self.setting, &self.label);
                 let metadata = serde_json::to_string(&metadata)?;
-                let head = serde_json::to_string(&SummaryRecord::of(summary, &self.setting))?;
-                let environment = serde_json::to_string(&EnvironmentRecord::of(&self.setting))?;
+                let head = serde_json::to_string(&SummaryRecord::new(summary, &self.setting))?;
+                let environment = serde_json::to_string(&EnvironmentRecord::new(&self.setting))?;
                 write!(out, "{{\"summary\":{head},\n\"environment\":{environment},\n")?;
                 write!(out, "\"metadata\":{metadata},\n\"results\":[")?;
-                let mut spool = self.spool.read()?;
+                let mut spool = self.spool.reader()?;
                 for (number, (_, piece)) in self.results.iter().enumerate() {
                     out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
                     spool.copy(*piece, &mut out)?;

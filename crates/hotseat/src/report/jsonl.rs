@@ -1,4 +1,4 @@
-//! `.jsonl`: a `start` line, a `result` line as each case ends, a `summary` line.
+//! `.jsonl`: a `start` line, a `result` line for each finished case, and a `summary` line.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,46 +8,46 @@ use serde::Serialize;
 
 use super::record::{ResultRecord, StartRecord, SummaryRecord};
 use super::{CommandGuard, Reporter, RunEvent};
-use crate::run::Setting;
+use crate::run::RunSettings;
 
-/// Writes one JSON value a line, each as soon as it is known.
-pub struct JsonLines {
+/// Reporter that writes one JSON value per line as soon as it is available.
+pub struct JsonLinesReporter {
     out: BufWriter<File>,
-    setting: Arc<Setting>,
+    setting: Arc<RunSettings>,
 }
 
 #[derive(Serialize)]
-struct Line<T> {
+struct TypedLine<T> {
     r#type: &'static str,
     #[serde(flatten)]
     body: T,
 }
 
-/// Writes a value as a line that says its type. Whoever follows the output sees it at once, and a run that is killed
-/// leaves whole lines.
-pub fn line(out: &mut impl Write, r#type: &'static str, body: impl Serialize) -> io::Result<()> {
-    let mut bytes = serde_json::to_vec(&Line { r#type, body })?;
+/// Writes a value as a line with its type. The line is flushed at once, so readers can follow the output and
+/// a killed run leaves only complete lines.
+pub fn write_line(out: &mut impl Write, r#type: &'static str, body: impl Serialize) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(&TypedLine { r#type, body })?;
     bytes.push(b'\n');
     CommandGuard::json(&mut *out).write_all(&bytes)?;
     out.flush()
 }
 
-impl JsonLines {
-    /// A report to a file that is still empty.
-    pub fn new(file: File, setting: Arc<Setting>) -> Self {
-        JsonLines { out: BufWriter::new(file), setting }
+impl JsonLinesReporter {
+    /// Creates a reporter that writes to an empty file.
+    pub fn new(file: File, setting: Arc<RunSettings>) -> Self {
+        JsonLinesReporter { out: BufWriter::new(file), setting }
     }
 }
 
-impl Reporter for JsonLines {
+impl Reporter for JsonLinesReporter {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
-        let JsonLines { out, setting } = self;
+        let JsonLinesReporter { out, setting } = self;
         match event {
             RunEvent::Started { total, parallel, at } => {
-                line(out, "start", StartRecord::of(*total, *parallel, *at, setting))
+                write_line(out, "start", StartRecord::new(*total, *parallel, *at, setting))
             }
-            RunEvent::CaseEnded(outcome) => line(out, "result", ResultRecord::of(outcome, setting)),
-            RunEvent::Ended(summary) => line(out, "summary", SummaryRecord::of(summary, setting)),
+            RunEvent::CaseEnded(outcome) => write_line(out, "result", ResultRecord::new(outcome, setting)),
+            RunEvent::Ended(summary) => write_line(out, "summary", SummaryRecord::new(summary, setting)),
             RunEvent::CaseStarted { .. } | RunEvent::AttemptEnded { .. } | RunEvent::Stopping(_) => Ok(()),
         }
     }

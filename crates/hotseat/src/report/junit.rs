@@ -1,4 +1,4 @@
-//! `.xml`: JUnit, as CI servers read it. One `testsuite` for each file, in the order of the files.
+//! `.xml`: JUnit for CI servers. Each suite file is one `testsuite`, in the order of the files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,50 +6,51 @@ use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::time::Duration;
 
-use hotseat_trace::{Failure, FailureKind, Status};
+use hotseat_trace::{AttemptFailure, FailureKind, VerdictStatus};
 use quick_junit::{
     FlakyOrRerun, NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite,
 };
 
 use super::record::rfc3339;
-use super::spool::{Piece, Spool};
+use super::spool::{ReportSpool, SpoolPiece};
 use super::{Reporter, RunEvent};
-use crate::run::{Attempt, Finding, Outcome, Stability, State, Summary};
+use crate::run::{Attempt, CaseOutcome, CaseStability, CheckResult, CheckState, RunSummary};
 
-/// Writes JUnit when the run has ended: the format wants its counts first. Until then the cases wait in a spool.
-pub struct JUnit {
+/// Reporter that writes JUnit at the end of the run, because the counts come first in the format. Until then
+/// the cases are spooled.
+pub struct JUnitReporter {
     file: File,
-    spool: Spool,
-    suites: BTreeMap<String, Suite>,
+    spool: ReportSpool,
+    suites: BTreeMap<String, SuiteElement>,
 }
 
-/// A file of cases.
-struct Suite {
-    /// The counts; it holds no cases.
+/// Suite file with its cases.
+struct SuiteElement {
+    /// Counts, without cases.
     counts: TestSuite,
     time: Duration,
-    /// For each case its place in the run, and its element.
-    cases: Vec<(usize, Piece)>,
+    /// Index of each case, with its XML element.
+    cases: Vec<(usize, SpoolPiece)>,
 }
 
-impl JUnit {
-    /// A report to a file that is still empty.
+impl JUnitReporter {
+    /// Creates a reporter that writes to an empty file.
     ///
     /// # Errors
-    /// When no temporary file can be made.
+    /// If no temporary file can be created.
     pub fn new(file: File) -> io::Result<Self> {
-        Ok(JUnit { file, spool: Spool::new()?, suites: BTreeMap::new() })
+        Ok(JUnitReporter { file, spool: ReportSpool::new()?, suites: BTreeMap::new() })
     }
 
-    fn add(&mut self, outcome: &Outcome) -> io::Result<()> {
-        let name = outcome.selected.suite.shown.to_string();
-        self.add_to(name, outcome.selected.index, test_case(outcome), outcome.duration())
+    fn add_outcome(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
+        let name = outcome.case_ref.suite.shown.to_string();
+        self.add_case(name, outcome.case_ref.index, test_case(outcome), outcome.duration())
     }
 
-    fn add_to(&mut self, name: String, place: usize, case: TestCase, took: Duration) -> io::Result<()> {
+    fn add_case(&mut self, name: String, place: usize, case: TestCase, took: Duration) -> io::Result<()> {
         let mut alone = TestSuite::new(name.clone());
         alone.add_test_case(case);
-        let suite = self.suites.entry(name).or_insert_with_key(|name| Suite {
+        let suite = self.suites.entry(name).or_insert_with_key(|name| SuiteElement {
             counts: TestSuite::new(name.clone()),
             time: Duration::ZERO,
             cases: Vec::new(),
@@ -59,19 +60,24 @@ impl JUnit {
         suite.counts.errors += alone.errors;
         suite.counts.skipped += alone.skipped;
         suite.time += took;
-        let piece = self.spool.add(element(alone)?.as_bytes())?;
+        let piece = self.spool.add(case_element(alone)?.as_bytes())?;
         suite.cases.push((place, piece));
         Ok(())
     }
 
-    fn write(&mut self, summary: &Summary) -> io::Result<()> {
+    fn write_report(&mut self, summary: &RunSummary) -> io::Result<()> {
         if let Some(why) = &summary.broken {
-            // Who reads the report must not take a run that could not be carried out for one in which nothing failed.
+            // A run that could not be completed must not look like a run without failures.
             let mut error = TestCaseStatus::non_success(NonSuccessKind::Error);
             error.set_type("run_error").set_message(&**why);
-            self.add_to(RUN.to_string(), usize::MAX, TestCase::new(RUN, error), Duration::ZERO)?;
+            self.add_case(
+                REPORT_NAME.to_string(),
+                usize::MAX,
+                TestCase::new(REPORT_NAME, error),
+                Duration::ZERO,
+            )?;
         }
-        let mut report = Report::new(RUN);
+        let mut report = Report::new(REPORT_NAME);
         report.set_time(summary.duration);
         let mut all = Vec::new();
         for mut suite in mem::take(&mut self.suites).into_values() {
@@ -80,13 +86,13 @@ impl JUnit {
             suite.cases.sort_unstable();
             all.push(suite.cases);
         }
-        // Each suite is an element without content: its cases are put into it.
-        let frame = well_formed(report.to_string().map_err(io::Error::other)?);
+        // Each suite is an empty element, into which its cases are inserted.
+        let frame = remove_invalid_chars(report.to_string().map_err(io::Error::other)?);
         let mut out = BufWriter::new(&self.file);
-        let mut spool = self.spool.read()?;
+        let mut spool = self.spool.reader()?;
         let mut rest = frame.as_str();
         for cases in all {
-            let begin = rest.find(SUITE).map_or(0, |at| at + SUITE.len());
+            let begin = rest.find(SUITE_START).map_or(0, |at| at + SUITE_START.len());
             let end = begin + rest[begin..].find("/>").ok_or(io::ErrorKind::InvalidData)?;
             out.write_all(&rest.as_bytes()[..end])?;
             out.write_all(b">")?;
@@ -101,16 +107,16 @@ impl JUnit {
     }
 }
 
-const SUITE: &str = "<testsuite ";
-/// What the run as a whole is called.
-const RUN: &str = "hotseat";
+const SUITE_START: &str = "<testsuite ";
+/// Name of the report.
+const REPORT_NAME: &str = "hotseat";
 
-/// The element of the only case of a suite, as it stands in a report. In texts and attributes `<` is written as an
-/// entity, so what looks like the beginning or end of an element is one.
-fn element(alone: TestSuite) -> io::Result<String> {
+/// Returns the XML element of the only case of a suite. `<` is escaped in text and attributes, so every `<`
+/// starts a tag.
+fn case_element(alone: TestSuite) -> io::Result<String> {
     let mut report = Report::new("");
     report.test_suites.push(alone);
-    let xml = well_formed(report.to_string().map_err(io::Error::other)?);
+    let xml = remove_invalid_chars(report.to_string().map_err(io::Error::other)?);
     let begin = xml.find("<testcase ").and_then(|at| xml[..at].rfind('\n'));
     let end = xml.rfind("</testsuite>").and_then(|at| xml[..at].rfind('\n'));
     match (begin, end) {
@@ -119,17 +125,17 @@ fn element(alone: TestSuite) -> io::Result<String> {
     }
 }
 
-/// Without the characters that XML has no place for, not even as entities.
-fn well_formed(mut xml: String) -> String {
+/// Removes characters that XML does not allow even as entities.
+fn remove_invalid_chars(mut xml: String) -> String {
     xml.retain(|c| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..));
     xml
 }
 
-impl Reporter for JUnit {
+impl Reporter for JUnitReporter {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
-            RunEvent::CaseEnded(outcome) => self.add(outcome),
-            RunEvent::Ended(summary) => self.write(summary),
+            RunEvent::CaseEnded(outcome) => self.add_outcome(outcome),
+            RunEvent::Ended(summary) => self.write_report(summary),
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
@@ -138,27 +144,27 @@ impl Reporter for JUnit {
     }
 }
 
-/// A case. As in reports of Surefire the first attempt that failed is the failure of a case that failed; those that
-/// failed behind it are reruns, and those before a case passed are flaky.
-fn test_case(outcome: &Outcome) -> TestCase {
-    let (case, verdict) = (&outcome.selected.case, &outcome.verdict);
+/// Builds the element of a case. As in reports of Surefire, the first failed attempt is the failure of a
+/// failed case, later ones are reruns, and failed attempts of a passed case are flaky failures.
+fn test_case(outcome: &CaseOutcome) -> TestCase {
+    let (case, verdict) = (&outcome.case_ref.case, &outcome.verdict);
     let mut failed: Vec<&Attempt> = outcome
         .attempts
         .iter()
         .map(|attempt| &**attempt)
         .filter(|attempt| attempt.verdict.failure.is_some())
         .collect();
-    let mut told = outcome.telling();
+    let mut told = outcome.representative();
     let mut status = match verdict.status {
-        Status::Passed => TestCaseStatus::success(),
-        Status::Skipped => {
+        VerdictStatus::Passed => TestCaseStatus::success(),
+        VerdictStatus::Skipped => {
             let mut status = TestCaseStatus::skipped();
             status.set_message(verdict.skip_reason.clone().unwrap_or_default());
             status
         }
-        Status::Failed => {
+        VerdictStatus::Failed => {
             let mut failure = verdict.failure.as_ref();
-            // What the runs of a case came to stands in its own failure, and is about the one that tells most.
+            // The failure of a repeated case summarises its runs and describes the representative one.
             let first = failed.iter().find(|attempt| attempt.is_invalid() == told.is_invalid());
             if outcome.stability.is_none()
                 && let Some(first) = first
@@ -166,32 +172,32 @@ fn test_case(outcome: &Outcome) -> TestCase {
                 (told, failure) = (*first, first.verdict.failure.as_ref());
             }
             failed.retain(|attempt| attempt.number != told.number);
-            not_passed(failure)
+            failure_status(failure)
         }
     };
-    let has_passed = outcome.attempts.iter().any(|attempt| attempt.verdict.status == Status::Passed);
+    let has_passed = outcome.attempts.iter().any(|attempt| attempt.verdict.status == VerdictStatus::Passed);
     status.set_rerun_kind(if has_passed { FlakyOrRerun::Flaky } else { FlakyOrRerun::Rerun });
-    status.add_reruns(failed.into_iter().filter_map(rerun));
+    status.add_reruns(failed.into_iter().filter_map(rerun_element));
     let mut test_case = TestCase::new(case.name.clone(), status);
     let took = if outcome.stability.is_some() { outcome.duration() } else { told.duration };
-    test_case.set_classname(outcome.selected.suite.shown.to_string()).set_time(took);
+    test_case.set_classname(outcome.case_ref.suite.shown.to_string()).set_time(took);
     test_case.extra.insert("file".into(), case.place.file().into());
     test_case.extra.insert("line".into(), case.place.line().to_string().into());
     test_case.extra.insert("timestamp".into(), rfc3339(told.started_at).into());
     if let Some(stability) = &outcome.stability {
-        test_case.properties.extend(properties(stability));
+        test_case.properties.extend(stability_properties(stability));
     }
     for finding in told.checks.iter().filter(|finding| !finding.check.is_hard()) {
-        test_case.add_property(measured(finding));
+        test_case.add_property(soft_check_property(finding));
     }
-    if verdict.status == Status::Failed {
+    if verdict.status == VerdictStatus::Failed {
         test_case.set_system_out(transcript(told));
     }
     test_case
 }
 
-/// How steady a case is.
-fn properties(stability: &Stability) -> Vec<Property> {
+/// Returns properties for the stability of a case.
+fn stability_properties(stability: &CaseStability) -> Vec<Property> {
     let (interval, confidence) = stability.interval();
     let part = |part: f64| format!("{part:.4}");
     let mut all = vec![
@@ -208,45 +214,45 @@ fn properties(stability: &Stability) -> Vec<Property> {
     all
 }
 
-/// A check that does not hold is a failure, everything else that went wrong an error.
-fn kind(failure: &Failure) -> NonSuccessKind {
+/// Failed checks are failures; all other problems are errors.
+fn failure_element_kind(failure: &AttemptFailure) -> NonSuccessKind {
     match failure.kind {
         FailureKind::Assertion => NonSuccessKind::Failure,
         _ => NonSuccessKind::Error,
     }
 }
 
-fn not_passed(failure: Option<&Failure>) -> TestCaseStatus {
+fn failure_status(failure: Option<&AttemptFailure>) -> TestCaseStatus {
     let Some(failure) = failure else { return TestCaseStatus::non_success(NonSuccessKind::Error) };
-    let mut status = TestCaseStatus::non_success(kind(failure));
+    let mut status = TestCaseStatus::non_success(failure_element_kind(failure));
     status.set_type(failure.kind.name()).set_message(failure.message.clone());
     status.set_description(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
     status
 }
 
-/// An attempt that failed, beside what its case came to.
-fn rerun(attempt: &Attempt) -> Option<TestRerun> {
+/// Element for a failed attempt other than the displayed one.
+fn rerun_element(attempt: &Attempt) -> Option<TestRerun> {
     let failure = attempt.verdict.failure.as_ref()?;
-    let mut rerun = TestRerun::new(kind(failure));
+    let mut rerun = TestRerun::new(failure_element_kind(failure));
     rerun.set_type(failure.kind.name()).set_message(failure.message.clone()).set_time(attempt.duration);
     rerun.set_stack_trace(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
     rerun.set_system_out(transcript(attempt));
     Some(rerun)
 }
 
-/// A check that is only measured: what it measures, what it came to, and why.
-fn measured(finding: &Finding) -> Property {
+/// Property for an informational check: its name, its result, and the reason.
+fn soft_check_property(finding: &CheckResult) -> Property {
     let what = finding.check.criterion.as_deref().unwrap_or(&finding.verdict.expected);
     let at = finding.turn.map_or_else(String::new, |turn| format!(" (turn {turn})"));
     let state = match finding.state() {
-        State::Passed => "passed",
-        State::Failed => "failed",
-        State::Errored => "errored",
+        CheckState::Passed => "passed",
+        CheckState::Failed => "failed",
+        CheckState::Errored => "errored",
     };
     Property::new(format!("evaluate: {what}{at}"), format!("{state}: {}", finding.verdict.actual))
 }
 
-/// The conversation as text.
+/// Formats the conversation as text.
 fn transcript(attempt: &Attempt) -> String {
     let mut out = String::new();
     for turn in &attempt.conversation.turns {

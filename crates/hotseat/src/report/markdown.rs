@@ -1,4 +1,4 @@
-//! `.md`: a short summary for a comment or for the page of a CI job: failures first, everything long folded.
+//! `.md`: short summary for a comment or a CI job page: failures first, details folded.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,57 +6,58 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use hotseat_trace::{Status, Turn};
+use hotseat_trace::{ConversationTurn, VerdictStatus};
 
-use super::words::{count, duration, lines, one_line};
+use super::text::{format_count, format_duration, one_line, safe_lines};
 use super::{Reporter, RunEvent};
-use crate::run::{Finding, Outcome, Setting, Summary};
+use crate::run::{CaseOutcome, CheckResult, RunSettings, RunSummary};
 
-/// GitHub takes comments of up to 65,536 characters; what stands around the failures needs some of it.
-const ROOM: usize = 56_000;
-/// The longest text of one message, in columns.
-const LONGEST: usize = 1_500;
+/// Maximum size of the failure sections. GitHub limits comments to 65,536 characters, including the text
+/// around the sections.
+const MAX_SECTIONS_BYTES: usize = 56_000;
+/// Maximum length of one message.
+const MAX_MESSAGE_BYTES: usize = 1_500;
 
-/// Writes Markdown when the run has ended. It keeps the sections of failures that fit, those of the first cases before
-/// those of later ones.
-pub struct Markdown {
+/// Reporter that writes Markdown at the end of the run. If not all failure sections fit, those of the first
+/// cases are kept.
+pub struct MarkdownReporter {
     file: File,
-    setting: Arc<Setting>,
+    setting: Arc<RunSettings>,
     sections: BTreeMap<usize, String>,
-    room: usize,
+    free_bytes: usize,
 }
 
-impl Markdown {
-    /// A summary that is added to a file.
-    pub fn new(file: File, setting: Arc<Setting>) -> Self {
-        Markdown { file, setting, sections: BTreeMap::new(), room: ROOM }
+impl MarkdownReporter {
+    /// Creates a reporter that writes to a file.
+    pub fn new(file: File, setting: Arc<RunSettings>) -> Self {
+        MarkdownReporter { file, setting, sections: BTreeMap::new(), free_bytes: MAX_SECTIONS_BYTES }
     }
 
-    fn keep(&mut self, outcome: &Outcome) {
-        if outcome.verdict.status != Status::Failed && !outcome.is_flaky() {
+    fn add_section(&mut self, outcome: &CaseOutcome) {
+        if outcome.verdict.status != VerdictStatus::Failed && !outcome.is_flaky() {
             return;
         }
-        let section = section(outcome);
-        if section.len() > ROOM {
+        let section = failure_section(outcome);
+        if section.len() > MAX_SECTIONS_BYTES {
             return;
         }
-        let index = outcome.selected.index;
-        while section.len() > self.room {
+        let index = outcome.case_ref.index;
+        while section.len() > self.free_bytes {
             let Some(last) = self.sections.last_entry().filter(|last| *last.key() > index) else { return };
-            self.room += last.remove().len();
+            self.free_bytes += last.remove().len();
         }
-        self.room -= section.len();
+        self.free_bytes -= section.len();
         self.sections.insert(index, section);
     }
 
-    fn text(&self, summary: &Summary) -> String {
+    fn render(&self, summary: &RunSummary) -> String {
         let agents: Vec<&str> = self.setting.agents().map(|agent| &*agent.id).collect();
         let mark = match summary {
             _ if summary.has_failed() || summary.interrupted || summary.broken.is_some() => "❌",
-            Summary { passed: 0, .. } => "⚠️",
-            Summary { .. } => "✅",
+            RunSummary { passed: 0, .. } => "⚠️",
+            RunSummary { .. } => "✅",
         };
-        let mut out = format!("## {mark} {}\n\n", inline(&agents.join(", ")));
+        let mut out = format!("## {mark} {}\n\n", escape_inline(&agents.join(", ")));
         let mut parts = vec![format!("**{} passed**", summary.passed)];
         for (n, what) in [(summary.failed, "failed"), (summary.flaky, "flaky"), (summary.skipped, "skipped")]
         {
@@ -68,8 +69,8 @@ impl Markdown {
             out,
             "{} of {} in {}",
             parts.join(", "),
-            count(summary.total, "case"),
-            duration(summary.duration)
+            format_count(summary.total, "case"),
+            format_duration(summary.duration)
         );
         if let Some(of) = &self.setting.rechecked {
             let _ = write!(out, ", a recheck of run {of}");
@@ -85,26 +86,26 @@ impl Markdown {
             out.push_str("\nThe run was interrupted.\n");
         }
         if let Some(why) = &summary.broken {
-            let _ = writeln!(out, "\nThe run could not be carried out: {}", inline(why));
+            let _ = writeln!(out, "\nThe run could not be carried out: {}", escape_inline(why));
         }
         self.sections.values().for_each(|section| out.push_str(section));
         let missing = (summary.failed + summary.flaky).saturating_sub(self.sections.len());
         if missing > 0 {
-            let _ = write!(out, "\n… and {missing} more, for which there is no room here.\n");
+            let _ = write!(out, "\n… and {missing} more that do not fit here.\n");
         }
         out
     }
 }
 
-impl Reporter for Markdown {
+impl Reporter for MarkdownReporter {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
             RunEvent::CaseEnded(outcome) => {
-                self.keep(outcome);
+                self.add_section(outcome);
                 Ok(())
             }
             RunEvent::Ended(summary) => {
-                let text = self.text(summary);
+                let text = self.render(summary);
                 self.file.write_all(text.as_bytes())?;
                 self.file.flush()
             }
@@ -116,43 +117,44 @@ impl Reporter for Markdown {
     }
 }
 
-/// A case that failed, or passed only when it was tried again.
-fn section(outcome: &Outcome) -> String {
-    let (case, told) = (&outcome.selected.case, outcome.telling());
+/// Formats the section of a failed or flaky case.
+fn failure_section(outcome: &CaseOutcome) -> String {
+    let (case, told) = (&outcome.case_ref.case, outcome.representative());
     let mark = if outcome.is_flaky() { "≈" } else { "✗" };
     let place = format!("{}:{}", case.place.file(), case.place.line());
-    let mut out = format!("\n### {mark} {}\n\n{}", inline(&case.name), code(&place));
+    let mut out = format!("\n### {mark} {}\n\n{}", escape_inline(&case.name), format_code(&place));
     if let Some(failure) = &outcome.verdict.failure {
-        let _ = write!(out, " · {} · {}", code(failure.kind.name()), inline(&failure.message));
+        let _ = write!(out, " · {} · {}", format_code(failure.kind.name()), escape_inline(&failure.message));
     } else {
         let _ = write!(out, " · passed at attempt {}", outcome.attempts.len());
     }
     out.push('\n');
-    let failed: Vec<&Finding> = told.checks.iter().filter(|checked| checked.fails()).collect();
+    let failed: Vec<&CheckResult> = told.checks.iter().filter(|checked| checked.fails()).collect();
     if !failed.is_empty() {
         out.push('\n');
     }
     for checked in failed {
         let turn = checked.turn.map_or_else(String::new, |turn| format!("turn {turn}: "));
-        let (expected, actual) = (inline(&checked.verdict.expected), inline(&checked.verdict.actual));
-        let _ = writeln!(out, "- {turn}{expected}<br>found: {actual}");
+        let (expected, actual) =
+            (escape_inline(&checked.verdict.expected), escape_inline(&checked.verdict.actual));
+        let _ = writeln!(out, "- {turn}expected {expected},<br>got {actual}");
     }
     if !told.conversation.turns.is_empty() {
-        let turns = count(told.conversation.turns.len(), "turn");
+        let turns = format_count(told.conversation.turns.len(), "turn");
         let _ = write!(out, "\n<details><summary>Conversation, {turns}</summary>\n\n");
-        told.conversation.turns.iter().for_each(|turn| out.push_str(&fence(&talk(turn))));
+        told.conversation.turns.iter().for_each(|turn| out.push_str(&fence(&format_turn(turn))));
         out.push_str("</details>\n");
     }
     out
 }
 
-/// What was said and called in a turn, as lines of text.
-fn talk(turn: &Turn) -> String {
+/// Formats the messages and tool calls of a turn as lines of text.
+fn format_turn(turn: &ConversationTurn) -> String {
     let mut out = format!("Turn {}\n", turn.number);
     let mut say = |who: &str, text: &str| {
-        let mut shown: String = lines(text).collect::<Vec<_>>().join("\n  ");
-        if shown.len() > LONGEST {
-            shown.truncate(shown.floor_char_boundary(LONGEST));
+        let mut shown: String = safe_lines(text).collect::<Vec<_>>().join("\n  ");
+        if shown.len() > MAX_MESSAGE_BYTES {
+            shown.truncate(shown.floor_char_boundary(MAX_MESSAGE_BYTES));
             shown.push_str(" …");
         }
         let _ = writeln!(out, "{who}: {shown}");
@@ -172,7 +174,7 @@ fn talk(turn: &Turn) -> String {
     out
 }
 
-/// Lines that Markdown leaves alone: the fence is longer than any run of backticks within.
+/// Formats text as a code block, with a fence that is longer than any run of backticks in it.
 fn fence(text: &str) -> String {
     let mut longest = 0;
     let mut run = 0;
@@ -184,16 +186,16 @@ fn fence(text: &str) -> String {
     format!("{fence}text\n{}\n{fence}\n", text.trim_end())
 }
 
-/// A text within a line that is nothing but text: no markup, no HTML, no mention of anybody, no link.
-fn inline(text: &str) -> String {
+/// Escapes a text for use within a line: no markup, HTML, mention or link remains.
+fn escape_inline(text: &str) -> String {
     let mut out = String::new();
     for c in one_line(text, 400).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // Mentions and references are looked for once entities are what they stand for, so a blank of no width breaks
-            // them.
+            // Mentions and references are detected after entities are decoded, so a zero-width space is
+            // added.
             '@' => out.push_str("&#64;&#8203;"),
             '#' => out.push_str("&#35;&#8203;"),
             ':' => out.push_str("&#58;"),
@@ -208,8 +210,8 @@ fn inline(text: &str) -> String {
     out
 }
 
-/// A text that is shown as code.
-fn code(text: &str) -> String {
+/// Formats a text as inline code.
+fn format_code(text: &str) -> String {
     let text = one_line(text, 200).replace('&', "&amp;").replace('<', "&lt;").replace('`', "&#96;");
     format!("<code>{}</code>", text.replace('@', "&#64;").replace('*', "&#42;").replace('_', "&#95;"))
 }
@@ -219,10 +221,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_others_are_text() {
-        assert_eq!(inline("<b>@me **x** [a](b)"), "&lt;b&gt;&#64;&#8203;me \\*\\*x\\*\\* \\[a\\]\\(b\\)");
-        assert_eq!(inline("a\n# b"), "a⏎&#35;&#8203; b");
+    fn escapes_untrusted_text() {
+        assert_eq!(
+            escape_inline("<b>@me **x** [a](b)"),
+            "&lt;b&gt;&#64;&#8203;me \\*\\*x\\*\\* \\[a\\]\\(b\\)"
+        );
+        assert_eq!(escape_inline("a\n# b"), "a⏎&#35;&#8203; b");
         assert_eq!(fence("a ```` b\n"), "`````text\na ```` b\n`````\n");
-        assert_eq!(code("a_b`<"), "<code>a&#95;b&#96;&lt;</code>");
+        assert_eq!(format_code("a_b`<"), "<code>a&#95;b&#96;&lt;</code>");
     }
 }

@@ -1,4 +1,4 @@
-//! Reports: consumers of what happens in a run. They know nothing but events and what attempts came to.
+//! Reporters, which consume the events of a run. They use only events and results of attempts.
 
 mod attempts;
 mod ci_commands;
@@ -14,10 +14,10 @@ mod markdown;
 mod record;
 mod recordings;
 mod reply;
-mod saved;
+mod saved_cases;
 mod spool;
+mod text;
 mod trace;
-mod words;
 
 use std::fmt;
 use std::fs::File;
@@ -26,107 +26,114 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use ci_commands::CommandGuard;
-pub use console::{Console, Look, conversation};
-pub use events::{Events, mistake, note, nothing_ran, said, would_run};
-pub use github::GitHub;
-pub use html::Html;
-pub use json::Json;
-pub use jsonl::JsonLines;
-pub use junit::JUnit;
-pub use markdown::Markdown;
-pub use recordings::Recordings;
-pub use reply::Reply;
-pub use saved::SavedCases;
-pub use trace::TraceLines;
-pub use words::{count, duration, lines, one_line, percent, wrap};
+pub use console::{ConsoleOptions, ConsoleReporter, conversation};
+pub use events::{
+    EventsReporter, write_dry_run_case, write_empty_summary, write_error, write_info, write_warning,
+};
+pub use github::GitHubReporter;
+pub use html::HtmlReporter;
+pub use json::JsonReporter;
+pub use jsonl::JsonLinesReporter;
+pub use junit::JUnitReporter;
+pub use markdown::MarkdownReporter;
+pub use recordings::RecordingsReporter;
+pub use reply::ReplyReporter;
+pub use saved_cases::SavedCasesReporter;
+pub use text::{format_count, format_duration, format_percent, one_line, safe_lines, wrap};
+pub use trace::TraceReporter;
 
-use crate::run::{RunEvent, Setting};
+use crate::run::{RunEvent, RunSettings};
 
-/// Somebody who is told what happens in a run.
+/// Receives the events of a run.
 pub trait Reporter: Send {
-    /// Takes note of an event.
+    /// Handles an event.
     ///
     /// # Errors
-    /// When what it writes cannot be written.
+    /// If output cannot be written.
     fn report(&mut self, event: &RunEvent) -> io::Result<()>;
 
-    /// Takes note of another report that cannot be written.
-    fn lost(&mut self, _output: &str) {}
+    /// Handles the failure of another report.
+    fn output_failed(&mut self, _output: &str) {}
 }
 
-/// A report file, by the ending of its name.
+/// Format of a report file, selected by its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ReportFormat {
     /// `.json`: one object with all results, in the order of the cases.
     Json,
-    /// `.jsonl`: a line as each case ends.
+    /// `.jsonl`: a line for each finished case.
     JsonLines,
     /// `.xml`: JUnit.
     JUnit,
-    /// `.html`: a page for people, whole in itself.
+    /// `.html`: a self-contained page.
     Html,
     /// `.md`: a short summary.
     Markdown,
 }
 
-/// The endings that name a format.
-pub const ENDINGS: &str = ".json, .jsonl, .xml, .html, .md";
+/// File extensions of the formats.
+pub const REPORT_EXTENSIONS: &str = ".json, .jsonl, .xml, .html, .md";
 
-impl Format {
-    /// The format that a file name asks for.
-    pub fn of(path: &Path) -> Option<Format> {
+impl ReportFormat {
+    /// Returns the format for a file name.
+    pub fn from_path(path: &Path) -> Option<ReportFormat> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "json" => Some(Format::Json),
-            "jsonl" | "ndjson" => Some(Format::JsonLines),
-            "xml" => Some(Format::JUnit),
-            "html" | "htm" => Some(Format::Html),
-            "md" | "markdown" => Some(Format::Markdown),
+            "json" => Some(ReportFormat::Json),
+            "jsonl" | "ndjson" => Some(ReportFormat::JsonLines),
+            "xml" => Some(ReportFormat::JUnit),
+            "html" | "htm" => Some(ReportFormat::Html),
+            "md" | "markdown" => Some(ReportFormat::Markdown),
             _ => None,
         }
     }
 
-    /// Whether it is made for programs, so that nobody else can write it.
-    pub fn is_for_programs(self) -> bool {
+    /// Returns true if the format is made for programs.
+    pub fn is_machine_readable(self) -> bool {
         match self {
-            Format::Json | Format::JsonLines | Format::JUnit => true,
-            Format::Html | Format::Markdown => false,
+            ReportFormat::Json | ReportFormat::JsonLines | ReportFormat::JUnit => true,
+            ReportFormat::Html | ReportFormat::Markdown => false,
         }
     }
 
-    /// Whether it needs the events of conversations, not only what they amount to.
+    /// Returns true if the format contains the events of conversations.
     pub fn needs_events(self) -> bool {
-        self == Format::Html
+        self == ReportFormat::Html
     }
 }
 
-/// A report to a file that is still empty. `shown` is what the file is called for people.
+/// Creates a reporter that writes to an empty file. `shown` is the display name of the file.
 ///
 /// # Errors
-/// When there is no room for what it has to remember.
-pub fn open(file: File, format: Format, shown: &str, setting: Arc<Setting>) -> io::Result<Box<dyn Reporter>> {
+/// If a temporary file cannot be created.
+pub fn open_report(
+    file: File,
+    format: ReportFormat,
+    shown: &str,
+    setting: Arc<RunSettings>,
+) -> io::Result<Box<dyn Reporter>> {
     Ok(match format {
-        Format::Json => Box::new(Json::new(file, shown.to_string(), setting)?),
-        Format::JsonLines => Box::new(JsonLines::new(file, setting)),
-        Format::JUnit => Box::new(JUnit::new(file)?),
-        Format::Html => Box::new(Html::new(file, shown.to_string(), setting)?),
-        Format::Markdown => Box::new(Markdown::new(file, setting)),
+        ReportFormat::Json => Box::new(JsonReporter::new(file, shown.to_string(), setting)?),
+        ReportFormat::JsonLines => Box::new(JsonLinesReporter::new(file, setting)),
+        ReportFormat::JUnit => Box::new(JUnitReporter::new(file)?),
+        ReportFormat::Html => Box::new(HtmlReporter::new(file, shown.to_string(), setting)?),
+        ReportFormat::Markdown => Box::new(MarkdownReporter::new(file, setting)),
     })
 }
 
-/// Makes a file for a report, with its folder; one that is there already is emptied.
+/// Creates a report file and its folder. An existing file is truncated.
 ///
 /// # Errors
-/// When it cannot be written.
-pub fn create(path: &Path) -> io::Result<File> {
+/// If it cannot be written.
+pub fn create_file(path: &Path) -> io::Result<File> {
     create_folder(path)?;
     File::create(path)
 }
 
-/// Makes a file for a report, with its folder, where there is none yet.
+/// Creates a report file and its folder, if the file does not exist yet.
 ///
 /// # Errors
-/// When it cannot be written, or is there already.
-pub fn create_new(path: &Path) -> io::Result<File> {
+/// If it cannot be written, or exists.
+pub fn create_new_file(path: &Path) -> io::Result<File> {
     create_folder(path)?;
     File::create_new(path)
 }
@@ -134,28 +141,28 @@ pub fn create_new(path: &Path) -> io::Result<File> {
 fn create_folder(path: &Path) -> io::Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
     let words =
-        |error: io::Error| io::Error::new(error.kind(), format!("its folder cannot be made: {error}"));
+        |error: io::Error| io::Error::new(error.kind(), format!("its folder cannot be created: {error}"));
     std::fs::create_dir_all(folder).map_err(words)
 }
 
-/// A report file that cannot be written.
+/// Error while writing a report file.
 #[derive(Debug)]
-pub struct NotWritable {
+pub struct ReportWriteError {
     path: PathBuf,
     error: io::Error,
 }
 
-impl NotWritable {
-    /// The file, as it is shown to people, and what is wrong with it.
+impl ReportWriteError {
+    /// Creates an error for a file.
     pub fn new(path: &Path, error: io::Error) -> Self {
-        NotWritable { path: path.to_path_buf(), error }
+        ReportWriteError { path: path.to_path_buf(), error }
     }
 }
 
-impl fmt::Display for NotWritable {
+impl fmt::Display for ReportWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot write {}: {}", self.path.display(), self.error)
     }
 }
 
-impl std::error::Error for NotWritable {}
+impl std::error::Error for ReportWriteError {}

@@ -1,4 +1,4 @@
-//! `--record DIR`: what the agent did in each case, in a file each, to be served again.
+//! `--record DIR`: a file with the actions of the agent for each case, for replay.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,43 +6,44 @@ use std::sync::Arc;
 
 use super::record::rfc3339;
 use super::{Reporter, RunEvent};
-use crate::recording::{self, Recording, suite_name};
-use crate::run::Setting;
+use crate::recording::{self, AgentRecording, suite_name};
+use crate::run::RunSettings;
 
-/// Writes a recording of each case that was held.
-pub struct Recordings {
+/// Reporter that writes a recording of each executed case.
+pub struct RecordingsReporter {
     folder: PathBuf,
     project: PathBuf,
-    setting: Arc<Setting>,
+    setting: Arc<RunSettings>,
 }
 
-impl Recordings {
-    /// Recordings into a folder, which is made if it is not there. `project` is the folder that suites are named from.
+impl RecordingsReporter {
+    /// Creates a reporter that writes to a folder, which is created if needed. Names of suites are relative
+    /// to the folder `project`.
     ///
     /// # Errors
-    /// When nothing can be written there.
-    pub fn open(folder: PathBuf, project: PathBuf, setting: Arc<Setting>) -> io::Result<Self> {
+    /// If the folder is not writable.
+    pub fn open(folder: PathBuf, project: PathBuf, setting: Arc<RunSettings>) -> io::Result<Self> {
         std::fs::create_dir_all(&folder)?;
-        // What cannot be written should show before anybody is asked anything.
+        // Detects an unwritable folder before any agent is called.
         tempfile::tempfile_in(&folder)?;
-        Ok(Recordings { folder, project, setting })
+        Ok(RecordingsReporter { folder, project, setting })
     }
 }
 
-impl Reporter for Recordings {
+impl Reporter for RecordingsReporter {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
-        let attempt = outcome.telling();
+        let attempt = outcome.representative();
         let turns = recording::turns_of(&attempt.events, &attempt.conversation);
-        // Of a case that was not run, or whose agent did nothing, what was recorded before stands.
+        // If the case did not run or the agent did nothing, an earlier recording is kept.
         if turns.iter().all(|turn| turn.events.is_empty()) {
             return Ok(());
         }
-        let selected = &attempt.selected;
-        let recording = Recording {
+        let selected = &attempt.case_ref;
+        let recording = AgentRecording {
             suite: Some(suite_name(&self.project, &selected.suite.path)),
             case: selected.case.id.clone(),
-            agent: self.setting.tested(selected).and_then(|agent| agent.name.clone()),
+            agent: self.setting.agent_of_case(selected).and_then(|agent| agent.name.clone()),
             recorded_at: Some(rfc3339(attempt.started_at)),
             turns,
         };

@@ -1,25 +1,26 @@
-//! What an agent answered to a single message, and nothing else.
+//! Reply of an agent to a single message, without other output.
 
 use std::io::{self, Write};
 
-use hotseat_trace::Status;
+use hotseat_trace::VerdictStatus;
 use serde_json::Value;
 
-use super::words::{lines, one_line};
+use super::text::{one_line, safe_lines};
 use super::{Reporter, RunEvent};
 use crate::checks::read_json;
 use crate::run::Attempt;
 
-/// Writes the reply: words as they are, JSON laid out, then the tools that were called.
-pub struct Reply<W> {
+/// Reporter that writes the reply: text unchanged, JSON indented, followed by the tool calls.
+pub struct ReplyReporter<W> {
     out: W,
     width: usize,
 }
 
-impl<W: Write + Send> Reply<W> {
-    /// A report to `out`, of lines of `width` columns where it is not the agent that speaks.
+impl<W: Write + Send> ReplyReporter<W> {
+    /// Creates a reporter that writes to `out`. Lines other than those of the agent are cut to `width`
+    /// columns.
     pub fn new(out: W, width: usize) -> Self {
-        Reply { out, width }
+        ReplyReporter { out, width }
     }
 
     fn write(&mut self, attempt: &Attempt) -> io::Result<()> {
@@ -29,7 +30,7 @@ impl<W: Write + Send> Reply<W> {
                 Ok(value @ (Value::Object(_) | Value::Array(_))) => serde_json::to_string_pretty(&value)?,
                 _ => message.content.clone(),
             };
-            for line in lines(&laid_out) {
+            for line in safe_lines(&laid_out) {
                 writeln!(self.out, "{line}")?;
             }
         }
@@ -46,12 +47,13 @@ impl<W: Write + Send> Reply<W> {
             let line = format!("{} → {came_to} (args: {})", call.name, call.arguments);
             writeln!(self.out, "{}", one_line(&line, self.width))?;
         }
-        if attempt.verdict.status != Status::Passed {
+        if attempt.verdict.status != VerdictStatus::Passed {
             let failure = attempt.verdict.failure.as_ref();
             let message = failure.map(|failure| failure.message.as_str());
             let message = message.or(attempt.verdict.skip_reason.as_deref()).unwrap_or("not run");
             writeln!(self.out, "error: {}", one_line(message, self.width))?;
-            for line in lines(failure.and_then(|failure| failure.detail.as_deref()).unwrap_or_default()) {
+            for line in safe_lines(failure.and_then(|failure| failure.detail.as_deref()).unwrap_or_default())
+            {
                 writeln!(self.out, "  {line}")?;
             }
         }
@@ -59,10 +61,12 @@ impl<W: Write + Send> Reply<W> {
     }
 }
 
-impl<W: Write + Send> Reporter for Reply<W> {
+impl<W: Write + Send> Reporter for ReplyReporter<W> {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
-            RunEvent::CaseEnded(outcome) if outcome.stability.is_none() => self.write(outcome.telling()),
+            RunEvent::CaseEnded(outcome) if outcome.stability.is_none() => {
+                self.write(outcome.representative())
+            }
             RunEvent::CaseEnded(outcome) => {
                 for attempt in &outcome.attempts {
                     writeln!(self.out, "--- Run {} ---", attempt.number)?;

@@ -1,4 +1,4 @@
-//! `--trace FILE`: every event of every conversation, a line each, to look into what an agent really sent.
+//! `--trace FILE`: every event of every conversation, one per line, to inspect the raw data of an agent.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,27 +8,27 @@ use serde_json::json;
 
 use super::{Reporter, RunEvent};
 
-/// Writes events as JSON lines. A line before those of an attempt says which case they belong to.
-pub struct TraceLines {
+/// Reporter that writes events as JSON lines. The events of each attempt follow a line that names their case.
+pub struct TraceReporter {
     out: BufWriter<File>,
 }
 
-impl TraceLines {
-    /// A trace to a file that is still empty.
+impl TraceReporter {
+    /// Creates a reporter that writes to an empty file.
     pub fn new(file: File) -> Self {
-        TraceLines { out: BufWriter::new(file) }
+        TraceReporter { out: BufWriter::new(file) }
     }
 }
 
-impl Reporter for TraceLines {
+impl Reporter for TraceReporter {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
-        let case = &outcome.selected.case;
+        let case = &outcome.case_ref.case;
         for attempt in &outcome.attempts {
             let head = json!({
                 "type": "case",
                 "formatVersion": FORMAT_VERSION,
-                "index": attempt.selected.index,
+                "index": attempt.case_ref.index,
                 "id": case.id,
                 "file": case.place.file(),
                 "line": case.place.line(),

@@ -1,58 +1,58 @@
-//! A conversation as helpers are told of it.
+//! A conversation as presented to roles.
 
-use hotseat_trace::{Conversation, Turn};
+use hotseat_trace::{ConversationTurn, TracedConversation};
 use serde_json::{Map, Value, json};
 
-use crate::adapters::template::call_as_json;
-use crate::session::{Message, MessageCall, Part, Role as Speaker, words};
+use crate::session::{ContentPart, ConversationMessage, MessageCall, MessageRole as Speaker, joined_text};
+use crate::targets::template::call_json;
 
-/// What was said and done so far.
+/// The messages and tool calls so far.
 #[derive(Debug, Clone, Copy)]
 pub struct Dialogue<'a> {
-    /// What was said before the first turn.
-    pub opening: &'a [Message],
+    /// Messages before the first turn.
+    pub opening: &'a [ConversationMessage],
     /// The turns.
-    pub turns: &'a [Turn],
+    pub turns: &'a [ConversationTurn],
 }
 
 impl<'a> Dialogue<'a> {
-    /// A whole conversation.
-    pub fn of(opening: &'a [Message], conversation: &'a Conversation) -> Self {
+    /// Creates the dialogue of a whole conversation.
+    pub fn new(opening: &'a [ConversationMessage], conversation: &'a TracedConversation) -> Self {
         Dialogue { opening, turns: &conversation.turns }
     }
 
-    /// As messages in the form of chat completions.
-    pub fn json(self) -> Vec<Value> {
-        self.messages().iter().map(message_json).collect()
+    /// Converts the dialogue to messages of the chat completions format.
+    pub fn to_json(self) -> Vec<Value> {
+        self.to_messages().iter().map(message_json).collect()
     }
 
-    /// As messages: what the user said, the calls with their results, what the agent said.
-    pub fn messages(self) -> Vec<Message> {
+    /// Converts the dialogue to messages: user input, tool calls with results, and agent messages.
+    pub fn to_messages(self) -> Vec<ConversationMessage> {
         let mut messages = self.opening.to_vec();
         for turn in self.turns {
-            messages.extend(turn.user.iter().map(|text| said(Speaker::User, text)));
+            messages.extend(turn.user.iter().map(|text| text_message(Speaker::User, text)));
             let mut doings: Vec<_> = turn
                 .tool_calls
                 .iter()
                 .map(|call| {
-                    let asked = Message {
+                    let asked = ConversationMessage {
                         tool_calls: vec![MessageCall {
                             id: call.id.to_string(),
                             name: call.name.to_string(),
                             arguments: call.arguments.to_string(),
                         }],
-                        ..said(Speaker::Assistant, "")
+                        ..text_message(Speaker::Assistant, "")
                     };
-                    let answered = call.result.as_ref().map(|result| Message {
+                    let answered = call.result.as_ref().map(|result| ConversationMessage {
                         tool_call_id: Some(call.id.to_string()),
                         name: Some(call.name.to_string()),
-                        ..said(Speaker::Tool, &result.text())
+                        ..text_message(Speaker::Tool, &result.text())
                     });
                     (call.started, std::iter::once(asked).chain(answered).collect::<Vec<_>>())
                 })
                 .chain(turn.messages.iter().map(|message| {
                     let at = message.started.unwrap_or(message.ended);
-                    (at, vec![said(Speaker::Assistant, &message.content)])
+                    (at, vec![text_message(Speaker::Assistant, &message.content)])
                 }))
                 .collect();
             doings.sort_by_key(|(at, _)| *at);
@@ -61,12 +61,12 @@ impl<'a> Dialogue<'a> {
         messages
     }
 
-    /// What the agent answered last.
+    /// Last answer of the agent.
     pub fn last_response(self) -> &'a str {
         self.turns.last().and_then(|turn| turn.answer()).unwrap_or_default()
     }
 
-    /// What the tools of the last turn returned, by their names.
+    /// Results of the tools of the last turn, by tool name.
     pub fn tool_results(self) -> Map<String, Value> {
         let calls = self.turns.last().into_iter().flat_map(|turn| &turn.tool_calls);
         let results = calls.filter_map(|call| Some((call.name.to_string(), call.result.as_ref()?)));
@@ -79,16 +79,16 @@ impl<'a> Dialogue<'a> {
     }
 }
 
-fn said(role: Speaker, text: &str) -> Message {
-    let content = if text.is_empty() { Vec::new() } else { vec![Part::Text(text.to_string())] };
-    Message { role, content, name: None, tool_calls: Vec::new(), tool_call_id: None }
+fn text_message(role: Speaker, text: &str) -> ConversationMessage {
+    let content = if text.is_empty() { Vec::new() } else { vec![ContentPart::Text(text.to_string())] };
+    ConversationMessage { role, content, name: None, tool_calls: Vec::new(), tool_call_id: None }
 }
 
-/// A message without what is attached to it, which would be more than all that is said.
-fn message_json(message: &Message) -> Value {
+/// Converts a message to JSON without attachments, which would dominate the size.
+fn message_json(message: &ConversationMessage) -> Value {
     let mut members = Map::new();
     members.insert("role".to_string(), json!(message.role.name()));
-    members.insert("content".to_string(), json!(words(&message.content)));
+    members.insert("content".to_string(), json!(joined_text(&message.content)));
     if let Some(name) = &message.name {
         members.insert("name".to_string(), json!(name));
     }
@@ -96,7 +96,7 @@ fn message_json(message: &Message) -> Value {
         members.insert("tool_call_id".to_string(), json!(id));
     }
     if !message.tool_calls.is_empty() {
-        let calls = message.tool_calls.iter().map(call_as_json);
+        let calls = message.tool_calls.iter().map(call_json);
         members.insert("tool_calls".to_string(), calls.collect());
     }
     Value::Object(members)

@@ -1,34 +1,34 @@
-//! A generator: makes test cases up for an agent.
+//! Generators, which write test cases for an agent.
 
 use serde_json::{Map, Value, json};
 
-use super::reading::read_answer;
-use super::{Question, Role, Unanswered, beginning, options};
+use super::answer_json::read_answer;
+use super::{RoleClient, RoleError, RoleQuestion, excerpt, role_options};
 
 const PROMPT: &str = include_str!("prompts/generator.v1.md");
 
-/// How many cases are asked for where nobody says.
-const CASES: u64 = 5;
+/// Default number of generated cases.
+const DEFAULT_CASE_COUNT: u64 = 5;
 
-/// What a generator is told.
+/// Input of a generator.
 #[derive(Debug, Clone)]
 pub struct GeneratorQuestion<'a> {
-    /// The agent that the cases are for.
+    /// Name of the tested agent.
     pub target: &'a str,
-    /// What it is for, where the project says so.
+    /// Purpose of the agent, if known.
     pub description: Option<&'a str>,
-    /// Its tools, where they are known.
+    /// Tools of the agent, if known.
     pub tools: Vec<Value>,
-    /// Whatever else was asked for: `count`, `focus`, `complexity`, …
+    /// Further parameters: `count`, `focus`, `complexity`, …
     pub parameters: Map<String, Value>,
 }
 
-impl Role {
-    /// Asks a generator for cases: a value each, as it wrote them.
+impl RoleClient {
+    /// Asks a generator for cases and returns them as JSON values.
     ///
     /// # Errors
-    /// When it gives none, in words.
-    pub async fn generate(&self, question: GeneratorQuestion<'_>) -> Result<Vec<Value>, String> {
+    /// A message if it returns none.
+    pub async fn generate_cases(&self, question: GeneratorQuestion<'_>) -> Result<Vec<Value>, String> {
         let mut told = Map::new();
         told.insert("test_mode".to_string(), json!("generator"));
         told.insert("target_agent".to_string(), json!(question.target));
@@ -40,46 +40,46 @@ impl Role {
         if !question.tools.is_empty() {
             told.insert("target_tools".to_string(), Value::Array(question.tools));
         }
-        told.insert("count".to_string(), json!(CASES));
+        told.insert("count".to_string(), json!(DEFAULT_CASE_COUNT));
         told.extend(question.parameters);
-        let asked = Question {
+        let asked = RoleQuestion {
             message: Value::Object(told.clone()),
-            options: options(&Map::new(), told),
+            options: role_options(&Map::new(), told),
             history: Vec::new(),
             turn: 1,
             prompt: PROMPT.into(),
             format: None,
-            until: None,
+            deadline: None,
         };
         match self.ask(asked).await {
-            Ok(said) if said.is_cut => Err(said.cut_off()),
-            Ok(said) => read(&said.text),
-            Err(Unanswered::Failed(words)) => Err(words),
-            Err(Unanswered::Deadline) => Err("no answer in time".to_string()),
+            Ok(said) if said.is_truncated => Err(said.truncation_error()),
+            Ok(said) => parse_cases(&said.text),
+            Err(RoleError::Failed(words)) => Err(words),
+            Err(RoleError::Deadline) => Err("no answer in time".to_string()),
         }
     }
 }
 
-/// Reads cases: `{"cases": […]}`, `{"test_cases": […]}`, a list, or a single case.
-fn read(text: &str) -> Result<Vec<Value>, String> {
+/// Parses generated cases: `{"cases": […]}`, `{"test_cases": […]}`, a list, or a single case.
+fn parse_cases(text: &str) -> Result<Vec<Value>, String> {
     let wrong =
-        |what: &str| Err(format!("failed to parse generator response as JSON: {what}; {}", beginning(text)));
+        |what: &str| Err(format!("failed to parse generator response as JSON: {what}; {}", excerpt(text)));
     let cases = match read_answer(text) {
         Err(why) => return wrong(&format!("it {why}")),
         Ok(Value::Array(cases)) => cases,
         Ok(Value::Object(mut members)) => match (members.remove("cases"), members.remove("test_cases")) {
             (Some(Value::Array(cases)), None) | (None, Some(Value::Array(cases))) => cases,
             (Some(_), Some(_)) => return wrong("it has both `cases` and `test_cases`"),
-            (Some(_), None) | (None, Some(_)) => return wrong("`cases` is no list"),
+            (Some(_), None) | (None, Some(_)) => return wrong("`cases` is not a list"),
             (None, None) => vec![Value::Object(members)],
         },
-        Ok(_) => return wrong("it is neither a mapping nor a list"),
+        Ok(_) => return wrong("it is neither an object nor a list"),
     };
     if cases.is_empty() {
-        return Err("the generator made no cases up".to_string());
+        return Err("the generator returned no cases".to_string());
     }
     if let Some(place) = cases.iter().position(|case| !case.is_object()) {
-        return wrong(&format!("case {place} is no mapping"));
+        return wrong(&format!("case {place} is not an object"));
     }
     Ok(cases)
 }
@@ -91,17 +91,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_cases_are_read_out_of_malformed_answers() {
+    fn rejects_malformed_answers() {
         let cases =
             |input: &str| json!({"cases": [{"id": "G1", "input": input}, {"id": "G2", "input": input}]});
         for malformed in malformed_answers(&cases("hi"), &cases("bye")) {
             let is_read = malformed.kind == MalformedKind::Unescaped;
-            assert_eq!(read(&malformed.text).is_ok(), is_read, "{}", malformed.text);
+            assert_eq!(parse_cases(&malformed.text).is_ok(), is_read, "{}", malformed.text);
         }
     }
 
     #[test]
-    fn cases_are_read_in_every_form_that_is_documented() {
+    fn reads_all_documented_forms() {
         for (text, count) in [
             (r#"{"cases": [{"id": "G1"}, {"id": "G2"}]}"#, 2),
             (r#"{"test_cases": [{"id": "G1"}]}"#, 1),
@@ -109,7 +109,7 @@ mod tests {
             (r#"{"id": "G1", "input": "hi"}"#, 1),
             ("```json\n{\"cases\": [{\"id\": \"G1\"}]}\n```", 1),
         ] {
-            assert_eq!(read(text).map(|cases| cases.len()), Ok(count), "{text}");
+            assert_eq!(parse_cases(text).map(|cases| cases.len()), Ok(count), "{text}");
         }
         for text in [
             "",
@@ -124,7 +124,7 @@ mod tests {
             "Here they are:\n```json\n[{\"id\": \"G1\"}]\n```",
             r#"{"cases": [{"id": "G1"}], "test_cases": [{"id": "G2"}]}"#,
         ] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(parse_cases(text).is_err(), "{text}");
         }
     }
 }

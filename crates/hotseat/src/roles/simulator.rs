@@ -1,4 +1,4 @@
-//! A simulated user: what it is told, and what it says.
+//! Simulators: questions to simulated users and their answers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,61 +8,64 @@ use hotseat_trace::RoleAnswered;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::{Dialogue, Exchange, Question, Role, Said, Unanswered, beginning, options, reading};
+use super::{
+    Dialogue, RoleClient, RoleError, RoleExchange, RoleQuestion, RoleReply, answer_json, excerpt,
+    role_options,
+};
 use crate::checks::{AnswerContent, find_json};
-use crate::session::Redactor;
+use crate::session::SecretRedactor;
 
 const PROMPT: &str = include_str!("prompts/simulator.v1.md");
-/// For a user with a goal, who goes on until there is nothing more to say.
-const USER_PROMPT: &str = include_str!("prompts/user.v1.md");
-const USER_SCHEMA: &str = include_str!("prompts/user.v1.schema.json");
+/// Prompt for a simulated user with a goal, which continues until it has nothing more to say.
+const GOAL_PROMPT: &str = include_str!("prompts/user.v1.md");
+const GOAL_SCHEMA: &str = include_str!("prompts/user.v1.schema.json");
 
-/// What a simulated user is told.
+/// Input of a simulator.
 #[derive(Debug, Clone, Copy)]
 pub struct SimulatorQuestion<'a> {
-    /// What the case tells it: `metadata` with `persona` and `goal`, `connector`, …
+    /// Options of the case: `metadata` with `persona` and `goal`, `connector`, …
     pub options: &'a Map<String, Value>,
-    /// What it is told of itself, where it has a goal and goes on until there is nothing more to say.
-    pub told: Option<&'a Map<String, Value>>,
-    /// A prompt of the case's own for a model.
+    /// Values of its brief, for a simulated user with a goal.
+    pub brief_values: Option<&'a Map<String, Value>>,
+    /// Custom prompt of the case for a model.
     pub prompt: Option<&'a str>,
-    /// The case.
+    /// Id of the case.
     pub test_id: &'a str,
-    /// The conversation with the agent.
+    /// Id of the conversation with the agent.
     pub session_id: &'a str,
-    /// What was said so far.
+    /// The conversation so far.
     pub dialogue: Dialogue<'a>,
-    /// Whether it is told of that as messages.
+    /// True if the conversation is passed as messages.
     pub as_messages: bool,
-    /// The turn that it begins, from 1.
+    /// Number of the next turn, from 1.
     pub turn_number: usize,
-    /// How many turns there may be.
+    /// Maximum number of turns.
     pub max_turns: usize,
-    /// The checkpoints that are reached, and those that are not.
+    /// Names of reached and pending checkpoints.
     pub checkpoints: (&'a [&'a str], &'a [&'a str]),
-    /// When the answer is given up.
-    pub until: Option<Instant>,
+    /// Deadline of the answer.
+    pub deadline: Option<Instant>,
 }
 
-/// What a simulated user does next.
+/// Decision of a simulated user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UserDecision {
-    /// It says something.
+    /// Sends a message.
     Says(String),
-    /// It has what it wants. What it would have said is not sent.
+    /// The goal is achieved. Any message is discarded.
     GoalAchieved,
-    /// It will not get what it wants, and has nothing more to say.
+    /// The goal cannot be achieved, and the user stops.
     GivesUp,
 }
 
-/// What a simulated user answers.
+/// Answer of a simulated user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserAnswer {
-    /// What it does next.
+    /// The decision.
     pub next: UserDecision,
-    /// How far it has come: `none`, `partial`, `achieved`.
+    /// Progress towards the goal: `none`, `partial`, `achieved`.
     pub goal_progress: Option<Arc<str>>,
-    /// Why.
+    /// Reason.
     pub reason: Option<String>,
 }
 
@@ -72,100 +75,112 @@ impl From<UserDecision> for UserAnswer {
     }
 }
 
-impl Role {
-    /// Asks a simulated user what it says next, with what the exchange leaves in the trace.
+impl RoleClient {
+    /// Asks a simulated user for the next message, and returns the exchange for the trace.
     ///
     /// # Errors
-    /// When the time of the conversation is over.
+    /// If the deadline of the conversation has passed.
     pub async fn simulate(
         &self,
         question: SimulatorQuestion<'_>,
-    ) -> Result<(Result<UserAnswer, String>, Exchange), Unanswered> {
-        let (message, metadata) = question.told();
+    ) -> Result<(Result<UserAnswer, String>, RoleExchange), RoleError> {
+        let (message, metadata) = question.to_message();
         let dialogue = question.dialogue;
-        let asked = Question {
+        let asked = RoleQuestion {
             message: message.clone(),
-            options: options(question.options, metadata),
-            history: if question.as_messages { dialogue.messages() } else { Vec::new() },
+            options: role_options(question.options, metadata),
+            history: if question.as_messages { dialogue.to_messages() } else { Vec::new() },
             turn: question.turn_number,
-            prompt: question.prompt(),
-            format: question.format(),
-            until: question.until,
+            prompt: question.system_prompt(),
+            format: question.response_format(),
+            deadline: question.deadline,
         };
         let (said, next, finding) = match self.ask(asked).await {
-            Err(Unanswered::Deadline) => return Err(Unanswered::Deadline),
-            Err(Unanswered::Failed(words)) => (Said::default(), Err(words), None),
-            Ok(said) if said.is_cut => {
-                let words = said.cut_off();
+            Err(RoleError::Deadline) => return Err(RoleError::Deadline),
+            Err(RoleError::Failed(words)) => (RoleReply::default(), Err(words), None),
+            Ok(said) if said.is_truncated => {
+                let words = said.truncation_error();
                 (said, Err(words), None)
             }
-            Ok(said) => match question.read(&said.text, self.is_model()) {
+            Ok(said) => match question.parse_answer(&said.text, self.is_model()) {
                 Ok((next, finding)) => (said, Ok(next), Some(finding)),
                 Err(words) => (said, Err(words), None),
             },
         };
         let error = next.as_ref().err().cloned();
-        let agent = self.shown().clone();
+        let agent = self.label().clone();
         Ok((
             next,
-            Exchange { role: "simulator", agent, question: message, said, finding, error, asked: None },
+            RoleExchange {
+                role: "simulator",
+                agent,
+                question: message,
+                said,
+                finding,
+                error,
+                vote_and_attempt: None,
+            },
         ))
     }
 }
 
 impl SimulatorQuestion<'_> {
-    /// What it is told now, and was not told when it was asked before; by its key. Which checkpoints there are is no
-    /// matter of what was said.
-    pub fn differs(&self, before: &RoleAnswered, redactor: &Redactor) -> Option<String> {
-        let (now, before) = (redactor.json(self.told().0), redactor.json(before.question.clone()));
+    /// Key of the first value that differs from a recorded question. Checkpoints are ignored, since they do
+    /// not affect the message.
+    pub fn changed_key(&self, before: &RoleAnswered, redactor: &SecretRedactor) -> Option<String> {
+        let (now, before) = (redactor.json(self.to_message().0), redactor.json(before.question.clone()));
         let (Value::Object(now), Value::Object(before)) = (now, before) else { return None };
         let keys = now.keys().chain(before.keys()).filter(|key| !key.starts_with("checkpoints_"));
         keys.into_iter().find(|key| now.get(*key) != before.get(*key)).cloned()
     }
 
-    /// The answer that it gave before, read once more.
-    pub fn answered_before(&self, before: &RoleAnswered) -> (Result<UserAnswer, String>, Exchange) {
+    /// Parses a recorded answer again.
+    pub fn parse_recorded(&self, before: &RoleAnswered) -> (Result<UserAnswer, String>, RoleExchange) {
         let read = match (&before.finding, &before.error) {
             (None, Some(words)) => Err(words.clone()),
-            (None, None) | (Some(_), _) => self.read(&before.answer, false),
+            (None, None) | (Some(_), _) => self.parse_answer(&before.answer, false),
         };
-        let exchange = Exchange::before("simulator", before);
+        let exchange = RoleExchange::from_record("simulator", before);
         match read {
-            Ok((next, finding)) => (Ok(next), Exchange { finding: Some(finding), error: None, ..exchange }),
-            Err(words) => (Err(words.clone()), Exchange { finding: None, error: Some(words), ..exchange }),
+            Ok((next, finding)) => {
+                (Ok(next), RoleExchange { finding: Some(finding), error: None, ..exchange })
+            }
+            Err(words) => {
+                (Err(words.clone()), RoleExchange { finding: None, error: Some(words), ..exchange })
+            }
         }
     }
 
-    /// What a model is told about its part.
-    fn prompt(&self) -> Cow<'static, str> {
-        match (self.prompt, self.told) {
+    /// System prompt for a model.
+    fn system_prompt(&self) -> Cow<'static, str> {
+        match (self.prompt, self.brief_values) {
             (Some(own), _) => Cow::Owned(own.to_string()),
-            (None, Some(_)) => Cow::Borrowed(USER_PROMPT),
+            (None, Some(_)) => Cow::Borrowed(GOAL_PROMPT),
             (None, None) => Cow::Borrowed(PROMPT),
         }
     }
 
-    /// The form that the answer of a model must have.
-    fn format(&self) -> Option<ResponseFormat> {
-        let schema = || serde_json::from_str(USER_SCHEMA).expect("the schema is JSON");
+    /// Response format for a model.
+    fn response_format(&self) -> Option<ResponseFormat> {
+        let schema = || serde_json::from_str(GOAL_SCHEMA).expect("the schema is JSON");
         let format = || ResponseFormat { name: "user_v1".to_string(), schema: schema(), strict: true };
-        self.told.map(|_| format())
+        self.brief_values.map(|_| format())
     }
 
-    /// Reads an answer. A user with a goal answers as it is asked to, if it is a model that was asked so.
-    fn read(&self, text: &str, is_model: bool) -> Result<(UserAnswer, Value), String> {
-        match self.told {
-            None => read(text).map(|(next, finding)| (next.into(), finding)),
-            Some(_) => match reading::read_answer(text) {
-                Ok(answer) if answer.get("done").is_some() => read_goal_answer(answer),
-                Err(why) if is_model => Err(format!("the answer {why}; {}", beginning(text))),
+    /// Parses an answer. A model with a goal must use the requested format.
+    fn parse_answer(&self, text: &str, is_model: bool) -> Result<(UserAnswer, Value), String> {
+        match self.brief_values {
+            None => parse_plain_answer(text).map(|(next, finding)| (next.into(), finding)),
+            Some(_) => match answer_json::read_answer(text) {
+                Ok(answer) if answer.get("done").is_some() => parse_goal_answer(answer),
+                Err(why) if is_model => Err(format!("the answer {why}; {}", excerpt(text))),
                 Ok(_) if is_model => {
-                    Err(format!("the answer has no `done`, `message`, `goal_progress`; {}", beginning(text)))
+                    Err(format!("the answer has no `done`, `message`, `goal_progress`; {}", excerpt(text)))
                 }
                 Ok(_) | Err(_) => {
-                    let (next, finding) = read(text)?;
+                    let (next, finding) = parse_plain_answer(text)?;
                     let next = match next {
-                        UserDecision::Says(said) => UserDecision::Says(cleaned(&said)?),
+                        UserDecision::Says(said) => UserDecision::Says(clean_message(&said)?),
                         other => other,
                     };
                     Ok((next.into(), finding))
@@ -174,8 +189,8 @@ impl SimulatorQuestion<'_> {
         }
     }
 
-    /// The message, and what of it is metadata of the call too.
-    fn told(&self) -> (Value, Map<String, Value>) {
+    /// The message, and the part of it that is also metadata of the call.
+    fn to_message(&self) -> (Value, Map<String, Value>) {
         let mut metadata = Map::new();
         metadata.insert("test_mode".to_string(), json!("simulator"));
         metadata.insert("test_id".to_string(), json!(self.test_id));
@@ -192,21 +207,22 @@ impl SimulatorQuestion<'_> {
             Some(Value::Object(written)) => written.clone(),
             _ => Map::new(),
         };
-        message.extend(self.told.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
+        message
+            .extend(self.brief_values.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
         message.extend(metadata.clone());
         message.insert("last_response".to_string(), json!(self.dialogue.last_response()));
         if !self.as_messages {
-            message.insert("conversation".to_string(), Value::Array(self.dialogue.json()));
+            message.insert("conversation".to_string(), Value::Array(self.dialogue.to_json()));
         }
         (Value::Object(message), metadata)
     }
 }
 
-/// Reads the answer of a user with a goal.
-fn read_goal_answer(answer: Value) -> Result<(UserAnswer, Value), String> {
+/// Parses the answer of a simulated user with a goal.
+fn parse_goal_answer(answer: Value) -> Result<(UserAnswer, Value), String> {
     let wrong = |key: &str, wanted: &str| match answer.get(key) {
-        Some(found) => format!("`{key}` of the answer is {found}, and has to be {wanted}"),
-        None => format!("the answer has no `{key}`: it has to be {wanted}"),
+        Some(found) => format!("`{key}` of the answer is {found}, but must be {wanted}"),
+        None => format!("the answer has no `{key}`: it must be {wanted}"),
     };
     let Some(done) = answer.get("done").and_then(Value::as_bool) else {
         return Err(wrong("done", "true or false"));
@@ -224,18 +240,18 @@ fn read_goal_answer(answer: Value) -> Result<(UserAnswer, Value), String> {
     let next = match (done, progress, answer.get("message")) {
         (true, "achieved", _) => UserDecision::GoalAchieved,
         (true, _, _) => UserDecision::GivesUp,
-        (false, _, Some(Value::String(said))) => UserDecision::Says(cleaned(said)?),
-        (false, _, _) => return Err(wrong("message", "what the user says")),
+        (false, _, Some(Value::String(said))) => UserDecision::Says(clean_message(said)?),
+        (false, _, _) => return Err(wrong("message", "the user's message")),
     };
     let goal_progress = Some(progress.into());
     Ok((UserAnswer { next, goal_progress, reason }, answer))
 }
 
-/// What is said, without the quotes around it and the name before it.
+/// Removes surrounding quotes and a leading name from a message.
 ///
 /// # Errors
-/// When nothing is left.
-fn cleaned(said: &str) -> Result<String, String> {
+/// If the message is empty.
+fn clean_message(said: &str) -> Result<String, String> {
     let mut text = said.trim();
     text = ["User:", "user:", "USER:"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text).trim();
     for (open, close) in [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»')] {
@@ -245,21 +261,21 @@ fn cleaned(said: &str) -> Result<String, String> {
         }
     }
     match text.is_empty() {
-        true => Err("the answer says nothing, and not that it is done".to_string()),
+        true => Err("the answer has neither a message nor `done: true`".to_string()),
         false => Ok(text.to_string()),
     }
 }
 
-/// Reads what a simulated user said: one JSON object with `input` or `message` and `goal_achieved`, or plain words,
-/// which are what the user says. Whatever has JSON in it, and is not just that object, is of no use.
-fn read(text: &str) -> Result<(UserDecision, Value), String> {
-    let wrong = |why: &str| Err(format!("{why}; {}", beginning(text)));
-    let answer = match reading::read_answer(text) {
+/// Parses the answer of a simulated user: one JSON object with `input` or `message` and `goal_achieved`, or
+/// plain text, which becomes the message. Any other JSON is rejected.
+fn parse_plain_answer(text: &str) -> Result<(UserDecision, Value), String> {
+    let wrong = |why: &str| Err(format!("{why}; {}", excerpt(text)));
+    let answer = match answer_json::read_answer(text) {
         Ok(answer @ Value::Object(_)) => answer,
-        Ok(Value::String(said)) => return says(&said).or_else(|why| wrong(&why)),
-        Ok(_) => return wrong("the answer is JSON, and neither an object nor a text"),
+        Ok(Value::String(said)) => return parse_plain_text(&said).or_else(|why| wrong(&why)),
+        Ok(_) => return wrong("the answer is JSON, but neither an object nor a string"),
         Err(_) if text.trim().is_empty() => return Err("the answer is empty".to_string()),
-        Err(_) => return says(text).or_else(|why| wrong(&why)),
+        Err(_) => return parse_plain_text(text).or_else(|why| wrong(&why)),
     };
     if !["input", "message", "goal_achieved"].iter().any(|key| answer.get(key).is_some()) {
         return wrong("the answer has neither `input` nor `goal_achieved`");
@@ -267,7 +283,7 @@ fn read(text: &str) -> Result<(UserDecision, Value), String> {
     let achieved = match answer.get("goal_achieved") {
         None | Some(Value::Null) => false,
         Some(Value::Bool(achieved)) => *achieved,
-        Some(other) => return Err(format!("`goal_achieved` is {other}, and has to be true or false")),
+        Some(other) => return Err(format!("`goal_achieved` is {other}, but must be true or false")),
     };
     if achieved {
         return Ok((UserDecision::GoalAchieved, answer));
@@ -281,32 +297,31 @@ fn read(text: &str) -> Result<(UserDecision, Value), String> {
             Ok((UserDecision::Says(said.clone()), answer.clone()))
         }
         None | Some(Value::String(_)) => {
-            Err("the answer says nothing, and not that the goal is achieved".to_string())
+            Err("the answer has neither a message nor `goal_achieved: true`".to_string())
         }
-        Some(other) => Err(format!("`input` is {other}, and has to be a text")),
+        Some(other) => Err(format!("`input` is {other}, but must be a string")),
     }
 }
 
-/// Takes plain words for what the user says. Words with braces, with a code block or in markup are an answer in JSON
-/// that is broken, or has something around it.
-fn says(text: &str) -> Result<(UserDecision, Value), String> {
+/// Accepts plain text as a message. Text with braces, a code block or markup is malformed JSON and rejected.
+fn parse_plain_text(text: &str) -> Result<(UserDecision, Value), String> {
     let said = text.trim();
     let why = match find_json(said) {
         AnswerContent::Malformed(why) => why,
         AnswerContent::Json(Value::Object(_) | Value::Array(_), _) => {
-            "has JSON and something beside it".to_string()
+            "contains JSON and other text".to_string()
         }
         _ if said.contains(['{', '}']) || said.contains("```") || said.starts_with('<') => {
             "has braces, a code block or markup".to_string()
         }
         AnswerContent::Text if said.is_empty() => return Err("the answer is empty".to_string()),
-        // What a text in JSON says is said, a number too.
+        // The text of a JSON value is the message, even a number.
         AnswerContent::Text | AnswerContent::Json(..) => {
             let finding = json!({"input": said, "goal_achieved": false});
             return Ok((UserDecision::Says(said.to_string()), finding));
         }
     };
-    Err(format!("the answer is neither plain words nor one JSON object: it {why}"))
+    Err(format!("the answer is neither plain text nor one JSON object: it {why}"))
 }
 
 #[cfg(test)]
@@ -316,19 +331,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_malformed_answer_is_said() {
+    fn rejects_malformed_answers() {
         let (glad, sorry) =
             (json!({"input": "Yes", "goal_achieved": true}), json!({"input": "No", "goal_achieved": false}));
         for malformed in malformed_answers(&glad, &sorry) {
             let is_read = malformed.kind == MalformedKind::Unescaped;
-            assert_eq!(read(&malformed.text).is_ok(), is_read, "{}", malformed.text);
+            assert_eq!(parse_plain_answer(&malformed.text).is_ok(), is_read, "{}", malformed.text);
         }
     }
 
     #[test]
-    fn a_user_with_a_goal_answers_in_one_form() {
+    fn goal_answers_have_one_form() {
         let answer = |message: Value, done: Value, progress: &str| {
-            read_goal_answer(
+            parse_goal_answer(
                 json!({"message": message, "done": done, "goal_progress": progress, "reason": "r"}),
             )
             .map(|(answer, _)| answer.next)
@@ -349,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_in_every_form_that_is_documented() {
+    fn reads_all_documented_forms() {
         let says = |text: &str| Ok(UserDecision::Says(text.to_string()));
         for (text, expected) in [
             (r#"{"input": "The amount is $500", "goal_achieved": false}"#, says("The amount is $500")),
@@ -364,7 +379,7 @@ mod tests {
             (r#"{"goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
             (r#"{"input": "Thanks", "goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
         ] {
-            assert_eq!(read(text).map(|(next, _)| next), expected, "{text}");
+            assert_eq!(parse_plain_answer(text).map(|(next, _)| next), expected, "{text}");
         }
         for text in [
             "",
@@ -393,7 +408,7 @@ mod tests {
             "Sure: {input: Yes}",
             "<think>Yes?</think>No",
         ] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(parse_plain_answer(text).is_err(), "{text}");
         }
     }
 }

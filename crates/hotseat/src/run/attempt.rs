@@ -5,69 +5,71 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Conversation, Failure, FailureKind, Millis, Record, Verdict};
+use hotseat_trace::{AttemptFailure, EventRecord, FailureKind, Millis, TracedConversation, Verdict};
 use serde_json::Value;
 
-use super::cancellation::Cancellation;
-use super::hooks::Before;
-use super::outside::{Keep, Outside, on_behalf_of};
-use super::partners::{Naming, partners};
-use super::plan::Selected;
+use super::cancellation::CancellationSignal;
+use super::case_roles::{CaseScope, open_roles};
+use super::context::{EventRetention, RunContext, set_identity_env};
+use super::hooks::HookOutput;
+use super::plan::SelectedCase;
 use super::recheck;
-use super::told::{Finding, ReachedFacts, Told};
-use crate::cases::{Case, Variables};
+use super::results::{CaseRef, CheckResult, CheckpointResult};
+use crate::cases::{TestCase, VariableScope};
 use crate::config::BoundTarget;
 use crate::session::{
-    Held, Partners, Recorder, Redactor, Timeouts, TrafficMeter, TurnScript, hold, run_hook, wall_millis,
+    ConversationResult, ScriptedAnswers, SecretRedactor, SessionRoles, SessionTimeouts, TraceRecorder,
+    TrafficMeter, run_conversation, run_hook, wall_millis,
 };
 use hotseat_document::Diagnostics;
 
-/// An attempt and what it came to.
+/// One attempt at a case, with its verdict and the recorded conversation.
 #[derive(Debug)]
 pub struct Attempt {
-    /// Which case.
-    pub selected: Arc<Told>,
-    /// Which of the attempts at it, from 1.
+    /// The case.
+    pub case_ref: Arc<CaseRef>,
+    /// Number of the attempt within its case, from 1.
     pub number: usize,
-    /// What it came to.
+    /// Verdict of the attempt.
     pub verdict: Verdict,
-    /// Every check that was decided, in order.
-    pub checks: Vec<Finding>,
-    /// How far the checkpoints were reached.
-    pub checkpoints: Vec<ReachedFacts>,
-    /// The time limit that was exceeded, if the verdict is about one.
+    /// Results of all evaluated checks, in order.
+    pub checks: Vec<CheckResult>,
+    /// Results of the checkpoints.
+    pub checkpoints: Vec<CheckpointResult>,
+    /// The exceeded time limit, if the verdict is a timeout.
     pub limit: Option<Duration>,
-    /// What was said and done.
-    pub conversation: Conversation,
-    /// The trace, where it was asked for.
-    pub events: Vec<Record>,
-    /// What went wrong beside it and changes no verdict: hooks that ran afterwards.
+    /// The conversation.
+    pub conversation: TracedConversation,
+    /// The trace. Empty unless events are retained.
+    pub events: Vec<EventRecord>,
+    /// Problems that do not change the verdict, such as a failed `after` hook.
     pub warnings: Vec<String>,
-    /// What functions of scripts that ran around it said to `console`.
+    /// Console output of script functions that ran before or after the conversation.
     pub logs: Vec<String>,
-    /// When it began.
+    /// Start time.
     pub started_at: Millis,
-    /// How long it took, hooks included.
+    /// Duration, including hooks.
     pub duration: Duration,
-    /// What hooks gave, without secrets.
-    pub given: BTreeMap<String, Value>,
-    /// Whether times of its conversation are not known: it was served from a recording without them.
-    pub timeless: bool,
-    /// What the agent has left that helps to understand a failure, without secrets.
-    pub last_words: Option<String>,
+    /// Variables returned by hooks, with secrets redacted.
+    pub hook_variables: BTreeMap<String, Value>,
+    /// True if the conversation was replayed from a recording without timestamps.
+    pub lacks_timestamps: bool,
+    /// Diagnostic output of the agent, such as the end of its standard error, with secrets redacted.
+    pub agent_diagnostics: Option<String>,
 }
 
-/// Makes an attempt; `number` says which one, from 1. When the run is cancelled its conversation ends at once, and the hook
-/// behind it has a little time.
-pub(super) async fn attempt(
-    selected: Selected,
+/// Runs attempt `number` (from 1) of a case. If the run is cancelled, the conversation ends immediately; the
+/// `after` hook still gets [`CLEANUP_LIMIT`](super::CLEANUP_LIMIT).
+pub(super) async fn run_attempt(
+    selected: SelectedCase,
     number: usize,
-    outside: &Arc<Outside>,
-    cancellation: &Cancellation,
+    outside: &Arc<RunContext>,
+    cancellation: &CancellationSignal,
 ) -> Attempt {
-    let attempt = Attempt::not_made(selected.told.clone(), number, cancelled());
+    let attempt = Attempt::not_started(selected.case_ref.clone(), number, cancelled_verdict());
     if let Some(kept) = &outside.recheck {
-        let decided = cancellation.or_cancelled(recheck::attempt(selected, number, outside, kept)).await;
+        let decided =
+            cancellation.run_until_cancelled(recheck::recheck_attempt(selected, number, outside, kept)).await;
         return decided.unwrap_or(attempt);
     }
     if let Some(reason) = &selected.case.skip {
@@ -75,7 +77,7 @@ pub(super) async fn attempt(
     }
     let mut attempt = attempt;
     let started = tokio::time::Instant::now();
-    let before = match cancellation.or_cancelled(outside.before(&selected)).await {
+    let before = match cancellation.run_until_cancelled(outside.run_before_hook(&selected)).await {
         Some(Ok(before)) => before,
         Some(Err(failure)) => {
             let verdict = Verdict::failed(failure);
@@ -83,13 +85,17 @@ pub(super) async fn attempt(
         }
         None => return Attempt { duration: started.elapsed(), ..attempt },
     };
-    attempt.logs.extend(before.said.iter().cloned());
-    // Whatever was begun of the verdict goes with a conversation that is cancelled.
-    if cancellation.or_cancelled(hold_case(&mut attempt, &selected, &before, outside)).await.is_none() {
-        attempt.verdict = cancelled();
+    attempt.logs.extend(before.console.iter().cloned());
+    // A cancelled conversation discards any partial verdict.
+    if cancellation
+        .run_until_cancelled(run_case_conversation(&mut attempt, &selected, &before, outside))
+        .await
+        .is_none()
+    {
+        attempt.verdict = cancelled_verdict();
     }
     attempt.duration = started.elapsed();
-    let after = outside.after(&attempt, &selected, &before);
+    let after = outside.run_after_hook(&attempt, &selected, &before);
     match cancellation.clean_up(after).await {
         Ok(Ok(said)) => attempt.logs.extend(said),
         Ok(Err(words)) | Err(words) => attempt.warnings.push(format!("after script failed: {words}")),
@@ -97,61 +103,73 @@ pub(super) async fn attempt(
     attempt
 }
 
-/// The verdict of an attempt that did not come to its end.
-fn cancelled() -> Verdict {
-    Verdict::failed(Failure::new(FailureKind::Cancelled, "cancelled before it ended"))
+/// Verdict of an attempt that was cancelled.
+fn cancelled_verdict() -> Verdict {
+    Verdict::failed(AttemptFailure::new(
+        FailureKind::Cancelled,
+        "the attempt was cancelled before it finished",
+    ))
 }
 
-/// Holds the conversation of an attempt.
-async fn hold_case(attempt: &mut Attempt, selected: &Selected, before: &Before, outside: &Arc<Outside>) {
-    match prepare(selected, before, outside).await {
+/// Opens the agent session and runs the conversation of an attempt.
+async fn run_case_conversation(
+    attempt: &mut Attempt,
+    selected: &SelectedCase,
+    before: &HookOutput,
+    outside: &Arc<RunContext>,
+) {
+    match prepare_case(selected, before, outside).await {
         Err(failure) => attempt.verdict = Verdict::failed(failure),
-        Ok(Prepared { case, target, redactor, timeouts, partners, given }) => {
+        Ok(PreparedCase { case, target, redactor, timeouts, partners, given }) => {
             let suite = outside.project.suite_name(&selected.suite.path);
             let target = target.for_case(&case.target).for_attempt(attempt.number);
-            let target = target.named(suite, &selected.case.id);
-            let speaks = outside.project.calling().connector.clone().or_else(|| target.shown().connector);
-            let script = TurnScript::new(target.tools);
-            let mut agent = target.target.open(&outside.means);
-            let prices = outside.prices.speaking_with(speaks);
+            let target = target.with_case_name(suite, &selected.case.id);
+            let speaks =
+                outside.project.call_settings().connector.clone().or_else(|| target.summary().connector);
+            let script = ScriptedAnswers::new(target.tools);
+            let mut agent = target.target.open(&outside.target_env);
+            let prices = outside.prices.with_default_model(speaks);
             let traffic = TrafficMeter::new(outside.traffic.clone());
-            let recorder = Recorder::new(redactor.clone(), outside.keep != Keep::Nothing);
+            let recorder = TraceRecorder::new(redactor.clone(), outside.retention != EventRetention::Nothing);
             let recorder = recorder.with_prices(prices).with_traffic(traffic);
-            let held = hold(&case, &mut *agent, script, timeouts, partners, recorder).await;
+            let held = run_conversation(&case, &mut *agent, script, timeouts, partners, recorder).await;
             agent.close().await;
-            attempt.take(held);
-            attempt.given = given;
-            attempt.last_words = agent.last_words().map(|words| redactor.text(&words).into_owned());
-            attempt.add_last_words();
+            attempt.apply_result(held);
+            attempt.hook_variables = given;
+            attempt.agent_diagnostics =
+                agent.diagnostic_output().map(|words| redactor.text(&words).into_owned());
+            attempt.append_agent_diagnostics();
         }
     }
 }
 
 impl Attempt {
-    /// An attempt that was never made.
-    pub(super) fn not_made(selected: Arc<Told>, number: usize, verdict: Verdict) -> Self {
+    /// Creates an attempt that never ran.
+    pub(super) fn not_started(selected: Arc<CaseRef>, number: usize, verdict: Verdict) -> Self {
         Attempt {
-            selected,
+            case_ref: selected,
             number,
             verdict,
             checks: Vec::new(),
             checkpoints: Vec::new(),
             limit: None,
-            conversation: Conversation::default(),
+            conversation: TracedConversation::default(),
             events: Vec::new(),
             warnings: Vec::new(),
             logs: Vec::new(),
             started_at: wall_millis(),
             duration: Duration::ZERO,
-            given: BTreeMap::new(),
-            timeless: false,
-            last_words: None,
+            hook_variables: BTreeMap::new(),
+            lacks_timestamps: false,
+            agent_diagnostics: None,
         }
     }
 
-    /// What an agent has left helps to understand why its conversation failed, however it failed. It is said once.
-    pub(super) fn add_last_words(&mut self) {
-        let (Some(failure), Some(words)) = (&mut self.verdict.failure, &self.last_words) else { return };
+    /// Appends the agent's diagnostic output to the failure detail, unless it is already there.
+    pub(super) fn append_agent_diagnostics(&mut self) {
+        let (Some(failure), Some(words)) = (&mut self.verdict.failure, &self.agent_diagnostics) else {
+            return;
+        };
         if failure.detail.as_ref().is_some_and(|detail| detail.ends_with(words)) {
             return;
         }
@@ -159,58 +177,62 @@ impl Attempt {
         failure.detail = Some(detail + words);
     }
 
-    /// What was held comes to this.
-    pub(super) fn take(&mut self, held: Held) {
+    /// Copies the result of a conversation into the attempt.
+    pub(super) fn apply_result(&mut self, held: ConversationResult) {
         self.verdict = held.verdict;
-        self.checks = held.checks.into_iter().map(Finding::of).collect();
-        self.checkpoints = held.checkpoints.into_iter().map(ReachedFacts::of).collect();
+        self.checks = held.checks.into_iter().map(CheckResult::from_checked).collect();
+        self.checkpoints = held.checkpoints.into_iter().map(CheckpointResult::from_reached).collect();
         self.limit = held.limit;
         self.logs.extend(held.logs);
         self.conversation = held.conversation;
         self.events = held.events;
-        self.timeless = held.timeless;
+        self.lacks_timestamps = held.is_untimed;
     }
 }
 
-/// What keeps a conversation from beginning.
-pub(super) fn undefined(found: Diagnostics) -> Failure {
+/// Converts diagnostics into a test failure, for a conversation that could not start.
+pub(super) fn test_failure(found: Diagnostics) -> AttemptFailure {
     let mut words = found.into_iter().map(|diagnostic| match diagnostic.place {
         Some(place) => format!("{} ({place})", diagnostic.message),
         None => diagnostic.message,
     });
     let message = words.next().unwrap_or_default();
-    Failure::new(FailureKind::TestError, message).with_detail(words.collect::<Vec<_>>().join("\n"))
+    AttemptFailure::new(FailureKind::TestError, message).with_detail(words.collect::<Vec<_>>().join("\n"))
 }
 
-/// A case that is ready to be held.
-struct Prepared {
-    case: Arc<Case>,
+/// A case with all variables resolved, ready to run.
+struct PreparedCase {
+    case: Arc<TestCase>,
     target: BoundTarget,
-    redactor: Redactor,
-    timeouts: Timeouts,
-    partners: Partners,
+    redactor: SecretRedactor,
+    timeouts: SessionTimeouts,
+    partners: SessionRoles,
     given: BTreeMap<String, Value>,
 }
 
-/// Runs the hooks of a case and fills in their variables.
-async fn prepare(selected: &Selected, before: &Before, outside: &Arc<Outside>) -> Result<Prepared, Failure> {
+/// Runs the hooks of a case and resolves its variables.
+async fn prepare_case(
+    selected: &SelectedCase,
+    before: &HookOutput,
+    outside: &Arc<RunContext>,
+) -> Result<PreparedCase, AttemptFailure> {
     let case = &selected.case;
     let Some(agent) = &selected.agent else {
-        let message = outside.project.no_target().message;
-        return Err(Failure::new(FailureKind::TestError, message));
+        let message = outside.project.missing_target().message;
+        return Err(AttemptFailure::new(FailureKind::TestError, message));
     };
-    let bound = outside.bound(agent);
-    let mut given = before.given.clone();
+    let bound = outside.bound_target(agent);
+    let mut given = before.variables.clone();
     let folder = match &outside.project.file {
         Some(_) => &outside.project.root,
         None => &selected.suite.folder,
     };
-    let identity = outside.project.calling().identity_before_hooks(case);
+    let identity = outside.project.call_settings().identity_before_hooks(case);
     for index in 0..case.hooks {
-        let variables = outside.variables(&given);
-        let mut hook = case.hook(index, variables).map_err(undefined)?;
-        on_behalf_of(&identity, &mut hook);
-        let (environment, servers) = (outside.project.environment(), outside.means.servers);
+        let variables = outside.case_variables(&given);
+        let mut hook = case.hook(index, variables).map_err(test_failure)?;
+        set_identity_env(&identity, &mut hook);
+        let (environment, servers) = (outside.project.environment(), outside.target_env.servers);
         let run = run_hook(&hook, folder, environment, servers, None).await;
         let new = run.map_err(|failure| {
             let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
@@ -218,25 +240,26 @@ async fn prepare(selected: &Selected, before: &Before, outside: &Arc<Outside>) -
         })?;
         given.extend(new);
     }
-    let named = Naming { case, suite: &selected.suite, agent: Some(agent) };
-    let (partners, of_helpers) = partners(outside, named, &given, None).map_err(undefined)?;
+    let named = CaseScope { case, suite: &selected.suite, agent: Some(agent) };
+    let (partners, of_helpers) = open_roles(outside, named, &given, None).map_err(test_failure)?;
     let (target, redactor) = match bound {
-        // What hooks give and helpers use may hold secrets too.
+        // Hook variables and role agents may contain secrets as well.
         Some((target, _)) if !given.is_empty() || !of_helpers.is_empty() => {
             let secrets = [target.secrets.as_slice(), &of_helpers].concat();
             (target.clone(), outside.redactor(&secrets, &given))
         }
         Some((target, redactor)) => (target.clone(), redactor.clone()),
-        None => outside.bind(agent, &given).map_err(undefined)?,
+        None => outside.bind_agent(agent, &given).map_err(test_failure)?,
     };
-    let variables = Variables { redactor: &redactor, ..outside.variables(&given) };
-    let case = case.bind(variables).map_err(undefined)?;
+    let variables = VariableScope { redactor: &redactor, ..outside.case_variables(&given) };
+    let case = case.bind(variables).map_err(test_failure)?;
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
-    let case =
-        case.with_attachments(&folders).map_err(|words| Failure::new(FailureKind::TestError, words))?;
-    let (case, target) = outside.project.address(agent, &case, target).map_err(undefined)?;
-    let timeouts = Timeouts { case: outside.case_timeout, ..agent.timeouts };
-    let case = outside.overrides.over(case);
+    let case = case
+        .with_attachments(&folders)
+        .map_err(|words| AttemptFailure::new(FailureKind::TestError, words))?;
+    let (case, target) = outside.project.apply_call_settings(agent, &case, target).map_err(test_failure)?;
+    let timeouts = SessionTimeouts { case: outside.case_timeout, ..agent.timeouts };
+    let case = outside.overrides.apply_to(case);
     let given = given.into_iter().map(|(name, value)| (name, redactor.json(value))).collect();
-    Ok(Prepared { case, target, redactor, timeouts, partners, given })
+    Ok(PreparedCase { case, target, redactor, timeouts, partners, given })
 }

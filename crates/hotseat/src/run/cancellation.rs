@@ -1,4 +1,4 @@
-//! What becomes of work when a run is cancelled: conversations end at once, and what cleans up has a little time.
+//! Cancellation of a run: conversations stop immediately, cleanup gets a short grace period.
 
 use std::future::{Future, pending};
 use std::time::Duration;
@@ -6,31 +6,31 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::Control;
+use super::RunControl;
 
-/// How long work that cleans up may go on after a run was cancelled.
+/// Grace period for cleanup after a run is cancelled.
 pub const CLEANUP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Tells work of a run that the run is cancelled.
+/// Notifies work of a run that the run has been cancelled.
 #[derive(Debug, Clone)]
-pub struct Cancellation(watch::Receiver<Control>);
+pub struct CancellationSignal(watch::Receiver<RunControl>);
 
-impl Cancellation {
-    /// That of the run which is controlled by this.
-    pub fn new(control: watch::Receiver<Control>) -> Cancellation {
-        Cancellation(control)
+impl CancellationSignal {
+    /// Creates the signal from the control channel of a run.
+    pub fn new(control: watch::Receiver<RunControl>) -> CancellationSignal {
+        CancellationSignal(control)
     }
 
-    /// Waits until the run is cancelled; for ever if it never is.
+    /// Waits until the run is cancelled. Never resolves if it is not.
     pub async fn cancelled(&self) {
         let mut control = self.0.clone();
-        if control.wait_for(|control| *control == Control::Cancel).await.is_err() {
+        if control.wait_for(|control| *control == RunControl::Cancel).await.is_err() {
             pending::<()>().await;
         }
     }
 
-    /// Does some work until the run is cancelled; none where it was.
-    pub async fn or_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    /// Runs a future until the run is cancelled. Returns `None` if it is cancelled first.
+    pub async fn run_until_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
             () = self.cancelled() => None,
@@ -38,10 +38,10 @@ impl Cancellation {
         }
     }
 
-    /// Does work that cleans up: to its end or, when the run is cancelled, for [a little longer](CLEANUP_LIMIT).
+    /// Runs a cleanup future to completion or, once the run is cancelled, for at most [`CLEANUP_LIMIT`].
     ///
     /// # Errors
-    /// When it was given up, in words.
+    /// A message, if the limit was exceeded.
     pub async fn clean_up<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
         let given_up = async {
             self.cancelled().await;
@@ -51,7 +51,7 @@ impl Cancellation {
             biased;
             done = work => Ok(done),
             () = given_up => {
-                Err(format!("given up {} ms after the run was cancelled", CLEANUP_LIMIT.as_millis()))
+                Err(format!("stopped {} ms after the run was cancelled", CLEANUP_LIMIT.as_millis()))
             }
         }
     }

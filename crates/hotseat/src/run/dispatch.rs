@@ -1,168 +1,171 @@
-//! What is to be done next in a run. Nothing here waits or reads a clock: it is told what happens and says what
-//! follows from it.
+//! Scheduling decisions of a run. Pure state machine: it receives events, returns the next step, and neither
+//! waits nor reads a clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hotseat_trace::{Status, Verdict};
+use hotseat_trace::{Verdict, VerdictStatus};
 
 use super::attempt::Attempt;
-use super::dispatcher::{Control, Options};
-use super::outcome::{Outcome, Repetition, may_pass_another_time};
-use super::plan::Selected;
-use super::series::{Series, Until};
+use super::dispatcher::{ExecutionOptions, RunControl};
+use super::outcome::{AttemptPolicy, CaseOutcome, is_retryable};
+use super::plan::SelectedCase;
+use super::series::{RepeatSeries, StopRule};
 use super::stability::PassRate;
-use super::summary::Summary;
-use crate::cases::{Case, Declared, Reliability};
+use super::summary::RunSummary;
+use crate::cases::{Reliability, ReliabilitySetting, TestCase};
 
-/// The state of a run.
+/// Scheduling state of a run.
 #[derive(Debug)]
-pub(super) struct Dispatch {
-    options: Options,
-    control: Control,
+pub(super) struct DispatchState {
+    options: ExecutionOptions,
+    control: RunControl,
     first_failure: Option<String>,
-    /// The cases that have begun and not ended, by their places in the run. There are never more of them than
-    /// attempts that run: a case begins when no other one waits for an attempt.
-    open: BTreeMap<usize, Open>,
-    /// How many attempts are going on.
-    running: usize,
-    pub(super) summary: Summary,
+    /// Started, unfinished cases by index in the run. A new case starts only if no open case needs another
+    /// attempt, so there are never more open cases than running attempts.
+    open_cases: BTreeMap<usize, OpenCase>,
+    /// Number of running attempts.
+    running_attempts: usize,
+    pub(super) summary: RunSummary,
 }
 
-/// A case that has begun.
+/// A case that has started and not finished.
 #[derive(Debug)]
-struct Open {
-    selected: Selected,
-    course: Course,
-    /// How many attempts have begun.
-    begun: usize,
-    /// Those that have ended.
-    ended: Vec<Arc<Attempt>>,
+struct OpenCase {
+    selected: SelectedCase,
+    plan: AttemptPlan,
+    /// Number of started attempts.
+    started: usize,
+    /// Finished attempts.
+    finished: Vec<Arc<Attempt>>,
 }
 
-/// How a case is attempted, and how far that is.
+/// Attempt policy of an open case, with its progress.
 #[derive(Debug)]
-enum Course {
-    /// Once, and at most so many times more.
+enum AttemptPlan {
+    /// Attempted once, then retried at most this many times on failure.
     Retried(usize),
-    /// Several times.
-    Repeated(Series),
+    /// Repeated several times.
+    Repeated(RepeatSeries),
 }
 
-/// What is to be done next.
+/// The next action of the dispatcher.
 #[derive(Debug)]
-pub(super) enum Step {
-    /// This attempt is to be made.
-    Attempt(Selected, usize),
-    /// Another case may begin, if there is one.
+pub(super) enum DispatchStep {
+    /// Start this attempt.
+    Attempt(SelectedCase, usize),
+    /// Start the next case, if there is one.
     Case,
-    /// Nothing, until something has happened.
+    /// Wait for an event.
     Wait,
 }
 
-impl Dispatch {
-    /// A run that begins.
-    pub(super) fn new(options: Options, summary: Summary) -> Self {
-        let (control, first_failure, open) = (Control::Run, None, BTreeMap::new());
-        Dispatch { options, control, first_failure, open, running: 0, summary }
+impl DispatchState {
+    /// Creates the state of a new run.
+    pub(super) fn new(options: ExecutionOptions, summary: RunSummary) -> Self {
+        let (control, first_failure, open) = (RunControl::Run, None, BTreeMap::new());
+        DispatchState { options, control, first_failure, open_cases: open, running_attempts: 0, summary }
     }
 
-    /// What is to be done next. An attempt that is given out counts as going on.
-    pub(super) fn next(&mut self) -> Step {
-        if self.running >= self.options.parallel || self.control != Control::Run {
-            return Step::Wait;
+    /// Returns the next step. A returned attempt counts as running.
+    pub(super) fn next_step(&mut self) -> DispatchStep {
+        if self.running_attempts >= self.options.parallel || self.control != RunControl::Run {
+            return DispatchStep::Wait;
         }
-        if let Some(open) = self.open.values_mut().find(|open| open.goes_on()) {
-            open.begun += 1;
-            self.running += 1;
-            return Step::Attempt(open.selected.clone(), open.begun);
+        if let Some(open) = self.open_cases.values_mut().find(|open| open.needs_attempt()) {
+            open.started += 1;
+            self.running_attempts += 1;
+            return DispatchStep::Attempt(open.selected.clone(), open.started);
         }
-        match self.reason_not_to_begin() {
-            None => Step::Case,
-            Some(_) => Step::Wait,
+        match self.skip_reason() {
+            None => DispatchStep::Case,
+            Some(_) => DispatchStep::Wait,
         }
     }
 
-    /// Whether somebody wants the run to end.
+    /// True if the run has been asked to stop.
     pub(super) fn is_stopping(&self) -> bool {
-        self.control != Control::Run
+        self.control != RunControl::Run
     }
 
-    /// Whether attempts are going on.
+    /// True if attempts are running.
     pub(super) fn is_running(&self) -> bool {
-        self.running > 0
+        self.running_attempts > 0
     }
 
-    /// Why no new case begins any more, if that is so. Cases that have begun are brought to their end after a
-    /// failure, and not when somebody wants the run to end.
-    pub(super) fn reason_not_to_begin(&self) -> Option<String> {
+    /// Reason why no further cases start, if any. Open cases finish after a failure, but not after a stop
+    /// request.
+    pub(super) fn skip_reason(&self) -> Option<String> {
         match (self.control, &self.first_failure) {
-            (Control::Finish | Control::Cancel, _) => Some("not run: the run was interrupted".to_string()),
-            (Control::Run, Some(case)) if self.options.fail_fast => {
+            (RunControl::Finish | RunControl::Cancel, _) => {
+                Some("not run: the run was interrupted".to_string())
+            }
+            (RunControl::Run, Some(case)) if self.options.fail_fast => {
                 Some(format!("not run: `{case}` failed (--fail-fast)"))
             }
-            (Control::Run, _) => None,
+            (RunControl::Run, _) => None,
         }
     }
 
-    /// A case begins.
-    pub(super) fn begin(&mut self, selected: Selected) {
-        let course = match self.options.repetition(&selected) {
-            Repetition::Retried { retries } => Course::Retried(retries),
-            Repetition::Repeated { until, redraws } => {
-                Course::Repeated(Series::new(until, redraws).of_kept(selected.kept))
-            }
+    /// Registers a started case.
+    pub(super) fn start_case(&mut self, selected: SelectedCase) {
+        let course = match self.options.attempt_policy(&selected) {
+            AttemptPolicy::Retried { retries } => AttemptPlan::Retried(retries),
+            AttemptPolicy::Repeated { until, redraws } => AttemptPlan::Repeated(
+                RepeatSeries::new(until, redraws).with_saved_attempts(selected.saved_attempts),
+            ),
         };
         let index = selected.index;
-        self.open.insert(index, Open { selected, course, begun: 0, ended: Vec::new() });
+        self.open_cases.insert(index, OpenCase { selected, plan: course, started: 0, finished: Vec::new() });
     }
 
-    /// An attempt has ended; says what its case came to if that has ended, too.
-    pub(super) fn ended(&mut self, attempt: Arc<Attempt>) -> Option<Outcome> {
-        self.running -= 1;
-        let index = attempt.selected.index;
-        let open = self.open.get_mut(&index)?;
-        if let Course::Repeated(series) = &mut open.course {
-            series.note(attempt.number, attempt.standing());
+    /// Records a finished attempt. Returns the outcome if its case has finished too.
+    pub(super) fn finish_attempt(&mut self, attempt: Arc<Attempt>) -> Option<CaseOutcome> {
+        self.running_attempts -= 1;
+        let index = attempt.case_ref.index;
+        let open = self.open_cases.get_mut(&index)?;
+        if let AttemptPlan::Repeated(series) = &mut open.plan {
+            series.record(attempt.number, attempt.status());
             if series.is_lost() && self.first_failure.is_none() {
                 self.first_failure = Some(open.selected.case.name.clone());
             }
         }
-        open.ended.push(attempt);
-        let wants_more = open.goes_on();
-        if (wants_more && self.control == Control::Run) || open.ended.len() < open.begun {
+        open.finished.push(attempt);
+        let wants_more = open.needs_attempt();
+        if (wants_more && self.control == RunControl::Run) || open.finished.len() < open.started {
             return None;
         }
-        let Open { selected, course, ended, .. } = self.open.remove(&index)?;
+        let OpenCase { selected, plan: course, finished: ended, .. } = self.open_cases.remove(&index)?;
         let outcome = match course {
-            Course::Retried(_) => Outcome::tried(selected.told, ended, wants_more),
-            Course::Repeated(series) => Outcome::repeated(selected.told, &series, ended),
+            AttemptPlan::Retried(_) => CaseOutcome::from_retries(selected.case_ref, ended, wants_more),
+            AttemptPlan::Repeated(series) => CaseOutcome::from_repeats(selected.case_ref, &series, ended),
         };
-        self.count(&outcome);
+        self.count_outcome(&outcome);
         Some(outcome)
     }
 
-    /// A case will never begin.
-    pub(super) fn never_begins(&mut self, selected: &Selected, reason: String) -> Outcome {
-        let outcome = Outcome::not_begun(selected.told.clone(), Verdict::skipped(reason));
-        self.count(&outcome);
+    /// Records a case that will never start.
+    pub(super) fn skip_case(&mut self, selected: &SelectedCase, reason: String) -> CaseOutcome {
+        let outcome = CaseOutcome::not_started(selected.case_ref.clone(), Verdict::skipped(reason));
+        self.count_outcome(&outcome);
         outcome
     }
 
-    /// A case had ended before the run was broken off.
-    pub(super) fn has_ended(&mut self, outcome: &Outcome) {
-        self.count(outcome);
+    /// Records a case that finished before the run was resumed.
+    pub(super) fn record_outcome(&mut self, outcome: &CaseOutcome) {
+        self.count_outcome(outcome);
     }
 
-    fn count(&mut self, outcome: &Outcome) {
-        self.summary.count(outcome);
-        if outcome.verdict.status == Status::Failed && self.first_failure.is_none() {
-            self.first_failure = Some(outcome.selected.case.name.clone());
+    fn count_outcome(&mut self, outcome: &CaseOutcome) {
+        self.summary.count_outcome(outcome);
+        if outcome.verdict.status == VerdictStatus::Failed && self.first_failure.is_none() {
+            self.first_failure = Some(outcome.case_ref.case.name.clone());
         }
     }
 
-    /// Takes note of a wish from outside; says whether it is a new one. A lesser one never takes back a greater.
-    pub(super) fn control(&mut self, control: Control) -> bool {
+    /// Applies a control request and returns true if it changed the state. A weaker request never overrides a
+    /// stronger one.
+    pub(super) fn update_control(&mut self, control: RunControl) -> bool {
         let new = control > self.control;
         if new {
             self.control = control;
@@ -172,60 +175,62 @@ impl Dispatch {
     }
 }
 
-impl Open {
-    /// Whether another attempt is to be made.
-    fn goes_on(&self) -> bool {
-        match (&self.course, self.ended.last()) {
-            (Course::Repeated(series), _) => series.goes_on(self.begun),
-            // Whether it is tried again depends on how this one ends.
-            (Course::Retried(_), _) if self.begun > self.ended.len() => false,
-            (Course::Retried(_), None) => true,
-            (Course::Retried(retries), Some(last)) => {
-                // An attempt that says nothing about the agent takes none of its retries: there are as many for those.
-                let is_valid = |attempt: &Arc<Attempt>| attempt.standing().is_valid();
-                let alike = self.ended.iter().filter(|attempt| is_valid(attempt) == is_valid(last)).count();
-                let is_kept = self.selected.kept.is_none_or(|kept| self.begun < kept);
-                alike <= *retries && is_kept && may_pass_another_time(&last.verdict)
+impl OpenCase {
+    /// True if the case needs another attempt.
+    fn needs_attempt(&self) -> bool {
+        match (&self.plan, self.finished.last()) {
+            (AttemptPlan::Repeated(series), _) => series.needs_attempt(self.started),
+            // Only the result of the running attempt decides on a retry.
+            (AttemptPlan::Retried(_), _) if self.started > self.finished.len() => false,
+            (AttemptPlan::Retried(_), None) => true,
+            (AttemptPlan::Retried(retries), Some(last)) => {
+                // Invalid attempts have their own retry budget of the same size.
+                let is_valid = |attempt: &Arc<Attempt>| attempt.status().is_valid();
+                let same_kind =
+                    self.finished.iter().filter(|attempt| is_valid(attempt) == is_valid(last)).count();
+                let is_kept = self.selected.saved_attempts.is_none_or(|kept| self.started < kept);
+                same_kind <= *retries && is_kept && is_retryable(&last.verdict)
             }
         }
     }
 }
 
-impl Options {
-    /// How often a case is attempted. One that is left out is left out once, and one that is run several times is
-    /// never tried again: that would hide what the runs are to show.
-    pub(super) fn repetition(&self, selected: &Selected) -> Repetition {
+impl ExecutionOptions {
+    /// Returns the attempt policy of a case. Skipped cases are attempted once. Repeated cases are never
+    /// retried, since retries would hide the flakiness that repeats are meant to show.
+    pub(super) fn attempt_policy(&self, selected: &SelectedCase) -> AttemptPolicy {
         let case = &selected.case;
-        let until = match (self.declared_by(case), self.runs) {
-            _ if case.skip.is_some() => return Repetition::Retried { retries: 0 },
-            (Some(reliability), _) => Until::Known(reliability),
-            (None, runs @ 2..) => Until::Made { runs, least: self.min_pass_rate },
+        let until = match (self.declared_reliability(case), self.runs) {
+            _ if case.skip.is_some() => return AttemptPolicy::Retried { retries: 0 },
+            (Some(reliability), _) => StopRule::Known(reliability),
+            (None, runs @ 2..) => StopRule::Made { runs, least: self.min_pass_rate },
             (None, _) => {
                 let retries = self.retries.or(case.retries).unwrap_or(self.default_retries);
-                // What was not held cannot be tried again.
-                let retries = selected.kept.map_or(retries, |kept| retries.min(kept.saturating_sub(1)));
-                return Repetition::Retried { retries };
+                // A recheck cannot retry attempts that were not recorded.
+                let retries =
+                    selected.saved_attempts.map_or(retries, |kept| retries.min(kept.saturating_sub(1)));
+                return AttemptPolicy::Retried { retries };
             }
         };
-        // Now and then a helper errs; one that always does is not asked again and again.
-        let redraws = self.redraws.unwrap_or((until.most() / 10).max(3));
-        Repetition::Repeated { until, redraws }
+        // Tolerates occasional errors of roles, but not a role that always fails.
+        let redraws = self.redraws.unwrap_or((until.max_attempts() / 10).max(3));
+        AttemptPolicy::Repeated { until, redraws }
     }
 
-    /// The reliability that is declared for a case, if that counts. What the case says itself goes before what the
-    /// project says.
-    pub fn declared_by(&self, case: &Case) -> Option<Reliability> {
+    /// Returns the reliability declared for a case, if it applies. The declaration of the case overrides that
+    /// of the project.
+    pub fn declared_reliability(&self, case: &TestCase) -> Option<Reliability> {
         match (self.as_declared, case.reliability) {
-            (false, _) | (true, Declared::Nothing) => None,
-            (true, Declared::Here(reliability)) => Some(reliability),
-            (true, Declared::Inherited) => self.reliability.filter(|_| case.retries.is_none()),
+            (false, _) | (true, ReliabilitySetting::Nothing) => None,
+            (true, ReliabilitySetting::Here(reliability)) => Some(reliability),
+            (true, ReliabilitySetting::Inherited) => self.reliability.filter(|_| case.retries.is_none()),
         }
     }
 }
 
-impl Default for Options {
+impl Default for ExecutionOptions {
     fn default() -> Self {
-        Options {
+        ExecutionOptions {
             parallel: 1,
             fail_fast: false,
             runs: 1,
@@ -244,41 +249,48 @@ impl Default for Options {
 mod tests {
     use super::*;
 
-    fn dispatch(parallel: usize, fail_fast: bool) -> Dispatch {
-        Dispatch::new(Options { parallel, fail_fast, ..Options::default() }, Summary::default())
+    fn dispatch(parallel: usize, fail_fast: bool) -> DispatchState {
+        DispatchState::new(
+            ExecutionOptions { parallel, fail_fast, ..ExecutionOptions::default() },
+            RunSummary::default(),
+        )
     }
 
     #[test]
-    fn no_more_begin_than_may_run_at_once() {
+    fn starts_at_most_parallel_attempts() {
         let mut dispatch = dispatch(2, false);
         for (running, begins) in [(0, true), (1, true), (2, false)] {
-            dispatch.running = running;
-            assert_eq!(matches!(dispatch.next(), Step::Case), begins, "{running} are running");
+            dispatch.running_attempts = running;
+            assert_eq!(matches!(dispatch.next_step(), DispatchStep::Case), begins, "{running} are running");
         }
     }
 
     #[test]
-    fn a_failure_stops_new_cases_only_with_fail_fast() {
+    fn failure_stops_new_cases_only_with_fail_fast() {
         for fail_fast in [false, true] {
             let mut dispatch = dispatch(2, fail_fast);
             dispatch.first_failure = Some("a".to_string());
-            assert_eq!(matches!(dispatch.next(), Step::Wait), fail_fast);
+            assert_eq!(matches!(dispatch.next_step(), DispatchStep::Wait), fail_fast);
         }
     }
 
     #[test]
-    fn a_lesser_wish_never_takes_back_a_greater() {
+    fn weaker_request_never_overrides_stronger() {
         let table = [
-            (Control::Run, Control::Finish, true, Control::Finish),
-            (Control::Run, Control::Cancel, true, Control::Cancel),
-            (Control::Finish, Control::Cancel, true, Control::Cancel),
-            (Control::Cancel, Control::Finish, false, Control::Cancel),
-            (Control::Finish, Control::Run, false, Control::Finish),
+            (RunControl::Run, RunControl::Finish, true, RunControl::Finish),
+            (RunControl::Run, RunControl::Cancel, true, RunControl::Cancel),
+            (RunControl::Finish, RunControl::Cancel, true, RunControl::Cancel),
+            (RunControl::Cancel, RunControl::Finish, false, RunControl::Cancel),
+            (RunControl::Finish, RunControl::Run, false, RunControl::Finish),
         ];
         for (before, wish, new, after) in table {
             let mut dispatch = dispatch(1, false);
             dispatch.control = before;
-            assert_eq!((dispatch.control(wish), dispatch.control), (new, after), "{before:?} then {wish:?}");
+            assert_eq!(
+                (dispatch.update_control(wish), dispatch.control),
+                (new, after),
+                "{before:?} then {wish:?}"
+            );
         }
     }
 }

@@ -1,143 +1,144 @@
-//! The dispatcher: starts attempts, takes their results, and hands them on in one stream of events.
+//! The dispatcher: starts attempts, collects their results, and reports them as one stream of events.
 //!
-//! What to do next is decided by [`Dispatch`], which waits for nothing; [`execute`] does what it says and tells it
-//! what has happened.
+//! [`DispatchState`] makes the scheduling decisions without waiting; [`execute`] carries them out and feeds back
+//! the results.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Failure, FailureKind, Millis, Verdict};
+use hotseat_trace::{AttemptFailure, FailureKind, Millis, Verdict};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
-use super::attempt::{Attempt, attempt};
-use super::cancellation::Cancellation;
-use super::dispatch::{Dispatch, Step};
-use super::outcome::{Outcome, Repetition};
-use super::outside::Outside;
-use super::plan::{Plan, Selected};
-use super::reading::Cases;
+use super::attempt::{Attempt, run_attempt};
+use super::cancellation::CancellationSignal;
+use super::case_queue::CaseQueue;
+use super::context::RunContext;
+use super::dispatch::{DispatchState, DispatchStep};
+use super::outcome::{AttemptPolicy, CaseOutcome};
+use super::plan::{RunPlan, SelectedCase};
+use super::results::CaseRef;
 use super::stability::PassRate;
-use super::summary::Summary;
-use super::told::Told;
-use super::workers::Workers;
+use super::summary::RunSummary;
+use super::workers::WorkerPool;
 use crate::cases::Reliability;
-use crate::config::{Agent, StartedAgent};
+use crate::config::{ProjectAgent, StartedAgent};
 use crate::session::wall_millis;
 use hotseat_document::Diagnostic;
 
-/// How a run is carried out.
+/// Execution options of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Options {
-    /// How many conversations are held at once.
+pub struct ExecutionOptions {
+    /// Maximum number of concurrent conversations.
     pub parallel: usize,
-    /// Whether no new case starts after one has failed.
+    /// If true, no new case starts after a failure.
     pub fail_fast: bool,
-    /// How many times each case is run.
+    /// Number of attempts per case (`--runs`).
     pub runs: usize,
-    /// Where that is several times: how much of it has to pass.
+    /// Minimum pass rate of repeated cases.
     pub min_pass_rate: PassRate,
-    /// Whether cases for which a reliability is declared are run until it is known whether that is kept.
+    /// If true, cases with a declared reliability run until it is confirmed or refuted.
     #[serde(default)]
     pub as_declared: bool,
-    /// The reliability that is declared for cases that do not say it.
+    /// Reliability of cases that declare none.
     #[serde(default)]
     pub reliability: Option<Reliability>,
-    /// Where a case is run several times: how many runs are made again because they say nothing about the agent; none for
-    /// as many as are fit.
+    /// Maximum number of invalid attempts of a repeated case that are replaced. `None` selects a default
+    /// based on the number of repeats.
     #[serde(default)]
     pub redraws: Option<usize>,
-    /// Where it is once: how often a case that failed is tried again, whatever it says itself.
+    /// Retries of a failed case that is not repeated. Overrides the value of the case.
     pub retries: Option<usize>,
-    /// How often it is tried again where nobody says so.
+    /// Retries if neither the command line nor the case sets them.
     pub default_retries: usize,
-    /// Whether cases that are skipped although they do not say so make the run fail.
+    /// If true, skipped cases without a `skip` of their own make the run fail.
     pub fail_on_skip: bool,
 }
 
-/// What the person at the keyboard, or the machine, wants of a run that goes on.
+/// A request from the user or the operating system to a running run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Control {
-    /// Go on.
+pub enum RunControl {
+    /// Continue.
     #[default]
     Run,
-    /// Start no new cases; those that run go on to their end.
+    /// Start no new cases; running ones finish.
     Finish,
-    /// End what runs, now.
+    /// Stop all running conversations immediately.
     Cancel,
 }
 
-/// What happens in a run, in order.
+/// An event of a run, in order of occurrence.
 #[derive(Debug, Clone)]
 pub enum RunEvent {
-    /// The run begins.
+    /// The run has started.
     Started {
-        /// How many cases it has.
+        /// Number of cases.
         total: usize,
-        /// How many conversations it holds at once.
+        /// Maximum number of concurrent conversations.
         parallel: usize,
-        /// When.
+        /// Start time.
         at: Millis,
     },
-    /// A case begins.
+    /// A case has started.
     CaseStarted {
-        /// Which one.
-        case: Arc<Told>,
-        /// How often it is attempted.
-        repetition: Repetition,
+        /// The case.
+        case: Arc<CaseRef>,
+        /// Its attempt policy.
+        repetition: AttemptPolicy,
     },
-    /// An attempt at a case has ended.
+    /// An attempt has finished.
     AttemptEnded {
-        /// Which one.
+        /// The attempt.
         attempt: Arc<Attempt>,
-        /// How often the case is attempted.
-        repetition: Repetition,
+        /// The attempt policy of its case.
+        repetition: AttemptPolicy,
     },
-    /// A case has ended with the last of its attempts, or will never be begun.
-    CaseEnded(Arc<Outcome>),
-    /// The run was asked to end.
-    Stopping(Control),
-    /// The run has ended.
-    Ended(Summary),
+    /// A case has finished, or will never start.
+    CaseEnded(Arc<CaseOutcome>),
+    /// The run was asked to stop.
+    Stopping(RunControl),
+    /// The run has finished.
+    Ended(RunSummary),
 }
 
-/// The agents that Hotseat has started for a run.
-pub type Started = Vec<(Arc<Agent>, StartedAgent)>;
+/// Agents started by Hotseat for a run.
+pub type StartedAgents = Vec<(Arc<ProjectAgent>, StartedAgent)>;
 
-/// What of a run had ended before it was broken off.
-pub struct Earlier<'a> {
-    /// The places of its cases.
-    pub ended: BTreeSet<usize>,
-    /// What they came to, in any order.
-    pub outcomes: Box<dyn Iterator<Item = Result<Outcome, Diagnostic>> + 'a>,
-    /// When the run began.
-    pub began: Millis,
-    /// How long it took, where that is known; else as long as its cases show.
-    pub took: Option<Duration>,
+/// Results of an interrupted run that is being resumed.
+pub struct ResumeState<'a> {
+    /// Indices of the finished cases.
+    pub finished: BTreeSet<usize>,
+    /// Outcomes of these cases, in any order.
+    pub outcomes: Box<dyn Iterator<Item = Result<CaseOutcome, Diagnostic>> + 'a>,
+    /// Original start time.
+    pub started_at: Millis,
+    /// Duration before the interruption, if known; otherwise derived from the cases.
+    pub duration: Option<Duration>,
 }
 
-/// Carries out a plan, or what is left of it: what ended `earlier` is reported as it was. `report` is called with everything that happens, in order; while it works, the run waits.
-/// Results leave memory with the call that reports their case.
+/// Executes a plan, or the rest of it after an interruption: outcomes in `earlier` are reported unchanged.
+/// `report` is called with every event in order and blocks the run while it works. Results are dropped after
+/// the call that reports their case.
 ///
 /// # Errors
-/// When a suite that was fine when the plan was made can no longer be read, or no threads can be started.
+/// If a suite can no longer be read, or threads cannot be started.
 pub async fn execute(
-    plan: &Arc<Plan>,
-    outside: Arc<Outside>,
-    options: Options,
-    mut control: watch::Receiver<Control>,
-    started_agents: &mut Started,
-    earlier: Option<Earlier<'_>>,
+    plan: &Arc<RunPlan>,
+    outside: Arc<RunContext>,
+    options: ExecutionOptions,
+    mut control: watch::Receiver<RunControl>,
+    started_agents: &mut StartedAgents,
+    earlier: Option<ResumeState<'_>>,
     report: &mut (dyn FnMut(RunEvent) + Send),
-) -> Result<Summary, Vec<Diagnostic>> {
+) -> Result<RunSummary, Vec<Diagnostic>> {
     let started = Instant::now();
-    let cancellation = Cancellation::new(control.clone());
-    let started_at = earlier.as_ref().map_or_else(wall_millis, |earlier| earlier.began);
-    let mut dispatch = Dispatch::new(options, Summary { started_at, ..Summary::begin(options) });
+    let cancellation = CancellationSignal::new(control.clone());
+    let started_at = earlier.as_ref().map_or_else(wall_millis, |earlier| earlier.started_at);
+    let mut dispatch = DispatchState::new(options, RunSummary { started_at, ..RunSummary::new(options) });
     report(RunEvent::Started { total: plan.selected, parallel: options.parallel, at: started_at });
 
     let mut took = Duration::ZERO;
@@ -145,59 +146,59 @@ pub async fn execute(
     if let Some(earlier) = earlier {
         for outcome in earlier.outcomes {
             let outcome = Arc::new(outcome.map_err(|mistake| vec![mistake])?);
-            took = took.max(outcome.ended_at(started_at));
-            dispatch.has_ended(&outcome);
+            took = took.max(outcome.elapsed_since(started_at));
+            dispatch.record_outcome(&outcome);
             report(RunEvent::CaseEnded(outcome));
         }
-        took = earlier.took.unwrap_or(took);
-        ended = earlier.ended;
+        took = earlier.duration.unwrap_or(took);
+        ended = earlier.finished;
     }
-    let mut cases = Cases::of(plan, &outside.project, ended);
-    let mut running: HashMap<Id, (Selected, usize)> = HashMap::new();
-    let workers = Workers::start(options.parallel.min(plan.selected))
-        .map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
-    // Dropped before the threads: nothing new is begun on them then.
+    let mut cases = CaseQueue::new(plan, &outside.project, ended);
+    let mut running: HashMap<Id, (SelectedCase, usize)> = HashMap::new();
+    let workers = WorkerPool::start(options.parallel.min(plan.selected))
+        .map_err(|error| vec![Diagnostic::new(format!("cannot start worker threads: {error}"))])?;
+    // Dropped before the worker threads, so no new work starts on them.
     let mut attempts: JoinSet<Attempt> = JoinSet::new();
     let mut all_begun = false;
     let mut unreadable = None;
     loop {
-        let is_ahead = !outside.pace.has_room() && !dispatch.is_stopping();
+        let is_ahead = !outside.backlog.has_room() && !dispatch.is_stopping();
         let may_begin = !is_ahead
             && loop {
-                match dispatch.next() {
-                    Step::Attempt(selected, number) => {
+                match dispatch.next_step() {
+                    DispatchStep::Attempt(selected, number) => {
                         let (outside, own, cancellation) =
                             (outside.clone(), selected.clone(), cancellation.clone());
-                        let made = async move { attempt(own, number, &outside, &cancellation).await };
+                        let made = async move { run_attempt(own, number, &outside, &cancellation).await };
                         let task = workers.spawn(&mut attempts, made);
                         running.insert(task.id(), (selected, number));
                     }
-                    Step::Case => break !all_begun,
-                    Step::Wait => break false,
+                    DispatchStep::Case => break !all_begun,
+                    DispatchStep::Wait => break false,
                 }
             };
         if !may_begin && !is_ahead && !dispatch.is_running() {
             break;
         }
         tokio::select! {
-            // What somebody wishes comes first, and cases begin before results are looked at.
+            // Stop requests have priority; new cases start before results are processed.
             biased;
             Ok(()) = control.changed() => {
                 let wish = *control.borrow_and_update();
-                if dispatch.control(wish) {
+                if dispatch.update_control(wish) {
                     report(RunEvent::Stopping(wish));
                 }
             }
-            () = outside.pace.room(), if is_ahead => {}
+            () = outside.backlog.wait_for_room(), if is_ahead => {}
             case = cases.next(), if may_begin => match case {
                 Some(Ok(selected)) => {
                     let selected = match &outside.recheck {
-                        Some(recheck) => recheck.select(selected, &outside.project),
+                        Some(recheck) => recheck.attach_saved(selected, &outside.project),
                         None => selected,
                     };
-                    let repetition = options.repetition(&selected);
-                    report(RunEvent::CaseStarted { case: selected.told.clone(), repetition });
-                    dispatch.begin(selected);
+                    let repetition = options.attempt_policy(&selected);
+                    report(RunEvent::CaseStarted { case: selected.case_ref.clone(), repetition });
+                    dispatch.start_case(selected);
                 }
                 Some(Err(mistakes)) => (all_begun, unreadable) = (true, Some(mistakes)),
                 None => all_begun = true,
@@ -208,25 +209,25 @@ pub async fn execute(
                     Err(error) => (error.id(), Err(error)),
                 };
                 let Some((selected, number)) = running.remove(&id) else { continue };
-                let told = &selected.told;
-                let lost = |error| Attempt::not_made(told.clone(), number, Verdict::failed(lost(error)));
+                let told = &selected.case_ref;
+                let lost = |error| Attempt::not_started(told.clone(), number, Verdict::failed(task_failure(error)));
                 let mut attempt = ended.unwrap_or_else(lost);
-                add_last_words(&mut attempt, selected.agent.as_ref(), started_agents).await;
-                let repetition = options.repetition(&selected);
+                append_start_diagnostics(&mut attempt, selected.agent.as_ref(), started_agents).await;
+                let repetition = options.attempt_policy(&selected);
                 let attempt = Arc::new(attempt);
                 report(RunEvent::AttemptEnded { attempt: attempt.clone(), repetition });
-                if let Some(outcome) = dispatch.ended(attempt) {
+                if let Some(outcome) = dispatch.finish_attempt(attempt) {
                     report(RunEvent::CaseEnded(Arc::new(outcome)));
                 }
             }
         }
     }
-    // What is left is reported too: nobody should have to count what did not run.
-    if let Some(reason) = dispatch.reason_not_to_begin() {
+    // Cases that never started are reported as well.
+    if let Some(reason) = dispatch.skip_reason() {
         while let Some(case) = cases.next().await {
             match case {
                 Ok(selected) => {
-                    let outcome = dispatch.never_begins(&selected, reason.clone());
+                    let outcome = dispatch.skip_case(&selected, reason.clone());
                     report(RunEvent::CaseEnded(Arc::new(outcome)));
                 }
                 Err(mistakes) => {
@@ -245,29 +246,33 @@ pub async fn execute(
     unreadable.map_or(Ok(summary), Err)
 }
 
-/// The failure of an attempt whose task did not come to its end.
-fn lost(error: tokio::task::JoinError) -> Failure {
+/// Failure of an attempt whose task was cancelled or panicked.
+fn task_failure(error: tokio::task::JoinError) -> AttemptFailure {
     if error.is_cancelled() {
-        return Failure::new(FailureKind::Cancelled, "its task was cancelled");
+        return AttemptFailure::new(FailureKind::Cancelled, "the task of the attempt was cancelled");
     }
     let panic = error.into_panic();
     let words =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    Failure::new(
+    AttemptFailure::new(
         FailureKind::TestError,
-        format!("this is a fault of Hotseat: {}", words.unwrap_or("it panicked")),
+        format!("internal error in Hotseat: {}", words.unwrap_or("it panicked")),
     )
 }
 
-/// An agent that was started here and has ended explains why it cannot be reached.
-async fn add_last_words(attempt: &mut Attempt, tested: Option<&Arc<Agent>>, started: &mut Started) {
+/// Appends the output of an agent process that has exited to a connection failure.
+async fn append_start_diagnostics(
+    attempt: &mut Attempt,
+    tested: Option<&Arc<ProjectAgent>>,
+    started: &mut StartedAgents,
+) {
     let Some(failure) = &mut attempt.verdict.failure else { return };
     if !matches!(failure.kind, FailureKind::Unreachable | FailureKind::ProtocolError) {
         return;
     }
     let Some(tested) = tested else { return };
     let Some((_, agent)) = started.iter_mut().find(|(known, _)| Arc::ptr_eq(known, tested)) else { return };
-    if let Some(words) = agent.ended().await {
+    if let Some(words) = agent.describe_exit().await {
         let detail = failure.detail.take().map_or_else(String::new, |detail| detail + "\n");
         failure.detail = Some(detail + &words);
     }

@@ -1,4 +1,4 @@
-//! Cases that a helper makes up.
+//! Generation of cases by a generator role.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,39 +6,44 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::outside::{Keep, Outside};
-use super::partners::role;
-use crate::adapters::http::Http;
-use crate::checks::Reference;
-use crate::config::{Agent, Helper, Project, StartedAgent, Whose};
+use super::case_roles::open_role;
+use super::context::{EventRetention, RunContext};
+use crate::checks::RoleReference;
+use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope, StartedAgent};
 use crate::roles::GeneratorQuestion;
+use crate::targets::http::HttpClient;
 use hotseat_document::{Diagnostic, Diagnostics};
 
-/// Asks a helper to make cases up for an agent: a JSON value each, as it wrote them. `parameters` are what else it is
-/// told: `count`, `focus`, `complexity`, … Scripts are looked for as for a suite in `folder`.
+/// Asks a generator to write cases for an agent and returns them as JSON values. `parameters` are passed on
+/// to the generator (`count`, `focus`, `complexity`, …). Scripts are resolved as for a suite in `folder`.
 ///
 /// # Errors
-/// When the helper is nobody, cannot be asked, or gives no cases.
-pub async fn generate(
+/// If the generator is unknown, cannot be reached, or returns no cases.
+pub async fn generate_cases(
     project: &Arc<Project>,
-    generator: &Reference,
-    target: &Arc<Agent>,
+    generator: &RoleReference,
+    target: &Arc<ProjectAgent>,
     parameters: Map<String, Value>,
     folder: &Path,
-    http: &Arc<Http>,
+    http: &Arc<HttpClient>,
 ) -> Result<Vec<Value>, Diagnostics> {
-    let whose = Whose { folder, agent: Some(target) };
-    let helper = project.find_helper(generator, None, whose)?;
+    let whose = ScriptScope { folder, agent: Some(target) };
+    let helper = project.find_role(generator, None, whose)?;
     let asked = match &helper {
-        Helper::Agent(agent) => Some(agent),
-        Helper::Connector(_) | Helper::Script(_) => None,
+        ResolvedRole::Agent(agent) => Some(agent),
+        ResolvedRole::Connector(_) | ResolvedRole::Script(_) => None,
     };
-    if let Some(unset) = asked.and_then(|agent| agent.unset().next()) {
+    if let Some(unset) = asked.and_then(|agent| agent.missing_variables().next()) {
         return Err(unset.clone().into());
     }
-    let outside =
-        Outside::new(project.clone(), asked.into_iter().chain([target]), http.clone(), None, Keep::Nothing)?;
-    let failed = |words: String| Diagnostic::new(format!("{generator} made no cases up: {words}"));
+    let outside = RunContext::new(
+        project.clone(),
+        asked.into_iter().chain([target]),
+        http.clone(),
+        None,
+        EventRetention::Nothing,
+    )?;
+    let failed = |words: String| Diagnostic::new(format!("{generator} generated no cases: {words}"));
     let started = match asked.and_then(|agent| agent.start.as_ref()) {
         None => None,
         Some(start) => {
@@ -47,18 +52,18 @@ pub async fn generate(
         }
     };
     let outside = Arc::new(outside);
-    let powers = outside.powers(&[whose], &BTreeMap::new(), &project.calling().identity());
+    let powers = outside.script_permissions(&[whose], &BTreeMap::new(), &project.call_settings().identity());
     let found = (generator.clone(), helper.clone());
-    let role = role(&outside, &powers, &found, None, &BTreeMap::new(), &mut Vec::new())?;
+    let role = open_role(&outside, &powers, &found, None, &BTreeMap::new(), &mut Vec::new())?;
     let (description, tools) =
-        outside.bound(target).map(|(target, _)| target.described()).unwrap_or_default();
+        outside.bound_target(target).map(|(target, _)| target.describe()).unwrap_or_default();
     let question = GeneratorQuestion {
         target: target.name.as_deref().unwrap_or("target"),
         description: target.description.as_deref().or(description.as_deref()),
         tools,
         parameters,
     };
-    let generated = role.generate(question).await;
+    let generated = role.generate_cases(question).await;
     if let Some(started) = started {
         started.stop().await;
     }

@@ -1,56 +1,57 @@
-//! Hooks of the project around cases and around the whole run.
+//! Project hooks that run before and after cases and the whole run.
 
 use std::collections::BTreeMap;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{Failure, FailureKind};
+use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Map, Value, json};
 
-use super::attempt::{Attempt, undefined};
-use super::outcome::Outcome;
-use super::outside::{Outside, on_behalf_of};
-use super::plan::{Plan, Selected};
-use crate::cases::{Hook, NamedHook};
-use crate::config::{NamedBy, Whose};
-use crate::scripts::{Callable, Called};
-use crate::session::{Identity, run_hook};
+use super::attempt::{Attempt, test_failure};
+use super::context::{RunContext, set_identity_env};
+use super::outcome::CaseOutcome;
+use super::plan::{RunPlan, SelectedCase};
+use crate::cases::{HookCommand, NamedHook};
+use crate::config::{ResolvedHook, ScriptScope};
+use crate::scripts::{BoundFunction, ScriptOutput};
+use crate::session::{RequestIdentity, run_hook};
 
-/// What a hook that ran before something has given.
+/// Output of a hook.
 #[derive(Debug, Clone, Default)]
-pub struct Before {
-    /// What the hook after it is told: `data` of what it printed, or all of it.
+pub struct HookOutput {
+    /// Data passed to the matching `after` hook: the `data` member of the output, or the whole output.
     pub data: Value,
-    /// Variables.
-    pub(super) given: BTreeMap<String, Value>,
-    /// What a function said to `console`.
-    pub said: Vec<String>,
+    /// Variables set by the hook.
+    pub(super) variables: BTreeMap<String, Value>,
+    /// Lines that a script function wrote to `console`.
+    pub console: Vec<String>,
 }
 
-/// How long a function of a script may take where nobody says so.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Default timeout of a script function.
+const DEFAULT_HOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What functions are told, in the order of their arguments; each is told of these what there is.
+/// Arguments of hook functions, in order. A function receives those that apply to its hook.
 const ARGUMENTS: [&str; 6] = ["ctx", "test_case", "test_cases", "result", "results", "before_data"];
 
-impl Outside {
-    /// Runs a hook: a command reads what it is told from its standard input, as JSON; a function gets it as arguments.
+impl RunContext {
+    /// Runs a hook. A command receives its input as JSON on standard input; a function receives it as
+    /// arguments.
     ///
     /// # Errors
-    /// When there is none of this name, or it fails.
-    pub async fn run_named(
+    /// If no hook has this name, or it fails.
+    pub async fn run_named_hook(
         self: &Arc<Self>,
         name: &str,
         told: &Value,
         given: &BTreeMap<String, Value>,
-        identity: &Identity,
-        whose: &[Whose<'_>],
-    ) -> Result<Before, Failure> {
-        match self.project.hook(name, given, whose).map_err(undefined)? {
-            NamedBy::Command(hook) => self.run_command(hook, told, given, identity).await,
-            NamedBy::Function(function, timeout) => {
-                let function = self.powers(whose, given, identity).over(function);
+        identity: &RequestIdentity,
+        whose: &[ScriptScope<'_>],
+    ) -> Result<HookOutput, AttemptFailure> {
+        match self.project.resolve_hook(name, given, whose).map_err(test_failure)? {
+            ResolvedHook::Command(hook) => self.run_command(hook, told, given, identity).await,
+            ResolvedHook::Function(function, timeout) => {
+                let function = self.script_permissions(whose, given, identity).bind(function);
                 self.call_function(name, &function, timeout, told, given).await
             }
         }
@@ -59,13 +60,14 @@ impl Outside {
     async fn call_function(
         &self,
         name: &str,
-        function: &Callable,
+        function: &BoundFunction,
         timeout: Option<Duration>,
         told: &Value,
         given: &BTreeMap<String, Value>,
-    ) -> Result<Before, Failure> {
+    ) -> Result<HookOutput, AttemptFailure> {
         let arguments = ARGUMENTS.iter().filter_map(|key| told.get(key).cloned()).collect();
-        let Called { result, said } = function.call(arguments, timeout, PATIENCE).await;
+        let ScriptOutput { result, console: said } =
+            function.call(arguments, timeout, DEFAULT_HOOK_TIMEOUT).await;
         let redactor = self.redactor(&[], given);
         let said: Vec<String> = said.iter().map(|line| redactor.text(line).into_owned()).collect();
         match result {
@@ -78,7 +80,7 @@ impl Outside {
                     Value::Object(members) => members.into_iter().collect(),
                     _ => BTreeMap::new(),
                 };
-                Ok(Before { data, given, said })
+                Ok(HookOutput { data, variables: given, console: said })
             }
             Err(error) => {
                 let place = error.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
@@ -87,7 +89,7 @@ impl Outside {
                 if !said.is_empty() {
                     detail = format!("{detail}\nconsole:\n{}", said.join("\n"));
                 }
-                let failure = Failure::new(FailureKind::HookError, message).with_detail(detail);
+                let failure = AttemptFailure::new(FailureKind::HookError, message).with_detail(detail);
                 Err(redactor.failure(failure))
             }
         }
@@ -95,86 +97,92 @@ impl Outside {
 
     async fn run_command(
         &self,
-        mut hook: Hook,
+        mut hook: HookCommand,
         told: &Value,
         given: &BTreeMap<String, Value>,
-        identity: &Identity,
-    ) -> Result<Before, Failure> {
-        on_behalf_of(identity, &mut hook);
+        identity: &RequestIdentity,
+    ) -> Result<HookOutput, AttemptFailure> {
+        set_identity_env(identity, &mut hook);
         let (root, environment) = (&self.project.root, self.project.environment());
-        let ran = run_hook(&hook, root, environment, self.means.servers, Some(told)).await;
+        let ran = run_hook(&hook, root, environment, self.target_env.servers, Some(told)).await;
         let given = ran.map_err(|failure| self.redactor(&[], given).failure(failure))?;
         let data = match given.get("data") {
             Some(data) => data.clone(),
             None => Value::Object(given.clone().into_iter().collect()),
         };
-        Ok(Before { data, given, said: Vec::new() })
+        Ok(HookOutput { data, variables: given, console: Vec::new() })
     }
 
-    /// Runs a hook of the project around the whole run. It is told this, and on whose behalf agents are spoken to.
+    /// Runs a project hook before or after the whole run. The user identity is added to its input as `ctx`.
     ///
     /// # Errors
-    /// As [`Outside::run_named`] does.
-    pub async fn run_around(
+    /// See [`RunContext::run_named_hook`].
+    pub async fn run_project_hook(
         self: &Arc<Self>,
         name: &str,
         mut told: Value,
-        plan: &Plan,
-    ) -> Result<Before, Failure> {
-        let identity = self.project.calling().identity();
+        plan: &RunPlan,
+    ) -> Result<HookOutput, AttemptFailure> {
+        let identity = self.project.call_settings().identity();
         if let Value::Object(members) = &mut told {
             members.insert("ctx".to_string(), (*identity.ctx).clone());
         }
-        self.run_named(name, &told, &BTreeMap::new(), &identity, &plan.whose()).await
+        self.run_named_hook(name, &told, &BTreeMap::new(), &identity, &plan.script_scopes()).await
     }
 
-    /// Runs the hook that a case names under `before`.
+    /// Runs the `before` hook of a case, if it has one.
     ///
     /// # Errors
-    /// As [`Outside::run_named`] does.
-    pub(super) async fn before(self: &Arc<Self>, selected: &Selected) -> Result<Before, Failure> {
+    /// See [`RunContext::run_named_hook`].
+    pub(super) async fn run_before_hook(
+        self: &Arc<Self>,
+        selected: &SelectedCase,
+    ) -> Result<HookOutput, AttemptFailure> {
         let case = &selected.case;
-        let Some(NamedHook { name, .. }) = &case.before else { return Ok(Before::default()) };
-        let identity = self.project.calling().identity_before_hooks(case);
+        let Some(NamedHook { name, .. }) = &case.before else { return Ok(HookOutput::default()) };
+        let identity = self.project.call_settings().identity_before_hooks(case);
         let told = json!({"test_case": case.to_json(), "ctx": identity.ctx});
-        let failed = |mut failure: Failure| {
+        let failed = |mut failure: AttemptFailure| {
             failure.message = format!("before script failed: {}", failure.message);
             failure
         };
-        self.run_named(name, &told, &BTreeMap::new(), &identity, &[whose(selected)]).await.map_err(failed)
+        self.run_named_hook(name, &told, &BTreeMap::new(), &identity, &[script_scope(selected)])
+            .await
+            .map_err(failed)
     }
 
-    /// Runs the hook that a case names under `after`, and returns what it said to `console`.
+    /// Runs the `after` hook of a case, if it has one, and returns its console output.
     ///
     /// # Errors
-    /// When it fails, in words. That changes no verdict.
-    pub(super) async fn after(
+    /// A message if it fails. The failure does not change the verdict.
+    pub(super) async fn run_after_hook(
         self: &Arc<Self>,
         attempt: &Attempt,
-        selected: &Selected,
-        before: &Before,
+        selected: &SelectedCase,
+        before: &HookOutput,
     ) -> Result<Vec<String>, String> {
         let Some(NamedHook { name, .. }) = &selected.case.after else { return Ok(Vec::new()) };
         let case = &selected.case;
-        let identity = self.project.calling().identity_before_hooks(case);
+        let identity = self.project.call_settings().identity_before_hooks(case);
         let told = json!({
             "test_case": case.to_json(),
-            "result": of_attempt(attempt),
+            "result": attempt_result(attempt),
             "before_data": before.data,
             "ctx": identity.ctx,
         });
-        let ran = self.run_named(name, &told, &before.given, &identity, &[whose(selected)]).await;
-        ran.map(|after| after.said).map_err(|failure| failure.message)
+        let ran =
+            self.run_named_hook(name, &told, &before.variables, &identity, &[script_scope(selected)]).await;
+        ran.map(|after| after.console).map_err(|failure| failure.message)
     }
 }
 
-fn whose(selected: &Selected) -> Whose<'_> {
-    Whose { folder: &selected.suite.folder, agent: selected.agent.as_deref() }
+fn script_scope(selected: &SelectedCase) -> ScriptScope<'_> {
+    ScriptScope { folder: &selected.suite.folder, agent: selected.agent.as_deref() }
 }
 
-/// What a case came to, as hooks are told: what the attempt that tells most came to, and how steady the case is.
-pub fn result(outcome: &Outcome) -> Value {
-    let mut told = of_attempt(outcome.telling());
+/// Result of a case as passed to hooks: its representative attempt and, for repeated cases, the pass counts.
+pub fn hook_result(outcome: &CaseOutcome) -> Value {
+    let mut told = attempt_result(outcome.representative());
     let failure = outcome.verdict.failure.as_ref();
     told["status"] = json!(outcome.verdict.status);
     told["error"] = json!(failure.map(|failure| &failure.message));
@@ -189,9 +197,9 @@ pub fn result(outcome: &Outcome) -> Value {
     told
 }
 
-/// What an attempt came to, as hooks are told.
-fn of_attempt(attempt: &Attempt) -> Value {
-    let case = &attempt.selected.case;
+/// Result of one attempt as passed to hooks.
+fn attempt_result(attempt: &Attempt) -> Value {
+    let case = &attempt.case_ref.case;
     let failure = attempt.verdict.failure.as_ref();
     let mut members = Map::new();
     let mut add = |key: &str, value: Value| members.insert(key.to_string(), value);

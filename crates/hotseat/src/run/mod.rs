@@ -1,54 +1,54 @@
-//! Runs: cases are selected, conversations held side by side, results handed on one by one.
+//! Runs: select cases, execute them concurrently, and report results as they finish.
 
+mod agent_start;
+mod aggregate;
 mod attempt;
+mod backlog;
 mod cancellation;
+mod case_queue;
+mod case_roles;
+mod check_totals;
+mod context;
 mod dispatch;
 mod dispatcher;
 mod generate;
 mod hooks;
-mod measured;
 mod mode;
 mod outcome;
-mod outside;
-mod pace;
-mod partners;
 mod plan;
-mod powers;
-mod reading;
 mod recheck;
+mod results;
+mod script_processes;
 mod series;
-mod setting;
+mod settings;
 mod shard;
 mod signals;
 mod stability;
-mod starting;
 mod summary;
-mod together;
-mod told;
 mod workers;
 
+pub use agent_start::{end_orphans, start_agents, stop_agents};
 pub use attempt::Attempt;
-pub use cancellation::{CLEANUP_LIMIT, Cancellation};
-pub use dispatcher::{Control, Earlier, Options, RunEvent, Started, execute};
-pub use generate::generate;
-pub use hooks::{Before, result};
-pub use measured::{Measured, OfCriterion, Tally};
-pub use mode::{Mode, Modes};
-pub use outcome::{Outcome, Repetition};
-pub use outside::{AskPerson, Keep, Outside, Overrides};
-pub use pace::Pace;
-pub use partners::role;
-pub use plan::{Plan, Selected, Selection};
-pub use recheck::{Conversations, Recheck};
-pub use series::{Standing, Until};
-pub use setting::{Choices, Environment, Setting, Tested};
-pub use shard::Shard;
-pub use signals::Signals;
-pub use stability::{Class, Grade, PassRate, Promise, Stability};
-pub use starting::{end_orphans, start, stop};
-pub use summary::{Grades, Repeats, Summary};
-pub(crate) use told::short_digest;
-pub use told::{
-    CaseFacts, CheckFacts, CheckpointFacts, Driven, Finding, ReachedFacts, SimulatorFacts, State, Told,
-    Written,
+pub use backlog::ReportBacklog;
+pub use cancellation::{CLEANUP_LIMIT, CancellationSignal};
+pub use case_roles::open_role;
+pub use check_totals::{CheckTally, CheckTotals, CriterionTally};
+pub use context::{CaseOverrides, EventRetention, HumanPolicy, RunContext};
+pub use dispatcher::{ExecutionOptions, ResumeState, RunControl, RunEvent, StartedAgents, execute};
+pub use generate::generate_cases;
+pub use hooks::{HookOutput, hook_result};
+pub use mode::{ConversationMode, RunModes};
+pub use outcome::{AttemptPolicy, CaseOutcome};
+pub use plan::{CaseSelection, RunPlan, SelectedCase};
+pub use recheck::{RecheckSource, SavedConversations};
+pub(crate) use results::short_digest;
+pub use results::{
+    CaseDriver, CaseInfo, CaseRef, CaseSource, CheckInfo, CheckResult, CheckState, CheckpointInfo,
+    CheckpointResult, SimulatorInfo,
 };
+pub use series::{AttemptStatus, StopRule};
+pub use settings::{RunChoices, RunSettings, TestedAgent, UserIdentity};
+pub use shard::Shard;
+pub use signals::ShutdownSignals;
+pub use stability::{CaseStability, PassRate, ReliabilityGrade, ReliabilityResult, StabilityClass};
+pub use summary::{GradeCounts, RepeatTotals, RunSummary};

@@ -1,71 +1,71 @@
-//! The kinds of conversations, which decide how a case is shown.
+//! Conversation modes, which decide the presentation of a case in reports.
 
 use serde::{Deserialize, Serialize};
 
 use super::Attempt;
-use crate::cases::Case;
-use crate::checks::Reference;
+use crate::cases::TestCase;
+use crate::checks::RoleReference;
 use crate::session::OnMissingInput;
 
-/// What kind of conversation a case is.
+/// Conversation mode of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum ConversationMode {
     /// One input, one answer.
     Standard,
-    /// Several turns, or as many as it takes.
+    /// Several turns, or an open number of turns.
     MultiTurn,
-    /// A simulated user talks until the checkpoints are reached.
+    /// A simulated user that talks until all checkpoints are reached.
     Dynamic,
 }
 
-impl Mode {
-    /// The kind of a case.
-    pub fn of(case: &Case) -> Mode {
-        let goes_on = case.simulator.is_some()
+impl ConversationMode {
+    /// Returns the mode of a case.
+    pub fn from_case(case: &TestCase) -> ConversationMode {
+        let is_open_ended = case.simulator.is_some()
             || case.interactive.is_some()
             || case.on_missing_input != OnMissingInput::End;
         match () {
-            () if case.is_dynamic => Mode::Dynamic,
-            () if case.turns.len() > 1 || goes_on => Mode::MultiTurn,
-            () => Mode::Standard,
+            () if case.is_dynamic => ConversationMode::Dynamic,
+            () if case.turns.len() > 1 || is_open_ended => ConversationMode::MultiTurn,
+            () => ConversationMode::Standard,
         }
     }
 
-    /// The name used in reports.
+    /// Name used in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Mode::Standard => "standard",
-            Mode::MultiTurn => "multi_turn",
-            Mode::Dynamic => "dynamic",
+            ConversationMode::Standard => "standard",
+            ConversationMode::MultiTurn => "multi_turn",
+            ConversationMode::Dynamic => "dynamic",
         }
     }
 }
 
 impl Attempt {
-    /// What kind of conversation it was. A person who answers can make one of several turns of any.
-    pub fn mode(&self) -> Mode {
-        match self.selected.case.mode {
-            Mode::Standard if self.conversation.turns.len() > 1 => Mode::MultiTurn,
+    /// Mode of the actual conversation. Answers by a human can turn a single-turn case into a multi-turn one.
+    pub fn mode(&self) -> ConversationMode {
+        match self.case_ref.case.mode {
+            ConversationMode::Standard if self.conversation.turns.len() > 1 => ConversationMode::MultiTurn,
             mode => mode,
         }
     }
 }
 
-/// Which kinds there are in a run.
+/// Conversation modes used in a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Modes {
-    /// Whether some case has several turns.
+pub struct RunModes {
+    /// True if a case has several turns.
     pub multi_turn: bool,
-    /// Whether some case has a simulated user and checkpoints.
+    /// True if a case has a simulated user and checkpoints.
     pub dynamic: bool,
-    /// The simulated users, each once; none stands for the one that the project or the command line names.
-    pub simulators: Vec<Option<Reference>>,
+    /// Simulated users without duplicates. `None` is the default of the project or the command line.
+    pub simulators: Vec<Option<RoleReference>>,
 }
 
-impl Modes {
-    /// Those of another run are added.
-    pub(crate) fn join(&mut self, other: &Modes) {
+impl RunModes {
+    /// Adds the modes of another run.
+    pub(crate) fn merge(&mut self, other: &RunModes) {
         self.multi_turn |= other.multi_turn;
         self.dynamic |= other.dynamic;
         for simulator in &other.simulators {
@@ -75,11 +75,11 @@ impl Modes {
         }
     }
 
-    pub(super) fn add(&mut self, case: &Case) {
-        match Mode::of(case) {
-            Mode::Standard => {}
-            Mode::MultiTurn => self.multi_turn = true,
-            Mode::Dynamic => self.dynamic = true,
+    pub(super) fn add_case(&mut self, case: &TestCase) {
+        match ConversationMode::from_case(case) {
+            ConversationMode::Standard => {}
+            ConversationMode::MultiTurn => self.multi_turn = true,
+            ConversationMode::Dynamic => self.dynamic = true,
         }
         let simulator = case.simulator.as_ref().map(|simulator| &simulator.reference);
         if let Some(reference) = simulator.filter(|reference| !self.simulators.contains(reference)) {

@@ -1,56 +1,56 @@
-//! What a case came to, whether it took one attempt or several.
+//! Outcome of a case, after one or more attempts.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{FailureKind, Millis, Status, Verdict};
+use hotseat_trace::{FailureKind, Millis, Verdict, VerdictStatus};
 use serde::{Deserialize, Serialize};
 
+use super::aggregate::AggregateVerdict;
 use super::attempt::Attempt;
-use super::series::{Series, Standing, Until};
-use super::stability::Stability;
-use super::together::Together;
-use super::told::Told;
+use super::results::CaseRef;
+use super::series::{AttemptStatus, RepeatSeries, StopRule};
+use super::stability::CaseStability;
 
-/// How often a case is attempted.
+/// Number of attempts at a case.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Repetition {
-    /// Once, and again as long as it fails, at most so many times more.
+pub enum AttemptPolicy {
+    /// Once, with at most this many retries on failure.
     Retried {
-        /// How often it is tried again.
+        /// Maximum number of retries.
         retries: usize,
     },
-    /// Several times, whatever comes of it.
+    /// Repeated, regardless of failures.
     Repeated {
-        /// Until when.
-        until: Until,
-        /// How many runs are made again, beside that, for they say nothing about the agent.
+        /// Condition to stop.
+        until: StopRule,
+        /// Maximum number of invalid attempts that are replaced by additional ones.
         redraws: usize,
     },
 }
 
-/// A case that has ended, or will never be begun.
+/// Outcome of a case that has finished or will never start.
 #[derive(Debug)]
-pub struct Outcome {
-    /// Which case.
-    pub selected: Arc<Told>,
-    /// What it came to.
+pub struct CaseOutcome {
+    /// The case.
+    pub case_ref: Arc<CaseRef>,
+    /// Its verdict.
     pub verdict: Verdict,
-    /// Its attempts, in their order; of a case that was never begun one that was not made.
+    /// Its attempts in order. A case that never started has one attempt that did not run.
     pub attempts: Vec<Arc<Attempt>>,
-    /// How steady it is, where it was repeated.
-    pub stability: Option<Stability>,
-    /// Whether it was never begun.
-    pub never_begun: bool,
-    /// Whether it failed and would have been tried again, had the run gone on.
-    pub(crate) untried: bool,
-    /// The place of the attempt that tells most.
-    telling: usize,
+    /// Statistics of a repeated case.
+    pub stability: Option<CaseStability>,
+    /// True if the case never started.
+    pub never_started: bool,
+    /// True if the case failed and a retry was still due when the run stopped.
+    pub(crate) retry_pending: bool,
+    /// Index of the representative attempt.
+    representative_index: usize,
 }
 
-/// Whether the same test may pass when it is tried again: not where the test is wrong, or the run is over.
-pub(super) fn may_pass_another_time(verdict: &Verdict) -> bool {
+/// True if a retry may pass. Test errors and cancellations are not retried.
+pub(super) fn is_retryable(verdict: &Verdict) -> bool {
     match verdict.failure.as_ref().map(|failure| failure.kind) {
         None
         | Some(
@@ -75,65 +75,97 @@ pub(super) fn may_pass_another_time(verdict: &Verdict) -> bool {
     }
 }
 
-impl Outcome {
-    /// What a case came to by these attempts, of which there is at least one, where it was tried again or not; or was to
-    /// be, and is `untried`.
-    pub(super) fn tried(selected: Arc<Told>, mut attempts: Vec<Arc<Attempt>>, untried: bool) -> Outcome {
+impl CaseOutcome {
+    /// Outcome of a case with optional retries; `attempts` must not be empty. `untried` is true if a retry
+    /// was due but did not start.
+    pub(super) fn from_retries(
+        selected: Arc<CaseRef>,
+        mut attempts: Vec<Arc<Attempt>>,
+        untried: bool,
+    ) -> CaseOutcome {
         attempts.sort_by_key(|attempt| attempt.number);
-        let last_valid = attempts.iter().rposition(|attempt| attempt.standing().is_valid());
+        let last_valid = attempts.iter().rposition(|attempt| attempt.status().is_valid());
         let telling = last_valid.unwrap_or(attempts.len() - 1);
         let verdict = attempts[telling].verdict.clone();
-        Outcome { selected, verdict, attempts, stability: None, never_begun: false, untried, telling }
-    }
-
-    /// What a case came to by these runs, of which there is at least one.
-    pub(super) fn repeated(selected: Arc<Told>, series: &Series, mut attempts: Vec<Arc<Attempt>>) -> Outcome {
-        attempts.sort_by_key(|attempt| attempt.number);
-        let stability = Stability::of(&attempts, series);
-        let together = Together::of(series.until(), &stability);
-        let worst = together.telling(&attempts);
-        let verdict = together.verdict(&stability, &attempts[worst]);
-        let passed = attempts.iter().position(|attempt| attempt.verdict.status == Status::Passed);
-        let telling = passed.filter(|_| verdict.status == Status::Passed).unwrap_or(worst);
-        let stability = Some(stability);
-        Outcome { selected, verdict, attempts, stability, never_begun: false, untried: false, telling }
-    }
-
-    /// A case that was never begun.
-    pub(super) fn not_begun(selected: Arc<Told>, verdict: Verdict) -> Outcome {
-        let attempt = Attempt::not_made(selected.clone(), 1, verdict.clone());
-        Outcome {
-            selected,
+        CaseOutcome {
+            case_ref: selected,
             verdict,
-            attempts: vec![Arc::new(attempt)],
+            attempts,
             stability: None,
-            never_begun: true,
-            untried: false,
-            telling: 0,
+            never_started: false,
+            retry_pending: untried,
+            representative_index: telling,
         }
     }
 
-    /// A case that is kept with what it came to; none where the attempt that tells most is not among these.
-    pub(crate) fn kept(
-        selected: Arc<Told>,
+    /// Outcome of a repeated case; `attempts` must not be empty.
+    pub(super) fn from_repeats(
+        selected: Arc<CaseRef>,
+        series: &RepeatSeries,
+        mut attempts: Vec<Arc<Attempt>>,
+    ) -> CaseOutcome {
+        attempts.sort_by_key(|attempt| attempt.number);
+        let stability = CaseStability::from_attempts(&attempts, series);
+        let together = AggregateVerdict::new(series.stop_rule(), &stability);
+        let worst = together.representative_index(&attempts);
+        let verdict = together.to_verdict(&stability, &attempts[worst]);
+        let passed = attempts.iter().position(|attempt| attempt.verdict.status == VerdictStatus::Passed);
+        let telling = passed.filter(|_| verdict.status == VerdictStatus::Passed).unwrap_or(worst);
+        let stability = Some(stability);
+        CaseOutcome {
+            case_ref: selected,
+            verdict,
+            attempts,
+            stability,
+            never_started: false,
+            retry_pending: false,
+            representative_index: telling,
+        }
+    }
+
+    /// Outcome of a case that never started.
+    pub(super) fn not_started(selected: Arc<CaseRef>, verdict: Verdict) -> CaseOutcome {
+        let attempt = Attempt::not_started(selected.clone(), 1, verdict.clone());
+        CaseOutcome {
+            case_ref: selected,
+            verdict,
+            attempts: vec![Arc::new(attempt)],
+            stability: None,
+            never_started: true,
+            retry_pending: false,
+            representative_index: 0,
+        }
+    }
+
+    /// Restores a saved outcome. Returns `None` if the index of the representative attempt is out of range.
+    pub(crate) fn restore(
+        selected: Arc<CaseRef>,
         verdict: Verdict,
         attempts: Vec<Arc<Attempt>>,
-        stability: Option<Stability>,
+        stability: Option<CaseStability>,
         never_begun: bool,
         untried: bool,
         telling: usize,
-    ) -> Option<Outcome> {
+    ) -> Option<CaseOutcome> {
         let is_there = telling < attempts.len();
-        is_there.then_some(Outcome { selected, verdict, attempts, stability, never_begun, untried, telling })
+        is_there.then_some(CaseOutcome {
+            case_ref: selected,
+            verdict,
+            attempts,
+            stability,
+            never_started: never_begun,
+            retry_pending: untried,
+            representative_index: telling,
+        })
     }
 
-    /// The place of the attempt that tells most among all of them.
-    pub(crate) fn place_of_telling(&self) -> usize {
-        self.telling
+    /// Index of the representative attempt.
+    pub(crate) fn representative_index(&self) -> usize {
+        self.representative_index
     }
 
-    /// How long after a moment its last attempt had ended.
-    pub(super) fn ended_at(&self, from: Millis) -> Duration {
+    /// Time from `from` to the end of the last attempt.
+    pub(super) fn elapsed_since(&self, from: Millis) -> Duration {
         let ends = self.attempts.iter().map(|attempt| {
             let began = u64::try_from(attempt.started_at - from).unwrap_or(0);
             Duration::from_millis(began) + attempt.duration
@@ -141,29 +173,29 @@ impl Outcome {
         ends.max().unwrap_or_default()
     }
 
-    /// Whether it is left to be run: it was never begun, or broken off before it could be known what it comes to.
-    pub fn is_left_over(&self) -> bool {
+    /// True if the case has to run when the run is resumed: it never started, or was interrupted before its
+    /// outcome was known.
+    pub fn is_incomplete(&self) -> bool {
         let cancelled = |attempt: &Arc<Attempt>| {
             attempt.verdict.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
         };
         let cut_short = self.stability.as_ref().is_some_and(|stability| stability.not_run > 0);
-        self.never_begun || self.untried || cut_short || self.attempts.iter().any(cancelled)
+        self.never_started || self.retry_pending || cut_short || self.attempts.iter().any(cancelled)
     }
 
-    /// The attempt that tells most of the case: of one that was tried again the last one that says something about the
-    /// agent, if there is such a one; of one that was repeated the first that came to what the case came to, by the fault
-    /// of the agent if there is such a one.
-    pub fn telling(&self) -> &Attempt {
-        &self.attempts[self.telling]
+    /// The representative attempt: the last valid retry, or the first repeat whose status matches the case,
+    /// preferring failures of the agent.
+    pub fn representative(&self) -> &Attempt {
+        &self.attempts[self.representative_index]
     }
 
-    /// Whether the agent passed it only when it was tried again.
+    /// True if the case passed only after a retry.
     pub fn is_flaky(&self) -> bool {
-        let has_failed = || self.attempts.iter().any(|attempt| attempt.standing() == Standing::Failed);
-        self.stability.is_none() && self.verdict.status == Status::Passed && has_failed()
+        let has_failed = || self.attempts.iter().any(|attempt| attempt.status() == AttemptStatus::Failed);
+        self.stability.is_none() && self.verdict.status == VerdictStatus::Passed && has_failed()
     }
 
-    /// How long all its attempts took together.
+    /// Total duration of all attempts.
     pub fn duration(&self) -> Duration {
         self.attempts.iter().map(|attempt| attempt.duration).sum()
     }

@@ -1,184 +1,186 @@
-//! What a run will do: every suite is read and checked before anything is contacted.
+//! The plan of a run: every suite is read and validated before anything is contacted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::dispatcher::Options;
-use super::mode::Modes;
-use super::partners::{Naming, functions, helpers};
-use super::shard::{Digest, Shard};
-use super::told::{CaseFacts, Told};
-use crate::cases::{Case, Declared, Decoding, Suite};
+use super::case_roles::{CaseScope, case_roles, check_functions};
+use super::dispatcher::ExecutionOptions;
+use super::mode::RunModes;
+use super::results::{CaseInfo, CaseRef};
+use super::shard::{PlanDigest, Shard};
+use crate::cases::{DecodeSettings, ReliabilitySetting, Suite, TestCase};
 use crate::checks::{Check, Pattern};
-use crate::config::{Agent, Helper, Project, Whose};
+use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope};
 use crate::typescript;
 use hotseat_document::{Diagnostic, Diagnostics};
 
-/// How many selected cases are kept from the first reading. If there are more, none is kept and all are read again
-/// while the run goes on, so that memory does not grow with the number of cases.
-const KEPT: usize = 1_000;
-/// How many notes are kept.
-const NOTES: usize = 100;
+/// Maximum number of selected cases held in memory. With more cases, all are read again during the run, so
+/// memory use does not grow with their number.
+const MAX_CASES_IN_MEMORY: usize = 1_000;
+/// Maximum number of notes.
+const MAX_NOTES: usize = 100;
 
-/// Which cases are meant.
+/// Filter for cases.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
-    /// Only cases whose id or name fits.
+pub struct CaseSelection {
+    /// Only cases whose id or name matches.
     pub run: Option<Pattern>,
-    /// Only these, by the names of their suites within the project and by their ids.
+    /// Only these cases, by suite name and case id.
     pub among: Option<BTreeSet<(String, String)>>,
-    /// Of all these only the ones of one part.
+    /// Only one shard of the remaining cases.
     pub shard: Option<Shard>,
-    /// Whether no test may be marked so that the others of its file are left out.
+    /// If true, `only` markers are an error.
     pub forbid_only: bool,
 }
 
-/// A case that is selected, and the suite it comes from.
+/// A selected case with its suite.
 #[derive(Debug, Clone)]
-pub struct Selected {
-    /// Its place in the run, from 0; where cases are divided, its place among all of them.
+pub struct SelectedCase {
+    /// Index in the run, from 0. With shards, the index among the cases of all shards.
     pub index: usize,
     /// The case.
-    pub case: Arc<Case>,
+    pub case: Arc<TestCase>,
     /// Its suite.
     pub suite: Arc<Suite>,
-    /// The agent that it tests; none where the project does not say.
-    pub agent: Option<Arc<Agent>>,
-    /// What is told of it.
-    pub told: Arc<Told>,
-    /// Where it is decided again: how many attempts at it are kept.
-    pub kept: Option<usize>,
+    /// The tested agent. `None` if the project does not set one.
+    pub agent: Option<Arc<ProjectAgent>>,
+    /// Serialisable reference to the case, for reports.
+    pub case_ref: Arc<CaseRef>,
+    /// During a recheck: number of saved attempts.
+    pub saved_attempts: Option<usize>,
 }
 
 /// The cases of a run.
 #[derive(Debug)]
-pub struct Plan {
-    suites: Vec<(Arc<Suite>, Option<Arc<Agent>>)>,
-    /// The agents that their cases test, each once.
-    agents: Vec<Arc<Agent>>,
-    /// Whether some case has no agent to test.
+pub struct RunPlan {
+    suites: Vec<(Arc<Suite>, Option<Arc<ProjectAgent>>)>,
+    /// Tested agents, without duplicates.
+    agents: Vec<Arc<ProjectAgent>>,
+    /// True if a case has no agent to test.
     lacks_agent: bool,
-    selection: Selection,
-    kept: Vec<Selected>,
-    /// How many cases the suites hold.
+    selection: CaseSelection,
+    cached_cases: Vec<SelectedCase>,
+    /// Number of cases in the suites.
     pub total: usize,
-    /// How many of them are selected.
+    /// Number of selected cases.
     pub selected: usize,
-    /// How many are selected in all parts together, where they are divided.
-    pub of_all: usize,
-    /// What these are, in one number: of other cases, or of cases that are written otherwise, it is another one.
+    /// Number of selected cases in all shards.
+    pub selected_in_all_shards: usize,
+    /// Digest of the selected cases and their content.
     pub digest: String,
-    /// How many suites hold a selected case.
+    /// Number of suites with a selected case.
     pub selected_suites: usize,
-    /// Which kinds of conversations there are among them.
-    pub modes: Modes,
-    /// Notes for people, for instance about cases that assert nothing.
+    /// Conversation modes of the selected cases.
+    pub modes: RunModes,
+    /// Notes for the user, for example about cases without assertions.
     pub notes: Vec<Diagnostic>,
-    /// How many selected cases say themselves how reliable the agent has to be, and how many say nothing of it.
+    /// Number of selected cases that declare a reliability, and of those that leave it to the project.
     declared: usize,
     undeclared: usize,
-    /// Whether some case wants a person asked.
-    pub asks_person: bool,
-    /// The agents that help, each once.
-    helpers: Vec<Arc<Agent>>,
+    /// True if a case asks a human.
+    pub needs_human: bool,
+    /// Agents used for roles, without duplicates.
+    role_agents: Vec<Arc<ProjectAgent>>,
 }
 
-impl Plan {
-    /// Reads and checks every case of every suite.
+impl RunPlan {
+    /// Reads and validates every case of every suite.
     ///
     /// # Errors
-    /// Everything that is wrong in any of them.
+    /// All diagnostics of all suites.
     pub fn load(
         suites: Vec<Suite>,
-        selection: Selection,
+        selection: CaseSelection,
         project: &Project,
-    ) -> Result<Plan, Vec<Diagnostic>> {
+    ) -> Result<RunPlan, Vec<Diagnostic>> {
         let suites = suites.into_iter().map(|suite| {
             let agent = project.agent_of(&suite.path);
             (suite, agent)
         });
-        Plan::load_with(suites.collect(), selection, project)
+        RunPlan::load_with(suites.collect(), selection, project)
     }
 
-    /// The same for suites that say themselves which agents they test.
+    /// Like [`RunPlan::load`], for suites that name the agents they test.
     ///
     /// # Errors
-    /// Everything that is wrong in any of them.
+    /// All diagnostics of all suites.
     pub fn load_with(
-        suites: Vec<(Suite, Option<Arc<Agent>>)>,
-        selection: Selection,
+        suites: Vec<(Suite, Option<Arc<ProjectAgent>>)>,
+        selection: CaseSelection,
         project: &Project,
-    ) -> Result<Plan, Vec<Diagnostic>> {
+    ) -> Result<RunPlan, Vec<Diagnostic>> {
         let suites: Vec<_> = suites.into_iter().map(|(suite, agent)| (Arc::new(suite), agent)).collect();
-        let mut plan = Plan {
+        let mut plan = RunPlan {
             suites,
             agents: Vec::new(),
             lacks_agent: false,
             selection,
-            kept: Vec::new(),
+            cached_cases: Vec::new(),
             total: 0,
             selected: 0,
-            of_all: 0,
+            selected_in_all_shards: 0,
             digest: String::new(),
             selected_suites: 0,
-            modes: Modes::default(),
+            modes: RunModes::default(),
             notes: Vec::new(),
             declared: 0,
             undeclared: 0,
-            asks_person: false,
-            helpers: Vec::new(),
+            needs_human: false,
+            role_agents: Vec::new(),
         };
         let mut mistakes = Vec::new();
-        let mut without_hooks: Vec<Arc<Agent>> = Vec::new();
-        let mut digest = Digest::new();
+        let mut without_hooks: Vec<Arc<ProjectAgent>> = Vec::new();
+        let mut digest = PlanDigest::new();
         for (suite, agent) in plan.suites.clone() {
             let before = plan.selected;
             let agent = agent.as_ref();
             let name = project.suite_name(&suite.path);
-            // What cannot be read is a mistake of its cases.
-            for source in sources_of(&suite, agent, project) {
-                digest.part(&source);
+            // Unreadable sources are reported as errors of their cases.
+            for source in program_sources(&suite, agent, project) {
+                digest.add_part(&source);
             }
             for case in cases_of(&suite, agent, project, Suite::cases) {
-                match case.map_err(Vec::from_iter).and_then(|case| with_agent(case, agent, project)) {
+                match case.map_err(Vec::from_iter).and_then(|case| resolve_agent(case, agent, project)) {
                     Ok((case, agent)) => {
                         let agent = agent.as_ref();
                         if case.only && plan.selection.forbid_only {
                             let message = format!(
-                                "`{}` is marked `only`: other tests of its file are left out",
+                                "`{}` is marked `only`: all other tests of its file are skipped",
                                 case.name
                             );
                             let wrong = Diagnostic::new(message).at(case.place.clone());
                             mistakes.push(
-                                wrong.help("take `only` out here, or around it, before this is checked in"),
+                                wrong.help("remove `only` from this test or its group before committing"),
                             );
                         }
-                        let fits = plan.selection.fits(&name, &case);
+                        let fits = plan.selection.matches(&name, &case);
                         if fits {
-                            digest.add(&name, &case);
-                            plan.tests(agent);
+                            digest.add_case(&name, &case);
+                            plan.add_tested_agent(agent);
                         }
-                        let is_selected = fits && plan.selection.is_in_part(&name, &case);
+                        let is_selected = fits && plan.selection.is_in_shard(&name, &case);
                         if is_selected && case.skip.is_none() {
-                            mistakes
-                                .extend(agent.into_iter().flat_map(|agent| project.deaf_to(agent, &case)));
-                            let whose = Whose { folder: &suite.folder, agent: agent.map(|agent| &**agent) };
-                            mistakes.extend(project.wrong_hooks(&case, whose));
-                            let named = Naming { case: &case, suite: &suite, agent };
-                            mistakes.extend(functions(project, named).err().into_iter().flatten());
-                            plan.asks_person |= case.interactive.is_some();
-                            match helpers(project, named) {
-                                Ok(found) => plan.add_helpers(found.into_iter().map(|(_, helper)| helper)),
+                            mistakes.extend(
+                                agent.into_iter().flat_map(|agent| project.unsupported_parts(agent, &case)),
+                            );
+                            let whose =
+                                ScriptScope { folder: &suite.folder, agent: agent.map(|agent| &**agent) };
+                            mistakes.extend(project.check_case_hooks(&case, whose));
+                            let named = CaseScope { case: &case, suite: &suite, agent };
+                            mistakes.extend(check_functions(project, named).err().into_iter().flatten());
+                            plan.needs_human |= case.interactive.is_some();
+                            match case_roles(project, named) {
+                                Ok(found) => plan.add_roles(found.into_iter().map(|(_, helper)| helper)),
                                 Err(wrong) => mistakes.extend(wrong),
                             }
                             without_hooks.extend(agent.filter(|_| !case.has_hooks()).cloned());
                             without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
                         }
                         plan.total += 1;
-                        let place = plan.of_all;
-                        plan.of_all += usize::from(fits);
+                        let place = plan.selected_in_all_shards;
+                        plan.selected_in_all_shards += usize::from(fits);
                         if is_selected {
-                            plan.add(place, case, &suite, agent);
+                            plan.add_case(place, case, &suite, agent);
                         }
                     }
                     Err(found) => mistakes.extend(found),
@@ -186,20 +188,23 @@ impl Plan {
             }
             plan.selected_suites += usize::from(plan.selected > before);
         }
-        let (wrong, notes) = plan.unusable_agents(project);
+        let (wrong, notes) = plan.check_agents(project);
         mistakes.splice(0..0, wrong);
         plan.notes.splice(0..0, notes);
-        if let Some(id) = project.calling().chat_id().filter(|_| plan.selected > 1) {
-            let note = format!("`chat_id` of --ctx: conversations of several cases are all called {id}");
+        if let Some(id) = project.call_settings().chat_id().filter(|_| plan.selected > 1) {
+            let note = format!("`chat_id` of --ctx: all conversations of this run use the id {id}");
             plan.notes.push(Diagnostic::new(note));
         }
-        for helper in &plan.helpers {
+        for helper in &plan.role_agents {
             if !plan.agents().any(|agent| Arc::ptr_eq(agent, helper)) {
-                mistakes.extend(helper.unset().cloned());
+                mistakes.extend(helper.missing_variables().cloned());
             }
         }
-        // A case without hooks has no variables but those of the environment.
-        for agent in plan.agents().filter(|agent| agent.varies && agent.unset().next().is_none()) {
+        // A case without hooks has environment variables only.
+        for agent in plan
+            .agents()
+            .filter(|agent| agent.uses_hook_variables && agent.missing_variables().next().is_none())
+        {
             if without_hooks.iter().any(|other| Arc::ptr_eq(other, agent)) {
                 mistakes.extend(project.bind_without_hooks(agent).err().into_iter().flatten());
             }
@@ -208,8 +213,8 @@ impl Plan {
         if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
     }
 
-    /// Takes note of the agent that a case tests.
-    fn tests(&mut self, agent: Option<&Arc<Agent>>) {
+    /// Adds a tested agent.
+    fn add_tested_agent(&mut self, agent: Option<&Arc<ProjectAgent>>) {
         match agent {
             Some(agent) if self.agents.iter().any(|known| Arc::ptr_eq(known, agent)) => {}
             Some(agent) => self.agents.push(agent.clone()),
@@ -217,57 +222,65 @@ impl Plan {
         }
     }
 
-    /// What is wrong with the agents that are tested, and what a person may want to know of them.
-    fn unusable_agents(&self, project: &Project) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+    /// Returns errors and notes about the tested agents.
+    fn check_agents(&self, project: &Project) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
         let mut mistakes = Vec::new();
-        let mut notes: Vec<Diagnostic> = project.calling().notes().into_iter().map(Diagnostic::new).collect();
+        let mut notes: Vec<Diagnostic> =
+            project.call_settings().notes().into_iter().map(Diagnostic::new).collect();
         for agent in self.agents() {
-            mistakes.extend(agent.unset().cloned());
-            let (wrong, unheard) = project.mishears(agent);
+            mistakes.extend(agent.missing_variables().cloned());
+            let (wrong, unheard) = project.check_call_settings(agent);
             mistakes.extend(wrong);
             notes.extend(unheard);
         }
         (mistakes, notes)
     }
 
-    /// Takes note of an agent that helps with the run as a whole.
-    pub fn add_helper(&mut self, helper: Helper) {
-        self.add_helpers(vec![helper]);
+    /// Adds an agent that performs a role for the run as a whole.
+    pub fn add_role(&mut self, helper: ResolvedRole) {
+        self.add_roles(vec![helper]);
     }
 
-    fn add_helpers(&mut self, found: impl IntoIterator<Item = Helper>) {
+    fn add_roles(&mut self, found: impl IntoIterator<Item = ResolvedRole>) {
         for helper in found {
-            if let Helper::Agent(agent) = helper
-                && !self.helpers.iter().any(|known| Arc::ptr_eq(known, &agent))
+            if let ResolvedRole::Agent(agent) = helper
+                && !self.role_agents.iter().any(|known| Arc::ptr_eq(known, &agent))
             {
-                self.helpers.push(agent);
+                self.role_agents.push(agent);
             }
         }
     }
 
-    fn add(&mut self, place: usize, case: Case, suite: &Arc<Suite>, agent: Option<&Arc<Agent>>) {
-        self.modes.add(&case);
+    fn add_case(
+        &mut self,
+        place: usize,
+        case: TestCase,
+        suite: &Arc<Suite>,
+        agent: Option<&Arc<ProjectAgent>>,
+    ) {
+        self.modes.add_case(&case);
         if let Some(topics) =
-            case.topics.as_ref().filter(|topics| case.skip.is_none() && topics.is_mute(&case))
+            case.topics.as_ref().filter(|topics| case.skip.is_none() && topics.has_ignored_checks(&case))
         {
-            let note =
-                Diagnostic::new("what these topics assert is not decided: no user is simulated in this case");
-            let help = "`decide_topics: always` decides it in every conversation";
-            if self.notes.len() < NOTES {
+            let note = Diagnostic::new(
+                "the assertions of these topics are not checked: this case has no simulated user",
+            );
+            let help = "`decide_topics: always` checks them in every conversation";
+            if self.notes.len() < MAX_NOTES {
                 self.notes.push(note.at(topics.place.clone()).help(help));
             }
         }
         match case.reliability {
             _ if case.skip.is_some() => {}
-            Declared::Here(_) => self.declared += 1,
-            Declared::Inherited => self.undeclared += usize::from(case.retries.is_none()),
-            Declared::Nothing => {}
+            ReliabilitySetting::Here(_) => self.declared += 1,
+            ReliabilitySetting::Inherited => self.undeclared += usize::from(case.retries.is_none()),
+            ReliabilitySetting::Nothing => {}
         }
         if case.skip.is_none()
             && case.body.is_none()
             && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
             && !case.checkpoints.iter().any(|checkpoint| checkpoint.required)
-            && !case.topics.as_ref().is_some_and(|topics| topics.decide(&case))
+            && !case.topics.as_ref().is_some_and(|topics| topics.affect_verdict(&case))
             && case
                 .turns
                 .iter()
@@ -275,70 +288,84 @@ impl Plan {
         {
             let note =
                 Diagnostic::new("this case asserts nothing: it passes if the agent answers without an error");
-            if self.notes.len() < NOTES {
+            if self.notes.len() < MAX_NOTES {
                 self.notes.push(note.at(case.place.clone()));
             }
         }
-        match self.selected < KEPT {
+        match self.selected < MAX_CASES_IN_MEMORY {
             true => {
-                let selected = self.place(place, case, suite, agent);
-                self.kept.push(selected);
+                let selected = self.select(place, case, suite, agent);
+                self.cached_cases.push(selected);
             }
-            false => self.kept = Vec::new(),
+            false => self.cached_cases = Vec::new(),
         }
         self.selected += 1;
     }
 
-    /// A case in its place.
-    fn place(&self, index: usize, case: Case, suite: &Arc<Suite>, agent: Option<&Arc<Agent>>) -> Selected {
+    /// Wraps a case with its index, suite and agent.
+    fn select(
+        &self,
+        index: usize,
+        case: TestCase,
+        suite: &Arc<Suite>,
+        agent: Option<&Arc<ProjectAgent>>,
+    ) -> SelectedCase {
         let number = agent.and_then(|agent| self.agents.iter().position(|known| Arc::ptr_eq(known, agent)));
-        let told = Told { index, case: CaseFacts::of(&case), suite: suite.clone(), agent: number };
+        let told = CaseRef { index, case: CaseInfo::from_case(&case), suite: suite.clone(), agent: number };
         let (told, case) = (Arc::new(told), Arc::new(case));
-        Selected { index, case, suite: suite.clone(), agent: agent.cloned(), told, kept: None }
+        SelectedCase {
+            index,
+            case,
+            suite: suite.clone(),
+            agent: agent.cloned(),
+            case_ref: told,
+            saved_attempts: None,
+        }
     }
 
-    /// The selected cases, where they were kept.
-    pub(super) fn kept(&self) -> Option<&[Selected]> {
-        (self.selected == self.kept.len()).then_some(&*self.kept)
+    /// The selected cases, if they are held in memory.
+    pub(super) fn cached_cases(&self) -> Option<&[SelectedCase]> {
+        (self.selected == self.cached_cases.len()).then_some(&*self.cached_cases)
     }
 
-    /// The selected cases, in order. Those that were not kept are read again. An entry that is no longer a case gives its
-    /// mistakes, and so does the end where the cases are no longer those of which the plan was made.
+    /// Iterates over the selected cases in order, reading them again unless they are held in memory. Yields
+    /// diagnostics for entries that are no longer valid, and at the end if the suites have changed since
+    /// planning.
     pub fn cases<'a>(
         &'a self,
         project: &'a Project,
-    ) -> Box<dyn Iterator<Item = Result<Selected, Vec<Diagnostic>>> + Send + 'a> {
-        if let Some(kept) = self.kept() {
+    ) -> Box<dyn Iterator<Item = Result<SelectedCase, Vec<Diagnostic>>> + Send + 'a> {
+        if let Some(kept) = self.cached_cases() {
             return Box::new(kept.iter().cloned().map(Ok));
         }
         let mut read = self.suites.iter().flat_map(move |suite| {
-            let cases = cases_of(&suite.0, suite.1.as_ref(), project, Suite::cases_in_turn);
+            let cases = cases_of(&suite.0, suite.1.as_ref(), project, Suite::cases_sequential);
             let name: Arc<str> = project.suite_name(&suite.0.path).into();
             let first = (suite, name.clone(), None);
             let cases = cases.map(move |case| (suite, name.clone(), Some(case)));
             std::iter::once(first).chain(cases)
         });
-        let (mut digest, mut place) = (Some(Digest::new()), 0);
+        let (mut digest, mut place) = (Some(PlanDigest::new()), 0);
         Box::new(std::iter::from_fn(move || {
             loop {
                 let Some(((suite, agent), name, case)) = read.next() else {
                     let again = digest.take()?.finish();
-                    return (again != self.digest).then(|| Err(vec![changed()]));
+                    return (again != self.digest).then(|| Err(vec![suites_changed()]));
                 };
                 let digest = digest.as_mut()?;
                 match case {
-                    None => sources_of(suite, agent.as_ref(), project)
+                    None => program_sources(suite, agent.as_ref(), project)
                         .iter()
-                        .for_each(|source| digest.part(source)),
-                    Some(Ok(case)) if !self.selection.fits(&name, &case) => {}
+                        .for_each(|source| digest.add_part(source)),
+                    Some(Ok(case)) if !self.selection.matches(&name, &case) => {}
                     Some(Ok(case)) => {
-                        digest.add(&name, &case);
+                        digest.add_case(&name, &case);
                         place += 1;
-                        if self.selection.is_in_part(&name, &case) {
-                            let tested = with_agent(case, agent.as_ref(), project);
+                        if self.selection.is_in_shard(&name, &case) {
+                            let tested = resolve_agent(case, agent.as_ref(), project);
                             return Some(
                                 tested
-                                    .map(|(case, agent)| self.place(place - 1, case, suite, agent.as_ref())),
+                                    .map(|(case, agent)| self.select(place - 1, case, suite, agent.as_ref())),
                             );
                         }
                     }
@@ -348,8 +375,8 @@ impl Plan {
         }))
     }
 
-    /// For how many selected cases a reliability is declared that counts.
-    pub fn declared(&self, options: &Options) -> usize {
+    /// Number of selected cases with an applicable declared reliability.
+    pub fn declared_count(&self, options: &ExecutionOptions) -> usize {
         match (options.as_declared, options.reliability) {
             (false, _) => 0,
             (true, None) => self.declared,
@@ -357,92 +384,91 @@ impl Plan {
         }
     }
 
-    /// The suites, whether they hold a selected case or not.
+    /// All suites, including those without a selected case.
     pub fn suites(&self) -> impl ExactSizeIterator<Item = &Arc<Suite>> {
         self.suites.iter().map(|(suite, _)| suite)
     }
 
-    /// For whose sake scripts are looked for that belong to the run as a whole: all its suites, in order.
-    pub fn whose(&self) -> Vec<Whose<'_>> {
+    /// Scopes for resolving scripts of the run as a whole: all suites in order.
+    pub fn script_scopes(&self) -> Vec<ScriptScope<'_>> {
         self.suites
             .iter()
-            .map(|(suite, agent)| Whose { folder: &suite.folder, agent: agent.as_deref() })
+            .map(|(suite, agent)| ScriptScope { folder: &suite.folder, agent: agent.as_deref() })
             .collect()
     }
 
-    /// The agents that its cases test, each once.
-    pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
+    /// The tested agents, without duplicates.
+    pub fn agents(&self) -> impl Iterator<Item = &Arc<ProjectAgent>> {
         self.agents.iter()
     }
 
-    /// The agents that are spoken with: those that are tested, and those that help.
-    pub fn reached(&self) -> impl Iterator<Item = &Arc<Agent>> {
-        let tested = |agent: &&Arc<Agent>| self.agents().any(|other| Arc::ptr_eq(other, agent));
-        self.agents().chain(self.helpers.iter().filter(move |agent| !tested(agent)))
+    /// All agents that are contacted: tested agents and those used for roles.
+    pub fn contacted_agents(&self) -> impl Iterator<Item = &Arc<ProjectAgent>> {
+        let tested = |agent: &&Arc<ProjectAgent>| self.agents().any(|other| Arc::ptr_eq(other, agent));
+        self.agents().chain(self.role_agents.iter().filter(move |agent| !tested(agent)))
     }
 
-    /// Whether some case has no agent to test.
+    /// True if a case has no agent to test.
     pub fn lacks_agent(&self) -> bool {
         self.lacks_agent
     }
 }
 
-type Decoded = Result<Case, Diagnostics>;
-type Cases<'a> = Box<dyn Iterator<Item = Decoded> + Send + 'a>;
+type DecodedCase = Result<TestCase, Diagnostics>;
+type CaseIterator<'a> = Box<dyn Iterator<Item = DecodedCase> + Send + 'a>;
 
-/// The cases of a suite: those that are written in it, or the tests that it declares.
-fn cases_of<'a, I: Iterator<Item = Decoded> + Send + 'a>(
+/// The cases of a suite: its entries or, for a program, its declared tests.
+fn cases_of<'a, I: Iterator<Item = DecodedCase> + Send + 'a>(
     suite: &'a Suite,
-    agent: Option<&'a Arc<Agent>>,
+    agent: Option<&'a Arc<ProjectAgent>>,
     project: &'a Project,
-    written: impl FnOnce(&'a Suite, Decoding<'a>) -> I,
-) -> Cases<'a> {
+    written: impl FnOnce(&'a Suite, DecodeSettings<'a>) -> I,
+) -> CaseIterator<'a> {
     let agent = agent.map(|agent| &**agent);
-    let decoding = project.decoding(agent);
+    let decoding = project.decode_settings(agent);
     match suite.is_program() {
         true => {
-            let places = project.places(Whose { folder: &suite.folder, agent });
+            let places = project.script_places(ScriptScope { folder: &suite.folder, agent });
             Box::new(typescript::cases(suite, project.scripts(), &places, decoding).into_iter())
         }
         false => Box::new(written(suite, decoding)),
     }
 }
 
-/// A case and the agent that it tests.
-fn with_agent(
-    case: Case,
-    of_suite: Option<&Arc<Agent>>,
+/// A case with the agent it tests.
+fn resolve_agent(
+    case: TestCase,
+    of_suite: Option<&Arc<ProjectAgent>>,
     project: &Project,
-) -> Result<(Case, Option<Arc<Agent>>), Vec<Diagnostic>> {
-    let agent = project.agent_tested(&case, of_suite).map_err(|wrong| vec![wrong])?;
+) -> Result<(TestCase, Option<Arc<ProjectAgent>>), Vec<Diagnostic>> {
+    let agent = project.agent_of_case(&case, of_suite).map_err(|wrong| vec![wrong])?;
     Ok((case, agent))
 }
 
-/// What a suite that is a program says, with what it imports.
-fn sources_of(suite: &Suite, agent: Option<&Arc<Agent>>, project: &Project) -> Vec<String> {
+/// Source text of a program suite and its imports.
+fn program_sources(suite: &Suite, agent: Option<&Arc<ProjectAgent>>, project: &Project) -> Vec<String> {
     if !suite.is_program() {
         return Vec::new();
     }
-    let places = project.places(Whose { folder: &suite.folder, agent: agent.map(|agent| &**agent) });
+    let places =
+        project.script_places(ScriptScope { folder: &suite.folder, agent: agent.map(|agent| &**agent) });
     typescript::sources(suite, project.scripts(), &places).unwrap_or_default()
 }
 
-/// What is to be said of cases that are not those of which the plan was made.
-fn changed() -> Diagnostic {
-    Diagnostic::new(
-        "the suites have changed since the run began: what it came to is of neither version as a whole",
-    )
-    .help("run it again, and leave the suites alone while it goes on")
+/// Diagnostic for suites that changed during the run.
+fn suites_changed() -> Diagnostic {
+    Diagnostic::new("the suites changed during the run: its results mix two versions")
+        .help("run the tests again without editing suites during the run")
 }
 
-impl Selection {
-    fn fits(&self, suite: &str, case: &Case) -> bool {
-        let named = |pattern: &Pattern| pattern.fits(&case.id) || pattern.fits(&case.name);
+impl CaseSelection {
+    fn matches(&self, suite: &str, case: &TestCase) -> bool {
+        let named = |pattern: &Pattern| pattern.is_match(&case.id) || pattern.is_match(&case.name);
         let is_among = |few: &BTreeSet<(String, String)>| few.contains(&(suite.to_string(), case.id.clone()));
         self.run.as_ref().is_none_or(named) && self.among.as_ref().is_none_or(is_among)
     }
 
-    fn is_in_part(&self, suite: &str, case: &Case) -> bool {
-        self.shard.is_none_or(|shard| shard.has(suite, &case.id))
+    fn is_in_shard(&self, suite: &str, case: &TestCase) -> bool {
+        self.shard.is_none_or(|shard| shard.contains(suite, &case.id))
     }
 }

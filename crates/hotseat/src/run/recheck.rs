@@ -1,163 +1,166 @@
-//! Conversations that are kept are decided again, by what their cases assert now. Nobody is contacted.
+//! Re-evaluation of saved conversations with the current assertions of their cases. No agent is contacted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hotseat_trace::{FailureKind, Record, Status, Verdict};
+use hotseat_trace::{EventRecord, FailureKind, Verdict, VerdictStatus};
 use serde_json::{Map, Value};
 
-use super::attempt::{Attempt, undefined};
-use super::outside::{Keep, Outside};
-use super::partners::{Naming, partners};
-use super::plan::Selected;
-use super::told::{CaseFacts, Told};
-use crate::cases::{Case, Variables};
+use super::attempt::{Attempt, test_failure};
+use super::case_roles::{CaseScope, open_roles};
+use super::context::{EventRetention, RunContext};
+use super::plan::SelectedCase;
+use super::results::{CaseInfo, CaseRef};
+use crate::cases::{TestCase, VariableScope};
 use crate::config::Project;
-use crate::roles::Answers;
+use crate::roles::RecordedAnswers;
 use crate::session::{
-    CameTo, HOLD_ANEW, Kept, Partners, Recorder, Redactor, Timeouts, decide_again, not_kept,
+    RERUN_HINT, RecordedConversation, RecordedOutcome, SecretRedactor, SessionRoles, SessionTimeouts,
+    TraceRecorder, reevaluate, rerun_required,
 };
 
-/// The conversations of a run that are kept.
-pub trait Conversations: Send + Sync {
-    /// The run that held them, as far as people need its id.
-    fn run(&self) -> &str;
+/// Access to the saved conversations of a run.
+pub trait SavedConversations: Send + Sync {
+    /// Short id of the original run.
+    fn run_id(&self) -> &str;
 
-    /// How many attempts are kept of a case, and which of the agents of the run it tested; by the name of its suite within
-    /// the project, and by its id.
-    fn known(&self, suite: &str, id: &str) -> Option<(usize, Option<usize>)>;
+    /// Returns the number of saved attempts of a case and the index of the agent it tested, by suite name and
+    /// case id.
+    fn find_case(&self, suite: &str, id: &str) -> Option<(usize, Option<usize>)>;
 
-    /// One of these attempts, from 1.
+    /// Loads one saved attempt, from 1.
     ///
     /// # Errors
-    /// Why there is none, in words.
-    fn attempt(&self, suite: &str, id: &str, number: usize) -> Result<Attempt, String>;
+    /// A message if it cannot be loaded.
+    fn load_attempt(&self, suite: &str, id: &str, number: usize) -> Result<Attempt, String>;
 }
 
-/// How conversations are decided again.
+/// Saved conversations to re-evaluate.
 #[derive(Clone)]
-pub struct Recheck {
+pub struct RecheckSource {
     /// The conversations.
-    pub conversations: Arc<dyn Conversations>,
-    /// Whether judges are asked what they were not asked before.
+    pub conversations: Arc<dyn SavedConversations>,
+    /// If true, judges are asked questions without a stored answer.
     pub asks_judges: bool,
 }
 
-impl Recheck {
-    /// A case with what is kept of it.
-    pub(super) fn select(&self, selected: Selected, project: &Project) -> Selected {
-        let known = self.conversations.known(&project.suite_name(&selected.suite.path), &selected.case.id);
+impl RecheckSource {
+    /// Adds the number of saved attempts to a case.
+    pub(super) fn attach_saved(&self, selected: SelectedCase, project: &Project) -> SelectedCase {
+        let known =
+            self.conversations.find_case(&project.suite_name(&selected.suite.path), &selected.case.id);
         let (kept, agent) = known.unwrap_or_default();
-        let told = Arc::new(Told { agent, ..(*selected.told).clone() });
-        Selected { kept: Some(kept), told, ..selected }
+        let told = Arc::new(CaseRef { agent, ..(*selected.case_ref).clone() });
+        SelectedCase { saved_attempts: Some(kept), case_ref: told, ..selected }
     }
 }
 
-/// Decides an attempt again; `number` says which one, from 1.
-pub(super) async fn attempt(
-    selected: Selected,
+/// Re-evaluates attempt `number`, from 1.
+pub(super) async fn recheck_attempt(
+    selected: SelectedCase,
     number: usize,
-    outside: &Arc<Outside>,
-    recheck: &Recheck,
+    outside: &Arc<RunContext>,
+    recheck: &RecheckSource,
 ) -> Attempt {
-    let mut attempt = Attempt::not_made(selected.told.clone(), number, Verdict::passed());
+    let mut attempt = Attempt::not_started(selected.case_ref.clone(), number, Verdict::passed());
     if let Some(reason) = &selected.case.skip {
         attempt.verdict = Verdict::skipped(reason.clone());
         return attempt;
     }
     let suite = outside.project.suite_name(&selected.suite.path);
-    let kept = match recheck.conversations.attempt(&suite, &selected.case.id, number) {
+    let kept = match recheck.conversations.load_attempt(&suite, &selected.case.id, number) {
         Ok(kept) => kept,
         Err(words) => {
-            attempt.verdict = Verdict::failed(not_kept(words, ""));
+            attempt.verdict = Verdict::failed(rerun_required(words, ""));
             return attempt;
         }
     };
     (attempt.started_at, attempt.duration) = (kept.started_at, kept.duration);
     attempt.warnings.clone_from(&kept.warnings);
-    attempt.given.clone_from(&kept.given);
+    attempt.hook_variables.clone_from(&kept.hook_variables);
     if selected.case.body.is_none() {
-        // Nobody but hooks has said something.
+        // Without a body, only hooks have written to the console.
         attempt.logs.clone_from(&kept.logs);
     }
-    attempt.last_words.clone_from(&kept.last_words);
-    let (before, now) = (&kept.selected.case, &selected.told.case);
-    let changed = changed(before, now);
-    let run = recheck.conversations.run();
+    attempt.agent_diagnostics.clone_from(&kept.agent_diagnostics);
+    let (before, now) = (&kept.case_ref.case, &selected.case_ref.case);
+    let changed = changed_input(before, now);
+    let run = recheck.conversations.run_id();
     if !changed.is_empty() {
-        let message = format!("the case asks something else than in run {run}: {}", changed.join(", "));
-        attempt.verdict = Verdict::failed(not_kept(message, ""));
+        let message = format!("the input of the case has changed since run {run}: {}", changed.join(", "));
+        attempt.verdict = Verdict::failed(rerun_required(message, ""));
         return attempt;
     }
     if before.skip.is_some() {
-        attempt.verdict = Verdict::failed(not_kept(format!("the case was left out of run {run}"), ""));
+        attempt.verdict = Verdict::failed(rerun_required(format!("the case was skipped in run {run}"), ""));
         return attempt;
     }
-    if never_began(&selected.case, &kept) {
+    if never_started(&selected.case, &kept) {
         (attempt.verdict, attempt.limit) = (kept.verdict, kept.limit);
         return attempt;
     }
-    let came_to = CameTo { verdict: kept.verdict, limit: kept.limit, timeless: kept.timeless };
-    match prepare(&selected, &kept.given, &kept.events, outside, recheck) {
-        Err(found) => attempt.verdict = Verdict::failed(undefined(found)),
-        Ok(Prepared { case, redactor, timeouts, partners }) => {
-            attempt.warnings.extend(marks_of_no_secret(&kept.events, &redactor));
-            let recorder = Recorder::new(redactor, outside.keep != Keep::Nothing);
-            let mut conversation = Kept::of(kept.events, came_to);
-            attempt.take(decide_again(&case, &mut conversation, timeouts, partners, recorder).await);
-            attempt.add_last_words();
+    let came_to =
+        RecordedOutcome { verdict: kept.verdict, limit: kept.limit, is_untimed: kept.lacks_timestamps };
+    match prepare_recheck(&selected, &kept.hook_variables, &kept.events, outside, recheck) {
+        Err(found) => attempt.verdict = Verdict::failed(test_failure(found)),
+        Ok(PreparedRecheck { case, redactor, timeouts, partners }) => {
+            attempt.warnings.extend(unknown_secret_warning(&kept.events, &redactor));
+            let recorder = TraceRecorder::new(redactor, outside.retention != EventRetention::Nothing);
+            let mut conversation = RecordedConversation::new(kept.events, came_to);
+            attempt.apply_result(reevaluate(&case, &mut conversation, timeouts, partners, recorder).await);
+            attempt.append_agent_diagnostics();
         }
     }
     attempt
 }
 
-/// Whether a conversation never came to its first turn, for a reason that is none of what is asserted.
-fn never_began(case: &Case, kept: &Attempt) -> bool {
+/// True if the conversation failed before its first turn for a reason unrelated to assertions.
+fn never_started(case: &TestCase, kept: &Attempt) -> bool {
     let kind = kept.verdict.failure.as_ref().map(|failure| failure.kind);
     kept.events.is_empty()
         && match kind {
             Some(FailureKind::HookError | FailureKind::TestError) => true,
-            // These end a session that was open.
+            // These failures end a session that was already open.
             Some(FailureKind::SimulatorError | FailureKind::Timeout) => false,
-            // What a program decides without a conversation it can decide again.
-            _ => case.body.is_none() && kept.verdict.status != Status::Passed,
+            // A program can evaluate its checks again without a conversation.
+            _ => case.body.is_none() && kept.verdict.status != VerdictStatus::Passed,
         }
 }
 
-/// A case that is ready to be decided again.
-struct Prepared {
-    case: Arc<Case>,
-    redactor: Redactor,
-    timeouts: Timeouts,
-    partners: Partners,
+/// A case that is ready to be re-evaluated.
+struct PreparedRecheck {
+    case: Arc<TestCase>,
+    redactor: SecretRedactor,
+    timeouts: SessionTimeouts,
+    partners: SessionRoles,
 }
 
-/// Fills in the variables of a case: those of hooks with what these gave then.
-fn prepare(
-    selected: &Selected,
+/// Resolves the variables of a case, with hook variables from the saved attempt.
+fn prepare_recheck(
+    selected: &SelectedCase,
     given: &BTreeMap<String, Value>,
-    events: &[Record],
-    outside: &Arc<Outside>,
-    recheck: &Recheck,
-) -> Result<Prepared, hotseat_document::Diagnostics> {
+    events: &[EventRecord],
+    outside: &Arc<RunContext>,
+    recheck: &RecheckSource,
+) -> Result<PreparedRecheck, hotseat_document::Diagnostics> {
     let (case, agent) = (&selected.case, selected.agent.as_ref());
-    // An agent that cannot be reached any more has no secrets that could be told.
-    let bound = agent.and_then(|agent| outside.bind(agent, given).ok());
+    // An agent that can no longer be resolved has no secrets to redact.
+    let bound = agent.and_then(|agent| outside.bind_agent(agent, given).ok());
     let redactor = bound.map_or_else(|| outside.redactor(&[], given), |(_, redactor)| redactor);
-    let answers = Arc::new(Answers::of(events, redactor.clone(), recheck.asks_judges));
-    let named = Naming { case, suite: &selected.suite, agent };
-    let (partners, _) = partners(outside, named, given, Some(answers))?;
-    let case = case.bind(Variables { redactor: &redactor, ..outside.variables(given) })?;
-    let hears = agent.is_some_and(|agent| agent.hears("metadata"));
-    let case = outside.overrides.over(outside.project.calling().addressed(&case, hears));
+    let answers = Arc::new(RecordedAnswers::from_events(events, redactor.clone(), recheck.asks_judges));
+    let named = CaseScope { case, suite: &selected.suite, agent };
+    let (partners, _) = open_roles(outside, named, given, Some(answers))?;
+    let case = case.bind(VariableScope { redactor: &redactor, ..outside.case_variables(given) })?;
+    let hears = agent.is_some_and(|agent| agent.supports("metadata"));
+    let case = outside.overrides.apply_to(outside.project.call_settings().apply_to_case(&case, hears));
     let turn = agent.map_or(std::time::Duration::MAX, |agent| agent.timeouts.turn);
-    let timeouts = Timeouts { turn, idle: turn, case: outside.case_timeout };
-    Ok(Prepared { case, redactor, timeouts, partners })
+    let timeouts = SessionTimeouts { turn, idle: turn, case: outside.case_timeout };
+    Ok(PreparedRecheck { case, redactor, timeouts, partners })
 }
 
-/// Keys of cases that are no input: they assert something, say what becomes of the conversation as it goes on, or are for
-/// reports and runs alone.
-const NO_INPUT: [&str; 32] = [
+/// Keys of cases that do not change the input of a conversation: assertions, flow control, and settings of
+/// reports and runs.
+const NON_INPUT_KEYS: [&str; 32] = [
     "id",
     "name",
     "version",
@@ -192,28 +195,29 @@ const NO_INPUT: [&str; 32] = [
     "suite",
 ];
 
-/// What of the input of a case is not what it was, by the keys.
-fn changed(before: &CaseFacts, now: &CaseFacts) -> Vec<String> {
-    let ((before, before_turns), (now, now_turns)) = (input(before), input(now));
-    let mut changed = differing(&before, &now);
+/// Lists the input keys of a case that have changed.
+fn changed_input(before: &CaseInfo, now: &CaseInfo) -> Vec<String> {
+    let ((before, before_turns), (now, now_turns)) = (case_input(before), case_input(now));
+    let mut changed = differing_keys(&before, &now);
     let turns = before_turns.len().max(now_turns.len());
     for place in 0..turns {
         let number = place + 1;
         match (before_turns.get(place), now_turns.get(place)) {
             (Some(before), Some(now)) => {
-                changed
-                    .extend(differing(before, now).into_iter().map(|key| format!("{key} of turn {number}")));
+                changed.extend(
+                    differing_keys(before, now).into_iter().map(|key| format!("{key} of turn {number}")),
+                );
             }
             (None, _) => changed.push(format!("turn {number} is new")),
-            (_, None) => changed.push(format!("turn {number} is gone")),
+            (_, None) => changed.push(format!("turn {number} was removed")),
         }
     }
     changed
 }
 
-/// The input of a case, without and with its turns.
-fn input(case: &CaseFacts) -> (Map<String, Value>, Vec<Map<String, Value>>) {
-    let Value::Object(mut written) = case.filled() else { return Default::default() };
+/// Returns the input of a case without its turns, and its turns.
+fn case_input(case: &CaseInfo) -> (Map<String, Value>, Vec<Map<String, Value>>) {
+    let Value::Object(mut written) = case.to_filled_json() else { return Default::default() };
     let turns = match written.remove("turns") {
         Some(Value::Array(turns)) => turns,
         Some(one) => vec![one],
@@ -221,40 +225,40 @@ fn input(case: &CaseFacts) -> (Map<String, Value>, Vec<Map<String, Value>>) {
     };
     let turns = turns.into_iter().map(|turn| match turn {
         Value::Object(members) => {
-            members.into_iter().map(|(key, value)| (one_spelling(key), value)).collect()
+            members.into_iter().map(|(key, value)| (canonical_key(key), value)).collect()
         }
         text => Map::from_iter([("user".to_string(), text)]),
     });
-    (without_rest(written), turns.map(without_rest).collect())
+    (input_keys_only(written), turns.map(input_keys_only).collect())
 }
 
-fn one_spelling(key: String) -> String {
+fn canonical_key(key: String) -> String {
     if key == "input" { "user".to_string() } else { key }
 }
 
-fn without_rest(written: Map<String, Value>) -> Map<String, Value> {
-    written.into_iter().filter(|(key, _)| !NO_INPUT.contains(&&**key)).collect()
+fn input_keys_only(written: Map<String, Value>) -> Map<String, Value> {
+    written.into_iter().filter(|(key, _)| !NON_INPUT_KEYS.contains(&&**key)).collect()
 }
 
-fn differing(before: &Map<String, Value>, now: &Map<String, Value>) -> Vec<String> {
+fn differing_keys(before: &Map<String, Value>, now: &Map<String, Value>) -> Vec<String> {
     let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let differing = keys.into_iter().filter(|key| before.get(*key) != now.get(*key));
     differing.map(|key| format!("`{key}`")).collect()
 }
 
-/// What stands for a secret in a conversation, and is none any more: checks see the mark, and may well hold or not hold
-/// for that reason alone.
-fn marks_of_no_secret(events: &[Record], redactor: &Redactor) -> Option<String> {
+/// Warning about redaction marks whose secret is no longer known. Checks see the mark instead of the value,
+/// so their results may differ.
+fn unknown_secret_warning(events: &[EventRecord], redactor: &SecretRedactor) -> Option<String> {
     let mut names = BTreeSet::new();
     for record in events {
         let Ok(text) = serde_json::to_string(record) else { continue };
         let marks = text.split("[redacted:").skip(1).filter_map(|rest| rest.split_once(']'));
-        names.extend(marks.map(|(name, _)| name.to_string()).filter(|name| !redactor.knows(name)));
+        names.extend(marks.map(|(name, _)| name.to_string()).filter(|name| !redactor.has_secret(name)));
     }
     let names: Vec<String> = names.into_iter().collect();
     (!names.is_empty()).then(|| {
         format!(
-            "a secret was taken out of this conversation that is not known now ({}): checks see `[redacted:…]` in its place; {HOLD_ANEW}",
+            "this conversation contains a redacted secret that is no longer known ({}): checks see `[redacted:…]` instead; {RERUN_HINT}",
             names.join(", ")
         )
     })

@@ -1,66 +1,66 @@
-//! The runs of a case that is repeated: how many there are to be, and what is known when some of them have ended.
+//! The attempts of a repeated case: the number still needed, and the conclusion reached so far.
 
 use std::collections::BTreeMap;
 
-use hotseat_trace::{FailureKind, Fault, Status, Verdict};
+use hotseat_trace::{FailureKind, ResponsibleParty, Verdict, VerdictStatus};
 use serde::{Deserialize, Serialize};
 
 use super::stability::PassRate;
 use crate::cases::Reliability;
-use crate::statistics::{Finding, Sequential};
+use crate::statistics::{RateDecision, SequentialTest};
 
-/// Until when a case is repeated.
+/// Condition to stop repeating a case.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Until {
-    /// So many times.
+pub enum StopRule {
+    /// After a fixed number of attempts.
     Made {
-        /// How often.
+        /// Number of attempts.
         runs: usize,
-        /// How much of that has to pass.
+        /// Minimum pass rate.
         least: PassRate,
     },
-    /// Until it is known whether it is as reliable as declared.
+    /// When the declared reliability is confirmed or refuted.
     Known(Reliability),
 }
 
-/// What one run of several came to, for the case.
+/// Status of one attempt with respect to its case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// It passed.
+pub enum AttemptStatus {
+    /// The attempt passed.
     Passed,
-    /// It failed.
+    /// The attempt failed.
     Failed,
-    /// Nobody answered the agent.
+    /// The agent waited for input and got none.
     Skipped,
-    /// It failed, and says nothing about the agent: a helper, a hook or the machine is to blame. Another run may be made
-    /// in its place.
+    /// The attempt failed and says nothing about the agent: a role, a hook or the machine is at fault. It may
+    /// be replaced by another attempt.
     Invalid,
-    /// It failed, and says nothing about the agent: the test is wrong. Another run would be wrong in the same way, so none is
-    /// made in its place.
+    /// The attempt failed because the test is wrong. Another attempt would fail in the same way, so it is not
+    /// replaced.
     TestFault,
 }
 
-/// The runs of a case that have ended.
+/// Progress of a repeated case.
 #[derive(Debug)]
-pub(super) struct Series {
-    until: Until,
+pub(super) struct RepeatSeries {
+    until: StopRule,
     redraws: usize,
-    /// Those that wait for one with a lower number.
-    waiting: BTreeMap<usize, Standing>,
-    /// How many were taken in their order.
+    /// Finished attempts that wait for one with a lower number.
+    waiting: BTreeMap<usize, AttemptStatus>,
+    /// Number of attempts counted in start order.
     taken: usize,
-    /// All that have ended, whether they were taken or not.
-    ended: Counts,
-    test: Option<Sequential>,
-    /// Where they are decided again: how many are kept.
+    /// Counts of all finished attempts, in any order.
+    ended: AttemptCounts,
+    reliability_test: Option<SequentialTest>,
+    /// During a recheck: number of saved attempts.
     kept: Option<usize>,
-    /// How many were taken when the test was decided.
+    /// Number of counted attempts when the test reached its conclusion.
     decided_after: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct AttemptCounts {
     failed: usize,
     skipped: usize,
     invalid: usize,
@@ -68,151 +68,166 @@ struct Counts {
     all: usize,
 }
 
-impl Until {
-    /// How many runs are made at most, without those that are made again.
-    pub fn most(self) -> usize {
+impl StopRule {
+    /// Maximum number of attempts, without replacements of invalid ones.
+    pub fn max_attempts(self) -> usize {
         match self {
-            Until::Made { runs, .. } => runs,
-            Until::Known(reliability) => reliability.max_runs,
+            StopRule::Made { runs, .. } => runs,
+            StopRule::Known(reliability) => reliability.max_runs,
         }
     }
 }
 
-impl Standing {
-    /// What a run with this verdict came to.
-    pub fn of(verdict: &Verdict) -> Standing {
+impl AttemptStatus {
+    /// Returns the status of an attempt with this verdict.
+    pub fn from_verdict(verdict: &Verdict) -> AttemptStatus {
         match (verdict.status, verdict.failure.as_ref().map(|failure| failure.fault)) {
-            (Status::Passed, _) => Standing::Passed,
-            (Status::Skipped, _) => Standing::Skipped,
-            (Status::Failed, Some(Fault::Infrastructure | Fault::Simulator | Fault::Judge)) => {
-                Standing::Invalid
+            (VerdictStatus::Passed, _) => AttemptStatus::Passed,
+            (VerdictStatus::Skipped, _) => AttemptStatus::Skipped,
+            (
+                VerdictStatus::Failed,
+                Some(
+                    ResponsibleParty::Infrastructure | ResponsibleParty::Simulator | ResponsibleParty::Judge,
+                ),
+            ) => AttemptStatus::Invalid,
+            (VerdictStatus::Failed, Some(ResponsibleParty::Test)) => {
+                match verdict.failure.as_ref().map(|failure| failure.kind) {
+                    Some(FailureKind::HookError) => AttemptStatus::Invalid,
+                    // With `on_missing_input: fail`, an agent that waits for input has failed.
+                    Some(FailureKind::NoInput) => AttemptStatus::Failed,
+                    _ => AttemptStatus::TestFault,
+                }
             }
-            (Status::Failed, Some(Fault::Test)) => match verdict.failure.as_ref().map(|failure| failure.kind)
-            {
-                Some(FailureKind::HookError) => Standing::Invalid,
-                // A case with `on_missing_input: fail` says that an agent that waits has failed.
-                Some(FailureKind::NoInput) => Standing::Failed,
-                _ => Standing::TestFault,
-            },
-            (Status::Failed, Some(Fault::Agent) | None) => Standing::Failed,
+            (VerdictStatus::Failed, Some(ResponsibleParty::Agent) | None) => AttemptStatus::Failed,
         }
     }
 
-    /// Whether a run with this standing is an attempt of the agent.
+    /// True if the attempt says something about the agent.
     pub fn is_valid(self) -> bool {
         match self {
-            Standing::Passed | Standing::Failed | Standing::Skipped => true,
-            Standing::Invalid | Standing::TestFault => false,
+            AttemptStatus::Passed | AttemptStatus::Failed | AttemptStatus::Skipped => true,
+            AttemptStatus::Invalid | AttemptStatus::TestFault => false,
         }
     }
 }
 
-impl Series {
-    /// None has ended; so many may be made again.
-    pub(super) fn new(until: Until, redraws: usize) -> Series {
+impl RepeatSeries {
+    /// Creates a series without finished attempts; at most `redraws` invalid attempts are replaced.
+    pub(super) fn new(until: StopRule, redraws: usize) -> RepeatSeries {
         let test = match until {
-            Until::Made { .. } => None,
-            Until::Known(Reliability { rate, confidence, .. }) => Some(Sequential::new(rate, confidence)),
+            StopRule::Made { .. } => None,
+            StopRule::Known(Reliability { rate, confidence, .. }) => {
+                Some(SequentialTest::new(rate, confidence))
+            }
         };
-        let (waiting, ended) = (BTreeMap::new(), Counts::default());
-        Series { until, redraws, waiting, taken: 0, ended, test, kept: None, decided_after: None }
+        let (waiting, ended) = (BTreeMap::new(), AttemptCounts::default());
+        RepeatSeries {
+            until,
+            redraws,
+            waiting,
+            taken: 0,
+            ended,
+            reliability_test: test,
+            kept: None,
+            decided_after: None,
+        }
     }
 
-    /// The same of runs that are kept, where they are: there are no more than these.
-    pub(super) fn of_kept(self, kept: Option<usize>) -> Series {
-        Series { kept, ..self }
+    /// Limits the series to the saved attempts of a recheck.
+    pub(super) fn with_saved_attempts(self, kept: Option<usize>) -> RepeatSeries {
+        RepeatSeries { kept, ..self }
     }
 
-    /// A run has ended. What is known follows from runs in the order in which they began: those that fail may well be the
-    /// first to end, and nothing may follow from that.
-    pub(super) fn note(&mut self, number: usize, standing: Standing) {
+    /// Records a finished attempt. Conclusions are drawn in start order: failed attempts often finish first,
+    /// which would bias the test.
+    pub(super) fn record(&mut self, number: usize, standing: AttemptStatus) {
         self.ended.all += 1;
         match standing {
-            Standing::Passed => {}
-            Standing::Failed => self.ended.failed += 1,
-            Standing::Skipped => self.ended.skipped += 1,
-            Standing::Invalid => self.ended.invalid += 1,
-            Standing::TestFault => self.ended.test_faults += 1,
+            AttemptStatus::Passed => {}
+            AttemptStatus::Failed => self.ended.failed += 1,
+            AttemptStatus::Skipped => self.ended.skipped += 1,
+            AttemptStatus::Invalid => self.ended.invalid += 1,
+            AttemptStatus::TestFault => self.ended.test_faults += 1,
         }
-        let Some(test) = &mut self.test else { return };
+        let Some(test) = &mut self.reliability_test else { return };
         self.waiting.insert(number, standing);
         while let Some(standing) = self.waiting.remove(&(self.taken + 1)) {
-            // What a wrong test would have shown is not known, so nothing follows from the runs behind it.
-            if standing == Standing::TestFault {
+            // The result behind a wrong test is unknown, so no later attempt is counted.
+            if standing == AttemptStatus::TestFault {
                 return;
             }
             self.taken += 1;
-            if standing.is_valid() && test.finding().is_none() {
-                let found = test.note(standing == Standing::Passed);
+            if standing.is_valid() && test.decision().is_none() {
+                let found = test.record(standing == AttemptStatus::Passed);
                 self.decided_after = found.map(|_| self.taken);
             }
         }
     }
 
-    /// How many of the runs that say nothing about the agent are made again.
-    pub(super) fn redrawn(&self) -> usize {
+    /// Number of invalid attempts to be replaced.
+    pub(super) fn replacements(&self) -> usize {
         self.ended.invalid.min(self.redraws)
     }
 
-    /// How many of them were made again: a run that was broken off has not made those that were still to come.
-    pub(super) fn made_again(&self) -> usize {
+    /// Number of invalid attempts already replaced. An interrupted run lacks the pending ones.
+    pub(super) fn replaced(&self) -> usize {
         match self.until {
-            Until::Made { runs, .. } => self.redrawn().min(self.ended.all.saturating_sub(runs)),
-            Until::Known(_) => self.redrawn(),
+            StopRule::Made { runs, .. } => self.replacements().min(self.ended.all.saturating_sub(runs)),
+            StopRule::Known(_) => self.replacements(),
         }
     }
 
-    /// Whether another one is to be made when so many have begun.
-    pub(super) fn goes_on(&self, begun: usize) -> bool {
-        let more =
-            begun < self.until.most() + self.redrawn() && self.kept.is_none_or(|kept| begun < kept.max(1));
+    /// True if another attempt is needed after `begun` have started.
+    pub(super) fn needs_attempt(&self, begun: usize) -> bool {
+        let more = begun < self.until.max_attempts() + self.replacements()
+            && self.kept.is_none_or(|kept| begun < kept.max(1));
         match self.until {
-            Until::Made { .. } => more,
-            // What is missing would have to be counted as failed, and that is not known.
-            Until::Known(_) => more && self.finding().is_none() && !self.is_short_of_runs(),
+            StopRule::Made { .. } => more,
+            // A missing attempt would have to count as failed, which is not known.
+            StopRule::Known(_) => more && self.conclusion().is_none() && !self.lacks_attempts(),
         }
     }
 
-    /// Whether the case can no longer pass, whatever comes of the runs that are left.
+    /// True if the case can no longer pass.
     pub(super) fn is_lost(&self) -> bool {
-        let Counts { failed, skipped, invalid, test_faults, all } = self.ended;
-        // A case of which all runs are skipped is skipped.
+        let AttemptCounts { failed, skipped, invalid, test_faults, all } = self.ended;
+        // A case with only skipped attempts is skipped.
         let some = skipped < all;
         match self.until {
-            Until::Made { runs, least } => {
-                let missing = test_faults + invalid - self.redrawn();
-                failed + skipped + missing > runs - least.of(runs) && some
+            StopRule::Made { runs, least } => {
+                let missing = test_faults + invalid - self.replacements();
+                failed + skipped + missing > runs - least.required_passes(runs) && some
             }
-            Until::Known(_) => {
-                let missing = self.is_short_of_runs() && self.finding().is_none();
-                (self.finding() == Some(Finding::Missed) || missing) && some
+            StopRule::Known(_) => {
+                let missing = self.lacks_attempts() && self.conclusion().is_none();
+                (self.conclusion() == Some(RateDecision::Missed) || missing) && some
             }
         }
     }
 
-    /// Whether more runs say nothing about the agent than are made again.
-    fn is_short_of_runs(&self) -> bool {
+    /// True if more attempts are invalid than can be replaced.
+    fn lacks_attempts(&self) -> bool {
         self.ended.invalid > self.redraws || self.ended.test_faults > 0
     }
 
-    /// What is known of the declared reliability.
-    pub(super) fn finding(&self) -> Option<Finding> {
-        self.test.as_ref()?.finding()
+    /// Conclusion about the declared reliability, if reached.
+    pub(super) fn conclusion(&self) -> Option<RateDecision> {
+        self.reliability_test.as_ref()?.decision()
     }
 
-    /// How many runs it took to know that.
+    /// Number of attempts until the conclusion.
     pub(super) fn decided_after(&self) -> Option<usize> {
         self.decided_after
     }
 
-    pub(super) fn until(&self) -> Until {
+    pub(super) fn stop_rule(&self) -> StopRule {
         self.until
     }
 
-    /// How many runs were asked for and not begun, when so many were.
-    pub(super) fn not_begun(&self, begun: usize) -> usize {
-        match self.goes_on(begun) {
-            true => self.until.most() + self.redrawn() - begun,
+    /// Number of attempts still due after `begun` have started.
+    pub(super) fn pending_attempts(&self, begun: usize) -> usize {
+        match self.needs_attempt(begun) {
+            true => self.until.max_attempts() + self.replacements() - begun,
             false => 0,
         }
     }
@@ -220,31 +235,31 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
-    use super::Standing::{Failed, Invalid, Passed};
+    use super::AttemptStatus::{Failed, Invalid, Passed};
     use super::*;
 
-    fn known(rate: f64) -> Series {
-        Series::new(Until::Known(Reliability { rate, confidence: 0.95, max_runs: 50 }), 3)
+    fn known(rate: f64) -> RepeatSeries {
+        RepeatSeries::new(StopRule::Known(Reliability { rate, confidence: 0.95, max_runs: 50 }), 3)
     }
 
     #[test]
-    fn what_is_known_follows_from_runs_in_the_order_in_which_they_began() {
-        // Failures come first, as they do when the agent breaks off.
+    fn attempts_are_counted_in_start_order() {
+        // Failures finish first, as with an agent that aborts early.
         let mut series = known(0.9);
         for (number, standing) in [(3, Failed), (4, Failed)] {
-            series.note(number, standing);
+            series.record(number, standing);
         }
-        assert_eq!(series.finding(), None, "nothing is known of the first two");
-        series.note(1, Passed);
-        series.note(2, Passed);
+        assert_eq!(series.conclusion(), None, "nothing is known of the first two");
+        series.record(1, Passed);
+        series.record(2, Passed);
         let mut in_order = known(0.9);
-        [Passed, Passed, Failed, Failed].into_iter().zip(1..).for_each(|(one, n)| in_order.note(n, one));
-        assert_eq!((series.finding(), series.taken), (in_order.finding(), 4));
+        [Passed, Passed, Failed, Failed].into_iter().zip(1..).for_each(|(one, n)| in_order.record(n, one));
+        assert_eq!((series.conclusion(), series.taken), (in_order.conclusion(), 4));
     }
 
     #[test]
-    fn runs_that_say_nothing_are_made_again_so_many_times() {
-        let mut series = Series::new(Until::Made { runs: 3, least: PassRate::ALL }, 2);
+    fn invalid_attempts_are_replaced_up_to_the_limit() {
+        let mut series = RepeatSeries::new(StopRule::Made { runs: 3, least: PassRate::ALL }, 2);
         for (number, standing, begun, goes_on, lost) in [
             (1, Invalid, 3, true, false),
             (2, Passed, 4, false, false),
@@ -252,27 +267,31 @@ mod tests {
             (4, Invalid, 5, false, true),
             (5, Passed, 5, false, true),
         ] {
-            series.note(number, standing);
-            assert_eq!((series.goes_on(begun), series.is_lost()), (goes_on, lost), "after run {number}");
+            series.record(number, standing);
+            assert_eq!(
+                (series.needs_attempt(begun), series.is_lost()),
+                (goes_on, lost),
+                "after run {number}"
+            );
         }
         let mut series = known(0.9);
-        (1..=4).for_each(|number| series.note(number, Invalid));
-        assert!(!series.goes_on(4) && series.is_lost(), "nobody can tell any more");
+        (1..=4).for_each(|number| series.record(number, Invalid));
+        assert!(!series.needs_attempt(4) && series.is_lost(), "nobody can tell any more");
     }
 
     #[test]
-    fn a_case_of_which_enough_is_known_is_not_run_again() {
+    fn concluded_case_needs_no_further_attempt() {
         let mut series = known(0.8);
         let mut number = 0;
-        while series.goes_on(number) {
+        while series.needs_attempt(number) {
             number += 1;
-            // One that says nothing decides nothing.
-            series.note(number, if number == 5 { Invalid } else { Passed });
+            // An invalid attempt is not counted.
+            series.record(number, if number == 5 { Invalid } else { Passed });
         }
         assert_eq!(
-            (number, series.finding(), series.decided_after()),
-            (17, Some(Finding::Reached), Some(17))
+            (number, series.conclusion(), series.decided_after()),
+            (17, Some(RateDecision::Reached), Some(17))
         );
-        assert_eq!(series.not_begun(number), 0);
+        assert_eq!(series.pending_attempts(number), 0);
     }
 }

@@ -1,40 +1,39 @@
-//! What the person at the keyboard, or the machine, wants of a run that goes on.
+//! Signals of the operating system that stop a run.
 
 use std::io;
 
 use tokio::sync::watch;
 
-use super::Control;
+use super::RunControl;
 
-/// Ctrl-C, and on Unix the request to terminate, which is how CI servers cancel a job, and the end of the terminal. Only
-/// main functions make it.
+/// Listener for Ctrl-C and, on Unix, SIGTERM (sent by CI servers to cancel a job) and SIGHUP. Only main
+/// functions create it.
 ///
-/// From the moment it is made none of them ends the program, so it is made before anything is begun that would have
-/// to be cleaned up.
-pub struct Signals {
+/// Once created, these signals no longer end the process. Create it before starting work that needs cleanup.
+pub struct ShutdownSignals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
-    /// None where whoever has started the program wants it to survive its terminal.
+    /// `None` if the process ignores SIGHUP, as under `nohup`.
     #[cfg(unix)]
     hang_up: Option<tokio::signal::unix::Signal>,
-    /// Held so that a file which may not grow is an error of writing to it, and not the end of the program.
+    /// Held so that exceeding the file size limit becomes a write error instead of ending the process.
     #[cfg(unix)]
     _file_size: tokio::signal::unix::Signal,
     #[cfg(windows)]
     interrupt: tokio::signal::windows::CtrlC,
 }
 
-impl Signals {
-    /// Takes them from now on.
+impl ShutdownSignals {
+    /// Starts listening.
     ///
     /// # Errors
-    /// When the system does not let it.
+    /// If a signal handler cannot be installed.
     #[cfg(unix)]
-    pub fn new() -> io::Result<Signals> {
+    pub fn new() -> io::Result<ShutdownSignals> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Signals {
+        Ok(ShutdownSignals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             _file_size: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
@@ -42,16 +41,16 @@ impl Signals {
         })
     }
 
-    /// Takes them from now on.
+    /// Starts listening.
     ///
     /// # Errors
-    /// When the system does not let it.
+    /// If a signal handler cannot be installed.
     #[cfg(windows)]
-    pub fn new() -> io::Result<Signals> {
-        Ok(Signals { interrupt: tokio::signal::windows::ctrl_c()? })
+    pub fn new() -> io::Result<ShutdownSignals> {
+        Ok(ShutdownSignals { interrupt: tokio::signal::windows::ctrl_c()? })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub async fn next(&mut self) {
         #[cfg(unix)]
         tokio::select! {
@@ -63,9 +62,10 @@ impl Signals {
         self.interrupt.recv().await;
     }
 
-    /// Passes them on: at the first, what runs may end; at the second, it is cancelled. Returns at the third.
-    pub async fn pass_on(mut self, wishes: watch::Sender<Control>) {
-        for wish in [Control::Finish, Control::Cancel] {
+    /// Forwards the first signal as [`RunControl::Finish`] and the second as [`RunControl::Cancel`]. Returns at the
+    /// third.
+    pub async fn forward(mut self, wishes: watch::Sender<RunControl>) {
+        for wish in [RunControl::Finish, RunControl::Cancel] {
             self.next().await;
             let _ = wishes.send(wish);
         }
@@ -73,7 +73,7 @@ impl Signals {
     }
 }
 
-/// Whether the end of the terminal is ignored, as it is under `nohup`. Only Linux says so.
+/// True if SIGHUP is ignored, as under `nohup`. Detected on Linux only.
 #[cfg(unix)]
 fn ignores_hang_up() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

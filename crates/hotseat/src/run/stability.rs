@@ -1,4 +1,4 @@
-//! How steady a case is that was run several times.
+//! Statistics of repeated cases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,286 +7,292 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::attempt::Attempt;
-use super::series::{Series, Standing, Until};
+use super::series::{AttemptStatus, RepeatSeries, StopRule};
 use crate::cases::Reliability;
-use crate::checks::{equal, read_json};
-use crate::statistics::{Finding, Interval, Spread, all_of, wilson};
+use crate::checks::{json_equal, read_json};
+use crate::statistics::{
+    ConfidenceInterval, RateDecision, SummaryStatistics, all_pass_probability, wilson_interval,
+};
 
-/// A part of the runs of a case: more than none, at most all.
+/// A required pass rate, more than 0 and at most 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PassRate(f64);
 
-/// What the runs of a case have in common. Only runs that say something about the agent are counted as its runs; the others
-/// are counted in `invalid` alone, and those that were never begun in `not_run` alone.
+/// Statistics of a repeated case. `runs` counts valid attempts only; invalid attempts are in `invalid`, and
+/// those that never started in `not_run`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stability {
-    /// How many runs say something about the agent: those that passed, failed or were skipped.
+pub struct CaseStability {
+    /// Number of valid attempts: passed, failed or skipped.
     pub runs: usize,
-    /// How many of them passed.
+    /// Passed attempts.
     pub passed: usize,
-    /// How many of them failed.
+    /// Failed attempts.
     pub failed: usize,
-    /// How many were skipped, for nobody answered the agent.
+    /// Attempts skipped because the agent waited for input and got none.
     pub skipped: usize,
-    /// How many that were made say nothing about the agent: a helper, a hook, the test or the machine is to blame.
+    /// Invalid attempts: a role, a hook, the test or the machine is at fault.
     pub invalid: usize,
-    /// How many of these were made again; the others are missing.
+    /// Number of invalid attempts that were replaced; the others are missing.
     #[serde(default)]
     pub redrawn: usize,
-    /// How many were asked for and never begun.
+    /// Requested attempts that never started.
     pub not_run: usize,
-    /// Of all pairs of runs in which the agent answered, the part that answered the same; none with fewer than two.
+    /// Fraction of attempt pairs with identical answers, among attempts with an answer. `None` with fewer
+    /// than two.
     pub consistency: Option<f64>,
-    /// What became of the reliability that is declared, if any is.
+    /// Result for the declared reliability, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub promise: Option<Promise>,
-    /// How long a run took on average. All durations are of runs that say something about the agent.
+    pub promise: Option<ReliabilityResult>,
+    /// Mean duration. All durations are of valid attempts.
     pub average: Duration,
-    /// How long the shortest took.
+    /// Shortest duration.
     pub shortest: Duration,
-    /// How long the one in the middle took.
+    /// Median duration.
     #[serde(default)]
     pub median: Duration,
-    /// How long the longest took.
+    /// Longest duration.
     pub longest: Duration,
-    /// By how much they differ: the standard deviation of all of them, which are no sample.
+    /// Population standard deviation of the durations.
     pub deviation: Duration,
 }
 
-/// What became of a reliability that is declared.
+/// Result for a declared reliability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Promise {
-    /// What is declared.
+pub struct ReliabilityResult {
+    /// The declared reliability.
     pub reliability: Reliability,
-    /// Whether it is kept.
-    pub grade: Grade,
-    /// After how many runs that was known; none where it is not.
+    /// Grade.
+    pub grade: ReliabilityGrade,
+    /// Number of attempts until the conclusion. `None` without a conclusion.
     pub decided_after: Option<usize>,
 }
 
-/// Whether a declared reliability is kept.
+/// Grade of a declared reliability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Grade {
-    /// It is.
+pub enum ReliabilityGrade {
+    /// Reached.
     Pass,
-    /// It is not: the case never passed.
+    /// Missed: the case never passed.
     Fail,
-    /// It is not: the case passes sometimes, and less often than declared.
+    /// Missed: the case passes less often than declared.
     Flaky,
-    /// The runs do not tell.
+    /// Not decided by the attempts made.
     Inconclusive,
 }
 
-/// How sure a rate is shown to lie in its interval where nobody says it.
-pub const CONFIDENCE: f64 = 0.95;
+/// Default confidence level of displayed intervals.
+pub const DEFAULT_CONFIDENCE: f64 = 0.95;
 
-/// How steady a case is, in a word.
+/// Stability of a case as a category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// Every run passed.
+pub enum StabilityClass {
+    /// All attempts passed.
     Stable,
-    /// At least four of five did.
+    /// At least 80 % passed.
     MostlyStable,
-    /// At least one of two did.
+    /// At least 50 % passed.
     Unstable,
-    /// Fewer did.
+    /// Less than 50 % passed.
     HighlyUnstable,
 }
 
 impl PassRate {
-    /// All runs.
+    /// Requires all attempts to pass.
     pub const ALL: PassRate = PassRate(1.0);
 
-    /// A part; none where it is not more than 0 and at most 1.
+    /// Creates a pass rate. Returns `None` unless it is more than 0 and at most 1.
     pub fn new(part: f64) -> Option<PassRate> {
         (part > 0.0 && part <= 1.0).then_some(PassRate(part))
     }
 
-    /// The part, as a number from 0 to 1.
-    pub fn part(self) -> f64 {
+    /// The pass rate as a fraction.
+    pub fn as_fraction(self) -> f64 {
         self.0
     }
 
-    /// How many runs of so many have to pass.
-    pub fn of(self, runs: usize) -> usize {
-        // What is a whole number but for the last bit of a float is that number.
+    /// Number of attempts out of `runs` that have to pass.
+    pub fn required_passes(self, runs: usize) -> usize {
+        // Tolerates floating-point error above a whole number.
         (runs as f64 * self.0 - 1e-9).ceil() as usize
     }
 }
 
-impl Stability {
-    /// What the runs that were made have in common.
-    pub(super) fn of(attempts: &[Arc<Attempt>], series: &Series) -> Stability {
-        let count = |standing| attempts.iter().filter(|attempt| attempt.standing() == standing).count();
+impl CaseStability {
+    /// Computes the statistics of the attempts made.
+    pub(super) fn from_attempts(attempts: &[Arc<Attempt>], series: &RepeatSeries) -> CaseStability {
+        let count = |standing| attempts.iter().filter(|attempt| attempt.status() == standing).count();
         let (passed, failed, skipped) =
-            (count(Standing::Passed), count(Standing::Failed), count(Standing::Skipped));
+            (count(AttemptStatus::Passed), count(AttemptStatus::Failed), count(AttemptStatus::Skipped));
         let runs = passed + failed + skipped;
-        let took = attempts.iter().filter(|attempt| !attempt.is_invalid());
-        let took = Spread::of(took.map(|attempt| attempt.duration.as_secs_f64()));
-        let answers: Vec<Answers> = attempts.iter().filter_map(|attempt| Answers::of(attempt)).collect();
-        let promise = match series.until() {
-            Until::Made { .. } => None,
-            Until::Known(reliability) => Some(Promise {
+        let durations = attempts.iter().filter(|attempt| !attempt.is_invalid());
+        let took = SummaryStatistics::from_values(durations.map(|attempt| attempt.duration.as_secs_f64()));
+        let answers: Vec<AttemptAnswers> =
+            attempts.iter().filter_map(|attempt| AttemptAnswers::from_attempt(attempt)).collect();
+        let promise = match series.stop_rule() {
+            StopRule::Made { .. } => None,
+            StopRule::Known(reliability) => Some(ReliabilityResult {
                 reliability,
-                grade: match series.finding() {
-                    Some(Finding::Reached) => Grade::Pass,
-                    Some(Finding::Missed) if passed > 0 => Grade::Flaky,
-                    Some(Finding::Missed) if failed > 0 => Grade::Fail,
-                    // Of a case that was never answered nothing is known.
-                    Some(Finding::Missed) | None => Grade::Inconclusive,
+                grade: match series.conclusion() {
+                    Some(RateDecision::Reached) => ReliabilityGrade::Pass,
+                    Some(RateDecision::Missed) if passed > 0 => ReliabilityGrade::Flaky,
+                    Some(RateDecision::Missed) if failed > 0 => ReliabilityGrade::Fail,
+                    // Without a valid answered attempt nothing can be concluded.
+                    Some(RateDecision::Missed) | None => ReliabilityGrade::Inconclusive,
                 },
                 decided_after: series.decided_after(),
             }),
         };
-        Stability {
+        CaseStability {
             runs,
             passed,
             failed,
             skipped,
             invalid: attempts.len() - runs,
-            redrawn: series.made_again(),
-            not_run: series.not_begun(attempts.len()),
+            redrawn: series.replaced(),
+            not_run: series.pending_attempts(attempts.len()),
             consistency: agreement(&answers),
             promise,
             average: Duration::from_secs_f64(took.mean),
-            shortest: Duration::from_secs_f64(took.least),
+            shortest: Duration::from_secs_f64(took.min),
             median: Duration::from_secs_f64(took.median),
-            longest: Duration::from_secs_f64(took.most),
-            deviation: Duration::from_secs_f64(took.deviation),
+            longest: Duration::from_secs_f64(took.max),
+            deviation: Duration::from_secs_f64(took.standard_deviation),
         }
     }
 
-    /// How many runs were made that say nothing about the agent and were not made again.
-    pub fn missing(&self) -> usize {
+    /// Number of invalid attempts that were not replaced.
+    pub fn missing_attempts(&self) -> usize {
         self.invalid - self.redrawn
     }
 
-    /// Where the rate lies at which the case passes, as far as the runs tell that say something about the agent; and how
-    /// sure that is.
-    pub fn interval(&self) -> (Interval, f64) {
-        let confidence = self.promise.map_or(CONFIDENCE, |promise| promise.reliability.confidence);
-        (wilson(self.passed, self.runs, confidence), confidence)
+    /// Confidence interval of the pass rate over valid attempts, and its confidence level.
+    pub fn interval(&self) -> (ConfidenceInterval, f64) {
+        let confidence = self.promise.map_or(DEFAULT_CONFIDENCE, |promise| promise.reliability.confidence);
+        (wilson_interval(self.passed, self.runs, confidence), confidence)
     }
 
-    /// How likely so many runs in a row all pass: pass^k. None of more than say something about the agent.
-    pub fn all_of(&self, k: usize) -> Option<f64> {
-        all_of(k, self.passed, self.runs)
+    /// Probability that `k` attempts in a row pass (pass^k). `None` if `k` exceeds the number of valid
+    /// attempts.
+    pub fn pass_hat_k(&self, k: usize) -> Option<f64> {
+        all_pass_probability(k, self.passed, self.runs)
     }
 
-    /// The part of the runs that passed, from 0 to 1; none where no run says anything about the agent.
+    /// Pass rate of the valid attempts, from 0 to 1. `None` without valid attempts.
     pub fn pass_rate(&self) -> Option<f64> {
         (self.runs > 0).then(|| self.passed as f64 / self.runs as f64)
     }
 
-    /// Whether every run passed; not known where none failed and some are missing.
+    /// True if every attempt passed. `None` if none failed but some are missing.
     pub fn is_stable(&self) -> Option<bool> {
-        match (self.passed == self.runs, self.is_whole()) {
+        match (self.passed == self.runs, self.is_complete()) {
             (false, _) => Some(false),
             (true, true) => Some(true),
             (true, false) => None,
         }
     }
 
-    /// Whether each run that was asked for says something about the agent.
-    fn is_whole(&self) -> bool {
-        self.not_run == 0 && self.missing() == 0 && self.runs > 0
+    /// True if every requested attempt is valid.
+    fn is_complete(&self) -> bool {
+        self.not_run == 0 && self.missing_attempts() == 0 && self.runs > 0
     }
 
-    /// How steady it is, in a word; none where some runs are missing.
-    pub fn class(&self) -> Option<Class> {
+    /// Stability category. `None` if attempts are missing.
+    pub fn class(&self) -> Option<StabilityClass> {
         let percent = (self.passed * 100).checked_div(self.runs)?;
-        self.is_whole().then_some(match percent {
-            100.. => Class::Stable,
-            80.. => Class::MostlyStable,
-            50.. => Class::Unstable,
-            _ => Class::HighlyUnstable,
+        self.is_complete().then_some(match percent {
+            100.. => StabilityClass::Stable,
+            80.. => StabilityClass::MostlyStable,
+            50.. => StabilityClass::Unstable,
+            _ => StabilityClass::HighlyUnstable,
         })
     }
 }
 
-impl Grade {
-    /// The name used in reports.
+impl ReliabilityGrade {
+    /// Name used in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Grade::Pass => "PASS",
-            Grade::Fail => "FAIL",
-            Grade::Flaky => "FLAKY",
-            Grade::Inconclusive => "INCONCLUSIVE",
+            ReliabilityGrade::Pass => "PASS",
+            ReliabilityGrade::Fail => "FAIL",
+            ReliabilityGrade::Flaky => "FLAKY",
+            ReliabilityGrade::Inconclusive => "INCONCLUSIVE",
         }
     }
 }
 
-impl Class {
-    /// The name used in reports.
+impl StabilityClass {
+    /// Name used in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Class::Stable => "stable",
-            Class::MostlyStable => "mostly_stable",
-            Class::Unstable => "unstable",
-            Class::HighlyUnstable => "highly_unstable",
+            StabilityClass::Stable => "stable",
+            StabilityClass::MostlyStable => "mostly_stable",
+            StabilityClass::Unstable => "unstable",
+            StabilityClass::HighlyUnstable => "highly_unstable",
         }
     }
 }
 
 impl Attempt {
-    /// What it came to, for its case.
-    pub fn standing(&self) -> Standing {
-        Standing::of(&self.verdict)
+    /// Status of the attempt with respect to its case.
+    pub fn status(&self) -> AttemptStatus {
+        AttemptStatus::from_verdict(&self.verdict)
     }
 
-    /// Whether it failed by the fault of something that is not tested, and so says nothing about the agent.
+    /// True if the attempt says nothing about the agent.
     pub fn is_invalid(&self) -> bool {
-        !self.standing().is_valid()
+        !self.status().is_valid()
     }
 }
 
-/// What an agent answered in a conversation, turn by turn.
-struct Answers(Vec<Answer>);
+/// Answers of the agent in one attempt, turn by turn.
+struct AttemptAnswers(Vec<ComparableAnswer>);
 
-/// An answer as it is compared: JSON by its value, words whatever the blanks between them.
-enum Answer {
+/// An answer normalised for comparison: JSON by value, text with collapsed white space.
+enum ComparableAnswer {
     None,
     Json(Value),
     Words(String),
 }
 
-impl Answers {
-    /// None of an attempt in which nothing was answered.
-    fn of(attempt: &Attempt) -> Option<Answers> {
+impl AttemptAnswers {
+    /// Returns `None` if the agent answered nothing.
+    fn from_attempt(attempt: &Attempt) -> Option<AttemptAnswers> {
         let turns = &attempt.conversation.turns;
         let any = turns.iter().any(|turn| turn.answer().is_some());
-        any.then(|| Answers(turns.iter().map(|turn| Answer::of(turn.answer())).collect()))
+        any.then(|| {
+            AttemptAnswers(turns.iter().map(|turn| ComparableAnswer::from_text(turn.answer())).collect())
+        })
     }
 
-    fn agree(&self, other: &Answers) -> bool {
+    fn agree(&self, other: &AttemptAnswers) -> bool {
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(a, b)| a.agrees(b))
     }
 }
 
-impl Answer {
-    fn of(text: Option<&str>) -> Answer {
-        let Some(text) = text else { return Answer::None };
+impl ComparableAnswer {
+    fn from_text(text: Option<&str>) -> ComparableAnswer {
+        let Some(text) = text else { return ComparableAnswer::None };
         match read_json(text) {
-            Ok(value) => Answer::Json(value),
-            Err(_) => Answer::Words(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+            Ok(value) => ComparableAnswer::Json(value),
+            Err(_) => ComparableAnswer::Words(text.split_whitespace().collect::<Vec<_>>().join(" ")),
         }
     }
 
-    fn agrees(&self, other: &Answer) -> bool {
+    fn agrees(&self, other: &ComparableAnswer) -> bool {
         match (self, other) {
-            (Answer::None, Answer::None) => true,
-            (Answer::Json(a), Answer::Json(b)) => equal(a, b),
-            (Answer::Words(a), Answer::Words(b)) => a == b,
-            (Answer::None | Answer::Json(_) | Answer::Words(_), _) => false,
+            (ComparableAnswer::None, ComparableAnswer::None) => true,
+            (ComparableAnswer::Json(a), ComparableAnswer::Json(b)) => json_equal(a, b),
+            (ComparableAnswer::Words(a), ComparableAnswer::Words(b)) => a == b,
+            (ComparableAnswer::None | ComparableAnswer::Json(_) | ComparableAnswer::Words(_), _) => false,
         }
     }
 }
 
-/// The part of all pairs that agree.
-fn agreement(all: &[Answers]) -> Option<f64> {
+/// Fraction of all pairs that agree.
+fn agreement(all: &[AttemptAnswers]) -> Option<f64> {
     let pairs = |n: usize| n * n.saturating_sub(1) / 2;
-    // Those that agree with one another are counted together: comparing each with each would take long for many.
-    let mut groups: Vec<(&Answers, usize)> = Vec::new();
+    // Groups equal answers, since comparing all pairs would be slow for many attempts.
+    let mut groups: Vec<(&AttemptAnswers, usize)> = Vec::new();
     for answers in all {
         match groups.iter_mut().find(|(first, _)| first.agree(answers)) {
             Some((_, count)) => *count += 1,
@@ -301,13 +307,13 @@ fn agreement(all: &[Answers]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn of(passed: usize, runs: usize) -> Stability {
-        let none = Series::new(Until::Made { runs: 0, least: PassRate::ALL }, 0);
-        Stability { passed, runs, ..Stability::of(&[], &none) }
+    fn stability(passed: usize, runs: usize) -> CaseStability {
+        let none = RepeatSeries::new(StopRule::Made { runs: 0, least: PassRate::ALL }, 0);
+        CaseStability { passed, runs, ..CaseStability::from_attempts(&[], &none) }
     }
 
     #[test]
-    fn classes_begin_where_the_documents_say() {
+    fn classes_have_documented_thresholds() {
         for (passed, runs, class) in [
             (10, 10, "stable"),
             (99, 100, "mostly_stable"),
@@ -319,25 +325,29 @@ mod tests {
             (49, 100, "highly_unstable"),
             (0, 1, "highly_unstable"),
         ] {
-            assert_eq!(of(passed, runs).class().map(Class::name), Some(class), "{passed} of {runs}");
+            assert_eq!(
+                stability(passed, runs).class().map(StabilityClass::name),
+                Some(class),
+                "{passed} of {runs}"
+            );
         }
     }
 
     #[test]
-    fn a_case_of_which_not_all_runs_were_made_is_not_known_to_be_stable() {
-        let cut_short = |passed, runs| Stability { not_run: 1, ..of(passed, runs) };
+    fn incomplete_case_is_not_stable() {
+        let cut_short = |passed, runs| CaseStability { not_run: 1, ..stability(passed, runs) };
         assert_eq!((cut_short(2, 2).is_stable(), cut_short(2, 2).class()), (None, None));
         assert_eq!((cut_short(1, 2).is_stable(), cut_short(1, 2).class()), (Some(false), None));
-        assert_eq!((of(2, 2).is_stable(), of(1, 2).is_stable()), (Some(true), Some(false)));
+        assert_eq!((stability(2, 2).is_stable(), stability(1, 2).is_stable()), (Some(true), Some(false)));
     }
 
     #[test]
-    fn a_rate_is_a_number_of_runs() {
+    fn rate_is_converted_to_required_passes() {
         for (part, runs, needed) in
             [(1.0, 3, 3), (0.8, 5, 4), (0.7, 10, 7), (0.1, 30, 3), (0.5, 3, 2), (0.01, 3, 1), (0.29, 100, 29)]
         {
             let rate = PassRate::new(part).expect("a part");
-            assert_eq!(rate.of(runs), needed, "{part} of {runs}");
+            assert_eq!(rate.required_passes(runs), needed, "{part} of {runs}");
         }
         for part in [0.0, -0.1, 1.1, f64::NAN] {
             assert_eq!(PassRate::new(part), None, "{part}");
@@ -345,10 +355,13 @@ mod tests {
     }
 
     #[test]
-    fn agreement_is_counted_over_pairs() {
+    fn agreement_is_computed_over_pairs() {
         let answers = |texts: &[&str]| {
-            Answers(
-                texts.iter().map(|text| Answer::of(Some(text).filter(|t| !t.is_empty()).copied())).collect(),
+            AttemptAnswers(
+                texts
+                    .iter()
+                    .map(|text| ComparableAnswer::from_text(Some(text).filter(|t| !t.is_empty()).copied()))
+                    .collect(),
             )
         };
         let of = |all: &[&[&str]]| agreement(&all.iter().map(|texts| answers(texts)).collect::<Vec<_>>());

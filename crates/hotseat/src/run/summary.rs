@@ -1,148 +1,149 @@
-//! What a run came to, in numbers.
+//! Summary of a run.
 
 use std::time::Duration;
 
-use hotseat_trace::{FailureKind, Millis, Spent, Status};
+use hotseat_trace::{FailureKind, Millis, UsageTotals, VerdictStatus};
 use serde::{Deserialize, Serialize};
 
-use super::dispatcher::Options;
-use super::measured::Measured;
-use super::outcome::Outcome;
-use super::stability::Grade;
+use super::check_totals::CheckTotals;
+use super::dispatcher::ExecutionOptions;
+use super::outcome::CaseOutcome;
+use super::stability::ReliabilityGrade;
 
-/// What a run came to.
+/// Counts and totals of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// How many cases were selected.
+pub struct RunSummary {
+    /// Selected cases.
     pub total: usize,
-    /// How many passed.
+    /// Passed cases.
     pub passed: usize,
-    /// How many of those that passed did so only when they were tried again.
+    /// Cases that passed only after a retry.
     pub flaky: usize,
-    /// How many failed, for whatever reason.
+    /// Failed cases, for any reason.
     pub failed: usize,
-    /// How many were not run.
+    /// Skipped cases.
     pub skipped: usize,
-    /// How many of those are skipped although they do not say so themselves.
+    /// Skipped cases without a `skip` of their own.
     pub unasked_skips: usize,
-    /// Whether such skips make the run fail.
+    /// True if such skips make the run fail.
     pub fail_on_skip: bool,
-    /// How many of those that failed did so for another reason than a check or a time limit.
+    /// Cases that failed for another reason than a check or a time limit.
     pub errors: usize,
-    /// How many of those that failed did so at a time limit.
+    /// Cases that failed because of a time limit.
     pub timeouts: usize,
-    /// How many of those that failed never reached the agent.
+    /// Cases that failed because the agent could not be reached.
     pub unreachable: usize,
-    /// What the runs of all cases came to, where each has several.
-    pub repeats: Option<Repeats>,
-    /// What checks and criteria came to.
+    /// Totals of repeated cases.
+    pub repeats: Option<RepeatTotals>,
+    /// Totals of checks and criteria.
     #[serde(default)]
-    pub measured: Box<Measured>,
-    /// What all attempts have spent, as far as somebody says so.
+    pub measured: Box<CheckTotals>,
+    /// Usage of all attempts, as far as it is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent: Option<Box<Spent>>,
-    /// Whether the run was ended from outside.
+    pub spent: Option<Box<UsageTotals>>,
+    /// True if the run was interrupted.
     pub interrupted: bool,
-    /// Why it could not be carried out, where it could not: nothing was held, or not all that should have been.
+    /// Reason why the run could not be executed completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<Box<str>>,
-    /// When it began.
+    /// Start time.
     pub started_at: Millis,
-    /// When it ended.
+    /// End time.
     pub ended_at: Millis,
-    /// How long it took.
+    /// Duration.
     pub duration: Duration,
 }
 
-/// What the runs of all cases came to.
+/// Totals of repeated cases.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Repeats {
-    /// How many runs each case has where nothing else is declared; none where that is one.
+pub struct RepeatTotals {
+    /// Default number of attempts per case. `None` if it is one.
     #[serde(default)]
     pub runs_per_case: Option<usize>,
-    /// How many say something about the agent.
+    /// Valid attempts.
     pub total: usize,
-    /// How many of them passed.
+    /// Passed attempts.
     pub passed: usize,
-    /// How many were made that say nothing about the agent, and are counted nowhere else.
+    /// Invalid attempts, which are counted nowhere else.
     pub invalid: usize,
-    /// How many of these were made again.
+    /// Invalid attempts that were replaced.
     #[serde(default)]
     pub redrawn: usize,
-    /// What became of declared reliabilities.
+    /// Grades of declared reliabilities.
     #[serde(default)]
-    pub grades: Grades,
-    /// How many cases passed in each of their runs.
+    pub grades: GradeCounts,
+    /// Cases that passed in all attempts.
     pub stable_cases: usize,
-    /// How many did not.
+    /// Other cases.
     pub unstable_cases: usize,
 }
 
-/// What became of declared reliabilities: of how many cases what.
+/// Number of cases per reliability grade.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grades {
-    /// They are kept.
+pub struct GradeCounts {
+    /// Reached.
     pub pass: usize,
-    /// They are not, and the case never passed.
+    /// Missed, never passed.
     pub fail: usize,
-    /// They are not, and the case passes sometimes.
+    /// Missed, passed sometimes.
     pub flaky: usize,
-    /// The runs do not tell.
+    /// Not decided.
     pub inconclusive: usize,
 }
 
-impl Grades {
-    /// Of how many cases there are any.
-    pub fn all(&self) -> usize {
+impl GradeCounts {
+    /// Number of graded cases.
+    pub fn total(&self) -> usize {
         self.pass + self.fail + self.flaky + self.inconclusive
     }
 
-    fn count(&mut self, grade: Grade) {
+    fn count(&mut self, grade: ReliabilityGrade) {
         *match grade {
-            Grade::Pass => &mut self.pass,
-            Grade::Fail => &mut self.fail,
-            Grade::Flaky => &mut self.flaky,
-            Grade::Inconclusive => &mut self.inconclusive,
+            ReliabilityGrade::Pass => &mut self.pass,
+            ReliabilityGrade::Fail => &mut self.fail,
+            ReliabilityGrade::Flaky => &mut self.flaky,
+            ReliabilityGrade::Inconclusive => &mut self.inconclusive,
         } += 1;
     }
 }
 
-impl Repeats {
-    /// The part of the runs that passed, from 0 to 1; none where no run says anything about the agent.
+impl RepeatTotals {
+    /// Pass rate of the valid attempts, from 0 to 1. `None` without valid attempts.
     pub fn pass_rate(&self) -> Option<f64> {
         (self.total > 0).then(|| self.passed as f64 / self.total as f64)
     }
 }
 
-impl Summary {
-    /// Of a run with these options that has come to nothing yet.
-    pub(crate) fn begin(options: Options) -> Self {
+impl RunSummary {
+    /// Creates an empty summary for a run with these options.
+    pub(crate) fn new(options: ExecutionOptions) -> Self {
         let runs_per_case = options.runs;
-        let repeats =
-            (runs_per_case > 1).then(|| Repeats { runs_per_case: Some(runs_per_case), ..Repeats::default() });
-        Summary { repeats, fail_on_skip: options.fail_on_skip, ..Summary::default() }
+        let repeats = (runs_per_case > 1)
+            .then(|| RepeatTotals { runs_per_case: Some(runs_per_case), ..RepeatTotals::default() });
+        RunSummary { repeats, fail_on_skip: options.fail_on_skip, ..RunSummary::default() }
     }
 
-    /// Counts a case that has ended.
-    pub(crate) fn count(&mut self, outcome: &Outcome) {
+    /// Counts a finished case.
+    pub(crate) fn count_outcome(&mut self, outcome: &CaseOutcome) {
         self.total += 1;
         match outcome.verdict.status {
-            Status::Passed => self.passed += 1,
-            Status::Skipped => {
+            VerdictStatus::Passed => self.passed += 1,
+            VerdictStatus::Skipped => {
                 self.skipped += 1;
-                self.unasked_skips += usize::from(outcome.selected.case.skip.is_none());
+                self.unasked_skips += usize::from(outcome.case_ref.case.skip.is_none());
             }
-            Status::Failed => self.failed += 1,
+            VerdictStatus::Failed => self.failed += 1,
         }
         self.flaky += usize::from(outcome.is_flaky());
-        // Of a case that was tried again the last attempt counts, of one that was repeated all do.
+        // Counts the representative attempt of retried cases, and all attempts of repeated cases.
         match &outcome.stability {
-            Some(_) => outcome.attempts.iter().for_each(|attempt| self.measured.count(&attempt.checks)),
-            None => self.measured.count(&outcome.telling().checks),
+            Some(_) => outcome.attempts.iter().for_each(|attempt| self.measured.count_all(&attempt.checks)),
+            None => self.measured.count_all(&outcome.representative().checks),
         }
-        let attempts = outcome.attempts.iter().filter_map(|attempt| attempt.conversation.spent());
-        let spent: Vec<Spent> = self.spent.take().into_iter().map(|spent| *spent).chain(attempts).collect();
-        self.spent = Spent::sum(&spent).map(Box::new);
+        let attempts = outcome.attempts.iter().filter_map(|attempt| attempt.conversation.usage_totals());
+        let spent: Vec<UsageTotals> =
+            self.spent.take().into_iter().map(|spent| *spent).chain(attempts).collect();
+        self.spent = UsageTotals::sum(&spent).map(Box::new);
         match outcome.verdict.failure.as_ref().map(|failure| failure.kind) {
             None | Some(FailureKind::Assertion) => {}
             Some(FailureKind::Timeout) => self.timeouts += 1,
@@ -168,18 +169,19 @@ impl Summary {
         }
     }
 
-    /// How many percent of the cases that ran passed; none where none ran.
+    /// Pass rate of the executed cases in percent. `None` if no case ran.
     pub fn pass_rate(&self) -> Option<f64> {
         let ran = self.passed + self.failed;
         (ran > 0).then(|| self.passed as f64 * 100.0 / ran as f64)
     }
 
-    /// Whether some case has failed, or was skipped where that counts as much.
+    /// True if a case failed, or a skip counts as a failure.
     pub fn has_failed(&self) -> bool {
         self.failed > 0 || (self.fail_on_skip && self.unasked_skips > 0)
     }
 
-    /// Whether the agent was never reached although somebody tried: then the run says nothing about it.
+    /// True if every failure is a connection failure and no case passed, so the run says nothing about the
+    /// agent.
     pub fn never_reached(&self) -> bool {
         self.unreachable > 0 && self.unreachable == self.failed && self.passed == 0
     }

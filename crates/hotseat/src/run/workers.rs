@@ -1,4 +1,4 @@
-//! The threads on which conversations are held.
+//! Worker threads for conversations.
 
 use std::io;
 use std::mem;
@@ -8,45 +8,53 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// The most threads that are started. Conversations wait nearly all the time, so only those that compute at the same
-/// moment need one each; where there are more of these, they take turns.
-const MOST: usize = 32;
-/// How long is waited for conversations to be given up that somebody wants to end.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Maximum number of threads. Conversations mostly wait, so only those that compute at the same time need a
+/// thread each; beyond this number they take turns.
+const MAX_WORKER_THREADS: usize = 32;
+/// Time limit for dropping conversations at shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The threads on which conversations are held, one for each that may go on, up to a number. These are more than there
-/// are cores: the system shares the cores out, so a conversation that computes for long keeps no other one waiting.
+/// Thread pool for conversations, with one thread per concurrent conversation up to a limit. There are more
+/// threads than cores, so a long computation in one conversation does not delay the others.
 ///
-/// Dropping them gives up what goes on there, which ends its processes, and waits a moment for that.
-pub(super) struct Workers {
+/// Dropping the pool aborts its conversations, which ends their processes, and waits briefly for that.
+pub(super) struct WorkerPool {
     handle: Handle,
-    /// None once it is shut down.
+    /// `None` after shutdown.
     runtime: Option<Runtime>,
-    /// Each conversation has a copy until it ends.
-    held: Sender<()>,
-    all_gone: Receiver<()>,
+    /// Cloned by each conversation until it ends.
+    alive_sender: Sender<()>,
+    alive_receiver: Receiver<()>,
 }
 
-impl Workers {
-    /// Starts threads for so many conversations at once.
+impl WorkerPool {
+    /// Starts threads for this number of concurrent conversations.
     ///
     /// # Errors
-    /// When the system does not let it.
-    pub(super) fn start(conversations: usize) -> io::Result<Workers> {
+    /// If the threads cannot be started.
+    pub(super) fn start(conversations: usize) -> io::Result<WorkerPool> {
         let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(conversations.clamp(1, MOST)).thread_name("conversations").enable_all();
+        builder
+            .worker_threads(conversations.clamp(1, MAX_WORKER_THREADS))
+            .thread_name("conversations")
+            .enable_all();
         let runtime = builder.build()?;
         let (held, all_gone) = channel();
-        Ok(Workers { handle: runtime.handle().clone(), runtime: Some(runtime), held, all_gone })
+        Ok(WorkerPool {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+            alive_sender: held,
+            alive_receiver: all_gone,
+        })
     }
 
-    /// Begins something on one of the threads.
+    /// Spawns a conversation on the pool.
     pub(super) fn spawn<T: Send + 'static>(
         &self,
         all: &mut JoinSet<T>,
         conversation: impl Future<Output = T> + Send + 'static,
     ) -> AbortHandle {
-        let held = self.held.clone();
+        let held = self.alive_sender.clone();
         let holding = async move {
             let _held = held;
             conversation.await
@@ -55,14 +63,15 @@ impl Workers {
     }
 }
 
-impl Drop for Workers {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
-        // Only conversations hold on to it now. Who is still at work after that is ended with the program.
-        drop(mem::replace(&mut self.held, channel().0));
-        let _ = self.all_gone.recv_timeout(PATIENCE);
+        // Only running conversations hold a sender now. Those still running after the timeout end with the
+        // process.
+        drop(mem::replace(&mut self.alive_sender, channel().0));
+        let _ = self.alive_receiver.recv_timeout(SHUTDOWN_TIMEOUT);
     }
 }
 
@@ -76,23 +85,23 @@ mod tests {
     const LONG: Duration = Duration::from_secs(30);
 
     #[test]
-    fn conversations_compute_at_the_same_time() {
+    fn conversations_run_in_parallel() {
         const AT_ONCE: usize = 8;
-        let workers = Workers::start(AT_ONCE).unwrap();
+        let workers = WorkerPool::start(AT_ONCE).unwrap();
         let mut all = JoinSet::new();
         let (arrive, arrived) = mpsc::channel();
         let mut releases = Vec::new();
         for _ in 0..AT_ONCE {
             let (release, released) = mpsc::channel::<()>();
             let arrive = arrive.clone();
-            // Blocks its thread, as a long computation does.
+            // Blocks its thread like a long computation.
             workers.spawn(
                 &mut all,
                 async move { arrive.send(()).is_ok() && released.recv_timeout(LONG).is_ok() },
             );
             releases.push(release);
         }
-        // Each of them is at work although all others are.
+        // Every conversation runs while the others block.
         (0..AT_ONCE).for_each(|_| arrived.recv_timeout(LONG).expect("nobody waits for another one"));
         releases.iter().for_each(|release| release.send(()).unwrap());
         let runtime = Builder::new_current_thread().build().unwrap();
@@ -100,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_is_given_up_before_they_are_gone() {
+    fn drop_aborts_running_conversations() {
         struct Held(Arc<AtomicBool>);
         impl Drop for Held {
             fn drop(&mut self) {
@@ -110,7 +119,7 @@ mod tests {
         let given_up = Arc::new(AtomicBool::new(false));
         let (begun, begins) = mpsc::channel();
         let mut all = JoinSet::new();
-        let workers = Workers::start(2).unwrap();
+        let workers = WorkerPool::start(2).unwrap();
         let held = Held(given_up.clone());
         workers.spawn(&mut all, async move {
             let _held = held;

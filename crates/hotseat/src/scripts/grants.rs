@@ -1,53 +1,54 @@
-//! What the project file grants to scripts. Nothing is granted where it says nothing.
+//! Permissions that the project file grants to scripts. The default is none.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What scripts may reach.
+/// Permissions of scripts.
 #[derive(Debug, Clone, Default)]
-pub struct Grants {
-    /// The folder of the project. Paths start from there, and nothing outside of it is ever reached.
+pub struct ScriptGrants {
+    /// Project folder. Paths are relative to it, and no file outside of it is accessible.
     pub root: PathBuf,
-    /// The project file, which no script may change.
+    /// Project file, which scripts may not change.
     pub file: Option<PathBuf>,
-    /// Where `fetch` may go.
+    /// Hosts that `fetch` may contact.
     pub hosts: Vec<HostPattern>,
-    /// Files and folders of the project that may be read.
+    /// Files and folders that may be read.
     pub read: Vec<String>,
-    /// Those that may be written, and read.
+    /// Files and folders that may be read and written.
     pub write: Vec<String>,
     /// Environment variables that may be read.
     pub env: Vec<String>,
-    /// How long a call may take, where what calls it does not say so.
+    /// Default time limit of a call.
     pub timeout: Option<Duration>,
-    /// How many bytes a script may hold.
+    /// Memory limit of a script, in bytes.
     pub memory: Option<usize>,
 }
 
-/// A host that may be reached: `api.example.com`, `*.example.com`, each with a port or without one.
+/// A permitted host: `api.example.com` or `*.example.com`, with or without a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
-    /// Without the `*.`, in lower case.
+    /// Name in lower case, without the `*.`.
     name: String,
-    /// Whether those below the name are meant, and not the name itself.
-    below: bool,
-    /// Without one, every port.
+    /// True if only subdomains match, not the name itself.
+    subdomains: bool,
+    /// Any port if `None`.
     port: Option<u16>,
 }
 
 impl HostPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// If the text is not a host.
     pub fn parse(text: &str) -> Result<HostPattern, String> {
-        let wrong =
-            || format!("`{text}` is no host: write `api.example.com`, `*.example.com` or `127.0.0.1:8080`");
+        let wrong = || {
+            format!("`{text}` is not a host: write `api.example.com`, `*.example.com` or `127.0.0.1:8080`")
+        };
         if text.contains(['/', '?', '#', '@']) || text.chars().any(char::is_whitespace) {
             return Err(wrong());
         }
         let (name, port) = match text.strip_prefix('[') {
-            // An address of six groups has colons of its own.
+            // An IPv6 address contains colons.
             Some(rest) => {
                 let (name, port) = rest.split_once(']').ok_or_else(wrong)?;
                 (name, port.strip_prefix(':').or(Some("").filter(|_| port.is_empty())).ok_or_else(wrong)?)
@@ -65,12 +66,12 @@ impl HostPattern {
         if name.is_empty() || name.contains('*') {
             return Err(wrong());
         }
-        Ok(HostPattern { name: name.to_ascii_lowercase(), below, port })
+        Ok(HostPattern { name: name.to_ascii_lowercase(), subdomains: below, port })
     }
 
-    fn fits(&self, host: &str, port: Option<u16>) -> bool {
+    fn matches(&self, host: &str, port: Option<u16>) -> bool {
         let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
-        let named = match self.below {
+        let named = match self.subdomains {
             true => host.strip_suffix(&self.name).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
             false => host == self.name,
         };
@@ -78,11 +79,11 @@ impl HostPattern {
     }
 }
 
-impl Grants {
-    /// Whether an address may be reached.
-    pub fn reaches(&self, url: &reqwest::Url) -> bool {
+impl ScriptGrants {
+    /// Returns true if requests to this URL are permitted.
+    pub fn permits_host(&self, url: &reqwest::Url) -> bool {
         let Some(host) = url.host_str() else { return false };
-        self.hosts.iter().any(|pattern| pattern.fits(host, url.port_or_known_default()))
+        self.hosts.iter().any(|pattern| pattern.matches(host, url.port_or_known_default()))
     }
 }
 
@@ -92,11 +93,11 @@ mod tests {
 
     fn reaches(pattern: &str, url: &str) -> bool {
         let hosts = vec![HostPattern::parse(pattern).unwrap()];
-        Grants { hosts, ..Grants::default() }.reaches(&url.parse().unwrap())
+        ScriptGrants { hosts, ..ScriptGrants::default() }.permits_host(&url.parse().unwrap())
     }
 
     #[test]
-    fn a_host_is_what_is_written_and_nothing_that_looks_like_it() {
+    fn matches_hosts_exactly() {
         for (pattern, url) in [
             ("api.example.com", "https://api.example.com/x"),
             ("API.example.com", "http://api.EXAMPLE.com:81/"),

@@ -1,4 +1,4 @@
-//! Functions of scripts that people name: found when the plan is made, called while it is carried out.
+//! Script functions of a project: found when the plan is made, called during the run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -6,119 +6,126 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hotseat_document::{Diagnostic, Place};
-use hotseat_script::{Context, ErrorKind, Host, Limits, Module, ScriptError, Scripts, thread};
+use hotseat_document::{Diagnostic, SourceSpan};
+use hotseat_script::{
+    ScriptContext, ScriptError, ScriptErrorKind, ScriptHost, ScriptLimits, ScriptModule, Scripts, thread,
+};
 
-use super::grants::Grants;
-use super::powers::host;
+use super::capabilities::script_host;
+use super::grants::ScriptGrants;
 
-/// How long a module may take until it is ready, when its functions are looked for.
-const LOADING: Duration = Duration::from_secs(10);
+/// Time limit for loading a module to list its exports.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A function of a script that was found.
+/// A function exported by a script.
 #[derive(Debug, Clone)]
-pub struct Function {
+pub struct ScriptFunction {
     pub(super) scripts: Scripts,
-    pub(super) module: Module,
+    pub(super) module: ScriptModule,
     pub(super) name: String,
 }
 
-/// Why a function was not found.
+/// Reason why a function was not found.
 #[derive(Debug, Clone)]
-pub enum NotFound {
-    /// No file fits its name.
-    Nowhere(Diagnostic),
-    /// The file is wrong, or has no such function.
-    Wrong(Diagnostic),
+pub enum FunctionError {
+    /// No file matches the reference.
+    NoSuchFile(Diagnostic),
+    /// The file is invalid, or has no such function.
+    Invalid(Diagnostic),
 }
 
-impl NotFound {
-    /// The mistake, for the place that names the function.
-    pub fn named_at(self, place: &Place) -> Diagnostic {
-        let (NotFound::Nowhere(mistake) | NotFound::Wrong(mistake)) = self;
+impl FunctionError {
+    /// Returns the error, located at the reference.
+    pub fn at_reference(self, place: &SourceSpan) -> Diagnostic {
+        let (FunctionError::NoSuchFile(mistake) | FunctionError::Invalid(mistake)) = self;
         match mistake.place {
-            Some(_) => mistake.also(place.clone(), "named here"),
+            Some(_) => mistake.with_related(place.clone(), "named here"),
             None => mistake.at(place.clone()),
         }
     }
 }
 
-impl From<Diagnostic> for NotFound {
+impl From<Diagnostic> for FunctionError {
     fn from(mistake: Diagnostic) -> Self {
-        NotFound::Wrong(mistake)
+        FunctionError::Invalid(mistake)
     }
 }
 
-/// Folders in which a function is looked for.
+/// Folders in which a function is searched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Places {
-    /// The folder of the project: what lies in it is read, and nothing else unless a suite lies elsewhere.
+pub struct ScriptSearchPath {
+    /// Project folder. Only files in it are read, unless a suite lies elsewhere.
     pub root: PathBuf,
-    /// The same as it is shown to people.
+    /// Display path of the project folder.
     pub shown: PathBuf,
-    /// The folder of the agent that is tested.
+    /// Folder of the tested agent.
     pub agent: Option<PathBuf>,
-    /// The folder of the suite.
+    /// Folder of the suite.
     pub suite: Option<PathBuf>,
 }
 
-/// All scripts of a project, and what they may do. Clones share what was read, so that what the plan has found is what
-/// runs.
+/// All scripts of a project and their permissions. Clones share the loaded files, so the planned code is the
+/// code that runs.
 #[derive(Debug, Clone, Default)]
-pub struct Library {
-    pub(super) grants: Arc<Grants>,
+pub struct ScriptLibrary {
+    pub(super) grants: Arc<ScriptGrants>,
     pub(super) environment: Environment,
-    shelves: Arc<Mutex<Shelves>>,
+    cache: Arc<Mutex<LibraryCache>>,
 }
 
 /// The environment variables of the process.
 type Environment = Arc<BTreeMap<String, String>>;
 
 #[derive(Debug, Default)]
-struct Shelves {
+struct LibraryCache {
     folders: HashMap<PathBuf, Scripts>,
-    found: HashMap<(String, Places), Result<Function, NotFound>>,
+    found: HashMap<(String, ScriptSearchPath), Result<ScriptFunction, FunctionError>>,
 }
 
-/// One folder in which is looked.
-struct Base {
+/// A folder to search.
+struct SearchFolder {
     scripts: Scripts,
-    /// The folder, from the folder of the scripts, with `/` at its end if it is not that folder.
+    /// Path of the folder within the script folder, with a trailing `/` unless empty.
     within: String,
     folder: PathBuf,
-    /// The same as it is shown to people.
+    /// Display path of the folder.
     shown: PathBuf,
 }
 
-impl Library {
-    /// The scripts of a project that grants them this.
-    pub fn new(grants: Grants, environment: Environment) -> Library {
-        Library { grants: Arc::new(grants), environment, shelves: Arc::default() }
+impl ScriptLibrary {
+    /// Creates a library with these permissions.
+    pub fn new(grants: ScriptGrants, environment: Environment) -> ScriptLibrary {
+        ScriptLibrary { grants: Arc::new(grants), environment, cache: Arc::default() }
     }
 
-    /// What the project grants.
-    pub fn grants(&self) -> &Grants {
+    /// Returns the permissions.
+    pub fn grants(&self) -> &ScriptGrants {
         &self.grants
     }
 
-    /// The function that a reference means: `path.name`, or `path` for a default export; `scripts:` may stand before it.
+    /// Finds a function by reference: `path.name`, or `path` for a default export, optionally prefixed by
+    /// `scripts:`.
     ///
     /// # Errors
-    /// When there is none, and what is wrong with its module.
-    pub fn find(&self, reference: &str, places: &Places) -> Result<Function, NotFound> {
+    /// If there is no such function, or its module is invalid.
+    pub fn find(&self, reference: &str, places: &ScriptSearchPath) -> Result<ScriptFunction, FunctionError> {
         let key = (reference.to_string(), places.clone());
-        if let Some(known) = self.shelves(|shelves| shelves.found.get(&key).cloned()) {
+        if let Some(known) = self.with_cache(|shelves| shelves.found.get(&key).cloned()) {
             return known;
         }
-        let found = self.look(reference, places);
-        self.shelves(|shelves| shelves.found.entry(key).or_insert(found).clone())
+        let found = self.search(reference, places);
+        self.with_cache(|shelves| shelves.found.entry(key).or_insert(found).clone())
     }
 
-    /// A file of scripts, whatever it exports, with the folder in which it may import.
+    /// Opens a script file, and the folder from which it may import.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub fn file(&self, path: &Path, places: &Places) -> Result<(Scripts, Module), Diagnostic> {
+    /// If the file cannot be read.
+    pub fn open_file(
+        &self,
+        path: &Path,
+        places: &ScriptSearchPath,
+    ) -> Result<(Scripts, ScriptModule), Diagnostic> {
         let unreadable =
             |error: std::io::Error| Diagnostic::new(format!("cannot read {}: {error}", path.display()));
         let real = fs::canonicalize(path).map_err(unreadable)?;
@@ -126,7 +133,7 @@ impl Library {
         let project = fs::canonicalize(&places.root).unwrap_or_else(|_| places.root.clone());
         let (root, shown) = match real.starts_with(&project) {
             true => (project, places.shown.clone()),
-            // A suite of another place has a folder of its own.
+            // A suite outside the project uses its own folder.
             false => (folder.to_path_buf(), path.parent().unwrap_or(Path::new("")).to_path_buf()),
         };
         let scripts = self.scripts_of(&root, &shown)?;
@@ -135,16 +142,16 @@ impl Library {
         Ok((scripts, module))
     }
 
-    /// What a file may do while it is only looked at.
-    pub fn looking(&self) -> Host {
-        host(self, None)
+    /// Returns the host functions for loading a file only to list its exports.
+    pub fn inspection_host(&self) -> ScriptHost {
+        script_host(self, None)
     }
 
     fn scripts_of(&self, root: &Path, shown: &Path) -> Result<Scripts, Diagnostic> {
-        self.shelves(|shelves| match shelves.folders.get(root) {
+        self.with_cache(|shelves| match shelves.folders.get(root) {
             Some(scripts) => Ok(scripts.clone()),
             None => {
-                let scripts = Scripts::of(root, shown)
+                let scripts = Scripts::open(root, shown)
                     .map_err(|error| Diagnostic::new(format!("cannot read {}: {error}", root.display())))?;
                 shelves.folders.insert(root.to_path_buf(), scripts.clone());
                 Ok(scripts)
@@ -152,25 +159,25 @@ impl Library {
         })
     }
 
-    fn shelves<T>(&self, with: impl FnOnce(&mut Shelves) -> T) -> T {
-        with(&mut self.shelves.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_cache<T>(&self, with: impl FnOnce(&mut LibraryCache) -> T) -> T {
+        with(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn look(&self, reference: &str, places: &Places) -> Result<Function, NotFound> {
+    fn search(&self, reference: &str, places: &ScriptSearchPath) -> Result<ScriptFunction, FunctionError> {
         let path =
             ["scripts:", "script:", "scripts."].iter().find_map(|prefix| reference.strip_prefix(prefix));
         let path = path.unwrap_or(reference).trim();
         let path = path.strip_prefix("src/").or_else(|| path.strip_prefix("src.")).unwrap_or(path);
         let parts: Vec<&str> = path.split(['/', '.']).collect();
         if parts.iter().any(|part| part.trim().is_empty()) {
-            let message = format!("`{reference}` names no function of a script");
+            let message = format!("`{reference}` is not a reference to a script function");
             let help = "write `scripts:path.function`, for example `scripts:checks.polite`";
-            return Err(NotFound::Nowhere(Diagnostic::new(message).help(help)));
+            return Err(FunctionError::NoSuchFile(Diagnostic::new(message).help(help)));
         }
-        let bases = self.bases(places)?;
+        let bases = self.search_folders(places)?;
         let mut nearest = None;
         let mut tried = Vec::new();
-        let (name, module) = parts.split_last().expect("a text has parts");
+        let (name, module) = parts.split_last().expect("split always yields a part");
         let candidates = match module {
             [] => vec![(parts.join("/"), "default")],
             module => vec![(module.join("/"), *name), (parts.join("/"), "default")],
@@ -186,7 +193,7 @@ impl Library {
                             continue;
                         }
                     };
-                    match self.function(&base.scripts, module, name)? {
+                    match self.load_function(&base.scripts, module, name)? {
                         Ok(function) => return Ok(function),
                         Err(error) => drop(nearest.get_or_insert(error)),
                     }
@@ -199,25 +206,27 @@ impl Library {
             return Ok(function);
         }
         Err(match nearest {
-            Some(error) => NotFound::Wrong(error.diagnostic()),
+            Some(error) => FunctionError::Invalid(error.diagnostic()),
             None => {
                 tried.dedup();
-                let message = format!("there is no script for `{reference}`");
-                NotFound::Nowhere(Diagnostic::new(message).help(format!("looked for {}", tried.join(", "))))
+                let message = format!("no script found for `{reference}`");
+                FunctionError::NoSuchFile(
+                    Diagnostic::new(message).help(format!("looked for {}", tried.join(", "))),
+                )
             }
         })
     }
 
-    /// Where is looked: `src` of the agent; `src` beside the suite and in each folder above it, up to that of the project;
-    /// beside the suite itself.
-    fn bases(&self, places: &Places) -> Result<Vec<Base>, Diagnostic> {
-        let mut bases: Vec<Base> = Vec::new();
+    /// Returns the search folders: `src` of the agent; `src` beside the suite and in each parent folder up to
+    /// the project; the suite's own folder.
+    fn search_folders(&self, places: &ScriptSearchPath) -> Result<Vec<SearchFolder>, Diagnostic> {
+        let mut bases: Vec<SearchFolder> = Vec::new();
         let Ok(project) = fs::canonicalize(&places.root) else { return Ok(bases) };
         let agent = places.agent.iter().map(|folder| folder.join("src"));
         let suite = places.suite.as_ref().and_then(|folder| fs::canonicalize(folder).ok());
         let above = suite.iter().flat_map(|folder| folder.ancestors());
         let above = above.take_while(|folder| folder.starts_with(&project)).map(|folder| folder.join("src"));
-        // A suite outside of the project has its own.
+        // A suite outside the project has its own `src`.
         let own = suite.iter().map(|folder| folder.join("src"));
         let all = agent.chain(above).chain(own).chain([places.root.join("src")]).chain(suite.clone());
         for folder in all {
@@ -225,7 +234,7 @@ impl Library {
             if bases.iter().any(|base| base.folder == real) {
                 continue;
             }
-            // A suite of another place has a folder of its own.
+            // A suite outside the project uses its own folder.
             let (root, shown) = match real.starts_with(&project) {
                 true => (project.clone(), places.shown.clone()),
                 false => (real.clone(), folder.clone()),
@@ -234,47 +243,51 @@ impl Library {
             let within = if within.is_empty() { within } else { format!("{within}/") };
             let scripts = self.scripts_of(&root, &shown)?;
             let shown = shown.join(&within);
-            bases.push(Base { scripts, within, folder: real, shown });
+            bases.push(SearchFolder { scripts, within, folder: real, shown });
         }
         Ok(bases)
     }
 
-    /// A function of a module, or what is wrong with the name.
+    /// Returns a function of a module, or the error about its name.
     ///
     /// # Errors
-    /// What is wrong with the module.
-    fn function(
+    /// If the module itself is invalid.
+    fn load_function(
         &self,
         scripts: &Scripts,
-        module: Module,
+        module: ScriptModule,
         name: &str,
-    ) -> Result<Result<Function, ScriptError>, Diagnostic> {
-        let function = Function { scripts: scripts.clone(), module, name: name.to_string() };
+    ) -> Result<Result<ScriptFunction, ScriptError>, Diagnostic> {
+        let function = ScriptFunction { scripts: scripts.clone(), module, name: name.to_string() };
         let looked_at = function.clone();
-        let limits = Limits { time: LOADING, ..Limits::default() };
-        // Nothing is done from there, so running it does nothing but tell what it exports.
+        let limits = ScriptLimits { time: LOAD_TIMEOUT, ..ScriptLimits::default() };
+        // The inspection host performs no actions, so running the module only reveals its exports.
         let library = self.clone();
-        let checked = thread::run(LOADING, move |stop| {
-            let Function { scripts, module, name } = looked_at;
-            Context::new(&scripts, limits, host(&library, None))?.until(stop).check(&module, &name)
+        let checked = thread::run(LOAD_TIMEOUT, move |stop| {
+            let ScriptFunction { scripts, module, name } = looked_at;
+            ScriptContext::new(&scripts, limits, script_host(&library, None))?
+                .with_stop(stop)
+                .check_export(&module, &name)
         });
         match checked.and_then(|checked| checked) {
             Ok(()) => Ok(Ok(function)),
-            Err(error) if matches!(error.kind, ErrorKind::MissingExport | ErrorKind::NotAFunction) => {
+            Err(error)
+                if matches!(error.kind, ScriptErrorKind::MissingExport | ScriptErrorKind::NotAFunction) =>
+            {
                 Ok(Err(error))
             }
             Err(error) => Err(error.diagnostic()),
         }
     }
 
-    /// The function of a name alone: it stands in a file that ends in `_test`.
+    /// Finds a function given by name alone, which must be in a file that ends in `_test`.
     fn only_test_script(
         &self,
-        bases: &[Base],
+        bases: &[SearchFolder],
         name: &str,
         reference: &str,
-    ) -> Result<Option<Function>, Diagnostic> {
-        let mut found: Vec<(Function, String)> = Vec::new();
+    ) -> Result<Option<ScriptFunction>, Diagnostic> {
+        let mut found: Vec<(ScriptFunction, String)> = Vec::new();
         for base in bases {
             let entries = fs::read_dir(&base.folder).into_iter().flatten().flatten();
             let mut names: Vec<String> =
@@ -288,7 +301,7 @@ impl Library {
                     continue;
                 }
                 let Ok(module) = base.scripts.find(&format!("{}{file}", base.within)) else { continue };
-                if let Ok(function) = self.function(&base.scripts, module, name)? {
+                if let Ok(function) = self.load_function(&base.scripts, module, name)? {
                     found.push((function, base.shown.join(file).display().to_string()));
                 }
             }

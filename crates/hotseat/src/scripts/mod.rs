@@ -1,12 +1,14 @@
-//! Functions of scripts: found by the names that people write, called on threads of their own, with the powers that the
-//! project file grants them.
+//! Script functions: found by reference, called on separate threads with the permissions of the project file.
 
+mod capabilities;
 mod fetch;
 mod files;
 mod grants;
 mod library;
-mod powers;
 
-pub use grants::{Grants, HostPattern};
-pub use library::{Function, Library, NotFound, Places};
-pub use powers::{Answer, Callable, Called, Doings, Hands, Powers, Processes};
+pub use capabilities::{
+    BoundFunction, HostRequester, HostRequests, ProcessFuture, ProcessRunner, ScriptCapabilities,
+    ScriptOutput,
+};
+pub use grants::{HostPattern, ScriptGrants};
+pub use library::{FunctionError, ScriptFunction, ScriptLibrary, ScriptSearchPath};

@@ -1,4 +1,5 @@
-// What scripts find beside the language where a project may grant them something. It runs before any script.
+// Globals that scripts have besides the language, subject to the grants of the project. Runs before any
+// script.
 (function (host) {
   "use strict";
   const hidden = { writable: true, configurable: true, enumerable: false };
@@ -105,10 +106,10 @@
         return parse(this.#body);
       } catch {
         const begins = this.#body.slice(0, 100);
-        throw new SyntaxError(`the answer of ${this.url} (${this.status}) is not JSON; it begins: ${begins}`);
+        throw new SyntaxError(`the response of ${this.url} (${this.status}) is not JSON; it starts with: ${begins}`);
       }
     }
-    // The answer is there already: to await it is allowed and not needed.
+    // The response is already complete: awaiting it is allowed but not needed.
     then(resolve, reject) {
       return settled(this).then(resolve, reject);
     }
@@ -119,7 +120,7 @@
       return settled(this).finally(after);
     }
   }
-  // What a promise is resolved with is no promise itself.
+  // A promise must not resolve with a thenable.
   const settled = (response) =>
     Promise.resolve(Object.defineProperty(response, "then", { value: undefined, configurable: true }));
 
@@ -128,7 +129,7 @@
     const url = typeof target === "string" ? target : String(target.url ?? target.href ?? target);
     const { method, headers, body, redirect } = { ...from, ...options };
     if (body !== undefined && body !== null && typeof body !== "string") {
-      throw new TypeError("the body of a request is a text; make one with `JSON.stringify`");
+      throw new TypeError("the body of a request must be a string; create one with `JSON.stringify`");
     }
     const request = { url, method, headers: pairs(headers), body, redirect };
     return new Response(host.fetch(request));

@@ -1,131 +1,132 @@
-//! Whether an agent waits for the user when its turn is over.
+//! Detects if an agent awaits user input after its turn.
 
-use hotseat_trace::Turn;
+use hotseat_trace::ConversationTurn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::checks::read_json;
 
-/// What shows that an agent waits where it does not say so itself.
+/// Markers of an agent that awaits input without declaring it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signs {
-    /// Tools by which it asks the user for something.
+pub struct AwaitingMarkers {
+    /// Tools that ask the user for input.
     pub tools: Vec<String>,
-    /// Whether its words are read for questions.
+    /// True if the agent's text is searched for questions.
     pub questions: bool,
 }
 
-impl Default for Signs {
+impl Default for AwaitingMarkers {
     fn default() -> Self {
         let tools = ["request_confirmation", "ask_user", "get_user_input"].map(str::to_string);
-        Signs { tools: tools.to_vec(), questions: true }
+        AwaitingMarkers { tools: tools.to_vec(), questions: true }
     }
 }
 
-/// Whether an agent waits for the user, and how that shows. The first sign decides.
+/// State of an agent after its turn, and how it was detected. The first marker decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
-    /// It says that it waits: as its protocol has it, or by `awaiting_input` in its answer, in what its run returned or in
-    /// the shared state.
+pub enum AwaitingState {
+    /// Declared awaiting: by the protocol, or by `awaiting_input` in the answer, the run result or the shared
+    /// state.
     Declared,
     /// It called a tool that asks the user.
     AskingTool,
-    /// Its last reply is cut off, or it was still at work: nothing that it says is read as a question.
+    /// Its last reply is truncated or ended in tool calls; the text is not searched for questions.
     Unfinished,
-    /// What it says is a question or a request.
+    /// Its text is a question or a request.
     Question,
-    /// It says that it does not wait.
+    /// Declared as not awaiting.
     DeclaredDone,
-    /// Nothing says that it waits.
+    /// No marker found.
     Completed,
 }
 
-impl Waiting {
-    /// Whether it waits.
+impl AwaitingState {
+    /// Returns true if the agent awaits input.
     pub fn is_awaiting(self) -> bool {
         match self {
-            Waiting::Declared | Waiting::AskingTool | Waiting::Question => true,
-            Waiting::DeclaredDone | Waiting::Unfinished | Waiting::Completed => false,
+            AwaitingState::Declared | AwaitingState::AskingTool | AwaitingState::Question => true,
+            AwaitingState::DeclaredDone | AwaitingState::Unfinished | AwaitingState::Completed => false,
         }
     }
 
     /// The name used in reports.
     pub fn reason(self) -> &'static str {
         match self {
-            Waiting::Declared => "agent_declared",
-            Waiting::AskingTool => "tool_requires_confirmation",
-            Waiting::Question => "content_is_question",
-            Waiting::DeclaredDone => "agent_declared_done",
-            Waiting::Unfinished => "finish_reason",
-            Waiting::Completed => "completed",
+            AwaitingState::Declared => "agent_declared",
+            AwaitingState::AskingTool => "tool_requires_confirmation",
+            AwaitingState::Question => "content_is_question",
+            AwaitingState::DeclaredDone => "agent_declared_done",
+            AwaitingState::Unfinished => "finish_reason",
+            AwaitingState::Completed => "completed",
         }
     }
 
-    /// Looks at a turn that is over.
-    pub fn of(turn: &Turn, signs: &Signs) -> Waiting {
+    /// Detects the state after a turn.
+    pub fn detect(turn: &ConversationTurn, signs: &AwaitingMarkers) -> AwaitingState {
         if let Some(told) = &turn.awaiting {
-            return if told.awaiting { Waiting::Declared } else { Waiting::DeclaredDone };
+            return if told.awaiting { AwaitingState::Declared } else { AwaitingState::DeclaredDone };
         }
         let answer = turn.answer().unwrap_or_default();
         let said = read_json(answer).ok();
         let declared = [said.as_ref(), turn.result.as_ref(), turn.state.as_deref()];
-        match declared.into_iter().flatten().find_map(declaration) {
-            Some(true) => return Waiting::Declared,
-            Some(false) => return Waiting::DeclaredDone,
+        match declared.into_iter().flatten().find_map(declared_awaiting) {
+            Some(true) => return AwaitingState::Declared,
+            Some(false) => return AwaitingState::DeclaredDone,
             None => {}
         }
         if turn.tool_calls.iter().any(|call| signs.tools.iter().any(|tool| **tool == *call.name)) {
-            return Waiting::AskingTool;
+            return AwaitingState::AskingTool;
         }
         if matches!(turn.finish_reason.as_deref(), Some("length" | "tool_calls")) {
-            return Waiting::Unfinished;
+            return AwaitingState::Unfinished;
         }
         let text = match said.as_ref().and_then(|said| said.get("content")).and_then(Value::as_str) {
             Some(content) => content,
             None => answer,
         };
-        if signs.questions && asks(text) { Waiting::Question } else { Waiting::Completed }
+        if signs.questions && is_request(text) { AwaitingState::Question } else { AwaitingState::Completed }
     }
 }
 
-/// What an agent waits for, in its words: as its protocol has it, or by `input_hint` beside `awaiting_input`.
-pub fn input_hint(turn: &Turn) -> Option<String> {
+/// Returns the agent's own description of the awaited input: from the protocol, or `input_hint` beside
+/// `awaiting_input`.
+pub fn input_hint(turn: &ConversationTurn) -> Option<String> {
     let told = turn.awaiting.as_ref().and_then(|awaiting| awaiting.hint.clone());
     told.or_else(|| {
         let said = read_json(turn.answer().unwrap_or_default()).ok();
         let declared = [said.as_ref(), turn.result.as_ref(), turn.state.as_deref()];
-        let value = declared.into_iter().flatten().find(|value| declaration(value).is_some())?;
+        let value = declared.into_iter().flatten().find(|value| declared_awaiting(value).is_some())?;
         Some(value.get("input_hint")?.as_str()?.to_string())
     })
 }
 
-/// What a value says of waiting, if it says anything.
-fn declaration(value: &Value) -> Option<bool> {
+/// Returns the awaiting state that a value declares, if any.
+fn declared_awaiting(value: &Value) -> Option<bool> {
     let said = value.get("awaiting_input").and_then(Value::as_bool);
     said.or_else(|| (value.get("status")? == "need_input").then_some(true))
 }
 
-/// Whether a text asks the user for something: it ends with a question mark, or one of its sentences begins with
-/// words that ask.
-fn asks(text: &str) -> bool {
+/// Returns true if a text asks the user for something: it ends with a question mark, or a sentence starts
+/// with a question or request word.
+fn is_request(text: &str) -> bool {
     let text = text.trim_end_matches(|last: char| last.is_whitespace() || "*_`\"'”’»)]".contains(last));
-    // The marks of Latin, Chinese, Arabic, Greek and Armenian.
+    // Question marks of Latin, Chinese, Arabic, Greek and Armenian script.
     if text.ends_with(['?', '？', '؟', '\u{37E}', '՞']) {
         return true;
     }
     sentences(text).any(|sentence| {
         let lower = sentence.to_lowercase();
-        let asking_word = ASKING_STARTS.iter().any(|start| begins_with(&lower, start));
-        // `What a day!` asks nothing; a request does not need a question mark.
+        let asking_word = REQUEST_STARTS.iter().any(|start| starts_with_word(&lower, start));
+        // An exclamation such as `RecordedEventKind a day!` is no question; a request needs no question mark.
         let asks_for = match asking_word {
-            true if QUESTION_WORDS.iter().any(|word| begins_with(&lower, word)) => !lower.ends_with('!'),
+            true if QUESTION_WORDS.iter().any(|word| starts_with_word(&lower, word)) => !lower.ends_with('!'),
             asks => asks,
         };
-        asks_for || CONFIRM.iter().any(|word| lower.contains(word))
+        asks_for || CONFIRMATION_WORDS.iter().any(|word| lower.contains(word))
     })
 }
 
-/// The sentences of a text. Code is left out: what stands there is not said to the user.
+/// Returns the sentences of a text, without code blocks.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let prose = text.split("```").step_by(2);
     let lines = prose.flat_map(|prose| prose.split(['\n', '。', '！']));
@@ -135,21 +136,21 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
         .filter(|sentence| !sentence.is_empty())
 }
 
-/// Whether a sentence begins with a word, and not with a longer one. Languages that put no spaces between words have
-/// no longer ones.
-fn begins_with(sentence: &str, start: &str) -> bool {
+/// Returns true if a sentence starts with this word and not with a longer one. Scripts without spaces have no
+/// word boundary.
+fn starts_with_word(sentence: &str, start: &str) -> bool {
     sentence.strip_prefix(start).is_some_and(|rest| {
         let spaced = start.is_ascii() || start.chars().last().is_some_and(|last| last < '\u{2E80}');
         !spaced || !rest.starts_with(char::is_alphanumeric)
     })
 }
 
-/// Words that begin a question.
+/// First words of questions.
 const QUESTION_WORDS: &[&str] = &["what", "how", "when", "where", "which", "who", "whom"];
 
-/// Words that begin a question or a request: in English, German, French, Spanish, Italian, Portuguese, Chinese and
-/// Japanese.
-const ASKING_STARTS: &[&str] = &[
+/// First words of questions and requests in English, German, French, Spanish, Italian, Portuguese, Chinese
+/// and Japanese.
+const REQUEST_STARTS: &[&str] = &[
     "what",
     "how",
     "when",
@@ -185,15 +186,15 @@ const ASKING_STARTS: &[&str] = &[
     "どの",
 ];
 
-/// Words that ask for a decision, wherever they stand.
-const CONFIRM: [&str; 5] = ["confirm?", "verify?", "proceed?", "continue?", "ください"];
+/// Words that ask for a decision, anywhere in a sentence.
+const CONFIRMATION_WORDS: [&str; 5] = ["confirm?", "verify?", "proceed?", "continue?", "ください"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_asks_and_what_does_not() {
+    fn recognises_questions_and_requests() {
         for text in [
             "What type of expense would you like to submit?",
             "Amount?\n",
@@ -209,7 +210,7 @@ mod tests {
             "注文番号を教えてください。",
             "Found it.\n- Which of the two do you mean",
         ] {
-            assert!(asks(text), "{text}");
+            assert!(is_request(text), "{text}");
         }
         for text in [
             "Expense submitted. Reference: EXP-2025-001",
@@ -222,7 +223,7 @@ mod tests {
             "Your request was confirmed.",
             "He asked \"why\" and left.",
         ] {
-            assert!(!asks(text), "{text}");
+            assert!(!is_request(text), "{text}");
         }
     }
 }

@@ -1,24 +1,24 @@
-//! A test that is a program.
+//! Tests that are programs.
 
 use std::fmt;
 
-use hotseat_trace::Failure;
+use hotseat_trace::AttemptFailure;
 
 use super::Session;
-use crate::adapters::Pending;
+use crate::targets::BoxFuture;
 
-/// What a case does where it is not written as turns: it drives the session itself.
+/// The program of a case that has no written turns: it drives the session itself.
 ///
-/// What it comes to is what the session has recorded. A body that goes on after the case has ended, or that keeps a
-/// failure to itself, changes nothing of that.
-pub trait Body: fmt::Debug + Send + Sync {
-    /// Holds the conversation.
+/// The result is what the session has recorded. A body that continues after the end of the case, or hides a
+/// failure, does not change it.
+pub trait CaseBody: fmt::Debug + Send + Sync {
+    /// Drives the session through the conversation.
     ///
     /// # Errors
-    /// What went wrong in the body itself. It counts where the case has not ended before.
-    fn hold<'a>(&'a self, session: &'a mut Session<'_>) -> Pending<'a, Result<(), Failure>>;
+    /// If the body itself fails. The error is ignored if the case has ended before.
+    fn drive<'a>(&'a self, session: &'a mut Session<'_>) -> BoxFuture<'a, Result<(), AttemptFailure>>;
 
-    /// How it reads, where that is known.
+    /// Returns the source code, if known.
     fn source(&self) -> Option<&str> {
         None
     }

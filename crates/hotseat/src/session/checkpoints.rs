@@ -1,73 +1,81 @@
-//! How far the checkpoints of a case have been reached.
+//! Progress of the checkpoints of a case.
 
-use hotseat_trace::Scope;
+use hotseat_trace::TurnScope;
 
-use super::Checked;
+use super::EvaluatedCheck;
 use crate::cases::Checkpoint;
 
-/// A checkpoint, and in which turn it was reached.
+/// A checkpoint and the turn that reached it.
 #[derive(Debug, Clone)]
-pub struct Reached {
+pub struct CheckpointProgress {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
-    /// The turn, from 1.
-    pub at: Option<usize>,
-    /// Why it was not reached in the last turn that was looked at, in words.
+    /// The turn that reached it, from 1.
+    pub reached_in: Option<usize>,
+    /// The reason why the last evaluated turn did not reach it.
     pub missing: Option<String>,
 }
 
-/// Checkpoints of which none is reached.
-pub fn begin(checkpoints: &[Checkpoint]) -> Vec<Reached> {
-    let none = |checkpoint: &Checkpoint| Reached { checkpoint: checkpoint.clone(), at: None, missing: None };
+/// Returns the initial progress: no checkpoint is reached.
+pub fn initial_progress(checkpoints: &[Checkpoint]) -> Vec<CheckpointProgress> {
+    let none = |checkpoint: &Checkpoint| CheckpointProgress {
+        checkpoint: checkpoint.clone(),
+        reached_in: None,
+        missing: None,
+    };
     checkpoints.iter().map(none).collect()
 }
 
-/// The next one to look at in a turn: not reached and not looked at yet, and all that it comes after are reached, in this
-/// turn at the latest.
-pub fn next(all: &[Reached], looked_at: &[bool]) -> Option<usize> {
-    let is_free = |reached: &Reached| {
-        reached.at.is_none() && reached.checkpoint.after.iter().all(|&before| all[before].at.is_some())
+/// Returns the next checkpoint to evaluate in a turn: not reached, not evaluated yet, and with all its
+/// predecessors reached.
+pub fn next_to_evaluate(all: &[CheckpointProgress], looked_at: &[bool]) -> Option<usize> {
+    let is_free = |reached: &CheckpointProgress| {
+        reached.reached_in.is_none()
+            && reached.checkpoint.after.iter().all(|&before| all[before].reached_in.is_some())
     };
     (0..all.len()).find(|&place| !looked_at[place] && is_free(&all[place]))
 }
 
-impl Reached {
-    /// Takes note of what its checks came to in a turn. All of them hold of one turn, or it is not reached there.
-    pub fn take(&mut self, decided: &[Checked], turn: usize) {
+impl CheckpointProgress {
+    /// Records the results of its checks in a turn. It is reached if all of them pass in the same turn.
+    pub fn record_results(&mut self, decided: &[EvaluatedCheck], turn: usize) {
         let failed = decided.iter().filter(|checked| !checked.verdict.passed);
         let words: Vec<String> = failed
-            .map(|checked| format!("expected {}; found {}", checked.verdict.expected, checked.verdict.actual))
+            .map(|checked| format!("expected {}, got {}", checked.verdict.expected, checked.verdict.actual))
             .collect();
         match words.is_empty() {
-            true => (self.at, self.missing) = (Some(turn), None),
+            true => (self.reached_in, self.missing) = (Some(turn), None),
             false => self.missing = Some(format!("in turn {turn}: {}", words.join("; "))),
         }
     }
 }
 
-/// Takes note that one could not be reached in a turn because it comes after others.
-pub fn wait(all: &mut [Reached], place: usize, turn: usize, scope: Scope<'_>) {
-    let Some(&before) = all[place].checkpoint.after.iter().find(|&&before| all[before].at.is_none()) else {
+/// Records that a predecessor of a checkpoint is not reached.
+pub fn record_blocked(all: &mut [CheckpointProgress], place: usize, turn: usize, scope: TurnScope<'_>) {
+    let Some(&before) = all[place].checkpoint.after.iter().find(|&&before| all[before].reached_in.is_none())
+    else {
         return;
     };
-    // What a judge would say is not asked before its time.
+    // Judges are not asked before all predecessors are reached.
     let checks = &all[place].checkpoint.checks;
-    let holds = checks.iter().all(|check| check.judged().is_none() && check.decide(scope).passed);
+    let holds = checks.iter().all(|check| check.as_judged().is_none() && check.decide(scope).passed);
     let before = &all[before].checkpoint.id;
     all[place].missing = Some(match holds {
-        true => format!("in turn {turn} it held, but `{before}` was not reached before"),
+        true => format!("its checks passed in turn {turn}, but `{before}` was not reached before"),
         false => format!("`{before}` was not reached before"),
     });
 }
 
-/// The required ones that are not reached.
-pub fn missing(all: &[Reached]) -> impl Iterator<Item = &Reached> {
-    all.iter().filter(|reached| reached.checkpoint.required && reached.at.is_none())
+/// Returns the required checkpoints that are not reached.
+pub fn missing_required(all: &[CheckpointProgress]) -> impl Iterator<Item = &CheckpointProgress> {
+    all.iter().filter(|reached| reached.checkpoint.required && reached.reached_in.is_none())
 }
 
-/// Whether nothing is left to be reached: all that are required, or, where none is, all.
-pub fn all_reached(all: &[Reached]) -> bool {
+/// Returns true if all required checkpoints are reached; without required ones, if all are.
+pub fn all_reached(all: &[CheckpointProgress]) -> bool {
     let some_required = all.iter().any(|reached| reached.checkpoint.required);
     !all.is_empty()
-        && all.iter().all(|reached| reached.at.is_some() || (some_required && !reached.checkpoint.required))
+        && all
+            .iter()
+            .all(|reached| reached.reached_in.is_some() || (some_required && !reached.checkpoint.required))
 }

@@ -1,74 +1,80 @@
-//! The one place where a session learns what time it is.
+//! The only source of time of a session.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use hotseat_trace::{Millis, Offset};
+use hotseat_trace::{Millis, TimeOffset};
 
-/// A clock that started when the session was opened.
+/// A clock that starts when the session is opened.
 ///
-/// The wall time is read once; later ones are that time plus what the monotonic clock says, so the two can
-/// never contradict each other.
+/// The wall time is read once; later times add the elapsed monotonic time, so that both never contradict each
+/// other.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock {
+pub struct SessionClock {
     opened: Instant,
     opened_at: Millis,
-    /// How much time has passed that nobody has waited for.
+    /// Total skipped time.
     skipped: Duration,
-    /// Where time stands still: what it is then.
-    stands: Option<(Offset, Millis)>,
-    /// When that arrived which is taken in now.
-    arrived: Option<Offset>,
+    /// The fixed time, while a recorded time is set.
+    fixed: Option<(TimeOffset, Millis)>,
+    /// Arrival time of the data being processed.
+    arrived: Option<TimeOffset>,
 }
 
-impl Clock {
-    /// A clock that starts now.
+impl SessionClock {
+    /// Starts the clock now.
     pub fn start() -> Self {
         let opened_at = wall_millis();
-        Clock { opened: Instant::now(), opened_at, skipped: Duration::ZERO, stands: None, arrived: None }
+        SessionClock {
+            opened: Instant::now(),
+            opened_at,
+            skipped: Duration::ZERO,
+            fixed: None,
+            arrived: None,
+        }
     }
 
-    /// What has passed since the start, and the wall time that goes with it.
-    pub fn now(&self) -> (Offset, Millis) {
-        if let Some(then) = self.stands {
+    /// Returns the time since the start and the matching wall time.
+    pub fn now(&self) -> (TimeOffset, Millis) {
+        if let Some(then) = self.fixed {
             return then;
         }
-        let offset = self.arrived.unwrap_or_else(|| Offset::from(self.opened.elapsed() + self.skipped));
+        let offset = self.arrived.unwrap_or_else(|| TimeOffset::from(self.opened.elapsed() + self.skipped));
         (offset, self.opened_at + Millis::try_from(offset.0 / 1000).unwrap_or(Millis::MAX))
     }
 
-    /// What happens from now on is what arrived at `at`; it did not happen before `earliest`.
-    pub fn as_of(&mut self, at: Instant, earliest: Offset) {
-        let offset = Offset::from(at.saturating_duration_since(self.opened) + self.skipped);
+    /// Sets the arrival time of following events to `at`, but not before `earliest`.
+    pub fn set_arrival(&mut self, at: Instant, earliest: TimeOffset) {
+        let offset = TimeOffset::from(at.saturating_duration_since(self.opened) + self.skipped);
         self.arrived = Some(offset.max(earliest));
     }
 
-    /// What happens from now on happens when it is told.
-    pub fn as_of_now(&mut self) {
+    /// Uses the current time for following events again.
+    pub fn clear_arrival(&mut self) {
         self.arrived = None;
     }
 
-    /// Lets time pass until `offset` without waiting for it, where that is not over yet.
-    pub fn skip_to(&mut self, offset: Offset) {
+    /// Advances the clock to `offset` without waiting, if it is in the future.
+    pub fn advance_to(&mut self, offset: TimeOffset) {
         self.skipped += offset - self.now().0;
     }
 
-    /// It is then, and stays so until something else is said: what happened before happens again when it did.
-    pub fn stand_at(&mut self, offset: Offset, wall: Millis) {
-        self.stands = Some((offset, wall));
+    /// Fixes the time to a recorded one until it is changed.
+    pub fn set_time(&mut self, offset: TimeOffset, wall: Millis) {
+        self.fixed = Some((offset, wall));
     }
 
-    /// Time passes again.
-    pub fn go_on(&mut self) {
-        self.stands = None;
+    /// Releases the fixed time.
+    pub fn resume(&mut self) {
+        self.fixed = None;
     }
 
-    /// How much time has passed that nobody has waited for.
+    /// Returns the total skipped time.
     pub fn skipped(&self) -> Duration {
         self.skipped
     }
 }
 
-/// The wall time in milliseconds since the Unix epoch.
+/// Returns the wall time in milliseconds since the Unix epoch.
 pub fn wall_millis() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis::try_from(since.as_millis()).unwrap_or(Millis::MAX)

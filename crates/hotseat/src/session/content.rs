@@ -1,94 +1,94 @@
-//! What people say to agents: text, and what is attached to it; and messages that were said before.
+//! Content of messages: text, attachments, and messages before the first turn.
 
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use hotseat_document::Place;
+use hotseat_document::SourceSpan;
 use serde_json::Value;
 
-/// A file that is longer than this is not attached: nobody meant to send it.
-const LONGEST: u64 = 64 * 1024 * 1024;
+/// Maximum size of an attached file.
+const MAX_ATTACHMENT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A part of what is said.
+/// A part of a message.
 #[derive(Debug, Clone)]
-pub enum Part {
-    /// Words.
+pub enum ContentPart {
+    /// Text.
     Text(String),
-    /// Something attached.
-    Media(Media),
+    /// An attachment.
+    Media(MediaAttachment),
 }
 
-/// Something that is attached to a message.
+/// An attachment of a message.
 #[derive(Debug, Clone)]
-pub struct Media {
-    /// What it is.
+pub struct MediaAttachment {
+    /// Its kind.
     pub kind: MediaKind,
-    /// What it is called.
+    /// Its name.
     pub name: Option<String>,
-    /// Its media type, where that is known.
+    /// Its media type, if known.
     pub mime: Option<String>,
-    /// Where it comes from.
+    /// Its source.
     pub source: MediaSource,
-    /// Where it is written.
-    pub place: Place,
+    /// Position in the source file.
+    pub place: SourceSpan,
 }
 
-/// What an attachment is.
+/// Kind of an attachment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MediaKind {
-    /// A picture.
+    /// Image.
     Image,
-    /// Sound.
+    /// Audio.
     Audio,
-    /// Moving pictures.
+    /// Video.
     Video,
-    /// Anything else.
+    /// Any other file.
     Document,
 }
 
-/// Where an attachment comes from.
+/// Source of an attachment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MediaSource {
-    /// A file, to be read before the conversation.
+    /// A file that is read before the conversation.
     File(String),
-    /// An address that the agent fetches.
+    /// A URL that the agent fetches.
     Url(String),
-    /// The thing itself, in base64.
+    /// The content itself, in base64.
     Data(String),
 }
 
-/// Who said a message.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Whoever set the agent up.
+pub enum MessageRole {
+    /// System prompt.
     System,
-    /// Whoever developed it.
+    /// Developer prompt.
     Developer,
     /// The user.
     User,
     /// The agent.
     Assistant,
-    /// A tool that it called.
+    /// A tool result.
     Tool,
 }
 
-/// A message that was said before the conversation begins.
+/// A message of a conversation, for example one before the first turn.
 #[derive(Debug, Clone)]
-pub struct Message {
-    /// Who said it.
-    pub role: Role,
-    /// What was said.
-    pub content: Vec<Part>,
-    /// The name of whoever said it.
+pub struct ConversationMessage {
+    /// Its author.
+    pub role: MessageRole,
+    /// Its content.
+    pub content: Vec<ContentPart>,
+    /// Name of the author.
     pub name: Option<String>,
-    /// The calls that an assistant made.
+    /// Tool calls of an assistant message.
     pub tool_calls: Vec<MessageCall>,
-    /// The call whose result a tool message is.
+    /// Id of the call that a tool message answers.
     pub tool_call_id: Option<String>,
 }
 
-/// A call in a message.
+/// A tool call in a message.
 #[derive(Debug, Clone)]
 pub struct MessageCall {
     /// Its id.
@@ -99,53 +99,59 @@ pub struct MessageCall {
     pub arguments: String,
 }
 
-impl Role {
-    /// Their names in files and protocols.
+impl MessageRole {
+    /// Names of the roles in files and protocols.
     pub const NAMES: &'static [&'static str] = &["system", "developer", "user", "assistant", "tool"];
 
-    /// The role of this name.
-    pub fn named(name: &str) -> Option<Role> {
-        let all = [Role::System, Role::Developer, Role::User, Role::Assistant, Role::Tool];
-        Role::NAMES.iter().position(|known| *known == name).map(|place| all[place])
+    /// Returns the role with this name.
+    pub fn from_name(name: &str) -> Option<MessageRole> {
+        let all = [
+            MessageRole::System,
+            MessageRole::Developer,
+            MessageRole::User,
+            MessageRole::Assistant,
+            MessageRole::Tool,
+        ];
+        MessageRole::NAMES.iter().position(|known| *known == name).map(|place| all[place])
     }
 
-    /// Its name.
+    /// Returns the name of the role.
     pub fn name(self) -> &'static str {
         match self {
-            Role::System => "system",
-            Role::Developer => "developer",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
+            MessageRole::System => "system",
+            MessageRole::Developer => "developer",
+            MessageRole::User => "user",
+            MessageRole::Assistant => "assistant",
+            MessageRole::Tool => "tool",
         }
     }
 }
 
-/// The words among some parts, joined by line ends.
-pub fn words(parts: &[Part]) -> String {
+/// Joins the text parts by line feeds.
+pub fn joined_text(parts: &[ContentPart]) -> String {
     let texts: Vec<&str> = parts
         .iter()
         .filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
-            Part::Media(_) => None,
+            ContentPart::Text(text) => Some(text.as_str()),
+            ContentPart::Media(_) => None,
         })
         .collect();
     texts.join("\n")
 }
 
-/// The attachments among some parts.
-pub fn media(parts: &[Part]) -> impl Iterator<Item = &Media> {
+/// Returns the attachments.
+pub fn media_parts(parts: &[ContentPart]) -> impl Iterator<Item = &MediaAttachment> {
     parts.iter().filter_map(|part| match part {
-        Part::Text(_) => None,
-        Part::Media(media) => Some(media),
+        ContentPart::Text(_) => None,
+        ContentPart::Media(media) => Some(media),
     })
 }
 
-impl Media {
-    /// Reads the file that is meant, from the first of these folders that has it.
+impl MediaAttachment {
+    /// Reads the attached file from the first folder that contains it.
     ///
     /// # Errors
-    /// When none has it, or it cannot be read.
+    /// If no folder contains it, or it cannot be read.
     pub fn load(&mut self, folders: &[&Path]) -> Result<(), String> {
         let MediaSource::File(written) = &self.source else { return Ok(()) };
         let mut tried: Vec<PathBuf> = folders.iter().map(|folder| folder.join(written)).collect();
@@ -155,19 +161,19 @@ impl Media {
             return Err(format!("no such file: {written}; tried {}", tried.join(", ")));
         };
         let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
-        if std::fs::metadata(path).map_err(unreadable)?.len() > LONGEST {
+        if std::fs::metadata(path).map_err(unreadable)?.len() > MAX_ATTACHMENT_BYTES {
             return Err(format!("{} is larger than 64 MiB", path.display()));
         }
         let bytes = std::fs::read(path).map_err(unreadable)?;
         let name = || path.file_name().map(|name| name.to_string_lossy().into_owned());
         self.name = self.name.take().or_else(name);
-        self.mime = self.mime.take().or_else(|| mime_of(path, self.kind));
+        self.mime = self.mime.take().or_else(|| guess_mime(path, self.kind));
         self.source = MediaSource::Data(BASE64_STANDARD.encode(bytes));
         Ok(())
     }
 
-    /// What it is called, for people.
-    pub fn shown(&self) -> String {
+    /// Returns its display name.
+    pub fn display_name(&self) -> String {
         match (&self.name, &self.source) {
             (Some(name), _) => name.clone(),
             (None, MediaSource::File(path)) => path.rsplit('/').next().unwrap_or(path).to_string(),
@@ -178,7 +184,7 @@ impl Media {
 }
 
 impl MediaKind {
-    /// Its name in files and protocols.
+    /// Returns its name in files and protocols.
     pub fn name(self) -> &'static str {
         match self {
             MediaKind::Image => "image",
@@ -189,10 +195,10 @@ impl MediaKind {
     }
 }
 
-/// The media type that the ending of a file name tells.
-fn mime_of(path: &Path, kind: MediaKind) -> Option<String> {
-    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-    let mime = match ending.as_str() {
+/// Guesses the media type from the file extension.
+fn guess_mime(path: &Path, kind: MediaKind) -> Option<String> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    let mime = match extension.as_str() {
         "jpg" | "jpeg" => "image/jpeg",
         "png" => "image/png",
         "gif" => "image/gif",
@@ -223,13 +229,13 @@ fn mime_of(path: &Path, kind: MediaKind) -> Option<String> {
     Some(mime.to_string())
 }
 
-/// One value on top of another: objects are merged, level by level; everything else is replaced.
-pub fn merged(below: &Value, above: &Value) -> Value {
+/// Merges two JSON values: objects recursively, any other value of `above` replaces the one of `below`.
+pub fn merge_json(below: &Value, above: &Value) -> Value {
     match (below, above) {
         (Value::Object(below), Value::Object(above)) => {
             let mut members = below.clone();
             for (key, value) in above {
-                let value = below.get(key).map_or_else(|| value.clone(), |below| merged(below, value));
+                let value = below.get(key).map_or_else(|| value.clone(), |below| merge_json(below, value));
                 members.insert(key.clone(), value);
             }
             Value::Object(members)

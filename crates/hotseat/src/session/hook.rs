@@ -1,36 +1,36 @@
-//! Hooks: commands that run before the first turn and give variables. Scripts call commands in the same way.
+//! Hooks: commands that run before the first turn and print variables. Scripts run commands in the same way.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
-use hotseat_trace::{Failure, FailureKind};
+use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::cases::{Environment, Hook};
+use crate::cases::{Environment, HookCommand};
 use crate::process::{GroupCommand, ProjectServers};
 
-/// How much of a hook's output is kept; what is more is read and thrown away, and the hook fails.
-const MOST_OUTPUT: usize = 8 * 1024 * 1024;
-/// How much of it is shown when it fails.
-const SHOWN: usize = 4000;
+/// Maximum output of a hook in bytes. More output is discarded and fails the hook.
+const MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
+/// Maximum number of characters of the output shown in an error.
+const MAX_SHOWN_CHARS: usize = 4000;
 
-/// Runs a hook in `folder` (or where it says) and returns the variables that it prints. What it is told stands on its
-/// standard input, as JSON.
+/// Runs a hook in `folder` (or its own `cwd`) and returns the variables that it prints. The hook receives
+/// `input` as JSON on standard input.
 ///
 /// # Errors
-/// When it cannot be started, fails, does not end in time, or prints anything but a JSON object.
+/// If it cannot be started, fails, times out, or prints anything but a JSON object.
 pub async fn run_hook(
-    hook: &Hook,
+    hook: &HookCommand,
     folder: &Path,
     environment: &Environment,
     project: ProjectServers,
-    told: Option<&Value>,
-) -> Result<BTreeMap<String, Value>, Failure> {
+    input: Option<&Value>,
+) -> Result<BTreeMap<String, Value>, AttemptFailure> {
     let shown = hook.command.join(" ");
-    let failed = |message: String| Failure::new(FailureKind::HookError, message);
-    let (printed, detail) = run_command("hook", hook, folder, environment, project, told).await?;
+    let failed = |message: String| AttemptFailure::new(FailureKind::HookError, message);
+    let (printed, detail) = run_command("hook", hook, folder, environment, project, input).await?;
     match printed {
         None => Ok(BTreeMap::new()),
         Some(Value::Object(variables)) => Ok(variables.into_iter().collect()),
@@ -40,30 +40,30 @@ pub async fn run_hook(
     }
 }
 
-/// Runs a command in `folder` (or where it says) and returns what it prints, as JSON, if it prints anything; and its
-/// output as it is shown. `what` says what it is.
+/// Runs a command in `folder` (or its own `cwd`) and returns the JSON that it prints, if any, and its output
+/// for error messages. `what` names the command in errors.
 ///
 /// # Errors
-/// When it cannot be started, fails, does not end in time, or prints anything but JSON.
+/// If it cannot be started, fails, times out, or prints anything but JSON.
 pub async fn run_command(
     what: &str,
-    hook: &Hook,
+    hook: &HookCommand,
     folder: &Path,
     environment: &Environment,
     project: ProjectServers,
-    told: Option<&Value>,
-) -> Result<(Option<Value>, String), Failure> {
+    input: Option<&Value>,
+) -> Result<(Option<Value>, String), AttemptFailure> {
     let shown = format!("{what} `{}`", hook.command.join(" "));
-    let failed = |message: String| Failure::new(FailureKind::HookError, message);
+    let failed = |message: String| AttemptFailure::new(FailureKind::HookError, message);
     let mut group_command = GroupCommand::new(&hook.command, environment, project);
     let command = &mut group_command.command;
     let folder = hook.cwd.as_deref().map_or_else(|| folder.to_path_buf(), |cwd| folder.join(cwd));
     command.envs(&hook.env).current_dir(&folder);
-    command.stdin(if told.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let (mut child, group) = group_command.spawn().map_err(|error| match folder.is_dir() {
         true => failed(format!("{shown} cannot be started: {error}")),
-        // The system blames the program for it.
+        // The system reports a missing folder as a missing program.
         false => failed(format!("{shown} cannot be started: there is no folder {}", folder.display())),
     })?;
     let stdin = child.stdin.take();
@@ -74,13 +74,13 @@ pub async fn run_command(
     let ended = tokio::time::timeout(hook.timeout, async {
         let waited = async {
             let status = child.wait().await;
-            // Whatever it has left behind ends with it, and with that its output.
+            // Remaining child processes are killed, which also closes the output.
             group.kill();
             status
         };
         let tell = async {
-            if let (Some(mut stdin), Some(told)) = (stdin, told) {
-                // A hook need not read what it is told.
+            if let (Some(mut stdin), Some(told)) = (stdin, input) {
+                // A hook need not read its input.
                 let _ = stdin.write_all(told.to_string().as_bytes()).await;
             }
         };
@@ -104,8 +104,8 @@ pub async fn run_command(
     if !status.success() {
         return Err(failed(format!("{shown} failed ({status})")).with_detail(detail));
     }
-    if out.len() >= MOST_OUTPUT {
-        return Err(failed(format!("{shown} printed more than {MOST_OUTPUT} bytes")));
+    if out.len() >= MAX_OUTPUT_BYTES {
+        return Err(failed(format!("{shown} printed more than {MAX_OUTPUT_BYTES} bytes")));
     }
     if out.trim_ascii().is_empty() {
         return Ok((None, detail));
@@ -125,7 +125,7 @@ async fn read(from: &mut (impl AsyncReadExt + Unpin), into: &mut Vec<u8>) -> std
         if n == 0 {
             return Ok(());
         }
-        let room = MOST_OUTPUT - into.len();
+        let room = MAX_OUTPUT_BYTES - into.len();
         into.extend_from_slice(&buffer[..n.min(room)]);
     }
 }
@@ -135,7 +135,7 @@ fn output(out: &[u8], err: &[u8]) -> String {
     for (name, bytes) in [("stdout", out), ("stderr", err)] {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end();
-        match text.char_indices().nth(SHOWN) {
+        match text.char_indices().nth(MAX_SHOWN_CHARS) {
             _ if text.is_empty() => words.push(format!("{name}: nothing")),
             Some((end, _)) => words.push(format!("{name}:\n{}…", &text[..end])),
             None => words.push(format!("{name}:\n{text}")),

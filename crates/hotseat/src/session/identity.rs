@@ -1,54 +1,54 @@
-//! On whose behalf an agent is spoken to.
+//! User identity that is sent to agents.
 
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
-use super::content::merged;
+use super::content::merge_json;
 
-/// Who speaks to the agent, and everything else that is known about the call. What nobody gave has its default; who
-/// asks for it by name is told the default, and nobody else is told anything of it.
+/// The user and the context of a call. Unset values have defaults; a target receives a default only if its
+/// template names the value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Identity {
+pub struct RequestIdentity {
     /// The user.
-    pub user: Given,
+    pub user: IdentityValue,
     /// The team of the user.
-    pub team: Given,
+    pub team: IdentityValue,
     /// The language and region.
-    pub locale: Given,
-    /// All of it as one object, with what else a context file says.
+    pub locale: IdentityValue,
+    /// All values as one object, with those of the context file.
     pub ctx: Arc<Value>,
-    /// Whether there is a context file.
-    has_file: bool,
+    /// True if there is a context file.
+    has_context_file: bool,
 }
 
-/// A word that somebody gave, or that stands where nobody gave one.
+/// A value and a flag that is true if it was set explicitly.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
-    /// The word.
+pub struct IdentityValue {
+    /// The value.
     pub text: Arc<str>,
-    /// Whether somebody gave it.
-    pub is_given: bool,
+    /// True if it was set explicitly, false for the default.
+    pub is_explicit: bool,
 }
 
-impl Given {
-    /// What was given, or else the default.
-    fn or(given: Option<&str>, default: &str) -> Given {
-        Given { text: given.unwrap_or(default).into(), is_given: given.is_some() }
+impl IdentityValue {
+    /// Returns the given value, or else the default.
+    fn new(given: Option<&str>, default: &str) -> IdentityValue {
+        IdentityValue { text: given.unwrap_or(default).into(), is_explicit: given.is_some() }
     }
 
-    /// The word, if somebody gave it.
-    pub fn given(&self) -> Option<&str> {
-        self.is_given.then_some(&*self.text)
+    /// Returns the value, if it was set explicitly.
+    pub fn explicit(&self) -> Option<&str> {
+        self.is_explicit.then_some(&*self.text)
     }
 }
 
-impl Identity {
-    /// The identity of what was given, and of what a context file says beside that.
-    pub fn of(user: Option<&str>, team: Option<&str>, locale: Option<&str>, file: Option<&Value>) -> Self {
-        let user = Given::or(user, "test-user");
-        let team = Given::or(team, "test-team");
-        let locale = Given::or(locale, "en-us");
+impl RequestIdentity {
+    /// Creates an identity from explicit values and a context file.
+    pub fn new(user: Option<&str>, team: Option<&str>, locale: Option<&str>, file: Option<&Value>) -> Self {
+        let user = IdentityValue::new(user, "test-user");
+        let team = IdentityValue::new(team, "test-team");
+        let locale = IdentityValue::new(locale, "en-us");
         let program = concat!("hotseat/", env!("CARGO_PKG_VERSION"));
         let usual = json!({
             "client": {"type": "test", "user_agent": program, "ip": "127.0.0.1"},
@@ -57,21 +57,28 @@ impl Identity {
         let known = json!({
             "authorized": {"user_id": *user.text, "team_id": *team.text}, "locale": *locale.text,
         });
-        let told = file.map_or_else(|| usual.clone(), |file| merged(&usual, file));
-        Identity { user, team, locale, ctx: Arc::new(merged(&told, &known)), has_file: file.is_some() }
+        let told = file.map_or_else(|| usual.clone(), |file| merge_json(&usual, file));
+        RequestIdentity {
+            user,
+            team,
+            locale,
+            ctx: Arc::new(merge_json(&told, &known)),
+            has_context_file: file.is_some(),
+        }
     }
 
-    /// All of it as one object, if somebody gave any of it.
-    pub fn given(&self) -> Option<&Value> {
+    /// Returns the whole object, if any value was set explicitly.
+    pub fn explicit(&self) -> Option<&Value> {
         let words = [&self.user, &self.team, &self.locale];
-        (self.has_file || words.into_iter().any(|word| word.is_given)).then_some(&*self.ctx)
+        (self.has_context_file || words.into_iter().any(|word| word.is_explicit)).then_some(&*self.ctx)
     }
 }
 
-impl Default for Identity {
-    /// Where nobody gave anything.
+impl Default for RequestIdentity {
+    /// Only default values.
     fn default() -> Self {
-        static NOBODY: LazyLock<Identity> = LazyLock::new(|| Identity::of(None, None, None, None));
-        NOBODY.clone()
+        static DEFAULTS: LazyLock<RequestIdentity> =
+            LazyLock::new(|| RequestIdentity::new(None, None, None, None));
+        DEFAULTS.clone()
     }
 }

@@ -1,252 +1,260 @@
-//! One conversation being held: turns are sent, what happens is recorded, checks decide.
+//! Runs one conversation: sends turns, records events and evaluates checks.
 
-mod asking_script;
 mod awaiting;
 mod body;
 mod checkpoints;
 mod clock;
-mod conduct;
 mod content;
-mod deciding;
-mod elsewhere;
-mod filling_in;
-mod hold;
+mod depth_limit;
+mod direct_turns;
+mod evaluate;
+mod external_answer;
 mod hook;
+mod human;
 mod identity;
-mod kept;
-mod nesting;
-mod next;
-mod open;
-mod overheard;
-mod person;
+mod live_session;
+mod next_input;
+mod recorded_conversation;
 mod recorder;
 mod redact;
-mod script;
-mod simulated;
+mod resolve_references;
+mod run_conversation;
+mod script_check;
+mod scripted_answers;
+mod simulation;
+mod simulator_rules;
 mod spending;
 mod tool_output;
 mod topics;
 mod traffic;
 mod turn;
-mod written;
+mod written_turns;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{CheckVerdict, Conversation, Record, Turn, Verdict};
+use hotseat_trace::{CheckVerdict, ConversationTurn, EventRecord, TracedConversation, Verdict};
 use serde::{Deserialize, Serialize};
 
-pub use asking_script::response;
-pub use awaiting::{Signs, Waiting, input_hint};
-pub use body::Body;
-pub use checkpoints::{Reached, missing};
-pub use clock::{Clock, wall_millis};
-pub use content::{Media, MediaKind, MediaSource, Message, MessageCall, Part, Role, media, merged, words};
-pub use elsewhere::SaidElsewhere;
-pub use hold::{decide_again, hold};
-pub use hook::{run_command, run_hook};
-pub use identity::Identity;
-pub use kept::{CameTo, HOLD_ANEW, Kept, not_kept};
-pub use next::{Asked, Next, OnMissingInput, Sources};
-pub use open::{Ended, Session, Subject};
-pub use overheard::{OverheardTurn, OverheardTurns};
-pub use person::{AskedPerson, Person, Typed};
-pub use recorder::Recorder;
-pub use redact::Redactor;
-pub(crate) use script::response_mistakes;
-pub use script::{
-    AskedInterrupt, ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply, TurnScript,
+pub use awaiting::{AwaitingMarkers, AwaitingState, input_hint};
+pub use body::CaseBody;
+pub use checkpoints::{CheckpointProgress, missing_required};
+pub use clock::{SessionClock, wall_millis};
+pub use content::{
+    ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
+    joined_text, media_parts, merge_json,
 };
-pub use simulated::{Simulation, Stopped};
-pub use spending::{Prices, reported_tokens};
-pub(crate) use tool_output::{is_parts, json_of, output_of_content};
+pub use direct_turns::{DirectTurn, DirectTurns};
+pub use external_answer::ExternalAnswer;
+pub use hook::{run_command, run_hook};
+pub use human::{HumanPrompt, HumanPrompter, HumanReply};
+pub use identity::RequestIdentity;
+pub use live_session::{CheckSubject, EndedCaseError, Session};
+pub use next_input::{InputSources, NextInput, OnMissingInput, PromptPolicy};
+pub use recorded_conversation::{RERUN_HINT, RecordedConversation, RecordedOutcome, rerun_required};
+pub use recorder::TraceRecorder;
+pub use redact::SecretRedactor;
+pub use run_conversation::{reevaluate, run_conversation};
+pub use script_check::response_json;
+pub(crate) use scripted_answers::response_schema_errors;
+pub use scripted_answers::{
+    ClientTool, InterruptAnswer, InterruptReply, InterruptRequest, ScriptedAnswers, ToolAnswer, ToolReply,
+};
+pub use simulation::{SimulationOptions, SimulationOutcome};
+pub use spending::{ModelPrices, reported_tokens};
+pub(crate) use tool_output::{is_content_parts, parse_content_output, parse_json};
 pub use traffic::{RunTraffic, TrafficBounds, TrafficLimits, TrafficMeter};
-pub use turn::ATTACHED;
-pub use written::{MORE_INPUT, NO_NEXT_TURN};
+pub use turn::ATTACHMENT_NOTE_PREFIX;
+pub use written_turns::{MISSING_INPUT_HINT, NO_NEXT_TURN};
 
-use crate::adapters::Pending;
-use crate::checks::{Check, Judging, Reference, Whom};
+use crate::checks::{Check, JudgeSelector, JudgeSettings, RoleReference};
 use crate::roles;
-use crate::scripts::{Callable, Powers};
-use hotseat_document::Place;
+use crate::scripts::{BoundFunction, ScriptCapabilities};
+use crate::targets::BoxFuture;
+use hotseat_document::SourceSpan;
 
-/// How long things may take where neither case nor turn says so.
+/// Default time limits, used if neither the case nor the turn sets one.
 #[derive(Debug, Clone, Copy)]
-pub struct Timeouts {
-    /// One turn.
+pub struct SessionTimeouts {
+    /// Limit of one turn.
     pub turn: Duration,
-    /// Nothing at all is received.
+    /// Limit of the time without received data.
     pub idle: Duration,
-    /// All turns together, where the run sets a limit.
+    /// Limit of all turns of a case together, if the run sets one.
     pub case: Option<Duration>,
 }
 
-/// What one check came to, and which check it was.
+/// An evaluated check and its result.
 #[derive(Debug, Clone)]
-pub struct Checked {
+pub struct EvaluatedCheck {
     /// The check.
     pub check: Check,
-    /// The turn it looked at, from 1; none for the whole conversation.
+    /// The evaluated turn, from 1; `None` for the whole conversation.
     pub turn: Option<usize>,
-    /// Whether it was written under `final_assertions`.
+    /// True if the check is listed under `final_assertions`.
     pub is_final: bool,
-    /// What it came to.
+    /// The verdict.
     pub verdict: CheckVerdict,
-    /// Why it could not be decided, if it could not: then it does not hold, and the agent is not to blame.
+    /// The reason why the check errored. An errored check does not pass, and the agent is not at fault.
     pub error: Option<String>,
-    /// What a function that decided it said to `console`.
-    pub said: Vec<String>,
-    /// The visit of the topic that asserts it, where a topic does.
-    pub topic: Option<TopicVisit>,
-    /// What the judge said who decided it, or was to.
-    pub opinion: Option<Opinion>,
+    /// Lines that the check function wrote to `console`.
+    pub console_lines: Vec<String>,
+    /// The topic visit that the check belongs to, for checks of topics.
+    pub topic: Option<TopicVisitRef>,
+    /// The opinion of the judge, for checks that ask one.
+    pub opinion: Option<JudgeOpinion>,
 }
 
 /// A visit of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct TopicVisit {
+pub struct TopicVisitRef {
     /// The topic.
     pub topic: Arc<str>,
-    /// Which visit of this topic it is, from 1.
+    /// Number of the visit among the visits of this topic, from 1.
     pub visit: usize,
 }
 
-/// What a judge said of a check.
+/// Answer of a judge to one check.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Opinion {
-    /// Why it judges so, in its words; none where it gave no judgement.
+pub struct JudgeOpinion {
+    /// The judge's reasoning; `None` if it gave no judgement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// How far it is so, where it says that.
+    /// The judge's score, if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// What it proposes, where it says that.
+    /// Improvements that the judge suggests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<String>,
-    /// Who it was, and what it cost.
-    pub by: roles::By,
+    /// The judge and its usage.
+    pub by: roles::JudgeUsage,
 }
 
-impl Checked {
-    /// A check that nothing is there for to look at.
-    fn undecided(check: Check, words: &str) -> Checked {
+impl EvaluatedCheck {
+    /// Returns the result of a check that could not be evaluated.
+    fn errored(check: Check, words: &str) -> EvaluatedCheck {
         let (expected, actual) = (check.describe(), words.to_string());
         let verdict = CheckVerdict { passed: false, expected, actual };
-        Checked {
+        EvaluatedCheck {
             check,
             turn: None,
             is_final: false,
             verdict,
             error: Some(words.to_string()),
-            said: Vec::new(),
+            console_lines: Vec::new(),
             topic: None,
             opinion: None,
         }
     }
 
-    /// Whether it decides that the case fails.
-    pub fn fails(&self) -> bool {
+    /// Returns true if this check makes the case fail: it is hard and did not pass.
+    pub fn is_hard_failure(&self) -> bool {
         self.check.is_hard() && !self.verdict.passed
     }
 }
 
-/// A conversation that was held, or as much of it as there is.
+/// Result of a conversation, complete or not.
 #[derive(Debug)]
-pub struct Held {
-    /// What it came to.
+pub struct ConversationResult {
+    /// The verdict of the case.
     pub verdict: Verdict,
-    /// Every check that was decided, in order.
-    pub checks: Vec<Checked>,
-    /// How far the checkpoints were reached.
-    pub checkpoints: Vec<Reached>,
+    /// All evaluated checks, in order.
+    pub checks: Vec<EvaluatedCheck>,
+    /// Progress of the checkpoints.
+    pub checkpoints: Vec<CheckpointProgress>,
     /// The time limit that was exceeded, if the verdict is about one.
     pub limit: Option<Duration>,
-    /// What the test itself has said.
+    /// Log lines of the test itself.
     pub logs: Vec<String>,
-    /// What was said and done.
-    pub conversation: Conversation,
-    /// The trace, where it was asked for.
-    pub events: Vec<Record>,
-    /// From the first input to the end of the last turn.
+    /// The recorded conversation.
+    pub conversation: TracedConversation,
+    /// The trace, if it was requested.
+    pub events: Vec<EventRecord>,
+    /// Time from the first input to the end of the last turn.
     pub duration: Duration,
-    /// Whether its times are not known: it was served from a recording without them.
-    pub timeless: bool,
+    /// True if the times are unknown because the conversation was replayed from a recording without times.
+    pub is_untimed: bool,
 }
 
-/// Who takes part in a conversation beside the agent.
+/// Roles, script functions and other resources that a session uses besides the agent.
 #[derive(Default)]
-pub struct Partners {
-    /// The simulated users, by how the case refers to them.
-    pub simulators: Vec<(Option<Reference>, roles::Role)>,
-    /// The judges that its checks ask, by how they refer to them; or why there is none.
-    pub judges: Vec<(Whom, Result<roles::Role, String>)>,
-    /// How judges are asked where checks do not say it.
-    pub judging: Judging,
-    /// The functions of scripts that its checks call, by how they refer to them.
-    pub functions: Vec<(String, Callable)>,
-    /// The person who can be asked, where one is there.
-    pub person: Option<Arc<dyn Person>>,
-    /// What a program may do that drives the conversation.
-    pub powers: Option<Powers>,
-    /// The turns that such a program holds by itself.
-    pub overheard: OverheardTurns,
-    /// Finds whom such a program asks: nobody knows before who that is.
-    pub finds: Option<Arc<dyn Finds>>,
-    /// What of the program itself judges.
-    pub program: Option<Arc<dyn Judges>>,
-    /// What judges answered before, where a conversation is decided again.
-    pub answers: Option<Arc<roles::Answers>>,
+pub struct SessionRoles {
+    /// The simulated users, by the reference that the case uses.
+    pub simulators: Vec<(Option<RoleReference>, roles::RoleClient)>,
+    /// The judges of the checks, by reference; or the reason why a judge cannot be used.
+    pub judges: Vec<(JudgeSelector, Result<roles::RoleClient, String>)>,
+    /// Default judge settings, for checks without their own.
+    pub judging: JudgeSettings,
+    /// The script functions that checks call, by reference.
+    pub functions: Vec<(String, BoundFunction)>,
+    /// The human who can be prompted, if one is present.
+    pub human: Option<Arc<dyn HumanPrompter>>,
+    /// Permissions of the program that drives the conversation.
+    pub permissions: Option<ScriptCapabilities>,
+    /// Turns that the program runs by calling an agent directly.
+    pub direct_turns: DirectTurns,
+    /// Resolves judges and simulators that the program names at run time.
+    pub role_lookup: Option<Arc<dyn RoleLookup>>,
+    /// Check functions that the program itself defines.
+    pub program_checks: Option<Arc<dyn ProgramChecks>>,
+    /// Recorded judge answers, when a saved run is re-evaluated.
+    pub answers: Option<Arc<roles::RecordedAnswers>>,
 }
 
-/// Finds somebody who is asked, while a conversation goes on.
-pub trait Finds: Send + Sync {
-    /// The judge that is referred to in this way, at this place.
+/// Resolves judges and simulators that a test names at run time.
+pub trait RoleLookup: Send + Sync {
+    /// Resolves a reference to a judge; `place` is its position in the source.
     ///
     /// # Errors
-    /// Why there is none, in words.
-    fn judge(&self, whom: &Whom, place: &Place) -> Result<roles::Role, String>;
+    /// If there is no such judge; the text says why.
+    fn judge(&self, whom: &JudgeSelector, place: &SourceSpan) -> Result<roles::RoleClient, String>;
 
-    /// The simulated user that is referred to in this way, at this place.
+    /// Resolves a reference to a simulated user; `place` is its position in the source.
     ///
     /// # Errors
-    /// Why there is none, in words.
-    fn simulator(&self, reference: Option<&Reference>, place: &Place) -> Result<roles::Role, String>;
+    /// If there is no such simulated user; the text says why.
+    fn simulator(
+        &self,
+        reference: Option<&RoleReference>,
+        place: &SourceSpan,
+    ) -> Result<roles::RoleClient, String>;
 }
 
-/// Functions of a program that judge its conversation.
-pub trait Judges: Send + Sync {
-    /// What one of them says of the last of the turns that are looked at; none where it is none of its functions.
-    fn judge<'a>(
+/// Check functions of the program that drives the conversation.
+pub trait ProgramChecks: Send + Sync {
+    /// Evaluates a function on the last of the `evaluated` turns. Returns `None` if the program has no such
+    /// function.
+    fn evaluate<'a>(
         &'a self,
         function: &'a str,
-        so_far: &'a [Turn],
-        looked_at: &'a [Turn],
-    ) -> Option<Pending<'a, Result<bool, String>>>;
+        turns: &'a [ConversationTurn],
+        evaluated: &'a [ConversationTurn],
+    ) -> Option<BoxFuture<'a, Result<bool, String>>>;
 }
 
-impl Partners {
-    fn function(&self, reference: &str) -> Option<&Callable> {
+impl SessionRoles {
+    fn function(&self, reference: &str) -> Option<&BoundFunction> {
         self.functions.iter().find(|(known, _)| known == reference).map(|(_, function)| function)
     }
 
-    /// The simulated user that is referred to in this way.
-    fn simulator(&self, reference: Option<&Reference>) -> Option<&roles::Role> {
+    /// Returns the simulated user with this reference.
+    fn simulator(&self, reference: Option<&RoleReference>) -> Option<&roles::RoleClient> {
         self.simulators.iter().find(|(known, _)| known.as_ref() == reference).map(|(_, role)| role)
     }
 
-    /// The judge that is referred to in this way.
+    /// Returns the judge for these settings.
     ///
     /// # Errors
-    /// Why there is none, in words.
-    pub fn judge(&self, judging: &Judging) -> Result<roles::Judge, String> {
-        let whom = judging.whom();
+    /// If there is no such judge; the text says why.
+    pub fn judge(&self, judging: &JudgeSettings) -> Result<roles::JudgeRole, String> {
+        let whom = judging.selector();
         match self.judges.iter().find(|(known, _)| *known == whom) {
             Some((_, Ok(role))) => {
-                let judge = roles::Judge::new(role.clone(), &judging.over(&self.judging));
-                Ok(judge.remembering(self.answers.clone()))
+                let judge = roles::JudgeRole::new(role.clone(), &judging.or_inherit(&self.judging));
+                Ok(judge.with_recorded_answers(self.answers.clone()))
             }
             Some((_, Err(words))) => Err(words.clone()),
-            None => Err("there is no judge to ask".to_string()),
+            None => Err("no judge is configured".to_string()),
         }
     }
 }

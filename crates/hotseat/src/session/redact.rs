@@ -1,7 +1,7 @@
-//! Secrets are replaced before an event leaves the session, so nothing behind it can leak them.
+//! Replaces secrets before an event leaves the session, so that later consumers cannot leak them.
 //!
-//! A secret is found as it is, and in the forms that tools give it: escaped as in JSON, to any depth of JSON inside
-//! JSON; percent-encoded as in URLs; base64 and hex.
+//! Secrets are found as plain text and in common encodings: JSON escapes, also of JSON nested in JSON
+//! strings; percent-encoding; base64 and hex.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,34 +12,34 @@ use std::sync::Arc;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use hotseat_trace::{Failure, Payload, Record};
+use hotseat_trace::{AttemptFailure, EventRecord, Payload};
 use serde_json::Value;
 
-/// Values shorter than this are not secrets worth the name, and redacting them would mangle every text.
+/// Minimum length of a secret. Redacting shorter values would mangle ordinary text.
 const MIN_SECRET_BYTES: usize = 4;
 
-/// Base64 and hex of values shorter than this are too short to be told from other text.
+/// Minimum length of a secret that is also searched as base64 and hex; shorter ones match ordinary text.
 const MIN_ENCODED_SECRET_BYTES: usize = 8;
 
-/// How many levels of escaping are undone in search of secrets: JSON that is quoted within JSON, and so on.
+/// Maximum number of escape levels that are decoded, for JSON quoted within JSON.
 const MAX_ESCAPE_LEVELS: usize = 8;
 
-/// Replaces secret values wherever they stand.
+/// Replaces secret values in texts, JSON and events.
 #[derive(Debug, Clone, Default)]
-pub struct Redactor {
+pub struct SecretRedactor {
     secrets: Option<Arc<SecretPatterns>>,
 }
 
-/// The secrets of a redactor, compiled to be searched for together.
+/// Secrets of a redactor, compiled for one combined search.
 #[derive(Debug)]
 struct SecretPatterns {
     automaton: AhoCorasick,
-    /// What replaces each pattern of the automaton.
+    /// Replacement text of each pattern of the automaton.
     marks: Vec<String>,
 }
 
-impl Redactor {
-    /// Redacts the given values; each is replaced by `[redacted:NAME]`. Very short values are let through.
+impl SecretRedactor {
+    /// Creates a redactor that replaces each value by `[redacted:NAME]`. Very short values are ignored.
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut patterns: Vec<Vec<u8>> = Vec::new();
         let mut marks = Vec::new();
@@ -54,30 +54,33 @@ impl Redactor {
             }
         }
         if patterns.is_empty() {
-            return Redactor::default();
+            return SecretRedactor::default();
         }
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
-        Redactor { secrets: automaton.ok().map(|automaton| Arc::new(SecretPatterns { automaton, marks })) }
+        SecretRedactor {
+            secrets: automaton.ok().map(|automaton| Arc::new(SecretPatterns { automaton, marks })),
+        }
     }
 
-    /// Whether it takes out a secret of this name.
-    pub fn knows(&self, name: &str) -> bool {
+    /// Returns true if the redactor has a secret of this name.
+    pub fn has_secret(&self, name: &str) -> bool {
         let mark = format!("[redacted:{name}]");
         self.secrets.as_ref().is_some_and(|secrets| secrets.marks.contains(&mark))
     }
 
-    /// A text without secrets.
+    /// Returns the text with secrets replaced.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.replaced(text, |mark, _, clean| clean.push_str(mark))
+        self.replace_secrets(text, |mark, _, clean| clean.push_str(mark))
     }
 
-    /// A text in which an `x` stands for each byte of a secret, so that everything stays in its place.
-    pub fn masked<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.replaced(text, |_, bytes, masked| masked.extend(iter::repeat_n('x', bytes)))
+    /// Returns the text with each byte of a secret replaced by `x`, so that offsets stay the same.
+    pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.replace_secrets(text, |_, bytes, masked| masked.extend(iter::repeat_n('x', bytes)))
     }
 
-    /// Replaces each secret by what `replace` writes, which is given the mark and the length in bytes.
-    fn replaced<'a>(&self, text: &'a str, replace: impl Fn(&str, usize, &mut String)) -> Cow<'a, str> {
+    /// Replaces each secret by the output of `replace`, which receives the replacement mark and the length in
+    /// bytes.
+    fn replace_secrets<'a>(&self, text: &'a str, replace: impl Fn(&str, usize, &mut String)) -> Cow<'a, str> {
         let Some(secrets) = &self.secrets else { return Cow::Borrowed(text) };
         let found = secrets.find(text);
         if found.is_empty() {
@@ -94,64 +97,64 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
-    /// An event without secrets.
+    /// Returns the event with secrets replaced.
     pub fn payload(&self, payload: Payload) -> Payload {
         let Some(secrets) = &self.secrets else { return payload };
         let Ok(mut members) = payload.to_json() else { return payload };
-        let with_numbers = secrets.numbers_in(&members).then(|| {
+        let with_numbers = secrets.has_secret_number(&members).then(|| {
             let mut members = members.clone();
-            self.redact(&mut members, Numbers::Redacted);
+            self.redact(&mut members, NumberPolicy::Redacted);
             members
         });
-        // A number that is part of the event's own form cannot become text: then only texts are redacted. These still
-        // fit their type; ids that were secrets change too.
+        // A number in a fixed field of the event cannot become text; then only strings are redacted. Ids that
+        // were secrets change too.
         let type_name = payload.type_name();
         if let Some(clean) = with_numbers.and_then(|members| Payload::from_json(type_name, members).ok()) {
             return clean;
         }
-        match self.redact(&mut members, Numbers::Kept) {
+        match self.redact(&mut members, NumberPolicy::Kept) {
             true => Payload::from_json(type_name, members).unwrap_or(payload),
             false => payload,
         }
     }
 
-    /// A value without secrets.
+    /// Returns the value with secrets replaced.
     pub fn json(&self, mut value: Value) -> Value {
-        self.redact(&mut value, Numbers::Redacted);
+        self.redact(&mut value, NumberPolicy::Redacted);
         value
     }
 
-    /// A failure without secrets.
-    pub fn failure(&self, mut failure: Failure) -> Failure {
+    /// Returns the failure with secrets replaced.
+    pub fn failure(&self, mut failure: AttemptFailure) -> AttemptFailure {
         failure.message = self.text(&failure.message).into_owned();
         failure.detail = failure.detail.map(|detail| self.text(&detail).into_owned());
         failure
     }
 
-    /// Takes out secrets that were received in pieces: the deltas of one message or call, which whoever reads the
-    /// raw events would put together again. The first piece then holds the whole text without them.
-    pub fn pieces(&self, events: &mut [Record]) {
+    /// Replaces secrets that were received in pieces: deltas of one message or call, which a reader of the
+    /// raw events could join again. The first piece then holds the whole redacted text.
+    pub fn redact_pieces(&self, events: &mut [EventRecord]) {
         if self.secrets.is_none() {
             return;
         }
-        let mut texts: Vec<Pieced> = Vec::new();
-        // The last text of each thing that texts are of.
+        let mut texts: Vec<SplitText> = Vec::new();
+        // Index of the last text of each owner.
         let mut last: HashMap<Option<String>, usize> = HashMap::new();
         for (place, event) in events.iter().enumerate() {
             let Payload::Raw(raw) = &event.payload else { continue };
-            for Piece { of, pointer } in pieces(&raw.event) {
-                // A piece that does not say what it belongs to goes on with what the last one belongs to.
+            for TextPiece { owner: of, pointer } in text_pieces(&raw.event) {
+                // A piece without an owner continues the text of the previous piece.
                 let known = if of.is_none() { texts.len().checked_sub(1) } else { last.get(&of).copied() };
                 match known {
                     Some(known) => texts[known].places.push((place, pointer)),
                     None => {
                         last.insert(of, texts.len());
-                        texts.push(Pieced { places: vec![(place, pointer)] });
+                        texts.push(SplitText { places: vec![(place, pointer)] });
                     }
                 }
             }
         }
-        for Pieced { places } in texts {
+        for SplitText { places } in texts {
             let text = |place: &(usize, String)| match &events[place.0].payload {
                 Payload::Raw(raw) => raw.event.pointer(&place.1)?.as_str().map(str::to_string),
                 _ => None,
@@ -169,8 +172,8 @@ impl Redactor {
         }
     }
 
-    /// Redacts a value in place. Returns whether anything was replaced.
-    fn redact(&self, value: &mut Value, numbers: Numbers) -> bool {
+    /// Redacts a value in place. Returns true if anything was replaced.
+    fn redact(&self, value: &mut Value, numbers: NumberPolicy) -> bool {
         let Some(secrets) = &self.secrets else { return false };
         match value {
             Value::String(text) => match self.text(text) {
@@ -198,35 +201,35 @@ impl Redactor {
                 }));
                 changed
             }
-            Value::Number(number) => match (numbers, secrets.number(&number.to_string())) {
-                (Numbers::Redacted, Some(mark)) => {
+            Value::Number(number) => match (numbers, secrets.number_mark(&number.to_string())) {
+                (NumberPolicy::Redacted, Some(mark)) => {
                     *value = Value::String(mark.to_string());
                     true
                 }
-                (Numbers::Redacted | Numbers::Kept, _) => false,
+                (NumberPolicy::Redacted | NumberPolicy::Kept, _) => false,
             },
             Value::Null | Value::Bool(_) => false,
         }
     }
 }
 
-/// Whether numbers that are secrets become text.
+/// Policy for numbers that are secrets: replace them by text or keep them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Numbers {
+enum NumberPolicy {
     Redacted,
     Kept,
 }
 
-/// A secret in a text.
+/// A match of a secret in a text.
 struct SecretMatch {
-    /// Where it stands, in bytes of the text.
+    /// Byte range in the text.
     span: Range<usize>,
-    /// Which pattern of the automaton it is.
+    /// Index of the pattern in the automaton.
     pattern: usize,
 }
 
 impl SecretPatterns {
-    /// All secrets in a text, in order and without overlaps, whatever they are escaped as.
+    /// Returns all secrets in a text, in order and without overlaps, in plain or escaped form.
     fn find(&self, text: &str) -> Vec<SecretMatch> {
         let mut found: Vec<SecretMatch> = self
             .automaton
@@ -244,7 +247,7 @@ impl SecretPatterns {
             self.find_decoded(Some(&next), &mut found);
             level = next;
         }
-        without_overlaps(found)
+        merge_overlaps(found)
     }
 
     fn find_decoded(&self, decoded: Option<&DecodedText>, found: &mut Vec<SecretMatch>) {
@@ -255,24 +258,24 @@ impl SecretPatterns {
         }));
     }
 
-    /// What replaces a number that is a secret as a whole.
-    fn number(&self, digits: &str) -> Option<&str> {
+    /// Returns the replacement of a number that is a secret as a whole.
+    fn number_mark(&self, digits: &str) -> Option<&str> {
         let found = self.automaton.find(digits)?;
         (found.len() == digits.len()).then(|| self.marks[found.pattern().as_usize()].as_str())
     }
 
-    fn numbers_in(&self, value: &Value) -> bool {
+    fn has_secret_number(&self, value: &Value) -> bool {
         match value {
-            Value::Number(number) => self.number(&number.to_string()).is_some(),
-            Value::Array(values) => values.iter().any(|value| self.numbers_in(value)),
-            Value::Object(members) => members.values().any(|value| self.numbers_in(value)),
+            Value::Number(number) => self.number_mark(&number.to_string()).is_some(),
+            Value::Array(values) => values.iter().any(|value| self.has_secret_number(value)),
+            Value::Object(members) => members.values().any(|value| self.has_secret_number(value)),
             Value::Null | Value::Bool(_) | Value::String(_) => false,
         }
     }
 }
 
-/// Joins matches that overlap: the first one's mark stands for all of them.
-fn without_overlaps(mut found: Vec<SecretMatch>) -> Vec<SecretMatch> {
+/// Merges overlapping matches; the mark of the first one replaces all of them.
+fn merge_overlaps(mut found: Vec<SecretMatch>) -> Vec<SecretMatch> {
     found.sort_by_key(|found| (found.span.start, std::cmp::Reverse(found.span.end)));
     let mut apart: Vec<SecretMatch> = Vec::with_capacity(found.len());
     for next in found {
@@ -284,19 +287,19 @@ fn without_overlaps(mut found: Vec<SecretMatch>) -> Vec<SecretMatch> {
     apart
 }
 
-/// A text whose escapes were undone, and where each of its bytes stands in the original text.
+/// A text with decoded escapes, and the original offset of each byte.
 struct DecodedText {
     bytes: Vec<u8>,
-    /// The offset in the original text of each byte, and at the end the length of the original text. All bytes that one
-    /// escape stands for have the offset of that escape.
+    /// Original offset of each byte, followed by the length of the original text. All bytes of one escape
+    /// have its offset.
     starts: Vec<usize>,
 }
 
-/// An escape sequence and the bytes that it stands for.
+/// A decoded escape sequence.
 struct EscapeSequence {
-    /// How many bytes the sequence itself has.
+    /// Length of the sequence in bytes.
     length: usize,
-    /// What it stands for: the first `count` of these bytes.
+    /// Decoded bytes, of which the first `count` are used.
     bytes: [u8; 4],
     count: usize,
 }
@@ -306,8 +309,8 @@ impl DecodedText {
         DecodedText { bytes: text.as_bytes().to_vec(), starts: (0..=text.len()).collect() }
     }
 
-    /// The text with one level of escapes undone; nothing if it has none. `escape` reads a sequence at the beginning of
-    /// some bytes.
+    /// Decodes one level of escapes; `None` if there are none. `escape` parses a sequence at the start of a
+    /// byte slice.
     fn decode(&self, escape: impl Fn(&[u8]) -> Option<EscapeSequence>) -> Option<DecodedText> {
         let mut bytes = Vec::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.starts.len());
@@ -325,7 +328,7 @@ impl DecodedText {
     }
 }
 
-/// Reads an escape sequence of JSON strings (RFC 8259, section 7).
+/// Parses a JSON string escape (RFC 8259, section 7).
 fn json_escape(bytes: &[u8]) -> Option<EscapeSequence> {
     let [b'\\', kind, ..] = *bytes else { return None };
     let short = |character| Some((character, 2));
@@ -359,14 +362,15 @@ fn json_escape(bytes: &[u8]) -> Option<EscapeSequence> {
     Some(EscapeSequence { length, bytes, count })
 }
 
-/// Reads a percent-encoded byte (RFC 3986, section 2.1).
+/// Parses a percent-encoded byte (RFC 3986, section 2.1).
 fn percent_escape(bytes: &[u8]) -> Option<EscapeSequence> {
     let [b'%', high, low, ..] = *bytes else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     Some(EscapeSequence { length: 3, bytes: [digit(high)? << 4 | digit(low)?, 0, 0, 0], count: 1 })
 }
 
-/// A value as base64 and hex, in all variants in which it can stand within encoded text.
+/// Returns base64 and hex encodings of a value, in all alignments in which they can occur inside encoded
+/// text.
 fn encoded_forms(value: &[u8]) -> Vec<Vec<u8>> {
     if value.len() < MIN_ENCODED_SECRET_BYTES {
         return Vec::new();
@@ -379,9 +383,9 @@ fn encoded_forms(value: &[u8]) -> Vec<Vec<u8>> {
     };
     let mut forms = vec![hex(b"0123456789abcdef"), hex(b"0123456789ABCDEF")];
     for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-        // Alone, with the characters that belong to it only in part.
+        // Standalone, including the last characters that only partly belong to it.
         forms.push(engine.encode(value).into_bytes());
-        // Within other bytes: three bytes are four characters, so there are three ways to begin.
+        // Inside other bytes: three bytes make four characters, so there are three alignments.
         for before in 0..3 {
             let bytes = [&[0; 2][..before], value].concat();
             let characters = engine.encode(&bytes).into_bytes();
@@ -393,26 +397,26 @@ fn encoded_forms(value: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// A text that was received in pieces.
-struct Pieced {
-    /// The events of its pieces, and where in each the piece stands.
+struct SplitText {
+    /// Event index and JSON pointer of each piece.
     places: Vec<(usize, String)>,
 }
 
-/// A piece of a text in a received event.
-struct Piece {
-    /// Which text it belongs to, where the event says.
-    of: Option<String>,
-    /// Where in the event it stands.
+/// A piece of a text in a raw event.
+struct TextPiece {
+    /// Id of the text it belongs to, if the event has one.
+    owner: Option<String>,
+    /// JSON pointer to the piece.
     pointer: String,
 }
 
-/// The pieces of texts in a received event: deltas of AG-UI and of programs, and those of chat completions.
-fn pieces(event: &Value) -> Vec<Piece> {
+/// Returns the text pieces of a raw event: deltas of AG-UI, of command targets and of chat completions.
+fn text_pieces(event: &Value) -> Vec<TextPiece> {
     let mut pieces = Vec::new();
     if event.get("delta").is_some_and(Value::is_string) {
         let of =
             ["messageId", "toolCallId"].iter().find_map(|key| event.get(key)?.as_str()).map(str::to_string);
-        pieces.push(Piece { of, pointer: "/delta".to_string() });
+        pieces.push(TextPiece { owner: of, pointer: "/delta".to_string() });
     }
     let id = event.get("id").and_then(Value::as_str).unwrap_or_default();
     for (number, choice) in event.get("choices").and_then(Value::as_array).into_iter().flatten().enumerate() {
@@ -420,15 +424,15 @@ fn pieces(event: &Value) -> Vec<Piece> {
         for key in ["content", "refusal", "reasoning_content", "reasoning"] {
             if delta.get(key).is_some_and(Value::is_string) {
                 let pointer = format!("/choices/{number}/delta/{key}");
-                pieces.push(Piece { of: Some(format!("{id} {number} {key}")), pointer });
+                pieces.push(TextPiece { owner: Some(format!("{id} {number} {key}")), pointer });
             }
         }
         let calls = delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
         for (place, call) in calls.enumerate() {
             let pointer = format!("/choices/{number}/delta/tool_calls/{place}/function/arguments");
-            // Without an index the pieces of all calls are taken for those of one: too much is redacted then.
+            // Without an index the pieces of all calls are joined as one, which may redact too much.
             let index = call.get("index").cloned().unwrap_or_default();
-            pieces.push(Piece { of: Some(format!("{id} {number} call {index}")), pointer });
+            pieces.push(TextPiece { owner: Some(format!("{id} {number} call {index}")), pointer });
         }
     }
     pieces
@@ -443,8 +447,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_found_in_keys_values_and_escaped_text() {
-        let redactor = Redactor::new([("TOKEN".to_string(), "s\"cret".to_string())]);
+    fn redacts_keys_values_and_escaped_text() {
+        let redactor = SecretRedactor::new([("TOKEN".to_string(), "s\"cret".to_string())]);
         let payload = ToolCompleted {
             turn_id: "turn-1".into(),
             tool_call_id: "c".into(),
@@ -458,7 +462,7 @@ mod tests {
         );
     }
 
-    /// A text within JSON within JSON, as often as said.
+    /// Quotes a text as a JSON string `levels` times.
     fn nested(text: &str, levels: usize) -> String {
         (0..levels).fold(text.to_string(), |inner, _| Value::String(inner).to_string())
     }
@@ -472,17 +476,17 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a secret consists of, and whatever surrounds it: no form of it is left.
+        /// No encoding of a secret remains, for any content and surroundings.
         #[test]
-        fn no_form_of_a_secret_is_left(
+        fn redacts_every_encoding_of_a_secret(
             secret in "[ -~\n\u{e9}\u{1f600}]{8,24}",
             before in "[a-z\\\\%\"]{0,4}",
             after in "[g-z%]{0,4}",
             levels in 0..=MAX_ESCAPE_LEVELS,
         ) {
-            // What ends in an open escape sequence would make another secret of it.
+            // An unfinished escape sequence before the secret would change it.
             prop_assume!(!before.ends_with(['\\', '%']) && !secret.contains("[redacted"));
-            let redactor = Redactor::new([("KEY".to_string(), secret.clone())]);
+            let redactor = SecretRedactor::new([("KEY".to_string(), secret.clone())]);
             let mark = "[redacted:KEY]";
             let slashes = Value::String(secret.clone()).to_string().replace('/', "\\/");
             for form in [nested(&secret, levels), slashes, escaped_by_code_units(&secret), percent_encoded(&secret)] {
@@ -501,17 +505,17 @@ mod tests {
             prop_assert_eq!(redactor.text(&said), format!("zz{mark}zz"));
         }
 
-        /// Texts without a secret are not changed, whatever escapes they have.
+        /// Texts without a secret are unchanged, even with escapes.
         #[test]
-        fn other_texts_stay_as_they_are(text in "[a-f0-9%u\\\\\"n\u{e9}]{0,40}") {
-            let redactor = Redactor::new([("KEY".to_string(), "not among these".to_string())]);
+        fn keeps_texts_without_secrets(text in "[a-f0-9%u\\\\\"n\u{e9}]{0,40}") {
+            let redactor = SecretRedactor::new([("KEY".to_string(), "not among these".to_string())]);
             prop_assert_eq!(redactor.text(&text), text.as_str());
         }
     }
 
     #[test]
-    fn a_number_that_is_a_secret_becomes_text_where_it_may() {
-        let redactor = Redactor::new([("PIN".to_string(), "48151623".to_string())]);
+    fn redacts_secret_numbers_in_json() {
+        let redactor = SecretRedactor::new([("PIN".to_string(), "48151623".to_string())]);
         assert_eq!(
             redactor.json(json!({"pin": 48151623, "n": 481516230})),
             json!({"pin": "[redacted:PIN]", "n": 481516230})
@@ -519,9 +523,11 @@ mod tests {
     }
 
     #[test]
-    fn values_that_would_mangle_every_text_are_let_through() {
-        let redactor =
-            Redactor::new([("PORT".to_string(), "1".to_string()), ("EMPTY".to_string(), String::new())]);
+    fn ignores_very_short_secrets() {
+        let redactor = SecretRedactor::new([
+            ("PORT".to_string(), "1".to_string()),
+            ("EMPTY".to_string(), String::new()),
+        ]);
         assert_eq!(redactor.text("order 1 of 11"), "order 1 of 11");
     }
 }

@@ -1,50 +1,50 @@
-//! What is spent, turn by turn: read from what agents and models report, in the words that they have for it.
+//! Token usage and cost per turn, read from the reports of agents and models in their various formats.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hotseat_runtime::files::Price;
-use hotseat_trace::{Payload, Spent};
+use hotseat_runtime::files::TokenPrice;
+use hotseat_trace::{Payload, UsageTotals};
 use serde_json::Value;
 
-/// What models cost, by their names.
+/// Prices of models, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Prices {
-    by_name: HashMap<String, Price>,
-    /// The model that speaks where a report names none.
-    usual: Option<String>,
+pub struct ModelPrices {
+    by_name: HashMap<String, TokenPrice>,
+    /// The model assumed for reports without a model name.
+    default_model: Option<String>,
 }
 
-impl Prices {
-    /// The price of a model. Of several under one name the first counts.
-    pub fn add(&mut self, name: &str, price: Price) {
+impl ModelPrices {
+    /// Adds the price of a model. The first price of a name is used.
+    pub fn add(&mut self, name: &str, price: TokenPrice) {
         self.by_name.entry(name.to_string()).or_insert(price);
     }
 
-    /// The same prices for an agent that is said to speak with this model.
+    /// Sets the model that is assumed for reports without a model name.
     #[must_use]
-    pub fn speaking_with(&self, usual: Option<String>) -> Prices {
-        Prices { usual, ..self.clone() }
+    pub fn with_default_model(&self, usual: Option<String>) -> ModelPrices {
+        ModelPrices { default_model: usual, ..self.clone() }
     }
 }
 
-/// Follows what is spent.
+/// Sums token usage and cost of turns.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
-    prices: Prices,
-    /// What was spent since the last turn that ended.
-    pending: Vec<Spent>,
-    /// Model calls that go on: the model, and the size of the request as it was estimated.
+pub(super) struct SpendingMeter {
+    prices: ModelPrices,
+    /// Usage since the last completed turn.
+    pending: Vec<UsageTotals>,
+    /// Running model calls: model and estimated input tokens.
     open: HashMap<(Arc<str>, u32), (Arc<str>, u64)>,
 }
 
-impl Meter {
-    pub fn new(prices: Prices) -> Self {
-        Meter { prices, ..Meter::default() }
+impl SpendingMeter {
+    pub fn new(prices: ModelPrices) -> Self {
+        SpendingMeter { prices, ..SpendingMeter::default() }
     }
 
-    /// Takes note of an event.
-    pub fn see(&mut self, payload: &Payload) {
+    /// Reads the usage of an event.
+    pub fn observe(&mut self, payload: &Payload) {
         match payload {
             Payload::LlmCallStarted(call) => {
                 let asked = (call.model_profile_id.clone(), call.input_tokens);
@@ -53,33 +53,33 @@ impl Meter {
             Payload::LlmCallCompleted(call) => {
                 let asked = self.open.remove(&(call.turn_id.clone(), call.call_no));
                 let (model, estimate) = asked.unwrap_or_default();
-                let report = Report {
+                let report = UsageReport {
                     model: Some(model.to_string()),
                     input: Some(call.input_tokens.unwrap_or(estimate)),
                     output: Some(call.output_tokens),
-                    ..Report::default()
+                    ..UsageReport::default()
                 };
-                let spent = report.spent(&self.prices);
-                self.pending.push(Spent { estimated: call.input_tokens.is_none(), ..spent });
+                let spent = report.to_spent(&self.prices);
+                self.pending.push(UsageTotals { estimated: call.input_tokens.is_none(), ..spent });
             }
             Payload::AgentRunFinished(run) => {
-                for report in run.usage.iter().flat_map(Report::read) {
-                    self.pending.push(report.spent(&self.prices));
+                for report in run.usage.iter().flat_map(UsageReport::parse_all) {
+                    self.pending.push(report.to_spent(&self.prices));
                 }
             }
             _ => {}
         }
     }
 
-    /// What was spent until now, for the turn that ends.
-    pub fn take(&mut self) -> Option<Spent> {
-        Spent::sum(&std::mem::take(&mut self.pending))
+    /// Returns and resets the usage since the last completed turn.
+    pub fn take(&mut self) -> Option<UsageTotals> {
+        UsageTotals::sum(&std::mem::take(&mut self.pending))
     }
 }
 
-/// What somebody reports of one model.
+/// Reported usage of one model.
 #[derive(Debug, Default, PartialEq)]
-struct Report {
+struct UsageReport {
     model: Option<String>,
     input: Option<u64>,
     cached: u64,
@@ -88,10 +88,10 @@ struct Report {
     cost: Option<f64>,
 }
 
-/// What the figures are called: by chat completions, messages, AG-UI, and others.
-const INPUT: [&str; 6] =
+/// Keys of usage figures in chat completions, messages, AG-UI and others.
+const INPUT_TOKEN_KEYS: [&str; 6] =
     ["input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "promptTokenCount", "prompt_eval_count"];
-const OUTPUT: [&str; 6] = [
+const OUTPUT_TOKEN_KEYS: [&str; 6] = [
     "output_tokens",
     "completion_tokens",
     "outputTokens",
@@ -99,10 +99,10 @@ const OUTPUT: [&str; 6] = [
     "candidatesTokenCount",
     "eval_count",
 ];
-const TOTAL: [&str; 3] = ["total_tokens", "totalTokens", "totalTokenCount"];
-const COST: [&str; 5] = ["cost", "total_cost", "totalCost", "cost_usd", "costUsd"];
-const MODEL: [&str; 3] = ["model", "model_name", "modelName"];
-const CACHED: [&str; 6] = [
+const TOTAL_TOKEN_KEYS: [&str; 3] = ["total_tokens", "totalTokens", "totalTokenCount"];
+const COST_KEYS: [&str; 5] = ["cost", "total_cost", "totalCost", "cost_usd", "costUsd"];
+const MODEL_KEYS: [&str; 3] = ["model", "model_name", "modelName"];
+const CACHED_TOKEN_POINTERS: [&str; 6] = [
     "/cached_tokens",
     "/cachedTokens",
     "/prompt_tokens_details/cached_tokens",
@@ -111,10 +111,10 @@ const CACHED: [&str; 6] = [
     "/cachedContentTokenCount",
 ];
 
-/// The tokens of the requests and of the replies that a report of usage names; none where it does not name both.
+/// Returns the input and output tokens of a usage report; `None` unless it has both.
 pub fn reported_tokens(usage: &Value) -> Option<(u64, u64)> {
-    let reports = Report::read(usage);
-    let of = |report: &Report| Some((report.input?, report.output?));
+    let reports = UsageReport::parse_all(usage);
+    let of = |report: &UsageReport| Some((report.input?, report.output?));
     let mut each = reports.iter().map(of);
     let first = each.next()??;
     each.try_fold(first, |(input, output), report| {
@@ -123,26 +123,31 @@ pub fn reported_tokens(usage: &Value) -> Option<(u64, u64)> {
     })
 }
 
-impl Report {
-    /// What is understood of a report: of one model, or of a list of them. What does not say how many tokens there were
-    /// in all is passed over.
-    fn read(usage: &Value) -> Vec<Report> {
+impl UsageReport {
+    /// Parses a usage report of one model or a list of them. Reports without a total token count are ignored.
+    fn parse_all(usage: &Value) -> Vec<UsageReport> {
         match usage {
-            Value::Array(parts) => parts.iter().flat_map(Report::read).collect(),
+            Value::Array(parts) => parts.iter().flat_map(UsageReport::parse_all).collect(),
             Value::Object(members) => {
                 let number = |names: &[&str]| names.iter().find_map(|name| members.get(*name)?.as_u64());
-                let report = Report {
-                    model: MODEL.iter().find_map(|name| members.get(*name)?.as_str()).map(str::to_string),
-                    input: number(&INPUT),
-                    cached: CACHED.iter().find_map(|path| usage.pointer(path)?.as_u64()).unwrap_or_default(),
-                    output: number(&OUTPUT),
-                    total: number(&TOTAL),
-                    cost: COST
+                let report = UsageReport {
+                    model: MODEL_KEYS
+                        .iter()
+                        .find_map(|name| members.get(*name)?.as_str())
+                        .map(str::to_string),
+                    input: number(&INPUT_TOKEN_KEYS),
+                    cached: CACHED_TOKEN_POINTERS
+                        .iter()
+                        .find_map(|path| usage.pointer(path)?.as_u64())
+                        .unwrap_or_default(),
+                    output: number(&OUTPUT_TOKEN_KEYS),
+                    total: number(&TOTAL_TOKEN_KEYS),
+                    cost: COST_KEYS
                         .iter()
                         .find_map(|name| members.get(*name)?.as_f64())
                         .filter(|cost| cost.is_finite() && *cost >= 0.0),
                 };
-                // Half of a sum is no sum.
+                // A total needs both summands.
                 let is_counted = report.total.or(report.input.and(report.output)).is_some();
                 if is_counted { vec![report] } else { Vec::new() }
             }
@@ -150,10 +155,12 @@ impl Report {
         }
     }
 
-    fn spent(self, prices: &Prices) -> Spent {
-        let Report { model, input, cached, output, total, cost } = self;
-        let model =
-            model.filter(|model| !model.is_empty()).or_else(|| prices.usual.clone()).unwrap_or_default();
+    fn to_spent(self, prices: &ModelPrices) -> UsageTotals {
+        let UsageReport { model, input, cached, output, total, cost } = self;
+        let model = model
+            .filter(|model| !model.is_empty())
+            .or_else(|| prices.default_model.clone())
+            .unwrap_or_default();
         let priced = match (prices.by_name.get(&model), input, output) {
             (Some(price), Some(input), Some(output)) => {
                 let cached = cached.min(input);
@@ -163,7 +170,7 @@ impl Report {
             _ => None,
         };
         let cost = cost.or(priced);
-        Spent {
+        UsageTotals {
             input_tokens: input,
             output_tokens: output,
             total_tokens: total.unwrap_or_else(|| input.unwrap_or(0).saturating_add(output.unwrap_or(0))),
@@ -181,11 +188,14 @@ mod tests {
     use super::*;
 
     fn figures(usage: &Value) -> Vec<(Option<u64>, Option<u64>, Option<u64>)> {
-        Report::read(usage).iter().map(|report| (report.input, report.output, report.total)).collect()
+        UsageReport::parse_all(usage)
+            .iter()
+            .map(|report| (report.input, report.output, report.total))
+            .collect()
     }
 
     #[test]
-    fn reports_are_read_in_the_words_of_many() {
+    fn parses_usage_formats() {
         for usage in [
             json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}),
             json!({"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}),
@@ -203,17 +213,17 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_a_cache_have_a_price_of_their_own() {
-        let mut prices = Prices::default();
-        prices.add("m", Price { input: 3.0, output: 15.0, cached_input: 0.3 });
-        let prices = prices.speaking_with(Some("m".to_string()));
+    fn prices_cached_tokens() {
+        let mut prices = ModelPrices::default();
+        prices.add("m", TokenPrice { input: 3.0, output: 15.0, cached_input: 0.3 });
+        let prices = prices.with_default_model(Some("m".to_string()));
         let usage = json!({"prompt_tokens": 1_000_000, "completion_tokens": 100_000,
             "prompt_tokens_details": {"cached_tokens": 500_000}});
-        let spent = Report::read(&usage).remove(0).spent(&prices);
+        let spent = UsageReport::parse_all(&usage).remove(0).to_spent(&prices);
         assert_eq!(spent.cost, Some(1.5 + 0.15 + 1.5));
         assert_eq!(spent.total_tokens, 1_100_000);
         let other = json!({"model": "other", "prompt_tokens": 1, "completion_tokens": 1});
-        let spent = Report::read(&other).remove(0).spent(&prices);
+        let spent = UsageReport::parse_all(&other).remove(0).to_spent(&prices);
         assert_eq!((spent.cost, spent.unpriced), (None, vec!["other".to_string()]));
     }
 }

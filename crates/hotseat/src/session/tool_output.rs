@@ -1,14 +1,14 @@
-//! What a tool returned, read in one way whatever it was received over.
+//! Parses tool results in the same way for all protocols.
 
 use hotseat_document::json::read_value;
 use serde_json::{Map, Value};
 
-use crate::adapters::json_text::{joined, readable};
+use crate::targets::json_text::{joined, readable};
 
-/// A result that was received as text: JSON where it is an object, a list, a truth value or null, otherwise the text
-/// as it is. JSON that stands in a JSON text once more is unwrapped, for servers differ in how often they encode. A
-/// number is kept as it was written: `1.50` and `007` are not `1.5` and `7` to who matches them.
-pub(crate) fn output_of_text(text: String) -> Value {
+/// Parses a result received as text: JSON if it is an object, list, boolean or null, otherwise the text
+/// itself. JSON inside a JSON string is unwrapped, since servers differ in how often they encode. Numbers
+/// keep their spelling: `1.50` and `007` stay as written.
+pub(crate) fn parse_text_output(text: String) -> Value {
     let text = joined(text);
     match read_value(&readable(&text)) {
         Ok(Value::String(inner)) if text.trim_start().starts_with('"') => {
@@ -22,32 +22,33 @@ pub(crate) fn output_of_text(text: String) -> Value {
     }
 }
 
-/// A text as JSON, if it is that.
-pub(crate) fn json_of(text: &str) -> Option<Value> {
+/// Parses a text as JSON, if it is valid.
+pub(crate) fn parse_json(text: &str) -> Option<Value> {
     read_value(&readable(text)).ok()
 }
 
-/// A result that was received as the content of a message: text, content parts, or JSON of any other shape.
-pub(crate) fn output_of_content(content: &Value) -> Value {
+/// Parses a result received as message content: text, content parts, or any other JSON.
+pub(crate) fn parse_content_output(content: &Value) -> Value {
     match content {
-        Value::String(text) => output_of_text(text.clone()),
-        Value::Array(parts) if is_parts(parts) => {
-            let mut texts = parts.iter().filter_map(text_of_part).peekable();
-            // Parts without any text would leave nothing of the result.
-            if texts.peek().is_none() { content.clone() } else { output_of_text(texts.collect()) }
+        Value::String(text) => parse_text_output(text.clone()),
+        Value::Array(parts) if is_content_parts(parts) => {
+            let mut texts = parts.iter().filter_map(part_text).peekable();
+            // Parts without any text are kept as they are.
+            if texts.peek().is_none() { content.clone() } else { parse_text_output(texts.collect()) }
         }
         other => other.clone(),
     }
 }
 
-/// Whether a list is content in parts, rather than a result that happens to be a list: all of its entries are parts of
-/// known kinds and hold nothing that reading them as parts would lose.
-pub(crate) fn is_parts(items: &[Value]) -> bool {
+/// Returns true if a list is content parts and not a result that is a list: all entries are known parts
+/// without further members.
+pub(crate) fn is_content_parts(items: &[Value]) -> bool {
     !items.is_empty() && items.iter().all(|item| item.as_object().is_some_and(is_part))
 }
 
-/// What may stand beside the content of a part without being part of it.
-const BESIDE: [&str; 7] = ["type", "id", "metadata", "annotations", "_meta", "cache_control", "filename"];
+/// Keys that a part may have beside its content.
+const PART_METADATA_KEYS: [&str; 7] =
+    ["type", "id", "metadata", "annotations", "_meta", "cache_control", "filename"];
 
 fn is_part(part: &Map<String, Value>) -> bool {
     let object = |key: &str| part.get(key).is_some_and(Value::is_object);
@@ -59,16 +60,17 @@ fn is_part(part: &Map<String, Value>) -> bool {
         Some("image_url") => (object("image_url"), &["image_url"]),
         Some("input_audio") => (object("input_audio"), &["input_audio"]),
         Some("file") => (object("file"), &["file"]),
-        // The form of AG-UI before 1.0.
+        // AG-UI before 1.0.
         Some("binary") => {
             (text("mimeType") && (text("url") || text("data") || text("id")), &["mimeType", "url", "data"])
         }
         Some(_) | None => return false,
     };
-    is_whole && part.keys().all(|key| own.contains(&key.as_str()) || BESIDE.contains(&key.as_str()))
+    is_whole
+        && part.keys().all(|key| own.contains(&key.as_str()) || PART_METADATA_KEYS.contains(&key.as_str()))
 }
 
-fn text_of_part(part: &Value) -> Option<&str> {
+fn part_text(part: &Value) -> Option<&str> {
     part.get("text").or_else(|| part.get("refusal"))?.as_str()
 }
 
@@ -79,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// JSON of any shape, most of it with members that look like those of content parts.
+    /// Any JSON, mostly with members of content parts.
     fn json_value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -101,7 +103,7 @@ mod tests {
         })
     }
 
-    /// Every text and number in a value, wherever it stands.
+    /// Collects every text and number of a value.
     fn leaves(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Array(items) => items.iter().for_each(|item| leaves(item, found)),
@@ -112,12 +114,12 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing of a list that is no content vanishes.
+        /// A list that is not content is returned unchanged.
         #[test]
-        fn a_list_is_content_only_if_nothing_of_it_is_lost(items in prop::collection::vec(json_value(), 1..4)) {
+        fn keeps_lists_that_are_not_content(items in prop::collection::vec(json_value(), 1..4)) {
             let content = Value::Array(items.clone());
-            let output = output_of_content(&content);
-            if !is_parts(&items) {
+            let output = parse_content_output(&content);
+            if !is_content_parts(&items) {
                 prop_assert_eq!(output, content);
                 return Ok(());
             }
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_parts() {
+    fn parses_content_parts() {
         for (content, output) in [
             (
                 json!([{"type": "payment", "status": "declined"}]),
@@ -161,7 +163,7 @@ mod tests {
             (json!("12345678901234567890123"), json!("12345678901234567890123")),
             (json!("{\"id\":12345678901234567890123}"), json!({"id": "12345678901234567890123"})),
         ] {
-            assert_eq!(output_of_content(&content), output, "{content}");
+            assert_eq!(parse_content_output(&content), output, "{content}");
         }
     }
 }

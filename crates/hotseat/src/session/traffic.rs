@@ -1,34 +1,35 @@
-//! How much an agent may send and do: counted in one place for every adapter, per turn, conversation and run.
+//! Counts and limits the traffic of an agent per turn, conversation and run, in one place for all adapters.
 //!
-//! Bytes are counted where they are read (`adapters::Limits`), events and calls where they are recorded (`Recorder`).
+//! Bytes are counted where they are read (`targets::TurnLimits`), events and calls where they are recorded
+//! (`TraceRecorder`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use hotseat_trace::{Failure, FailureKind};
+use hotseat_trace::{AttemptFailure, FailureKind};
 
-/// What a JSON value takes in memory beside its text, in bytes, as it is counted.
-const VALUE: u64 = 24;
+/// Estimated memory overhead of a JSON value beside its text, in bytes.
+const VALUE_OVERHEAD_BYTES: u64 = 24;
 
-/// The most that may come from an agent within one turn, conversation or run.
+/// Maximum traffic of one turn, conversation or run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrafficBounds {
-    /// Events that are recorded.
+    /// Recorded events.
     pub events: u64,
-    /// Bytes that are received, or kept in memory of what was.
+    /// Received bytes, or the memory taken by recorded events.
     pub bytes: u64,
     /// Tool calls.
     pub calls: u64,
 }
 
-/// How much an agent may send and do.
+/// Traffic limits of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrafficLimits {
-    /// In one turn.
+    /// Limits of one turn.
     pub turn: TrafficBounds,
-    /// In one conversation.
+    /// Limits of one conversation.
     pub conversation: TrafficBounds,
-    /// In all conversations of a run together.
+    /// Limits of all conversations of a run together.
     pub run: TrafficBounds,
 }
 
@@ -43,7 +44,7 @@ impl Default for TrafficLimits {
     }
 }
 
-/// What all conversations of a run have sent and done together.
+/// Traffic of all conversations of a run together.
 #[derive(Debug, Default)]
 pub struct RunTraffic {
     limits: TrafficLimits,
@@ -51,13 +52,13 @@ pub struct RunTraffic {
 }
 
 impl RunTraffic {
-    /// The traffic of a run that has not begun.
+    /// Creates an empty counter with these limits.
     pub fn new(limits: TrafficLimits) -> Self {
         RunTraffic { limits, totals: TrafficTotals::default() }
     }
 }
 
-/// Counts what the agent of one conversation sends and does.
+/// Counts the traffic of one conversation.
 #[derive(Debug, Default)]
 pub struct TrafficMeter {
     run: Arc<RunTraffic>,
@@ -66,7 +67,7 @@ pub struct TrafficMeter {
     is_counting: AtomicBool,
 }
 
-/// What was counted.
+/// Counted traffic.
 #[derive(Debug, Default)]
 struct TrafficTotals {
     events: AtomicU64,
@@ -75,36 +76,36 @@ struct TrafficTotals {
     calls: AtomicU64,
 }
 
-/// The size of an event that is to be recorded.
+/// Size of an event before it is recorded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EventSize {
-    /// Bytes of its JSON.
+    /// Size of its JSON in bytes.
     pub bytes: u64,
-    /// How many values are in that.
+    /// Number of JSON values in it.
     pub values: u64,
 }
 
 impl TrafficMeter {
-    /// The meter of a conversation that has not begun.
+    /// Creates a meter for a new conversation.
     pub fn new(run: Arc<RunTraffic>) -> Self {
         TrafficMeter { run, ..TrafficMeter::default() }
     }
 
-    /// A turn begins: from now on everything is counted for it.
+    /// Starts a turn and resets its counts.
     pub fn begin_turn(&self) {
         self.turn.reset();
         self.is_counting.store(true, Ordering::Relaxed);
     }
 
-    /// The turn is over. Returns which limit was passed in it, if one was.
-    pub fn end_turn(&self) -> Option<Failure> {
-        let failure = self.passed();
+    /// Ends the turn. Returns the failure if a limit was exceeded.
+    pub fn end_turn(&self) -> Option<AttemptFailure> {
+        let failure = self.exceeded_limit();
         self.is_counting.store(false, Ordering::Relaxed);
         failure
     }
 
-    /// Counts bytes that were received.
-    pub fn receive(&self, bytes: usize) {
+    /// Counts received bytes.
+    pub fn count_received(&self, bytes: usize) {
         if self.is_counting() {
             for (totals, _) in self.scopes() {
                 totals.received.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -112,15 +113,15 @@ impl TrafficMeter {
         }
     }
 
-    /// Counts an event. Says whether it is to be recorded: an adapter that has not noticed that a limit is passed may go on
-    /// for a while, and only what it had received until then is of use.
-    pub(super) fn record(&self, size: EventSize, is_call: bool) -> bool {
+    /// Counts an event. Returns true if it is to be recorded: an adapter may continue for a while after a
+    /// limit is exceeded, and events up to twice the limit are still recorded.
+    pub(super) fn count_event(&self, size: EventSize, is_call: bool) -> bool {
         if !self.is_counting() {
             return true;
         }
-        let bytes = size.bytes + VALUE * size.values;
+        let bytes = size.bytes + VALUE_OVERHEAD_BYTES * size.values;
         let scopes = self.scopes();
-        let may = scopes.iter().all(|(totals, bounds)| totals.within(&bounds.doubled()));
+        let may = scopes.iter().all(|(totals, bounds)| totals.is_within(&bounds.doubled()));
         for (totals, _) in &scopes {
             totals.events.fetch_add(1, Ordering::Relaxed);
             totals.recorded.fetch_add(bytes, Ordering::Relaxed);
@@ -129,19 +130,23 @@ impl TrafficMeter {
         may
     }
 
-    /// Whether a limit is passed.
+    /// Returns true if a limit is exceeded.
     pub fn is_exceeded(&self) -> bool {
-        self.is_counting() && !self.scopes().iter().all(|(totals, bounds)| totals.within(bounds))
+        self.is_counting() && !self.scopes().iter().all(|(totals, bounds)| totals.is_within(bounds))
     }
 
-    /// The failure of a limit that is passed by what is recorded. What has been received is still taken in.
-    pub fn recorded_too_much(&self) -> Option<Failure> {
-        let within = |(totals, bounds): (&TrafficTotals, &TrafficBounds)| totals.records_within(bounds);
-        if !self.is_counting() || self.scopes().into_iter().all(within) { None } else { self.passed() }
+    /// Returns the failure if recorded events exceed a limit. Bytes already received are still processed.
+    pub fn exceeded_record_limit(&self) -> Option<AttemptFailure> {
+        let within = |(totals, bounds): (&TrafficTotals, &TrafficBounds)| totals.are_records_within(bounds);
+        if !self.is_counting() || self.scopes().into_iter().all(within) {
+            None
+        } else {
+            self.exceeded_limit()
+        }
     }
 
-    /// The failure of a limit that is passed.
-    pub fn passed(&self) -> Option<Failure> {
+    /// Returns the failure if any limit is exceeded.
+    pub fn exceeded_limit(&self) -> Option<AttemptFailure> {
         if !self.is_exceeded() {
             return None;
         }
@@ -154,14 +159,14 @@ impl TrafficMeter {
             let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
             let bytes = load(&totals.received).max(load(&totals.recorded));
             for (name, counted, most, what) in [
-                ("bytes", bytes, bounds.bytes, "sent more than {} bytes, or what takes as much memory,"),
+                ("bytes", bytes, bounds.bytes, "sent more than {} bytes, or data that takes as much memory,"),
                 ("calls", load(&totals.calls), bounds.calls, "called tools more than {} times"),
-                ("events", load(&totals.events), bounds.events, "did more than {} things"),
+                ("events", load(&totals.events), bounds.events, "caused more than {} events"),
             ] {
                 if counted > most {
                     let what = what.replace("{}", &most.to_string());
                     let message = format!("the agent {what} {within} (`limits.{key}.{name}`)");
-                    return Some(Failure::new(FailureKind::Limit, message));
+                    return Some(AttemptFailure::new(FailureKind::Limit, message));
                 }
             }
         }
@@ -193,11 +198,11 @@ impl TrafficBounds {
 }
 
 impl TrafficTotals {
-    fn within(&self, bounds: &TrafficBounds) -> bool {
-        self.received.load(Ordering::Relaxed) <= bounds.bytes && self.records_within(bounds)
+    fn is_within(&self, bounds: &TrafficBounds) -> bool {
+        self.received.load(Ordering::Relaxed) <= bounds.bytes && self.are_records_within(bounds)
     }
 
-    fn records_within(&self, bounds: &TrafficBounds) -> bool {
+    fn are_records_within(&self, bounds: &TrafficBounds) -> bool {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         load(&self.events) <= bounds.events
             && load(&self.recorded) <= bounds.bytes
@@ -222,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bound_of_each_scope_is_named_when_it_is_passed() {
+    fn names_the_exceeded_limit() {
         type Choose = fn(&mut TrafficLimits) -> &mut TrafficBounds;
         let scopes: [(&str, Choose); 3] = [
             ("turn", |limits| &mut limits.turn),
@@ -240,10 +245,10 @@ mod tests {
                 let meter = meter(|limits| narrow(choose(limits)));
                 let event = EventSize { bytes: 26, values: 1 };
                 meter.begin_turn();
-                assert!(meter.record(event, true) && meter.passed().is_none(), "{scope} {name}");
-                meter.receive(101);
-                meter.record(event, true);
-                let failure = meter.passed().expect("the bound is passed");
+                assert!(meter.count_event(event, true) && meter.exceeded_limit().is_none(), "{scope} {name}");
+                meter.count_received(101);
+                meter.count_event(event, true);
+                let failure = meter.exceeded_limit().expect("the bound is passed");
                 assert_eq!(failure.kind, FailureKind::Limit);
                 assert!(failure.message.contains(&format!("`limits.{scope}.{name}`")), "{}", failure.message);
             }
@@ -251,21 +256,21 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_begins_anew_and_a_conversation_does_not() {
+    fn resets_turn_counts_but_not_conversation_counts() {
         let meter = meter(|limits| (limits.turn.bytes, limits.conversation.bytes) = (100, 150));
         for (turn, exceeded) in [(1, false), (2, true)] {
             meter.begin_turn();
-            meter.receive(90);
+            meter.count_received(90);
             assert_eq!(meter.end_turn().is_some(), exceeded, "turn {turn}");
         }
     }
 
     #[test]
-    fn nothing_is_recorded_far_beyond_a_limit_and_nothing_is_counted_between_turns() {
+    fn stops_recording_beyond_twice_the_limit() {
         let meter = meter(|limits| limits.turn.events = 10);
         meter.begin_turn();
-        assert_eq!((0..100).filter(|_| meter.record(EventSize::default(), false)).count(), 21);
+        assert_eq!((0..100).filter(|_| meter.count_event(EventSize::default(), false)).count(), 21);
         assert!(meter.end_turn().is_some());
-        assert!(meter.record(EventSize::default(), false) && !meter.is_exceeded());
+        assert!(meter.count_event(EventSize::default(), false) && !meter.is_exceeded());
     }
 }

@@ -1,63 +1,72 @@
-//! One turn: an input is sent, what happens is recorded, and how it ended is judged.
+//! Runs one turn: sends the input, records events and judges how the turn ended.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{
-    ErrorInfo, Failure, FailureKind, Note, TurnCompleted, TurnFailed, TurnStarted, UserMessage,
+    AttemptFailure, ErrorInfo, FailureKind, Note, TurnCompleted, TurnFailed, TurnStarted, UserMessage,
 };
 
-use super::{Media, Part, Recorder, TurnScript, media, words};
-use crate::adapters::{AgentSession, Input, Limits, TurnError};
-use crate::cases::{ExpectedError, Turn};
-use crate::roles::Exchange;
+use super::{ContentPart, MediaAttachment, ScriptedAnswers, TraceRecorder, joined_text, media_parts};
+use crate::cases::{CaseTurn, ExpectedError};
+use crate::roles::RoleExchange;
+use crate::targets::{AgentInput, AgentSession, TurnError, TurnLimits};
 
-/// How the note of an attachment begins; its name follows.
-pub const ATTACHED: &str = "attached: ";
+/// Prefix of the note about an attachment; its name follows.
+pub const ATTACHMENT_NOTE_PREFIX: &str = "attached: ";
 
-/// How the end of a turn is told that took too long.
-pub(super) const TIMED_OUT: [&str; 2] = ["timeout", "given up at its time limit"];
+/// Code and message of a turn that timed out.
+pub(super) const TIMEOUT_ERROR: [&str; 2] = ["timeout", "stopped at its time limit"];
 
-/// Why a turn is given up when it takes too long.
+/// The limit that a turn's deadline comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum GivenUp {
-    /// A time limit of the turn or the target.
+pub(super) enum DeadlineSource {
+    /// Time limit of the turn or the target.
     Turn(Duration),
-    /// A time limit of the case or the run.
+    /// Time limit of the case or the run.
     Case(Duration),
-    /// A check that limits the duration, which will fail by itself.
+    /// Check of the duration, which will fail by itself.
     Check,
 }
 
-/// An input, and who gives it.
-pub(super) struct Given {
-    pub turn: Turn,
+/// An input and its source.
+pub(super) struct TurnInput {
+    pub turn: CaseTurn,
     /// `hotseat`, `simulator` or `person`.
     pub caller: &'static str,
-    /// What the simulated user was asked and said.
-    pub exchange: Option<Exchange>,
+    /// Exchange with the simulated user that gave the input.
+    pub exchange: Option<RoleExchange>,
 }
 
-impl Given {
-    /// An input that is written in the case.
-    pub fn written(turn: &Turn) -> Given {
-        Given { turn: turn.clone(), caller: "hotseat", exchange: None }
+impl TurnInput {
+    /// Creates an input from a turn of the case.
+    pub fn from_turn(turn: &CaseTurn) -> TurnInput {
+        TurnInput { turn: turn.clone(), caller: "hotseat", exchange: None }
     }
 
-    /// An input that somebody gives while the conversation goes on.
-    pub fn said(text: String, unwritten: &Turn, caller: &'static str, exchange: Option<Exchange>) -> Given {
-        Given { turn: Turn { content: vec![Part::Text(text)], ..unwritten.clone() }, caller, exchange }
+    /// Creates an input given at run time.
+    pub fn from_text(
+        text: String,
+        unwritten: &CaseTurn,
+        caller: &'static str,
+        exchange: Option<RoleExchange>,
+    ) -> TurnInput {
+        TurnInput {
+            turn: CaseTurn { content: vec![ContentPart::Text(text)], ..unwritten.clone() },
+            caller,
+            exchange,
+        }
     }
 }
 
-/// Sends one input and records the turn from its start to its end.
-pub(super) async fn say(
+/// Sends one input and records the turn.
+pub(super) async fn execute_turn(
     index: usize,
-    given: &mut Given,
+    given: &mut TurnInput,
     agent: &mut dyn AgentSession,
-    script: &mut TurnScript,
-    limits: Limits<'_>,
-    recorder: &mut Recorder,
+    script: &mut ScriptedAnswers,
+    limits: TurnLimits<'_>,
+    recorder: &mut TraceRecorder,
 ) -> Result<(), TurnError> {
     let turn = &given.turn;
     let turn_id: Arc<str> = format!("turn-{}", index + 1).into();
@@ -69,11 +78,11 @@ pub(super) async fn say(
         caller_type: "user".into(),
     });
     if let Some(exchange) = given.exchange.take() {
-        recorder.emit(exchange.of_turn(turn_id.clone()));
+        recorder.emit(exchange.into_payload(turn_id.clone()));
     }
-    let text = words(&turn.content);
+    let text = joined_text(&turn.content);
     let content = text.clone();
-    let attachments: Vec<String> = media(&turn.content).map(Media::shown).collect();
+    let attachments: Vec<String> = media_parts(&turn.content).map(MediaAttachment::display_name).collect();
     recorder.emit(UserMessage {
         turn_id: turn_id.clone(),
         message_id: message_id.clone(),
@@ -82,10 +91,10 @@ pub(super) async fn say(
         options: turn.options.as_ref().map(|options| options.value.clone()),
     });
     for attached in attachments {
-        let message = format!("{ATTACHED}{attached}");
+        let message = format!("{ATTACHMENT_NOTE_PREFIX}{attached}");
         recorder.emit(Note { turn_id: turn_id.clone(), message, event: None });
     }
-    let input = Input {
+    let input = AgentInput {
         turn_id: turn_id.clone(),
         message_id,
         text: &text,
@@ -95,61 +104,61 @@ pub(super) async fn say(
         limits,
     };
     recorder.traffic().begin_turn();
-    let said = agent.say(input, recorder).await;
+    let said = agent.send_input(input, recorder).await;
     let said = match (said, recorder.traffic().end_turn()) {
         (Err(TurnError::Deadline), _) => Err(TurnError::Deadline),
         (_, Some(failure)) => Err(failure.into()),
         (said, None) => said,
     };
     if matches!(said, Err(TurnError::Deadline | TurnError::Failed(_))) {
-        // What is found out by nothing arriving happens now.
-        recorder.as_of_now();
+        // Errors found by waiting happen now, not at the last arrival.
+        recorder.clear_arrival();
     }
     match &said {
         Ok(()) => recorder.emit(TurnCompleted { turn_id }),
         Err(error) => {
             let error = match error {
-                TurnError::Deadline => info(TIMED_OUT[0], TIMED_OUT[1]),
+                TurnError::Deadline => error_info(TIMEOUT_ERROR[0], TIMEOUT_ERROR[1]),
                 TurnError::Run(error) => error.clone(),
-                TurnError::Failed(failure) => info(failure.kind.name(), &failure.message),
+                TurnError::Failed(failure) => error_info(failure.kind.name(), &failure.message),
             };
             recorder.emit(TurnFailed { turn_id, error });
         }
     }
-    recorder.as_of_now();
+    recorder.clear_arrival();
     said
 }
 
-fn info(code: &str, message: &str) -> ErrorInfo {
+fn error_info(code: &str, message: &str) -> ErrorInfo {
     ErrorInfo { code: Some(code.to_string()), message: message.to_string(), retriable: None }
 }
 
-/// Whether a turn ended as it should. `Err(None)` is a turn that was given up because of a check.
-pub(super) fn judge_end(
-    turn: &Turn,
+/// Judges the end of a turn. `Err(None)` means that the turn was stopped by the limit of a check.
+pub(super) fn judge_turn_end(
+    turn: &CaseTurn,
     said: Result<(), TurnError>,
-    cause: GivenUp,
-    script: &TurnScript,
-) -> Result<(), Option<Failure>> {
-    let failed = |kind, message: String| Err(Some(Failure::new(kind, message)));
+    cause: DeadlineSource,
+    script: &ScriptedAnswers,
+) -> Result<(), Option<AttemptFailure>> {
+    let failed = |kind, message: String| Err(Some(AttemptFailure::new(kind, message)));
     match (said, &turn.expect_error) {
-        (Ok(()), None) => match script.unused().next() {
+        (Ok(()), None) => match script.unused_answers().next() {
             None => Ok(()),
             Some(answer) => {
-                let message = format!("the agent never paused for the answer at {}", answer.place);
+                let message = format!("the agent never asked for the answer at {}", answer.place);
                 failed(FailureKind::Assertion, message)
             }
         },
         (Ok(()), Some(expected)) => failed(
             FailureKind::Assertion,
-            format!("the agent ended in order; expected was {}", expected.describe()),
+            format!("expected {}, got a regular end of the turn", expected.describe()),
         ),
-        (Err(TurnError::Run(error)), Some(expected)) => match expected.fits(&error) {
+        (Err(TurnError::Run(error)), Some(expected)) => match expected.matches(&error) {
             true => Ok(()),
             false => {
                 let message = format!(
-                    "the agent failed with {}; expected was {}",
-                    in_words(&error),
+                    "the agent failed with {}, expected {}",
+                    describe_error(&error),
                     expected.describe()
                 );
                 failed(FailureKind::Assertion, message)
@@ -158,53 +167,53 @@ pub(super) fn judge_end(
         (Err(TurnError::Run(error)), None) => {
             let (first, rest) = error.message.split_once('\n').unwrap_or((&error.message, ""));
             let head = ErrorInfo { message: first.to_string(), ..error.clone() };
-            let message = format!("the agent failed: {}", in_words(&head));
-            Err(Some(Failure::new(FailureKind::AgentError, message).with_detail(rest)))
+            let message = format!("the agent failed: {}", describe_error(&head));
+            Err(Some(AttemptFailure::new(FailureKind::AgentError, message).with_detail(rest)))
         }
         (Err(TurnError::Failed(failure)), _) => Err(Some(failure)),
         (Err(TurnError::Deadline), _) => match cause {
-            GivenUp::Turn(limit) => {
+            DeadlineSource::Turn(limit) => {
                 failed(FailureKind::Timeout, format!("the turn timed out after {} ms", limit.as_millis()))
             }
-            GivenUp::Case(limit) => {
+            DeadlineSource::Case(limit) => {
                 failed(FailureKind::Timeout, format!("the case timed out after {} ms", limit.as_millis()))
             }
-            GivenUp::Check => Err(None),
+            DeadlineSource::Check => Err(None),
         },
     }
 }
 
-fn in_words(error: &ErrorInfo) -> String {
+fn describe_error(error: &ErrorInfo) -> String {
     match &error.code {
         Some(code) => format!("{} ({code})", error.message),
         None => error.message.clone(),
     }
 }
 
-impl GivenUp {
-    /// The limit, as far as it is no check's.
+impl DeadlineSource {
+    /// Returns the limit, unless it belongs to a check.
     pub(super) fn limit(self) -> Option<Duration> {
         match self {
-            GivenUp::Turn(limit) | GivenUp::Case(limit) => Some(limit),
-            GivenUp::Check => None,
+            DeadlineSource::Turn(limit) | DeadlineSource::Case(limit) => Some(limit),
+            DeadlineSource::Check => None,
         }
     }
 }
 
 impl ExpectedError {
-    fn fits(&self, error: &ErrorInfo) -> bool {
+    fn matches(&self, error: &ErrorInfo) -> bool {
         let code = error.code.as_deref();
-        self.message.as_ref().is_none_or(|pattern| pattern.fits(&error.message))
-            && self.code.as_ref().is_none_or(|pattern| code.is_some_and(|code| pattern.fits(code)))
+        self.message.as_ref().is_none_or(|pattern| pattern.is_match(&error.message))
+            && self.code.as_ref().is_none_or(|pattern| code.is_some_and(|code| pattern.is_match(code)))
     }
 
     fn describe(&self) -> String {
         match (&self.message, &self.code) {
             (Some(message), Some(code)) => {
-                format!("an error that fits {message} with a code that fits {code}")
+                format!("an error that matches {message} with a code that matches {code}")
             }
-            (Some(message), None) => format!("an error that fits {message}"),
-            (None, Some(code)) => format!("an error with a code that fits {code}"),
+            (Some(message), None) => format!("an error that matches {message}"),
+            (None, Some(code)) => format!("an error with a code that matches {code}"),
             (None, None) => "an error".to_string(),
         }
     }

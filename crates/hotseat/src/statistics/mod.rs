@@ -1,23 +1,23 @@
-//! What can be said of an agent by a number of attempts, and how likely it is to be wrong. Nothing here knows of runs
-//! and cases: numbers come in, numbers go out.
+//! Statistics of repeated attempts: rates, confidence intervals and significance tests. Independent of runs
+//! and cases: functions take and return numbers.
 
-mod durations;
 mod exact;
 mod gamma;
+mod multiple_tests;
 mod normal;
 mod ranks;
 mod rates;
 mod sequential;
-mod together;
+mod summary_statistics;
 
-pub use durations::Spread;
-pub use exact::{Compared, Sample, compared};
-pub use ranks::{Shift, shift};
-pub use rates::{Interval, all_of, wilson};
-pub use sequential::{Finding, Sequential};
-pub use together::{Test, can_tell, decided};
+pub use exact::{PairedCounts, PassRateTest, compare_pass_rates};
+pub use multiple_tests::{TestPValue, can_detect_change, significant_tests};
+pub use ranks::{SignedRankTest, signed_rank_test};
+pub use rates::{ConfidenceInterval, all_pass_probability, wilson_interval};
+pub use sequential::{RateDecision, SequentialTest};
+pub use summary_statistics::SummaryStatistics;
 
 #[cfg(test)]
-mod dice;
+mod split_mix;
 #[cfg(test)]
-pub(crate) use dice::Dice;
+pub(crate) use split_mix::SplitMix64;

@@ -1,44 +1,45 @@
-//! Whether a number such as a duration has grown, case by case: Wilcoxon's signed ranks.
+//! Wilcoxon signed-rank test: detects whether a number such as a duration has increased, paired by case.
 
-use super::normal::above;
+use super::normal::upper_tail;
 
-/// What a comparison of numbers came to.
+/// Result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shift {
-    /// How likely something as extreme is on either side, where nothing has changed.
+pub struct SignedRankTest {
+    /// Two-sided p-value.
     pub p: f64,
-    /// The least that `p` could have been with so many differences.
-    pub least_p: f64,
-    /// Whether what grew outweighs what shrank.
-    pub grown: bool,
+    /// Smallest p-value that this number of differences can yield.
+    pub min_p: f64,
+    /// True if increases outweigh decreases.
+    pub increased: bool,
 }
 
-/// Up to so many differences are counted out; of more the sum of ranks is as good as normal.
-const COUNTED: usize = 120;
+/// Largest number of differences for the exact test. Beyond it, the normal approximation is accurate.
+const MAX_EXACT_DIFFERENCES: usize = 120;
 
-/// Compares cases by the differences between their numbers in two runs. Those that do not differ say nothing. Single
-/// differences may be as large as they like: only their order matters.
-pub fn shift(differences: &[f64]) -> Shift {
+/// Tests the differences between two runs, one for each case. Zero differences are ignored. Only ranks
+/// matter, so the test is robust against outliers.
+pub fn signed_rank_test(differences: &[f64]) -> SignedRankTest {
     let mut all: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
     all.sort_unstable_by(|a, b| a.abs().total_cmp(&b.abs()));
     let ranks = doubled_ranks(&all);
     let total: usize = ranks.iter().sum();
     let grown: usize = all.iter().zip(&ranks).filter(|(one, _)| **one > 0.0).map(|(_, rank)| rank).sum();
     let (most, least) = (grown.max(total - grown), all.len());
-    let tail = if least <= COUNTED {
-        chances(&ranks)[most..].iter().sum()
+    let tail = if least <= MAX_EXACT_DIFFERENCES {
+        rank_sum_probabilities(&ranks)[most..].iter().sum()
     } else {
         let variance: f64 = ranks.iter().map(|rank| (*rank as f64 / 2.0).powi(2)).sum();
-        above((most as f64 - total as f64 / 2.0 - 1.0) / variance.sqrt())
+        upper_tail((most as f64 - total as f64 / 2.0 - 1.0) / variance.sqrt())
     };
-    Shift {
+    SignedRankTest {
         p: (2.0 * tail).min(1.0),
-        least_p: (2.0 * 0.5_f64.powi(least.min(1_000) as i32)).min(1.0),
-        grown: 2 * grown > total,
+        min_p: (2.0 * 0.5_f64.powi(least.min(1_000) as i32)).min(1.0),
+        increased: 2 * grown > total,
     }
 }
 
-/// Twice the rank of each number by its size: those of the same size share the mean of their ranks.
+/// Returns twice the rank of each number by magnitude; ties share the mean of their ranks. Doubling keeps
+/// them integers.
 fn doubled_ranks(sorted: &[f64]) -> Vec<usize> {
     let mut ranks = Vec::with_capacity(sorted.len());
     for group in sorted.chunk_by(|a, b| a.abs() == b.abs()) {
@@ -48,8 +49,8 @@ fn doubled_ranks(sorted: &[f64]) -> Vec<usize> {
     ranks
 }
 
-/// How likely each sum of ranks is where each of them counts or not, by chance.
-fn chances(ranks: &[usize]) -> Vec<f64> {
+/// Returns the probability of each sum of ranks, if each rank counts with probability 1/2.
+fn rank_sum_probabilities(ranks: &[usize]) -> Vec<f64> {
     let mut all = vec![1.0];
     for rank in ranks {
         let mut next = vec![0.0; all.len() + rank];
@@ -67,28 +68,31 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::statistics::dice::Dice;
+    use crate::statistics::split_mix::SplitMix64;
 
     #[test]
-    fn sums_of_ranks_are_those_of_the_books() {
-        // Of 8 differences a sum of 3 or less on one side: 5 of 256 ways.
+    fn matches_textbook_values() {
+        // A rank sum of at most 1 on one side of 8 differences: 2 of 256 outcomes.
         let all = [1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0, -8.0];
-        let found = shift(&all);
-        assert!((found.p - 2.0 * 2.0 / 256.0).abs() < 1e-12 && !found.grown, "{found:?}");
-        assert!((shift(&[1.0; 5]).p - 2.0 / 32.0).abs() < 1e-12, "ties share their ranks");
-        assert_eq!((shift(&[]).p, shift(&[0.0; 9]).p, shift(&[3.0]).least_p), (1.0, 1.0, 1.0));
+        let found = signed_rank_test(&all);
+        assert!((found.p - 2.0 * 2.0 / 256.0).abs() < 1e-12 && !found.increased, "{found:?}");
+        assert!((signed_rank_test(&[1.0; 5]).p - 2.0 / 32.0).abs() < 1e-12, "ties share their ranks");
+        assert_eq!(
+            (signed_rank_test(&[]).p, signed_rank_test(&[0.0; 9]).p, signed_rank_test(&[3.0]).min_p),
+            (1.0, 1.0, 1.0)
+        );
     }
 
     #[test]
-    fn alarms_are_as_rare_as_they_are_said_to_be() {
-        let mut dice = Dice::new(3);
+    fn false_alarm_rate_stays_below_alpha() {
+        let mut dice = SplitMix64::new(3);
         for count in [12, 60, 200] {
-            // Times as they are: most are short, some very long.
-            let mut time = || 1.0 / (1.0 - dice.part());
+            // Durations with a heavy tail.
+            let mut time = || 1.0 / (1.0 - dice.uniform());
             let times = 600;
             let alarms = (0..times).filter(|_| {
                 let all: Vec<f64> = (0..count).map(|_| time() - time()).collect();
-                shift(&all).p <= 0.05
+                signed_rank_test(&all).p <= 0.05
             });
             let share = alarms.count() as f64 / f64::from(times);
             assert!((0.02..0.075).contains(&share), "{count}: {share}");
@@ -97,21 +101,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counting_and_the_normal_distribution_agree(all in prop::collection::vec(-9i32..9, COUNTED..=COUNTED)) {
+        fn normal_approximation_agrees_with_exact(all in prop::collection::vec(-9i32..9, MAX_EXACT_DIFFERENCES..=MAX_EXACT_DIFFERENCES)) {
             let all: Vec<f64> = all.into_iter().map(|n| f64::from(n) + 0.5).collect();
-            let counted = shift(&all);
-            // One more difference, of no weight, and it is no longer counted out.
-            let many = shift(&[all.clone(), vec![0.01]].concat());
+            let counted = signed_rank_test(&all);
+            // One more difference, of negligible size, selects the normal approximation.
+            let many = signed_rank_test(&[all.clone(), vec![0.01]].concat());
             prop_assert!((counted.p - many.p).abs() < 0.02, "{counted:?} {many:?}");
         }
 
         #[test]
-        fn it_does_not_matter_which_run_is_first(all in prop::collection::vec(-50i32..50, 0..30)) {
+        fn swapping_runs_keeps_p(all in prop::collection::vec(-50i32..50, 0..30)) {
             let all: Vec<f64> = all.into_iter().map(f64::from).collect();
             let turned: Vec<f64> = all.iter().map(|n| -n).collect();
-            let (one, other) = (shift(&all), shift(&turned));
-            prop_assert!((one.p - other.p).abs() < 1e-12 && one.least_p <= one.p + 1e-12);
-            prop_assert!(!(one.grown && other.grown));
+            let (one, other) = (signed_rank_test(&all), signed_rank_test(&turned));
+            prop_assert!((one.p - other.p).abs() < 1e-12 && one.min_p <= one.p + 1e-12);
+            prop_assert!(!(one.increased && other.increased));
         }
     }
 }

@@ -1,93 +1,95 @@
-//! Whether a rate is reached, decided as soon as attempts allow it.
+//! Sequential test of whether a pass rate is reached, which stops as soon as the attempts allow a decision.
 //!
-//! This is Wald's sequential test of a ratio, against not one other rate but all of them at once, each with its weight
-//! (Robbins' mixture): half of the weight is on an agent that always passes (or never does), the other half is spread
-//! evenly. A bet that pays fairly where the rate is just the declared one grows beyond 20 with a chance of one in 20 at
-//! most, however long one goes on and whenever one stops (Ville's inequality). So both errors hold for any number of
-//! attempts:
+//! It is Wald's sequential probability ratio test against a mixture of alternatives (Robbins): half of the
+//! weight is on an agent that always passes (or never does), the other half is uniform. The likelihood ratio
+//! is a bet that is fair at the declared rate, so it exceeds 20 with a probability of at most 1/20, for any
+//! stopping rule (Ville's inequality). Both error probabilities therefore hold for any number of attempts:
 //!
-//! - a case that passes less often than declared is found to reach the rate at a chance of at most 1 - confidence;
-//! - a case that passes as often as declared is found to miss it at a chance of at most 1 - confidence.
+//! - a case that passes less often than declared is found to reach the rate with a probability of at most 1 -
+//!   confidence;
+//! - a case that passes as often as declared is found to miss it with a probability of at most 1 -
+//!   confidence.
 
-use super::gamma::{at_most, ln_choose};
+use super::gamma::{binomial_cdf, ln_choose};
 
-/// What is known of a rate.
+/// Decision about a declared rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finding {
-    /// It is reached.
+pub enum RateDecision {
+    /// The rate is reached.
     Reached,
-    /// It is missed.
+    /// The rate is missed.
     Missed,
 }
 
-/// A test that is decided while attempts come in.
+/// A sequential test, updated with each attempt.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sequential {
+pub struct SequentialTest {
     rate: f64,
     confidence: f64,
     passed: usize,
     failed: usize,
-    finding: Option<Finding>,
+    decision: Option<RateDecision>,
 }
 
-impl Sequential {
-    /// A test whether something passes with a `rate` at least, to be wrong with a chance of 1 - `confidence` at most.
-    /// Both lie between 0 and 1.
-    pub fn new(rate: f64, confidence: f64) -> Sequential {
-        Sequential { rate, confidence, passed: 0, failed: 0, finding: None }
+impl SequentialTest {
+    /// Creates a test of whether the pass rate is at least `rate`. The error probability is at most 1 -
+    /// `confidence`. Both are between 0 and 1.
+    pub fn new(rate: f64, confidence: f64) -> SequentialTest {
+        SequentialTest { rate, confidence, passed: 0, failed: 0, decision: None }
     }
 
-    /// Takes note of an attempt; says what is known now. What was found stays, whatever comes behind it.
-    pub fn note(&mut self, passed: bool) -> Option<Finding> {
-        if self.finding.is_none() {
+    /// Records an attempt and returns the decision so far. A decision is final.
+    pub fn record(&mut self, passed: bool) -> Option<RateDecision> {
+        if self.decision.is_none() {
             if passed {
                 self.passed += 1
             } else {
                 self.failed += 1
             }
-            self.finding = finding(self.rate, self.confidence, self.passed, self.failed);
+            self.decision = decide(self.rate, self.confidence, self.passed, self.failed);
         }
-        self.finding
+        self.decision
     }
 
-    /// What is known.
-    pub fn finding(&self) -> Option<Finding> {
-        self.finding
+    /// Returns the decision so far.
+    pub fn decision(&self) -> Option<RateDecision> {
+        self.decision
     }
 
-    /// How many attempts it takes to find that a rate is reached by something that always passes.
-    pub fn fewest(rate: f64, confidence: f64) -> usize {
-        // A bet on an agent that always passes, for half of all, is won then at the latest.
+    /// Returns the number of attempts after which an agent that always passes reaches the rate.
+    pub fn min_attempts(rate: f64, confidence: f64) -> usize {
+        // Upper bound: half of the bet is on such an agent, and that half alone is won by then.
         let latest = ((2.0 / (1.0 - confidence)).ln() / -rate.ln()).ceil() as usize + 1;
         let (mut low, mut high) = (0, latest);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            match finding(rate, confidence, middle, 0) {
-                Some(Finding::Reached) => high = middle,
-                Some(Finding::Missed) | None => low = middle,
+            match decide(rate, confidence, middle, 0) {
+                Some(RateDecision::Reached) => high = middle,
+                Some(RateDecision::Missed) | None => low = middle,
             }
         }
         high
     }
 }
 
-/// What follows from so many attempts.
-fn finding(rate: f64, confidence: f64, passed: usize, failed: usize) -> Option<Finding> {
+/// Returns the decision after these attempts.
+fn decide(rate: f64, confidence: f64, passed: usize, failed: usize) -> Option<RateDecision> {
     let limit = 1.0 / (1.0 - confidence);
-    if won(rate, passed, failed) >= limit {
-        return Some(Finding::Reached);
+    if bet_wealth(rate, passed, failed) >= limit {
+        return Some(RateDecision::Reached);
     }
-    // That a rate is missed is that failures reach what is left.
-    (won(1.0 - rate, failed, passed) >= limit).then_some(Finding::Missed)
+    // Missing the rate means that failures reach the complementary rate.
+    (bet_wealth(1.0 - rate, failed, passed) >= limit).then_some(RateDecision::Missed)
 }
 
-/// What a stake of one has become that was put on `yes` coming more often than with `rate`.
-fn won(rate: f64, yes: usize, no: usize) -> f64 {
+/// Returns the value of a unit bet on `yes` being more frequent than `rate`.
+fn bet_wealth(rate: f64, yes: usize, no: usize) -> f64 {
     let tries = yes + no;
     let fair = yes as f64 * rate.ln() + no as f64 * (1.0 - rate).ln();
     let always = if no == 0 { (-fair).exp() } else { 0.0 };
-    // The integral over all rates above the declared one is an incomplete beta function, which is a sum of chances.
-    let above = at_most(yes, tries + 1, rate);
+    // The integral over all rates above the declared one is an incomplete beta function, computed as a
+    // binomial sum.
+    let above = binomial_cdf(yes, tries + 1, rate);
     let spread = (above.ln() - ln_choose(tries, yes) - ((tries + 1) as f64).ln() - fair).exp() / (1.0 - rate);
     0.5 * always + 0.5 * spread
 }
@@ -99,27 +101,32 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::statistics::dice::Dice;
+    use crate::statistics::split_mix::SplitMix64;
 
-    /// The same questions are asked again and again in simulations.
-    struct Known {
+    /// Caches decisions, since simulations repeat the same counts.
+    struct CachedDecisions {
         rate: f64,
         confidence: f64,
-        found: HashMap<(usize, usize), Option<Finding>>,
+        found: HashMap<(usize, usize), Option<RateDecision>>,
     }
 
-    impl Known {
-        fn of(rate: f64, confidence: f64) -> Known {
-            Known { rate, confidence, found: HashMap::new() }
+    impl CachedDecisions {
+        fn new(rate: f64, confidence: f64) -> CachedDecisions {
+            CachedDecisions { rate, confidence, found: HashMap::new() }
         }
 
-        fn finding(&mut self, passed: usize, failed: usize) -> Option<Finding> {
-            let Known { rate, confidence, .. } = *self;
-            *self.found.entry((passed, failed)).or_insert_with(|| finding(rate, confidence, passed, failed))
+        fn finding(&mut self, passed: usize, failed: usize) -> Option<RateDecision> {
+            let CachedDecisions { rate, confidence, .. } = *self;
+            *self.found.entry((passed, failed)).or_insert_with(|| decide(rate, confidence, passed, failed))
         }
 
-        /// What a case comes to that passes with the rate `true_rate`, and by how many attempts.
-        fn simulate(&mut self, true_rate: f64, most: usize, dice: &mut Dice) -> (Option<Finding>, usize) {
+        /// Simulates a case with pass rate `true_rate`. Returns the decision and the number of attempts.
+        fn simulate(
+            &mut self,
+            true_rate: f64,
+            most: usize,
+            dice: &mut SplitMix64,
+        ) -> (Option<RateDecision>, usize) {
             let (mut passed, mut failed) = (0, 0);
             while passed + failed < most {
                 if dice.happens(true_rate) {
@@ -138,15 +145,15 @@ mod tests {
     const CONTRACTS: [(f64, f64); 4] = [(0.9, 0.95), (0.8, 0.95), (0.5, 0.9), (0.95, 0.99)];
 
     #[test]
-    fn errors_are_as_rare_as_they_are_said_to_be() {
+    fn error_rates_stay_below_limits() {
         let (times, most) = (4_000, 250);
-        let mut dice = Dice::new(2026);
+        let mut dice = SplitMix64::new(2026);
         for (rate, confidence) in CONTRACTS {
-            let mut known = Known::of(rate, confidence);
+            let mut known = CachedDecisions::new(rate, confidence);
             let alpha = 1.0 - confidence;
-            // Three standard deviations of such a count.
+            // Three standard deviations of the count.
             let chance = 3.0 * (alpha * confidence / f64::from(times)).sqrt();
-            // A rate that is just the declared one is where both errors are likeliest.
+            // Both errors are most likely near the declared rate.
             for true_rate in [rate - 0.1, rate - 0.02, rate, rate + 0.02_f64.min((1.0 - rate) / 2.0)] {
                 let found: Vec<_> =
                     (0..times).map(|_| known.simulate(true_rate, most, &mut dice).0).collect();
@@ -154,11 +161,11 @@ mod tests {
                     found.iter().filter(|found| **found == Some(what)).count() as f64 / f64::from(times)
                 };
                 if true_rate <= rate {
-                    let share = share(Finding::Reached);
+                    let share = share(RateDecision::Reached);
                     assert!(share <= alpha + chance, "{rate} at {true_rate}: {share} reach it");
                 }
                 if true_rate >= rate {
-                    let share = share(Finding::Missed);
+                    let share = share(RateDecision::Missed);
                     assert!(share <= alpha + chance, "{rate} at {true_rate}: {share} miss it");
                 }
             }
@@ -166,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn errors_hold_exactly_where_all_is_counted_out() {
-        // The chance of every state of the test, attempt by attempt, at the declared rate itself.
+    fn exact_error_rates_stay_below_limits() {
+        // Probability of every state of the test at the declared rate, attempt by attempt.
         for (rate, confidence) in CONTRACTS {
-            let mut known = Known::of(rate, confidence);
+            let mut known = CachedDecisions::new(rate, confidence);
             let (mut open, mut reached, mut missed) = (vec![1.0], 0.0, 0.0);
             for tries in 1..=400 {
                 let mut next = vec![0.0; tries + 1];
@@ -179,8 +186,8 @@ mod tests {
                 }
                 for (passed, chance) in next.iter_mut().enumerate().filter(|(_, chance)| **chance > 1e-15) {
                     match known.finding(passed, tries - passed) {
-                        Some(Finding::Reached) => reached += std::mem::take(chance),
-                        Some(Finding::Missed) => missed += std::mem::take(chance),
+                        Some(RateDecision::Reached) => reached += std::mem::take(chance),
+                        Some(RateDecision::Missed) => missed += std::mem::take(chance),
                         None => {}
                     }
                 }
@@ -196,42 +203,44 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plain_is_found_soon() {
+    fn clear_cases_are_decided_early() {
         assert_eq!(
-            CONTRACTS.map(|(rate, confidence)| Sequential::fewest(rate, confidence)),
+            CONTRACTS.map(|(rate, confidence)| SequentialTest::min_attempts(rate, confidence)),
             [33, 16, 4, 100]
         );
-        let mut dice = Dice::new(5);
-        let mut known = Known::of(0.9, 0.95);
-        for (true_rate, what, within) in
-            [(1.0, Finding::Reached, 33.0), (0.98, Finding::Reached, 90.0), (0.5, Finding::Missed, 12.0)]
-        {
+        let mut dice = SplitMix64::new(5);
+        let mut known = CachedDecisions::new(0.9, 0.95);
+        for (true_rate, what, within) in [
+            (1.0, RateDecision::Reached, 33.0),
+            (0.98, RateDecision::Reached, 90.0),
+            (0.5, RateDecision::Missed, 12.0),
+        ] {
             let runs: Vec<_> = (0..500).map(|_| known.simulate(true_rate, 400, &mut dice)).collect();
             let right = runs.iter().filter(|(found, _)| *found == Some(what)).count();
             let mean = runs.iter().map(|(_, tries)| *tries as f64).sum::<f64>() / 500.0;
             assert!(right > 460 && mean <= within, "{true_rate}: {right} of 500 in {mean}");
         }
-        let mut never = Sequential::new(0.9, 0.95);
-        assert_eq!([never.note(false), never.note(false)], [None, Some(Finding::Missed)]);
-        assert_eq!(never.note(true), Some(Finding::Missed), "what was found stays");
+        let mut never = SequentialTest::new(0.9, 0.95);
+        assert_eq!([never.record(false), never.record(false)], [None, Some(RateDecision::Missed)]);
+        assert_eq!(never.record(true), Some(RateDecision::Missed), "what was found stays");
     }
 
     proptest! {
         #[test]
-        fn more_passes_never_speak_against_a_rate(rate in 0.05..0.95f64, passed in 0usize..60, failed in 0usize..60) {
-            let one = won(rate, passed, failed);
-            prop_assert!(won(rate, passed + 1, failed) >= one * (1.0 - 1e-9));
-            prop_assert!(won(rate, passed, failed + 1) <= one * (1.0 + 1e-9));
-            // A fair bet: what it becomes is worth on average what it was, at the declared rate.
-            let mean = rate * won(rate, passed + 1, failed) + (1.0 - rate) * won(rate, passed, failed + 1);
+        fn more_passes_never_lower_the_bet(rate in 0.05..0.95f64, passed in 0usize..60, failed in 0usize..60) {
+            let one = bet_wealth(rate, passed, failed);
+            prop_assert!(bet_wealth(rate, passed + 1, failed) >= one * (1.0 - 1e-9));
+            prop_assert!(bet_wealth(rate, passed, failed + 1) <= one * (1.0 + 1e-9));
+            // The bet is fair: its expected value at the declared rate is unchanged.
+            let mean = rate * bet_wealth(rate, passed + 1, failed) + (1.0 - rate) * bet_wealth(rate, passed, failed + 1);
             prop_assert!((mean / one - 1.0).abs() < 1e-6, "{mean} {one}");
         }
 
         #[test]
-        fn fewest_is_the_fewest(rate in 0.05..0.99f64, confidence in 0.5..0.999f64) {
-            let fewest = Sequential::fewest(rate, confidence);
-            prop_assert_eq!(finding(rate, confidence, fewest, 0), Some(Finding::Reached));
-            prop_assert_eq!(finding(rate, confidence, fewest - 1, 0), None);
+        fn min_attempts_is_minimal(rate in 0.05..0.99f64, confidence in 0.5..0.999f64) {
+            let fewest = SequentialTest::min_attempts(rate, confidence);
+            prop_assert_eq!(decide(rate, confidence, fewest, 0), Some(RateDecision::Reached));
+            prop_assert_eq!(decide(rate, confidence, fewest - 1, 0), None);
         }
     }
 }

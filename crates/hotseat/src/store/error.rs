@@ -1,53 +1,53 @@
-//! What can go wrong with a store, in words.
+//! Errors of the run store.
 
 use std::fmt;
 use std::path::Path;
 
-/// Why something could not be kept, or what is kept not be read.
+/// Error while saving or reading runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreError {
-    /// There is no store.
-    NothingKept(String),
-    /// No run is meant, or several are.
+pub enum RunStoreError {
+    /// There is no store, or it is empty.
+    NoRuns(String),
+    /// No run matches a selector, or several runs match.
     NoSuchRun(String),
     /// The file cannot be used.
     Unusable(String),
 }
 
-impl StoreError {
-    /// SQLite refuses something about a file.
-    pub(super) fn of(path: &Path, error: &rusqlite::Error) -> Self {
-        StoreError::Unusable(format!("{}: {error}", path.display()))
+impl RunStoreError {
+    /// Error of SQLite for a file.
+    pub(super) fn from_sqlite(path: &Path, error: &rusqlite::Error) -> Self {
+        RunStoreError::Unusable(format!("{}: {error}", path.display()))
     }
 
-    /// What is in a file is not what was once written there.
-    pub(super) fn broken(path: &Path, words: impl fmt::Display) -> Self {
-        StoreError::Unusable(format!("{}: what is kept there cannot be read: {words}", path.display()))
+    /// The file contains data that cannot be parsed.
+    pub(super) fn unreadable(path: &Path, words: impl fmt::Display) -> Self {
+        RunStoreError::Unusable(format!("{}: the saved runs cannot be read: {words}", path.display()))
     }
 
-    /// What is kept of a run is not what was once written.
-    pub(super) fn damaged(path: &Path, run: &str, words: &str) -> Self {
-        let help = "restore the file from a copy, or move it away: the next run makes a new one";
-        StoreError::Unusable(format!(
+    /// The stored rows of a run were altered.
+    pub(super) fn damaged_run(path: &Path, run: &str, words: &str) -> Self {
+        let help = "restore the file from a backup or move it away; the next run creates a new one";
+        RunStoreError::Unusable(format!(
             "{}: the store is damaged at run {run}: {words}; {help}",
             path.display()
         ))
     }
 
-    /// A file or folder cannot be made or used.
-    pub(super) fn io(path: &Path, error: &std::io::Error) -> Self {
-        StoreError::Unusable(format!("{}: {error}", path.display()))
+    /// A file or folder cannot be created or used.
+    pub(super) fn from_io(path: &Path, error: &std::io::Error) -> Self {
+        RunStoreError::Unusable(format!("{}: {error}", path.display()))
     }
 }
 
-impl fmt::Display for StoreError {
+impl fmt::Display for RunStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StoreError::NothingKept(words) | StoreError::NoSuchRun(words) | StoreError::Unusable(words) => {
-                f.write_str(words)
-            }
+            RunStoreError::NoRuns(words)
+            | RunStoreError::NoSuchRun(words)
+            | RunStoreError::Unusable(words) => f.write_str(words),
         }
     }
 }
 
-impl std::error::Error for StoreError {}
+impl std::error::Error for RunStoreError {}

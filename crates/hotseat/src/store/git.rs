@@ -1,43 +1,44 @@
-//! What of a repository a run was made with.
+//! The git commit that a run was made with.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long git is waited for when a run is over before it has answered.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Maximum wait for git after a run has ended.
+const GIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A commit, and whether the files were just those.
+/// Git commit of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commit {
-    /// Its hash.
+pub struct GitCommit {
+    /// Hash of the commit.
     pub id: String,
-    /// Whether files that belong to it were changed.
+    /// True if tracked files have changes.
     pub dirty: bool,
 }
 
-/// Git while it looks; a run does not wait for that.
-pub(super) struct Looking(Option<Receiver<Commit>>);
+/// Pending lookup of the commit; the run does not wait for it.
+pub(super) struct CommitLookup(Option<Receiver<GitCommit>>);
 
-impl Looking {
-    /// Asks about the repository that a folder lies in.
-    pub fn at(folder: PathBuf) -> Looking {
+impl CommitLookup {
+    /// Starts to query the repository of a folder.
+    pub fn start(folder: PathBuf) -> CommitLookup {
         let (told, answer) = channel();
         let looks = move || {
-            if let Some(commit) = look(&folder) {
+            if let Some(commit) = query_git(&folder) {
                 let _ = told.send(commit);
             }
         };
-        // Without a thread for it nothing is known, which is no failure.
+        // If no thread can be started, the commit stays unknown. This is not an error.
         let begun = std::thread::Builder::new().name("git".to_string()).spawn(looks);
-        Looking(begun.is_ok().then_some(answer))
+        CommitLookup(begun.is_ok().then_some(answer))
     }
 
-    /// The answer, once: if it is there, or comes while a run that is over waits for it.
-    pub fn answer(&mut self, is_over: bool) -> Option<Commit> {
+    /// Returns the commit once: if it is available, or, after the end of the run, if it arrives within the
+    /// timeout.
+    pub fn take_commit(&mut self, is_over: bool) -> Option<GitCommit> {
         let answer = self.0.as_ref()?;
-        let found = if is_over { answer.recv_timeout(PATIENCE).ok() } else { answer.try_recv().ok() };
+        let found = if is_over { answer.recv_timeout(GIT_TIMEOUT).ok() } else { answer.try_recv().ok() };
         if found.is_some() {
             self.0 = None;
         }
@@ -45,8 +46,8 @@ impl Looking {
     }
 }
 
-fn look(folder: &Path) -> Option<Commit> {
-    // The first line tells the commit, and any line behind the head that a file is changed.
+fn query_git(folder: &Path) -> Option<GitCommit> {
+    // The header line contains the commit; any other line is a changed file.
     let status = ["status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules"];
     let output = Command::new("git")
         .arg("--no-optional-locks")
@@ -55,14 +56,14 @@ fn look(folder: &Path) -> Option<Commit> {
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output();
-    read(&String::from_utf8_lossy(&output.ok().filter(|output| output.status.success())?.stdout))
+    parse_status(&String::from_utf8_lossy(&output.ok().filter(|output| output.status.success())?.stdout))
 }
 
-fn read(told: &str) -> Option<Commit> {
+fn parse_status(told: &str) -> Option<GitCommit> {
     let id = told.lines().find_map(|line| line.strip_prefix("# branch.oid "))?;
     let is_hash = id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let dirty = told.lines().any(|line| !line.starts_with('#') && !line.is_empty());
-    is_hash.then(|| Commit { id: id.to_string(), dirty })
+    is_hash.then(|| GitCommit { id: id.to_string(), dirty })
 }
 
 #[cfg(test)]
@@ -70,12 +71,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_tells_is_read() {
+    fn parses_git_status() {
         let clean = "# branch.oid 12ab\n# branch.head main\n";
-        assert_eq!(read(clean), Some(Commit { id: "12ab".to_string(), dirty: false }));
+        assert_eq!(parse_status(clean), Some(GitCommit { id: "12ab".to_string(), dirty: false }));
         let changed = format!("{clean}1 .M N... 100644 100644 100644 1 1 a.rs\n");
-        assert_eq!(read(&changed), Some(Commit { id: "12ab".to_string(), dirty: true }));
-        assert_eq!(read("# branch.oid (initial)\n# branch.head main\n"), None);
-        assert_eq!(read(""), None);
+        assert_eq!(parse_status(&changed), Some(GitCommit { id: "12ab".to_string(), dirty: true }));
+        assert_eq!(parse_status("# branch.oid (initial)\n# branch.head main\n"), None);
+        assert_eq!(parse_status(""), None);
     }
 }

@@ -1,36 +1,36 @@
-//! Runs that are kept: one file of SQLite beside the project, in which each run is a stream of events that can be told
-//! again to any reporter.
+//! Saved runs: one SQLite file in the project, which stores each run as a stream of events that can be
+//! replayed to any reporter.
 //!
-//! [`Keeping`] writes a run while it goes on. It knows nothing but its events; what comes to it together goes into one
-//! transaction, and only what is kept is told to anybody else, so whatever a person has seen of a run is there after
-//! the process was killed. [`Store`] reads: which runs there are, what happened in one, what one case came to.
+//! [`RunWriter`] writes a run while it is executed. It uses only the events of the run and writes pending
+//! events in one transaction. Reporters receive only events that are saved, so everything that was displayed
+//! survives a kill. [`RunStore`] reads: the list of runs, the events of a run, the outcome of a case.
 //!
-//! The file is written ahead (WAL): several processes can keep runs in it at once, and after a loss of power the last
-//! moments may be missing.
+//! The file uses write-ahead logging (WAL): several processes can write runs at once, and a power loss may
+//! cost the last moments.
 
 mod changes;
+mod columns;
+mod compression;
 mod error;
 mod git;
-mod head;
-mod keeping;
-mod kept;
-mod life;
-mod merging;
-mod pack;
-mod place;
+mod merge_runs;
+mod paths;
 mod prune;
-mod reading;
-mod recheck;
+mod run_lock;
+mod run_store;
+mod run_writer;
+mod saved_conversations;
 mod seal;
+mod stored_run;
 mod tables;
 
-pub use changes::{Change, Reached, Stamp};
-pub use error::StoreError;
-pub use git::Commit;
-pub use head::{About, Counts, Origin, RunHead, RunRecord, State};
-pub use keeping::Keeping;
-pub use merging::{export, merge};
-pub use place::{FOLDER, store_of};
-pub use prune::{Limits, Pruned};
-pub use reading::{Outcomes, Store};
-pub use recheck::KeptRun;
+pub use changes::{CaseChange, ChangeCursor, StoreStamp};
+pub use error::RunStoreError;
+pub use git::GitCommit;
+pub use merge_runs::{export, merge};
+pub use paths::{STORE_FOLDER, store_path};
+pub use prune::{PruneResult, StoreLimits};
+pub use run_store::{OutcomeIter, RunStore};
+pub use run_writer::RunWriter;
+pub use saved_conversations::SavedRunConversations;
+pub use stored_run::{CaseCounts, RunMetadata, RunOrigin, RunState, StoredRun, StoredRunRecord};

@@ -1,16 +1,16 @@
-//! The tables, and how a file comes to have them.
+//! Tables of the store and their migrations.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::place::make_folder;
-use super::{StoreError, seal};
+use super::paths::create_store_folder;
+use super::{RunStoreError, seal};
 
-/// What makes the tables of each version from those of the one before. What stands here is never changed: files that
-/// were made with it are about.
-const STEPS: [&str; 2] = [
+/// Migrations from each version of the tables to the next. Released migrations must never change: databases
+/// created with them exist.
+const MIGRATIONS: [&str; 2] = [
     "
     -- What is told at the beginning of a run is `about`, at its end `summary`.
     CREATE TABLE run (
@@ -83,102 +83,102 @@ const STEPS: [&str; 2] = [
 ",
 ];
 
-/// `Hot1` as a number: by this a file is known to be a store.
-const APPLICATION: i64 = 0x486f_7431;
+/// SQLite application id of a run store: `Hot1` as a number.
+const APPLICATION_ID: i64 = 0x486f_7431;
 
-/// How long another process that writes is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum wait for another process that is writing.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a store is opened for.
+/// Access mode of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum For {
-    /// To read what is there: nothing is written, neither in the file nor beside it where that can be.
-    Reading,
-    /// To write into what is there.
-    Writing,
-    /// To write; it is made where there is none.
-    Beginning,
+pub(super) enum OpenMode {
+    /// Read only: writes nothing to the file, and nothing beside it if possible.
+    Read,
+    /// Write to an existing store.
+    Write,
+    /// Write; creates the store if it does not exist.
+    Create,
 }
 
 /// Opens a store.
-pub(super) fn open(path: &Path, purpose: For) -> Result<Connection, StoreError> {
-    let fail = |error: rusqlite::Error| StoreError::of(path, &error);
-    if purpose == For::Beginning {
-        make_folder(path).map_err(|error| StoreError::io(path, &error))?;
+pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStoreError> {
+    let fail = |error: rusqlite::Error| RunStoreError::from_sqlite(path, &error);
+    if purpose == OpenMode::Create {
+        create_store_folder(path).map_err(|error| RunStoreError::from_io(path, &error))?;
     } else if !path.is_file() {
-        let words = format!("no runs are kept in {}: `hotseat test` keeps them there", path.display());
-        return Err(StoreError::NothingKept(words));
+        let words = format!("there are no saved runs in {}: `hotseat test` saves them there", path.display());
+        return Err(RunStoreError::NoRuns(words));
     }
     let mut connection = connect(path, purpose).map_err(fail)?;
-    connection.busy_timeout(PATIENCE).map_err(fail)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
     connection.set_prepared_statement_cache_capacity(32);
-    seal::register(&connection).map_err(fail)?;
-    // In this order: another process may make the tables meanwhile, and with them the marks.
+    seal::register_seal_function(&connection).map_err(fail)?;
+    // The order matters: another process may create the tables, and with them the ids, in the meantime.
     let is_empty = is_empty(&connection).map_err(fail)?;
-    let (application, version) = marks(&connection).map_err(fail)?;
+    let (application, version) = ids(&connection).map_err(fail)?;
     let is_new = is_empty && application == 0 && version == 0;
-    if is_new && purpose != For::Beginning {
-        let words = format!("{} is empty: no runs are kept in it", path.display());
-        return Err(StoreError::NothingKept(words));
+    if is_new && purpose != OpenMode::Create {
+        let words = format!("{} is empty: it contains no saved runs", path.display());
+        return Err(RunStoreError::NoRuns(words));
     }
     if is_new {
-        // Space of runs that were pruned can be given back; that has to be said before there are tables.
+        // Auto-vacuum lets pruning shrink the file; it must be set before the first table is created.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(fail)?;
-    } else if application != APPLICATION {
-        let words = format!("{} is a database, and not one in which runs are kept", path.display());
-        return Err(StoreError::Unusable(words));
+    } else if application != APPLICATION_ID {
+        let words = format!("{} is a database, but not a run store of Hotseat", path.display());
+        return Err(RunStoreError::Unusable(words));
     }
-    if purpose != For::Reading {
-        write_ahead(&connection).map_err(fail)?;
+    if purpose != OpenMode::Read {
+        enable_wal(&connection).map_err(fail)?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(fail)?;
     }
-    if version > known() {
+    if version > latest_version() {
         let words = format!(
-            "{} was made by a later version of Hotseat (tables {version}, and this one knows {}): update it, \
-             or keep runs elsewhere",
+            "{} was made by a later version of Hotseat (tables {version}; this version supports {}): update Hotseat,  \
+             or use another store",
             path.display(),
-            known()
+            latest_version()
         );
-        return Err(StoreError::Unusable(words));
+        return Err(RunStoreError::Unusable(words));
     }
-    // What only reads changes nothing, and reads tables of every version.
+    // Read-only access changes nothing and supports all versions of the tables.
     if version < 1 && !is_new {
-        return Err(StoreError::broken(path, format!("its tables have version {version}")));
+        return Err(RunStoreError::unreadable(path, format!("its tables have version {version}")));
     }
-    if purpose != For::Reading && version < known() {
+    if purpose != OpenMode::Read && version < latest_version() {
         migrate(&mut connection).map_err(fail)?;
     }
     Ok(connection)
 }
 
-fn connect(path: &Path, purpose: For) -> rusqlite::Result<Connection> {
+fn connect(path: &Path, purpose: OpenMode) -> rusqlite::Result<Connection> {
     let flags = match purpose {
-        For::Reading => OpenFlags::SQLITE_OPEN_READ_ONLY,
-        For::Writing => OpenFlags::SQLITE_OPEN_READ_WRITE,
-        For::Beginning => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        OpenMode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        OpenMode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        OpenMode::Create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
     };
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    let cannot_write_beside = purpose == For::Reading
+    let cannot_write_beside = purpose == OpenMode::Read
         && is_empty(&connection).is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::CannotOpen));
     let mut beside = path.as_os_str().to_owned();
     beside.push("-wal");
     if !cannot_write_beside || Path::new(&beside).exists() {
         return Ok(connection);
     }
-    // Where nothing can be written nobody else writes, and all there is stands in the file.
+    // If nothing can be written there, no other process writes either, and the file contains everything.
     let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     Connection::open_with_flags(format!("file:{escaped}?immutable=1"), flags)
 }
 
-/// Has the file written ahead. Nobody else may use it at that moment, and SQLite does not wait for that by itself.
-fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+/// Enables write-ahead logging. This needs exclusive access, for which SQLite does not wait by itself.
+fn enable_wal(connection: &Connection) -> rusqlite::Result<()> {
     let since = Instant::now();
     loop {
         match connection.pragma_update(None, "journal_mode", "WAL") {
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && since.elapsed() < PATIENCE =>
+                    && since.elapsed() < BUSY_TIMEOUT =>
             {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -187,12 +187,12 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// The version of the tables that are known.
-fn known() -> i64 {
-    STEPS.len() as i64
+/// Returns the latest version of the tables.
+fn latest_version() -> i64 {
+    MIGRATIONS.len() as i64
 }
 
-fn marks(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
+fn ids(connection: &Connection) -> rusqlite::Result<(i64, i64)> {
     let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok((application, version))
@@ -202,17 +202,17 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
 }
 
-/// Makes the tables from those that are there. Another process may do so at the same moment: whoever is first has done
-/// it for both.
+/// Migrates the tables to the latest version. Another process may migrate at the same moment; then its
+/// migration counts.
 fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let (_, version) = marks(&transaction)?;
-    for step in STEPS.iter().skip(usize::try_from(version).unwrap_or(usize::MAX)) {
+    let (_, version) = ids(&transaction)?;
+    for step in MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(usize::MAX)) {
         transaction.execute_batch(step)?;
     }
-    if version < known() {
-        transaction.pragma_update(None, "application_id", APPLICATION)?;
-        transaction.pragma_update(None, "user_version", known())?;
+    if version < latest_version() {
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", latest_version())?;
     }
     transaction.commit()
 }
@@ -222,24 +222,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_a_later_version_or_of_somebody_else_is_refused_in_words() {
+    fn rejects_later_versions_and_foreign_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.db");
-        drop(open(&path, For::Beginning).unwrap());
+        drop(open(&path, OpenMode::Create).unwrap());
         let later = Connection::open(&path).unwrap();
         later.pragma_update(None, "user_version", 99).unwrap();
         drop(later);
-        let words = open(&path, For::Beginning).unwrap_err().to_string();
+        let words = open(&path, OpenMode::Create).unwrap_err().to_string();
         assert!(words.contains("later version of Hotseat (tables 99"), "{words}");
 
         let other = folder.path().join("other.db");
         Connection::open(&other).unwrap().execute_batch("CREATE TABLE mine (n)").unwrap();
-        let words = open(&other, For::Beginning).unwrap_err().to_string();
-        assert!(words.contains("not one in which runs are kept"), "{words}");
+        let words = open(&other, OpenMode::Create).unwrap_err().to_string();
+        assert!(words.contains("not a run store of Hotseat"), "{words}");
 
         let text = folder.path().join("text.db");
         std::fs::write(&text, "no database at all, but long enough to be taken for one".repeat(100)).unwrap();
-        let words = open(&text, For::Beginning).unwrap_err().to_string();
+        let words = open(&text, OpenMode::Create).unwrap_err().to_string();
         assert!(words.contains("not a database"), "{words}");
     }
 }

@@ -1,88 +1,88 @@
-//! Functions of a test that judge while its session is busy: the test waits for what it has asked for, is asked meanwhile,
-//! and goes on waiting.
+//! Runs judging functions of a test while its session is busy: the waiting test receives a call, answers it,
+//! and continues to wait.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hotseat_trace::Turn;
+use hotseat_trace::ConversationTurn;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex as Waiting, mpsc, oneshot};
 
-use super::told;
-use crate::adapters::Pending;
-use crate::session::Judges;
+use super::to_json;
+use crate::session::ProgramChecks;
+use crate::targets::BoxFuture;
 
-/// What a test asks for, and where it is told what came of it.
-pub type Asked = (Value, oneshot::Sender<Value>);
+/// A command of a test, and the channel for its reply.
+pub type TestCommand = (Value, oneshot::Sender<Value>);
 
-/// Where a test waits to be told something, and how many turns it knows.
-type Waits = (oneshot::Sender<Value>, usize);
+/// Reply channel of the waiting test, and the number of turns it knows.
+type WaitingReply = (oneshot::Sender<Value>, usize);
 
-/// What a test asks for, one thing after the other.
+/// Sequence of commands of a test.
 #[derive(Clone)]
-pub struct Asking {
-    asked: Arc<Waiting<mpsc::Receiver<Asked>>>,
-    waits: Arc<Mutex<Option<Waits>>>,
-    /// How long one of its functions may take.
+pub struct TestChannel {
+    commands: Arc<Waiting<mpsc::Receiver<TestCommand>>>,
+    waiting: Arc<Mutex<Option<WaitingReply>>>,
+    /// Time limit of one function.
     within: Duration,
 }
 
-impl Asking {
-    pub fn of(asked: mpsc::Receiver<Asked>, within: Duration) -> Asking {
-        Asking { asked: Arc::new(Waiting::new(asked)), waits: Arc::default(), within }
+impl TestChannel {
+    pub fn new(asked: mpsc::Receiver<TestCommand>, within: Duration) -> TestChannel {
+        TestChannel { commands: Arc::new(Waiting::new(asked)), waiting: Arc::default(), within }
     }
 
-    /// What the test asks for next; none when it asks for nothing any more.
+    /// Returns the next command, or `None` when the test sends no more.
     pub async fn next(&self) -> Option<Value> {
-        let (command, reply) = self.asked.lock().await.recv().await?;
+        let (command, reply) = self.commands.lock().await.recv().await?;
         let known = command["known"].as_u64().and_then(|known| usize::try_from(known).ok()).unwrap_or(0);
-        *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = Some((reply, known));
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some((reply, known));
         Some(command)
     }
 
-    /// How many turns the test knows that waits.
-    pub fn known(&self) -> usize {
-        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the number of turns that the waiting test knows.
+    pub fn known_turns(&self) -> usize {
+        let waits = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waits.as_ref().map_or(0, |(_, known)| *known)
     }
 
-    /// Tells the test something.
-    pub fn tell(&self, told: Value) {
-        let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner).take();
+    /// Sends a reply to the test.
+    pub fn reply(&self, told: Value) {
+        let waits = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((reply, _)) = waits {
-            // Who has gone away meanwhile wants to know nothing.
+            // The test may have ended.
             let _ = reply.send(told);
         }
     }
 
-    /// Has a function of the test called, of turns in a row: the numbers of the first and the last of them.
+    /// Calls a function of the test on consecutive turns, given by the numbers of the first and last one.
     async fn call(
         &self,
         function: usize,
-        so_far: &[Turn],
+        so_far: &[ConversationTurn],
         [first, last]: [Option<usize>; 2],
     ) -> Result<bool, String> {
-        let turns = told::turns_of(so_far, self.known());
-        self.tell(json!({"call": function, "first": first, "turn": last, "turns": turns}));
+        let turns = to_json::turns_from(so_far, self.known_turns());
+        self.reply(json!({"call": function, "first": first, "turn": last, "turns": turns}));
         match tokio::time::timeout(self.within, self.next()).await {
-            Err(_) => Err(format!("it did not end within {} ms", self.within.as_millis())),
-            Ok(None) => Err("the test has ended meanwhile".to_string()),
+            Err(_) => Err(format!("it did not finish within {} ms", self.within.as_millis())),
+            Ok(None) => Err("the test has ended".to_string()),
             Ok(Some(answer)) => match (answer["error"].as_str(), answer["value"].as_bool()) {
                 (Some(words), _) => Err(words.to_string()),
                 (None, Some(holds)) => Ok(holds),
-                (None, None) => Err("it returned nothing that judges".to_string()),
+                (None, None) => Err("it did not return a boolean".to_string()),
             },
         }
     }
 }
 
-impl Judges for Asking {
-    fn judge<'a>(
+impl ProgramChecks for TestChannel {
+    fn evaluate<'a>(
         &'a self,
         function: &'a str,
-        so_far: &'a [Turn],
-        looked_at: &'a [Turn],
-    ) -> Option<Pending<'a, Result<bool, String>>> {
+        so_far: &'a [ConversationTurn],
+        looked_at: &'a [ConversationTurn],
+    ) -> Option<BoxFuture<'a, Result<bool, String>>> {
         let number = function.strip_suffix(" of the test)")?.rsplit_once("(function ")?.1.parse().ok()?;
         let of = [looked_at.first(), looked_at.last()].map(|turn| turn.map(|turn| turn.number));
         Some(Box::pin(async move {

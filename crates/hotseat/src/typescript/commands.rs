@@ -1,167 +1,174 @@
-//! What tests ask of their session.
+//! Executes the commands of a test on its session.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostic, Kind, Place};
-use hotseat_trace::{Failure, FailureKind};
+use hotseat_document::{Diagnostic, Kind, SourceSpan};
+use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Map, Value, json};
 
-use super::engine::File;
-use super::keys::keys_as_written;
-use super::told;
+use super::engine::TestFile;
+use super::keys::to_case_keys;
+use super::to_json;
 use crate::cases::shape::{OWN_ASSERT_KIND, TURN};
-use crate::cases::{SHARED, SIMULATE, USER, assertions_in, brief_in, messages_in, topics_in, turn_in};
+use crate::cases::{
+    SHARED, SIMULATE, USER, parse_assertions, parse_brief, parse_messages, parse_topics, parse_turn,
+};
 use crate::checks::{
-    Check, CheckKind, Compared, Judged, Judging, Matter, Open, Path as JsonPath, Reference, Strength, shown,
+    Check, CheckKind, CheckStrength, FreeFormCriterion, JsonPathQuery as JsonPath, JudgeCriterion,
+    JudgeSettings, JudgedCheck, PrecomputedCheck, RoleReference, format_text,
 };
 use crate::roles::Judgement;
-use crate::session::{Checked, Ended, SaidElsewhere, Session, Simulation, Subject};
+use crate::session::{
+    CheckSubject, EndedCaseError, EvaluatedCheck, ExternalAnswer, Session, SimulationOptions,
+};
 
-/// What a command comes to.
-enum Reply {
-    /// It was carried out; this is what it gives.
+/// Result of a command.
+enum CommandReply {
+    /// Executed, with a value.
     Done(Value),
     /// The case has ended.
-    Ended(Ended),
-    /// It makes no sense, in words.
-    Wrong(String),
+    Ended(EndedCaseError),
+    /// Invalid command, with a message.
+    Invalid(String),
 }
 
-/// Carries out what a test asks for, and says what it is told.
-pub async fn act(command: &Value, session: &mut Session<'_>, file: &File) -> Value {
-    let command = Command { given: command, file };
+/// Executes a command and returns the reply for the test.
+pub async fn execute_command(command: &Value, session: &mut Session<'_>, file: &TestFile) -> Value {
+    let command = CommandContext { given: command, file };
     let reply = match command.given["do"].as_str().unwrap_or_default() {
         "say" => command.say(session).await,
         "simulate" => command.simulate(session).await,
         "graph" => command.graph(session).await,
         "decide" => command.decide(session).await,
-        // The test has found it out itself.
-        "misuse" => Reply::Wrong(command.text("words")),
-        "skip" => Reply::Ended(session.skip(command.text("reason"))),
-        "results" => Reply::Done(told::results(session.checks()).into()),
+        // Detected by the test library itself.
+        "misuse" => CommandReply::Invalid(command.text("words")),
+        "skip" => CommandReply::Ended(session.skip(command.text("reason"))),
+        "results" => CommandReply::Done(to_json::check_results(session.checks()).into()),
         "path" => command.path(),
         "end" => {
-            // Functions that topics ask are there only as long as the test.
-            if session.goes_on().is_ok() {
-                session.decide_all_topics().await;
+            // Functions of topics exist only as long as the test.
+            if session.ensure_open().is_ok() {
+                session.evaluate_all_topics().await;
             }
-            Reply::Done(Value::Null)
+            CommandReply::Done(Value::Null)
         }
         "judge" => command.judge(session).await,
-        other => Reply::Wrong(format!("`{other}` is nothing that a test can ask for")),
+        other => CommandReply::Invalid(format!("`{other}` is not a known command")),
     };
     let mut told = Map::new();
     match reply {
-        Reply::Done(value) => drop(told.insert("value".to_string(), value)),
-        Reply::Ended(Ended { why, .. }) => drop(told.insert("ended".to_string(), why.into())),
-        Reply::Wrong(words) => {
-            let failure = command.mistaken(&words, session);
+        CommandReply::Done(value) => drop(told.insert("value".to_string(), value)),
+        CommandReply::Ended(EndedCaseError { reason: why, .. }) => {
+            drop(told.insert("ended".to_string(), why.into()))
+        }
+        CommandReply::Invalid(words) => {
+            let failure = command.invalid_command(&words, session);
             session.fail(failure);
             told.insert("wrong".to_string(), words.into());
         }
     }
     if session.topics().is_some() {
-        told.insert("topics".to_string(), told::topics(session.conversation()));
+        told.insert("topics".to_string(), to_json::topic_state(session.conversation()));
     }
     Value::Object(told)
 }
 
 #[derive(Clone, Copy)]
-struct Command<'a> {
+struct CommandContext<'a> {
     given: &'a Value,
-    file: &'a File,
+    file: &'a TestFile,
 }
 
-impl Command<'_> {
+impl CommandContext<'_> {
     fn text(self, key: &str) -> String {
         self.given[key].as_str().unwrap_or_default().to_string()
     }
 
-    /// Where it was asked for.
-    fn place(self, session: &Session<'_>) -> Place {
+    /// Returns the location of the command.
+    fn place(self, session: &Session<'_>) -> SourceSpan {
         self.places().next().unwrap_or_else(|| session.case().place.clone())
     }
 
-    /// Where the file of tests calls what has asked for it, if that is in another file.
-    fn called_at(self, session: &Session<'_>) -> Option<Place> {
+    /// Returns the location in the test file that leads to the command, if the command is in another file.
+    fn called_at(self, session: &Session<'_>) -> Option<SourceSpan> {
         let in_test = self.places().position(|place| place.file() == session.case().place.file())?;
         self.places().nth(in_test).filter(|_| in_test > 0)
     }
 
-    /// The calls that led there, the innermost first.
-    fn places(self) -> impl Iterator<Item = Place> {
+    /// Returns the locations of the call stack, innermost first.
+    fn places(self) -> impl Iterator<Item = SourceSpan> {
         let stack = self.given["at"].as_str().unwrap_or_default();
         self.file.scripts.frames(stack).into_iter().map(|frame| frame.place)
     }
 
-    fn place_of(self, stack: &Value) -> Option<Place> {
+    fn place_of(self, stack: &Value) -> Option<SourceSpan> {
         let frames = self.file.scripts.frames(stack.as_str()?);
         Some(frames.into_iter().next()?.place)
     }
 
-    /// The failure of a test that asks for what makes no sense. It stays one, whoever catches what is thrown.
-    fn mistaken(self, words: &str, session: &Session<'_>) -> Failure {
+    /// Returns the failure of an invalid command. It remains even if the test catches the exception.
+    fn invalid_command(self, words: &str, session: &Session<'_>) -> AttemptFailure {
         let place = self.place(session);
         let mut shown = Diagnostic::new(words).at(place.clone());
         if let Some(called_at) = self.called_at(session) {
-            shown = shown.also(called_at, "called here");
+            shown = shown.with_related(called_at, "called here");
         }
         let shown = shown.render(false, 100);
-        Failure::new(FailureKind::ScriptError, format!("{words} ({place})")).with_detail(shown)
+        AttemptFailure::new(FailureKind::ScriptError, format!("{words} ({place})")).with_detail(shown)
     }
 
-    async fn say(self, session: &mut Session<'_>) -> Reply {
+    async fn say(self, session: &mut Session<'_>) -> CommandReply {
         let place = self.place(session);
-        let written = keys_as_written(&self.given["turn"], &Kind::Shape(&TURN));
-        match turn_in(&written, &session.case().unwritten, place) {
-            Err(words) => Reply::Wrong(words),
+        let written = to_case_keys(&self.given["turn"], &Kind::Shape(&TURN));
+        match parse_turn(&written, &session.case().turn_defaults, place) {
+            Err(words) => CommandReply::Invalid(words),
             Ok(mut turn) => {
                 let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
                 match turn.load_attachments(&folders) {
-                    Err(words) => Reply::Wrong(words),
+                    Err(words) => CommandReply::Invalid(words),
                     Ok(()) => {
-                        turn.checks.iter_mut().for_each(by_name);
-                        done(session.say(turn).await)
+                        turn.checks.iter_mut().for_each(report_by_name);
+                        done(session.send_turn(turn).await)
                     }
                 }
             }
         }
     }
 
-    async fn simulate(self, session: &mut Session<'_>) -> Reply {
+    async fn simulate(self, session: &mut Session<'_>) -> CommandReply {
         let place = self.place(session);
         let groups = self.given["above"].as_array().into_iter().flatten();
-        let groups: Vec<Value> = groups.map(|brief| keys_as_written(brief, &Kind::Shape(&USER))).collect();
-        let own = keys_as_written(&self.given["brief"], &Kind::Shape(&SIMULATE));
-        let mut brief = match brief_in(&own, &groups, &session.case().shared().simulate, &place) {
-            Err(words) => return Reply::Wrong(words),
+        let groups: Vec<Value> = groups.map(|brief| to_case_keys(brief, &Kind::Shape(&USER))).collect();
+        let own = to_case_keys(&self.given["brief"], &Kind::Shape(&SIMULATE));
+        let mut brief = match parse_brief(&own, &groups, &session.case().shared().simulate, &place) {
+            Err(words) => return CommandReply::Invalid(words),
             Ok(brief) => brief,
         };
         if let Some(template) = &mut brief.template
             && let Err(words) = template.load(&self.file.folders)
         {
-            return Reply::Wrong(words);
+            return CommandReply::Invalid(words);
         }
-        let simulation = Simulation { max_turns: None, brief: Some(Arc::new(brief)) };
+        let simulation = SimulationOptions { max_turns: None, brief: Some(Arc::new(brief)) };
         let first = session.conversation().turns.len();
         match session.simulate(simulation).await {
-            Ok(stopped) => Reply::Done(json!({
+            Ok(stopped) => CommandReply::Done(json!({
                 "reason": stopped.reason.name(),
                 "goalProgress": stopped.goal_progress,
                 "detail": stopped.detail,
                 "turnCount": session.conversation().turns.len() - first,
             })),
-            Err(ended) => Reply::Ended(ended),
+            Err(ended) => CommandReply::Ended(ended),
         }
     }
 
-    async fn graph(self, session: &mut Session<'_>) -> Reply {
+    async fn graph(self, session: &mut Session<'_>) -> CommandReply {
         let written = json!({"topics": self.given["topics"], "graph": self.given["graph"]});
-        let written = keys_as_written(&written, &Kind::Shape(&SHARED));
+        let written = to_case_keys(&written, &Kind::Shape(&SHARED));
         let case = session.case();
-        match topics_in(&written, &case.shared().topics, case.following, self.place(session)) {
-            Err(words) => Reply::Wrong(words),
+        match parse_topics(&written, &case.shared().topics, case.topic_settings, self.place(session)) {
+            Err(words) => CommandReply::Invalid(words),
             Ok(mut topics) => {
                 for topic in &mut topics.topics {
                     let place = self.place_of(&self.given["places"][&*topic.name]);
@@ -169,7 +176,7 @@ impl Command<'_> {
                     topic.place = place.unwrap_or_else(|| topics.place.clone());
                     for check in topic.checks.iter_mut().chain(&mut topic.turn_checks) {
                         check.place = topic.place.clone();
-                        by_name(check);
+                        report_by_name(check);
                     }
                 }
                 done(session.declare_topics(Arc::new(topics)).await)
@@ -177,47 +184,49 @@ impl Command<'_> {
         }
     }
 
-    /// Has everything decided that is asserted at once.
-    async fn decide(self, session: &mut Session<'_>) -> Reply {
+    /// Evaluates assertions that are made together.
+    async fn decide(self, session: &mut Session<'_>) -> CommandReply {
         let (place, called_at) = (self.place(session), self.called_at(session));
         let mut checks = Vec::new();
         for asserted in self.given["asserted"].as_array().into_iter().flatten() {
             match self.asserted(asserted, &place) {
-                Ok(found) if found.is_empty() => return Reply::Wrong("this asserts nothing".to_string()),
+                Ok(found) if found.is_empty() => {
+                    return CommandReply::Invalid("this assertion is empty".to_string());
+                }
                 Ok(found) => {
                     checks.extend(
-                        found.into_iter().map(|check| Check { called_at: called_at.clone(), ..check }),
+                        found.into_iter().map(|check| Check { call_site: called_at.clone(), ..check }),
                     );
                 }
-                Err(words) => return Reply::Wrong(words),
+                Err(words) => return CommandReply::Invalid(words),
             }
         }
         if self.is("negated") && checks.len() > 1 {
-            let words = "`not` of several assertions: nobody can tell which of them must not hold";
-            return Reply::Wrong(words.to_string());
+            let words = "`not` cannot negate several assertions at once";
+            return CommandReply::Invalid(words.to_string());
         }
         let subject = match self.given["subject"].as_str() {
-            Some("turn") => Subject::LastTurn,
-            Some("conversation") => Subject::Conversation,
-            _ => Subject::Value,
+            Some("turn") => CheckSubject::LastTurn,
+            Some("conversation") => CheckSubject::Conversation,
+            _ => CheckSubject::Value,
         };
-        let holds = |checked: &Checked| checked.verdict.passed && checked.error.is_none();
-        match session.decide_all(checks, subject).await {
-            Ok(decided) => Reply::Done(decided.iter().all(holds).into()),
-            Err(ended) => Reply::Ended(ended),
+        let holds = |checked: &EvaluatedCheck| checked.verdict.passed && checked.error.is_none();
+        match session.evaluate_all(checks, subject).await {
+            Ok(decided) => CommandReply::Done(decided.iter().all(holds).into()),
+            Err(ended) => CommandReply::Ended(ended),
         }
     }
 
-    /// The checks that one assertion amounts to.
+    /// Returns the checks of one assertion.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
-    fn asserted(self, asserted: &Value, place: &Place) -> Result<Vec<Check>, String> {
+    /// If the assertion is invalid.
+    fn asserted(self, asserted: &Value, place: &SourceSpan) -> Result<Vec<Check>, String> {
         let checks = match &asserted["compared"] {
             Value::Null => {
-                let written = keys_as_written(&asserted["assertion"], &OWN_ASSERT_KIND);
-                let mut checks = assertions_in(&written)?;
-                checks.iter_mut().for_each(by_name);
+                let written = to_case_keys(&asserted["assertion"], &OWN_ASSERT_KIND);
+                let mut checks = parse_assertions(&written)?;
+                checks.iter_mut().for_each(report_by_name);
                 checks
             }
             compared => vec![self.compared(compared, place)],
@@ -226,8 +235,11 @@ impl Command<'_> {
         let negated = |check: &Check| check.negated != self.is("negated");
         let told = |check: Check| Check {
             negated: negated(&check),
-            written: check.written.as_deref().map(|written| Arc::new(negating(written, negated(&check)))),
-            strength: if self.is("soft") { Strength::Soft } else { Strength::Hard },
+            definition: check
+                .definition
+                .as_deref()
+                .map(|written| Arc::new(with_negation(written, negated(&check)))),
+            strength: if self.is("soft") { CheckStrength::Soft } else { CheckStrength::Hard },
             message: own.clone().or(check.message),
             place: place.clone(),
             ..check
@@ -235,10 +247,10 @@ impl Command<'_> {
         Ok(checks.into_iter().map(told).collect())
     }
 
-    /// A comparison that the test has made.
-    fn compared(self, made: &Value, place: &Place) -> Check {
+    /// Returns the check of a comparison made by the test library.
+    fn compared(self, made: &Value, place: &SourceSpan) -> Check {
         let text = |key: &str| made[key].as_str().unwrap_or_default().to_string();
-        let of_value = (made["kind"] == "value").then(|| asserted_of(place)).flatten();
+        let of_value = (made["kind"] == "value").then(|| asserted_source(place)).flatten();
         let mut written = match &made["written"] {
             Value::Null => json!({"type": made["kind"]}),
             written => written.clone(),
@@ -251,21 +263,21 @@ impl Command<'_> {
             }
             None => text("expected"),
         };
-        let compared = Compared {
+        let compared = PrecomputedCheck {
             expected,
             actual: match made["said"].as_str() {
-                Some(said) => shown(said),
+                Some(said) => format_text(said),
                 None => text("actual"),
             },
-            holds: match made["error"].as_str() {
+            result: match made["error"].as_str() {
                 Some(words) => Err(words.to_string()),
                 None => Ok(made["holds"].as_bool() == Some(true)),
             },
         };
         Check {
-            written: Some(Arc::new(written)),
+            definition: Some(Arc::new(written)),
             criterion: made["criterion"].as_str().map(Into::into),
-            ..Check::new(CheckKind::Compared(compared), place.clone())
+            ..Check::new(CheckKind::Precomputed(compared), place.clone())
         }
     }
 
@@ -273,20 +285,20 @@ impl Command<'_> {
         self.given[key].as_bool() == Some(true)
     }
 
-    /// What a judge of the project says of something that was said elsewhere.
-    async fn judge(self, session: &mut Session<'_>) -> Reply {
+    /// Asks a judge of the project about a response from outside the conversation.
+    async fn judge(self, session: &mut Session<'_>) -> CommandReply {
         let (response, options) = (&self.given["response"], &self.given["options"]);
         let told = &options["metadata"];
-        let judging = Judging {
-            judge: match Reference::parse(&self.text("judge")) {
+        let judging = JudgeSettings {
+            judge: match RoleReference::parse(&self.text("judge")) {
                 Ok(judge) => Some(judge),
-                Err(words) => return Reply::Wrong(words),
+                Err(words) => return CommandReply::Invalid(words),
             },
             connector: options["connector"].as_str().map(str::to_string),
-            ..Judging::default()
+            ..JudgeSettings::default()
         };
         let criteria = [&options["criteria"], &told["criteria"]].into_iter().find(|said| !said.is_null());
-        let matter = Matter::Open(Open {
+        let matter = JudgeCriterion::FreeForm(FreeFormCriterion {
             criteria: criteria.cloned(),
             options: match options {
                 Value::Object(options) => options.clone(),
@@ -295,9 +307,9 @@ impl Command<'_> {
         });
         let before = match &told["conversation"] {
             Value::Null => Vec::new(),
-            messages => match messages_in(messages) {
+            messages => match parse_messages(messages) {
                 Ok(messages) => messages,
-                Err(words) => return Reply::Wrong(format!("`metadata.conversation`: {words}")),
+                Err(words) => return CommandReply::Invalid(format!("`metadata.conversation`: {words}")),
             },
         };
         let answer = match (response, &response["content"], &response["text"]) {
@@ -308,32 +320,35 @@ impl Command<'_> {
         };
         let written = json!({"type": "agent", "use": self.given["judge"], "criteria": criteria});
         let check = Check {
-            written: Some(Arc::new(written)),
-            ..Check::new(CheckKind::Judged(Judged { matter, judging }), self.place(session))
+            definition: Some(Arc::new(written)),
+            ..Check::new(
+                CheckKind::Judged(JudgedCheck { criterion: matter, settings: judging }),
+                self.place(session),
+            )
         };
-        match session.judge_elsewhere(check, SaidElsewhere { before, answer }).await {
-            Err(ended) => Reply::Ended(ended),
-            Ok(Err(words)) => Reply::Done(json!({"passed": false, "error": words})),
+        match session.judge_external_answer(check, ExternalAnswer { history: before, answer }).await {
+            Err(ended) => CommandReply::Ended(ended),
+            Ok(Err(words)) => CommandReply::Done(json!({"passed": false, "error": words})),
             Ok(Ok(Judgement { passed, score, reasoning, .. })) => {
-                Reply::Done(json!({"passed": passed, "score": score, "reason": reasoning}))
+                CommandReply::Done(json!({"passed": passed, "score": score, "reason": reasoning}))
             }
         }
     }
 
-    /// Whether a path selects a value in another one.
-    fn path(self) -> Reply {
+    /// Evaluates a JSON path on a value.
+    fn path(self) -> CommandReply {
         match JsonPath::parse(&self.text("path")) {
-            Err(words) => Reply::Done(json!({"error": format!("this is not a JSON path: {words}")})),
+            Err(words) => CommandReply::Done(json!({"error": format!("invalid JSON path: {words}")})),
             Ok(path) => {
-                let (holds, actual) = path.is_in(&self.given["value"], &self.given["expected"]);
-                Reply::Done(json!({"holds": holds, "actual": actual}))
+                let (holds, actual) = path.selects_value(&self.given["value"], &self.given["expected"]);
+                CommandReply::Done(json!({"holds": holds, "actual": actual}))
             }
         }
     }
 }
 
-/// What a case file would say in place of an assertion that is turned round, or is not.
-fn negating(written: &Value, negated: bool) -> Value {
+/// Sets or removes `negate` in the source of an assertion.
+fn with_negation(written: &Value, negated: bool) -> Value {
     let mut written = written.clone();
     if let Value::Object(members) = &mut written {
         match negated {
@@ -344,17 +359,17 @@ fn negating(written: &Value, negated: bool) -> Value {
     written
 }
 
-/// A criterion that a function of the test decides is reported by its name.
-fn by_name(check: &mut Check) {
-    let is_own = check.scripted().is_some_and(|scripted| scripted.function.ends_with(" of the test)"));
+/// Reports a criterion that is decided by a function of the test under its name.
+fn report_by_name(check: &mut Check) {
+    let is_own = check.as_script().is_some_and(|scripted| scripted.function.ends_with(" of the test)"));
     if let (true, Some(name)) = (is_own, &check.criterion) {
         let written = json!({"type": "satisfy", "criteria": name});
-        check.written = Some(Arc::new(negating(&written, check.negated)));
+        check.definition = Some(Arc::new(with_negation(&written, check.negated)));
     }
 }
 
-/// What stands between the parentheses of `expect(…)` or `evaluate(…)`, before the matcher at a place.
-fn asserted_of(matcher: &Place) -> Option<String> {
+/// Returns the source text between the parentheses of `expect(…)` or `evaluate(…)` before a matcher.
+fn asserted_source(matcher: &SourceSpan) -> Option<String> {
     let before = matcher.source.text[..matcher.span.start].trim_end().strip_suffix('.')?.trim_end();
     let before = before.strip_suffix(".not").unwrap_or(before).trim_end().strip_suffix(')')?;
     let mut open = 1;
@@ -368,11 +383,11 @@ fn asserted_of(matcher: &Place) -> Option<String> {
     })?;
     let is_word = ["expect", "evaluate"].iter().any(|word| before[..start.0].trim_end().ends_with(word));
     let value = first_argument(&before[start.0 + 1..]).trim();
-    (is_word && !value.is_empty() && value.len() <= LONGEST_SUBJECT && !value.contains('\n'))
+    (is_word && !value.is_empty() && value.len() <= MAX_SUBJECT_BYTES && !value.contains('\n'))
         .then(|| value.to_string())
 }
 
-/// What stands before the first comma that belongs to no inner list.
+/// Returns the text before the first top-level comma.
 fn first_argument(arguments: &str) -> &str {
     let (mut depth, mut quote) = (0_i32, None);
     let mut characters = arguments.char_indices();
@@ -391,30 +406,30 @@ fn first_argument(arguments: &str) -> &str {
     arguments
 }
 
-/// So many bytes of what is compared are shown.
-const LONGEST_SUBJECT: usize = 80;
+/// Maximum length of a compared expression that is shown.
+const MAX_SUBJECT_BYTES: usize = 80;
 
-fn done(said: Result<(), Ended>) -> Reply {
-    said.map_or_else(Reply::Ended, |()| Reply::Done(Value::Null))
+fn done(said: Result<(), EndedCaseError>) -> CommandReply {
+    said.map_or_else(CommandReply::Ended, |()| CommandReply::Done(Value::Null))
 }
 
-/// A failure of the script itself.
-pub fn broken(error: &hotseat_script::ScriptError) -> Failure {
+/// Returns the failure of the script itself.
+pub fn script_failure(error: &hotseat_script::ScriptError) -> AttemptFailure {
     let first = error.message.lines().next().unwrap_or_default();
     let message = match &error.place {
         Some(place) => format!("{first} ({place})"),
         None => first.to_string(),
     };
-    Failure::new(FailureKind::ScriptError, message).with_detail(error.diagnostic().render(false, 100))
+    AttemptFailure::new(FailureKind::ScriptError, message).with_detail(error.diagnostic().render(false, 100))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotseat_document::Source;
+    use hotseat_document::SourceText;
 
     #[test]
-    fn what_is_asserted_of_stands_before_its_matcher() {
+    fn finds_the_asserted_expression() {
         for (line, value) in [
             ("expect(1 + 1).toBe(2)", Some("1 + 1")),
             ("expect(a.b(c)[0], 'own, words').not.toBe(2)", Some("a.b(c)[0]")),
@@ -423,9 +438,9 @@ mod tests {
             ("x.toBe(2)", None),
             ("f(1).toBe(2)", None),
         ] {
-            let source = Source::new("a.ts", line, 1);
+            let source = SourceText::new("a.ts", line, 1);
             let at = line.find("toBe").unwrap();
-            assert_eq!(asserted_of(&Place::new(&source, at..at + 4)).as_deref(), value, "{line}");
+            assert_eq!(asserted_source(&SourceSpan::new(&source, at..at + 4)).as_deref(), value, "{line}");
         }
     }
 }

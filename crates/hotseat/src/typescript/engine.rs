@@ -1,21 +1,21 @@
-//! Engines that know the module `hotseat`.
+//! Script engines with the module `hotseat`.
 
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use hotseat_document::Diagnostic;
-use hotseat_script::{Host, Module, Scripts};
+use hotseat_script::{ScriptHost, ScriptModule, Scripts};
 use serde_json::{Value, json};
 
-use crate::cases::scenario_set;
-use crate::checks::{Pattern, from_javascript};
+use crate::cases::read_scenario_set;
+use crate::checks::{Pattern, translate_javascript_regex};
 
-/// What scripts import.
-pub const MODULE: &str = "hotseat";
+/// Name of the imported module.
+pub const MODULE_NAME: &str = "hotseat";
 
-/// A function that makes the module of the functions that only it sees.
-const CODE: &str = concat!(
+/// JavaScript function that creates the module from its hidden host functions.
+const MODULE_CODE: &str = concat!(
     "(hidden) => {\n\"use strict\";\n",
     include_str!("js/values.js"),
     include_str!("js/host.js"),
@@ -30,16 +30,16 @@ const CODE: &str = concat!(
 
 /// A file of tests.
 #[derive(Debug, Clone)]
-pub struct File {
+pub struct TestFile {
     pub scripts: Scripts,
-    pub module: Module,
-    /// Where files are looked for that a test names: beside the suite, beside the project file, in the working folder.
+    pub module: ScriptModule,
+    /// Folders for files that a test names: of the suite, of the project file, and the working folder.
     pub folders: Vec<PathBuf>,
 }
 
-impl File {
-    /// What engines have besides what `host` has: the module, whose commands go through `hidden`.
-    pub fn furnish(&self, host: Host, hidden: Host) -> Host {
+impl TestFile {
+    /// Adds the module to a host. Its commands go through `hidden`.
+    pub fn with_module(&self, host: ScriptHost, hidden: ScriptHost) -> ScriptHost {
         let file = self.clone();
         let hidden = hidden.function("scenarios", move |arguments| {
             Ok(match file.scenarios(arguments.into_iter().next().unwrap_or_default()) {
@@ -47,18 +47,18 @@ impl File {
                 Err(error) => json!({ "error": error }),
             })
         });
-        host.module(MODULE, CODE, matching(hidden))
+        host.with_module(MODULE_NAME, MODULE_CODE, with_patterns(hidden))
     }
 
-    /// The scenarios of a set that the file declares, as data.
+    /// Returns the scenarios of a declared set as data.
     ///
     /// # Errors
-    /// Everything that is wrong with them, in words.
+    /// Describes all errors in the scenarios.
     fn scenarios(&self, written: Value) -> Result<Value, String> {
         if let Some(path) = written["from"].as_str() {
-            self.within_folders(path)?;
+            self.check_within_folders(path)?;
         }
-        let found = scenario_set(written, &self.folders).map_err(|wrong| {
+        let found = read_scenario_set(written, &self.folders).map_err(|wrong| {
             let words = wrong.into_iter().map(|Diagnostic { message, help, .. }| match help {
                 Some(help) => format!("{message} ({help})"),
                 None => message,
@@ -68,30 +68,30 @@ impl File {
         Ok(found.iter().map(|scenario| json!(**scenario)).collect())
     }
 
-    /// A file of tests reads what lies beside it, or in the project, and nothing else.
+    /// Checks that a path stays in the suite or project.
     ///
     /// # Errors
-    /// When a path leads elsewhere, in words.
-    fn within_folders(&self, path: &str) -> Result<(), String> {
+    /// If the path leads elsewhere.
+    fn check_within_folders(&self, path: &str) -> Result<(), String> {
         let is_below = |file: &Path| {
-            let mut folders = self.folders.iter().filter_map(|folder| whole(folder));
+            let mut folders = self.folders.iter().filter_map(|folder| canonical_path(folder));
             folders.any(|folder| file.starts_with(folder))
         };
-        let found = self.folders.iter().find_map(|folder| whole(&folder.join(path)));
+        let found = self.folders.iter().find_map(|folder| canonical_path(&folder.join(path)));
         match found {
-            Some(file) if !is_below(&file) => Err(format!("`{path}` lies outside of the project")),
+            Some(file) if !is_below(&file) => Err(format!("`{path}` is outside the project")),
             _ => Ok(()),
         }
     }
 }
 
-/// The functions by which regular expressions of tests are matched: by the engine that matches the patterns of all tests.
-fn matching(hidden: Host) -> Host {
+/// Adds functions that match regular expressions of tests with the engine used for all patterns.
+fn with_patterns(hidden: ScriptHost) -> ScriptHost {
     let text = |arguments: &[Value], place: usize| {
         arguments.get(place).and_then(Value::as_str).unwrap_or_default().to_string()
     };
     let translated = move |arguments: &[Value]| {
-        let pattern = from_javascript(&text(arguments, 0), &text(arguments, 1))?;
+        let pattern = translate_javascript_regex(&text(arguments, 0), &text(arguments, 1))?;
         let compiled = Pattern::compile(&pattern)?;
         Ok::<_, String>((pattern, compiled))
     };
@@ -107,19 +107,19 @@ fn matching(hidden: Host) -> Host {
         .function("fits", move |arguments| {
             let key = (text(&arguments, 0), text(&arguments, 1));
             let mut last = last.borrow_mut();
-            // One pattern is often tried on many texts.
+            // Caches the last pattern, which is often applied to many texts.
             if last.as_ref().is_none_or(|(source, flags, _)| (source, flags) != (&key.0, &key.1)) {
                 match translated(&arguments) {
                     Ok((_, pattern)) => *last = Some((key.0, key.1, pattern)),
                     Err(words) => return Ok(told(Err(words))),
                 }
             }
-            let fits = last.as_ref().is_some_and(|(_, _, pattern)| pattern.fits(&text(&arguments, 2)));
+            let fits = last.as_ref().is_some_and(|(_, _, pattern)| pattern.is_match(&text(&arguments, 2)));
             Ok(told(Ok(fits.into())))
         })
 }
 
-/// A path with all links followed, if there is something.
-fn whole(path: &Path) -> Option<PathBuf> {
+/// Returns the canonical path, if the file exists.
+fn canonical_path(path: &Path) -> Option<PathBuf> {
     fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok()
 }

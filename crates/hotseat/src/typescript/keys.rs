@@ -1,33 +1,32 @@
-//! Keys as scripts write them, and as case files do.
+//! Converts keys from the script spelling to the case file spelling.
 
 use hotseat_document::{Field, Kind};
 use serde_json::Value;
 
-/// What scripts write as `maxTurns` is `max_turns` in a case file. Keys that are known as they are stay so, and so do those
-/// within free data.
-pub fn keys_as_written(value: &Value, kind: &Kind) -> Value {
+/// Converts `maxTurns` to `max_turns`. Keys that are known as they are, and keys in free data, stay the same.
+pub fn to_case_keys(value: &Value, kind: &Kind) -> Value {
     match (value, kind) {
         (Value::Object(members), kind) => {
             let renamed = members.iter().map(|(key, value)| {
-                let (key, below) = match (field(kind, key), field(kind, &snake(key))) {
+                let (key, below) = match (field(kind, key), field(kind, &to_snake_case(key))) {
                     (Some(field), _) => (key.clone(), Some(field.kind)),
-                    (None, Some(field)) => (snake(key), Some(field.kind)),
-                    (None, None) => (key.clone(), free(kind)),
+                    (None, Some(field)) => (to_snake_case(key), Some(field.kind)),
+                    (None, None) => (key.clone(), value_kind(kind)),
                 };
-                let value = below.map_or_else(|| value.clone(), |kind| keys_as_written(value, &kind));
+                let value = below.map_or_else(|| value.clone(), |kind| to_case_keys(value, &kind));
                 (key, value)
             });
             Value::Object(renamed.collect())
         }
         (Value::Array(entries), kind) => {
-            let below = entries_of(kind).unwrap_or(*kind);
-            Value::Array(entries.iter().map(|entry| keys_as_written(entry, &below)).collect())
+            let below = entry_kind(kind).unwrap_or(*kind);
+            Value::Array(entries.iter().map(|entry| to_case_keys(entry, &below)).collect())
         }
         (other, _) => other.clone(),
     }
 }
 
-/// The field of a key, where a kind has known keys.
+/// Returns the field of a key, if the kind has known keys.
 fn field(kind: &Kind, key: &str) -> Option<&'static Field> {
     match kind {
         Kind::Shape(shape) => shape.field(key),
@@ -38,24 +37,24 @@ fn field(kind: &Kind, key: &str) -> Option<&'static Field> {
     }
 }
 
-/// What stands under free keys.
-fn free(kind: &Kind) -> Option<Kind> {
+/// Returns the kind of the values under free keys.
+fn value_kind(kind: &Kind) -> Option<Kind> {
     match kind {
         Kind::Map(kind) => Some(**kind),
-        Kind::OneOf(kinds) => kinds.iter().find_map(free),
+        Kind::OneOf(kinds) => kinds.iter().find_map(value_kind),
         _ => None,
     }
 }
 
-fn entries_of(kind: &Kind) -> Option<Kind> {
+fn entry_kind(kind: &Kind) -> Option<Kind> {
     match kind {
         Kind::List(kind) | Kind::NonEmptyList(kind) => Some(**kind),
-        Kind::OneOf(kinds) => kinds.iter().find_map(entries_of),
+        Kind::OneOf(kinds) => kinds.iter().find_map(entry_kind),
         _ => None,
     }
 }
 
-fn snake(key: &str) -> String {
+fn to_snake_case(key: &str) -> String {
     let mut snake = String::with_capacity(key.len() + 2);
     for character in key.chars() {
         if character.is_ascii_uppercase() {
@@ -73,7 +72,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn known_keys_are_renamed_and_free_ones_are_not() {
+    fn renames_only_known_keys() {
         let written = json!({
             "maxTurns": 3, "threadId": "x", "metadata": {"someKey": 1}, "turnAssert": {"text": {"mustMatch": "a"}},
             "timing": 1, "assert": [{"type": "tool_called", "name": "x", "arguments": {"roomName": 1}}],
@@ -84,6 +83,6 @@ mod tests {
             "timing": 1, "assert": [{"type": "tool_called", "name": "x", "arguments": {"roomName": 1}}],
             "unknownKey": 1,
         });
-        assert_eq!(keys_as_written(&written, &Kind::Shape(&CASE)), expected);
+        assert_eq!(to_case_keys(&written, &Kind::Shape(&CASE)), expected);
     }
 }

@@ -1,8 +1,8 @@
-//! Tests in TypeScript: files whose tests drive their session themselves.
+//! Tests in TypeScript: files whose tests drive their session.
 //!
-//! A file is run once when the plan is made, to see which tests it declares; each of them becomes a case whose body runs
-//! the file once more, in an engine of its own, and then exactly that test. What scripts see is the module `hotseat`
-//! (`js/`), described for editors by `hotseat.d.ts`. Whatever a test says, it asks of its session by commands.
+//! A file runs once when the plan is made, to collect its tests. Each test becomes a case whose body runs the
+//! file again in its own engine, and then that test. Scripts use the module `hotseat` (`js/`), described for
+//! editors by `hotseat.d.ts`. Tests control their session through commands.
 
 mod callbacks;
 mod commands;
@@ -10,9 +10,9 @@ mod declared;
 mod engine;
 mod keys;
 mod program;
-mod told;
+mod to_json;
 
 pub use declared::{cases, sources};
 
-/// What editors know of the module `hotseat`.
-pub const TYPES: &str = include_str!("hotseat.d.ts");
+/// Type definitions of the module `hotseat`, for editors.
+pub const TYPE_DEFINITIONS: &str = include_str!("hotseat.d.ts");

@@ -3,38 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_script::thread::Running;
-use hotseat_script::{Context, Host, ScriptError};
-use hotseat_trace::{Failure, FailureKind};
+use hotseat_script::thread::RunningScript;
+use hotseat_script::{ScriptContext, ScriptError, ScriptHost};
+use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 
-use super::callbacks::{Asked, Asking};
-use super::commands::{act, broken};
-use super::engine::{File, MODULE};
-use super::told;
-use crate::adapters::Pending;
-use crate::session::{Body, Checked, Session};
+use super::callbacks::{TestChannel, TestCommand};
+use super::commands::{execute_command, script_failure};
+use super::engine::{MODULE_NAME, TestFile};
+use super::to_json;
+use crate::session::{CaseBody, EvaluatedCheck, Session};
+use crate::targets::BoxFuture;
 
-/// How long a script may take for itself where nobody says; what its agent and its judges take is not counted.
-const OWN_TIME: Duration = Duration::from_secs(10);
+/// Default time limit of a script, not counting time spent in the agent and judges.
+const DEFAULT_SCRIPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A test of a file.
 #[derive(Debug, Clone)]
-pub struct Program {
-    pub file: File,
+pub struct TypeScriptTest {
+    pub file: TestFile,
     /// `it` or `test`.
     pub kind: String,
-    /// Its place among those that `it` declares, from 0.
+    /// Index among the tests declared by `it`, from 0.
     pub place: usize,
     pub name: String,
-    /// The function, as it is written.
+    /// Source text of the function.
     pub source: String,
 }
 
-impl Body for Program {
-    fn hold<'a>(&'a self, session: &'a mut Session<'_>) -> Pending<'a, Result<(), Failure>> {
+impl CaseBody for TypeScriptTest {
+    fn drive<'a>(&'a self, session: &'a mut Session<'_>) -> BoxFuture<'a, Result<(), AttemptFailure>> {
         Box::pin(self.run(session))
     }
 
@@ -43,18 +43,21 @@ impl Body for Program {
     }
 }
 
-impl Program {
-    async fn run(&self, session: &mut Session<'_>) -> Result<(), Failure> {
-        let Some(powers) = session.powers().cloned() else {
-            return Err(Failure::new(FailureKind::TestError, "nobody has said what this test may do"));
+impl TypeScriptTest {
+    async fn run(&self, session: &mut Session<'_>) -> Result<(), AttemptFailure> {
+        let Some(powers) = session.permissions().cloned() else {
+            return Err(AttemptFailure::new(
+                FailureKind::TestError,
+                "the permissions of this test are not set",
+            ));
         };
-        let own_time = powers.time_limit().unwrap_or(OWN_TIME);
+        let own_time = powers.time_limit().unwrap_or(DEFAULT_SCRIPT_TIMEOUT);
         let own_time = session.time_limit().map_or(own_time, |limit| limit.min(own_time));
         let limits = powers.limits(own_time);
-        let (hands, mut doings) = powers.lend_patiently();
-        let (commands, asked) = mpsc::channel::<Asked>(1);
-        let asked = Asking::of(asked, own_time + Running::<()>::GRACE);
-        session.judged_by(Arc::new(asked.clone()));
+        let (hands, mut doings) = powers.channel_untimed();
+        let (commands, asked) = mpsc::channel::<TestCommand>(1);
+        let asked = TestChannel::new(asked, own_time + RunningScript::<()>::GRACE);
+        session.set_program_checks(Arc::new(asked.clone()));
         let which = json!({
             "kind": self.kind,
             "place": self.place,
@@ -62,77 +65,78 @@ impl Program {
             "ctx": *session.case().target.identity.ctx,
         });
         let file = self.file.clone();
-        let begun = Running::begin(move |stop| {
-            let host = file.furnish(hands.host(), asking(commands));
-            let mut context = match Context::new(&file.scripts, limits, host) {
-                Ok(context) => context.until(stop),
+        let begun = RunningScript::start(move |stop| {
+            let host = file.with_module(hands.host(), command_host(commands));
+            let mut context = match ScriptContext::new(&file.scripts, limits, host) {
+                Ok(context) => context.with_stop(stop),
                 Err(error) => return (Err(error), Vec::new()),
             };
-            let result = context.enter(MODULE, "run", &file.module, &[which]);
-            (result, context.said())
+            let result = context.run_entry(MODULE_NAME, "run", &file.module, &[which]);
+            (result, context.take_console())
         });
-        let mut running = begun.map_err(|error| broken(&error))?;
+        let mut running = begun.map_err(|error| script_failure(&error))?;
         let mut taken = Duration::ZERO;
         loop {
             let since = Instant::now();
-            let left = own_time.saturating_sub(taken) + Running::<()>::GRACE;
+            let left = own_time.saturating_sub(taken) + RunningScript::<()>::GRACE;
             tokio::select! {
                 biased;
                 Some(command) = asked.next() => {
                     taken += since.elapsed();
-                    let mut told = act(&command, session, &self.file).await;
-                    told["turns"] = told::turns_of(&session.conversation().turns, asked.known()).into();
-                    asked.tell(told);
+                    let mut told = execute_command(&command, session, &self.file).await;
+                    told["turns"] = to_json::turns_from(&session.conversation().turns, asked.known_turns()).into();
+                    asked.reply(told);
                 }
                 Some(job) = doings.next() => {
                     taken += since.elapsed();
-                    session.begin_overhearing();
-                    job.carry_out().await;
-                    session.record_overheard();
+                    session.begin_direct_turns();
+                    job.perform().await;
+                    session.record_direct_turns();
                 }
-                ended = running.ended() => {
-                    let (result, said): (Result<Value, ScriptError>, _) = ended.map_err(|error| broken(&error))?;
+                ended = running.wait() => {
+                    let (result, said): (Result<Value, ScriptError>, _) = ended.map_err(|error| script_failure(&error))?;
                     for line in said {
                         session.log(match line.level.name() {
                             "log" => line.text,
                             level => format!("{level}: {}", line.text),
                         });
                     }
-                    let ended = result.map_err(|error| broken(&error))?;
-                    return stopped_for_a_reason(&ended, session);
+                    let ended = result.map_err(|error| script_failure(&error))?;
+                    return check_stop_reason(&ended, session);
                 }
-                () = sleep(left) => return Err(broken(&running.leave(own_time))),
+                () = sleep(left) => return Err(script_failure(&running.abandon(own_time))),
             }
         }
     }
 }
 
-/// Makes sure that a test was stopped because its case has ended, or by a check that does not hold.
+/// Checks that a stopped test was stopped by the end of its case or by a failed check.
 ///
 /// # Errors
-/// When it was stopped by something else, which would otherwise look like a test that has come to its end.
-fn stopped_for_a_reason(ended: &Value, session: &Session<'_>) -> Result<(), Failure> {
-    let has_reason = session.goes_on().is_err() || session.checks().iter().any(Checked::fails);
+/// If there is no such reason; the test would otherwise look completed.
+fn check_stop_reason(ended: &Value, session: &Session<'_>) -> Result<(), AttemptFailure> {
+    let has_reason =
+        session.ensure_open().is_err() || session.checks().iter().any(EvaluatedCheck::is_hard_failure);
     if ended["stopped"].as_bool() == Some(false) || has_reason {
         return Ok(());
     }
-    let words = "the test was stopped, and nothing that it has asserted or asked for is the reason";
-    let help = "an error of Hotseat that is caught is thrown again only where it was caught";
-    Err(Failure::new(FailureKind::TestError, words).with_detail(help))
+    let words = "the test was stopped without a failed assertion or an ended case";
+    let help = "do not rethrow an error of Hotseat outside the block that caught it";
+    Err(AttemptFailure::new(FailureKind::TestError, words).with_detail(help))
 }
 
-/// The functions by which a test asks for something: `ask` where others take their time for it, and `tell` where the test
-/// has done the work itself.
-fn asking(commands: mpsc::Sender<Asked>) -> Host {
+/// Creates the functions that send commands: `ask` suspends the test's time limit, `tell` does not, because
+/// the test library has done the work.
+fn command_host(commands: mpsc::Sender<TestCommand>) -> ScriptHost {
     let ask = move |arguments: Vec<Value>| {
         let commands = commands.clone();
         async move {
-            let gone = || "nobody waits for this test any more".to_string();
+            let gone = || "this test was cancelled".to_string();
             let (reply, told) = oneshot::channel();
             let command = arguments.into_iter().next().unwrap_or_default();
             commands.send((command, reply)).await.map_err(|_| gone())?;
             told.await.map_err(|_| gone())
         }
     };
-    Host::new().pausing_function("ask", ask.clone()).waiting_function("tell", ask)
+    ScriptHost::new().untimed_function("ask", ask.clone()).blocking_function("tell", ask)
 }

@@ -1,4 +1,5 @@
-//! What a page asks for, read from the store. Each answer opens the store anew: it may be another file than before.
+//! Answers of the API, read from the store. Each answer opens the store again, because the file may have been
+//! replaced.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,166 +10,167 @@ use regex_automata::util::syntax;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::Meant;
-use crate::report::html::{CaseRecord, Row, RunRecord};
-use crate::store::{self, Change, RunHead, Stamp, State, Store, StoreError};
+use super::RunSelector;
+use crate::report::html::{CaseRecord, OverviewRow, RunRecord};
+use crate::store::{self, CaseChange, RunState, RunStore, RunStoreError, StoreStamp, StoredRun};
 
-/// How many cases are told of at once.
-const AT_ONCE: usize = 500;
+/// Maximum number of cases in one answer.
+const MAX_CASES_PER_ANSWER: usize = 500;
 
-/// What is new in a run.
-pub struct Look {
-    store: Store,
-    head: Option<RunHead>,
-    /// What the store looked like before anything was read.
-    stamp: Stamp,
-    /// Stands for all that is told but the cases.
+/// Changes of a run after a position.
+pub struct RunUpdate {
+    store: RunStore,
+    head: Option<StoredRun>,
+    /// Stamp of the store from before the read.
+    stamp: StoreStamp,
+    /// Fingerprint of everything in the answer except the cases.
     pub seen: String,
-    /// Whether there are cases that the page does not know.
+    /// True if there are cases that the page does not have.
     pub has_cases: bool,
-    /// All of it as JSON.
+    /// The answer as JSON.
     pub json: Vec<u8>,
 }
 
-/// The same as it is told.
+/// JSON form of the changes.
 #[derive(Serialize)]
-struct News<'a> {
-    /// None as long as the run has not begun.
-    run: Option<Shown<'a>>,
-    /// Cases that have begun or ended, in the order of that; a case that is told again is another one now.
+struct UpdateRecord<'a> {
+    /// `None` until the run starts.
+    run: Option<ShownRun<'a>>,
+    /// Cases that have started or ended, in event order; a repeated case replaces its earlier row.
     rows: Vec<Box<RawValue>>,
-    /// Behind which place there will be more.
+    /// Position from which the next request continues.
     position: i64,
-    /// Whether there is more already.
+    /// True if more changes are available now.
     more: bool,
     seen: &'a str,
-    /// The run that was begun last.
+    /// Id of the run that started last.
     newest: Option<&'a str>,
 }
 
-/// A run that is shown.
+/// The displayed run.
 #[derive(Serialize)]
-struct Shown<'a> {
-    kept: store::RunRecord<'a>,
+struct ShownRun<'a> {
+    kept: store::StoredRunRecord<'a>,
     ended: Option<Millis>,
     #[serde(flatten)]
     told: RunRecord<'a>,
 }
 
-/// Runs that are kept.
+/// List of saved runs.
 #[derive(Serialize)]
-struct Runs<'a> {
-    runs: Vec<store::RunRecord<'a>>,
-    /// Whether there are more.
+struct RunList<'a> {
+    runs: Vec<store::StoredRunRecord<'a>>,
+    /// True if there are more runs.
     more: bool,
 }
 
-/// Cases in which words were found, up to a place of the run.
+/// Cases that contain the search text, up to a position of the run.
 #[derive(Serialize)]
-struct Found {
+struct SearchResult {
     found: Vec<usize>,
     position: i64,
 }
 
-/// What is new in a run behind a place of it.
-pub fn look(path: &Path, meant: &Meant, after: i64) -> Result<Look, StoreError> {
-    let store = Store::open(path)?;
+/// Reads the changes of a run after a position.
+pub fn read_update(path: &Path, meant: &RunSelector, after: i64) -> Result<RunUpdate, RunStoreError> {
+    let store = RunStore::open(path)?;
     let stamp = store.stamp()?;
-    let head = find(&store, meant)?;
-    let newest = store.newest()?;
+    let head = find_run(&store, meant)?;
+    let newest = store.newest_id()?;
     let mut rows = Vec::new();
-    let mut reached = store::Reached { position: after, more: false };
+    let mut reached = store::ChangeCursor { position: after, more: false };
     if let Some(head) = &head {
-        let setting = &head.about.setting;
-        reached = store.changes(head, after, AT_ONCE, &mut |change| {
+        let setting = &head.metadata.setting;
+        reached = store.changes(head, after, MAX_CASES_PER_ANSWER, &mut |change| {
             rows.extend(match &change {
-                Change::Begun { case, attempts } => to_raw_value(&Row::begun(case, *attempts, setting)),
-                Change::Ended(outcome) => to_raw_value(&Row::of(outcome, setting)),
+                CaseChange::Started { case, attempts } => {
+                    to_raw_value(&OverviewRow::started(case, *attempts, setting))
+                }
+                CaseChange::Ended(outcome) => to_raw_value(&OverviewRow::new(outcome, setting)),
             });
         })?;
     }
     let ended = head.as_ref().and_then(|head| head.summary.as_ref()).map(|summary| summary.ended_at);
     let state = head.as_ref().map_or("awaited", |head| head.state.name());
     let seen = format!("{state}-{}-{}", ended.unwrap_or_default(), newest.as_deref().unwrap_or_default());
-    let run = head.as_ref().map(|head| Shown { kept: head.record(), ended, told: told(head) });
+    let run = head.as_ref().map(|head| ShownRun { kept: head.record(), ended, told: run_record(head) });
     let has_cases = !rows.is_empty();
     let (position, more) = (reached.position, reached.more);
-    let json = json(&News { run, rows, position, more, seen: &seen, newest: newest.as_deref() });
-    Ok(Look { store, head, stamp, seen, has_cases, json })
+    let json = to_json(&UpdateRecord { run, rows, position, more, seen: &seen, newest: newest.as_deref() });
+    Ok(RunUpdate { store, head, stamp, seen, has_cases, json })
 }
 
-impl Look {
-    /// Whether another look could find something new.
-    pub fn is_old(&self) -> bool {
-        let was_killed = |head: &RunHead| head.state == State::Running && !self.store.goes_on(head);
-        // What is wrong with the store is told by whoever looks.
+impl RunUpdate {
+    /// Returns true if a new read could find changes.
+    pub fn is_outdated(&self) -> bool {
+        let was_killed = |head: &StoredRun| head.state == RunState::Running && !self.store.is_running(head);
+        // Errors of the store are reported by the next read.
         self.store.stamp().map_or(true, |stamp| stamp != self.stamp)
             || self.head.as_ref().is_some_and(was_killed)
     }
 }
 
-fn told(head: &RunHead) -> RunRecord<'_> {
-    let setting = &head.about.setting;
+fn run_record(head: &StoredRun) -> RunRecord<'_> {
+    let setting = &head.metadata.setting;
     match &head.summary {
         Some(summary) => RunRecord::ended(summary, setting, ""),
-        None => RunRecord::begun(head.about.total, head.about.parallel, head.began, setting),
+        None => RunRecord::started(head.metadata.total, head.metadata.parallel, head.started_at, setting),
     }
 }
 
-/// The run that is meant; none if it has not begun yet.
-fn find(store: &Store, meant: &Meant) -> Result<Option<RunHead>, StoreError> {
+/// Finds the selected run. Returns `None` if it has not started yet.
+fn find_run(store: &RunStore, meant: &RunSelector) -> Result<Option<StoredRun>, RunStoreError> {
     match meant {
-        Meant::Current => store.current().map(Some),
-        Meant::Run(name) => store.find(name).map(Some),
-        Meant::Awaited(id) => match store.find(id) {
-            Err(StoreError::NoSuchRun(_)) => Ok(None),
+        RunSelector::Current => store.current_run().map(Some),
+        RunSelector::Run(name) => store.find(name).map(Some),
+        RunSelector::Awaited(id) => match store.find(id) {
+            Err(RunStoreError::NoSuchRun(_)) => Ok(None),
             found => found.map(Some),
         },
     }
 }
 
-/// The last runs, at most so many.
-pub fn runs(path: &Path, most: usize) -> Result<Vec<u8>, StoreError> {
-    let found = Store::open(path)?.runs(most.saturating_add(1))?;
-    let runs = found.iter().take(most).map(RunHead::record).collect();
-    Ok(json(&Runs { runs, more: found.len() > most }))
+/// Returns up to `most` runs, newest first.
+pub fn list_runs(path: &Path, most: usize) -> Result<Vec<u8>, RunStoreError> {
+    let found = RunStore::open(path)?.runs(most.saturating_add(1))?;
+    let runs = found.iter().take(most).map(StoredRun::record).collect();
+    Ok(to_json(&RunList { runs, more: found.len() > most }))
 }
 
-/// All that is known of a case that has ended.
-pub fn case(path: &Path, run: &str, index: usize) -> Result<Vec<u8>, StoreError> {
-    let store = Store::open(path)?;
+/// Returns all data of a finished case.
+pub fn read_case(path: &Path, run: &str, index: usize) -> Result<Vec<u8>, RunStoreError> {
+    let store = RunStore::open(path)?;
     let head = store.find(run)?;
     match store.outcome_at(&head, index)? {
-        Some(outcome) => Ok(json(&CaseRecord::of(&outcome, &head.about.setting))),
+        Some(outcome) => Ok(to_json(&CaseRecord::new(&outcome, &head.metadata.setting))),
         None => {
-            let words = format!("no case of run {} that is number {index} has ended", head.short());
-            Err(StoreError::NoSuchRun(words))
+            let words = format!("run {} has no finished case number {index}", head.short_id());
+            Err(RunStoreError::NoSuchRun(words))
         }
     }
 }
 
-/// The cases that ended behind a place of the run, and in which these words stand anywhere. Ends early when nobody wants
-/// to know any more.
-pub fn search(
+/// Searches the cases that ended after a position for a text. Stops early if the request is cancelled.
+pub fn search_cases(
     path: &Path,
     run: &str,
     words: &str,
     after: i64,
-    given_up: &AtomicBool,
-) -> Result<Vec<u8>, StoreError> {
-    let store = Store::open(path)?;
+    cancelled: &AtomicBool,
+) -> Result<Vec<u8>, RunStoreError> {
+    let store = RunStore::open(path)?;
     let head = store.find(run)?;
-    // Words are looked for as they stand in JSON.
+    // The text is searched in its JSON form.
     let written = serde_json::to_string(words).unwrap_or_default();
     let pattern = regex_syntax::escape(written.trim_start_matches('"').trim_end_matches('"'));
     let pattern = Regex::builder().syntax(syntax::Config::new().case_insensitive(true)).build(&pattern);
     let (mut found, mut position) = (Vec::new(), after);
-    while !given_up.load(Ordering::Relaxed) {
-        let reached = store.changes(&head, position, AT_ONCE, &mut |change| {
-            let Change::Ended(outcome) = change else { return };
-            let whole = json(&CaseRecord::of(&outcome, &head.about.setting));
+    while !cancelled.load(Ordering::Relaxed) {
+        let reached = store.changes(&head, position, MAX_CASES_PER_ANSWER, &mut |change| {
+            let CaseChange::Ended(outcome) = change else { return };
+            let whole = to_json(&CaseRecord::new(&outcome, &head.metadata.setting));
             if pattern.as_ref().is_ok_and(|pattern| pattern.is_match(&whole)) {
-                found.push(outcome.selected.index);
+                found.push(outcome.case_ref.index);
             }
         })?;
         position = reached.position;
@@ -176,10 +178,10 @@ pub fn search(
             break;
         }
     }
-    Ok(json(&Found { found, position }))
+    Ok(to_json(&SearchResult { found, position }))
 }
 
-/// What is written here has no keys that are no texts, and nothing else that JSON does not have.
-fn json(value: &impl Serialize) -> Vec<u8> {
+/// Serialises a record; records have no keys or values that JSON cannot represent.
+fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }

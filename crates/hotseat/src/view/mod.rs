@@ -1,7 +1,8 @@
-//! Runs in a browser, while they go on and later: the page of the HTML report, served to this machine alone.
+//! Shows runs in a browser while they run or later: the page of the HTML report, served to this machine only.
 //!
-//! The page is the same for all runs. It asks for what is [`kept`](crate::store): for the cases of a run that are new
-//! after a place of it, for one case whole, for the runs there are. Nothing is written, and no file is served.
+//! The page is the same for all runs. It queries the [`store`](crate::store): the cases of a run that changed
+//! after a position, the details of one case, and the list of runs. The server writes nothing and serves no
+//! files.
 
 mod answers;
 mod http;
@@ -17,67 +18,67 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::store::StoreError;
+use crate::store::RunStoreError;
 
-/// How long answers that are under way may take once the server is to end.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum time for pending responses after the shutdown has started.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The run that is shown at the address of the server itself.
+/// Selects the run that the root page shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Meant {
-    /// The one that goes on, or else the last.
+pub enum RunSelector {
+    /// The running run, otherwise the last run.
     Current,
-    /// The one with this id.
+    /// The run with this id.
     Run(String),
-    /// The one that will have this id once it begins.
+    /// The run that will have this id once it starts.
     Awaited(String),
 }
 
-/// Which runs are shown, and where.
+/// Options of the server.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// The file in which runs are kept.
+pub struct ViewOptions {
+    /// Path of the run store.
     pub store: PathBuf,
     /// The run that is shown first.
-    pub meant: Meant,
-    /// The port; any that is free if it is 0.
+    pub selector: RunSelector,
+    /// The port, or 0 for any free port.
     pub port: u16,
 }
 
-/// Somebody who is told why runs cannot be read any more.
-pub type OnTrouble = Box<dyn Fn(&StoreError) + Send + Sync>;
+/// Callback for errors that prevent reading the store.
+pub type OnStoreError = Box<dyn Fn(&RunStoreError) + Send + Sync>;
 
-/// A server that listens.
-pub struct Server {
+/// Server that listens on a port.
+pub struct ViewServer {
     listener: TcpListener,
     address: SocketAddr,
-    options: Options,
+    options: ViewOptions,
 }
 
-impl Server {
-    /// Listens on 127.0.0.1, and nowhere else. Requests are answered from [`run`](Server::run) on.
+impl ViewServer {
+    /// Listens on 127.0.0.1 only. Requests are answered once [`run`](ViewServer::run) is called.
     ///
     /// # Errors
-    /// When the port cannot be had.
-    pub async fn bind(options: Options) -> io::Result<Server> {
+    /// If the port is not available.
+    pub async fn bind(options: ViewOptions) -> io::Result<ViewServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
         let address = listener.local_addr()?;
-        Ok(Server { listener, address, options })
+        Ok(ViewServer { listener, address, options })
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers requests until `stop` is over. Pages that wait for news then get what there is.
+    /// Answers requests until `stop` completes. Pages that wait for changes then receive the current state.
     ///
     /// # Errors
-    /// When the listener breaks.
-    pub async fn run(self, stop: impl Future<Output = ()>, on_trouble: OnTrouble) -> io::Result<()> {
+    /// If the listener fails.
+    pub async fn run(self, stop: impl Future<Output = ()>, on_trouble: OnStoreError) -> io::Result<()> {
         let (end, ending) = watch::channel(false);
         let mut graceful = ending.clone();
-        let shared = http::Shared::new(self.options, self.address, ending, on_trouble);
+        let shared = http::ViewState::new(self.options, self.address, ending, on_trouble);
         let served = axum::serve(self.listener, http::routes(Arc::new(shared)));
         let served = served.with_graceful_shutdown(async move {
             let _ = graceful.wait_for(|ends| *ends).await;
@@ -88,7 +89,7 @@ impl Server {
             () = stop => {}
         }
         let _ = end.send(true);
-        // Whoever reads too slowly is left behind.
-        tokio::time::timeout(PATIENCE, served).await.unwrap_or(Ok(()))
+        // Clients that read too slowly are disconnected.
+        tokio::time::timeout(SHUTDOWN_TIMEOUT, served).await.unwrap_or(Ok(()))
     }
 }

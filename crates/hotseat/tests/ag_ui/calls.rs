@@ -1,12 +1,12 @@
-//! How often a call counts that is announced, answered or told more than once: the same call once, another call
-//! twice, and nothing that was done is lost.
+//! Counting of calls that are announced, answered or reported more than once: the same call counts once,
+//! another call counts separately, and no call is lost.
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use hotseat_trace::FailureKind::{Assertion, ProtocolError};
 use serde_json::{Value, json};
 
-use super::talk::{Talk, Told, agent_of, hears, hears_strictly};
+use super::fixture::{ConversationOutcome, TestConversation, run_strict_turn, run_turn_with, scripted_agent};
 
 fn start(id: &str, name: &str) -> Value {
     json!({"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": name})
@@ -24,15 +24,15 @@ fn result(id: &str, content: &str) -> Value {
     json!({"type": "TOOL_CALL_RESULT", "messageId": format!("r-{content}"), "toolCallId": id, "content": content})
 }
 
-/// A turn in which these events come between the first and the last of its run.
-fn turn_of(events: Vec<Value>) -> Told {
-    hears(move |run| events.iter().cloned().fold(run.started(), Run::raw_event).finished())
+/// A turn with these events inside its run.
+fn run_turn(events: Vec<Value>) -> ConversationOutcome {
+    run_turn_with(move |run| events.iter().cloned().fold(run.started(), FakeRun::raw_event).finished())
 }
 
-/// A68, A77, A332: several calls at once keep their arguments apart and are in the order in which they began.
+/// A68, A77, A332: parallel calls keep their arguments apart and are in start order.
 #[test]
-fn parallel_calls_are_kept_apart() {
-    let told = hears_strictly(|run| {
+fn parallel_calls_are_separate() {
+    let told = run_strict_turn(|run| {
         let events = [
             start("a", "first"),
             start("b", "second"),
@@ -45,25 +45,25 @@ fn parallel_calls_are_kept_apart() {
             end("a"),
             result("a", "one"),
         ];
-        events.into_iter().fold(run.started().text("Before."), Run::raw_event).text("After.").finished()
+        events.into_iter().fold(run.started().text("Before."), FakeRun::raw_event).text("After.").finished()
     });
-    let told = told.passed().quietly();
+    let told = told.passed().assert_no_notes();
     assert_eq!(told.calls(), [r#"1 first {"n":1} → one"#, r#"1 second {"n":2} → two"#]);
     assert_eq!(told.texts(), ["1 Before.", "1 After."]);
 }
 
 /// A349, A411: a resumed run may announce a call again; it is the same call.
 #[test]
-fn a_call_that_is_announced_again_is_one_call() {
-    let again = |events: Vec<Value>| turn_of(events).passed().calls();
+fn repeated_announcement_is_one_call() {
+    let again = |events: Vec<Value>| run_turn(events).passed().calls();
     let once = [r#"1 pay {"n":1} → paid"#];
     let call = || vec![start("c", "pay"), args("c", "{\"n\":1}"), end("c")];
     assert_eq!(again([call(), call(), vec![result("c", "paid")]].concat()), once);
     assert_eq!(again([call(), vec![start("c", "pay"), end("c"), result("c", "paid")]].concat()), once);
-    // After its result too, as long as nothing shows that it ran again.
+    // Also after its result, unless there is evidence of another execution.
     assert_eq!(again([call(), vec![result("c", "paid")], call()].concat()), once);
     assert_eq!(again([call(), vec![result("c", "paid"), start("c", "pay"), end("c")]].concat()), once);
-    // While it was still open: what has come is kept, what comes whole again is not doubled.
+    // While it is still open: partial data is kept and repeated data is not duplicated.
     assert_eq!(
         again(vec![
             start("c", "pay"),
@@ -91,31 +91,31 @@ fn a_call_that_is_announced_again_is_one_call() {
     );
 }
 
-/// The agent says that a tool ran twice, under one id: two calls.
+/// A tool that ran twice under one id is two calls.
 #[test]
-fn a_tool_that_ran_twice_under_one_id_is_two_calls() {
+fn two_executions_under_one_id_are_two_calls() {
     let call = |n: u8| vec![start("c", "pay"), args("c", &format!("{{\"n\":{n}}}")), end("c")];
     for (second, calls) in [
-        // Another result.
+        // A different result.
         ([call(1), vec![result("c", "b")]].concat(), [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":1} → b"#]),
-        // The same result in the same run: a run does not repeat itself.
+        // The same result in the same run: runs do not repeat events.
         ([call(1), vec![result("c", "a")]].concat(), [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":1} → a"#]),
-        // Without its arguments.
+        // Without arguments.
         (
             vec![start("c", "pay"), result("c", "b"), end("c")],
             [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":1} → b"#],
         ),
-        // Other arguments, with a result and without one.
+        // Different arguments, with and without a result.
         ([call(2), vec![result("c", "a")]].concat(), [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":2} → a"#]),
         (call(2), [r#"1 pay {"n":1} → a"#, r#"1 pay {"n":2} → nothing"#]),
-        // Another tool, answered or not.
+        // A different tool, answered or not.
         (vec![start("c", "delete_order"), end("c")], [r#"1 pay {"n":1} → a"#, "1 delete_order {} → nothing"]),
     ] {
-        let told = turn_of([call(1), vec![result("c", "a")], second].concat()).passed();
+        let told = run_turn([call(1), vec![result("c", "a")], second].concat()).passed();
         assert_eq!(told.calls(), calls);
-        told.noting("tool call id c is used for two calls");
+        told.assert_note("tool call id c is used for two calls");
     }
-    let told = turn_of(vec![
+    let told = run_turn(vec![
         start("c", "search"),
         args("c", "{\"q\":1}"),
         start("c", "delete_order"),
@@ -128,9 +128,9 @@ fn a_tool_that_ran_twice_under_one_id_is_two_calls() {
     );
 }
 
-/// Three times is three times.
+/// Three executions count three times.
 #[test]
-fn an_agent_that_knows_one_id_only_is_counted_all_the_same() {
+fn constant_ids_are_still_counted() {
     let call = |n: u8| {
         vec![
             start("id", "pay"),
@@ -139,23 +139,29 @@ fn an_agent_that_knows_one_id_only_is_counted_all_the_same() {
             result("id", &format!("paid {n}")),
         ]
     };
-    let told = turn_of([call(1), call(2), call(3)].concat()).passed();
+    let told = run_turn([call(1), call(2), call(3)].concat()).passed();
     assert_eq!(
         told.calls(),
         [r#"1 pay {"n":1} → paid 1"#, r#"1 pay {"n":2} → paid 2"#, r#"1 pay {"n":3} → paid 3"#]
     );
 }
 
-/// A later turn that uses an id again makes another call, with all that belongs to it.
+/// An id reused in a later turn is another call with its own data.
 #[test]
-fn an_id_of_an_earlier_turn_is_another_call() {
-    fn turn(run: Run) -> Run {
+fn reused_id_from_earlier_turn_is_another_call() {
+    fn turn(run: FakeRun) -> FakeRun {
         run.started().tool("call_1_0", "pay", &json!({"n": 1}), Some(json!("paid"))).finished()
     }
-    let agent = agent_of(vec![turn, turn, |run| {
+    let agent = scripted_agent(vec![turn, turn, |run| {
         run.started().tool("call_1_0", "pay", &json!({"n": 2}), None).finished()
     }]);
-    let told = Talk::with(&agent).says("one").says("two").says("three").held().passed().quietly();
+    let told = TestConversation::new(&agent)
+        .user_says("one")
+        .user_says("two")
+        .user_says("three")
+        .run()
+        .passed()
+        .assert_no_notes();
     assert_eq!(
         told.calls(),
         [r#"1 pay {"n":1} → paid"#, r#"2 pay {"n":1} → paid"#, r#"3 pay {"n":2} → nothing"#]
@@ -166,20 +172,20 @@ fn an_id_of_an_earlier_turn_is_another_call() {
 
 /// A120
 #[test]
-fn of_several_results_the_last_counts_and_repeats_are_nothing() {
+fn last_result_wins_and_repeats_are_ignored() {
     let call = vec![start("c", "pay"), end("c"), result("c", "first")];
-    let told = turn_of([call.clone(), vec![result("c", "first")]].concat()).passed().quietly();
+    let told = run_turn([call.clone(), vec![result("c", "first")]].concat()).passed().assert_no_notes();
     assert_eq!(told.calls(), ["1 pay {} → first"]);
-    let told = turn_of([call, vec![result("c", "second")]].concat()).passed();
+    let told = run_turn([call, vec![result("c", "second")]].concat()).passed();
     assert_eq!(
-        told.noting("tool call c got another result; the last one counts").calls(),
+        told.assert_note("tool call c got another result; the last one is used").calls(),
         ["1 pay {} → second"]
     );
 }
 
-/// A334: order within a call does not matter as long as everything comes.
+/// A334: the order within a call does not matter if all events arrive.
 #[test]
-fn the_parts_of_a_call_may_come_in_any_order() {
+fn call_parts_may_arrive_in_any_order() {
     let whole = [r#"1 pay {"n":1} → paid"#];
     for events in [
         vec![result("c", "paid"), start("c", "pay"), args("c", "{\"n\":1}"), end("c")],
@@ -189,14 +195,14 @@ fn the_parts_of_a_call_may_come_in_any_order() {
         vec![start("c", "pay"), end("c"), result("c", "paid"), args("c", "{\"n\":1}")],
         vec![start("c", "pay"), args("c", "{\"n\":1}"), result("c", "paid")],
     ] {
-        assert_eq!(turn_of(events.clone()).passed().calls(), whole, "{events:?}");
+        assert_eq!(run_turn(events.clone()).passed().calls(), whole, "{events:?}");
     }
 }
 
-/// What is announced again broken does not replace what is known whole.
+/// Broken repeated arguments do not replace valid ones.
 #[test]
-fn broken_arguments_never_replace_whole_ones() {
-    let told = turn_of(vec![
+fn broken_arguments_never_replace_valid_ones() {
+    let told = run_turn(vec![
         start("c", "pay"),
         args("c", "{\"n\":1}"),
         end("c"),
@@ -207,38 +213,41 @@ fn broken_arguments_never_replace_whole_ones() {
     assert_eq!(told.passed().calls(), [r#"1 pay {"n":1} → nothing"#]);
 }
 
-/// A result or arguments that belong to no call: a call is hidden, and a run that hides one is no pass.
+/// A result or arguments without a call reveal a hidden call, and such a run fails.
 #[test]
-fn what_belongs_to_no_call_is_an_error() {
-    turn_of(vec![result("ghost", "x")]).failed(ProtocolError, "a result came for tool call ghost");
-    turn_of(vec![args("ghost", "{}")]).failed(ProtocolError, "arguments came for tool call ghost");
-    turn_of(vec![args("ghost", "{}"), end("ghost")])
+fn orphaned_call_events_are_errors() {
+    run_turn(vec![result("ghost", "x")]).failed(ProtocolError, "a result came for tool call ghost");
+    run_turn(vec![args("ghost", "{}")]).failed(ProtocolError, "arguments came for tool call ghost");
+    run_turn(vec![args("ghost", "{}"), end("ghost")])
         .failed(ProtocolError, "arguments came for tool call ghost");
-    let told = hears(|run| run.started().raw_event(result("ghost", "x")).error("boom", None));
+    let told = run_turn_with(|run| run.started().raw_event(result("ghost", "x")).error("boom", None));
     told.failed(hotseat_trace::FailureKind::AgentError, "boom");
 }
 
-/// An id that an earlier turn used does not make it known in this one.
+/// An id of an earlier turn is unknown in this one.
 #[test]
-fn a_hidden_call_does_not_pass_under_an_old_id() {
+fn hidden_call_under_reused_id_is_detected() {
     for hidden in [vec![args("c", "{\"n\":2}"), end("c")], vec![result("c", "paid again")]] {
-        let agent = FakeAgent::start(move |request: &Request| {
-            let run = Run::of(request).started();
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started();
             match request.index {
                 0 => run.tool("c", "pay", &json!({"n": 1}), Some(json!("paid"))).finished(),
-                _ => hidden.iter().cloned().fold(run, Run::raw_event).finished(),
+                _ => hidden.iter().cloned().fold(run, FakeRun::raw_event).finished(),
             }
         });
-        let told =
-            Talk::with(&agent).says("one").says("two").held().failed(ProtocolError, "came for tool call c");
+        let told = TestConversation::new(&agent)
+            .user_says("one")
+            .user_says("two")
+            .run()
+            .failed(ProtocolError, "came for tool call c");
         assert_eq!(told.calls(), [r#"1 pay {"n":1} → paid"#], "the earlier call stays as it was");
     }
 }
 
-/// A result that comes a turn late belongs to the call that waited for it; one that is only told again is nothing.
+/// A result that arrives a turn late belongs to its pending call; a repeated result is ignored.
 #[test]
-fn a_late_result_belongs_to_its_call() {
-    let agent = agent_of(vec![
+fn late_result_belongs_to_its_call() {
+    let agent = scripted_agent(vec![
         |run| {
             run.started()
                 .tool("slow", "ship", &json!({}), None)
@@ -247,14 +256,15 @@ fn a_late_result_belongs_to_its_call() {
         },
         |run| run.started().raw_event(result("slow", "shipped")).raw_event(result("fast", "paid")).finished(),
     ]);
-    let told = Talk::with(&agent).says("one").says("two").held().passed().quietly();
+    let told =
+        TestConversation::new(&agent).user_says("one").user_says("two").run().passed().assert_no_notes();
     assert_eq!(told.calls(), ["1 ship {} → shipped", "1 pay {} → paid"]);
 }
 
-/// A80, A83: what is recorded is what assertions see, however it came.
+/// A80, A83: assertions see all recorded calls, in every event form.
 #[test]
 fn assertions_see_every_call() {
-    let agent = agent_of(vec![|run| run.started().raw_event(start("c", "delete_order")).finished()]);
+    let agent = scripted_agent(vec![|run| run.started().raw_event(start("c", "delete_order")).finished()]);
     let turn = json!({"user": "hi", "assert": {"tools": {"forbid": ["delete_order"]}}});
-    Talk::with(&agent).turn(turn).held().failed(Assertion, "delete_order is never called");
+    TestConversation::new(&agent).turn(turn).run().failed(Assertion, "delete_order is never called");
 }

@@ -1,21 +1,21 @@
-//! Client-side tools: offered to the agent, answered from the script, all within the turn that called them.
+//! Client tools: offered to the agent and answered by the script within the same turn.
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use hotseat_trace::FailureKind::{AgentError, ProtocolError, TestError};
 use serde_json::{Value, json};
 
-use super::talk::{Play, Talk, agent_of, messages, roles};
+use super::fixture::{RunScript, TestConversation, messages, roles, scripted_agent};
 
 /// A tool `confirm` with these answers.
-fn confirm(answers: Value) -> Value {
+fn confirm_tool(answers: Value) -> Value {
     json!([{"name": "confirm", "answers": answers}])
 }
 
-/// An agent that calls client-side tools in its first run and says what it was answered in the next.
-fn asking(calls: Vec<(&'static str, &'static str, Value)>) -> FakeAgent {
-    FakeAgent::start(move |request: &Request| {
-        let run = Run::of(request).started();
+/// An agent that calls client tools in its first run and repeats the answers in the next.
+fn calling_agent(calls: Vec<(&'static str, &'static str, Value)>) -> FakeAgent {
+    FakeAgent::start(move |request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         let answers = request.tool_results_since_last_user();
         if answers.is_empty() {
             return calls.iter().fold(run, |run, (id, name, args)| run.tool_call(id, name, args)).finished();
@@ -28,11 +28,11 @@ fn asking(calls: Vec<(&'static str, &'static str, Value)>) -> FakeAgent {
 
 /// A387, A388, A396, A397, A245
 #[test]
-fn a_call_is_answered_in_another_run_of_the_same_turn() {
-    let agent = asking(vec![("c1", "confirm", json!({"action": "pay"}))]);
-    let tools = confirm(json!([{"content": "approved"}]));
+fn call_is_answered_in_another_run_of_same_turn() {
+    let agent = calling_agent(vec![("c1", "confirm", json!({"action": "pay"}))]);
+    let tools = confirm_tool(json!([{"content": "approved"}]));
     let turn = json!({"user": "hi", "assert": {"tools": {"require": [{"name": "confirm", "count": {"exact": 1}, "result_match": "^approved$"}]}, "text": {"must_match": "confirm=approved"}}});
-    let told = Talk::with(&agent).case("tools", tools).turn(turn).held().passed().quietly();
+    let told = TestConversation::new(&agent).case("tools", tools).turn(turn).run().passed().assert_no_notes();
     assert_eq!(told.calls(), [r#"1 confirm {"action":"pay"} → approved"#]);
     assert_eq!(told.0.conversation.turns.len(), 1);
 
@@ -49,9 +49,9 @@ fn a_call_is_answered_in_another_run_of_the_same_turn() {
     assert!(requests[1].json().get("resume").is_none());
 }
 
-/// A392: what a test writes as JSON is sent as text; an error is both content and error.
+/// A392: JSON answers are sent as text; an error is both content and error.
 #[test]
-fn answers_may_be_text_json_or_an_error() {
+fn answers_may_be_text_json_or_error() {
     for (answer, content, error, shown) in [
         (json!({"content": "yes"}), json!("yes"), Value::Null, "yes"),
         (
@@ -63,18 +63,22 @@ fn answers_may_be_text_json_or_an_error() {
         (json!({"content": ""}), json!(""), Value::Null, ""),
         (json!({"error": "refused"}), json!("refused"), json!("refused"), "failed: refused"),
     ] {
-        let agent = asking(vec![("c1", "confirm", json!({}))]);
-        let told = Talk::with(&agent).case("tools", confirm(json!([answer]))).says("hi").held().passed();
+        let agent = calling_agent(vec![("c1", "confirm", json!({}))]);
+        let told = TestConversation::new(&agent)
+            .case("tools", confirm_tool(json!([answer])))
+            .user_says("hi")
+            .run()
+            .passed();
         assert_eq!(told.calls(), [format!("1 confirm {{}} → {shown}")]);
         let sent = &messages(&agent.requests()[1])[2];
         assert_eq!((&sent["content"], &sent["error"]), (&content, &error));
     }
 }
 
-/// A393: several calls are answered together, in their order.
+/// A393: several calls are answered together in order.
 #[test]
-fn all_calls_of_a_run_are_answered_at_once() {
-    let agent = asking(vec![
+fn all_calls_of_a_run_are_answered_together() {
+    let agent = calling_agent(vec![
         ("c2", "confirm", json!({"n": 1})),
         ("c1", "pick", json!({})),
         ("c3", "confirm", json!({"n": 2})),
@@ -83,53 +87,58 @@ fn all_calls_of_a_run_are_answered_at_once() {
         {"name": "confirm", "answers": [{"args_match": {"n": "^1$"}, "content": "one"}, {"content": "other"}]},
         {"name": "pick", "answers": [{"content": "red"}]},
     ]);
-    let told = Talk::with(&agent).case("tools", tools).says("hi").held().passed();
+    let told = TestConversation::new(&agent).case("tools", tools).user_says("hi").run().passed();
     assert_eq!(told.texts(), ["1 confirm=one, pick=red, confirm=other"]);
     assert_eq!(agent.requests().len(), 2);
 }
 
-/// A394: an answer that is used up or does not fit is no answer, and the case fails saying so.
+/// A394: without a matching unused answer the case fails and says so.
 #[test]
-fn a_call_that_no_answer_fits_fails_the_case() {
+fn unmatched_client_call_fails_case() {
     for answers in [
         json!([{"args_match": {"action": "refund"}, "content": "x"}]),
         json!([{"once": true, "content": "x", "args_match": {"action": "nothing"}}]),
     ] {
-        let agent = asking(vec![("c1", "confirm", json!({"action": "pay"}))]);
-        let told = Talk::with(&agent).case("tools", confirm(answers)).says("hi").held();
+        let agent = calling_agent(vec![("c1", "confirm", json!({"action": "pay"}))]);
+        let told = TestConversation::new(&agent).case("tools", confirm_tool(answers)).user_says("hi").run();
         told.failed(
             TestError,
-            r#"client tool confirm was called with {"action":"pay"} and no scripted answer fits"#,
+            r#"client tool confirm was called with {"action":"pay"}, but no scripted answer matches"#,
         );
         assert_eq!(agent.requests().len(), 1);
     }
-    let agent = asking(vec![("c1", "confirm", json!({})), ("c2", "confirm", json!({}))]);
-    let told =
-        Talk::with(&agent).case("tools", confirm(json!([{"content": "x", "once": true}]))).says("hi").held();
+    let agent = calling_agent(vec![("c1", "confirm", json!({})), ("c2", "confirm", json!({}))]);
+    let told = TestConversation::new(&agent)
+        .case("tools", confirm_tool(json!([{"content": "x", "once": true}])))
+        .user_says("hi")
+        .run();
     told.failed(TestError, "no scripted answer fits");
 }
 
-/// A389, A390, A391: only declared tools are answered, and only where the agent has no result of its own.
+/// A389, A390, A391: only declared tools without a result of the agent are answered.
 #[test]
-fn calls_of_the_server_are_not_answered() {
-    let agent = agent_of(vec![|run| {
+fn server_calls_are_not_answered() {
+    let agent = scripted_agent(vec![|run| {
         run.started()
             .tool("c1", "confirm", &json!({}), Some(json!("by the server")))
             .tool_call("c2", "server_tool", &json!({}))
             .finished()
     }]);
-    let told = Talk::with(&agent)
-        .case("tools", confirm(json!([{"content": "by the client"}])))
-        .says("hi")
-        .held()
+    let told = TestConversation::new(&agent)
+        .case("tools", confirm_tool(json!([{"content": "by the client"}])))
+        .user_says("hi")
+        .run()
         .passed();
-    assert_eq!(told.quietly().calls(), ["1 confirm {} → by the server", "1 server_tool {} → nothing"]);
+    assert_eq!(
+        told.assert_no_notes().calls(),
+        ["1 confirm {} → by the server", "1 server_tool {} → nothing"]
+    );
 }
 
-/// A389: where the agent says which calls it waits for, those are meant.
+/// A389: if the agent lists its pending calls, only those are answered.
 #[test]
-fn the_calls_that_an_agent_waits_for_are_those_it_names() {
-    let agent = agent_of(vec![
+fn agent_names_its_pending_calls() {
+    let agent = scripted_agent(vec![
         |run| {
             let run = run.started().tool_call("c1", "confirm", &json!({"n": 1})).tool_call(
                 "c2",
@@ -140,49 +149,61 @@ fn the_calls_that_an_agent_waits_for_are_those_it_names() {
         },
         |run| run.started().finished(),
     ]);
-    let told =
-        Talk::with(&agent).case("tools", confirm(json!([{"content": "yes"}]))).says("hi").held().passed();
+    let told = TestConversation::new(&agent)
+        .case("tools", confirm_tool(json!([{"content": "yes"}])))
+        .user_says("hi")
+        .run()
+        .passed();
     assert_eq!(told.calls(), [r#"1 confirm {"n":1} → nothing"#, r#"1 confirm {"n":2} → yes"#]);
     assert_eq!(roles(&messages(&agent.requests()[1])), ["user", "assistant(c1)", "assistant(c2)", "tool:c2"]);
 
-    // A producer that always writes the list and leaves it empty says nothing by it.
-    let agent =
-        agent_of(vec![|run| run.started().tool_call("c1", "confirm", &json!({})).pending(&[]), |run| {
-            run.started().finished()
-        }]);
-    let told =
-        Talk::with(&agent).case("tools", confirm(json!([{"content": "yes"}]))).says("hi").held().passed();
+    // An empty list has no meaning, since some producers always send one.
+    let agent = scripted_agent(vec![
+        |run| run.started().tool_call("c1", "confirm", &json!({})).pending(&[]),
+        |run| run.started().finished(),
+    ]);
+    let told = TestConversation::new(&agent)
+        .case("tools", confirm_tool(json!([{"content": "yes"}])))
+        .user_says("hi")
+        .run()
+        .passed();
     assert_eq!(told.calls(), ["1 confirm {} → yes"]);
 }
 
-/// A400: an agent that waits for a tool that nobody offers will wait for ever, which is no pass.
+/// A400: waiting for a tool that is not offered fails.
 #[test]
-fn waiting_for_a_tool_that_is_not_offered_is_no_pass() {
-    let agent = agent_of(vec![|run| {
+fn waiting_for_unoffered_tool_never_passes() {
+    let agent = scripted_agent(vec![|run| {
         run.started().tool_call("c1", "confirm_changes", &json!({})).pending(&["c1".to_string()])
     }]);
-    let told = Talk::with(&agent).says("hi").held();
+    let told = TestConversation::new(&agent).user_says("hi").run();
     let told = told.failed(TestError, "the agent called tool confirm_changes and waits for its result");
     assert_eq!(told.calls(), ["1 confirm_changes {} → nothing"]);
 }
 
 /// A395
 #[test]
-fn an_agent_that_asks_for_ever_is_stopped() {
-    let agent = FakeAgent::start(|request: &Request| {
-        Run::of(request).started().tool_call(&format!("c{}", request.index), "confirm", &json!({})).finished()
+fn endless_tool_calls_are_stopped() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request)
+            .started()
+            .tool_call(&format!("c{}", request.index), "confirm", &json!({}))
+            .finished()
     });
-    let told = Talk::with(&agent).case("tools", confirm(json!([{"content": "yes"}]))).says("hi").held();
+    let told = TestConversation::new(&agent)
+        .case("tools", confirm_tool(json!([{"content": "yes"}])))
+        .user_says("hi")
+        .run();
     told.failed(AgentError, "25 times in one turn; given up");
     assert_eq!(agent.requests().len(), 25);
 }
 
-/// A366: the arguments are looked at when they are complete, which may be in the snapshot at the end.
+/// A366: answers are selected by the complete arguments, which may arrive in the final snapshot.
 #[test]
-fn answers_are_chosen_by_the_completed_arguments() {
-    let agent = FakeAgent::start(|request: &Request| {
+fn answers_match_completed_arguments() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
         let mut all = messages(request);
-        let run = Run::of(request).started();
+        let run = FakeRun::for_request(request).started();
         if request.index > 0 {
             return run.finished();
         }
@@ -193,19 +214,19 @@ fn answers_are_chosen_by_the_completed_arguments() {
             .messages_snapshot(all)
             .finished()
     });
-    let tools = confirm(json!([{"args_match": {"action": "^pay 42"}, "content": "yes"}]));
-    let told = Talk::with(&agent).case("tools", tools).says("hi").held().passed();
+    let tools = confirm_tool(json!([{"args_match": {"action": "^pay 42"}, "content": "yes"}]));
+    let told = TestConversation::new(&agent).case("tools", tools).user_says("hi").run().passed();
     assert_eq!(told.calls(), [r#"1 confirm {"action":"pay 42.50"} → yes"#]);
     assert_eq!(roles(&messages(&agent.requests()[1])), ["user", "assistant(c1)", "tool:c1"]);
 }
 
-/// A call that exists in a snapshot only is answered too, under the id by which the snapshot knows it.
+/// A call that exists only in a snapshot is answered under its snapshot id.
 #[test]
-fn a_call_is_answered_under_the_id_that_the_history_has_for_it() {
+fn call_is_answered_under_its_history_id() {
     for streamed in [false, true] {
-        let agent = FakeAgent::start(move |request: &Request| {
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
             let mut all = messages(request);
-            let run = Run::of(request).started();
+            let run = FakeRun::for_request(request).started();
             if request.index > 0 {
                 let content = request.tool_results_since_last_user()[0].content.clone();
                 return run.text(&content).messages_snapshot(all).finished();
@@ -214,8 +235,11 @@ fn a_call_is_answered_under_the_id_that_the_history_has_for_it() {
             let run = if streamed { run.tool_call("of-stream", "confirm", &json!({"n": 1})) } else { run };
             run.messages_snapshot(all).finished()
         });
-        let told =
-            Talk::with(&agent).case("tools", confirm(json!([{"content": "yes"}]))).says("hi").held().passed();
+        let told = TestConversation::new(&agent)
+            .case("tools", confirm_tool(json!([{"content": "yes"}])))
+            .user_says("hi")
+            .run()
+            .passed();
         assert_eq!(
             (told.calls(), told.texts()),
             (vec![r#"1 confirm {"n":1} → yes"#.into()], vec!["1 yes".into()])
@@ -227,29 +251,37 @@ fn a_call_is_answered_under_the_id_that_the_history_has_for_it() {
     }
 }
 
-/// A result of the server for a call that the client has answered does not take the answer back.
+/// A server result for a call answered by the client does not replace the answer.
 #[test]
-fn the_answer_of_the_client_stays_the_result() {
+fn client_answer_remains_the_result() {
     let agent =
-        agent_of(vec![|run| run.started().tool_call("c1", "confirm", &json!({})).finished(), |run| {
+        scripted_agent(vec![|run| run.started().tool_call("c1", "confirm", &json!({})).finished(), |run| {
             run.started()
                 .tool("c1", "confirm", &json!({}), Some(json!({"success": true, "result": "yes"})))
                 .finished()
         }]);
-    let told =
-        Talk::with(&agent).case("tools", confirm(json!([{"content": "yes"}]))).says("hi").held().passed();
-    assert_eq!(told.noting("the client's counts").calls(), ["1 confirm {} → yes"]);
+    let told = TestConversation::new(&agent)
+        .case("tools", confirm_tool(json!([{"content": "yes"}])))
+        .user_says("hi")
+        .run()
+        .passed();
+    assert_eq!(told.assert_note("the client's counts").calls(), ["1 confirm {} → yes"]);
     assert_eq!(agent.requests().len(), 2, "and it is not answered again");
 }
 
-/// A run that fails or is cut after a call is not answered.
+/// After a failed or truncated run no call is answered.
 #[test]
-fn nothing_is_answered_after_a_failure() {
-    for (end, kind) in
-        [(Run::cut as Play, ProtocolError), ((|run| run.error("boom", None)) as Play, AgentError)]
-    {
-        let agent = super::talk::agent(move |run| end(run.started().tool_call("c1", "confirm", &json!({}))));
-        let told = Talk::with(&agent).case("tools", confirm(json!([{"content": "yes"}]))).says("hi").held();
+fn nothing_is_answered_after_failure() {
+    for (end, kind) in [
+        (FakeRun::cut as RunScript, ProtocolError),
+        ((|run| run.error("boom", None)) as RunScript, AgentError),
+    ] {
+        let agent =
+            super::fixture::agent(move |run| end(run.started().tool_call("c1", "confirm", &json!({}))));
+        let told = TestConversation::new(&agent)
+            .case("tools", confirm_tool(json!([{"content": "yes"}])))
+            .user_says("hi")
+            .run();
         assert_eq!(told.failed(kind, "").calls(), ["1 confirm {} → nothing"]);
         assert_eq!(agent.requests().len(), 1);
     }

@@ -1,27 +1,26 @@
-//! Every type of event is accepted, in the form of protocol 1.0 and in those before it, and does what it stands for.
+//! Every event type, in protocol 1.0 and earlier forms, with its effect.
 
-use hotseat_testkit::agui::Run;
+use hotseat_testkit::agui::FakeRun;
 use hotseat_trace::FailureKind::ProtocolError;
 use serde_json::{Value, json};
 
-use super::talk::{Told, hears, hears_strictly};
+use super::fixture::{ConversationOutcome, run_strict_turn, run_turn_with};
 
-/// What becomes of a run with these events between its first and its last, which must pass by the strictest rules
-/// and be quiet.
+/// Runs these events inside a run; asserts that it passes in strict mode without notes.
 #[track_caller]
-fn holds(events: &[Value]) -> Told {
+fn assert_passes(events: &[Value]) -> ConversationOutcome {
     let events = events.to_vec();
-    hears_strictly(move |run| with(run.started(), &events).finished()).passed().quietly()
+    run_strict_turn(move |run| with_events(run.started(), &events).finished()).passed().assert_no_notes()
 }
 
-fn with(run: Run, events: &[Value]) -> Run {
-    events.iter().cloned().fold(run, Run::raw_event)
+fn with_events(run: FakeRun, events: &[Value]) -> FakeRun {
+    events.iter().cloned().fold(run, FakeRun::raw_event)
 }
 
-/// A281–A283: the role may be left out, a delta may be empty.
+/// A281–A283: the role may be omitted, a delta may be empty.
 #[test]
 fn text_messages() {
-    let told = holds(&[
+    let told = assert_passes(&[
         json!({"type": "TEXT_MESSAGE_START", "messageId": "m1"}),
         json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "Hel"}),
         json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": ""}),
@@ -35,11 +34,11 @@ fn text_messages() {
     assert_eq!(told.0.conversation.turns[0].answer(), Some("!"));
 }
 
-/// A71: what an agent streams in the name of others is not what it says.
+/// A71: messages of other roles are not agent text.
 #[test]
-fn only_the_assistant_speaks_for_the_agent() {
+fn only_assistant_messages_count_as_agent_text() {
     for role in ["user", "system", "developer"] {
-        let told = holds(&[
+        let told = assert_passes(&[
             json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": role}),
             json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Not me."}),
             json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}),
@@ -48,23 +47,23 @@ fn only_the_assistant_speaks_for_the_agent() {
     }
 }
 
-/// A284, A288, A306: the chunk forms; the rest of their rules has a file of its own.
+/// A284, A288, A306: the chunk forms; `chunks.rs` tests their other rules.
 #[test]
 fn chunks() {
-    let told = holds(&[
+    let told = assert_passes(&[
         json!({"type": "REASONING_MESSAGE_CHUNK", "messageId": "r", "delta": "Hm."}),
         json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "look", "delta": "{}"}),
         json!({"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "role": "assistant", "delta": "Hi."}),
     ]);
-    assert_eq!((told.thoughts(), told.texts()), (vec!["Hm.".to_string()], vec!["1 Hi.".to_string()]));
+    assert_eq!((told.reasoning_texts(), told.texts()), (vec!["Hm.".to_string()], vec!["1 Hi.".to_string()]));
     assert_eq!(told.calls(), ["1 look {} → nothing"]);
 }
 
-/// A285–A289, A62–A64, A67: a call is recorded at its start; its arguments are read whole; its result is JSON
-/// where it is JSON.
+/// A285–A289, A62–A64, A67: a call is recorded at its start; its arguments are parsed when complete; its
+/// result is JSON if it parses as such.
 #[test]
 fn tool_calls() {
-    let told = holds(&[
+    let told = assert_passes(&[
         json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "pay", "parentMessageId": null}),
         json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "{\"amount"}),
         json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": ""}),
@@ -78,26 +77,27 @@ fn tool_calls() {
     assert_eq!(of_tools, ["tool.invoked", "tool.arguments", "tool.completed"]);
 }
 
-/// A66: nobody answers, and nobody even ends it.
+/// A66: a call without result and without end.
 #[test]
-fn a_call_without_result_or_end_is_a_call() {
+fn unfinished_call_counts_as_call() {
     let start = json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "delete_order"});
     let args = json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "{\"id\":7}"});
     let only = start.clone();
     assert_eq!(
-        hears(move |run| run.started().raw_event(only.clone()).finished()).passed().calls(),
+        run_turn_with(move |run| run.started().raw_event(only.clone()).finished()).passed().calls(),
         ["1 delete_order {} → nothing"]
     );
     let told =
-        hears(move |run| run.started().raw_event(start.clone()).raw_event(args.clone()).finished()).passed();
+        run_turn_with(move |run| run.started().raw_event(start.clone()).raw_event(args.clone()).finished())
+            .passed();
     assert_eq!(told.calls(), [r#"1 delete_order {"id":7} → nothing"#]);
-    told.noting("RUN_FINISHED while open: tool call c1");
+    told.assert_note("RUN_FINISHED while open: tool call c1");
 }
 
 /// A67
 #[test]
-fn arguments_that_are_not_json_are_kept_as_text() {
-    let told = hears(|run| {
+fn non_json_arguments_are_kept_as_text() {
+    let told = run_turn_with(|run| {
         run.started()
             .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "pay"}))
             .raw_event(
@@ -106,14 +106,14 @@ fn arguments_that_are_not_json_are_kept_as_text() {
             .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}))
             .finished()
     });
-    let told = told.passed().noting("the arguments of tool call c1 are not JSON");
+    let told = told.passed().assert_note("the arguments of tool call c1 are not JSON");
     let call = &told.0.conversation.turns[0].tool_calls[0];
     assert!(call.arguments_broken && call.arguments == json!("ayment of 42.50 EUR\"}"));
 }
 
-/// A63, A112, A118, A119: what a result may look like.
+/// A63, A112, A118, A119: forms of a result.
 #[test]
-fn results_are_read_as_what_they_are() {
+fn results_are_parsed_by_content() {
     for (content, text) in [
         (json!("plain words"), "plain words"),
         (json!(""), ""),
@@ -132,7 +132,7 @@ fn results_are_read_as_what_they_are() {
         (json!(7), "7"),
         (json!(null), "null"),
     ] {
-        let told = holds(&[
+        let told = assert_passes(&[
             json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "get"}),
             json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}),
             json!({"type": "TOOL_CALL_RESULT", "messageId": "r1", "toolCallId": "c1", "content": content}),
@@ -142,16 +142,16 @@ fn results_are_read_as_what_they_are() {
     }
 }
 
-/// The error of a tool message, wherever a server puts it.
+/// The error of a tool message in every position that servers use.
 #[test]
-fn a_result_may_be_an_error() {
+fn result_may_be_an_error() {
     for (error, content, shown) in [
         (json!("out of stock"), "", "failed: out of stock"),
         (json!("E7"), "out of stock", "failed: out of stock"),
         (json!({"code": 7}), "", r#"failed: {"code":7}"#),
         (json!(null), "fine", "fine"),
     ] {
-        let told = holds(&[
+        let told = assert_passes(&[
             json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "get"}),
             json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}),
             json!({"type": "TOOL_CALL_RESULT", "messageId": "r1", "toolCallId": "c1", "content": content, "error": error}),
@@ -162,9 +162,9 @@ fn a_result_may_be_an_error() {
 
 /// A293–A296, A381, A383
 #[test]
-fn activities_raw_and_custom_events() {
+fn activity_raw_and_custom_events() {
     let patch = |path: &str| json!([{"op": "replace", "path": path, "value": 2}]);
-    let told = hears(move |run| {
+    let told = run_turn_with(move |run| {
         let activity = |content: Value| json!({"type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "PLAN", "content": content});
         let mut unchanged = activity(json!({"step": 9}));
         unchanged["replace"] = json!(false);
@@ -180,7 +180,7 @@ fn activities_raw_and_custom_events() {
             .raw_event(json!({"type": "ACTIVITY_DELTA", "messageId": "stranger", "activityType": "PLAN", "patch": patch("/step")}))
             .finished()
     });
-    let told = told.passed().noting("ACTIVITY_DELTA does not apply");
+    let told = told.passed().assert_note("ACTIVITY_DELTA does not apply");
     let names: Vec<Value> = told.events("custom").iter().map(|event| event["name"].clone()).collect();
     assert_eq!(names, ["note", "bare", "activity.snapshot", "activity.snapshot", "activity.delta"]);
     assert_eq!(told.events("custom")[4]["value"]["patch"], patch("/step"));
@@ -189,8 +189,8 @@ fn activities_raw_and_custom_events() {
 
 /// A382
 #[test]
-fn an_activity_with_the_id_of_a_message_is_noted_and_takes_nothing_away() {
-    let told = hears(|run| {
+fn activity_with_message_id_is_noted_and_changes_nothing() {
+    let told = run_turn_with(|run| {
         run.started()
             .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m"}))
             .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Hi."}))
@@ -200,27 +200,27 @@ fn an_activity_with_the_id_of_a_message_is_noted_and_takes_nothing_away() {
             )
             .finished()
     });
-    assert_eq!(told.passed().noting("ACTIVITY_SNAPSHOT has the id of a message: m").texts(), ["1 Hi."]);
+    assert_eq!(told.passed().assert_note("ACTIVITY_SNAPSHOT has the id of a message: m").texts(), ["1 Hi."]);
 }
 
 /// A297, A298, A385, A386
 #[test]
-fn the_ends_of_a_run() {
-    let told = hears_strictly(|run| {
+fn run_endings() {
+    let told = run_strict_turn(|run| {
         run.raw_event(json!({"type": "RUN_STARTED", "parentRunId": "p", "input": {"messages": [{"id": "old", "role": "assistant", "content": "Echo."}]}}))
             .raw_event(json!({"type": "RUN_FINISHED", "result": {"done": 1}, "usage": [{"provider": "x", "inputTokens": 3}]}))
     });
-    let told = told.passed().quietly();
-    // A369: the echo of what was sent is not something the agent says.
+    let told = told.passed().assert_no_notes();
+    // A369: the echo of a sent message is not agent text.
     assert!(told.texts().is_empty());
     assert_eq!(told.events("agent.run.finished")[0]["result"], json!({"done": 1}));
-    assert_eq!(told.0.conversation.turns[0].usage, [json!([{"provider": "x", "inputTokens": 3}])]);
+    assert_eq!(told.0.conversation.turns[0].reported_usage, [json!([{"provider": "x", "inputTokens": 3}])]);
 }
 
 /// A300, A301
 #[test]
 fn steps() {
-    let told = holds(&[
+    let told = assert_passes(&[
         json!({"type": "STEP_STARTED", "stepName": "plan"}),
         json!({"type": "STEP_FINISHED", "stepName": "plan"}),
         json!({"type": "STEP_STARTED", "stepName": "plan"}),
@@ -229,10 +229,10 @@ fn steps() {
     assert_eq!((told.events("step.started").len(), told.events("step.finished").len()), (2, 2));
 }
 
-/// A302–A308, A70, A338, A340: reasoning is not text; a span is not needed and may share the id of its message.
+/// A302–A308, A70, A338, A340: reasoning is not text; a span is optional and may share the id of its message.
 #[test]
 fn reasoning() {
-    let told = holds(&[
+    let told = assert_passes(&[
         json!({"type": "REASONING_START", "messageId": "r"}),
         json!({"type": "REASONING_MESSAGE_START", "messageId": "r", "role": "reasoning"}),
         json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "Let me "}),
@@ -245,14 +245,14 @@ fn reasoning() {
         json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "r2", "delta": "Again."}),
         json!({"type": "REASONING_MESSAGE_END", "messageId": "r2"}),
     ]);
-    assert_eq!(told.thoughts(), ["Let me think.", "Again."]);
+    assert_eq!(told.reasoning_texts(), ["Let me think.", "Again."]);
     assert!(told.texts().is_empty());
 }
 
-/// A312–A316: the older names, without ids.
+/// A312–A316: the legacy names, without ids.
 #[test]
-fn thinking_is_the_older_word_for_reasoning() {
-    let told = hears_strictly(|run| {
+fn thinking_events_are_legacy_reasoning() {
+    let told = run_strict_turn(|run| {
         run.started()
             .raw_event(json!({"type": "THINKING_START", "title": "Planning"}))
             .raw_event(json!({"type": "THINKING_TEXT_MESSAGE_START"}))
@@ -265,27 +265,27 @@ fn thinking_is_the_older_word_for_reasoning() {
     });
     let told = told.passed();
     assert_eq!(
-        (told.thoughts(), told.texts()),
+        (told.reasoning_texts(), told.texts()),
         (vec!["Let me think.".to_string()], vec!["1 Hi.".to_string()])
     );
     assert_eq!(told.notes().len(), 1, "said once");
-    told.noting("THINKING");
+    told.assert_note("THINKING");
 }
 
-/// A317: unknown types pass, even by the strictest rules, and each is noted once.
+/// A317: unknown types pass even in strict mode, and each is noted once.
 #[test]
-fn unknown_types_are_notes() {
-    let told = hears_strictly(|run| {
+fn unknown_event_types_are_noted() {
+    let told = run_strict_turn(|run| {
         let strange = json!({"type": "META_EVENT", "metaType": "thumbs_up", "payload": {}});
         let newer = json!({"type": "SOMETHING_NEW", "delta": 5, "messageId": []});
         run.raw_event(strange.clone()).started().raw_event(newer).raw_event(strange).text("Hi.").finished()
     });
-    assert_eq!(told.passed().noting("META_EVENT").noting("SOMETHING_NEW").notes().len(), 2);
+    assert_eq!(told.passed().assert_note("META_EVENT").assert_note("SOMETHING_NEW").notes().len(), 2);
 }
 
-/// A318, A319, A321, A433: what may stand on any event, and what older producers write where there is nothing.
+/// A318, A319, A321, A433: members allowed on any event, and placeholders of older producers.
 #[test]
-fn members_that_decide_nothing_are_passed_over() {
+fn irrelevant_members_are_ignored() {
     for extra in [
         json!({"timestamp": 1_700_000_000_000_i64}),
         json!({"timestamp": 1_700_000_000}),
@@ -294,7 +294,7 @@ fn members_that_decide_nothing_are_passed_over() {
         json!({"result": null, "usage": null, "code": null, "protocolVersion": null, "metadata": null}),
         json!({"rawEvent": {"deep": [{"type": "TEXT_MESSAGE_START"}]}, "metadata": {"a": {"b": 1}}, "zzz": [1, {}]}),
     ] {
-        let told = holds_with(&extra);
+        let told = assert_passes_with(&extra);
         assert_eq!(
             (told.texts(), told.calls()),
             (vec!["1 Hi.".into()], vec!["1 look {} → seen".into()]),
@@ -303,10 +303,10 @@ fn members_that_decide_nothing_are_passed_over() {
     }
 }
 
-/// A run with all that matters, and these members on each of its events.
-fn holds_with(extra: &Value) -> Told {
+/// A complete run with these members on each event.
+fn assert_passes_with(extra: &Value) -> ConversationOutcome {
     let extra = extra.clone();
-    let told = hears_strictly(move |run| {
+    let told = run_strict_turn(move |run| {
         let events = [
             json!({"type": "RUN_STARTED"}),
             json!({"type": "TEXT_MESSAGE_START", "messageId": "m"}),
@@ -322,23 +322,23 @@ fn holds_with(extra: &Value) -> Told {
             json!({"type": "RUN_FINISHED"}),
         ];
         let extend = |mut event: Value| {
-            let members = event.as_object_mut().expect("an event is an object");
+            let members = event.as_object_mut().expect("an event must be an object");
             members.extend(extra.as_object().expect("a mapping").clone());
             event
         };
-        events.into_iter().map(extend).fold(run, Run::raw_event)
+        events.into_iter().map(extend).fold(run, FakeRun::raw_event)
     });
-    told.passed().quietly()
+    told.passed().assert_no_notes()
 }
 
 /// A345
 #[test]
-fn a_sub_agent_that_is_null_is_against_the_rules() {
-    let run = |run: Run| {
+fn null_sub_agent_is_a_protocol_error() {
+    let run = |run: FakeRun| {
         run.started()
             .raw_event(json!({"type": "CUSTOM", "name": "x", "value": 1, "subagentRunId": null}))
             .finished()
     };
-    hears(run).passed().noting("`subagentRunId` is null");
-    hears_strictly(run).failed(ProtocolError, "event 2: `subagentRunId` is null");
+    run_turn_with(run).passed().assert_note("`subagentRunId` is null");
+    run_strict_turn(run).failed(ProtocolError, "event 2: `subagentRunId` is null");
 }

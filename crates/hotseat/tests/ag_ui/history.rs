@@ -1,30 +1,30 @@
-//! The history that a request resends: every message once, in order, as the agent gave it.
+//! The history that a request resends: every message once, in order, unchanged.
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use serde_json::{Value, json};
 
-use super::talk::{Play, Talk, agent_of, messages, roles};
+use super::fixture::{RunScript, TestConversation, messages, roles, scripted_agent};
 
-/// The messages of the last request of a conversation in which each turn is answered by one of these runs; one
-/// turn more asks for what was kept.
-fn kept(runs: Vec<Play>) -> Vec<Value> {
+/// Messages of the last request of a conversation whose turns are answered by these runs, with one more turn
+/// to capture the history.
+fn resent_messages(runs: Vec<RunScript>) -> Vec<Value> {
     let turns = runs.len();
     let mut runs = runs;
     runs.push(|run| run.started().finished());
-    let agent = agent_of(runs);
-    let mut talk = Talk::with(&agent);
+    let agent = scripted_agent(runs);
+    let mut talk = TestConversation::new(&agent);
     for turn in 0..=turns {
-        talk = talk.says(&format!("turn {turn}"));
+        talk = talk.user_says(&format!("turn {turn}"));
     }
-    talk.held().passed();
+    talk.run().passed();
     messages(agent.requests().last().expect("there were requests"))
 }
 
 /// A240, A244, A245, A249
 #[test]
-fn the_whole_history_is_resent_in_order() {
-    let sent = kept(vec![
+fn whole_history_is_resent_in_order() {
+    let sent = resent_messages(vec![
         |run| {
             run.started()
                 .tool("c1", "search", &json!({"q": "mug"}), Some(json!({"hits": 2})))
@@ -46,8 +46,8 @@ fn the_whole_history_is_resent_in_order() {
 
 /// A241
 #[test]
-fn messages_keep_the_ids_that_the_agent_gave_them() {
-    let sent = kept(vec![|run| {
+fn messages_keep_agent_ids() {
+    let sent = resent_messages(vec![|run| {
         run.started()
             .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m-1", "role": "assistant"}))
             .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c-1", "toolCallName": "look", "parentMessageId": "m-1"}))
@@ -62,10 +62,10 @@ fn messages_keep_the_ids_that_the_agent_gave_them() {
     assert_eq!(sent[2]["id"], "r-1");
 }
 
-/// Arguments are sent back as they were written: `42.50` is not `42.5` to whoever signed it.
+/// Arguments are resent verbatim, since `42.50` and `42.5` differ for signatures.
 #[test]
-fn arguments_are_resent_to_the_letter() {
-    let sent = kept(vec![|run| {
+fn arguments_are_resent_verbatim() {
+    let sent = resent_messages(vec![|run| {
         run.started()
             .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "pay"}))
             .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": "{ \"amount\": 42"}))
@@ -77,10 +77,10 @@ fn arguments_are_resent_to_the_letter() {
     assert_eq!(sent[1]["toolCalls"][0]["function"]["arguments"], "{ \"amount\": 42.50 }");
 }
 
-/// A249: results stand behind the message that made the calls, whatever came in between.
+/// A249: results follow the message with their calls, regardless of events in between.
 #[test]
-fn results_stand_behind_their_calls() {
-    let sent = kept(vec![|run| {
+fn results_follow_their_calls() {
+    let sent = resent_messages(vec![|run| {
         run.started()
             .tool_call("c1", "a", &json!({}))
             .tool_call("c2", "b", &json!({}))
@@ -95,11 +95,11 @@ fn results_stand_behind_their_calls() {
     assert_eq!(roles(&sent), expected);
 }
 
-/// A242: what a snapshot holds is the history, in its order.
+/// A242: the content and order of a snapshot become the history.
 #[test]
-fn a_snapshot_is_the_history_from_then_on() {
-    let agent = FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started().text("Streamed.");
+fn snapshot_replaces_history() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started().text("Streamed.");
         let user = messages(request)[0].clone();
         let system = json!({"id": "s", "role": "system", "content": "Be kind."});
         let answer = json!({"id": "other", "role": "assistant", "content": "Streamed.", "extra": [1]});
@@ -108,32 +108,33 @@ fn a_snapshot_is_the_history_from_then_on() {
             _ => run.finished(),
         }
     });
-    Talk::with(&agent).says("one").says("two").held().passed();
+    TestConversation::new(&agent).user_says("one").user_says("two").run().passed();
     let sent = messages(&agent.requests()[1]);
     assert_eq!(roles(&sent), ["system", "user", "assistant", "user"]);
     assert_eq!(sent[2], json!({"id": "other", "role": "assistant", "content": "Streamed.", "extra": [1]}));
 }
 
-/// A243: ids that are fresh in every snapshot do not let the history grow.
+/// A243: new ids in every snapshot do not grow the history.
 #[test]
-fn snapshots_with_fresh_ids_do_not_double_the_history() {
-    let agent = FakeAgent::start(|request: &Request| {
+fn snapshots_with_new_ids_do_not_duplicate_history() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
         let mut all = messages(request);
         for (place, message) in all.iter_mut().enumerate() {
             message["id"] = json!(format!("fresh-{}-{place}", request.index));
         }
         all.push(json!({"id": format!("answer-{}", request.index), "role": "assistant", "content": "Yes."}));
-        Run::of(request).started().text("Yes.").messages_snapshot(all).finished()
+        FakeRun::for_request(request).started().text("Yes.").messages_snapshot(all).finished()
     });
-    let told = Talk::with(&agent).says("one").says("two").says("three").held().passed();
+    let told =
+        TestConversation::new(&agent).user_says("one").user_says("two").user_says("three").run().passed();
     assert_eq!(roles(&messages(&agent.requests()[2])), ["user", "assistant", "user", "assistant", "user"]);
     assert_eq!(told.texts(), ["1 Yes.", "2 Yes.", "3 Yes."]);
 }
 
 /// A246
 #[test]
-fn activities_are_not_sent_back() {
-    let sent = kept(vec![|run| {
+fn activities_are_not_resent() {
+    let sent = resent_messages(vec![|run| {
         let user = json!({"id": "u", "role": "user", "content": "turn 0"});
         let activity =
             json!({"id": "a", "role": "activity", "activityType": "PLAN", "content": {"steps": 1}});
@@ -146,10 +147,10 @@ fn activities_are_not_sent_back() {
     assert_eq!(roles(&sent), ["user", "assistant", "user"]);
 }
 
-/// A247, A248: reasoning and what only the agent can read go back unchanged, each with what it belongs to.
+/// A247, A248: reasoning and encrypted values are resent unchanged with their message or call.
 #[test]
-fn reasoning_and_encrypted_values_go_back() {
-    let sent = kept(vec![|run| {
+fn reasoning_and_encrypted_values_are_resent() {
+    let sent = resent_messages(vec![|run| {
         let encrypted = |subtype: &str, entity: &str, value: &str| json!({"type": "REASONING_ENCRYPTED_VALUE", "subtype": subtype, "entityId": entity, "encryptedValue": value});
         run.started()
             .raw_event(json!({"type": "REASONING_START", "messageId": "t1"}))
@@ -159,7 +160,7 @@ fn reasoning_and_encrypted_values_go_back() {
             .raw_event(json!({"type": "REASONING_MESSAGE_END", "messageId": "t1"}))
             .raw_event(encrypted("message", "t1", "{\"sig\": \"a+/=\"}"))
             .raw_event(json!({"type": "REASONING_END", "messageId": "t1"}))
-            // Reasoning of which the client may see nothing at all.
+            // Reasoning without any visible text.
             .raw_event(encrypted("message", "t2", "opaque"))
             .tool_call("c1", "look", &json!({}))
             .raw_event(encrypted("tool-call", "c1", "of the call"))
@@ -177,10 +178,10 @@ fn reasoning_and_encrypted_values_go_back() {
     assert_eq!(sent[4]["encryptedValue"], "of the result");
 }
 
-/// Some servers give reasoning and answer the same id: they are two messages all the same.
+/// Some servers share an id between reasoning and answer; these are two messages.
 #[test]
 fn reasoning_and_text_may_share_an_id() {
-    let sent = kept(vec![|run| {
+    let sent = resent_messages(vec![|run| {
         run.started()
             .raw_event(json!({"type": "REASONING_MESSAGE_START", "messageId": "x"}))
             .raw_event(json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "x", "delta": "Hm."}))
@@ -194,30 +195,30 @@ fn reasoning_and_text_may_share_an_id() {
     assert_eq!((&sent[1]["content"], &sent[2]["content"]), (&json!("Hm."), &json!("Yes.")));
 }
 
-/// A362: a producer that never puts reasoning into its snapshots does not want it forgotten.
+/// A362: reasoning is kept if the producer's snapshots never contain any.
 #[test]
-fn reasoning_survives_a_snapshot_that_has_none() {
-    let agent = FakeAgent::start(|request: &Request| {
+fn reasoning_survives_snapshot_without_it() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
         let mut all = messages(request);
         all.retain(|message| message["role"] != "reasoning");
         all.push(json!({"id": format!("server-{}", request.index), "role": "assistant", "content": "Yes."}));
-        Run::of(request)
+        FakeRun::for_request(request)
             .started()
             .reasoning(&format!("Thought {}.", request.index))
             .text("Yes.")
             .messages_snapshot(all)
             .finished()
     });
-    Talk::with(&agent).says("one").says("two").says("three").held().passed();
+    TestConversation::new(&agent).user_says("one").user_says("two").user_says("three").run().passed();
     let sent = messages(&agent.requests()[2]);
     assert_eq!(roles(&sent), ["user", "reasoning", "assistant", "user", "reasoning", "assistant", "user"]);
     assert_eq!((&sent[1]["content"], &sent[4]["content"]), (&json!("Thought 0."), &json!("Thought 1.")));
 }
 
-/// A362: where a snapshot has messages of a role, it has them all.
+/// A362: a snapshot with messages of a role contains all of them.
 #[test]
-fn a_snapshot_that_has_reasoning_replaces_it() {
-    let sent = kept(vec![|run| {
+fn snapshot_reasoning_replaces_streamed_one() {
+    let sent = resent_messages(vec![|run| {
         run.started()
             .reasoning("Streamed.")
             .text("Yes.")
@@ -232,14 +233,14 @@ fn a_snapshot_that_has_reasoning_replaces_it() {
     assert_eq!(sent[1]["content"], "Kept.");
 }
 
-/// A snapshot may come while a message is still open; what it holds of it is not said twice.
+/// A snapshot may arrive while a message is open; its text is not duplicated.
 #[test]
-fn a_message_that_a_snapshot_overtakes_is_not_doubled() {
+fn message_repeated_in_snapshot_is_not_duplicated() {
     for known in ["Hel", "Hello"] {
-        let agent = FakeAgent::start(move |request: &Request| {
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
             let user = messages(request)[0].clone();
             let m = json!({"id": "m", "role": "assistant", "content": known});
-            let run = Run::of(request).started();
+            let run = FakeRun::for_request(request).started();
             match request.index {
                 0 => run
                     .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m"}))
@@ -251,16 +252,16 @@ fn a_message_that_a_snapshot_overtakes_is_not_doubled() {
                 _ => run.finished(),
             }
         });
-        let told = Talk::with(&agent).says("one").says("two").held().passed();
+        let told = TestConversation::new(&agent).user_says("one").user_says("two").run().passed();
         assert_eq!(told.texts(), ["1 Hello"], "{known}");
         assert_eq!(messages(&agent.requests()[1])[1]["content"], "Hello", "{known}");
     }
 }
 
-/// Simple agents give every answer the same id, and number their calls from the start of each turn.
+/// Simple agents use one id for all answers and restart call ids in each turn.
 #[test]
-fn ids_that_come_again_in_a_later_turn_are_other_messages() {
-    fn run(run: Run) -> Run {
+fn ids_reused_in_later_turn_are_other_messages() {
+    fn run(run: FakeRun) -> FakeRun {
         run.started()
             .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "call-1", "toolCallName": "count", "parentMessageId": "message"}))
             .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "call-1", "delta": "{}"}))
@@ -271,32 +272,32 @@ fn ids_that_come_again_in_a_later_turn_are_other_messages() {
             .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": "answer"}))
             .finished()
     }
-    let sent = kept(vec![run, run]);
+    let sent = resent_messages(vec![run, run]);
     let turn = ["user", "assistant(call-1)", "tool:call-1", "assistant"];
     assert_eq!(roles(&sent), [&turn[..], &turn[..], &["user"]].concat());
     assert_eq!((&sent[3]["content"], &sent[7]["content"]), (&json!("Yes."), &json!("Yes.")));
 }
 
-/// An empty message opens calls on some servers; alone it says nothing and is not resent.
+/// On some servers an empty message introduces calls; alone it is not resent.
 #[test]
-fn a_message_without_content_is_sent_only_with_its_calls() {
-    let empty = |run: Run, id: &str| {
+fn empty_message_is_sent_only_with_calls() {
+    let empty = |run: FakeRun, id: &str| {
         run.raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}))
             .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": id}))
     };
-    let agent = FakeAgent::start(move |request: &Request| {
-        let run = empty(empty(Run::of(request).started(), "m1"), "m2");
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let run = empty(empty(FakeRun::for_request(request).started(), "m1"), "m2");
         run.raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": format!("c{}", request.index), "toolCallName": "look", "parentMessageId": "m2"})).finished()
     });
-    let told = Talk::with(&agent).says("one").says("two").held().passed();
+    let told = TestConversation::new(&agent).user_says("one").user_says("two").run().passed();
     assert_eq!(roles(&messages(&agent.requests()[1])), ["user", "assistant(c0)", "user"]);
     assert!(told.texts().is_empty());
 }
 
-/// A384, A358: metadata goes back with its message or call; members are merged, the last one wins.
+/// A384, A358: metadata is resent with its message or call; members are merged, the last one wins.
 #[test]
-fn metadata_is_merged_and_goes_back() {
-    let sent = kept(vec![|run| {
+fn metadata_is_merged_and_resent() {
+    let sent = resent_messages(vec![|run| {
         run.started()
             .raw_event(json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "metadata": {"a": 1, "deep": {"x": 1}}}))
             .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Hi.", "metadata": {"b": 2}}))
@@ -311,10 +312,10 @@ fn metadata_is_merged_and_goes_back() {
     assert_eq!(sent[3]["metadata"], json!({"ms": 5}));
 }
 
-/// After an error in the middle of a call the conversation goes on with what there was.
+/// After an error inside a call the conversation continues with the received data.
 #[test]
-fn a_broken_call_stays_in_the_history() {
-    let agent = agent_of(vec![
+fn broken_call_stays_in_history() {
+    let agent = scripted_agent(vec![
         |run| {
             run.started()
                 .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "pay"}))
@@ -323,8 +324,9 @@ fn a_broken_call_stays_in_the_history() {
         },
         |run| run.started().text("Still here.").finished(),
     ]);
-    let talk = Talk::with(&agent).turn(json!({"user": "one", "expect_error": "boom"})).says("two");
-    let told = talk.held().passed();
+    let talk =
+        TestConversation::new(&agent).turn(json!({"user": "one", "expect_error": "boom"})).user_says("two");
+    let told = talk.run().passed();
     assert_eq!(told.calls(), [r#"1 pay "on purpose\"}" → nothing"#]);
     let sent = messages(&agent.requests()[1]);
     assert_eq!(roles(&sent), ["user", "assistant(c1)", "user"]);

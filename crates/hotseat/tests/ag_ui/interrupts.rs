@@ -1,16 +1,16 @@
-//! Interrupts: an agent that pauses is answered from the script of the turn, or the turn fails.
+//! Interrupts: a pausing agent is answered from the script of the turn, or the turn fails.
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Request};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use hotseat_trace::FailureKind::{AgentError, Assertion, ProtocolError, TestError};
 use serde_json::{Value, json};
 
-use super::talk::{Talk, agent_of, hears, messages, roles};
+use super::fixture::{TestConversation, messages, roles, run_turn_with, scripted_agent};
 
-/// An agent that calls a tool, asks these questions, and says what it was answered.
+/// An agent that calls a tool, raises these interrupts, and repeats the answers.
 fn asking(interrupts: Vec<Value>) -> FakeAgent {
-    FakeAgent::start(move |request: &Request| {
-        let run = Run::of(request).started();
+    FakeAgent::start(move |request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         match request.resume().as_slice() {
             [] => run.tool_call("c1", "refund", &json!({"n": 7})).interrupted(interrupts.clone()),
             answers => run.tool_result("c1", &json!({"answers": answers})).text("Resumed.").finished(),
@@ -22,13 +22,13 @@ fn approval() -> Value {
     json!({"id": "int-1", "reason": "tool_call", "message": "Approve refund?", "toolCallId": "c1", "responseSchema": {}})
 }
 
-fn resuming(answers: Value) -> Value {
+fn turn_with_answers(answers: Value) -> Value {
     json!({"user": "refund me", "resume": answers})
 }
 
-/// A401, A403, A404: every way to end without a question.
+/// A401, A403, A404: every end without an interrupt.
 #[test]
-fn outcomes_without_a_question_end_the_turn() {
+fn outcomes_without_interrupt_end_turn() {
     for (outcome, note) in [
         (json!(null), None),
         (json!({"type": "success"}), None),
@@ -38,19 +38,22 @@ fn outcomes_without_a_question_end_the_turn() {
         (json!({"type": "postponed", "until": 5}), Some("unknown run outcome postponed")),
     ] {
         let finished = json!({"type": "RUN_FINISHED", "outcome": outcome});
-        let told = hears(move |run| run.started().raw_event(finished.clone())).passed();
+        let told = run_turn_with(move |run| run.started().raw_event(finished.clone())).passed();
         match note {
-            None => drop(told.quietly()),
-            Some(words) => drop(told.noting(words)),
+            None => drop(told.assert_no_notes()),
+            Some(words) => drop(told.assert_note(words)),
         }
     }
 }
 
-/// A402, A405: an unscripted question is a failure that shows all of it.
+/// A402, A405: an unanswered interrupt is a failure that shows all of it.
 #[test]
-fn a_question_that_nobody_answers_fails_the_turn() {
+fn unanswered_interrupt_fails_turn() {
     let agent = asking(vec![approval()]);
-    let told = Talk::with(&agent).says("refund me").held().failed(TestError, "does not script (`resume`)");
+    let told = TestConversation::new(&agent)
+        .user_says("refund me")
+        .run()
+        .failed(TestError, "does not script (`resume`)");
     let told = told
         .failed(TestError, "message: Approve refund?")
         .failed(TestError, "tool: refund")
@@ -60,15 +63,15 @@ fn a_question_that_nobody_answers_fails_the_turn() {
     assert_eq!(agent.requests().len(), 1);
 }
 
-/// A406, A411, A417: one more run with the answer, in the same turn; the call is one call.
+/// A406, A411, A417: another run with the answer in the same turn; the call is one call.
 #[test]
-fn an_answer_resumes_the_run() {
+fn answer_resumes_run() {
     let agent = asking(vec![approval()]);
-    let told = Talk::with(&agent)
-        .turn(resuming(json!([{"payload": {"approved": true, "editedArgs": {"n": 6}}}])))
-        .held()
+    let told = TestConversation::new(&agent)
+        .turn(turn_with_answers(json!([{"payload": {"approved": true, "editedArgs": {"n": 6}}}])))
+        .run()
         .passed()
-        .quietly();
+        .assert_no_notes();
     assert_eq!(told.calls().len(), 1);
     assert_eq!(told.texts(), ["1 Resumed."]);
     let requests = agent.requests();
@@ -91,95 +94,97 @@ fn an_answer_resumes_the_run() {
 
 /// A407
 #[test]
-fn a_refusal_has_no_payload() {
+fn rejected_interrupt_has_no_payload() {
     let agent = asking(vec![approval()]);
-    Talk::with(&agent).turn(resuming(json!([{"status": "cancelled"}]))).held().passed();
+    TestConversation::new(&agent).turn(turn_with_answers(json!([{"status": "cancelled"}]))).run().passed();
     assert_eq!(agent.requests()[1].resume(), [json!({"interruptId": "int-1", "status": "cancelled"})]);
 }
 
-/// A payload may be any JSON, also what other languages take for nothing.
+/// A payload may be any JSON, including falsy values.
 #[test]
-fn every_json_value_is_a_payload() {
+fn payload_may_be_any_json_value() {
     for payload in [json!(false), json!(0), json!(""), json!(null), json!([])] {
         let agent = asking(vec![approval()]);
-        Talk::with(&agent).turn(resuming(json!([{"payload": payload}]))).held().passed();
+        TestConversation::new(&agent).turn(turn_with_answers(json!([{"payload": payload}]))).run().passed();
         assert_eq!(agent.requests()[1].resume()[0]["payload"], payload);
         assert!(agent.requests()[1].resume()[0].get("payload").is_some());
     }
 }
 
-/// A408, A419, A420: each question gets the first answer that fits it, and all go in one request.
+/// A408, A419, A420: each interrupt gets its first matching answer, and all are sent in one request.
 #[test]
-fn several_questions_are_answered_together() {
+fn several_interrupts_are_answered_together() {
     let second = json!({"id": "int-2", "reason": "my-own-reason", "message": "Colour?"});
     let answers = json!([{"reason": "^my-own", "payload": "red"}, {"tool": "refund", "message": "Approve", "payload": true}]);
     let agent = asking(vec![approval(), second.clone()]);
-    Talk::with(&agent).turn(resuming(answers)).held().passed();
+    TestConversation::new(&agent).turn(turn_with_answers(answers)).run().passed();
     let sent: Vec<Value> = agent.requests()[1].resume();
     assert_eq!(sent[0], json!({"interruptId": "int-1", "status": "resolved", "payload": true}));
     assert_eq!(sent[1], json!({"interruptId": "int-2", "status": "resolved", "payload": "red"}));
 
-    // One that nobody answers is enough to stop.
+    // A single unanswered one stops the turn.
     let agent = asking(vec![approval(), second]);
-    let told = Talk::with(&agent).turn(resuming(json!([{"reason": "tool_call", "payload": true}]))).held();
+    let told = TestConversation::new(&agent)
+        .turn(turn_with_answers(json!([{"reason": "tool_call", "payload": true}])))
+        .run();
     told.failed(TestError, "Colour?");
     assert_eq!(agent.requests().len(), 1);
 }
 
-/// A420: an answer that is never asked for fails the turn.
+/// A420: an unused answer fails the turn.
 #[test]
-fn an_agent_that_never_asks_fails_a_turn_that_answers() {
-    let agent = agent_of(vec![|run| run.started().text("Refunded at once.").finished()]);
-    Talk::with(&agent)
-        .turn(resuming(json!([{"payload": true}])))
-        .held()
+fn unused_interrupt_answer_fails_turn() {
+    let agent = scripted_agent(vec![|run| run.started().text("Refunded at once.").finished()]);
+    TestConversation::new(&agent)
+        .turn(turn_with_answers(json!([{"payload": true}])))
+        .run()
         .failed(Assertion, "the agent never paused for the answer at");
 }
 
 /// A410
 #[test]
-fn an_expired_question_can_only_be_refused() {
+fn expired_interrupt_can_only_be_cancelled() {
     let mut expired = approval();
     expired["expiresAt"] = json!("2020-01-01T00:00:00Z");
     let agent = asking(vec![expired.clone()]);
-    Talk::with(&agent)
-        .turn(resuming(json!([{"payload": true}])))
-        .held()
+    TestConversation::new(&agent)
+        .turn(turn_with_answers(json!([{"payload": true}])))
+        .run()
         .failed(TestError, "expired at 2020-01-01T00:00:00Z");
     assert_eq!(agent.requests().len(), 1);
-    Talk::with(&agent).turn(resuming(json!([{"status": "cancelled"}]))).held().passed();
+    TestConversation::new(&agent).turn(turn_with_answers(json!([{"status": "cancelled"}]))).run().passed();
     expired["expiresAt"] = json!("2999-01-01T00:00:00Z");
-    Talk::with(&asking(vec![expired])).turn(resuming(json!([{"payload": true}]))).held().passed();
+    TestConversation::new(&asking(vec![expired]))
+        .turn(turn_with_answers(json!([{"payload": true}])))
+        .run()
+        .passed();
 }
 
-/// An outcome that says the agent waits, and not for what, cannot be answered and is no pass.
+/// An outcome that waits for an unspecified answer fails.
 #[test]
-fn a_pause_without_a_question_is_an_error() {
+fn pause_without_interrupt_is_an_error() {
     for outcome in
         [json!({"type": "interrupt", "interrupts": []}), json!({"type": "interrupt"}), json!("interrupt")]
     {
         let finished = json!({"type": "RUN_FINISHED", "outcome": outcome});
-        let told = hears(move |run| run.started().raw_event(finished.clone()));
-        told.failed(
-            ProtocolError,
-            "event 2: RUN_FINISHED says that the agent waits for an answer, but not to what",
-        );
+        let told = run_turn_with(move |run| run.started().raw_event(finished.clone()));
+        told.failed(ProtocolError, "event 2: RUN_FINISHED has outcome `interrupt` but lists no interrupts");
     }
 }
 
-/// A question of one run is still open when the agent begins another in the same stream.
+/// An interrupt stays open if the agent starts another run in the same stream.
 #[test]
-fn a_question_stays_open_over_another_run_of_the_stream() {
-    let run = |run: Run| {
+fn interrupt_stays_open_across_runs_of_stream() {
+    let run = |run: FakeRun| {
         run.started()
             .interrupted(vec![approval()])
             .raw_event(json!({"type": "RUN_STARTED"}))
             .text("Going on anyway.")
             .raw_event(json!({"type": "RUN_FINISHED"}))
     };
-    hears(run).failed(TestError, "Approve refund?");
-    // Asked again, it is the same question.
-    let agent = agent_of(vec![
+    run_turn_with(run).failed(TestError, "Approve refund?");
+    // Repeated, it is the same interrupt.
+    let agent = scripted_agent(vec![
         |run| {
             run.started()
                 .interrupted(vec![approval()])
@@ -188,27 +193,30 @@ fn a_question_stays_open_over_another_run_of_the_stream() {
         },
         |run| run.started().finished(),
     ]);
-    Talk::with(&agent).turn(resuming(json!([{"payload": true}]))).held().passed();
+    TestConversation::new(&agent).turn(turn_with_answers(json!([{"payload": true}]))).run().passed();
     assert_eq!(agent.requests()[1].resume().len(), 1);
 }
 
-/// A call that a question holds up waits for that answer, even if the client offers a tool of its name.
+/// A call held by an interrupt waits for that answer, even if the client offers a tool with its name.
 #[test]
-fn a_held_up_call_is_not_answered_as_a_client_tool() {
+fn interrupted_call_is_not_answered_as_client_tool() {
     let agent = asking(vec![approval()]);
     let tools = json!([{"name": "refund", "answers": [{"content": "by the client"}]}]);
-    let told =
-        Talk::with(&agent).case("tools", tools).turn(resuming(json!([{"payload": true}]))).held().passed();
+    let told = TestConversation::new(&agent)
+        .case("tools", tools)
+        .turn(turn_with_answers(json!([{"payload": true}])))
+        .run()
+        .passed();
     assert_eq!(roles(&messages(&agent.requests()[1])), ["user", "assistant(c1)"]);
     assert_eq!(told.calls().len(), 1);
     assert!(told.calls()[0].contains("answers"), "{:?}", told.calls());
 }
 
-/// A question and a client-side tool in one run are both answered in the next.
+/// An interrupt and a client tool of one run are both answered in the next.
 #[test]
-fn a_question_and_a_client_tool_are_answered_together() {
-    let agent = FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started();
+fn interrupt_and_client_tool_are_answered_together() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         match request.resume().len() {
             0 => run
                 .tool_call("c1", "refund", &json!({}))
@@ -218,32 +226,39 @@ fn a_question_and_a_client_tool_are_answered_together() {
         }
     });
     let tools = json!([{"name": "confirm", "answers": [{"content": "yes"}]}]);
-    let told =
-        Talk::with(&agent).case("tools", tools).turn(resuming(json!([{"payload": true}]))).held().passed();
+    let told = TestConversation::new(&agent)
+        .case("tools", tools)
+        .turn(turn_with_answers(json!([{"payload": true}])))
+        .run()
+        .passed();
     assert_eq!(told.calls(), ["1 refund {} → refunded", "1 confirm {} → yes"]);
     assert_eq!(roles(&messages(&agent.requests()[1])), ["user", "assistant(c1)", "assistant(c2)", "tool:c2"]);
 }
 
-/// A349, A411: a resumed run may announce the held up call once more.
+/// A349, A411: a resumed run may announce the held call again.
 #[test]
-fn a_resumed_run_may_announce_the_call_again() {
-    let agent = FakeAgent::start(|request: &Request| {
-        let run = Run::of(request).started();
+fn resumed_run_may_repeat_call_announcement() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         match request.resume().len() {
             0 => run.tool_call("c1", "refund", &json!({"n": 7})).interrupted(vec![approval()]),
             _ => run.tool("c1", "refund", &json!({"n": 7}), Some(json!("refunded"))).finished(),
         }
     });
-    let told = Talk::with(&agent).turn(resuming(json!([{"payload": true}]))).held().passed().quietly();
+    let told = TestConversation::new(&agent)
+        .turn(turn_with_answers(json!([{"payload": true}])))
+        .run()
+        .passed()
+        .assert_no_notes();
     assert_eq!(told.calls(), [r#"1 refund {"n":7} → refunded"#]);
 }
 
-/// What was done before the pause is done once; a resumed run that does it again is seen.
+/// A call executed before the pause runs once; a repetition by the resumed run is detected.
 #[test]
-fn a_resumed_run_that_repeats_what_was_done_is_seen() {
+fn repeated_execution_in_resumed_run_is_detected() {
     let resumed = |result: &'static str| {
-        let agent = FakeAgent::start(move |request: &Request| {
-            let run = Run::of(request).started();
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started();
             match request.resume().len() {
                 0 => run
                     .tool("c0", "pay", &json!({"n": 1}), Some(json!("ch_1")))
@@ -255,7 +270,11 @@ fn a_resumed_run_that_repeats_what_was_done_is_seen() {
                     .finished(),
             }
         });
-        Talk::with(&agent).turn(resuming(json!([{"payload": true}]))).held().passed().calls()
+        TestConversation::new(&agent)
+            .turn(turn_with_answers(json!([{"payload": true}])))
+            .run()
+            .passed()
+            .calls()
     };
     assert_eq!(resumed("ch_1"), [r#"1 pay {"n":1} → ch_1"#, "1 refund {} → ok"], "told again");
     assert_eq!(
@@ -265,14 +284,14 @@ fn a_resumed_run_that_repeats_what_was_done_is_seen() {
     );
 }
 
-/// A414: the channel of producers before 1.0.
+/// A414: the legacy channel of producers before 1.0.
 mod before_outcomes {
     use super::*;
 
-    /// An agent that asks by a custom event, and says what came back.
+    /// An agent that interrupts with a custom event and repeats the answer.
     fn asking(value: Value) -> FakeAgent {
-        FakeAgent::start(move |request: &Request| {
-            let run = Run::of(request).started();
+        FakeAgent::start(move |request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started();
             let body = request.json();
             let answer = &body["forwardedProps"]["command"]["resume"];
             match (answer, request.resume().as_slice()) {
@@ -285,14 +304,14 @@ mod before_outcomes {
     }
 
     #[test]
-    fn the_answer_goes_into_the_forwarded_properties_and_only_once() {
+    fn legacy_answer_is_forwarded_once() {
         let agent = asking(json!("{\"question\": \"Refund 42.5?\"}"));
-        let talk = Talk::with(&agent)
+        let talk = TestConversation::new(&agent)
             .target(|target| target.forwarded_props = json!({"user": 7, "command": {"other": 1}}));
         let told = talk
-            .turn(resuming(json!([{"message": "Refund 42", "payload": {"approved": true}}])))
-            .says("next")
-            .held();
+            .turn(turn_with_answers(json!([{"message": "Refund 42", "payload": {"approved": true}}])))
+            .user_says("next")
+            .run();
         let told = told.failed(TestError, "does not script");
         assert_eq!(told.texts(), [r#"1 {"approved":true} []"#]);
         let props: Vec<Value> =
@@ -303,20 +322,23 @@ mod before_outcomes {
     }
 
     #[test]
-    fn the_question_may_be_text_or_json() {
+    fn legacy_interrupt_may_be_text_or_json() {
         for (value, shown) in [
             (json!("Really?"), "message: Really?"),
             (json!({"message": "Really?", "reason": "why"}), "reason: why; message: Really?"),
             (json!({"a": 1}), r#"message: {"a":1}"#),
         ] {
-            Talk::with(&asking(value)).says("refund me").held().failed(TestError, shown);
+            TestConversation::new(&asking(value)).user_says("refund me").run().failed(TestError, shown);
         }
     }
 
     #[test]
-    fn a_refusal_goes_the_newer_way() {
+    fn rejection_uses_current_protocol() {
         let agent = asking(json!("Really?"));
-        let told = Talk::with(&agent).turn(resuming(json!([{"status": "cancelled"}]))).held().passed();
+        let told = TestConversation::new(&agent)
+            .turn(turn_with_answers(json!([{"status": "cancelled"}])))
+            .run()
+            .passed();
         assert_eq!(agent.requests()[1].resume()[0]["status"], "cancelled");
         assert_eq!(
             told.events("interrupt.answered")[0]["interruptId"],
@@ -325,9 +347,9 @@ mod before_outcomes {
     }
 
     #[test]
-    fn a_question_on_both_channels_is_one() {
-        let agent = FakeAgent::start(|request: &Request| {
-            let run = Run::of(request).started();
+    fn interrupt_on_both_channels_is_one() {
+        let agent = FakeAgent::start(|request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started();
             match request.resume().len() {
                 0 => run
                     .custom("on_interrupt", json!("\"Really?\""))
@@ -335,57 +357,58 @@ mod before_outcomes {
                 _ => run.text("Resumed.").finished(),
             }
         });
-        let told = Talk::with(&agent).turn(resuming(json!([{"payload": true}]))).held().passed();
+        let told =
+            TestConversation::new(&agent).turn(turn_with_answers(json!([{"payload": true}]))).run().passed();
         assert_eq!(told.events("interrupt.raised").len(), 1);
         assert!(agent.requests()[1].json()["forwardedProps"].get("command").is_none());
     }
 
     #[test]
-    fn an_outcome_that_leaves_the_question_to_the_event_is_understood() {
-        let agent = FakeAgent::start(|request: &Request| {
-            let run = Run::of(request).started();
+    fn outcome_may_leave_interrupt_to_event() {
+        let agent = FakeAgent::start(|request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started();
             match request.index {
                 0 => run.custom("on_interrupt", json!("Really?")).interrupted(vec![]),
                 _ => run.finished(),
             }
         });
-        Talk::with(&agent).turn(resuming(json!([{"payload": true}]))).held().passed();
+        TestConversation::new(&agent).turn(turn_with_answers(json!([{"payload": true}]))).run().passed();
         assert_eq!(agent.requests()[1].json()["forwardedProps"]["command"]["resume"], json!(true));
     }
 
     #[test]
-    fn two_questions_at_once_cannot_be_answered_here() {
-        let agent = agent_of(vec![|run| {
+    fn two_legacy_interrupts_cannot_be_answered() {
+        let agent = scripted_agent(vec![|run| {
             run.started()
                 .custom("on_interrupt", json!("One?"))
                 .custom("on_interrupt", json!("Two?"))
                 .raw_event(json!({"type": "RUN_FINISHED"}))
         }]);
-        Talk::with(&agent)
-            .turn(resuming(json!([{"payload": true}])))
-            .held()
+        TestConversation::new(&agent)
+            .turn(turn_with_answers(json!([{"payload": true}])))
+            .run()
             .failed(TestError, "two questions at once");
     }
 }
 
 /// A418
 #[test]
-fn an_answer_that_the_agent_refuses_is_its_error() {
-    let agent = agent_of(vec![|run| run.started().interrupted(vec![json!({"id": "x"})]), |run| {
+fn answer_rejected_by_agent_is_agent_error() {
+    let agent = scripted_agent(vec![|run| run.started().interrupted(vec![json!({"id": "x"})]), |run| {
         run.started().error("unknown interrupt x", None)
     }]);
-    Talk::with(&agent)
-        .turn(resuming(json!([{"payload": true}])))
-        .held()
+    TestConversation::new(&agent)
+        .turn(turn_with_answers(json!([{"payload": true}])))
+        .run()
         .failed(AgentError, "unknown interrupt x");
 }
 
-/// The same answer may be asked for again and again; that ends too.
+/// Endless repetition of the same interrupt is stopped.
 #[test]
-fn an_agent_that_pauses_for_ever_is_stopped() {
-    let agent = super::talk::agent(|run| run.started().interrupted(vec![json!({"id": "x"})]));
-    Talk::with(&agent)
-        .turn(resuming(json!([{"payload": true}])))
-        .held()
+fn endless_interrupts_are_stopped() {
+    let agent = super::fixture::agent(|run| run.started().interrupted(vec![json!({"id": "x"})]));
+    TestConversation::new(&agent)
+        .turn(turn_with_answers(json!([{"payload": true}])))
+        .run()
         .failed(AgentError, "25 times in one turn; given up");
 }

@@ -1,23 +1,23 @@
-//! AG-UI from outside: an agent on a real port says exactly what a test wants, a conversation is held with it,
-//! and what was recorded and sent is looked at.
+//! AG-UI adapter tests: an agent on a real port sends exactly the given events, and the tests inspect the
+//! recorded trace and the requests.
 //!
-//! `A123` in a comment is the number of a row in the list of behaviours that the adapter was built from.
+//! `A123` in a comment is the row number in the list of behaviours that the adapter implements.
 
 mod calls;
 mod chunks;
 mod client_tools;
+mod complexity;
 mod errors;
 mod events;
-mod every_result;
+mod fixture;
+mod generated;
 mod history;
 mod interrupts;
-mod linear;
-mod model;
 mod request;
+mod results;
 mod sequence;
 mod snapshots;
 mod state;
 mod subagents;
-mod talk;
 mod transport;
 mod versions;

@@ -1,17 +1,17 @@
-//! What a request carries: its headers and the members of the run input.
+//! Content of a request: headers and members of the run input.
 
-use hotseat::adapters::ag_ui::Envelope;
-use hotseat_testkit::{FakeAgent, Request};
+use hotseat::targets::ag_ui::RequestEnvelope;
+use hotseat_testkit::{FakeAgent, FakeRequest};
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use super::talk::{Talk, agent};
+use super::fixture::{TestConversation, agent};
 
-fn polite() -> FakeAgent {
+fn greeting_agent() -> FakeAgent {
     agent(|run| run.started().text("Hi.").finished())
 }
 
-/// Every key of a JSON value, at any depth, except inside what tests and agents give.
+/// All keys of a JSON value at any depth, except in user and agent data.
 fn keys(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.iter().for_each(|(key, value)| {
@@ -34,21 +34,21 @@ fn has_null(value: &Value) -> bool {
 
 /// A231
 #[test]
-fn it_is_a_post_of_json_that_asks_for_events() {
-    let agent = polite();
-    Talk::with(&agent).says("hello").held().passed();
+fn request_is_json_post_accepting_event_stream() {
+    let agent = greeting_agent();
+    TestConversation::new(&agent).user_says("hello").run().passed();
     let request = &agent.requests()[0];
     assert_eq!(request.method, "POST");
     assert_eq!(request.header("content-type"), Some("application/json"));
     assert_eq!(request.header("accept"), Some("text/event-stream"));
-    assert_eq!(request.header("accept-encoding"), None, "what is not decoded is not asked for");
+    assert_eq!(request.header("accept-encoding"), None, "unsupported encodings are not requested");
 }
 
-/// A5, A10: each header once, whatever its case, and none that says another protocol.
+/// A5, A10: each header once, ignoring case, and none of another protocol.
 #[test]
-fn headers_of_the_target_are_sent_and_the_protocol_is_not_one_of_them() {
-    let agent = polite();
-    let talk = Talk::with(&agent).target(|target| {
+fn target_headers_are_sent_without_protocol() {
+    let agent = greeting_agent();
+    let talk = TestConversation::new(&agent).target(|target| {
         for (name, value) in
             [("x-team", "red"), ("USER-AGENT", "mine"), ("Content-Type", "text/x"), ("ACCEPT", "y/z")]
         {
@@ -56,7 +56,7 @@ fn headers_of_the_target_are_sent_and_the_protocol_is_not_one_of_them() {
             target.headers.insert(name, HeaderValue::from_static(value));
         }
     });
-    talk.says("one").says("two").held().passed();
+    talk.user_says("one").user_says("two").run().passed();
     for request in agent.requests() {
         let values = |name: &str| -> Vec<String> {
             let meant = request.headers.iter().filter(|(known, _)| known == name);
@@ -69,11 +69,11 @@ fn headers_of_the_target_are_sent_and_the_protocol_is_not_one_of_them() {
     }
 }
 
-/// A232, A233, A234, A235, A237, A253: some servers refuse a request that lacks an optional member.
+/// A232, A233, A234, A235, A237, A253: some servers reject requests without optional members.
 #[test]
-fn every_member_is_there_and_nothing_that_was_not_asked_for() {
-    let agent = polite();
-    Talk::with(&agent).says("hello").held().passed();
+fn request_contains_exactly_the_required_members() {
+    let agent = greeting_agent();
+    TestConversation::new(&agent).user_says("hello").run().passed();
     let body = agent.requests()[0].json();
     let members: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
     let expected =
@@ -90,11 +90,11 @@ fn every_member_is_there_and_nothing_that_was_not_asked_for() {
 
 /// A51, A52
 #[test]
-fn a_conversation_keeps_its_thread_and_every_run_has_an_id_of_its_own() {
-    let agent = polite();
-    Talk::with(&agent).says("one").says("two").held().passed();
-    Talk::with(&agent).says("three").held().passed();
-    let inputs: Vec<_> = agent.requests().iter().map(Request::input).collect();
+fn thread_id_is_stable_and_run_ids_are_unique() {
+    let agent = greeting_agent();
+    TestConversation::new(&agent).user_says("one").user_says("two").run().passed();
+    TestConversation::new(&agent).user_says("three").run().passed();
+    let inputs: Vec<_> = agent.requests().iter().map(FakeRequest::input).collect();
     assert_eq!(inputs[0].thread_id, inputs[1].thread_id);
     assert_ne!(inputs[0].thread_id, inputs[2].thread_id);
     assert_ne!(inputs[0].run_id, inputs[1].run_id);
@@ -103,9 +103,9 @@ fn a_conversation_keeps_its_thread_and_every_run_has_an_id_of_its_own() {
 
 /// A207, A208, A209, A251, A252
 #[test]
-fn what_the_case_says_of_the_target_is_sent() {
-    let agent = polite();
-    let talk = Talk::with(&agent).target(|target| {
+fn case_overrides_are_sent() {
+    let agent = greeting_agent();
+    let talk = TestConversation::new(&agent).target(|target| {
         target.thread_id = Some("th-7".to_string());
         target.state = json!({"cart": [1, {"deep": null}]});
         target.context = json!([{"description": "today", "value": "Monday"}]);
@@ -113,7 +113,7 @@ fn what_the_case_says_of_the_target_is_sent() {
     });
     let parameters = json!({"type": "object", "properties": {"action": {"type": "string"}}});
     let tools = json!([{"name": "confirm", "description": "Ask.", "parameters": parameters}]);
-    talk.case("tools", tools.clone()).says("hello").held().passed();
+    talk.case("tools", tools.clone()).user_says("hello").run().passed();
     let body = agent.requests()[0].json();
     assert_eq!(body["threadId"], "th-7");
     assert_eq!(body["state"], json!({"cart": [1, {"deep": null}]}));
@@ -122,11 +122,11 @@ fn what_the_case_says_of_the_target_is_sent() {
     assert_eq!(body["tools"], tools);
 }
 
-/// A236, A239, A255: after a conversation in which everything happened, no null and no snake_case of ours.
+/// A236, A239, A255: no null and no snake_case keys, even after a conversation with every feature.
 #[test]
-fn what_has_no_value_is_left_out_and_names_are_in_camel_case() {
-    let agent = FakeAgent::start(|request: &Request| {
-        let run = hotseat_testkit::agui::Run::of(request).started().reasoning("Hm.");
+fn missing_values_are_omitted_and_names_are_camel_case() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = hotseat_testkit::agui::FakeRun::for_request(request).started().reasoning("Hm.");
         let start = json!({"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "look", "parentMessageId": null});
         run.raw_event(start)
             .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c1"}))
@@ -136,7 +136,7 @@ fn what_has_no_value_is_left_out_and_names_are_in_camel_case() {
             .raw_event(json!({"type": "TEXT_MESSAGE_END", "messageId": format!("m{}", request.index)}))
             .finished()
     });
-    Talk::with(&agent).says("one").says("two").held().passed();
+    TestConversation::new(&agent).user_says("one").user_says("two").run().passed();
     let body = agent.requests()[1].json();
     assert!(!has_null(&body), "{body:#}");
     let mut found = Vec::new();
@@ -147,21 +147,25 @@ fn what_has_no_value_is_left_out_and_names_are_in_camel_case() {
 
 /// A206, A212
 #[test]
-fn an_envelope_is_put_around_the_input() {
-    let agent = polite();
-    let envelope = Envelope::CopilotKit { agent_id: Some("checkout".to_string()) };
-    Talk::with(&agent).target(|target| target.envelope = envelope).says("hello").held().passed();
+fn envelope_wraps_input() {
+    let agent = greeting_agent();
+    let envelope = RequestEnvelope::CopilotKit { agent_id: Some("checkout".to_string()) };
+    TestConversation::new(&agent)
+        .target(|target| target.envelope = envelope)
+        .user_says("hello")
+        .run()
+        .passed();
     let body = agent.requests()[0].json();
     assert_eq!((&body["method"], &body["params"]), (&json!("agent/run"), &json!({"agentId": "checkout"})));
     assert_eq!(body["body"]["messages"][0]["content"], "hello");
     assert_eq!(body["body"]["protocolVersion"], "1.0");
 }
 
-/// A237: text goes out as it was written.
+/// A237: text is sent verbatim.
 #[test]
-fn user_text_arrives_unchanged() {
-    let agent = polite();
+fn user_text_is_sent_unchanged() {
+    let agent = greeting_agent();
     let text = "  \"quotes\" \\ new\nline\t你好 🌍 ${not} \u{0}\u{7f}";
-    Talk::with(&agent).turn(json!({"user": text.replace("${", "$${")})).held().passed();
+    TestConversation::new(&agent).turn(json!({"user": text.replace("${", "$${")})).run().passed();
     assert_eq!(agent.requests()[0].last_user_text(), text);
 }

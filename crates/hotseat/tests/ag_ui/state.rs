@@ -1,23 +1,27 @@
 //! The shared state: replaced by snapshots, patched by deltas, sent back with the next request.
 
-use hotseat_testkit::agui::Run;
-use hotseat_testkit::{FakeAgent, Request};
-use hotseat_trace::Conversation;
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
+use hotseat_trace::TracedConversation;
 use serde_json::{Value, json};
 
-use super::talk::{Talk, Told};
+use super::fixture::{ConversationOutcome, TestConversation};
 
-/// The state after a turn with these events, as the next request sends it.
-fn after(first: Value, events: Vec<Value>) -> (Value, Told) {
-    let agent = FakeAgent::start(move |request: &Request| {
-        let run = Run::of(request).started();
+/// State after a turn with these events, as the next request sends it.
+fn state_after(first: Value, events: Vec<Value>) -> (Value, ConversationOutcome) {
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
         match request.index {
-            0 => events.iter().cloned().fold(run, Run::raw_event).finished(),
+            0 => events.iter().cloned().fold(run, FakeRun::raw_event).finished(),
             _ => run.finished(),
         }
     });
-    let told =
-        Talk::with(&agent).target(|target| target.state = first).says("one").says("two").held().passed();
+    let told = TestConversation::new(&agent)
+        .target(|target| target.state = first)
+        .user_says("one")
+        .user_says("two")
+        .run()
+        .passed();
     (agent.requests()[1].json()["state"].clone(), told)
 }
 
@@ -31,23 +35,23 @@ fn delta(patch: Value) -> Value {
 
 /// A208, A254
 #[test]
-fn the_state_of_the_test_is_the_first_and_stays_without_news() {
-    assert_eq!(after(json!({"cart": [1]}), vec![]).0, json!({"cart": [1]}));
+fn test_state_is_initial_and_unchanged_without_updates() {
+    assert_eq!(state_after(json!({"cart": [1]}), vec![]).0, json!({"cart": [1]}));
 }
 
-/// A372, A377, A290: nothing is merged, and everything that is JSON can be a state.
+/// A372, A377, A290: nothing is merged, and any JSON value can be a state.
 #[test]
-fn a_snapshot_replaces_the_state_whole() {
+fn snapshot_replaces_whole_state() {
     for state in [json!({"b": 1}), json!(null), json!(false), json!(0), json!([]), json!("text")] {
-        assert_eq!(after(json!({"a": 1}), vec![snapshot(state.clone())]).0, state);
+        assert_eq!(state_after(json!({"a": 1}), vec![snapshot(state.clone())]).0, state);
     }
     assert_eq!(
-        after(json!({}), vec![snapshot(json!({"a": 1})), snapshot(json!({"b": 2}))]).0,
+        state_after(json!({}), vec![snapshot(json!({"a": 1})), snapshot(json!({"b": 2}))]).0,
         json!({"b": 2})
     );
 }
 
-/// A373, A376: the operations, with their paths and escapes; members that nobody knows are passed over.
+/// A373, A376: operations with their paths and escapes; unknown members are ignored.
 #[test]
 fn deltas_are_json_patches() {
     for (before, patch, expected) in [
@@ -75,15 +79,15 @@ fn deltas_are_json_patches() {
         ),
         (json!({}), json!([]), json!({})),
     ] {
-        let (state, told) = after(before, vec![delta(patch.clone())]);
+        let (state, told) = state_after(before, vec![delta(patch.clone())]);
         assert_eq!(state, expected, "{patch}");
-        told.quietly();
+        told.assert_no_notes();
     }
 }
 
-/// A374, A376: all of a patch or nothing of it, and the turn goes on.
+/// A374, A376: a patch applies completely or not, and the turn continues.
 #[test]
-fn a_patch_that_does_not_apply_changes_nothing_and_is_noted() {
+fn invalid_patch_changes_nothing_and_is_noted() {
     for patch in [
         json!([{"op": "add", "path": "/b", "value": 2}, {"op": "test", "path": "/a", "value": 9}]),
         json!([{"op": "add", "path": "/b", "value": 2}, {"op": "remove", "path": "/nowhere"}]),
@@ -92,23 +96,23 @@ fn a_patch_that_does_not_apply_changes_nothing_and_is_noted() {
         json!({"op": "add", "path": "/b", "value": 2}),
         json!(null),
     ] {
-        let (state, told) = after(json!({"a": 1, "l": []}), vec![delta(patch.clone())]);
+        let (state, told) = state_after(json!({"a": 1, "l": []}), vec![delta(patch.clone())]);
         assert_eq!(state, json!({"a": 1, "l": []}), "{patch}");
-        told.noting("STATE_DELTA does not apply and changes nothing");
+        told.assert_note("STATE_DELTA does not apply and changes nothing");
     }
 }
 
-/// A375, A378: a delta applies to what the request sent; every state on the way is in the trace.
+/// A375, A378: a delta applies to the sent state; the trace contains every intermediate state.
 #[test]
-fn every_state_on_the_way_is_recorded() {
+fn every_intermediate_state_is_recorded() {
     let add = |path: &str| delta(json!([{"op": "add", "path": path, "value": true}]));
-    let (state, told) = after(
+    let (state, told) = state_after(
         json!({"first": 1}),
         vec![add("/a"), snapshot(json!({})), add("/b"), add("/no/where"), add("/c")],
     );
     assert_eq!(state, json!({"b": true, "c": true}));
-    // The trace tells each of them: the first as a whole, for what the request sent is not in it, the others as changes.
-    let mut conversation = Conversation::default();
+    // The trace contains each: the first in full, since the sent state is not in it, the others as changes.
+    let mut conversation = TracedConversation::default();
     let mut states = Vec::new();
     for record in &told.0.events {
         conversation.apply(&record.event);

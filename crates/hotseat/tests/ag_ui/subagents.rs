@@ -1,45 +1,51 @@
-//! Sub-agents: what they do is recorded with their names on it, and it counts.
+//! Sub-agents: their events are recorded with their names and counted.
 
 use hotseat_trace::FailureKind::Assertion;
 use serde_json::{Value, json};
 
-use super::talk::{Talk, agent, hears_strictly};
+use super::fixture::{TestConversation, agent, run_strict_turn};
 
-fn by(subagent: &str, mut event: Value) -> Value {
+fn with_subagent(subagent: &str, mut event: Value) -> Value {
     event["subagentRunId"] = json!(subagent);
     event
 }
 
 /// A309–A311, A435
 #[test]
-fn what_a_sub_agent_does_is_its_own_and_counts() {
-    let run = |run: hotseat_testkit::agui::Run| {
+fn sub_agent_events_are_attributed_and_counted() {
+    let run = |run: hotseat_testkit::agui::FakeRun| {
         let events = [
-            by(
+            with_subagent(
                 "s",
                 json!({"type": "SUBAGENT_STARTED", "name": "clerk", "description": "files things", "parentToolCallId": "c0"}),
             ),
-            by("s", json!({"type": "TEXT_MESSAGE_START", "messageId": "m"})),
+            with_subagent("s", json!({"type": "TEXT_MESSAGE_START", "messageId": "m"})),
             json!({"type": "TOOL_CALL_START", "toolCallId": "own", "toolCallName": "search"}),
-            by("s", json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Filed."})),
-            by("s", json!({"type": "TOOL_CALL_START", "toolCallId": "its", "toolCallName": "charge_card"})),
-            by("s", json!({"type": "REASONING_MESSAGE_START", "messageId": "r"})),
-            by("s", json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "Hm."})),
-            // The ends need not say whose they are.
+            with_subagent("s", json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Filed."})),
+            with_subagent(
+                "s",
+                json!({"type": "TOOL_CALL_START", "toolCallId": "its", "toolCallName": "charge_card"}),
+            ),
+            with_subagent("s", json!({"type": "REASONING_MESSAGE_START", "messageId": "r"})),
+            with_subagent(
+                "s",
+                json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "Hm."}),
+            ),
+            // End events may omit their owner.
             json!({"type": "REASONING_MESSAGE_END", "messageId": "r"}),
             json!({"type": "TOOL_CALL_END", "toolCallId": "its"}),
             json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}),
             json!({"type": "TOOL_CALL_END", "toolCallId": "own"}),
-            by(
+            with_subagent(
                 "s",
                 json!({"type": "SUBAGENT_FINISHED", "result": {"filed": 1}, "outcome": {"type": "success"}}),
             ),
-            by("t", json!({"type": "SUBAGENT_STARTED", "name": "helper"})),
-            by("t", json!({"type": "SUBAGENT_ERROR", "message": "boom", "code": 5})),
+            with_subagent("t", json!({"type": "SUBAGENT_STARTED", "name": "helper"})),
+            with_subagent("t", json!({"type": "SUBAGENT_ERROR", "message": "boom", "code": 5})),
         ];
-        events.into_iter().fold(run.started(), hotseat_testkit::agui::Run::raw_event).finished()
+        events.into_iter().fold(run.started(), hotseat_testkit::agui::FakeRun::raw_event).finished()
     };
-    let told = hears_strictly(run).passed().quietly();
+    let told = run_strict_turn(run).passed().assert_no_notes();
     let turn = &told.0.conversation.turns[0];
     let owners: Vec<(&str, Option<&str>)> =
         turn.tool_calls.iter().map(|call| (&*call.name, call.subagent.as_deref())).collect();
@@ -55,5 +61,5 @@ fn what_a_sub_agent_does_is_its_own_and_counts() {
 
     let agent = agent(run);
     let turn = json!({"user": "hi", "assert": {"tools": {"forbid": ["charge_card"]}}});
-    Talk::with(&agent).turn(turn).held().failed(Assertion, "charge_card is never called");
+    TestConversation::new(&agent).turn(turn).run().failed(Assertion, "charge_card is never called");
 }

@@ -1,12 +1,13 @@
-//! Versions of the protocol: what is announced is recorded, and nobody is turned away for it.
+//! Protocol versions: the announced version is recorded and never rejected.
 
 use serde_json::{Value, json};
 
-use super::talk::hears_strictly;
+use super::fixture::run_strict_turn;
 
-/// A430, A431: absent is older and quiet; newer or odd is noted, and the run goes on.
+/// A430, A431: no version means an older one and is not noted; a newer or malformed one is noted and the run
+/// continues.
 #[test]
-fn the_version_is_recorded_and_what_is_unknown_is_noted() {
+fn protocol_version_is_recorded_and_unknown_one_noted() {
     for (version, recorded, known) in [
         (None, Value::Null, true),
         (Some(json!(null)), Value::Null, true),
@@ -24,15 +25,15 @@ fn the_version_is_recorded_and_what_is_unknown_is_noted() {
         if let Some(version) = &version {
             started["protocolVersion"] = version.clone();
         }
-        let told = hears_strictly(move |run| run.raw_event(started.clone()).text("Hi.").finished()).passed();
+        let told = run_strict_turn(move |run| run.raw_event(started.clone()).text("Hi.").finished()).passed();
         assert_eq!(told.texts(), ["1 Hi."]);
         assert_eq!(
             told.events("agent.run.started")[0].get("protocolVersion").cloned().unwrap_or_default(),
             recorded
         );
         match known {
-            true => drop(told.quietly()),
-            false => drop(told.noting("which is not known here")),
+            true => drop(told.assert_no_notes()),
+            false => drop(told.assert_note("which is not known here")),
         }
     }
 }

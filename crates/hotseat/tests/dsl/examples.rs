@@ -1,4 +1,4 @@
-//! What an example is: its conversation, its checks, how it fails.
+//! Examples: conversation, checks, failures.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,13 +7,13 @@ use std::time::Duration;
 use hotseat::dsl::prelude::*;
 use serde_json::json;
 
-use super::harness::{attentive, ran, ran_with};
+use super::harness::{echo_agent, run_examples, run_examples_with};
 
 #[test]
-fn a_conversation_is_held_and_its_checks_are_reported_with_their_places() {
-    let ran = ran(|s| {
+fn conversation_checks_are_reported_with_locations() {
+    let ran = run_examples(|s| {
         s.describe("Room Booking Agent", |g| {
-            attentive(g);
+            echo_agent(g);
             g.it("looks a room up", async |Test { user, agent, conversation, .. }| {
                 let response = user.says("A room, please").await;
                 assert_eq!(response.text(), "You said: A room, please");
@@ -37,18 +37,18 @@ fn a_conversation_is_held_and_its_checks_are_reported_with_their_places() {
     let told: Vec<(bool, bool)> =
         checks.iter().map(|check| (check["passed"] == true, check["soft"] == true)).collect();
     assert_eq!(told, [(true, false), (true, false), (false, true), (true, false)], "{checks:#?}");
-    // The place is that of the macro, whatever it is made of.
+    // The location is that of the macro invocation.
     assert!(checks.iter().all(|check| check["file"].as_str().unwrap().ends_with("examples.rs")));
     assert_eq!((&checks[2]["line"], &checks[2]["column"]), (&json!(25), &json!(17)));
     assert_eq!(checks[1]["negate"], true);
 }
 
 #[test]
-fn a_hard_expectation_that_fails_ends_the_case_and_nobody_can_swallow_it() {
+fn failed_hard_expectation_ends_case_even_if_caught() {
     let asked = Arc::new(AtomicUsize::new(0));
     let (counted, reached) = (asked.clone(), Arc::new(AtomicUsize::new(0)));
     let beyond = reached.clone();
-    let ran = ran(|s| {
+    let ran = run_examples(|s| {
         s.agent(replies(async move |_| {
             counted.fetch_add(1, Ordering::SeqCst);
             "at your service"
@@ -56,7 +56,7 @@ fn a_hard_expectation_that_fails_ends_the_case_and_nobody_can_swallow_it() {
         s.it("is stubborn", async move |t| {
             t.user.says("hello").await;
             let own = t.clone();
-            // A task that ends by it is the nearest thing to a `catch` that an async test has.
+            // An aborted task is the closest equivalent of a `catch` in an async test.
             let tried = tokio::task::spawn_local(async move {
                 expect!(own.agent.text(), contains("no such words"), "it should say {}", "so");
             });
@@ -76,9 +76,9 @@ fn a_hard_expectation_that_fails_ends_the_case_and_nobody_can_swallow_it() {
 }
 
 #[test]
-fn soft_evaluations_never_fail_and_tell_whether_they_hold() {
-    let ran = ran(|s| {
-        attentive(s);
+fn soft_evaluations_never_fail_and_return_result() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
         s.it("measures", async |t| {
             t.user.says("hello").await;
             assert!(evaluate!(t.agent.text(), contains("hello")));
@@ -95,9 +95,9 @@ fn soft_evaluations_never_fail_and_tell_whether_they_hold() {
 }
 
 #[test]
-fn what_was_never_awaited_fails_its_example() {
-    let ran = ran(|s| {
-        attentive(s);
+fn unawaited_expectation_fails_example() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
         s.it("forgets", async |t| {
             #[allow(unused_must_use)]
             {
@@ -111,15 +111,15 @@ fn what_was_never_awaited_fails_its_example() {
     assert_eq!(ran.code, 1);
     let (kind, message) = ran.failure("forgets");
     assert_eq!(kind, "test_error");
-    assert!(message.starts_with("`user.says` was never awaited, so nothing was said ("), "{message}");
+    assert!(message.starts_with("`user.says` was never awaited, so no message was sent ("), "{message}");
     assert!(message.contains("tests/dsl/examples.rs:"), "{message}");
     assert_eq!(ran.case("waits")["status"], "passed");
 }
 
 #[test]
-fn a_panic_an_error_and_a_misuse_fail_their_case_only_with_their_place() {
-    let ran = ran(|s| {
-        attentive(s);
+fn panic_error_and_misuse_fail_only_their_case_with_location() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
         s.it("panics", async |t| {
             t.user.says("hello").await;
             t.conversation.turns().pop().unwrap().tool_call("missing").expect("a call");
@@ -147,18 +147,18 @@ fn a_panic_an_error_and_a_misuse_fail_their_case_only_with_their_place() {
         ("panics", "test_error", "the test panicked: a call ("),
         ("returns an error", "test_error", "the test returned an error: no such file ("),
         ("has a pattern that does not compile", "test_error", "the pattern \"(\" does not compile"),
-        ("asks too early", "test_error", "the agent has answered nothing yet"),
+        ("asks too early", "test_error", "there is no response yet"),
     ] {
         let (kind, message) = ran.failure(name);
         assert!(kind == expected_kind && message.starts_with(words), "{name}: {kind} {message}");
         assert!(message.contains("tests/dsl/examples.rs:"), "{name}: {message}");
     }
-    assert!(ran.failure("expects too early").1.contains("there is no turn to look at"), "{ran:#?}");
+    assert!(ran.failure("expects too early").1.contains("unknown turn to look at"), "{ran:#?}");
     assert_eq!(ran.case("goes well")["status"], "passed");
 }
 
 #[test]
-fn hooks_run_around_each_example_from_outside_to_inside_and_back_also_when_it_fails() {
+fn hooks_nest_around_each_example_even_on_failure() {
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let say = |words: &'static str| {
         let told = told.clone();
@@ -167,8 +167,8 @@ fn hooks_run_around_each_example_from_outside_to_inside_and_back_also_when_it_fa
     let (outer, inner, after_inner, after_outer) =
         (say("outer before"), say("inner before"), say("inner after"), say("outer after"));
     let (second_after, body) = (say("second inner after"), say("body"));
-    let ran = ran_with(&["--test-threads=1"], |s| {
-        attentive(s);
+    let ran = run_examples_with(&["--test-threads=1"], |s| {
+        echo_agent(s);
         s.before(async move |_| outer()).after(async move |_| after_outer());
         s.describe("inner", |g| {
             g.before(async move |_| inner());
@@ -189,7 +189,7 @@ fn hooks_run_around_each_example_from_outside_to_inside_and_back_also_when_it_fa
     let order = told.lock().unwrap().clone();
     let whole = ["outer before", "inner before", "body", "second inner after", "inner after", "outer after"];
     assert_eq!(order[..6], whole.map(str::to_string), "{order:?}");
-    // The hooks around the example whose `before` fails run all the same.
+    // The hooks around an example with a failing `before` still run.
     assert_eq!(order[8..], ["outer before", "outer after"], "{order:?}");
     assert_eq!(ran.failure("inner::fails").0, "assertion");
     let (kind, message) = ran.failure("broken::never runs");
@@ -200,11 +200,11 @@ fn hooks_run_around_each_example_from_outside_to_inside_and_back_also_when_it_fa
 }
 
 #[test]
-fn a_fixture_is_made_once_for_each_example_that_asks_for_it() {
+fn fixture_is_created_once_per_example() {
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
-    let ran = ran_with(&["--test-threads=1"], |s| {
-        attentive(s);
+    let ran = run_examples_with(&["--test-threads=1"], |s| {
+        echo_agent(s);
         let number = s.fixture(async move |_| count.fetch_add(1, Ordering::SeqCst));
         let text = s.fixture(async move |t| format!("{}: {}", t.name(), t.get(number).await));
         s.it("first", async move |t| {
@@ -220,11 +220,11 @@ fn a_fixture_is_made_once_for_each_example_that_asks_for_it() {
 }
 
 #[test]
-fn an_example_that_takes_too_long_is_given_up_and_cleaned_up() {
+fn timed_out_example_is_aborted_and_cleaned_up() {
     let cleaned = Arc::new(AtomicUsize::new(0));
     let count = cleaned.clone();
-    let ran = ran(|s| {
-        attentive(s);
+    let ran = run_examples(|s| {
+        echo_agent(s);
         s.after(async move |_| {
             count.fetch_add(1, Ordering::SeqCst);
         });
@@ -245,9 +245,9 @@ fn an_example_that_takes_too_long_is_given_up_and_cleaned_up() {
 }
 
 #[test]
-fn an_example_may_be_left_out_while_it_runs_and_may_say_something() {
-    let ran = ran(|s| {
-        attentive(s);
+fn example_may_skip_itself_and_add_notes() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
         s.it("is left out", async |t| {
             t.log("looking for a dictionary");
             t.skip("there is none");
@@ -258,9 +258,9 @@ fn an_example_may_be_left_out_while_it_runs_and_may_say_something() {
 }
 
 #[test]
-fn what_was_said_and_done_can_be_read() {
-    let ran = ran(|s| {
-        attentive(s);
+fn conversation_is_readable() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
         s.it("reads", async |t| {
             assert!(t.conversation.is_empty() && t.conversation.last_turn().is_none());
             t.user.says("hello").await;

@@ -1,4 +1,4 @@
-//! Runs examples in this program and reads the report.
+//! Runs examples in this process and reads the report.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,24 +6,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hotseat::dsl::prelude::*;
-use hotseat::dsl::{Harness, Output, World};
+use hotseat::dsl::{Harness, HarnessContext, HarnessOutput};
 use serde_json::{Value, json};
 
-/// What a run came to.
-pub struct Ran {
-    /// Its exit code.
+/// Result of a run.
+pub struct ExampleRun {
+    /// Exit code.
     pub code: u8,
-    /// Its report; null where none was written.
+    /// Report; null if none was written.
     pub report: Value,
-    /// The files of the folder that it ran in, as far as they are text.
+    /// Text files of the working folder.
     pub files: BTreeMap<String, String>,
 }
 
-/// An agent that says what was said, and looks rooms up when these are mentioned.
-pub fn attentive(g: &mut Group) {
+/// An agent that repeats the user text and checks rooms that are mentioned.
+pub fn echo_agent(g: &mut Group) {
     g.agent(replies(async |messages: Vec<Message>| {
         let said = messages.last().unwrap().content.clone();
-        let answer = Answer::text(format!("You said: {said}"));
+        let answer = CodeAgentAnswer::text(format!("You said: {said}"));
         match said.contains("room") {
             true => answer.calling(
                 "check_availability",
@@ -36,29 +36,33 @@ pub fn attentive(g: &mut Group) {
 }
 
 /// Runs examples in an empty folder.
-pub fn ran(declare: impl FnOnce(&mut Group)) -> Ran {
-    ran_with(&[], declare)
+pub fn run_examples(declare: impl FnOnce(&mut Group)) -> ExampleRun {
+    run_examples_with(&[], declare)
 }
 
-/// The same with more arguments.
-pub fn ran_with(arguments: &[&str], declare: impl FnOnce(&mut Group)) -> Ran {
-    ran_in(|_| {}, arguments, declare)
+/// Like `run_examples`, with arguments.
+pub fn run_examples_with(arguments: &[&str], declare: impl FnOnce(&mut Group)) -> ExampleRun {
+    run_examples_in(|_| {}, arguments, declare)
 }
 
-/// The same in a folder in which there is something.
-pub fn ran_in(write: impl FnOnce(&Path), arguments: &[&str], declare: impl FnOnce(&mut Group)) -> Ran {
+/// Like `run_examples_with`, in a folder prepared by `write`.
+pub fn run_examples_in(
+    write: impl FnOnce(&Path),
+    arguments: &[&str],
+    declare: impl FnOnce(&mut Group),
+) -> ExampleRun {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path());
     let mut all = vec!["--quiet".to_string(), "--output=report.json".to_string()];
     all.extend(arguments.iter().map(|argument| argument.to_string()));
-    let world = World {
+    let world = HarnessContext {
         environment: Arc::new(BTreeMap::new()),
         folder: folder.path().to_path_buf(),
         color: false,
         width: 100,
-        output: Output::kept(),
+        output: HarnessOutput::captured(),
     };
-    let code = Harness { arguments: all, world, file: file!() }.run(declare);
+    let code = Harness { arguments: all, context: world, file: file!() }.run(declare);
     let files: BTreeMap<String, String> = std::fs::read_dir(folder.path())
         .unwrap()
         .filter_map(|entry| {
@@ -68,16 +72,16 @@ pub fn ran_in(write: impl FnOnce(&Path), arguments: &[&str], declare: impl FnOnc
         })
         .collect();
     let report = files.get("report.json").and_then(|text| serde_json::from_str(text).ok());
-    Ran { code, report: report.unwrap_or_default(), files }
+    ExampleRun { code, report: report.unwrap_or_default(), files }
 }
 
-impl fmt::Debug for Ran {
+impl fmt::Debug for ExampleRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "exit code {}: {:#}", self.code, self.report)
     }
 }
 
-impl Ran {
+impl ExampleRun {
     /// The result of a case.
     #[track_caller]
     pub fn case(&self, name: &str) -> &Value {
@@ -85,13 +89,13 @@ impl Ran {
         results.iter().find(|result| result["name"] == name).expect("there is such a case")
     }
 
-    /// The names of the cases with their results.
+    /// Names and statuses of the cases.
     pub fn cases(&self) -> Vec<(&str, &str)> {
         let results = self.report["results"].as_array().into_iter().flatten();
         results.filter_map(|result| Some((result["name"].as_str()?, result["status"].as_str()?))).collect()
     }
 
-    /// Every check of a case, in the order of the report.
+    /// All checks of a case in report order.
     pub fn checks(&self, name: &str) -> Vec<&Value> {
         let case = self.case(name);
         let of_turns = case["turns"].as_array().into_iter().flatten();
@@ -99,7 +103,7 @@ impl Ran {
         of_turns.chain(case["assertions"].as_array().into_iter().flatten()).collect()
     }
 
-    /// The failure of a case: its kind and its message.
+    /// Failure of a case: kind and message.
     #[track_caller]
     pub fn failure(&self, name: &str) -> (&str, &str) {
         let failure = &self.case(name)["failure"];

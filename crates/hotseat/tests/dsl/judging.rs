@@ -1,4 +1,4 @@
-//! Criteria, judges, topics, simulated users and scenarios: against scripts that play judge and user.
+//! Criteria, judges, topics, simulated users and scenarios, with scripted judge and user.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use hotseat::dsl::prelude::*;
 use serde_json::{Value, json};
 
-use super::harness::{Ran, attentive, ran_in};
+use super::harness::{ExampleRun, echo_agent, run_examples_in};
 
 const PROJECT: &str = "
 connectors:
@@ -56,7 +56,7 @@ rules:
 "#;
 
 /// Runs examples in a project with a judge and a user.
-fn judged(arguments: &[&str], declare: impl FnOnce(&mut Group)) -> Ran {
+fn run_judged(arguments: &[&str], declare: impl FnOnce(&mut Group)) -> ExampleRun {
     let write = |folder: &Path| {
         for (name, text) in [("hotseat.yaml", PROJECT), ("judge.yaml", JUDGE), ("user.yaml", USER)] {
             fs::write(folder.join(name), text).unwrap();
@@ -66,13 +66,13 @@ fn judged(arguments: &[&str], declare: impl FnOnce(&mut Group)) -> Ran {
         fs::write(folder.join("venues.json"), venues.to_string()).unwrap();
         fs::write(folder.join("wrong.json"), r#"[{"name": "One", "goal": "g"}, {"name": "Two"}]"#).unwrap();
     };
-    ran_in(write, arguments, declare)
+    run_examples_in(write, arguments, declare)
 }
 
 #[test]
-fn criteria_are_judged_each_for_itself_and_inherited() {
-    let ran = judged(&[], |s| {
-        attentive(s);
+fn criteria_are_judged_separately_and_inherited() {
+    let ran = run_judged(&[], |s| {
+        echo_agent(s);
         s.criterion("polite", "The agent says please");
         s.criterion("short", "It is short").matches(|conversation| conversation.turn_count() == 1);
         s.describe("inner", |g| {
@@ -80,7 +80,7 @@ fn criteria_are_judged_each_for_itself_and_inherited() {
                 .good_example("please", "It is polite")
                 .bad_example("now!", "It is not")
                 .edge_case("if you please", true, "Polite enough");
-            // The inner one of a name goes before.
+            // The inner definition of a name takes precedence.
             g.criterion("short", "Never").matches_messages(|messages| messages.len() == 7);
             g.it("judges", async |t| {
                 t.user.says("say please").await;
@@ -103,9 +103,9 @@ fn criteria_are_judged_each_for_itself_and_inherited() {
 }
 
 #[test]
-fn what_a_judge_cannot_say_is_no_verdict_and_a_name_that_is_none_is_a_mistake() {
-    let ran = judged(&[], |s| {
-        attentive(s);
+fn undecided_judgement_is_no_verdict_and_unknown_name_is_error() {
+    let ran = run_judged(&[], |s| {
+        echo_agent(s);
         s.criterion("broken", "The judge answers rubbish");
         s.criterion("polite", "The agent says please");
         s.it("goes on when it is soft", async |t| {
@@ -139,9 +139,9 @@ fn what_a_judge_cannot_say_is_no_verdict_and_a_name_that_is_none_is_a_mistake() 
     assert_eq!(ran.case("goes on when it is soft")["status"], "passed", "{ran:#?}");
     for (name, kind, words) in [
         ("fails by its judge", "judge_error", ""),
-        ("names what is not there", "test_error", "no criterion is called `polit`: did you mean `polite`?"),
+        ("names what is not there", "test_error", "unknown criterion `polit`: did you mean `polite`?"),
         ("negates several", "test_error", "`not` of several"),
-        ("asks for a goal that nobody stated", "test_error", "no goal is stated"),
+        ("asks for a goal that nobody stated", "test_error", "no goal is set"),
         ("claims", "assertion", "prices"),
     ] {
         let (found, message) = ran.failure(name);
@@ -150,9 +150,9 @@ fn what_a_judge_cannot_say_is_no_verdict_and_a_name_that_is_none_is_a_mistake() 
 }
 
 #[test]
-fn a_judge_that_nobody_names_judges_nothing() {
-    let ran = super::harness::ran(|s| {
-        attentive(s);
+fn unknown_judge_decides_nothing() {
+    let ran = super::harness::run_examples(|s| {
+        echo_agent(s);
         s.it("is not judged", async |t| {
             t.user.says("hello").await;
             expect!(t.agent, not(satisfy("It is rude")));
@@ -176,7 +176,7 @@ fn a_judge_that_nobody_names_judges_nothing() {
 }
 
 fn topics(s: &mut Group) {
-    attentive(s);
+    echo_agent(s);
     s.topic("greeting").characteristic("They say hello");
     s.topic("ordering").characteristic("They order").evaluate(matches("order"));
     s.topic("looking")
@@ -190,8 +190,8 @@ fn topics(s: &mut Group) {
 }
 
 #[test]
-fn topics_are_followed_by_triggers_and_by_the_judge() {
-    let ran = judged(&[], |s| {
+fn topics_follow_triggers_and_judge() {
+    let ran = run_judged(&[], |s| {
         topics(s);
         s.it("goes through them", async |t| {
             t.expect_conversation_to(graph! {
@@ -248,8 +248,8 @@ fn topics_are_followed_by_triggers_and_by_the_judge() {
 }
 
 #[test]
-fn a_topic_that_is_misspelt_is_a_mistake_negated_and_measured_too() {
-    let ran = judged(&[], |s| {
+fn misspelled_topic_is_error_even_if_negated_or_soft() {
+    let ran = run_judged(&[], |s| {
         topics(s);
         s.it("asserts", async |t| {
             t.expect_conversation_to(graph! { greeting => looking, looking });
@@ -276,9 +276,9 @@ fn a_topic_that_is_misspelt_is_a_mistake_negated_and_measured_too() {
         });
     });
     for (name, words, turns) in [
-        ("asserts", "no topic of the graph is called `lookng`: did you mean `looking`?", 1),
-        ("measures", "no topic of the graph is called `lookng`", 1),
-        ("has rules for it", "no topic of the graph is called `lookng`", 0),
+        ("asserts", "unknown topic `lookng`: it is not in the graph: did you mean `looking`?", 1),
+        ("measures", "unknown topic `lookng`: it is not in the graph", 1),
+        ("has rules for it", "unknown topic `lookng`: it is not in the graph", 0),
     ] {
         let (kind, message) = ran.failure(name);
         assert!(kind == "test_error" && message.contains(words), "{name}: {kind} {message}");
@@ -288,8 +288,8 @@ fn a_topic_that_is_misspelt_is_a_mistake_negated_and_measured_too() {
 }
 
 #[test]
-fn a_simulated_user_is_told_what_groups_and_examples_say_and_what_topics_assert_decides() {
-    let ran = judged(&["--trace=trace.jsonl"], |s| {
+fn simulated_user_receives_brief_and_topic_assertions_decide() {
+    let ran = run_judged(&["--trace=trace.jsonl"], |s| {
         topics(s);
         s.simulator()
             .role("Somebody hungry")
@@ -344,9 +344,9 @@ fn a_simulated_user_is_told_what_groups_and_examples_say_and_what_topics_assert_
 }
 
 #[test]
-fn scenarios_make_examples_that_know_theirs() {
+fn scenarios_generate_examples_with_data() {
     let declare = |s: &mut Group| {
-        attentive(s);
+        echo_agent(s);
         s.scenario_set("lunches", load("venues.json"), |g, scenario| {
             g.it(format!("handles {}", scenario.str("name")), async move |t| {
                 assert_eq!(t.scenario().unwrap().id(), scenario.id());
@@ -360,12 +360,12 @@ fn scenarios_make_examples_that_know_theirs() {
             g.it(format!("handles {}", scenario.str("name")), async move |_| {});
         });
     };
-    let ran = judged(&[], declare);
+    let ran = run_judged(&[], declare);
     assert_eq!(ran.code, 0, "{ran:#?}");
     assert_eq!(ran.cases().len(), 3);
     assert_eq!(ran.case("handles One")["id"], "handles One@a");
     for wrong in ["wrong.json", "missing.json"] {
-        let ran = judged(&[], |s| {
+        let ran = run_judged(&[], |s| {
             s.scenario_set("lunches", load(wrong), |_, _| unreachable!());
         });
         assert_eq!(ran.code, 2, "{wrong}");
@@ -373,7 +373,7 @@ fn scenarios_make_examples_that_know_theirs() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_runs() {
+fn rejects_invalid_declarations_before_run() {
     type Declare = fn(&mut Group);
     let wrong: [Declare; 8] = [
         |s| {
@@ -404,8 +404,8 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         },
     ];
     for (number, declare) in wrong.into_iter().enumerate() {
-        let ran = judged(&[], |s| {
-            attentive(s);
+        let ran = run_judged(&[], |s| {
+            echo_agent(s);
             s.it("never runs", async |_| unreachable!());
             declare(s);
         });
@@ -414,10 +414,10 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_topic_is_validated_whether_a_graph_has_it_or_not() {
+fn unused_topics_are_validated() {
     let refused = |declare: fn(&mut Topic)| {
-        let ran = judged(&[], |s| {
-            attentive(s);
+        let ran = run_judged(&[], |s| {
+            echo_agent(s);
             declare(s.topic("unused"));
             s.it("goes through no topic", async |t| {
                 t.user.says("hello").await;
@@ -432,14 +432,14 @@ fn a_topic_is_validated_whether_a_graph_has_it_or_not() {
     refused(|topic| _ = topic.trigger(on_tool_call("x").with("n", ge(f64::NAN))));
 }
 
-/// What a way to read a scenario is called, and the way.
+/// Name of a way to read a scenario, and the way.
 type ScenarioAccess = (&'static str, fn(&Scenario));
 
 #[test]
-fn what_a_scenario_does_not_say_is_missed() {
+fn missing_scenario_value_is_an_error() {
     let list = json!([{"name": "One", "goal": "g", "none": null, "people": 3, "rooms": ["a"], "venue": {"city": "Ulm"}}]);
-    let ran = judged(&[], |s| {
-        attentive(s);
+    let ran = run_judged(&[], |s| {
+        echo_agent(s);
         s.scenario_set("all", list, |g, scenario| {
             let tries: Vec<ScenarioAccess> = vec![
                 ("get", |scenario| drop(scenario.get("rom"))),
@@ -474,28 +474,28 @@ fn what_a_scenario_does_not_say_is_missed() {
     assert_eq!(ran.report["summary"]["total"], 9);
 }
 
-/// Has a future done on a thread of its own, which has to come to its end.
-fn on_a_thread(work: impl Future<Output = ()> + Send + 'static) {
+/// Runs a future on a separate thread and waits for its end.
+fn run_on_thread(work: impl Future<Output = ()> + Send + 'static) {
     let thread = std::thread::spawn(move || {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work);
     });
-    // What it comes to is known to the session, and to nobody else.
+    // Only the session knows the result.
     let _ = thread.join();
 }
 
 #[test]
-fn what_does_not_hold_on_another_thread_fails_the_case() {
-    let ran = judged(&[], |s| {
-        attentive(s);
+fn expectation_failed_on_other_thread_fails_case() {
+    let ran = run_judged(&[], |s| {
+        echo_agent(s);
         s.it("of the agent", async |t| {
             t.user.says("hello").await;
             let agent = t.agent.clone();
-            on_a_thread(async move { expect!(agent, matches("nowhere")) });
+            run_on_thread(async move { expect!(agent, matches("nowhere")) });
         });
         s.it("holds", async |t| {
             t.user.says("hello").await;
             let agent = t.agent.clone();
-            on_a_thread(async move { expect!(agent, matches("hello")) });
+            run_on_thread(async move { expect!(agent, matches("hello")) });
         });
     });
     assert_eq!(ran.failure("of the agent").0, "assertion", "{ran:#?}");

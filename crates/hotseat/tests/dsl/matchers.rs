@@ -1,15 +1,15 @@
-//! What can be asserted of calls and answers, each against a call that is known.
+//! Assertions on calls and answers against a known call.
 
 use hotseat::dsl::prelude::*;
-use hotseat::dsl::{AboutTurns, Matcher, one_of};
+use hotseat::dsl::{Matcher, TurnMatcher, one_of};
 use serde_json::json;
 
-use super::harness::{attentive, ran};
+use super::harness::{echo_agent, run_examples};
 
 #[test]
-fn arguments_are_compared_as_they_are_written() {
-    let ran = ran(|s| {
-        attentive(s);
+fn arguments_compare_as_written() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
         s.it("compares", async |t| {
             t.user.says("a room").await;
             let called = || call_tool("check_availability");
@@ -19,7 +19,7 @@ fn arguments_are_compared_as_they_are_written() {
                 (called().with("room", "blue room"), false),
                 (called().with("capacity", 10), true),
                 (called().with("capacity", 10.0), true),
-                // A text is no number.
+                // Text is not a number.
                 (called().with("capacity", "10"), false),
                 (called().with("capacity", ge(10)).with("room", matches("^Blue")), true),
                 (called().with("capacity", gt(10)), false),
@@ -54,9 +54,9 @@ fn arguments_are_compared_as_they_are_written() {
 }
 
 #[test]
-fn the_agent_is_its_last_turn_and_the_conversation_all_of_them() {
-    let ran = ran(|s| {
-        attentive(s);
+fn agent_is_last_turn_and_conversation_is_all_turns() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
         s.it("looks back", async |t| {
             t.user.says("a room").await;
             t.user.says("thank you").await;
@@ -70,9 +70,9 @@ fn the_agent_is_its_last_turn_and_the_conversation_all_of_them() {
 }
 
 #[test]
-fn reports_say_what_was_expected_and_found_and_where() {
-    let ran = ran(|s| {
-        attentive(s);
+fn reports_contain_expected_actual_and_location() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
         s.it("tells", async |t| {
             t.user.says("a room").await;
             evaluate!(t.agent, call_tool("book_room"));
@@ -86,7 +86,7 @@ fn reports_say_what_was_expected_and_found_and_where() {
         .iter()
         .map(|check| (check["expected"].as_str().unwrap(), check["actual"].as_str().unwrap()))
         .collect();
-    assert_eq!(told[0], ("book_room is called", "not called; called were check_availability"));
+    assert_eq!(told[0], ("book_room is called", "no call; tools called: check_availability"));
     assert_eq!(told[1].0, "check_availability with capacity: more than 10 is called");
     assert!(told[1].1.contains(r#""capacity":10"#), "{told:?}");
     assert_eq!(told[2], ("`t.conversation.turns().len()` to be at least 3", "1"));
@@ -100,7 +100,7 @@ fn reports_say_what_was_expected_and_found_and_where() {
 }
 
 #[test]
-fn tests_have_matchers_of_their_own() {
+fn tests_can_define_matchers() {
     struct Polite;
 
     impl Matcher<Agent> for Polite {
@@ -118,13 +118,13 @@ fn tests_have_matchers_of_their_own() {
         }
     }
 
-    let ran = ran(|s| {
-        attentive(s);
+    let ran = run_examples(|s| {
+        echo_agent(s);
         s.it("is polite", async |t| {
             t.user.says("say please").await;
             expect!(t.agent, Polite);
             assert!(!evaluate!(t.agent, not(Polite)));
-            // What nobody can decide holds neither way.
+            // An undecidable check fails plain and negated.
             assert!(!evaluate!(t.agent, Undecided));
             assert!(!evaluate!(t.agent, not(Undecided)));
         });
@@ -133,8 +133,8 @@ fn tests_have_matchers_of_their_own() {
 }
 
 #[test]
-fn what_the_agent_does_can_be_asserted_of_topics_too() {
-    fn about_turns(_: impl AboutTurns) {}
+fn agent_behavior_can_be_asserted_in_topics() {
+    fn about_turns(_: impl TurnMatcher) {}
     about_turns(call_tool("a").with("n", ge(1)));
     about_turns(not(matches("error|sorry")));
     about_turns(satisfies("short", |turn| turn.text().len() < 500));

@@ -1,15 +1,16 @@
-//! The body of a request for a message.
+//! Builds the request body of the messages API.
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::call::{extend, results_first};
-use crate::providers::connector::Connector;
-use crate::{Message, Request, Tool, ToolCall, ToolResult};
+use crate::providers::call::{merge_extra, results_first};
+use crate::providers::connector::ConnectorConfig;
+use crate::{ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult};
 
-/// The longest reply where nobody names one, in tokens: the protocol requires a figure, and every model allows this.
-const MAX_TOKENS: u32 = 4096;
+/// Default maximum length of a reply in tokens. The protocol requires a value, and every model supports this
+/// one.
+const DEFAULT_MAX_TOKENS: u32 = 4096;
 
-pub(super) fn body(connector: &Connector, request: &Request) -> Value {
+pub(super) fn request_body(connector: &ConnectorConfig, request: &ModelRequest) -> Value {
     let mut body = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -17,11 +18,11 @@ pub(super) fn body(connector: &Connector, request: &Request) -> Value {
         }
     };
     put("model", Some(connector.model.as_str().into()));
-    put("max_tokens", Some(request.max_tokens.or(connector.max_tokens).unwrap_or(MAX_TOKENS).into()));
+    put("max_tokens", Some(request.max_tokens.or(connector.max_tokens).unwrap_or(DEFAULT_MAX_TOKENS).into()));
     put("system", request.system.as_deref().filter(|system| !system.is_empty()).map(Value::from));
     put("messages", Some(messages(&request.messages)));
     put("tools", (!request.tools.is_empty()).then(|| request.tools.iter().map(tool).collect()));
-    // The schema is always enforced; there is no weaker form.
+    // The schema is always enforced; the API has no weaker mode.
     put(
         "output_config",
         request
@@ -31,11 +32,11 @@ pub(super) fn body(connector: &Connector, request: &Request) -> Value {
     );
     put("temperature", request.temperature.or(connector.temperature).map(Value::from));
     put("stream", Some(connector.stream.into()));
-    extend(body, &connector.extra)
+    merge_extra(body, &connector.extra)
 }
 
-/// The messages as turns that alternate: what follows each other on one side is one message.
-fn messages(messages: &[Message]) -> Value {
+/// Converts the messages to alternating turns: consecutive messages of one role are merged.
+fn messages(messages: &[ModelMessage]) -> Value {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     let mut add = |role: &'static str, block: Value| match turns.last_mut() {
         Some((last, blocks)) if *last == role => blocks.push(block),
@@ -43,10 +44,10 @@ fn messages(messages: &[Message]) -> Value {
     };
     for message in results_first(messages) {
         match message {
-            Message::User { text } | Message::Notice { text } => add("user", text_block(text)),
-            Message::Tool(result) => add("user", tool_result(result)),
-            Message::Assistant { text, tool_calls } => {
-                // An empty text is refused.
+            ModelMessage::User { text } | ModelMessage::Notice { text } => add("user", text_block(text)),
+            ModelMessage::Tool(result) => add("user", tool_result(result)),
+            ModelMessage::Assistant { text, tool_calls } => {
+                // The API rejects empty text blocks.
                 if !text.is_empty() {
                     add("assistant", text_block(text));
                 }
@@ -63,8 +64,8 @@ fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn tool_use(call: &ToolCall) -> Value {
-    // The protocol takes only objects; a model that wrote something else is shown what it wrote.
+fn tool_use(call: &ModelToolCall) -> Value {
+    // The API accepts objects only. If the model wrote something else, it sees that text.
     let input = match &call.arguments {
         Value::Object(_) => call.arguments.clone(),
         other => json!({"not_an_object": other}),
@@ -72,7 +73,7 @@ fn tool_use(call: &ToolCall) -> Value {
     json!({"type": "tool_use", "id": call.id, "name": call.name, "input": input})
 }
 
-fn tool_result(result: &ToolResult) -> Value {
+fn tool_result(result: &ModelToolResult) -> Value {
     let mut block = json!({"type": "tool_result", "tool_use_id": result.call_id, "content": result.text()});
     if result.is_error {
         block["is_error"] = true.into();
@@ -80,7 +81,7 @@ fn tool_result(result: &ToolResult) -> Value {
     block
 }
 
-fn tool(tool: &Tool) -> Value {
+fn tool(tool: &ModelTool) -> Value {
     let mut value = json!({"name": tool.name, "input_schema": tool.input_schema});
     if !tool.description.is_empty() {
         value["description"] = tool.description.as_str().into();

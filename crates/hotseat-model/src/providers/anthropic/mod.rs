@@ -1,42 +1,42 @@
-//! Anthropic's messages.
+//! Client for Anthropic's messages API.
 
 mod body;
-pub(super) mod reading;
+pub(super) mod parser;
 
 use super::call::call;
-use super::connector::{Connector, Secret};
-use super::http::Connection;
-use crate::{Answering, Model, Request, Sink};
+use super::connector::{ConnectorConfig, Secret};
+use super::http::ProviderConnection;
+use crate::{Model, ModelRequest, ReplyFuture, ReplySink};
 
-/// A model behind the messages API.
-pub(super) struct Anthropic {
-    connector: Connector,
-    connection: Connection,
+/// A model behind Anthropic's messages API.
+pub(super) struct AnthropicModel {
+    connector: ConnectorConfig,
+    connection: ProviderConnection,
 }
 
-impl Anthropic {
+impl AnthropicModel {
     pub(super) const ROUTE: &[&str] = &["v1", "messages"];
 
-    pub(super) fn headers(connector: &Connector) -> Vec<(String, Secret)> {
+    pub(super) fn headers(connector: &ConnectorConfig) -> Vec<(String, Secret)> {
         let version = ("anthropic-version".to_owned(), "2023-06-01".into());
         let key = connector.key.as_ref().map(|key| ("x-api-key".to_owned(), key.clone()));
         std::iter::once(version).chain(key).collect()
     }
 
-    pub(super) fn new(connector: Connector, connection: Connection) -> Self {
-        Anthropic { connector, connection }
+    pub(super) fn new(connector: ConnectorConfig, connection: ProviderConnection) -> Self {
+        AnthropicModel { connector, connection }
     }
 }
 
-impl Model for Anthropic {
+impl Model for AnthropicModel {
     fn name(&self) -> &str {
         &self.connector.model
     }
 
-    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         Box::pin(async move {
-            let body = body::body(&self.connector, request);
-            let reading = reading::AnthropicReading::new(self.connection.shown_url(), request);
+            let body = body::request_body(&self.connector, request);
+            let reading = parser::AnthropicParser::new(self.connection.display_url(), request);
             call(&self.connection, &body, request, reading, sink).await
         })
     }

@@ -1,13 +1,17 @@
-//! The body of a request for a chat completion.
+//! Builds the request body of chat completions.
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::call::{extend, results_first};
-use crate::providers::connector::Connector;
-use crate::{Message, Request, ResponseFormat, Tool, ToolCall, ToolResult};
+use crate::providers::call::{merge_extra, results_first};
+use crate::providers::connector::ConnectorConfig;
+use crate::{ModelMessage, ModelRequest, ModelTool, ModelToolCall, ModelToolResult, ResponseFormat};
 
-/// The body. `knows_new_limit` says that the server takes `max_completion_tokens`.
-pub(super) fn body(connector: &Connector, request: &Request, knows_new_limit: bool) -> Value {
+/// Builds the body. `knows_new_limit` is true if the server supports `max_completion_tokens`.
+pub(super) fn request_body(
+    connector: &ConnectorConfig,
+    request: &ModelRequest,
+    knows_new_limit: bool,
+) -> Value {
     let mut body = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -26,39 +30,41 @@ pub(super) fn body(connector: &Connector, request: &Request, knows_new_limit: bo
     let limit = if knows_new_limit { "max_completion_tokens" } else { "max_tokens" };
     put(limit, request.max_tokens.or(connector.max_tokens).map(Value::from));
     put("stream", Some(connector.stream.into()));
-    // Without it, a stream says nothing of tokens.
+    // Otherwise streams do not report token usage.
     put("stream_options", connector.stream.then(|| json!({"include_usage": true})));
-    extend(body, &connector.extra)
+    merge_extra(body, &connector.extra)
 }
 
-fn message(message: &Message) -> Value {
+fn message(message: &ModelMessage) -> Value {
     match message {
-        Message::User { text } | Message::Notice { text } => json!({"role": "user", "content": text}),
-        Message::Assistant { text, tool_calls } if tool_calls.is_empty() => {
+        ModelMessage::User { text } | ModelMessage::Notice { text } => {
+            json!({"role": "user", "content": text})
+        }
+        ModelMessage::Assistant { text, tool_calls } if tool_calls.is_empty() => {
             json!({"role": "assistant", "content": text})
         }
-        Message::Assistant { text, tool_calls } => {
+        ModelMessage::Assistant { text, tool_calls } => {
             let content = if text.is_empty() { Value::Null } else { text.as_str().into() };
             let calls: Vec<Value> = tool_calls.iter().map(tool_call).collect();
             json!({"role": "assistant", "content": content, "tool_calls": calls})
         }
-        Message::Tool(result) => tool_result(result),
+        ModelMessage::Tool(result) => tool_result(result),
     }
 }
 
-fn tool_call(call: &ToolCall) -> Value {
+fn tool_call(call: &ModelToolCall) -> Value {
     let function = json!({"name": call.name, "arguments": call.arguments_text()});
     json!({"id": call.id, "type": "function", "function": function})
 }
 
-fn tool_result(result: &ToolResult) -> Value {
-    // The protocol has no mark for a failure; the model has to read it.
+fn tool_result(result: &ModelToolResult) -> Value {
+    // The protocol has no error flag for tool results, so the text says it.
     let content =
         if result.is_error { format!("Error: {}", result.text()) } else { result.text().into_owned() };
     json!({"role": "tool", "tool_call_id": result.call_id, "content": content})
 }
 
-fn tool(tool: &Tool) -> Value {
+fn tool(tool: &ModelTool) -> Value {
     let mut function = json!({"name": tool.name, "parameters": tool.input_schema});
     if !tool.description.is_empty() {
         function["description"] = tool.description.as_str().into();

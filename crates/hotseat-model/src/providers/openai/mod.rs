@@ -1,44 +1,44 @@
-//! Chat completions.
+//! Client for chat completions.
 
 mod body;
-pub(super) mod reading;
+pub(super) mod parser;
 
 use super::call::call;
-use super::connector::{Connector, Secret};
-use super::http::Connection;
-use crate::{Answering, Model, Request, Sink};
+use super::connector::{ConnectorConfig, Secret};
+use super::http::ProviderConnection;
+use crate::{Model, ModelRequest, ReplyFuture, ReplySink};
 
 /// A model behind chat completions.
-pub(super) struct OpenAi {
-    connector: Connector,
-    connection: Connection,
+pub(super) struct OpenAiModel {
+    connector: ConnectorConfig,
+    connection: ProviderConnection,
 }
 
-impl OpenAi {
+impl OpenAiModel {
     pub(super) const ROUTE: &[&str] = &["chat", "completions"];
 
-    pub(super) fn headers(connector: &Connector) -> Vec<(String, Secret)> {
+    pub(super) fn headers(connector: &ConnectorConfig) -> Vec<(String, Secret)> {
         let key = connector.key.as_ref();
         key.map(|key| ("authorization".to_owned(), format!("Bearer {}", key.reveal()).into()))
             .into_iter()
             .collect()
     }
 
-    pub(super) fn new(connector: Connector, connection: Connection) -> Self {
-        OpenAi { connector, connection }
+    pub(super) fn new(connector: ConnectorConfig, connection: ProviderConnection) -> Self {
+        OpenAiModel { connector, connection }
     }
 }
 
-impl Model for OpenAi {
+impl Model for OpenAiModel {
     fn name(&self) -> &str {
         &self.connector.model
     }
 
-    fn call<'a>(&'a self, request: &'a Request, sink: &'a mut dyn Sink) -> Answering<'a> {
+    fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         Box::pin(async move {
             let knows_new_limit = self.connection.host() == Some("api.openai.com");
-            let body = body::body(&self.connector, request, knows_new_limit);
-            let reading = reading::OpenAiReading::new(self.connection.shown_url(), request);
+            let body = body::request_body(&self.connector, request, knows_new_limit);
+            let reading = parser::OpenAiParser::new(self.connection.display_url(), request);
             call(&self.connection, &body, request, reading, sink).await
         })
     }

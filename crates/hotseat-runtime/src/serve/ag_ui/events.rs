@@ -1,32 +1,32 @@
-//! What a client is told, as events of AG-UI 1.0.
+//! Writes client updates as AG-UI 1.0 events.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::translate::{Failed, Question, Speaker, Spent, Told, result_id};
+use super::super::translate::{ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, result_id};
 
-/// The version of the protocol that runs announce.
+/// Protocol version announced by runs.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// Writes the events of one run, and keeps the messages that it brings.
+/// Writes the events of one run and collects its messages.
 #[derive(Debug)]
-pub struct Writer {
+pub struct AgUiWriter {
     thread: String,
     run: String,
-    /// The conversation as the client knows it: what it sent, then what the run has told it.
+    /// Messages known to the client: those it sent, then those of this run.
     messages: Vec<Value>,
-    /// Agents that were asked in this run and have not answered.
+    /// Called agents that have not answered yet.
     agents: BTreeSet<Arc<str>>,
-    /// Steps that have begun and not ended.
+    /// Steps that have started and not finished.
     steps: BTreeSet<String>,
 }
 
-impl Writer {
-    /// A run of a thread whose client knows these messages.
-    pub fn new(thread: &str, run: &str, messages: Vec<Value>) -> Writer {
-        Writer {
+impl AgUiWriter {
+    /// Creates the writer for a run of a thread whose client knows these messages.
+    pub fn new(thread: &str, run: &str, messages: Vec<Value>) -> AgUiWriter {
+        AgUiWriter {
             thread: thread.to_string(),
             run: run.to_string(),
             messages,
@@ -35,7 +35,7 @@ impl Writer {
         }
     }
 
-    /// The first event of the run.
+    /// Returns the first event of the run.
     pub fn started(&self) -> Value {
         json!({
             "type": "RUN_STARTED",
@@ -45,13 +45,18 @@ impl Writer {
         })
     }
 
-    /// The events that end a run which nothing went wrong in: `questions` are put to a person, `calls` to the client.
-    pub fn finished(&mut self, questions: &[Question], calls: &[Arc<str>], spent: &Spent) -> Vec<Value> {
+    /// Returns the last events of a run without failure. `questions` are for a human, `calls` for the client.
+    pub fn finished(
+        &mut self,
+        questions: &[ApprovalPrompt],
+        calls: &[Arc<str>],
+        spent: &UsageByModel,
+    ) -> Vec<Value> {
         let mut events: Vec<Value> = std::mem::take(&mut self.steps)
             .into_iter()
             .map(|step| json!({"type": "STEP_FINISHED", "stepName": step}))
             .collect();
-        // They go on when the client has answered, in a run of its own.
+        // Suspended agents continue in the client's next run.
         events.extend(std::mem::take(&mut self.agents).into_iter().map(|call| {
             json!({"type": "SUBAGENT_FINISHED", "subagentRunId": call, "outcome": {"type": "suspended"}})
         }));
@@ -74,8 +79,8 @@ impl Writer {
         events
     }
 
-    /// The event that ends a run which failed.
-    pub fn failed(&self, failure: &Failed, spent: &Spent) -> Value {
+    /// Returns the last event of a failed run.
+    pub fn failed(&self, failure: &TurnFailure, spent: &UsageByModel) -> Value {
         let mut event = json!({"type": "RUN_ERROR", "message": failure.message});
         if let Some(code) = &failure.code {
             event["code"] = json!(code);
@@ -84,49 +89,49 @@ impl Writer {
         event
     }
 
-    /// The events for something that the client is told.
-    pub fn write(&mut self, told: &Told) -> Vec<Value> {
+    /// Returns the events for an update.
+    pub fn write(&mut self, told: &ClientUpdate) -> Vec<Value> {
         match told {
-            Told::StepStarted { step } => {
+            ClientUpdate::StepStarted { step } => {
                 self.steps.insert(step.clone());
                 vec![json!({"type": "STEP_STARTED", "stepName": step})]
             }
-            Told::StepFinished { step } => match self.steps.remove(step) {
+            ClientUpdate::StepFinished { step } => match self.steps.remove(step) {
                 true => vec![json!({"type": "STEP_FINISHED", "stepName": step})],
                 false => Vec::new(),
             },
-            Told::ReasoningStarted { message } => vec![
+            ClientUpdate::ReasoningStarted { message } => vec![
                 json!({"type": "REASONING_START", "messageId": message}),
                 json!({"type": "REASONING_MESSAGE_START", "messageId": message, "role": "reasoning"}),
             ],
-            Told::Reasoning { message, text } => {
+            ClientUpdate::Reasoning { message, text } => {
                 vec![json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": message, "delta": text})]
             }
-            Told::ReasoningEnded { message } => vec![
+            ClientUpdate::ReasoningEnded { message } => vec![
                 json!({"type": "REASONING_MESSAGE_END", "messageId": message}),
                 json!({"type": "REASONING_END", "messageId": message}),
             ],
-            Told::TextStarted { message, speaker } => {
+            ClientUpdate::TextStarted { message, speaker } => {
                 self.message(message, speaker);
                 let event = json!({"type": "TEXT_MESSAGE_START", "messageId": message, "role": "assistant"});
-                vec![of(event, speaker)]
+                vec![with_subagent(event, speaker)]
             }
-            Told::Text { message, speaker, text } => {
+            ClientUpdate::Text { message, speaker, text } => {
                 match &mut self.message(message, speaker)["content"] {
                     Value::String(content) => content.push_str(text),
                     content => *content = Value::String(text.clone()),
                 }
                 let event = json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": message, "delta": text});
-                vec![of(event, speaker)]
+                vec![with_subagent(event, speaker)]
             }
-            Told::TextEnded { message, speaker } => {
-                vec![of(json!({"type": "TEXT_MESSAGE_END", "messageId": message}), speaker)]
+            ClientUpdate::TextEnded { message, speaker } => {
+                vec![with_subagent(json!({"type": "TEXT_MESSAGE_END", "messageId": message}), speaker)]
             }
-            Told::Withdrawn { message } => {
+            ClientUpdate::MessageWithdrawn { message } => {
                 self.withdraw(message);
                 vec![json!({"type": "MESSAGES_SNAPSHOT", "messages": self.messages})]
             }
-            Told::Called { call, tool, arguments, message, speaker, by_client: _ } => {
+            ClientUpdate::ToolCalled { call, tool, arguments, message, speaker, by_client: _ } => {
                 let entry = self.message(message, speaker);
                 let made = json!({
                     "id": call,
@@ -145,9 +150,9 @@ impl Writer {
                 });
                 let arguments = json!({"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": arguments});
                 let end = json!({"type": "TOOL_CALL_END", "toolCallId": call});
-                [start, arguments, end].into_iter().map(|event| of(event, speaker)).collect()
+                [start, arguments, end].into_iter().map(|event| with_subagent(event, speaker)).collect()
             }
-            Told::Answered { call, content, failed, speaker } => {
+            ClientUpdate::ToolAnswered { call, content, failed, speaker } => {
                 let id = result_id(call);
                 let mut entry = json!({"id": id, "role": "tool", "toolCallId": call, "content": content});
                 let event = json!({
@@ -160,10 +165,10 @@ impl Writer {
                 if *failed {
                     entry["error"] = json!(content);
                 }
-                self.messages.push(of(entry, speaker));
-                vec![of(event, speaker)]
+                self.messages.push(with_subagent(entry, speaker));
+                vec![with_subagent(event, speaker)]
             }
-            Told::AgentStarted { call, agent } => {
+            ClientUpdate::AgentStarted { call, agent } => {
                 self.agents.insert(call.clone());
                 vec![json!({
                     "type": "SUBAGENT_STARTED",
@@ -172,26 +177,26 @@ impl Writer {
                     "parentToolCallId": call,
                 })]
             }
-            Told::AgentFinished { call } => match self.agents.remove(call) {
+            ClientUpdate::AgentFinished { call } => match self.agents.remove(call) {
                 true => vec![json!({"type": "SUBAGENT_FINISHED", "subagentRunId": call})],
                 false => Vec::new(),
             },
-            Told::AgentFailed { call, message } => match self.agents.remove(call) {
+            ClientUpdate::AgentFailed { call, message } => match self.agents.remove(call) {
                 true => vec![json!({"type": "SUBAGENT_ERROR", "subagentRunId": call, "message": message})],
                 false => Vec::new(),
             },
-            Told::State(state) => vec![json!({"type": "STATE_SNAPSHOT", "snapshot": state})],
-            Told::StatePatched(patch) => vec![json!({"type": "STATE_DELTA", "delta": patch})],
-            // They are told with the end of the run.
-            Told::Asked(_) | Told::TurnEnded { .. } => Vec::new(),
+            ClientUpdate::StateReplaced(state) => vec![json!({"type": "STATE_SNAPSHOT", "snapshot": state})],
+            ClientUpdate::StatePatched(patch) => vec![json!({"type": "STATE_DELTA", "delta": patch})],
+            // Sent with the last event of the run.
+            ClientUpdate::ApprovalRequested(_) | ClientUpdate::TurnEnded { .. } => Vec::new(),
         }
     }
 
-    /// The message of this id, which is added if it is not there.
+    /// Returns the message with this id, adding it if necessary.
     fn message(&mut self, id: &str, speaker: &Speaker) -> &mut Value {
         let place = self.messages.iter().rposition(|message| message["id"] == id);
         let place = place.unwrap_or_else(|| {
-            self.messages.push(of(json!({"id": id, "role": "assistant"}), speaker));
+            self.messages.push(with_subagent(json!({"id": id, "role": "assistant"}), speaker));
             self.messages.len() - 1
         });
         &mut self.messages[place]
@@ -207,19 +212,20 @@ impl Writer {
     }
 }
 
-/// The event or message with its sub-agent, if it is of one.
-fn of(mut value: Value, speaker: &Speaker) -> Value {
+/// Adds the sub-agent to an event or message of a joined agent.
+fn with_subagent(mut value: Value, speaker: &Speaker) -> Value {
     if let Speaker::Joined(call) = speaker {
         value["subagentRunId"] = json!(call);
     }
     value
 }
 
-/// A question to a person. The answer is read by [`ApprovalVerdict::read`](crate::conversation::ApprovalVerdict::read).
-fn interrupt(question: &Question) -> Value {
+/// Returns the AG-UI interrupt for an approval.
+/// [`ApprovalVerdict::read`](crate::conversation::ApprovalVerdict::read) parses the answer.
+fn interrupt(question: &ApprovalPrompt) -> Value {
     let mut interrupt = json!({
         "id": question.id,
-        // The protocol's own word for a call that waits for a person.
+        // The protocol's term for a call that waits for a human.
         "reason": "tool_call",
         "responseSchema": {
             "type": "object",
@@ -241,7 +247,7 @@ fn interrupt(question: &Question) -> Value {
     interrupt
 }
 
-fn add_usage(event: &mut Value, spent: &Spent) {
+fn add_usage(event: &mut Value, spent: &UsageByModel) {
     if spent.by_model.is_empty() {
         return;
     }

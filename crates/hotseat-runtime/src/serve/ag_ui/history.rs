@@ -1,163 +1,167 @@
-//! What a request brings beyond what is kept of its thread.
+//! Compares a request with the stored history of its thread.
 //!
-//! A client sends the whole conversation each time. What is kept decides: the messages of the request must begin with
-//! it, and what follows is new.
+//! A client sends the whole conversation with each request. The stored history is authoritative: the messages
+//! of the request must begin with it, and the remaining messages are new.
 
-use hotseat_model::Message as ModelMessage;
+use hotseat_model::ModelMessage;
 use serde_json::{Value, json};
 
-use super::super::refusal::Refusal;
-use super::super::translate::{arguments_of, content_of, message_id, result_id};
-use super::request::{Body, Message};
+use super::super::request_error::RequestError;
+use super::super::translate::{arguments_text, content_text, message_id, result_id};
+use super::request::{MessageBody, ThreadMessage};
 use crate::conversation::{
-    Caller, ContextEntry, OperationAddress, OperationStatus, State, Turn, TurnEnd, Work,
+    ContextEntry, ConversationState, OperationAddress, OperationStatus, OperationTarget, TurnCaller, TurnEnd,
+    TurnState,
 };
 
-/// What is new in a request.
+/// New input in a request.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct News {
-    /// What tools of the client have answered.
+pub struct NewInput {
+    /// Results of client tools.
     pub results: Vec<(OperationAddress, Result<String, String>)>,
-    /// What the user says.
+    /// Text of the user.
     pub user: Option<String>,
-    /// What was said before the thread was known here; told to the model with every offer.
+    /// Messages from before the thread existed here; sent to the model with every offer.
     pub earlier: Option<ContextEntry>,
 }
 
-/// A turn of the user, with how often the same was asked again because it failed.
-struct Asked<'s> {
-    turn: &'s Turn,
-    again: usize,
+/// A turn of the user and the number of failed repetitions before it.
+struct RepeatedUserTurn<'s> {
+    turn: &'s TurnState,
+    repeats: usize,
 }
 
-/// What of these messages is new to a thread that stands as in `state`.
+/// Returns the new input in these messages for a thread in `state`.
 ///
 /// # Errors
-/// When the messages and the thread disagree.
-pub fn news(state: &State, messages: &[Message]) -> Result<News, Refusal> {
-    let kept = asked(state);
+/// If the messages contradict the thread.
+pub fn new_input(state: &ConversationState, messages: &[ThreadMessage]) -> Result<NewInput, RequestError> {
+    let kept = user_turns(state);
     let earlier =
         state.offer.context.iter().find(|entry| entry.description == ContextEntry::EARLIER).cloned();
     if kept.is_empty() {
-        return begin(messages);
+        return start_thread(messages);
     }
-    let mut news = News { earlier, ..News::default() };
-    // Clients that leave the history to the server send what is new and nothing else.
-    if let [Message { body: Body::User(text), .. }] = messages
+    let mut news = NewInput { earlier, ..NewInput::default() };
+    // Clients that leave the history to the server send only the new message.
+    if let [ThreadMessage { body: MessageBody::User(text), .. }] = messages
         && !(kept.len() == 1 && kept[0].turn.user_text == *text)
     {
         news.user = Some(text.clone());
         return Ok(news);
     }
-    if !messages.is_empty() && messages.iter().all(|message| matches!(message.body, Body::Tool { .. })) {
+    if !messages.is_empty() && messages.iter().all(|message| matches!(message.body, MessageBody::Tool { .. }))
+    {
         for message in messages {
-            tool(state, message, &mut news)?;
+            collect_tool_result(state, message, &mut news)?;
         }
         return Ok(news);
     }
-    let before = news.earlier.as_ref().map_or(0, how_many);
+    let before = news.earlier.as_ref().map_or(0, earlier_message_count);
     let mut rest = messages.get(before..).unwrap_or_default();
     if messages.is_empty() {
         return Ok(news);
     }
-    // A greeting that the client shows is no part of what was said here.
-    while let [Message { body: Body::Assistant { calls, .. }, .. }, others @ ..] = rest
+    // Greetings shown by the client are not part of the stored history.
+    while let [ThreadMessage { body: MessageBody::Assistant { calls, .. }, .. }, others @ ..] = rest
         && calls.is_empty()
     {
         rest = others;
     }
     for (number, asked) in kept.iter().enumerate() {
-        rest = user_of(asked, rest, number, kept.len())?;
-        rest = replies(state, asked.turn, rest, &mut news)?;
+        rest = skip_user_messages(asked, rest, number, kept.len())?;
+        rest = skip_replies(state, asked.turn, rest, &mut news)?;
     }
     let mut said = Vec::new();
     for message in rest {
         match &message.body {
-            Body::User(text) => said.push(text.as_str()),
-            Body::Tool { .. } => tool(state, message, &mut news)?,
-            Body::Assistant { .. } => return Err(unknown_reply(message)),
+            MessageBody::User(text) => said.push(text.as_str()),
+            MessageBody::Tool { .. } => collect_tool_result(state, message, &mut news)?,
+            MessageBody::Assistant { .. } => return Err(unknown_reply(message)),
         }
     }
     if !said.is_empty() {
         news.user = Some(said.join("\n\n"));
     } else if let (Some(last), true) = (kept.last(), news.results.is_empty())
-        && last.turn.phase == crate::conversation::Phase::Ended(TurnEnd::Failed)
+        && last.turn.phase == crate::conversation::TurnPhase::Ended(TurnEnd::Failed)
     {
-        // The same is asked again, for it has failed.
+        // A repeated request asks a failed question again.
         news.user = Some(last.turn.user_text.clone());
     }
     Ok(news)
 }
 
-/// A thread that is not known here: its last user message is what is new, and what stands before it is told to the
-/// model as what was said earlier.
-fn begin(messages: &[Message]) -> Result<News, Refusal> {
-    let Some(last) = messages.last() else { return Ok(News::default()) };
-    if !matches!(last.body, Body::User(_)) {
+/// Handles an unknown thread: its last user messages are new, and the messages before them become context for
+/// the model.
+fn start_thread(messages: &[ThreadMessage]) -> Result<NewInput, RequestError> {
+    let Some(last) = messages.last() else { return Ok(NewInput::default()) };
+    if !matches!(last.body, MessageBody::User(_)) {
         let place = last.place;
-        return Err(Refusal::conflict(format!(
-            "this thread is not known here, and its history does not end with a message of the user (messages[{place}]): \
+        return Err(RequestError::conflict(format!(
+            "this thread is unknown, and its history does not end with a user message (messages[{place}]): \
              there is nothing to answer"
         )));
     }
-    let first =
-        messages.iter().rposition(|message| !matches!(message.body, Body::User(_))).map_or(0, |at| at + 1);
+    let first = messages
+        .iter()
+        .rposition(|message| !matches!(message.body, MessageBody::User(_)))
+        .map_or(0, |at| at + 1);
     let (before, new) = messages.split_at(first);
     let said: Vec<&str> = new.iter().filter_map(user_text).collect();
-    let spoken = before.iter().any(|message| matches!(message.body, Body::User(_)));
+    let spoken = before.iter().any(|message| matches!(message.body, MessageBody::User(_)));
     let earlier = spoken.then(|| {
-        let told: Vec<Value> = before.iter().map(told).collect();
+        let told: Vec<Value> = before.iter().map(context_message).collect();
         ContextEntry::earlier(told)
     });
-    Ok(News { results: Vec::new(), user: Some(said.join("\n\n")), earlier })
+    Ok(NewInput { results: Vec::new(), user: Some(said.join("\n\n")), earlier })
 }
 
-/// A message as the model is told of it.
-fn told(message: &Message) -> Value {
+/// Returns a message as JSON for the model's context.
+fn context_message(message: &ThreadMessage) -> Value {
     match &message.body {
-        Body::User(text) => json!({"role": "user", "content": text}),
-        Body::Assistant { text, .. } => json!({"role": "assistant", "content": text}),
-        Body::Tool { result: Ok(text) | Err(text), .. } => json!({"role": "tool", "content": text}),
+        MessageBody::User(text) => json!({"role": "user", "content": text}),
+        MessageBody::Assistant { text, .. } => json!({"role": "assistant", "content": text}),
+        MessageBody::Tool { result: Ok(text) | Err(text), .. } => json!({"role": "tool", "content": text}),
     }
 }
 
-/// How many messages an entry of earlier messages stands for.
-fn how_many(entry: &ContextEntry) -> usize {
+/// Returns the number of messages in an entry of earlier messages.
+fn earlier_message_count(entry: &ContextEntry) -> usize {
     serde_json::from_str::<Vec<Value>>(&entry.value).map_or(0, |told| told.len())
 }
 
-/// The user's turns. A failed one that was followed by the same words was asked again.
-fn asked(state: &State) -> Vec<Asked<'_>> {
-    let mut kept: Vec<Asked<'_>> = Vec::new();
-    for turn in state.turns.iter().filter(|turn| matches!(turn.caller, Caller::User { .. })) {
+/// Returns the user's turns. A failed turn followed by a turn with the same text counts as one repeated turn.
+fn user_turns(state: &ConversationState) -> Vec<RepeatedUserTurn<'_>> {
+    let mut kept: Vec<RepeatedUserTurn<'_>> = Vec::new();
+    for turn in state.turns.iter().filter(|turn| matches!(turn.caller, TurnCaller::User { .. })) {
         match kept.last_mut() {
             Some(last) if has_failed(last.turn) && last.turn.user_text == turn.user_text => {
-                *last = Asked { turn, again: last.again + 1 };
+                *last = RepeatedUserTurn { turn, repeats: last.repeats + 1 };
             }
-            _ => kept.push(Asked { turn, again: 0 }),
+            _ => kept.push(RepeatedUserTurn { turn, repeats: 0 }),
         }
     }
     kept
 }
 
-fn has_failed(turn: &Turn) -> bool {
-    turn.phase == crate::conversation::Phase::Ended(TurnEnd::Failed)
+fn has_failed(turn: &TurnState) -> bool {
+    turn.phase == crate::conversation::TurnPhase::Ended(TurnEnd::Failed)
 }
 
-fn user_text(message: &Message) -> Option<&str> {
+fn user_text(message: &ThreadMessage) -> Option<&str> {
     match &message.body {
-        Body::User(text) => Some(text),
-        Body::Assistant { .. } | Body::Tool { .. } => None,
+        MessageBody::User(text) => Some(text),
+        MessageBody::Assistant { .. } | MessageBody::Tool { .. } => None,
     }
 }
 
-/// Passes over the user's words of a kept turn, which may stand in several messages.
-fn user_of<'m>(
-    asked: &Asked<'_>,
-    messages: &'m [Message],
+/// Skips the user messages of a stored turn, which may be split into several messages.
+fn skip_user_messages<'m>(
+    asked: &RepeatedUserTurn<'_>,
+    messages: &'m [ThreadMessage],
     number: usize,
     kept: usize,
-) -> Result<&'m [Message], Refusal> {
+) -> Result<&'m [ThreadMessage], RequestError> {
     let mut whole = String::new();
     let mut taken = 0;
     for message in messages {
@@ -172,49 +176,52 @@ fn user_of<'m>(
         }
     }
     if taken == 0 {
-        return Err(Refusal::conflict(format!(
-            "the thread has {kept} messages of the user and the request {number}: a thread goes on where it is and \
-             cannot be taken back; begin a new one with another threadId"
+        return Err(RequestError::conflict(format!(
+            "the thread has {kept} messages of the user and the request {number}: a thread continues from its last message and \
+             cannot be rolled back; start a new thread with another threadId"
         )));
     }
     if whole != asked.turn.user_text {
         let place = messages[0].place;
-        return Err(Refusal {
+        return Err(RequestError {
             member: Some(format!("messages[{place}]")),
-            ..Refusal::conflict(format!(
-                "messages[{place}] is not what the user said in turn {} of this thread: a thread goes on where it is \
-                 and cannot be taken back; begin a new one with another threadId",
+            ..RequestError::conflict(format!(
+                "messages[{place}] is not what the user said in turn {} of this thread: a thread continues from its last message \
+                 and cannot be rolled back; start a new thread with another threadId",
                 number + 1
             ))
         });
     }
-    // The same message may stand there once for each time it was asked.
+    // The message may occur once for each repetition.
     let mut rest = &messages[taken..];
-    for _ in 0..asked.again {
+    for _ in 0..asked.repeats {
         match rest {
-            [Message { body: Body::User(text), .. }, others @ ..] if *text == whole => rest = others,
+            [ThreadMessage { body: MessageBody::User(text), .. }, others @ ..] if *text == whole => {
+                rest = others
+            }
             _ => break,
         }
     }
     Ok(rest)
 }
 
-/// Passes over what was answered in a kept turn.
-fn replies<'m>(
-    state: &State,
-    turn: &Turn,
-    messages: &'m [Message],
-    news: &mut News,
-) -> Result<&'m [Message], Refusal> {
+/// Skips the answers of a stored turn and collects results of client tools.
+fn skip_replies<'m>(
+    state: &ConversationState,
+    turn: &TurnState,
+    messages: &'m [ThreadMessage],
+    news: &mut NewInput,
+) -> Result<&'m [ThreadMessage], RequestError> {
     for (index, message) in messages.iter().enumerate() {
         match &message.body {
-            Body::User(_) => return Ok(&messages[index..]),
-            Body::Tool { .. } => tool(state, message, news)?,
-            Body::Assistant { text, calls } => {
-                // What was told of a reply that failed is known by its id alone.
+            MessageBody::User(_) => return Ok(&messages[index..]),
+            MessageBody::Tool { .. } => collect_tool_result(state, message, news)?,
+            MessageBody::Assistant { text, calls } => {
+                // Parts of a failed reply are known only by their id.
                 let by_id = state.turns.iter().any(|turn| is_reply_of(turn, &message.id));
-                let by_calls = !calls.is_empty() && calls.iter().all(|call| address(state, call).is_some());
-                let by_text = text.is_empty() || said(turn).any(|known| known == text);
+                let by_calls =
+                    !calls.is_empty() && calls.iter().all(|call| find_operation(state, call).is_some());
+                let by_text = text.is_empty() || assistant_texts(turn).any(|known| known == text);
                 if !(by_id || by_calls || (calls.is_empty() && by_text)) {
                     return Err(unknown_reply(message));
                 }
@@ -224,34 +231,38 @@ fn replies<'m>(
     Ok(&[])
 }
 
-/// Whether this is the id of a message that a turn has brought.
-fn is_reply_of(turn: &Turn, id: &str) -> bool {
+/// Returns true if the message with this id belongs to a turn.
+fn is_reply_of(turn: &TurnState, id: &str) -> bool {
     id.strip_prefix(turn.id.as_str()).is_some_and(|rest| rest.starts_with("-r"))
 }
 
-/// What the agent said in a turn.
-fn said(turn: &Turn) -> impl Iterator<Item = &String> {
+/// Returns the texts of the agent in a turn.
+fn assistant_texts(turn: &TurnState) -> impl Iterator<Item = &String> {
     turn.transcript.iter().filter_map(|message| match message {
         ModelMessage::Assistant { text, .. } => Some(text),
         ModelMessage::User { .. } | ModelMessage::Tool(_) | ModelMessage::Notice { .. } => None,
     })
 }
 
-fn unknown_reply(message: &Message) -> Refusal {
+fn unknown_reply(message: &ThreadMessage) -> RequestError {
     let place = message.place;
-    Refusal {
+    RequestError {
         member: Some(format!("messages[{place}]")),
-        ..Refusal::conflict(format!(
-            "messages[{place}] is an answer that the agent did not give in this thread: what is kept of a thread \
-             cannot be changed; begin a new one with another threadId"
+        ..RequestError::conflict(format!(
+            "messages[{place}] is not an answer of the agent in this thread: the history of a thread \
+             cannot be changed; start a new thread with another threadId"
         ))
     }
 }
 
-/// A result in the messages: new if its call waits for the client.
-fn tool(state: &State, message: &Message, news: &mut News) -> Result<(), Refusal> {
-    let Body::Tool { call, result } = &message.body else { return Ok(()) };
-    match address(state, call) {
+/// Collects a tool result if its call waits for the client.
+fn collect_tool_result(
+    state: &ConversationState,
+    message: &ThreadMessage,
+    news: &mut NewInput,
+) -> Result<(), RequestError> {
+    let MessageBody::Tool { call, result } = &message.body else { return Ok(()) };
+    match find_operation(state, call) {
         Some((at, true)) => {
             if !news.results.iter().any(|(known, _)| *known == at) {
                 news.results.push((at, result.clone()));
@@ -261,16 +272,16 @@ fn tool(state: &State, message: &Message, news: &mut News) -> Result<(), Refusal
         Some((_, false)) => Ok(()),
         None => {
             let place = message.place;
-            Err(Refusal {
+            Err(RequestError {
                 member: Some(format!("messages[{place}].toolCallId")),
-                ..Refusal::conflict(format!("messages[{place}]: this thread has no tool call {call:?}"))
+                ..RequestError::conflict(format!("messages[{place}]: this thread has no tool call {call:?}"))
             })
         }
     }
 }
 
-/// Where the answer of a call goes, and whether the client owes it.
-fn address(state: &State, call: &str) -> Option<(OperationAddress, bool)> {
+/// Returns the address of a call, and true if the client must answer it.
+fn find_operation(state: &ConversationState, call: &str) -> Option<(OperationAddress, bool)> {
     for turn in &state.turns {
         if let Some(operation) = turn.operations.iter().find(|operation| operation.call.as_str() == call) {
             let at = OperationAddress {
@@ -278,13 +289,13 @@ fn address(state: &State, call: &str) -> Option<(OperationAddress, bool)> {
                 call: operation.call.clone(),
                 attempt: operation.attempt,
             };
-            let owed = operation.work == Work::Client
+            let owed = operation.work == OperationTarget::Client
                 && operation.status.is_open()
                 && operation.status != OperationStatus::AwaitingApproval
                 && turn.is_active();
             return Some((at, owed));
         }
-        // Calls that were refused are no operations.
+        // Refused calls are not operations.
         let made = turn.moves.iter().filter_map(|made| made.tool_call.as_ref());
         if made.into_iter().any(|made| *made.tool_call_id == *call) {
             let at = OperationAddress { turn: turn.id.clone(), call: call.into(), attempt: 1 };
@@ -294,10 +305,10 @@ fn address(state: &State, call: &str) -> Option<(OperationAddress, bool)> {
     None
 }
 
-/// What is kept of a thread, as messages: for clients that do not send it.
-pub fn messages(state: &State) -> Vec<Value> {
+/// Returns the stored history of a thread as messages, for clients that do not send it.
+pub fn messages(state: &ConversationState) -> Vec<Value> {
     let mut messages = Vec::new();
-    for asked in asked(state) {
+    for asked in user_turns(state) {
         let turn = asked.turn;
         messages.push(json!({"id": format!("{}-user", turn.id), "role": "user", "content": turn.user_text}));
         let mut reply = 0;
@@ -316,7 +327,7 @@ pub fn messages(state: &State) -> Vec<Value> {
                                 json!({
                                     "id": call.id,
                                     "type": "function",
-                                    "function": {"name": call.name, "arguments": arguments_of(&call.arguments)},
+                                    "function": {"name": call.name, "arguments": arguments_text(&call.arguments)},
                                 })
                             })
                             .collect();
@@ -327,7 +338,7 @@ pub fn messages(state: &State) -> Vec<Value> {
                     "id": result_id(&result.call_id),
                     "role": "tool",
                     "toolCallId": result.call_id,
-                    "content": content_of(&result.content),
+                    "content": content_text(&result.content),
                 })),
                 ModelMessage::User { .. } | ModelMessage::Notice { .. } => {}
             }

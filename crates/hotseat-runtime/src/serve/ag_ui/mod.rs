@@ -1,7 +1,7 @@
-//! AG-UI 1.0: a POST of a run input is answered by the events of one run.
+//! AG-UI 1.0: a POST with a run input is answered with the events of one run.
 //!
-//! The thread is the conversation. What is kept of it decides: a request's messages must begin with what is kept, and
-//! what they hold beyond is what the client says.
+//! The thread is the conversation. The stored history is authoritative: the messages of a request must begin
+//! with it, and the remaining messages are new input.
 
 mod events;
 mod history;
@@ -11,108 +11,114 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use events::Writer;
-pub use request::{RunInput, check_id, member, offered, read, text};
+pub use events::AgUiWriter;
+pub use request::{AgUiRequest, check_id, client_tool, content_string, parse_member, parse_request};
 
-use super::Agent;
-use super::refusal::Refusal;
-use super::talk::{Brought, Ending, Next, Talk, client_calls, is_the_clients, questions, waits};
-use crate::conversation::{OperationAddress, State};
+use super::ServedAgent;
+use super::exchange::{
+    ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, client_calls, is_user_turn,
+    is_waiting_for_client, open_approvals,
+};
+use super::request_error::RequestError;
+use crate::conversation::{ConversationState, OperationAddress};
 use crate::ids::ConversationId;
 
-/// One run that goes on.
-pub struct Run {
-    talk: Talk,
-    writer: Writer,
+/// Run in progress.
+pub struct AgUiRun {
+    talk: ClientExchange,
+    writer: AgUiWriter,
 }
 
-/// What comes next.
-pub enum Told {
-    /// More events.
+/// Next events of a run.
+pub enum AgUiBatch {
+    /// More events will follow.
     Events(Vec<Value>),
-    /// The last ones.
+    /// The last events of the run.
     Last(Vec<Value>),
 }
 
-impl Run {
-    /// Begins a run; its first events are what it returns.
+impl AgUiRun {
+    /// Starts a run and returns its first events.
     ///
     /// # Errors
-    /// When the thread is busy, or is not as the request takes it to be.
-    pub async fn begin(agent: &Agent, input: RunInput) -> Result<(Run, Vec<Value>), Refusal> {
+    /// If the thread is busy or does not match the request.
+    pub async fn start(
+        agent: &ServedAgent,
+        input: AgUiRequest,
+    ) -> Result<(AgUiRun, Vec<Value>), RequestError> {
         let id = ConversationId::from(input.thread.as_str());
         let handle = agent.conversation(&id).await?;
-        let state = handle.state().await.map_err(super::talk::broken)?;
-        let news = history::news(&state, &input.messages)?;
-        let mut brought = Brought {
+        let state = handle.state().await.map_err(super::exchange::host_error)?;
+        let news = history::new_input(&state, &input.messages)?;
+        let mut brought = ClientInput {
             tools: input.tools,
             context: input.context,
             state: input.state.clone(),
             verdicts: verdicts(&state, input.answers)?,
             results: news.results,
             user: news.user.map(|text| ("user".into(), text)),
-            given_up: Vec::new(),
+            abandoned_turns: Vec::new(),
         };
         agent.check_offer(&brought.tools)?;
         brought.context.extend(news.earlier);
-        check(&state, &mut brought)?;
+        check_thread(&state, &mut brought)?;
         let known = match input.raw.len() > 1 || state.turns.is_empty() {
             true => input.raw,
             false => history::messages(&state).into_iter().chain(input.raw).collect(),
         };
         let shared = input.state.clone().unwrap_or_else(|| state.shared.clone());
-        let talk = Talk::begin(handle, &state, brought).await?;
-        let writer = Writer::new(&input.thread, &input.run, known);
+        let talk = ClientExchange::start(handle, &state, brought).await?;
+        let writer = AgUiWriter::new(&input.thread, &input.run, known);
         let mut events = vec![writer.started()];
-        // A client that says nothing of the state is told of it.
+        // A client that sends no state receives it.
         if input.state.is_none() && !shared.is_null() {
             events.push(serde_json::json!({"type": "STATE_SNAPSHOT", "snapshot": shared}));
         }
-        Ok((Run { talk, writer }, events))
+        Ok((AgUiRun { talk, writer }, events))
     }
 
-    /// What comes next.
-    pub async fn next(&mut self) -> Told {
+    /// Waits for the next events.
+    pub async fn next(&mut self) -> AgUiBatch {
         loop {
             match self.talk.next().await {
-                Ok(Next::Told(told)) => {
+                Ok(ExchangeStep::Updates(told)) => {
                     let events: Vec<Value> = told.iter().flat_map(|told| self.writer.write(told)).collect();
                     if !events.is_empty() {
-                        return Told::Events(events);
+                        return AgUiBatch::Events(events);
                     }
                 }
-                Ok(Next::Over(ending)) => return Told::Last(self.last(&ending)),
+                Ok(ExchangeStep::Finished(ending)) => return AgUiBatch::Last(self.last_events(&ending)),
                 Err(refusal) => {
-                    let failure = super::translate::Failed {
+                    let failure = super::translate::TurnFailure {
                         code: Some("INTERNAL_ERROR".to_string()),
                         message: refusal.message,
                     };
-                    return Told::Last(vec![
-                        self.writer.failed(&failure, &super::translate::Spent::default()),
+                    return AgUiBatch::Last(vec![
+                        self.writer.failed(&failure, &super::translate::UsageByModel::default()),
                     ]);
                 }
             }
         }
     }
 
-    fn last(&mut self, ending: &Ending) -> Vec<Value> {
+    fn last_events(&mut self, ending: &ExchangeEnd) -> Vec<Value> {
         match &ending.failure {
-            Some(failure) => vec![self.writer.failed(failure, &ending.spent)],
+            Some(failure) => vec![self.writer.failed(failure, &ending.usage)],
             None => {
                 let calls: Vec<Arc<str>> = ending.calls.iter().map(|call| call.call.clone()).collect();
-                self.writer.finished(&ending.questions, &calls, &ending.spent)
+                self.writer.finished(&ending.questions, &calls, &ending.usage)
             }
         }
     }
 
-    /// Nobody listens any more: the run is given up, but for asynchronous tools that go on.
+    /// Handles the disconnect of the client: cancels the run unless only asynchronous tools are running.
     pub async fn cancel(self) {
-        self.talk.leave().await;
+        self.talk.detach().await;
     }
 }
 
-/// What is kept of a thread, for a client that fetches it.
-pub fn thread(state: &State) -> Value {
+/// Returns the stored thread as JSON for a client that fetches it.
+pub fn thread_json(state: &ConversationState) -> Value {
     serde_json::json!({
         "threadId": state.conversation,
         "messages": history::messages(state),
@@ -121,22 +127,22 @@ pub fn thread(state: &State) -> Value {
     })
 }
 
-/// Whether the thread can take what the request brings.
-fn check(state: &State, brought: &mut Brought) -> Result<(), Refusal> {
+/// Checks that the thread can accept the input of the request.
+fn check_thread(state: &ConversationState, brought: &mut ClientInput) -> Result<(), RequestError> {
     let unanswered: Vec<&OperationAddress> =
-        questions(state).filter(|at| !brought.verdicts.iter().any(|(known, _)| known == *at)).collect();
+        open_approvals(state).filter(|at| !brought.verdicts.iter().any(|(known, _)| known == *at)).collect();
     if let Some(at) = unanswered.first() {
-        return Err(Refusal::conflict(format!(
-            "the thread waits for a person to approve the call {}: answer it with an entry of `resume`",
+        return Err(RequestError::conflict(format!(
+            "the thread is waiting for approval of call {}: answer it with an entry in `resume`",
             at.call
         )));
     }
-    let busy = state
-        .active_turns()
-        .find(|turn| is_the_clients(turn) && !waits(state, &turn.id) && !turn.is_asynchronous());
+    let busy = state.active_turns().find(|turn| {
+        is_user_turn(turn) && !is_waiting_for_client(state, &turn.id) && !turn.has_async_operations()
+    });
     if let Some(turn) = busy {
-        return Err(Refusal::conflict(format!(
-            "turn {} of the thread goes on; run again when it has ended",
+        return Err(RequestError::conflict(format!(
+            "turn {} of the thread is still running; send the request again when it has ended",
             turn.number
         )));
     }
@@ -144,16 +150,16 @@ fn check(state: &State, brought: &mut Brought) -> Result<(), Refusal> {
         let waiting =
             client_calls(state).map(|(at, tool)| format!("{} of {tool}", at.call)).collect::<Vec<_>>();
         let message = match waiting.is_empty() {
-            true => "the request says nothing new: all of its messages have been answered".to_string(),
+            true => "the request contains no new message: all of its messages have been answered".to_string(),
             false => format!(
-                "the request answers none of the calls that wait for the client: {}",
+                "the request answers none of the calls that are waiting for the client: {}",
                 waiting.join(", ")
             ),
         };
-        return Err(Refusal { member: Some("messages".to_string()), ..Refusal::conflict(message) });
+        return Err(RequestError { member: Some("messages".to_string()), ..RequestError::conflict(message) });
     }
     if brought.user.is_some() {
-        // A user who says something else does not answer: what waits for an answer is given up.
+        // A new user message abandons turns that wait for answers.
         let answered = |turn| {
             brought.results.iter().any(|(at, _)| at.turn == turn)
                 || brought.verdicts.iter().any(|(at, _)| at.turn == turn)
@@ -161,24 +167,26 @@ fn check(state: &State, brought: &mut Brought) -> Result<(), Refusal> {
         let left = client_calls(state).map(|(at, _)| at.turn.clone()).filter(|turn| !answered(turn.clone()));
         let mut given_up: Vec<_> = left.collect();
         given_up.dedup();
-        brought.given_up = given_up;
+        brought.abandoned_turns = given_up;
     }
     Ok(())
 }
 
-/// Where the answers of a person go.
+/// Maps the decisions of a human to the addresses of their approvals.
 fn verdicts(
-    state: &State,
+    state: &ConversationState,
     answers: Vec<(String, crate::conversation::ApprovalVerdict)>,
-) -> Result<Vec<(OperationAddress, crate::conversation::ApprovalVerdict)>, Refusal> {
+) -> Result<Vec<(OperationAddress, crate::conversation::ApprovalVerdict)>, RequestError> {
     let mut verdicts = Vec::new();
     for (index, (id, verdict)) in answers.into_iter().enumerate() {
-        let Some(at) = questions(state).find(|at| at.call.as_str() == id) else {
-            let open: Vec<_> = questions(state).map(|at| at.call.as_str()).collect();
+        let Some(at) = open_approvals(state).find(|at| at.call.as_str() == id) else {
+            let open: Vec<_> = open_approvals(state).map(|at| at.call.as_str()).collect();
             let open = if open.is_empty() { "none".to_string() } else { open.join(", ") };
-            return Err(Refusal {
+            return Err(RequestError {
                 member: Some(format!("resume[{index}].interruptId")),
-                ..Refusal::conflict(format!("no interrupt {id:?} is open on this thread; open are: {open}"))
+                ..RequestError::conflict(format!(
+                    "interrupt {id:?} is not open on this thread; open interrupts: {open}"
+                ))
             });
         };
         verdicts.push((at.clone(), verdict));

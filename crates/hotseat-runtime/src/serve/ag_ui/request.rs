@@ -1,72 +1,72 @@
-//! What a client asks for: the input of a run.
+//! AG-UI requests: the input of a run.
 
-use hotseat_model::Tool;
+use hotseat_model::ModelTool;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::Value;
 
-use super::super::refusal::Refusal;
+use super::super::request_error::RequestError;
 use crate::conversation::{ApprovalVerdict, ContextEntry};
 
-/// The longest id of a thread.
-const LONGEST_ID: usize = 256;
+/// Maximum length of a thread or run id, in bytes.
+const MAX_ID_BYTES: usize = 256;
 
-/// The input of a run, checked.
+/// Validated input of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunInput {
-    /// The thread: the id of the conversation.
+pub struct AgUiRequest {
+    /// The thread id, which is the id of the conversation.
     pub thread: String,
-    /// The run.
+    /// The run id.
     pub run: String,
-    /// The shared state as the client has it; none where it says nothing.
+    /// The client's shared state, or `None` if it sends none.
     pub state: Option<Value>,
-    /// The messages as they came, for a client that has to be told them anew.
+    /// The messages as received, for snapshots.
     pub raw: Vec<Value>,
-    /// The messages of user, agent and tools.
-    pub messages: Vec<Message>,
-    /// The tools that the client carries out.
-    pub tools: Vec<Tool>,
-    /// What it knows of its situation, its instructions included.
+    /// Messages of the user, the agent and tools.
+    pub messages: Vec<ThreadMessage>,
+    /// Tools that the client executes.
+    pub tools: Vec<ModelTool>,
+    /// Context of the client, including its instructions.
     pub context: Vec<ContextEntry>,
-    /// What a person has answered, by the question.
+    /// Decisions of a human, by interrupt id.
     pub answers: Vec<(String, ApprovalVerdict)>,
 }
 
-/// A message of a conversation.
+/// Message of a thread.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Message {
-    /// Its place in the request.
+pub struct ThreadMessage {
+    /// Index in the request.
     pub place: usize,
-    /// Its id.
+    /// The id of the message.
     pub id: String,
-    /// What it is.
-    pub body: Body,
+    /// Content of the message.
+    pub body: MessageBody,
 }
 
-/// What a message is.
+/// Content of a message, by role.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Body {
-    /// The user said something.
+pub enum MessageBody {
+    /// Message of the user.
     User(String),
-    /// The agent said something, and made these calls.
+    /// Message of the agent with its calls.
     Assistant {
-        /// The words.
+        /// Text of the message.
         text: String,
         /// The ids of the calls.
         calls: Vec<String>,
     },
-    /// A tool of the client answered.
+    /// Answer of a client tool.
     Tool {
-        /// The call.
+        /// The id of the call.
         call: String,
-        /// What, or why not.
+        /// Result or error message.
         result: Result<String, String>,
     },
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct WireThreadInput {
     thread_id: String,
     run_id: String,
     #[serde(default)]
@@ -82,13 +82,13 @@ struct Written {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WrittenMessage {
+struct WireThreadMessage {
     id: String,
     role: String,
     #[serde(default)]
     content: Value,
     #[serde(default, deserialize_with = "nullable")]
-    tool_calls: Vec<WrittenCall>,
+    tool_calls: Vec<WireThreadCall>,
     #[serde(default)]
     tool_call_id: Option<String>,
     #[serde(default)]
@@ -98,12 +98,12 @@ struct WrittenMessage {
 }
 
 #[derive(Deserialize)]
-struct WrittenCall {
+struct WireThreadCall {
     id: String,
 }
 
 #[derive(Deserialize)]
-struct WrittenTool {
+struct WireThreadTool {
     name: String,
     #[serde(default)]
     description: String,
@@ -113,88 +113,88 @@ struct WrittenTool {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WrittenResume {
+struct WireResume {
     interrupt_id: String,
     status: String,
     #[serde(default)]
     payload: Value,
 }
 
-/// Reads a member that may be absent or `null` as its default.
+/// Deserialises a member that may be absent or `null` as its default.
 fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or_default())
 }
 
-/// Reads the body of a request.
+/// Parses the body of a request.
 ///
 /// # Errors
-/// When it is no run input, or holds something that the agent cannot take.
-pub fn read(body: &[u8]) -> Result<RunInput, Refusal> {
+/// If it is not a run input or contains something that the agent does not support.
+pub fn parse_request(body: &[u8]) -> Result<AgUiRequest, RequestError> {
     let value: Value = serde_json::from_slice(body)
-        .map_err(|error| Refusal::bad("body", format!("the body is not JSON: {error}")))?;
-    let written: Written = member("body", value)?;
+        .map_err(|error| RequestError::bad_request("body", format!("the body is not JSON: {error}")))?;
+    let written: WireThreadInput = parse_member("body", value)?;
     check_id("threadId", &written.thread_id)?;
     check_id("runId", &written.run_id)?;
     let mut context = Vec::new();
     for (index, entry) in written.context.into_iter().enumerate() {
-        context.push(member(&format!("context[{index}]"), entry)?);
+        context.push(parse_member(&format!("context[{index}]"), entry)?);
     }
     let mut messages = Vec::new();
     for (place, value) in written.messages.iter().enumerate() {
         let at = format!("messages[{place}]");
-        let message: WrittenMessage = member(&at, value.clone())?;
-        // What joined agents said is told to the client and is no part of what it says.
+        let message: WireThreadMessage = parse_member(&at, value.clone())?;
+        // Messages of joined agents are sent to the client but are not part of its input.
         if message.subagent_run_id.is_some() {
             continue;
         }
         let body = match message.role.as_str() {
-            "user" => Body::User(text(&at, &message.content)?),
+            "user" => MessageBody::User(content_string(&at, &message.content)?),
             "assistant" => {
                 let calls = message.tool_calls.into_iter().map(|call| call.id).collect();
-                Body::Assistant { text: text(&at, &message.content)?, calls }
+                MessageBody::Assistant { text: content_string(&at, &message.content)?, calls }
             }
             "tool" => {
                 let Some(call) = message.tool_call_id else {
-                    return Err(Refusal::bad(at, "a tool message needs `toolCallId`"));
+                    return Err(RequestError::bad_request(at, "a tool message needs `toolCallId`"));
                 };
-                let content = text(&at, &message.content)?;
+                let content = content_string(&at, &message.content)?;
                 let result = match message.error {
                     Some(error) if error.is_empty() => Err(content),
                     Some(error) => Err(error),
                     None => Ok(content),
                 };
-                Body::Tool { call, result }
+                MessageBody::Tool { call, result }
             }
             "system" | "developer" => {
-                let value = text(&at, &message.content)?;
+                let value = content_string(&at, &message.content)?;
                 context.push(ContextEntry::instructions(value));
                 continue;
             }
             "reasoning" | "activity" => continue,
             other => {
                 let message = format!(
-                    "there is no role {other:?}; roles are user, assistant, tool, system, developer, reasoning and \
+                    "unknown role {other:?}; expected user, assistant, tool, system, developer, reasoning or \
                      activity"
                 );
-                return Err(Refusal::bad(format!("{at}.role"), message));
+                return Err(RequestError::bad_request(format!("{at}.role"), message));
             }
         };
-        messages.push(Message { place, id: message.id, body });
+        messages.push(ThreadMessage { place, id: message.id, body });
     }
     let mut tools = Vec::new();
     for (index, value) in written.tools.into_iter().enumerate() {
         let at = format!("tools[{index}]");
-        let WrittenTool { name, description, parameters } = member(&at, value)?;
-        tools.push(offered(&at, name, description, parameters)?);
+        let WireThreadTool { name, description, parameters } = parse_member(&at, value)?;
+        tools.push(client_tool(&at, name, description, parameters)?);
     }
     let mut answers = Vec::new();
     for (index, value) in written.resume.into_iter().enumerate() {
-        answers.push(answer(&format!("resume[{index}]"), value)?);
+        answers.push(parse_resume(&format!("resume[{index}]"), value)?);
     }
-    Ok(RunInput {
+    Ok(AgUiRequest {
         thread: written.thread_id,
         run: written.run_id,
-        state: says_something(written.state),
+        state: non_empty_state(written.state),
         raw: written.messages,
         messages,
         tools,
@@ -203,13 +203,14 @@ pub fn read(body: &[u8]) -> Result<RunInput, Refusal> {
     })
 }
 
-/// Reads a part of a request; what is wrong with it is told with its place.
-pub fn member<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, Refusal> {
-    serde_json::from_value(value).map_err(|error| Refusal::bad(at, format!("{at}: {error}")))
+/// Deserialises a part of a request. Errors name its position.
+pub fn parse_member<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, RequestError> {
+    serde_json::from_value(value).map_err(|error| RequestError::bad_request(at, format!("{at}: {error}")))
 }
 
-/// The state of a client that has one. An empty one is what clients begin with, so it says nothing.
-fn says_something(state: Value) -> Option<Value> {
+/// Returns the state unless it is null or empty. Clients start with an empty state, so it carries no
+/// information.
+fn non_empty_state(state: Value) -> Option<Value> {
     match state {
         Value::Null => None,
         Value::Object(members) if members.is_empty() => None,
@@ -217,23 +218,28 @@ fn says_something(state: Value) -> Option<Value> {
     }
 }
 
-/// Checks an id that a client has chosen.
-pub fn check_id(member: &str, id: &str) -> Result<(), Refusal> {
-    if id.is_empty() || id.len() > LONGEST_ID || id.chars().any(char::is_control) {
+/// Checks an id that the client chose.
+pub fn check_id(member: &str, id: &str) -> Result<(), RequestError> {
+    if id.is_empty() || id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) {
         let message =
-            format!("`{member}` must be a text of 1 to {LONGEST_ID} bytes without control characters");
-        return Err(Refusal::bad(member, message));
+            format!("`{member}` must be a string of 1 to {MAX_ID_BYTES} bytes without control characters");
+        return Err(RequestError::bad_request(member, message));
     }
     Ok(())
 }
 
-/// The text of a content: a text, or parts that are texts.
-pub fn text(at: &str, content: &Value) -> Result<String, Refusal> {
+/// Returns the text of a content, which is a string or a list of text parts.
+pub fn content_string(at: &str, content: &Value) -> Result<String, RequestError> {
     let parts = match content {
         Value::Null => return Ok(String::new()),
         Value::String(text) => return Ok(text.clone()),
         Value::Array(parts) => parts,
-        _ => return Err(Refusal::bad(format!("{at}.content"), "content is a text or a list of parts")),
+        _ => {
+            return Err(RequestError::bad_request(
+                format!("{at}.content"),
+                "content must be a string or a list of parts",
+            ));
+        }
     };
     let mut whole = String::new();
     for (index, part) in parts.iter().enumerate() {
@@ -241,36 +247,47 @@ pub fn text(at: &str, content: &Value) -> Result<String, Refusal> {
             (Some("text"), Some(text)) => whole.push_str(text),
             (kind, _) => {
                 let kind = kind.unwrap_or("without a type");
-                let message = format!("the agent reads parts of type text only, and this one is {kind}");
-                return Err(Refusal::bad(format!("{at}.content[{index}]"), message));
+                let message = format!("the agent supports only parts of type `text`, got {kind}");
+                return Err(RequestError::bad_request(format!("{at}.content[{index}]"), message));
             }
         }
     }
     Ok(whole)
 }
 
-/// A tool that a client offers.
-pub fn offered(at: &str, name: String, description: String, parameters: Value) -> Result<Tool, Refusal> {
+/// Builds a tool that a client offers.
+pub fn client_tool(
+    at: &str,
+    name: String,
+    description: String,
+    parameters: Value,
+) -> Result<ModelTool, RequestError> {
     if name.is_empty() {
-        return Err(Refusal::bad(format!("{at}.name"), "a tool needs a name"));
+        return Err(RequestError::bad_request(format!("{at}.name"), "a tool needs a name"));
     }
     let input_schema = match parameters {
         Value::Null => serde_json::json!({"type": "object"}),
         schema @ Value::Object(_) => schema,
-        _ => return Err(Refusal::bad(format!("{at}.parameters"), "parameters are a JSON Schema, an object")),
+        _ => {
+            return Err(RequestError::bad_request(
+                format!("{at}.parameters"),
+                "parameters must be a JSON Schema object",
+            ));
+        }
     };
-    Ok(Tool { name, description, input_schema })
+    Ok(ModelTool { name, description, input_schema })
 }
 
-fn answer(at: &str, value: Value) -> Result<(String, ApprovalVerdict), Refusal> {
-    let WrittenResume { interrupt_id, status, payload } = member(at, value)?;
+fn parse_resume(at: &str, value: Value) -> Result<(String, ApprovalVerdict), RequestError> {
+    let WireResume { interrupt_id, status, payload } = parse_member(at, value)?;
     let verdict = match status.as_str() {
-        "resolved" => ApprovalVerdict::read(&payload)
-            .map_err(|wrong| Refusal::bad(format!("{at}.payload"), format!("{at}.payload: {wrong}")))?,
+        "resolved" => ApprovalVerdict::parse(&payload).map_err(|wrong| {
+            RequestError::bad_request(format!("{at}.payload"), format!("{at}.payload: {wrong}"))
+        })?,
         "cancelled" => ApprovalVerdict::Declined { reason: "the user did not answer".to_string() },
         other => {
-            let message = format!("there is no status {other:?}; it is `resolved` or `cancelled`");
-            return Err(Refusal::bad(format!("{at}.status"), message));
+            let message = format!("unknown status {other:?}; expected `resolved` or `cancelled`");
+            return Err(RequestError::bad_request(format!("{at}.status"), message));
         }
     };
     Ok((interrupt_id, verdict))

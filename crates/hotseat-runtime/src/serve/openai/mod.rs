@@ -1,9 +1,10 @@
-//! Chat completions: each request holds everything that was said, and is answered with one message.
+//! OpenAI chat completions: each request contains the whole history and is answered with one message.
 //!
-//! The conversation that is gone on with is the one in which the messages up to the last answer were said. Where there
-//! is none, after a restart or in a history from elsewhere, a new one is opened, whose model is told what was said.
+//! A request continues the conversation whose history equals the messages up to the last answer. If there is
+//! none, after a restart or for a history from elsewhere, a new conversation is opened and the history
+//! becomes context for its model.
 
-mod known;
+mod histories;
 mod request;
 
 use std::sync::Arc;
@@ -11,41 +12,43 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-pub use known::Known;
-pub use request::{Asked, read};
+pub use histories::ChatHistories;
+pub use request::{CompletionRequest, parse_request};
 
-use super::refusal::{Reason, Refusal};
-use super::talk::{Brought, ClientCall, Ending, Next, Talk, client_calls};
-use super::translate::{Speaker, arguments_of};
-use super::{Agent, Taken, translate};
-use crate::conversation::{ContextEntry, OperationAddress, State};
+use super::exchange::{
+    ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, PendingClientCall, client_calls,
+};
+use super::request_error::{RequestError, RequestErrorKind};
+use super::translate::{Speaker, arguments_text};
+use super::{ConversationLease, ServedAgent, translate};
+use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
-use request::Said;
+use request::CompletionMessage;
 
-/// Why an agent that asks a person is told no.
-const NOBODY_TO_ASK: &str = "this client cannot ask a person";
+/// Reason given to the agent when it asks for an approval.
+const NO_APPROVAL_REASON: &str = "this client cannot ask for approvals";
 
-/// One answer that is on its way.
-pub struct Chat {
-    agent: Agent,
-    talk: Talk,
+/// Answer in progress.
+pub struct ChatAnswer {
+    agent: ServedAgent,
+    talk: ClientExchange,
     conversation: ConversationId,
-    /// What the request says was said.
-    messages: Vec<Said>,
-    /// Whether it goes on with a conversation that was known, and with how many messages it was.
-    before: Option<usize>,
-    /// The answer so far.
+    /// Messages of the request.
+    messages: Vec<CompletionMessage>,
+    /// Length of the history, if the request continues a known conversation.
+    history_len: Option<usize>,
+    /// Text of the answer so far.
     text: String,
-    /// Where in it the message that is being told begins.
-    message: usize,
-    head: Head,
-    begun: bool,
-    /// The agent's own calls that were told, in this order; none are told to a client that did not ask for them.
+    /// Byte offset in `text` at which the current message starts.
+    message_start: usize,
+    head: ChunkHead,
+    started: bool,
+    /// Calls of the agent's own tools that were sent, in order; `None` if the client did not request them.
     shown: Option<Vec<Arc<str>>>,
 }
 
-/// What all pieces of an answer share.
-struct Head {
+/// Members shared by all chunks of an answer.
+struct ChunkHead {
     id: String,
     created: u64,
     model: String,
@@ -53,101 +56,105 @@ struct Head {
     include_usage: bool,
 }
 
-/// What comes next of an answer in pieces.
-pub enum Told {
-    /// More pieces.
+/// Next chunks of a streamed answer.
+pub enum ChatBatch {
+    /// More chunks will follow.
     Chunks(Vec<Value>),
-    /// The last ones.
+    /// The last chunks of the answer.
     Last(Vec<Value>),
 }
 
-impl Chat {
-    /// Begins to answer.
+impl ChatAnswer {
+    /// Starts an answer.
     ///
     /// # Errors
-    /// When the request leaves calls unanswered, or the conversation does not take it.
-    pub async fn begin(agent: &Agent, asked: Asked) -> Result<(Chat, Taken), Refusal> {
-        let Asked { model, messages, context, tools, user, stream, include_usage, show_tools } = asked;
+    /// If the request leaves calls unanswered, or the conversation rejects the input.
+    pub async fn start(
+        agent: &ServedAgent,
+        asked: CompletionRequest,
+    ) -> Result<(ChatAnswer, ConversationLease), RequestError> {
+        let CompletionRequest { model, messages, context, tools, user, stream, include_usage, show_tools } =
+            asked;
         agent.check_offer(&tools)?;
-        let answered = messages.iter().rposition(|said| matches!(said, Said::Assistant { .. }));
+        let answered = messages.iter().rposition(|said| matches!(said, CompletionMessage::Assistant { .. }));
         let before = answered.map_or(0, |last| last + 1);
         let (history, new) = messages.split_at(before);
-        let mut brought = Brought { tools, context, ..Brought::default() };
-        let going_on = match agent.known.take(history).filter(|_| before > 0) {
+        let mut brought = ClientInput { tools, context, ..ClientInput::default() };
+        let continued = match agent.chat_histories.take(history).filter(|_| before > 0) {
             Some(id) => {
-                let found = go_on(agent, &id, new, &mut brought).await;
+                let found = continue_conversation(agent, &id, new, &mut brought).await;
                 if !matches!(found, Ok(Some(_))) {
-                    agent.known.put(history, id.clone());
+                    agent.chat_histories.put(history, id.clone());
                 }
                 found?.map(|(handle, state)| (id, handle, state))
             }
             None => None,
         };
-        let known = going_on.is_some();
-        let (id, handle, state) = match going_on {
+        let known = continued.is_some();
+        let (id, handle, state) = match continued {
             Some(going_on) => going_on,
             None => {
                 let id = ConversationId::from(format!("chat-{}", uuid::Uuid::new_v4()));
                 let handle = agent.conversation(&id).await?;
-                let state = handle.state().await.map_err(super::talk::broken)?;
-                begin_anew(&messages, before, &mut brought)?;
+                let state = handle.state().await.map_err(super::exchange::host_error)?;
+                start_conversation(&messages, before, &mut brought)?;
                 (id, handle, state)
             }
         };
         if let Some((name, _)) = &mut brought.user {
             *name = user.as_str().into();
         }
-        let taken = agent.take(&id)?;
-        let talk = Talk::begin(handle, &state, brought).await?;
-        let head = Head {
+        let taken = agent.lease(&id)?;
+        let talk = ClientExchange::start(handle, &state, brought).await?;
+        let head = ChunkHead {
             id: format!("chatcmpl-{}", uuid::Uuid::new_v4()),
             created: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             model,
             stream,
             include_usage,
         };
-        let chat = Chat {
+        let chat = ChatAnswer {
             agent: agent.clone(),
             talk,
             conversation: id,
             messages,
-            before: known.then_some(before),
+            history_len: known.then_some(before),
             text: String::new(),
-            message: 0,
+            message_start: 0,
             head,
-            begun: false,
+            started: false,
             shown: show_tools.then(Vec::new),
         };
         Ok((chat, taken))
     }
 
-    /// The next pieces of the answer.
-    pub async fn next(&mut self) -> Told {
+    /// Waits for the next chunks of the answer.
+    pub async fn next(&mut self) -> ChatBatch {
         let mut chunks = Vec::new();
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.started, true) {
             chunks.push(self.chunk(json!({"role": "assistant", "content": ""}), None));
-            return Told::Chunks(chunks);
+            return ChatBatch::Chunks(chunks);
         }
         loop {
             match self.step().await {
-                Ok(Step::Said(pieces)) if pieces.is_empty() => {}
-                Ok(Step::Said(pieces)) => {
+                Ok(ChatStep::Pieces(pieces)) if pieces.is_empty() => {}
+                Ok(ChatStep::Pieces(pieces)) => {
                     chunks.extend(pieces.into_iter().map(|piece| self.chunk(piece.delta(), None)));
-                    return Told::Chunks(chunks);
+                    return ChatBatch::Chunks(chunks);
                 }
-                Ok(Step::Over(ending)) => return Told::Last(self.last_chunks(&ending)),
-                Err(refusal) => return Told::Last(vec![refusal.body()]),
+                Ok(ChatStep::Finished(ending)) => return ChatBatch::Last(self.last_chunks(&ending)),
+                Err(refusal) => return ChatBatch::Last(vec![refusal.body()]),
             }
         }
     }
 
-    /// The whole answer.
+    /// Waits for the complete answer.
     ///
     /// # Errors
-    /// When the agent fails.
-    pub async fn whole(&mut self) -> Result<Value, Refusal> {
+    /// If the agent fails.
+    pub async fn complete(&mut self) -> Result<Value, RequestError> {
         let ending = loop {
-            if let Step::Over(ending) = self.step().await? {
+            if let ChatStep::Finished(ending) = self.step().await? {
                 break ending;
             }
         };
@@ -157,7 +164,7 @@ impl Chat {
         };
         let mut message = json!({"role": "assistant", "content": content, "refusal": null});
         if !ending.calls.is_empty() {
-            message["tool_calls"] = ending.calls.iter().map(called).collect();
+            message["tool_calls"] = ending.calls.iter().map(tool_call_json).collect();
         }
         Ok(json!({
             "id": self.head.id,
@@ -174,52 +181,53 @@ impl Chat {
         }))
     }
 
-    /// Gives the answer up, for nobody listens any more. The conversation can be gone on with from where it was.
+    /// Cancels the answer after the client disconnected. The conversation can be continued from its previous
+    /// state.
     pub async fn cancel(self) {
-        let Chat { agent, talk, conversation, messages, before, .. } = self;
+        let ChatAnswer { agent, talk, conversation, messages, history_len: before, .. } = self;
         talk.cancel().await;
         if let Some(before) = before {
-            agent.known.put(&messages[..before], conversation);
+            agent.chat_histories.put(&messages[..before], conversation);
         }
     }
 
-    /// What comes next, and what can be said of it.
-    async fn step(&mut self) -> Result<Step, Refusal> {
+    /// Waits for the next step of the answer.
+    async fn step(&mut self) -> Result<ChatStep, RequestError> {
         let told = match self.talk.next().await? {
-            Next::Told(told) => told,
-            Next::Over(ending) if !ending.asked.is_empty() => {
-                for at in ending.asked {
-                    self.talk.decline(at, NOBODY_TO_ASK).await?;
+            ExchangeStep::Updates(told) => told,
+            ExchangeStep::Finished(ending) if !ending.approval_addresses.is_empty() => {
+                for at in ending.approval_addresses {
+                    self.talk.decline(at, NO_APPROVAL_REASON).await?;
                 }
-                return Ok(Step::Said(Vec::new()));
+                return Ok(ChatStep::Pieces(Vec::new()));
             }
-            Next::Over(ending) => {
+            ExchangeStep::Finished(ending) => {
                 if let Some(failure) = &ending.failure {
-                    self.go_back();
-                    let refusal = Refusal::of(Reason::Failed, failure.message.clone());
-                    return Err(Refusal { code: failure.code.clone(), ..refusal });
+                    self.restore_history();
+                    let refusal = RequestError::new(RequestErrorKind::Failed, failure.message.clone());
+                    return Err(RequestError { code: failure.code.clone(), ..refusal });
                 }
                 let calls = ending.calls.iter().map(|call| call.call.to_string()).collect();
-                self.messages.push(Said::Assistant { text: self.text.clone(), calls });
-                self.agent.known.put(&self.messages, self.conversation.clone());
-                return Ok(Step::Over(ending));
+                self.messages.push(CompletionMessage::Assistant { text: self.text.clone(), calls });
+                self.agent.chat_histories.put(&self.messages, self.conversation.clone());
+                return Ok(ChatStep::Finished(ending));
             }
         };
         let mut pieces = Vec::new();
         for told in told {
             match told {
-                translate::Told::TextStarted { speaker: Speaker::Agent, .. } => {
+                translate::ClientUpdate::TextStarted { speaker: Speaker::Agent, .. } => {
                     if !self.text.is_empty() {
                         self.text.push_str("\n\n");
-                        pieces.push(Piece::Text("\n\n".to_string()));
+                        pieces.push(ChatPiece::Text("\n\n".to_string()));
                     }
-                    self.message = self.text.len();
+                    self.message_start = self.text.len();
                 }
-                translate::Told::Text { speaker: Speaker::Agent, text, .. } => {
+                translate::ClientUpdate::Text { speaker: Speaker::Agent, text, .. } => {
                     self.text.push_str(&text);
-                    pieces.push(Piece::Text(text));
+                    pieces.push(ChatPiece::Text(text));
                 }
-                translate::Told::Called {
+                translate::ClientUpdate::ToolCalled {
                     call,
                     tool,
                     arguments,
@@ -228,7 +236,7 @@ impl Chat {
                     ..
                 } => {
                     if let Some(shown) = &mut self.shown {
-                        pieces.push(Piece::Called {
+                        pieces.push(ChatPiece::ToolCalled {
                             index: shown.len(),
                             call: call.clone(),
                             tool,
@@ -237,43 +245,43 @@ impl Chat {
                         shown.push(call);
                     }
                 }
-                translate::Told::Answered { call, content, speaker: Speaker::Agent, .. }
+                translate::ClientUpdate::ToolAnswered { call, content, speaker: Speaker::Agent, .. }
                     if self.shown.as_ref().is_some_and(|shown| shown.contains(&call)) =>
                 {
-                    pieces.push(Piece::Answered { call, content });
+                    pieces.push(ChatPiece::ToolAnswered { call, content });
                 }
-                translate::Told::Withdrawn { .. } => {
+                translate::ClientUpdate::MessageWithdrawn { .. } => {
                     if let Err(refusal) = self.withdraw(&mut pieces) {
-                        self.talk.give_up("a part of the answer could not be taken back").await;
-                        self.go_back();
+                        self.talk.cancel_turns("a part of the answer could not be withdrawn").await;
+                        self.restore_history();
                         return Err(refusal);
                     }
                 }
                 _ => {}
             }
         }
-        Ok(Step::Said(pieces))
+        Ok(ChatStep::Pieces(pieces))
     }
 
-    /// The answer came to nothing: the conversation can be gone on with from where it was.
-    fn go_back(&self) {
-        if let Some(before) = self.before {
-            self.agent.known.put(&self.messages[..before], self.conversation.clone());
+    /// Makes the conversation available with its previous history after a failed answer.
+    fn restore_history(&self) {
+        if let Some(before) = self.history_len {
+            self.agent.chat_histories.put(&self.messages[..before], self.conversation.clone());
         }
     }
 
-    /// What was told of the last message was never said. In pieces, it can no longer be taken back.
-    fn withdraw(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Refusal> {
-        let withdrawn = self.text.len() - self.message;
-        let unsent: usize = pieces.iter().rev().map_while(Piece::text).map(str::len).sum();
+    /// Removes the text of the withdrawn message. Fails if a part of it was already streamed.
+    fn withdraw(&mut self, pieces: &mut Vec<ChatPiece>) -> Result<(), RequestError> {
+        let withdrawn = self.text.len() - self.message_start;
+        let unsent: usize = pieces.iter().rev().map_while(ChatPiece::text).map(str::len).sum();
         if self.head.stream && withdrawn > unsent {
             let message =
-                "the model's reply broke off after a part of it was sent, and its next one is another";
-            return Err(Refusal::of(Reason::Failed, message));
+                "the model's reply was interrupted after a part of it was sent, and its retry differs";
+            return Err(RequestError::new(RequestErrorKind::Failed, message));
         }
-        let mut said = self.text.split_off(self.message).len();
+        let mut said = self.text.split_off(self.message_start).len();
         while said > 0
-            && let Some(text) = pieces.last().and_then(Piece::text)
+            && let Some(text) = pieces.last().and_then(ChatPiece::text)
         {
             said = said.saturating_sub(text.len());
             pieces.pop();
@@ -281,10 +289,10 @@ impl Chat {
         Ok(())
     }
 
-    fn last_chunks(&self, ending: &Ending) -> Vec<Value> {
+    fn last_chunks(&self, ending: &ExchangeEnd) -> Vec<Value> {
         let mut chunks = Vec::new();
         for (index, call) in ending.calls.iter().enumerate() {
-            let mut call = called(call);
+            let mut call = tool_call_json(call);
             call["index"] = json!(self.shown.as_ref().map_or(0, Vec::len) + index);
             chunks.push(self.chunk(json!({"tool_calls": [call]}), None));
         }
@@ -313,67 +321,67 @@ impl Chat {
     }
 }
 
-/// A piece of an answer.
-enum Piece {
-    /// Words.
+/// Part of an answer.
+enum ChatPiece {
+    /// Text of the agent.
     Text(String),
-    /// A tool of the agent's own is called, after `index` others.
-    Called { index: usize, call: Arc<str>, tool: Arc<str>, arguments: String },
-    /// It has answered.
-    Answered { call: Arc<str>, content: String },
+    /// Call of one of the agent's own tools; `index` is the number of calls before it.
+    ToolCalled { index: usize, call: Arc<str>, tool: Arc<str>, arguments: String },
+    /// Result of such a call.
+    ToolAnswered { call: Arc<str>, content: String },
 }
 
-impl Piece {
-    /// Its words, if it has some.
+impl ChatPiece {
+    /// Returns the text of a text piece.
     fn text(&self) -> Option<&str> {
         match self {
-            Piece::Text(text) => Some(text),
-            Piece::Called { .. } | Piece::Answered { .. } => None,
+            ChatPiece::Text(text) => Some(text),
+            ChatPiece::ToolCalled { .. } | ChatPiece::ToolAnswered { .. } => None,
         }
     }
 
-    /// What it adds to the answer.
+    /// Returns the delta of a chunk.
     fn delta(self) -> Value {
         match self {
-            Piece::Text(text) => json!({"content": text}),
-            Piece::Called { index, call, tool, arguments } => json!({"tool_calls": [{
+            ChatPiece::Text(text) => json!({"content": text}),
+            ChatPiece::ToolCalled { index, call, tool, arguments } => json!({"tool_calls": [{
                 "index": index,
                 "id": call,
                 "type": "function",
                 "function": {"name": tool, "arguments": arguments},
             }]}),
-            Piece::Answered { call, content } => {
+            ChatPiece::ToolAnswered { call, content } => {
                 json!({"role": "tool", "tool_call_id": call, "content": content})
             }
         }
     }
 }
 
-/// What has become of an answer.
-enum Step {
-    /// More was said.
-    Said(Vec<Piece>),
-    /// It is whole.
-    Over(Ending),
+/// Step of an answer.
+enum ChatStep {
+    /// New pieces of the answer.
+    Pieces(Vec<ChatPiece>),
+    /// The answer is complete.
+    Finished(ExchangeEnd),
 }
 
-/// Goes on with a known conversation; none if it is no longer where the request takes it to be.
-async fn go_on(
-    agent: &Agent,
+/// Continues a known conversation. Returns `None` if its state no longer matches the request.
+async fn continue_conversation(
+    agent: &ServedAgent,
     id: &ConversationId,
-    new: &[Said],
-    brought: &mut Brought,
-) -> Result<Option<(crate::live::Handle, State)>, Refusal> {
+    new: &[CompletionMessage],
+    brought: &mut ClientInput,
+) -> Result<Option<(crate::live::ConversationHandle, ConversationState)>, RequestError> {
     let handle = agent.conversation(id).await?;
-    let state = handle.state().await.map_err(super::talk::broken)?;
-    // It was forgotten meanwhile.
+    let state = handle.state().await.map_err(super::exchange::host_error)?;
+    // The conversation was deleted in the meantime.
     if state.turns.is_empty() {
         return Ok(None);
     }
     let open: Vec<OperationAddress> = client_calls(&state).map(|(at, _)| at.clone()).collect();
     let mut results = Vec::new();
     for said in new {
-        let Said::Tool { call, content } = said else { continue };
+        let CompletionMessage::Tool { call, content } = said else { continue };
         match open.iter().find(|at| at.call.as_str() == call) {
             Some(at) => results.push((at.clone(), Ok(content.clone()))),
             None => return Ok(None),
@@ -381,75 +389,81 @@ async fn go_on(
     }
     if let Some(at) = open.iter().find(|at| !results.iter().any(|(known, _)| known == *at)) {
         let message =
-            format!("the tool call {} is not answered: each one needs a message of role `tool`", at.call);
-        return Err(Refusal::bad("messages", message));
+            format!("tool call {} is not answered: each call needs a message with role `tool`", at.call);
+        return Err(RequestError::bad_request("messages", message));
     }
     brought.results = results;
-    brought.user = words(new).map(|text| ("user".into(), text));
-    // What was said before the conversation came here is told again with every offer.
+    brought.user = user_text(new).map(|text| ("user".into(), text));
+    // Messages from before the conversation existed here are sent again with every offer.
     let earlier = state.offer.context.iter().filter(|entry| entry.description == ContextEntry::EARLIER);
     brought.context.extend(earlier.cloned());
     Ok(Some((handle, state)))
 }
 
-/// Begins a conversation with everything that was said before told as context.
-fn begin_anew(messages: &[Said], before: usize, brought: &mut Brought) -> Result<(), Refusal> {
+/// Starts a conversation with the history as context.
+fn start_conversation(
+    messages: &[CompletionMessage],
+    before: usize,
+    brought: &mut ClientInput,
+) -> Result<(), RequestError> {
     let (history, new) = messages.split_at(before);
     let last_words = || {
         messages.iter().rev().find_map(|said| match said {
-            Said::User(text) => Some(text.clone()),
-            Said::Assistant { .. } | Said::Tool { .. } => None,
+            CompletionMessage::User(text) => Some(text.clone()),
+            CompletionMessage::Assistant { .. } | CompletionMessage::Tool { .. } => None,
         })
     };
-    let (text, earlier) = match words(new) {
-        Some(text) => (text, [history, &new[..new.len() - users_at_end(new)]].concat()),
-        // The results of calls that are not known here: the question is asked again, with what was found out.
+    let (text, earlier) = match user_text(new) {
+        Some(text) => (text, [history, &new[..new.len() - trailing_user_messages(new)]].concat()),
+        // Results of unknown calls: the last question is asked again, with the results as context.
         None => match last_words() {
             Some(text) => (text, messages.to_vec()),
-            None => return Err(Refusal::bad("messages", "there must be a message of the user")),
+            None => {
+                return Err(RequestError::bad_request("messages", "at least one user message is required"));
+            }
         },
     };
     if !earlier.is_empty() {
-        brought.context.push(ContextEntry::earlier(earlier.iter().map(told).collect()));
+        brought.context.push(ContextEntry::earlier(earlier.iter().map(context_message).collect()));
     }
     brought.user = Some(("user".into(), text));
     Ok(())
 }
 
-/// What the user says in these messages.
-fn words(messages: &[Said]) -> Option<String> {
+/// Returns the joined texts of the user in these messages.
+fn user_text(messages: &[CompletionMessage]) -> Option<String> {
     let said: Vec<&str> = messages
         .iter()
         .filter_map(|said| match said {
-            Said::User(text) => Some(text.as_str()),
-            Said::Assistant { .. } | Said::Tool { .. } => None,
+            CompletionMessage::User(text) => Some(text.as_str()),
+            CompletionMessage::Assistant { .. } | CompletionMessage::Tool { .. } => None,
         })
         .collect();
     (!said.is_empty()).then(|| said.join("\n\n"))
 }
 
-fn users_at_end(messages: &[Said]) -> usize {
-    messages.iter().rev().take_while(|said| matches!(said, Said::User(_))).count()
+fn trailing_user_messages(messages: &[CompletionMessage]) -> usize {
+    messages.iter().rev().take_while(|said| matches!(said, CompletionMessage::User(_))).count()
 }
 
-fn told(said: &Said) -> Value {
+fn context_message(said: &CompletionMessage) -> Value {
     match said {
-        Said::User(text) => json!({"role": "user", "content": text}),
-        Said::Assistant { text, .. } => json!({"role": "assistant", "content": text}),
-        Said::Tool { content, .. } => json!({"role": "tool", "content": content}),
+        CompletionMessage::User(text) => json!({"role": "user", "content": text}),
+        CompletionMessage::Assistant { text, .. } => json!({"role": "assistant", "content": text}),
+        CompletionMessage::Tool { content, .. } => json!({"role": "tool", "content": content}),
     }
 }
 
-fn called(call: &ClientCall) -> Value {
+fn tool_call_json(call: &PendingClientCall) -> Value {
     json!({
         "id": call.call,
         "type": "function",
-        "function": {"name": call.tool, "arguments": arguments_of(&call.input)},
+        "function": {"name": call.tool, "arguments": arguments_text(&call.input)},
     })
 }
 
-fn finish_reason(ending: &Ending) -> &'static str {
-    match (ending.calls.is_empty(), ending.stop.as_deref()) {
+fn finish_reason(ending: &ExchangeEnd) -> &'static str {
+    match (ending.calls.is_empty(), ending.stop_reason.as_deref()) {
         (false, _) => "tool_calls",
         (true, Some("max_tokens")) => "length",
         (true, Some("refusal")) => "content_filter",
@@ -457,9 +471,9 @@ fn finish_reason(ending: &Ending) -> &'static str {
     }
 }
 
-fn usage(ending: &Ending) -> Value {
+fn usage(ending: &ExchangeEnd) -> Value {
     let (input, output) = ending
-        .spent
+        .usage
         .by_model
         .values()
         .fold((0, 0), |(input, output), spent| (input + spent.0, output + spent.1));

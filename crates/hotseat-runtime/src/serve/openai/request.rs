@@ -1,58 +1,58 @@
-//! What a client of chat completions asks for.
+//! Requests of chat completions.
 
-use hotseat_model::Tool;
+use hotseat_model::ModelTool;
 use serde::Deserialize;
 use serde::de::Deserializer;
 use serde_json::Value;
 
-use super::super::ag_ui::{member, offered, text};
-use super::super::refusal::Refusal;
+use super::super::ag_ui::{client_tool, content_string, parse_member};
+use super::super::request_error::RequestError;
 use crate::conversation::ContextEntry;
 
-/// A request, checked.
+/// Validated request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
-    /// The agent, by the name of a model.
+pub struct CompletionRequest {
+    /// The agent, given as a model name.
     pub model: String,
-    /// What was said so far, oldest first; at least one message.
-    pub messages: Vec<Said>,
-    /// What the client knows of its situation: its instructions.
+    /// The history, oldest message first; at least one message.
+    pub messages: Vec<CompletionMessage>,
+    /// Context of the client: its instructions.
     pub context: Vec<ContextEntry>,
-    /// The tools that it carries out.
-    pub tools: Vec<Tool>,
-    /// Who speaks.
+    /// Tools that the client executes.
+    pub tools: Vec<ModelTool>,
+    /// Name of the user.
     pub user: String,
-    /// Whether the answer is wanted in pieces.
+    /// True if the answer is streamed.
     pub stream: bool,
-    /// Whether the last piece is to hold the usage.
+    /// True if the last chunk contains the usage.
     pub include_usage: bool,
-    /// Whether the agent's own tools are told of, too.
+    /// True if calls of the agent's own tools are included.
     pub show_tools: bool,
 }
 
-/// A message.
+/// Message of the history, by role.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Said {
-    /// The user said something.
+pub enum CompletionMessage {
+    /// Message of the user.
     User(String),
-    /// The agent said something, and made these calls.
+    /// Message of the agent with its calls.
     Assistant {
-        /// The words.
+        /// Text of the message.
         text: String,
         /// The ids of the calls.
         calls: Vec<String>,
     },
-    /// A tool of the client answered.
+    /// Answer of a client tool.
     Tool {
-        /// The call.
+        /// The id of the call.
         call: String,
-        /// What.
+        /// Content of the answer.
         content: String,
     },
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct WireCompletionRequest {
     model: String,
     messages: Vec<Value>,
     #[serde(default, deserialize_with = "nullable")]
@@ -74,43 +74,43 @@ struct Written {
     #[serde(default, deserialize_with = "nullable")]
     stream: bool,
     #[serde(default, deserialize_with = "nullable")]
-    stream_options: StreamOptions,
-    /// Not of the protocol: whether the calls of the agent's own tools, and what they returned, are told.
+    stream_options: WireStreamOptions,
+    /// Extension of the protocol: include calls of the agent's own tools and their results.
     #[serde(default, deserialize_with = "nullable")]
     show_tools: bool,
 }
 
 #[derive(Default, Deserialize)]
-struct StreamOptions {
+struct WireStreamOptions {
     #[serde(default, deserialize_with = "nullable")]
     include_usage: bool,
 }
 
 #[derive(Deserialize)]
-struct WrittenMessage {
+struct WireHistoryMessage {
     role: String,
     #[serde(default)]
     content: Value,
     #[serde(default, deserialize_with = "nullable")]
-    tool_calls: Vec<WrittenCall>,
+    tool_calls: Vec<WireHistoryCall>,
     #[serde(default)]
     tool_call_id: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct WrittenCall {
+struct WireHistoryCall {
     id: String,
 }
 
 #[derive(Deserialize)]
-struct WrittenTool {
+struct WireChatTool {
     r#type: String,
     #[serde(default)]
-    function: Option<Function>,
+    function: Option<WireChatFunction>,
 }
 
 #[derive(Deserialize)]
-struct Function {
+struct WireChatFunction {
     name: String,
     #[serde(default, deserialize_with = "nullable")]
     description: String,
@@ -118,68 +118,70 @@ struct Function {
     parameters: Value,
 }
 
-/// Reads a member that may be absent or `null` as its default.
+/// Deserialises a member that may be absent or `null` as its default.
 fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or_default())
 }
 
-/// Reads the body of a request.
+/// Parses the body of a request.
 ///
 /// # Errors
-/// When it is no such request, or asks for something that the agent cannot do.
-pub fn read(body: &[u8]) -> Result<Asked, Refusal> {
+/// If it is malformed or asks for something that the agent does not support.
+pub fn parse_request(body: &[u8]) -> Result<CompletionRequest, RequestError> {
     let value: Value = serde_json::from_slice(body)
-        .map_err(|error| Refusal::bad("body", format!("the body is not JSON: {error}")))?;
-    let written: Written = member("body", value)?;
-    refuse_what_is_not_done(&written)?;
+        .map_err(|error| RequestError::bad_request("body", format!("the body is not JSON: {error}")))?;
+    let written: WireCompletionRequest = parse_member("body", value)?;
+    reject_unsupported(&written)?;
     let mut context = Vec::new();
     let mut messages = Vec::new();
     for (place, value) in written.messages.into_iter().enumerate() {
         let at = format!("messages[{place}]");
-        let message: WrittenMessage = member(&at, value)?;
-        let content = text(&at, &message.content)?;
+        let message: WireHistoryMessage = parse_member(&at, value)?;
+        let content = content_string(&at, &message.content)?;
         messages.push(match message.role.as_str() {
-            "user" => Said::User(content),
+            "user" => CompletionMessage::User(content),
             "assistant" => {
                 let calls = message.tool_calls.into_iter().map(|call| call.id).collect();
-                Said::Assistant { text: content, calls }
+                CompletionMessage::Assistant { text: content, calls }
             }
             "tool" => {
                 let Some(call) = message.tool_call_id else {
-                    return Err(Refusal::bad(at, "a tool message needs `tool_call_id`"));
+                    return Err(RequestError::bad_request(at, "a tool message needs `tool_call_id`"));
                 };
-                Said::Tool { call, content }
+                CompletionMessage::Tool { call, content }
             }
             "system" | "developer" => {
                 context.push(ContextEntry::instructions(content));
                 continue;
             }
             other => {
-                let message = format!(
-                    "there is no role {other:?}; roles are user, assistant, tool, system and developer"
-                );
-                return Err(Refusal::bad(format!("{at}.role"), message));
+                let message =
+                    format!("unknown role {other:?}; expected user, assistant, tool, system or developer");
+                return Err(RequestError::bad_request(format!("{at}.role"), message));
             }
         });
     }
-    if !matches!(messages.last(), Some(Said::User(_) | Said::Tool { .. })) {
-        return Err(Refusal::bad("messages", "the last message must be one of the user or of a tool"));
+    if !matches!(messages.last(), Some(CompletionMessage::User(_) | CompletionMessage::Tool { .. })) {
+        return Err(RequestError::bad_request(
+            "messages",
+            "the last message must have the role user or tool",
+        ));
     }
     let mut tools = Vec::new();
-    // With `none` the agent is not to call them.
+    // `none` disables the client's tools.
     let wanted = if written.tool_choice == "none" { Vec::new() } else { written.tools };
     for (index, value) in wanted.into_iter().enumerate() {
         let at = format!("tools[{index}]");
-        let WrittenTool { r#type, function } = member(&at, value)?;
+        let WireChatTool { r#type, function } = parse_member(&at, value)?;
         let (Some(function), "function") = (function, r#type.as_str()) else {
-            return Err(Refusal::bad(
+            return Err(RequestError::bad_request(
                 at,
-                format!("tools are of type function, and this one is {:?}", r#type),
+                format!("tools must be of type `function`, got {:?}", r#type),
             ));
         };
-        tools.push(offered(&at, function.name, function.description, function.parameters)?);
+        tools.push(client_tool(&at, function.name, function.description, function.parameters)?);
     }
-    Ok(Asked {
+    Ok(CompletionRequest {
         model: written.model,
         messages,
         context,
@@ -191,34 +193,34 @@ pub fn read(body: &[u8]) -> Result<Asked, Refusal> {
     })
 }
 
-/// Refuses what would change the answer and is not done here. How the model is set up, its temperature for instance,
-/// belongs to the agent, and requests do not change it.
-fn refuse_what_is_not_done(written: &Written) -> Result<(), Refusal> {
+/// Rejects options that would change the answer and are not supported. Model settings such as the temperature
+/// belong to the agent and are ignored.
+fn reject_unsupported(written: &WireCompletionRequest) -> Result<(), RequestError> {
     let free = |value: &Value| value.is_null() || *value == "auto" || *value == "none";
     if written.n.is_some_and(|n| n != 1) {
-        return Err(Refusal::bad("n", "an agent gives one answer: `n` must be 1"));
+        return Err(RequestError::bad_request("n", "an agent returns one answer: `n` must be 1"));
     }
     if !free(&written.tool_choice) {
-        let message = "the agent chooses its tools by itself: `tool_choice` must be `auto` or `none`";
-        return Err(Refusal::bad("tool_choice", message));
+        let message = "the agent selects its own tools: `tool_choice` must be `auto` or `none`";
+        return Err(RequestError::bad_request("tool_choice", message));
     }
     if !written.response_format.is_null() && written.response_format["type"] != "text" {
-        let message = "the agent answers in words: `response_format` must be of type `text`";
-        return Err(Refusal::bad("response_format", message));
+        let message = "the agent answers in text: `response_format` must be of type `text`";
+        return Err(RequestError::bad_request("response_format", message));
     }
     if !written.functions.is_null() {
-        return Err(Refusal::bad("functions", "`functions` is not understood; use `tools`"));
+        return Err(RequestError::bad_request("functions", "`functions` is not supported; use `tools`"));
     }
     if written.show_tools && !written.stream {
         let message =
-            "what the agent's own tools do is told as it happens: `show_tools` needs `stream: true`";
-        return Err(Refusal::bad("show_tools", message));
+            "calls of the agent's own tools are only streamed: `show_tools` requires `stream: true`";
+        return Err(RequestError::bad_request("show_tools", message));
     }
     if written.logprobs {
-        return Err(Refusal::bad("logprobs", "the agent has no log probabilities to tell"));
+        return Err(RequestError::bad_request("logprobs", "log probabilities are not supported"));
     }
     if written.modalities.iter().flatten().any(|kind| kind != "text") {
-        return Err(Refusal::bad("modalities", "the agent answers in text only"));
+        return Err(RequestError::bad_request("modalities", "the agent answers in text only"));
     }
     Ok(())
 }

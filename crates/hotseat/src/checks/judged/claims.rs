@@ -1,25 +1,25 @@
-//! `claims`: the agent makes no claims of some kinds.
+//! `claims`: the agent does not make claims of given kinds.
 
-/// No claim of some kinds is made.
+/// No claim of the given kinds is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claims {
-    /// The kinds of claims that are forbidden: availability, prices.
+pub struct ForbiddenClaims {
+    /// Kinds of forbidden claims, for example availability or prices.
     pub forbid: Vec<String>,
-    /// Whether a claim is forbidden even if it is grounded in what a tool returned.
+    /// True if a claim is forbidden even if a tool result supports it.
     pub absolute: bool,
 }
 
-impl Claims {
+impl ForbiddenClaims {
     pub(super) fn describe(&self) -> String {
         match self.absolute {
-            true => format!("nothing is claimed about {}", kinds(&self.forbid)),
-            false => format!("nothing is claimed about {} that no tool returned", kinds(&self.forbid)),
+            true => format!("no claims about {}", describe_kinds(&self.forbid)),
+            false => format!("no claims about {} that no tool returned", describe_kinds(&self.forbid)),
         }
     }
 }
 
-/// Kinds of claims in words: `room_catalog` is `room catalog`.
-pub(super) fn kinds(types: &[String]) -> String {
+/// Describes kinds of claims: `room_catalog` becomes `room catalog`.
+pub(super) fn describe_kinds(types: &[String]) -> String {
     let words: Vec<String> = types.iter().map(|kind| kind.replace('_', " ")).collect();
     words.join(", ")
 }

@@ -1,55 +1,55 @@
-//! `satisfy`: what the agent said satisfies a criterion.
+//! `satisfy`: the response of the agent satisfies a criterion.
 
 use std::sync::Arc;
 
-use crate::checks::calls::cut;
+use crate::checks::calls::truncate;
 
-/// A standard that what the agent says is measured by.
+/// Criterion for responses of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Criterion {
-    /// What it is called; none where it is a sentence of one assertion.
+pub struct ResponseCriterion {
+    /// Name of the criterion; `None` if it is a sentence inside one assertion.
     pub name: Option<Arc<str>>,
-    /// What has to be so.
+    /// Requirement that the response must meet.
     pub text: String,
-    /// Responses of which it is known how they are judged.
-    pub examples: Vec<Example>,
+    /// Example responses with their known judgement.
+    pub examples: Vec<CriterionExample>,
 }
 
-/// A response of which it is known how it is judged.
+/// Example response with its known judgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Example {
-    /// What an agent says.
+pub struct CriterionExample {
+    /// Text of the response.
     pub text: String,
-    /// What it is an example of.
-    pub quality: Quality,
-    /// Why it is judged so.
+    /// Judgement that the response illustrates.
+    pub quality: ExampleQuality,
+    /// Reason for the judgement.
     pub explanation: String,
 }
 
-/// What something is an example of.
+/// Judgement that an example illustrates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quality {
-    /// It satisfies the criterion.
+pub enum ExampleQuality {
+    /// The response satisfies the criterion.
     Good,
-    /// It does not.
+    /// The response does not satisfy the criterion.
     Bad,
-    /// It is not plain to see whether it does.
+    /// The response is a borderline case.
     Edge {
-        /// Whether it does.
+        /// True if the borderline case satisfies the criterion.
         satisfied: bool,
     },
 }
 
-impl Criterion {
-    /// A criterion that is a sentence.
-    pub fn sentence(text: impl Into<String>) -> Criterion {
-        Criterion { name: None, text: text.into(), examples: Vec::new() }
+impl ResponseCriterion {
+    /// Creates a criterion without a name from a sentence.
+    pub fn from_sentence(text: impl Into<String>) -> ResponseCriterion {
+        ResponseCriterion { name: None, text: text.into(), examples: Vec::new() }
     }
 
     pub(super) fn describe(&self) -> String {
         match &self.name {
-            Some(name) => format!("satisfies {name}: {}", cut(&self.text)),
-            None => format!("satisfies: {}", cut(&self.text)),
+            Some(name) => format!("the agent to satisfy {name}: {}", truncate(&self.text)),
+            None => format!("the agent to satisfy: {}", truncate(&self.text)),
         }
     }
 }

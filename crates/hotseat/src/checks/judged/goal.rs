@@ -1,19 +1,19 @@
-//! `goal`: a goal is achieved.
+//! `goal`: the goal of the user is achieved.
 
-use crate::checks::calls::cut;
+use crate::checks::calls::truncate;
 
-/// What the user wants to have in the end.
+/// The user has achieved a goal by the end of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Goal {
-    /// In words; none for the goal that the case states, before it is known.
+pub struct GoalAchieved {
+    /// Text of the goal; `None` for the goal of the case before it is resolved.
     pub text: Option<String>,
 }
 
-impl Goal {
+impl GoalAchieved {
     pub(super) fn describe(&self) -> String {
         match &self.text {
-            Some(text) => format!("the goal is achieved: {}", cut(text)),
-            None => "the stated goal is achieved".to_string(),
+            Some(text) => format!("the goal to be achieved: {}", truncate(text)),
+            None => "the stated goal to be achieved".to_string(),
         }
     }
 }

@@ -1,22 +1,22 @@
-//! `grounded`: what the agent claims is grounded in what its tools returned.
+//! `grounded`: claims of the agent are grounded in tool results.
 
-use super::claims::kinds;
+use super::claims::describe_kinds;
 
-/// Every claim of some kinds is grounded.
+/// Every claim of the given kinds is grounded in tool results.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grounded {
-    /// The kinds of claims that are looked at: prices, opening hours.
+pub struct GroundedClaims {
+    /// Kinds of claims to check, for example prices or opening hours.
     pub types: Vec<String>,
-    /// Only results of these tools count; none means those of all tools.
+    /// Tools whose results count; empty for all tools.
     pub from_tools: Vec<String>,
 }
 
-impl Grounded {
+impl GroundedClaims {
     pub(super) fn describe(&self) -> String {
         let from = match self.from_tools.as_slice() {
-            [] => "what tools returned".to_string(),
-            tools => format!("what {} returned", tools.join(", ")),
+            [] => "tool results".to_string(),
+            tools => format!("results of {}", tools.join(", ")),
         };
-        format!("claims about {} are grounded in {from}", kinds(&self.types))
+        format!("claims about {} to be grounded in {from}", describe_kinds(&self.types))
     }
 }

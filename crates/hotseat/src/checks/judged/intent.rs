@@ -1,23 +1,23 @@
 //! `intent`: the agent pursues an intent.
 
-use crate::checks::calls::cut;
+use crate::checks::calls::truncate;
 
-/// What the agent is after with what it says and does.
+/// Intent that the agent pursues with its words and actions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Intent {
-    /// Its name, where it has one.
+pub struct AgentIntent {
+    /// Name of the intent, if any.
     pub name: Option<String>,
-    /// What it is, in words.
+    /// Description of the intent.
     pub text: String,
 }
 
-impl Intent {
-    /// An intent that says what it is: `gather_requirements` is to gather requirements.
-    pub fn named(name: &str) -> Intent {
-        Intent { name: Some(name.to_string()), text: name.replace('_', " ") }
+impl AgentIntent {
+    /// Creates an intent from its name: `gather_requirements` becomes "gather requirements".
+    pub fn from_name(name: &str) -> AgentIntent {
+        AgentIntent { name: Some(name.to_string()), text: name.replace('_', " ") }
     }
 
     pub(super) fn describe(&self) -> String {
-        format!("the agent's intent is: {}", cut(&self.text))
+        format!("the agent's intent to be: {}", truncate(&self.text))
     }
 }

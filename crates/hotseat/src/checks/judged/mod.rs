@@ -1,80 +1,80 @@
-//! What a judge decides.
+//! Checks that a judge decides.
 //!
-//! Such a check is data like all others, but it does not decide by itself: a session asks the judge and takes the
-//! judgement for the verdict. What nobody has judged holds neither way.
+//! Such a check is data like all other checks, but it cannot decide itself: the session asks the judge and
+//! uses the judgement as the verdict. Without a judgement the check neither passes nor fails.
 
 mod claims;
 mod criterion;
+mod free_form;
 mod goal;
 mod grounded;
 mod intent;
-mod judging;
-mod open;
+mod settings;
 
-pub use claims::Claims;
-pub use criterion::{Criterion, Example, Quality};
-pub use goal::Goal;
-pub use grounded::Grounded;
-pub use intent::Intent;
-pub use judging::{EvidenceLimit, EvidenceOverflow, Judging, Whom};
-pub use open::Open;
+pub use claims::ForbiddenClaims;
+pub use criterion::{CriterionExample, ExampleQuality, ResponseCriterion};
+pub use free_form::FreeFormCriterion;
+pub use goal::GoalAchieved;
+pub use grounded::GroundedClaims;
+pub use intent::AgentIntent;
+pub use settings::{EvidenceLimit, EvidenceOverflow, JudgeSelector, JudgeSettings};
 
-use super::Decided;
+use super::CheckDecision;
 
-/// What a judge is asked, and who judges.
+/// Check that a judge decides.
 #[derive(Debug, Clone)]
-pub struct Judged {
-    /// What it is asked.
-    pub matter: Matter,
-    /// Who judges and how, as far as the case says.
-    pub judging: Judging,
+pub struct JudgedCheck {
+    /// Criterion to judge.
+    pub criterion: JudgeCriterion,
+    /// Settings of the judge, as far as the case sets them.
+    pub settings: JudgeSettings,
 }
 
-/// What a judge is asked.
+/// Criterion that a judge evaluates.
 #[derive(Debug, Clone)]
-pub enum Matter {
-    /// Whether something is so, in words of the test that the judge is told as they are.
-    Open(Open),
-    /// Whether what the agent said satisfies a criterion.
-    Criterion(Criterion),
-    /// Whether what the agent claims is grounded in what its tools returned.
-    Grounded(Grounded),
-    /// Whether the agent makes claims of some kinds.
-    Claims(Claims),
-    /// Whether the agent pursues an intent.
-    Intent(Intent),
-    /// Whether a goal is achieved.
-    Goal(Goal),
+pub enum JudgeCriterion {
+    /// Free-form criterion; the judge receives the text of the test unchanged.
+    FreeForm(FreeFormCriterion),
+    /// The response of the agent satisfies a criterion.
+    Criterion(ResponseCriterion),
+    /// The claims of the agent are grounded in tool results.
+    Grounded(GroundedClaims),
+    /// The agent makes no claims of given kinds.
+    Claims(ForbiddenClaims),
+    /// The agent pursues an intent.
+    Intent(AgentIntent),
+    /// A goal is achieved.
+    Goal(GoalAchieved),
 }
 
-impl Judged {
-    /// What is asserted, in words.
+impl JudgedCheck {
+    /// Describes the expectation.
     pub fn describe(&self) -> String {
-        match &self.matter {
-            Matter::Open(matter) => matter.describe(),
-            Matter::Criterion(matter) => matter.describe(),
-            Matter::Grounded(matter) => matter.describe(),
-            Matter::Claims(matter) => matter.describe(),
-            Matter::Intent(matter) => matter.describe(),
-            Matter::Goal(matter) => matter.describe(),
+        match &self.criterion {
+            JudgeCriterion::FreeForm(matter) => matter.describe(),
+            JudgeCriterion::Criterion(matter) => matter.describe(),
+            JudgeCriterion::Grounded(matter) => matter.describe(),
+            JudgeCriterion::Claims(matter) => matter.describe(),
+            JudgeCriterion::Intent(matter) => matter.describe(),
+            JudgeCriterion::Goal(matter) => matter.describe(),
         }
     }
 
-    pub(super) fn decide() -> Decided {
-        Decided::nothing("no judge was asked".to_string())
+    pub(super) fn decide() -> CheckDecision {
+        CheckDecision::not_applicable("no judge was asked".to_string())
     }
 }
 
-impl Matter {
-    /// The type of the assertion.
-    pub fn name(&self) -> &'static str {
+impl JudgeCriterion {
+    /// Returns the `type` of the assertion in test files.
+    pub fn type_name(&self) -> &'static str {
         match self {
-            Matter::Open(_) => "agent",
-            Matter::Criterion(_) => "satisfy",
-            Matter::Grounded(_) => "grounded",
-            Matter::Claims(_) => "claims",
-            Matter::Intent(_) => "intent",
-            Matter::Goal(_) => "goal",
+            JudgeCriterion::FreeForm(_) => "agent",
+            JudgeCriterion::Criterion(_) => "satisfy",
+            JudgeCriterion::Grounded(_) => "grounded",
+            JudgeCriterion::Claims(_) => "claims",
+            JudgeCriterion::Intent(_) => "intent",
+            JudgeCriterion::Goal(_) => "goal",
         }
     }
 }

@@ -1,38 +1,40 @@
-//! An agent that speaks AG-UI.
+//! Decodes AG-UI targets.
 
 use serde_json::{Value, json};
 
-use super::parts::{address, headers};
-use crate::adapters::ag_ui::{Envelope, Strictness, Target, TimingSource};
+use super::common::{read_headers, read_url};
 use crate::cases::CaseTarget;
-use crate::session::merged;
-use hotseat_document::{Diagnostic, Diagnostics, Map};
+use crate::session::merge_json;
+use crate::targets::ag_ui::{AgUiTarget, ProtocolStrictness, RequestEnvelope, TimingSource};
+use hotseat_document::{Diagnostic, Diagnostics, MapView};
 
-/// The member of what is forwarded that says on whose behalf the agent is spoken to.
-const CTX: &str = "ctx";
+/// Member of the forwarded properties that contains the user identity.
+const IDENTITY_KEY: &str = "ctx";
 
-pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> {
+pub(super) fn read_target(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<AgUiTarget> {
     if let Some(place) = map.place_of("agentId")
         && map.text("envelope") != Some("copilotkit")
     {
-        mistakes.push(Diagnostic::new("`agentId` goes with `envelope: copilotkit`").at(place));
+        mistakes.push(Diagnostic::new("`agentId` requires `envelope: copilotkit`").at(place));
     }
-    let endpoint = address(map, "endpoint", mistakes);
-    let headers = headers(map, mistakes);
-    Some(Target {
+    let endpoint = read_url(map, "endpoint", mistakes);
+    let headers = read_headers(map, mistakes);
+    Some(AgUiTarget {
         endpoint: endpoint?,
         headers,
         envelope: match map.text("envelope") {
-            Some("copilotkit") => Envelope::CopilotKit { agent_id: map.text("agentId").map(str::to_string) },
-            _ => Envelope::None,
+            Some("copilotkit") => {
+                RequestEnvelope::CopilotKit { agent_id: map.text("agentId").map(str::to_string) }
+            }
+            _ => RequestEnvelope::None,
         },
         thread_id: map.text("threadId").map(str::to_string),
         state: map.json("state").unwrap_or_else(|| json!({})),
         context: map.json("context").unwrap_or_else(|| json!([])),
         forwarded_props: map.json("forwardedProps").unwrap_or_else(|| json!({})),
         strictness: match map.text("protocol") {
-            Some("strict") => Strictness::Strict,
-            _ => Strictness::Lenient,
+            Some("strict") => ProtocolStrictness::Strict,
+            _ => ProtocolStrictness::Lenient,
         },
         timing: match map.map("timing").as_ref().and_then(|timing| timing.text("source")) {
             Some("events") => TimingSource::Events,
@@ -42,7 +44,7 @@ pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> 
     })
 }
 
-pub(super) fn for_case(target: &mut Target, case: &CaseTarget) {
+pub(super) fn apply_case(target: &mut AgUiTarget, case: &CaseTarget) {
     if let Some(thread_id) = &case.thread_id {
         target.thread_id = Some(thread_id.clone());
     }
@@ -56,8 +58,8 @@ pub(super) fn for_case(target: &mut Target, case: &CaseTarget) {
             value.clone_from(replacement);
         }
     }
-    if let (Some(ctx), Value::Object(props)) = (case.identity.given(), &mut target.forwarded_props) {
-        let below = props.get(CTX).cloned().unwrap_or_else(|| json!({}));
-        props.insert(CTX.to_string(), merged(&below, ctx));
+    if let (Some(ctx), Value::Object(props)) = (case.identity.explicit(), &mut target.forwarded_props) {
+        let below = props.get(IDENTITY_KEY).cloned().unwrap_or_else(|| json!({}));
+        props.insert(IDENTITY_KEY.to_string(), merge_json(&below, ctx));
     }
 }

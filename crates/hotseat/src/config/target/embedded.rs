@@ -1,26 +1,26 @@
-//! An agent of Hotseat's own.
+//! Decodes embedded targets.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostics, Map};
+use hotseat_document::{Diagnostics, MapView};
 use hotseat_runtime::conversation::ContextEntry;
-use hotseat_runtime::files::{self, Options};
+use hotseat_runtime::files::{self, LoadOptions};
 use serde_json::Value;
 
 use super::is_secret;
-use crate::adapters::embedded::Target;
 use crate::cases::CaseTarget;
-use crate::config::agent::Surroundings;
-use crate::session::Identity;
-/// The target, and the secrets that its files take from the environment.
-pub(super) fn read(
-    map: &Map<'_>,
-    around: Surroundings<'_>,
+use crate::config::agent::AgentReadContext;
+use crate::session::RequestIdentity;
+use crate::targets::embedded::EmbeddedTarget;
+/// Decodes a target, and returns the secrets that its files take from the environment.
+pub(super) fn read_target(
+    map: &MapView<'_>,
+    around: AgentReadContext<'_>,
     mistakes: &mut Diagnostics,
-) -> Option<(Target, BTreeMap<String, String>)> {
-    let Surroundings { root, connectors, environment } = around;
+) -> Option<(EmbeddedTarget, BTreeMap<String, String>)> {
+    let AgentReadContext { root, connectors, environment } = around;
     let path = root.join(map.text("agent")?);
     let secrets = RefCell::new(BTreeMap::new());
     let looked_up = |name: &str| {
@@ -30,26 +30,27 @@ pub(super) fn read(
         }
         value
     };
-    let agent = match files::load(&path, &Options { environment: &looked_up, connectors: Some(connectors) }) {
-        Ok(agent) => Arc::new(agent),
-        Err(wrong) => {
-            mistakes.extend(wrong);
-            return None;
-        }
-    };
-    let target = Target {
+    let agent =
+        match files::load(&path, &LoadOptions { environment: &looked_up, connectors: Some(connectors) }) {
+            Ok(agent) => Arc::new(agent),
+            Err(wrong) => {
+                mistakes.extend(wrong);
+                return None;
+            }
+        };
+    let target = EmbeddedTarget {
         agent,
         path: path.components().collect(),
         conversation_id: map.text("threadId").map(str::to_string),
         state: map.json("state"),
-        context: map.json("context").map(|context| entries(&context)).unwrap_or_default(),
-        identity: Identity::default(),
+        context: map.json("context").map(|context| parse_context_entries(&context)).unwrap_or_default(),
+        identity: RequestIdentity::default(),
         connectors: BTreeMap::new(),
     };
     Some((target, secrets.into_inner()))
 }
 
-pub(super) fn for_case(target: &mut Target, case: &CaseTarget) {
+pub(super) fn apply_case(target: &mut EmbeddedTarget, case: &CaseTarget) {
     target.identity.clone_from(&case.identity);
     if let Some(id) = &case.thread_id {
         target.conversation_id = Some(id.clone());
@@ -58,27 +59,27 @@ pub(super) fn for_case(target: &mut Target, case: &CaseTarget) {
         target.state = Some(state.clone());
     }
     if let Some(context) = &case.context {
-        target.context = entries(context);
+        target.context = parse_context_entries(context);
     }
 }
 
-/// Context entries whose shape was checked.
-fn entries(context: &Value) -> Vec<ContextEntry> {
+/// Parses context entries whose shape is valid.
+fn parse_context_entries(context: &Value) -> Vec<ContextEntry> {
     serde_json::from_value(context.clone()).unwrap_or_default()
 }
 
-/// What an agent is for, and its tools with those of the client.
-pub(super) fn described<'a>(
-    target: &'a Target,
+/// Description of an agent, and its tools including those of the client.
+pub(super) fn describe<'a>(
+    target: &'a EmbeddedTarget,
     offered: impl Iterator<Item = (&'a String, &'a String, &'a Value)>,
 ) -> (Option<String>, Vec<Value>) {
     let own = target.agent.definitions.agent(&target.agent.id);
     let own = own.into_iter().flat_map(|agent| &agent.persona.tools);
     let own = own.map(|tool| (&tool.name, &tool.description, &tool.input_schema));
-    (target.agent.description.clone(), own.chain(offered).map(tool).collect())
+    (target.agent.description.clone(), own.chain(offered).map(tool_json).collect())
 }
 
-/// A tool in words that helpers understand.
-pub(super) fn tool((name, description, parameters): (&String, &String, &Value)) -> Value {
+/// Description of a tool for roles.
+pub(super) fn tool_json((name, description, parameters): (&String, &String, &Value)) -> Value {
     serde_json::json!({"name": name, "description": description, "parameters": parameters})
 }

@@ -1,19 +1,25 @@
-//! An agent behind an HTTP interface of its own.
+//! Decodes targets with a custom HTTP interface.
 
 use std::sync::Arc;
 
 use reqwest::Method;
 use reqwest::header::HeaderValue;
 
-use super::hears::node_references;
-use super::parts::{check_placeholders, header_texts, parse_address, unfit_header};
-use crate::adapters::http_agent::{Awaits, CallPaths, Done, Mapping, Path, Stream, Target};
-use crate::adapters::template::{Given, Placeholder};
-use crate::adapters::{Carries, History};
+use super::capabilities::node_references;
+use super::common::{check_placeholders, invalid_header, parse_http_url, read_header_texts};
 use crate::config::shape::{HTTP_AWAITING, HTTP_CALLS};
-use hotseat_document::{Diagnostic, Diagnostics, Map, View};
+use crate::targets::http_agent::{
+    AwaitingRule, CallPaths, HttpTarget, LastEventRule, MappingPath, ResponseMapping, ResponseStream,
+};
+use crate::targets::template::{CaseInputs, Placeholder};
+use crate::targets::{HistoryMode, ProtocolCapabilities};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
 
-pub(super) fn read(map: &Map<'_>, carries: Carries, mistakes: &mut Diagnostics) -> Option<Target> {
+pub(super) fn read_target(
+    map: &MapView<'_>,
+    carries: ProtocolCapabilities,
+    mistakes: &mut Diagnostics,
+) -> Option<HttpTarget> {
     for key in ["endpoint", "headers", "body"] {
         if let Some(view) = map.get(key) {
             check_placeholders(view, &[], mistakes);
@@ -24,84 +30,81 @@ pub(super) fn read(map: &Map<'_>, carries: Carries, mistakes: &mut Diagnostics) 
     if let Some(place) = map.key_place("body")
         && method == Method::GET
     {
-        mistakes.push(Diagnostic::new("a request by `GET` has no `body`").at(place));
+        mistakes.push(Diagnostic::new("a `GET` request cannot have a `body`").at(place));
     }
     let tells = [map.node("endpoint"), map.node("headers"), map.node("body")].into_iter().flatten();
     let mut told = tells.flat_map(node_references);
-    if !told.any(|reference| matches!(reference.to, Placeholder::Message | Placeholder::Messages)) {
-        let mistake = Diagnostic::new("the agent is never told what the user says");
-        let help = "write `{{message}}`, or `{{messages}}` for the whole conversation, into the `body`";
+    if !told.any(|reference| matches!(reference.placeholder, Placeholder::Message | Placeholder::Messages)) {
+        let mistake = Diagnostic::new("the user's message is never sent to the agent");
+        let help = "add `{{message}}`, or `{{messages}}` for the whole conversation, to the `body`";
         mistakes.push(mistake.at(map.place()).help(help));
     }
-    let headers =
-        header_texts(map, mistakes).into_iter().filter_map(|(name, text, view)| match HeaderValue::try_from(
-            text,
-        ) {
+    let headers = read_header_texts(map, mistakes).into_iter().filter_map(|(name, text, view)| {
+        match HeaderValue::try_from(text) {
             Ok(_) => Some((name, text.to_string())),
             Err(_) => {
-                mistakes.push(unfit_header(&name, view.place()));
+                mistakes.push(invalid_header(&name, view.place()));
                 None
             }
-        });
+        }
+    });
     let headers = headers.collect();
-    let mapping = map.map("map").and_then(|map| mapping(&map, mistakes)).map(Arc::new);
+    let mapping = map.map("map").and_then(|map| read_mapping(&map, mistakes)).map(Arc::new);
     let stream = match map.text("stream") {
-        Some("sse") => Stream::Sse,
-        Some("ndjson") => Stream::Ndjson,
-        _ => Stream::None,
+        Some("sse") => ResponseStream::Sse,
+        Some("ndjson") => ResponseStream::Ndjson,
+        _ => ResponseStream::None,
     };
     let done = mapping.as_ref().is_some_and(|mapping| mapping.done.is_some());
-    if let Some(place) = map.place_of("stream").filter(|_| stream != Stream::None) {
+    if let Some(place) = map.place_of("stream").filter(|_| stream != ResponseStream::None) {
         if !map.has("map") {
-            let mistake =
-                Diagnostic::new("`stream` needs a `map` that says where things stand in its events");
+            let mistake = Diagnostic::new("`stream` needs a `map` for its events");
             mistakes.push(mistake.at(place));
-        } else if stream == Stream::Ndjson && !done && mapping.is_some() {
+        } else if stream == ResponseStream::Ndjson && !done && mapping.is_some() {
             let mistake = Diagnostic::new("`stream: ndjson` needs `map.done`");
-            let help =
-                "it says which event is the last one; without it nobody can tell a stream that was cut";
+            let help = "it marks the last event; without it a truncated stream cannot be detected";
             mistakes.push(mistake.at(place).help(help));
         }
     } else if done {
         let place = map.place_of("map").unwrap_or_else(|| map.place());
-        mistakes.push(Diagnostic::new("`done` goes with `stream`").at(place));
+        mistakes.push(Diagnostic::new("`done` requires `stream`").at(place));
     }
-    Some(Target {
-        endpoint: endpoint(map, mistakes)?,
+    Some(HttpTarget {
+        endpoint: read_endpoint(map, mistakes)?,
         method,
         headers,
         body,
         mapping,
         stream,
         history: match map.text("history") {
-            Some("delta") => History::Delta,
-            _ => History::Full,
+            Some("delta") => HistoryMode::Delta,
+            _ => HistoryMode::Full,
         },
-        carries,
-        given: Given::default(),
+        capabilities: carries,
+        given: CaseInputs::default(),
         keep_raw: false,
     })
 }
 
-/// The address: placeholders may stand in its path and its query, and not where they would choose the server.
-fn endpoint(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<String> {
+/// Decodes the URL. Placeholders are allowed in path and query, but must not select the server.
+fn read_endpoint(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<String> {
     let (text, place) = (map.text("endpoint")?, map.place_of("endpoint")?);
     let begins = text.find("://").map_or(0, |at| at + 3);
     let server = text[begins..].find(['/', '?', '#']).map_or(text, |at| &text[..begins + at]);
     if server.contains("{{") {
-        let mistake = Diagnostic::new("a placeholder cannot stand where the server is named");
-        mistakes.push(mistake.at(place).help("it may stand in the path and after `?`"));
+        let mistake = Diagnostic::new("the server name cannot contain a placeholder");
+        mistakes.push(mistake.at(place).help("placeholders are allowed in the path and after `?`"));
         return None;
     }
-    // Braces are no part of an address, but what takes their place is encoded.
+    // Placeholders are not valid in URLs, but their values are encoded.
     let plain = text.replace("{{", "").replace("}}", "");
-    parse_address(&plain, "endpoint", place, mistakes)?;
+    parse_http_url(&plain, "endpoint", place, mistakes)?;
     Some(text.to_string())
 }
 
-fn mapping(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Mapping> {
+fn read_mapping(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<ResponseMapping> {
     let mut path = |key: &'static str, shown: &'static str| {
-        map.get(key).and_then(|view| compiled(shown, view, mistakes))
+        map.get(key).and_then(|view| compile_path(shown, view, mistakes))
     };
     let reply = path("reply", "map.reply");
     let hint = path("hint", "map.hint");
@@ -109,39 +112,50 @@ fn mapping(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Mapping> {
     let usage = path("usage", "map.usage");
     let finish_reason = path("finish_reason", "map.finish_reason");
     let error = path("error", "map.error");
-    let calls = map.get("tool_calls").and_then(|view| call_paths(view, mistakes));
-    let awaiting =
-        map.get("awaiting").and_then(|view| awaits("map.awaiting", "map.awaiting.path", view, mistakes));
-    let done = map.get("done").and_then(|view| awaits("map.done", "map.done.path", view, mistakes));
-    let done = done.map(|Awaits { path, equals }| Done { path, equals });
+    let calls = map.get("tool_calls").and_then(|view| read_call_paths(view, mistakes));
+    let awaiting = map
+        .get("awaiting")
+        .and_then(|view| read_comparison("map.awaiting", "map.awaiting.path", view, mistakes));
+    let done = map.get("done").and_then(|view| read_comparison("map.done", "map.done.path", view, mistakes));
+    let done = done.map(|AwaitingRule { path, equals }| LastEventRule { path, equals });
     if hint.is_some() && awaiting.is_none() {
         let place = map.key_place("hint").unwrap_or_else(|| map.place());
-        mistakes.push(Diagnostic::new("`hint` goes with `awaiting`").at(place));
+        mistakes.push(Diagnostic::new("`hint` requires `awaiting`").at(place));
     }
-    Some(Mapping { reply: reply?, calls, awaiting, hint, conversation_id, usage, finish_reason, error, done })
+    Some(ResponseMapping {
+        reply: reply?,
+        calls,
+        awaiting,
+        hint,
+        conversation_id,
+        usage,
+        finish_reason,
+        error,
+        done,
+    })
 }
 
-fn compiled(key: &'static str, view: View<'_>, mistakes: &mut Diagnostics) -> Option<Path> {
-    match Path::compile(key, view.text()?) {
+fn compile_path(key: &'static str, view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<MappingPath> {
+    match MappingPath::compile(key, view.text()?) {
         Ok(path) => Some(path),
         Err(words) => {
-            let help = "a JSONPath begins with `$`, for instance `$.messages[0].text`";
+            let help = "a JSONPath starts with `$`, for example `$.messages[0].text`";
             mistakes.push(Diagnostic::new(words).at(view.place()).help(help));
             None
         }
     }
 }
 
-fn call_paths(view: View<'_>, mistakes: &mut Diagnostics) -> Option<CallPaths> {
+fn read_call_paths(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<CallPaths> {
     let map = view.map(&HTTP_CALLS);
     let calls = match &map {
-        None => compiled("map.tool_calls", view, mistakes),
-        Some(map) => map.get("path").and_then(|view| compiled("map.tool_calls.path", view, mistakes)),
+        None => compile_path("map.tool_calls", view, mistakes),
+        Some(map) => map.get("path").and_then(|view| compile_path("map.tool_calls.path", view, mistakes)),
     };
     let mut part =
         |key: &str, shown: &'static str, default: &str| match map.as_ref().and_then(|map| map.get(key)) {
-            Some(view) => compiled(shown, view, mistakes),
-            None => Path::compile(shown, default).ok(),
+            Some(view) => compile_path(shown, view, mistakes),
+            None => MappingPath::compile(shown, default).ok(),
         };
     let name = part("name", "map.tool_calls.name", "$.name");
     let arguments = part("arguments", "map.tool_calls.arguments", "$.arguments");
@@ -158,18 +172,18 @@ fn call_paths(view: View<'_>, mistakes: &mut Diagnostics) -> Option<CallPaths> {
     })
 }
 
-/// A path to a value, alone or with what the value is to be equal to.
-fn awaits(
+/// Decodes a path, optionally with an expected value.
+fn read_comparison(
     short: &'static str,
     long: &'static str,
-    view: View<'_>,
+    view: NodeView<'_>,
     mistakes: &mut Diagnostics,
-) -> Option<Awaits> {
+) -> Option<AwaitingRule> {
     match view.map(&HTTP_AWAITING) {
-        None => Some(Awaits { path: compiled(short, view, mistakes)?, equals: None }),
+        None => Some(AwaitingRule { path: compile_path(short, view, mistakes)?, equals: None }),
         Some(map) => {
-            let path = map.get("path").and_then(|view| compiled(long, view, mistakes));
-            Some(Awaits { path: path?, equals: map.json("equals") })
+            let path = map.get("path").and_then(|view| compile_path(long, view, mistakes));
+            Some(AwaitingRule { path: path?, equals: map.json("equals") })
         }
     }
 }

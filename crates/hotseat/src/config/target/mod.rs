@@ -1,12 +1,12 @@
-//! The target: the agent under test, as the project file describes it. One file a kind.
+//! Targets: the agents of the project file, by the adapter that reaches them.
 
 mod ag_ui;
+mod capabilities;
 mod command;
+mod common;
 mod embedded;
-mod hears;
 mod http;
 mod openai;
-mod parts;
 mod replay;
 
 use std::collections::BTreeMap;
@@ -14,72 +14,72 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::adapters::http::{Http, without_credentials};
-use crate::adapters::in_code::InCode;
-use crate::adapters::replay::CaseName;
-use crate::adapters::{self, AgentSession};
-use crate::cases::{CaseTarget, client_tools};
+use crate::cases::{CaseTarget, read_client_tools};
 use crate::process::ProjectServers;
 use crate::session::ClientTool;
-use hotseat_document::{Diagnostics, Map, Shape, is_secret_name};
-use hotseat_runtime::files::Connector;
+use crate::targets::code_agent::CodeAgent;
+use crate::targets::http::{HttpClient, without_credentials};
+use crate::targets::replay::CaseName;
+use crate::targets::{self, AgentSession};
+use hotseat_document::{Diagnostics, MapView, Shape, is_secret_name};
+use hotseat_runtime::files::ModelConnector;
 
-pub(super) use self::hears::Hears;
-use super::agent::Surroundings;
+pub(super) use self::capabilities::TargetCapabilities;
+use super::agent::AgentReadContext;
 use super::project::Project;
 use super::shape::{
     AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET, REPLAY_TARGET,
 };
 
-pub(super) use parts::headers;
+pub(super) use common::read_headers;
 pub(super) use replay::find as find_recordings;
 
-/// A target with its variables filled in.
+/// A target with its variables resolved.
 #[derive(Debug, Clone)]
 pub struct BoundTarget {
-    /// How the agent is reached.
-    pub target: Target,
-    /// Client-side tools that are offered to the agent.
+    /// Adapter settings.
+    pub target: AgentTarget,
+    /// Client-side tools offered to the agent.
     pub tools: Vec<ClientTool>,
-    /// Values that must not appear anywhere, with their names.
+    /// Secret values with their names.
     pub secrets: Vec<(String, String)>,
 }
 
-/// How an agent is reached: what its adapter is told.
+/// Adapter settings of an agent.
 #[derive(Debug, Clone)]
-pub enum Target {
-    /// By AG-UI.
-    AgUi(adapters::ag_ui::Target),
-    /// By chat completions.
-    OpenAi(adapters::openai::Target),
-    /// By an HTTP interface of its own.
-    Http(adapters::http_agent::Target),
-    /// As a program.
-    Command(adapters::command::Target),
-    /// In this process.
-    Embedded(adapters::embedded::Target),
-    /// By what it once did.
-    Replay(adapters::replay::Target),
-    /// As a part of the program that tests it.
-    InCode(Arc<dyn InCode>),
+pub enum AgentTarget {
+    /// AG-UI.
+    AgUi(targets::ag_ui::AgUiTarget),
+    /// Chat completions.
+    OpenAi(targets::openai::ChatTarget),
+    /// Custom HTTP interface.
+    Http(targets::http_agent::HttpTarget),
+    /// Program.
+    Command(targets::command::CommandTarget),
+    /// Embedded agent in this process.
+    Embedded(targets::embedded::EmbeddedTarget),
+    /// Recordings.
+    Replay(targets::replay::ReplayTarget),
+    /// Agent implemented by the test program.
+    InCode(Arc<dyn CodeAgent>),
 }
 
-/// A target as it may be shown to people.
+/// Displayable description of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    /// What the agent calls itself.
+pub struct TargetSummary {
+    /// Own id of the agent.
     pub id: Option<String>,
-    /// Its address, command or file.
+    /// Address, command or file.
     pub path: String,
-    /// The language model that it is told to use.
+    /// Connector of the language model.
     pub connector: Option<String>,
-    /// All of that in a few words.
-    pub shown: String,
+    /// Short description.
+    pub label: String,
 }
 
-/// The kinds of targets, as the shapes tell them apart.
+/// Kinds of targets, one per shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TargetKind {
     AgUi,
     OpenAi,
     Http,
@@ -89,114 +89,126 @@ pub(super) enum Kind {
     InCode,
 }
 
-/// What adapters reach agents with.
+/// Resources for opening targets.
 #[derive(Debug, Clone)]
-pub struct Means {
-    /// The clients of HTTP.
-    pub http: Arc<Http>,
-    /// The environment of programs.
+pub struct TargetEnv {
+    /// HTTP clients.
+    pub http: Arc<HttpClient>,
+    /// Environment variables of programs.
     pub environment: Arc<BTreeMap<String, String>>,
     /// The project whose processes programs are.
     pub servers: ProjectServers,
-    /// Whether events keep what the adapter received.
+    /// True if events keep the raw data received by the adapter.
     pub keep_raw: bool,
 }
 
-impl Means {
+impl TargetEnv {
     /// What agents of a project are reached with.
-    pub fn of(project: &Project, http: Arc<Http>, keep_raw: bool) -> Means {
+    pub fn new(project: &Project, http: Arc<HttpClient>, keep_raw: bool) -> TargetEnv {
         let environment = project.environment().clone();
-        Means { http, environment, servers: ProjectServers::of(&project.root), keep_raw }
+        TargetEnv { http, environment, servers: ProjectServers::new(&project.root), keep_raw }
     }
 }
 
-impl Kind {
-    pub(super) fn of(shape: &'static Shape) -> Kind {
+impl TargetKind {
+    pub(super) fn from_shape(shape: &'static Shape) -> TargetKind {
         let kinds = [
-            (&AG_UI_TARGET, Kind::AgUi),
-            (&OPENAI_TARGET, Kind::OpenAi),
-            (&HTTP_TARGET, Kind::Http),
-            (&COMMAND_TARGET, Kind::Command),
-            (&EMBEDDED_TARGET, Kind::Embedded),
-            (&REPLAY_TARGET, Kind::Replay),
+            (&AG_UI_TARGET, TargetKind::AgUi),
+            (&OPENAI_TARGET, TargetKind::OpenAi),
+            (&HTTP_TARGET, TargetKind::Http),
+            (&COMMAND_TARGET, TargetKind::Command),
+            (&EMBEDDED_TARGET, TargetKind::Embedded),
+            (&REPLAY_TARGET, TargetKind::Replay),
         ];
         let known = kinds.into_iter().find(|(known, _)| std::ptr::eq(*known, shape));
-        known.map_or(Kind::AgUi, |(_, kind)| kind)
+        known.map_or(TargetKind::AgUi, |(_, kind)| kind)
     }
 }
 
 impl BoundTarget {
-    /// Reads a target whose variables are filled in.
-    pub(super) fn read(map: &Map<'_>, around: Surroundings<'_>, mistakes: &mut Diagnostics) -> Option<Self> {
-        let mut secrets = parts::header_secrets(map);
-        let kind = Kind::of(map.shape());
-        let carries = Hears::of(kind, map.as_node()).carries();
+    /// Decodes a target whose variables are resolved.
+    pub(super) fn read(
+        map: &MapView<'_>,
+        around: AgentReadContext<'_>,
+        mistakes: &mut Diagnostics,
+    ) -> Option<Self> {
+        let mut secrets = common::header_secrets(map);
+        let kind = TargetKind::from_shape(map.shape());
+        let carries = TargetCapabilities::from_node(kind, map.as_node()).adapter_capabilities();
         let (target, tools) = match kind {
-            Kind::AgUi => {
-                (ag_ui::read(map, mistakes).map(Target::AgUi), client_tools(map, "tools", mistakes))
+            TargetKind::AgUi => (
+                ag_ui::read_target(map, mistakes).map(AgentTarget::AgUi),
+                read_client_tools(map, "tools", mistakes),
+            ),
+            TargetKind::OpenAi => (
+                openai::read_target(map, mistakes).map(AgentTarget::OpenAi),
+                read_client_tools(map, "tools", mistakes),
+            ),
+            TargetKind::Http => {
+                (http::read_target(map, carries, mistakes).map(AgentTarget::Http), Vec::new())
             }
-            Kind::OpenAi => {
-                (openai::read(map, mistakes).map(Target::OpenAi), client_tools(map, "tools", mistakes))
+            TargetKind::Command => {
+                let tools = read_client_tools(map, "tools", mistakes);
+                (
+                    command::read_target(map, around.root, &tools, carries, mistakes)
+                        .map(AgentTarget::Command),
+                    tools,
+                )
             }
-            Kind::Http => (http::read(map, carries, mistakes).map(Target::Http), Vec::new()),
-            Kind::Command => {
-                let tools = client_tools(map, "tools", mistakes);
-                (command::read(map, around.root, &tools, carries, mistakes).map(Target::Command), tools)
-            }
-            Kind::Embedded => {
-                let found = embedded::read(map, around, mistakes);
+            TargetKind::Embedded => {
+                let found = embedded::read_target(map, around, mistakes);
                 let target = found.map(|(target, own)| {
                     secrets.extend(own);
-                    Target::Embedded(target)
+                    AgentTarget::Embedded(target)
                 });
-                (target, client_tools(map, "tools", mistakes))
+                (target, read_client_tools(map, "tools", mistakes))
             }
-            Kind::Replay => (
-                replay::read(map, around.root, mistakes).map(Target::Replay),
-                client_tools(map, "tools", mistakes),
+            TargetKind::Replay => (
+                replay::read_target(map, around.root, mistakes).map(AgentTarget::Replay),
+                read_client_tools(map, "tools", mistakes),
             ),
-            // Nothing of such an agent is written.
-            Kind::InCode => return None,
+            // Such an agent has no entry in a project file.
+            TargetKind::InCode => return None,
         };
         let target = target?;
         secrets.extend(target.password().map(|password| ("endpoint password".to_string(), password)));
         Some(BoundTarget { target, tools, secrets })
     }
 
-    /// An agent that is a part of this program.
-    pub(super) fn in_code(agent: Arc<dyn InCode>) -> Self {
-        BoundTarget { target: Target::InCode(agent), tools: Vec::new(), secrets: Vec::new() }
+    /// Creates the target of an agent implemented by this program.
+    pub(super) fn in_code(agent: Arc<dyn CodeAgent>) -> Self {
+        BoundTarget { target: AgentTarget::InCode(agent), tools: Vec::new(), secrets: Vec::new() }
     }
 
-    /// The target as a case wants it.
+    /// Applies the settings of a case.
     #[must_use]
     pub fn for_case(mut self, case: &CaseTarget) -> Self {
         match &mut self.target {
-            Target::AgUi(target) => ag_ui::for_case(target, case),
-            Target::OpenAi(target) => openai::for_case(target, case),
-            Target::Http(target) => target.given = parts::given(case),
-            Target::Command(target) => target.given = parts::given(case),
-            Target::Embedded(target) => embedded::for_case(target, case),
-            Target::Replay(target) => target.conversation_id.clone_from(&case.thread_id),
-            Target::InCode(_) => {}
+            AgentTarget::AgUi(target) => ag_ui::apply_case(target, case),
+            AgentTarget::OpenAi(target) => openai::apply_case(target, case),
+            AgentTarget::Http(target) => target.given = common::case_inputs(case),
+            AgentTarget::Command(target) => target.given = common::case_inputs(case),
+            AgentTarget::Embedded(target) => embedded::apply_case(target, case),
+            AgentTarget::Replay(target) => target.conversation_id.clone_from(&case.thread_id),
+            AgentTarget::InCode(_) => {}
         }
         self.tools.retain(|tool| !case.tools.iter().any(|own| own.name == tool.name));
         self.tools.extend(case.tools.iter().cloned());
         self
     }
 
-    /// The target as an attempt at a case wants it; they are numbered from 1. A conversation whose id is written would
-    /// go on in the next attempt, so there the number is added to it.
+    /// Applies the number of an attempt, from 1. A fixed conversation id gets the number as a suffix, since
+    /// the server would otherwise continue the previous conversation.
     #[must_use]
     pub fn for_attempt(mut self, number: usize) -> Self {
         let id = match &mut self.target {
-            Target::AgUi(target) => &mut target.thread_id,
-            Target::OpenAi(target) => &mut target.given.conversation_id,
-            Target::Http(target) => &mut target.given.conversation_id,
-            Target::Command(target) => &mut target.given.conversation_id,
-            Target::Embedded(target) => &mut target.conversation_id,
-            // A recording is served as it is, and each conversation in this program has a fresh id.
-            Target::Replay(_) | Target::InCode(_) => return self,
+            AgentTarget::AgUi(target) => &mut target.thread_id,
+            AgentTarget::OpenAi(target) => &mut target.given.conversation_id,
+            AgentTarget::Http(target) => &mut target.given.conversation_id,
+            AgentTarget::Command(target) => &mut target.given.conversation_id,
+            AgentTarget::Embedded(target) => &mut target.conversation_id,
+            // Recordings are replayed unchanged, and agents in this program get a new id per conversation.
+            AgentTarget::Replay(_) | AgentTarget::InCode(_) => return self,
         };
         if let Some(id) = id.as_mut().filter(|_| number > 1) {
             id.push_str(&format!("-{number}"));
@@ -204,120 +216,123 @@ impl BoundTarget {
         self
     }
 
-    /// The target as it is for a case of this name: what serves recordings has to know which one is meant.
+    /// Sets the name of the case, which selects the recording to replay.
     #[must_use]
-    pub fn named(mut self, suite: String, id: &str) -> Self {
-        if let Target::Replay(target) = &mut self.target {
+    pub fn with_case_name(mut self, suite: String, id: &str) -> Self {
+        if let AgentTarget::Replay(target) = &mut self.target {
             target.case = Some(CaseName { suite, id: id.to_string() });
         }
         self
     }
 
-    /// What the agent is for and which tools it has, where it says so itself: what whoever makes cases up is told.
-    pub fn described(&self) -> (Option<String>, Vec<Value>) {
+    /// Description and tools of the agent, as far as it provides them, for generators.
+    pub fn describe(&self) -> (Option<String>, Vec<Value>) {
         let offered = self.tools.iter().map(|tool| (&tool.name, &tool.description, &tool.parameters));
         match &self.target {
-            Target::Embedded(target) => embedded::described(target, offered),
-            Target::AgUi(_)
-            | Target::OpenAi(_)
-            | Target::Http(_)
-            | Target::Command(_)
-            | Target::Replay(_)
-            | Target::InCode(_) => (None, offered.map(embedded::tool).collect()),
+            AgentTarget::Embedded(target) => embedded::describe(target, offered),
+            AgentTarget::AgUi(_)
+            | AgentTarget::OpenAi(_)
+            | AgentTarget::Http(_)
+            | AgentTarget::Command(_)
+            | AgentTarget::Replay(_)
+            | AgentTarget::InCode(_) => (None, offered.map(embedded::tool_json).collect()),
         }
     }
 
-    /// The target with what the connectors of these names stand for, wherever its options name one of them.
+    /// Sets the connectors for names used in options.
     #[must_use]
-    pub fn with_connectors(mut self, connectors: BTreeMap<String, Connector>) -> Self {
+    pub fn with_connectors(mut self, connectors: BTreeMap<String, ModelConnector>) -> Self {
         match &mut self.target {
-            Target::OpenAi(target) => openai::with_connectors(target, connectors),
-            Target::Embedded(target) => target.connectors = connectors,
-            // They are told the name.
-            Target::AgUi(_)
-            | Target::Http(_)
-            | Target::Command(_)
-            | Target::Replay(_)
-            | Target::InCode(_) => {}
+            AgentTarget::OpenAi(target) => openai::with_connectors(target, connectors),
+            AgentTarget::Embedded(target) => target.connectors = connectors,
+            // These targets receive the name only.
+            AgentTarget::AgUi(_)
+            | AgentTarget::Http(_)
+            | AgentTarget::Command(_)
+            | AgentTarget::Replay(_)
+            | AgentTarget::InCode(_) => {}
         }
         self
     }
 
-    /// The target as it may be shown to people.
-    pub fn shown(&self) -> Shown {
-        let at = |path: String| Shown { id: None, connector: None, shown: path.clone(), path };
+    /// Displayable description of the target.
+    pub fn summary(&self) -> TargetSummary {
+        let at = |path: String| TargetSummary { id: None, connector: None, label: path.clone(), path };
         match &self.target {
-            Target::AgUi(target) => at(without_credentials(&target.endpoint)),
-            Target::OpenAi(target) => {
+            AgentTarget::AgUi(target) => at(without_credentials(&target.endpoint)),
+            AgentTarget::OpenAi(target) => {
                 let connector = Some(target.model.clone());
-                Shown { connector, ..at(without_credentials(&target.endpoint)) }
+                TargetSummary { connector, ..at(without_credentials(&target.endpoint)) }
             }
-            Target::Http(target) => match reqwest::Url::parse(&target.endpoint) {
+            AgentTarget::Http(target) => match reqwest::Url::parse(&target.endpoint) {
                 Ok(url) if url.password().is_some() => at(without_credentials(&url)),
                 Ok(_) | Err(_) => at(target.endpoint.clone()),
             },
-            Target::Command(target) => at(format!("`{}`", target.command.join(" "))),
-            Target::Replay(target) => at(format!("recordings in {}", target.shown)),
-            Target::InCode(agent) => at(format!("in the test, {}", agent.place())),
-            Target::Embedded(target) => {
+            AgentTarget::Command(target) => at(format!("`{}`", target.command.join(" "))),
+            AgentTarget::Replay(target) => at(format!("recordings in {}", target.display_path)),
+            AgentTarget::InCode(agent) => at(format!("in the test, {}", agent.location())),
+            AgentTarget::Embedded(target) => {
                 let definition = target.agent.definitions.agent(&target.agent.id);
-                Shown {
+                TargetSummary {
                     id: Some(target.agent.id.to_string()),
                     path: target.path.display().to_string(),
                     connector: definition.map(|agent| agent.persona.profile.id.to_string()),
-                    shown: format!("{} (embedded)", target.agent.id),
+                    label: format!("{} (embedded)", target.agent.id),
                 }
             }
         }
     }
 }
 
-impl Target {
-    /// Opens a conversation with the agent. Nothing is sent and nothing is started yet.
-    pub fn open(self, means: &Means) -> Box<dyn AgentSession> {
-        let Means { http, environment, servers, keep_raw } = means.clone();
+impl AgentTarget {
+    /// Opens a session with the agent. Nothing is sent or started yet.
+    pub fn open(self, means: &TargetEnv) -> Box<dyn AgentSession> {
+        let TargetEnv { http, environment, servers, keep_raw } = means.clone();
         match self {
-            Target::AgUi(target) => {
-                let target = adapters::ag_ui::Target { keep_raw, ..target };
-                Box::new(adapters::ag_ui::Session::open(http, target))
+            AgentTarget::AgUi(target) => {
+                let target = targets::ag_ui::AgUiTarget { keep_raw, ..target };
+                Box::new(targets::ag_ui::AgUiSession::open(http, target))
             }
-            Target::OpenAi(target) => {
-                let target = adapters::openai::Target { keep_raw, ..target };
-                Box::new(adapters::openai::Session::open(http, target))
+            AgentTarget::OpenAi(target) => {
+                let target = targets::openai::ChatTarget { keep_raw, ..target };
+                Box::new(targets::openai::ChatSession::open(http, target))
             }
-            Target::Http(target) => {
-                let target = adapters::http_agent::Target { keep_raw, ..target };
-                Box::new(adapters::http_agent::Session::open(http, target))
+            AgentTarget::Http(target) => {
+                let target = targets::http_agent::HttpTarget { keep_raw, ..target };
+                Box::new(targets::http_agent::HttpSession::open(http, target))
             }
-            Target::Command(target) => {
-                let target = adapters::command::Target { keep_raw, ..target };
-                Box::new(adapters::command::Session::open(environment, servers, http, target))
+            AgentTarget::Command(target) => {
+                let target = targets::command::CommandTarget { keep_raw, ..target };
+                Box::new(targets::command::CommandSession::open(environment, servers, http, target))
             }
-            Target::Embedded(target) => Box::new(adapters::embedded::Session::open(http, target)),
-            Target::Replay(target) => Box::new(adapters::replay::Session::open(target)),
-            Target::InCode(agent) => Box::new(adapters::in_code::Session::open(&*agent)),
+            AgentTarget::Embedded(target) => Box::new(targets::embedded::EmbeddedSession::open(http, target)),
+            AgentTarget::Replay(target) => Box::new(targets::replay::ReplaySession::open(target)),
+            AgentTarget::InCode(agent) => Box::new(targets::code_agent::CodeAgentSession::open(&*agent)),
         }
     }
 
-    /// The password that its address carries.
+    /// Password in the URL of the target.
     fn password(&self) -> Option<String> {
         let url = match self {
-            Target::AgUi(target) => Some(target.endpoint.clone()),
-            Target::OpenAi(target) => Some(target.endpoint.clone()),
-            Target::Http(target) => reqwest::Url::parse(&target.endpoint).ok(),
-            Target::Command(_) | Target::Embedded(_) | Target::Replay(_) | Target::InCode(_) => None,
+            AgentTarget::AgUi(target) => Some(target.endpoint.clone()),
+            AgentTarget::OpenAi(target) => Some(target.endpoint.clone()),
+            AgentTarget::Http(target) => reqwest::Url::parse(&target.endpoint).ok(),
+            AgentTarget::Command(_)
+            | AgentTarget::Embedded(_)
+            | AgentTarget::Replay(_)
+            | AgentTarget::InCode(_) => None,
         };
         url.and_then(|url| url.password().map(str::to_string))
     }
 }
 
-/// Whether a variable is a secret by its name. Short values are not: `true` is none.
+/// True if a variable has the name of a secret. Short values such as `true` are not secrets.
 pub fn is_secret(name: &str, value: &str) -> bool {
     const MIN_VALUE_BYTES: usize = 8;
     value.len() >= MIN_VALUE_BYTES && is_secret_name(name)
 }
 
-/// The JSON value of a variable as text, where it has one.
+/// Text of a JSON value, if it is a text or a number.
 pub fn secret_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! An agent behind chat completions.
+//! Decodes targets with chat completions.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,27 @@ use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use super::parts::{address, check_placeholders, given, headers};
-use crate::adapters::History;
-use crate::adapters::openai::{Backend, Target};
-use crate::adapters::template::{Given, Placeholder};
+use super::common::{case_inputs, check_placeholders, read_headers, read_url};
 use crate::cases::CaseTarget;
-use hotseat_document::{Diagnostic, Diagnostics, Map};
-use hotseat_runtime::files::Connector;
+use crate::targets::HistoryMode;
+use crate::targets::openai::{ChatBackend, ChatTarget};
+use crate::targets::template::{CaseInputs, Placeholder};
+use hotseat_document::{Diagnostic, Diagnostics, MapView};
+use hotseat_runtime::files::ModelConnector;
 
-/// What is added to the path of a server's address.
-const ROUTE: &str = "chat/completions";
-/// Where a connector leads that names no address.
-const USUAL: &str = "https://api.openai.com/v1";
+/// Path appended to the base URL.
+const COMPLETIONS_ROUTE: &str = "chat/completions";
+/// Default base URL of a connector.
+const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
-pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> {
-    let mut headers = headers(map, mistakes);
+pub(super) fn read_target(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<ChatTarget> {
+    let mut headers = read_headers(map, mistakes);
     if let Some(key) = map.text("api_key").filter(|key| !key.is_empty()) {
         let place = map.place_of("api_key");
         match (HeaderValue::try_from(format!("Bearer {key}")), place) {
-            // A header that was written out says more exactly what is wanted.
+            // An explicit header is more specific.
             (Ok(_), _) if headers.contains_key(AUTHORIZATION) => {
-                let mistake = Diagnostic::new("`api_key` and the header `Authorization` are two keys");
+                let mistake = Diagnostic::new("`api_key` and the header `Authorization` cannot be combined");
                 mistakes.push(mistake.at(map.place_of("api_key").unwrap_or_else(|| map.place())));
             }
             (Ok(mut value), _) => {
@@ -34,13 +34,13 @@ pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> 
                 headers.insert(AUTHORIZATION, value);
             }
             (Err(_), place) => {
-                let mistake = Diagnostic::new("`api_key` has a line end or control character");
+                let mistake = Diagnostic::new("`api_key` contains a line break or control character");
                 mistakes.push(mistake.at(place.unwrap_or_else(|| map.place())));
             }
         }
     }
     if let Some(body) = map.get("body") {
-        // The conversation has its own places in this protocol, and there are none for the others.
+        // Messages have their own place in this protocol, and the other values have none.
         let refused = [
             Placeholder::Message,
             Placeholder::Messages,
@@ -52,8 +52,8 @@ pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> 
         ];
         check_placeholders(body, &refused, mistakes);
     }
-    let endpoint = with_route(address(map, "base_url", mistakes)?);
-    Some(Target {
+    let endpoint = append_route(read_url(map, "base_url", mistakes)?);
+    Some(ChatTarget {
         endpoint,
         headers,
         model: map.text("model").unwrap_or_default().to_string(),
@@ -65,41 +65,41 @@ pub(super) fn read(map: &Map<'_>, mistakes: &mut Diagnostics) -> Option<Target> 
             _ => serde_json::Map::new(),
         },
         history: match map.text("history") {
-            Some("delta") => History::Delta,
-            _ => History::Full,
+            Some("delta") => HistoryMode::Delta,
+            _ => HistoryMode::Full,
         },
         connectors: BTreeMap::new(),
-        given: Given::default(),
+        given: CaseInputs::default(),
         keep_raw: false,
     })
 }
 
-pub(super) fn for_case(target: &mut Target, case: &CaseTarget) {
-    target.given = given(case);
+pub(super) fn apply_case(target: &mut ChatTarget, case: &CaseTarget) {
+    target.given = case_inputs(case);
     if let Some(Value::Object(members)) = &case.forwarded_props {
         target.body.extend(members.clone());
     }
 }
 
-fn with_route(mut address: Url) -> Url {
+fn append_route(mut address: Url) -> Url {
     let path = address.path().trim_end_matches('/').to_string();
-    let path = if path.ends_with(ROUTE) { path } else { format!("{path}/{ROUTE}") };
+    let path = if path.ends_with(COMPLETIONS_ROUTE) { path } else { format!("{path}/{COMPLETIONS_ROUTE}") };
     address.set_path(&path);
     address
 }
 
-/// Connectors that were found to be of this protocol when they were looked up.
-pub(super) fn with_connectors(target: &mut Target, connectors: BTreeMap<String, Connector>) {
+/// Sets connectors, which were validated for this protocol.
+pub(super) fn with_connectors(target: &mut ChatTarget, connectors: BTreeMap<String, ModelConnector>) {
     let backends = connectors.into_iter().filter_map(|(name, connector)| match connector {
-        Connector::Provider(connector) => Some((name, backend(&connector)?)),
-        Connector::Scripted(_) | Connector::Recorded { .. } => None,
+        ModelConnector::Provider(connector) => Some((name, backend(&connector)?)),
+        ModelConnector::Scripted(_) | ModelConnector::Recorded { .. } => None,
     });
     target.connectors = backends.collect();
 }
 
-/// None for a connector whose address or headers mean nothing, which is refused when it is looked up.
-fn backend(connector: &hotseat_model::Connector) -> Option<Backend> {
-    let address = connector.base_url.as_deref().unwrap_or(USUAL);
+/// Returns `None` for a connector with an invalid URL or headers, which is rejected when it is resolved.
+fn backend(connector: &hotseat_model::ConnectorConfig) -> Option<ChatBackend> {
+    let address = connector.base_url.as_deref().unwrap_or(DEFAULT_BASE_URL);
     let mut headers = HeaderMap::new();
     let key = connector.key.as_ref().map(|key| (AUTHORIZATION, format!("Bearer {}", key.reveal())));
     let further = connector
@@ -114,12 +114,12 @@ fn backend(connector: &hotseat_model::Connector) -> Option<Backend> {
     }
     let mut body = connector.extra.clone();
     if let Some(most) = connector.max_tokens {
-        // The name that only the first server of this protocol knows is for that one alone.
-        let limit = if address == USUAL { "max_completion_tokens" } else { "max_tokens" };
+        // `max_completion_tokens` is supported by OpenAI only.
+        let limit = if address == DEFAULT_BASE_URL { "max_completion_tokens" } else { "max_tokens" };
         body.entry(limit).or_insert(most.into());
     }
-    Some(Backend {
-        endpoint: with_route(Url::parse(address).ok()?),
+    Some(ChatBackend {
+        endpoint: append_route(Url::parse(address).ok()?),
         headers,
         model: connector.model.clone(),
         temperature: connector.temperature.and_then(serde_json::Number::from_f64),

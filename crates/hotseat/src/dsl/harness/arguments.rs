@@ -1,66 +1,66 @@
-//! The arguments of a test file: those that `cargo test` and nextest give to any test, and some of `hotseat test`.
+//! Command line arguments of a test file: those of `cargo test` and nextest, and some of `hotseat test`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use hotseat_document::{Diagnostic, nearest};
 
-/// What the program says of itself.
+/// Text of `--help`.
 pub(super) const HELP: &str = "\
-Conversations with an agent as tests.
+Tests of an AI agent.
 
 Usage: [FILTER]... [OPTIONS]          (after `--`: cargo test --test agents -- FILTER --tag slow)
 
 Arguments:
-  [FILTER]...             Only examples whose names contain one of these
+  [FILTER]...             Run only examples whose names contain one of these
 
-As any test has them:
-      --exact             The filters are whole names
-      --skip FILTER       Leave out examples whose names contain this; can be given several times
+Arguments of any test:
+      --exact             Match filters against whole names
+      --skip FILTER       Skip examples whose names contain this; repeatable
       --list              List the examples instead of running them
-      --format FORMAT     How they are listed: pretty or terse
-      --ignored           Run only examples that are skipped
-      --include-ignored   Run skipped examples, too
-      --test-threads N    How many conversations are held at once
+      --format FORMAT     Format of --list: pretty or terse
+      --ignored           Run only skipped examples
+      --include-ignored   Also run skipped examples
+      --test-threads N    Number of concurrent conversations
       --color WHEN        auto, always or never
-  -q, --quiet             Say nothing of examples that passed
+  -q, --quiet             Hide examples that passed
       --nocapture, --show-output, --no-capture
-                          Nothing that examples print is ever captured
+                          Accepted and ignored: output is never captured
 
-As `hotseat test` has them:
-      --tag TAG           Only examples with this tag; can be given several times, and one is enough
-  -o, --output FILE       Write a report: .json, .jsonl, .xml (JUnit); can be given several times
-      --trace FILE        Write every event of every conversation as JSON lines
-  -n, --agent NAME        Test this agent of hotseat.yaml, whichever examples name; replay:PATH serves recordings.
-                          Agents in the program are still tested
-      --simulator WHO     Who simulates users: agents:ID or connectors:NAME
-      --config FILE       Project file; default: hotseat.yaml of this folder or the nearest one above it
-      --runs N            How many times each example is run
-      --min-pass-rate R   How much of these has to pass, as 0.8
-      --retries N         How often an example that fails is tried again
-      --timeout DURATION  How long an example may take that does not say so itself: 30s, 2m
-      --fail-fast         Start no new example after one has failed
-      --last-failed       Only examples that failed in the last run of this test file that was kept
-      --no-store          Do not keep the run beside the project file
-      --forbid-only       Fail when examples are focused (`fit`, `only`): for CI
-  -v, --verbose           Show every conversation whole
-  -h, --help              This text
+Arguments of `hotseat test`:
+      --tag TAG           Run only examples with this tag; repeatable, any of the tags matches
+  -o, --output FILE       Write a report: .json, .jsonl, .xml (JUnit); repeatable
+      --trace FILE        Write all events of all conversations as JSON lines
+  -n, --agent NAME        Test this agent of hotseat.yaml instead of the ones that examples name;
+                          replay:PATH replays recordings. Does not replace agents in the test program
+      --simulator WHO     Simulator: agents:ID or connectors:NAME
+      --config FILE       Project file; default: the nearest hotseat.yaml, searched upwards
+      --runs N            Number of runs of each example
+      --min-pass-rate R   Minimum pass rate of these runs, for instance 0.8
+      --retries N         Number of retries of a failed example
+      --timeout DURATION  Default time limit of an example: 30s, 2m
+      --fail-fast         Start no new example after a failure
+      --last-failed       Run only examples that failed in the last saved run of this test file
+      --no-store          Do not save the run
+      --forbid-only       Fail if examples are focused (`fit`, `only`), for CI
+  -v, --verbose           Show all conversations in full
+  -h, --help              Print this help
 
-Exit codes: 0 nothing failed, 1 some example failed, 2 usage or configuration, 3 the run could not be carried out,
-4 nothing was selected by a tag, 130 interrupted
+Exit codes: 0 no example failed, 1 an example failed, 2 usage or configuration error, 3 run error,
+4 no example was selected, 130 interrupted
 ";
 
-/// What is to be done.
+/// Parsed command line arguments.
 #[derive(Debug, Default)]
-pub(super) struct Arguments {
+pub(super) struct HarnessArguments {
     pub filters: Vec<String>,
     pub exact: bool,
     pub skip: Vec<String>,
     pub list: bool,
-    pub format: Format,
-    pub ignored: Ignored,
+    pub format: ListFormat,
+    pub ignored: IgnoredMode,
     pub parallel: Option<usize>,
-    pub color: Color,
+    pub color: ColorMode,
     pub quiet: bool,
     pub tags: Vec<String>,
     pub outputs: Vec<PathBuf>,
@@ -80,36 +80,36 @@ pub(super) struct Arguments {
     pub help: bool,
 }
 
-/// How examples are listed.
+/// Format of `--list`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum ListFormat {
     #[default]
     Pretty,
-    /// For programs: their names and nothing else.
+    /// Names only, for programs.
     Terse,
 }
 
-/// What becomes of examples that are skipped.
+/// Handling of skipped examples.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ignored {
+pub(super) enum IgnoredMode {
     #[default]
     Skipped,
-    /// They run, and no others.
+    /// Runs only skipped examples.
     Only,
-    /// They run like all others.
+    /// Runs skipped examples, too.
     Included,
 }
 
-/// When output has colours.
+/// Selects coloured output.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Color {
+pub(super) enum ColorMode {
     #[default]
     Auto,
     Always,
     Never,
 }
 
-const FLAGS: [&str; 33] = [
+const KNOWN_FLAGS: [&str; 33] = [
     "--last-failed",
     "--no-store",
     "--simulator",
@@ -145,13 +145,13 @@ const FLAGS: [&str; 33] = [
     "--ensure-time",
 ];
 
-impl Arguments {
-    /// Reads them.
+impl HarnessArguments {
+    /// Parses the arguments.
     ///
     /// # Errors
-    /// The first that makes no sense.
-    pub fn read(written: &[String]) -> Result<Arguments, Diagnostic> {
-        let mut all = Arguments::default();
+    /// The first invalid argument.
+    pub fn parse(written: &[String]) -> Result<HarnessArguments, Diagnostic> {
+        let mut all = HarnessArguments::default();
         let mut rest = written.iter();
         while let Some(argument) = rest.next() {
             let (flag, joined) = match argument.split_once('=') {
@@ -168,30 +168,32 @@ impl Arguments {
                 "--list" => all.list = true,
                 "--format" => {
                     all.format = match value()?.as_str() {
-                        "pretty" => Format::Pretty,
-                        "terse" => Format::Terse,
+                        "pretty" => ListFormat::Pretty,
+                        "terse" => ListFormat::Terse,
                         other => {
-                            return Err(unknown(
+                            return Err(invalid_value(
                                 "--format",
                                 other,
-                                "pretty or terse; reports are `--output`",
+                                "expected pretty or terse (write reports with `--output`)",
                             ));
                         }
                     }
                 }
-                "--ignored" => all.ignored = Ignored::Only,
-                "--include-ignored" => all.ignored = Ignored::Included,
-                "--test-threads" => all.parallel = Some(number("--test-threads", &value()?)?),
+                "--ignored" => all.ignored = IgnoredMode::Only,
+                "--include-ignored" => all.ignored = IgnoredMode::Included,
+                "--test-threads" => all.parallel = Some(parse_count("--test-threads", &value()?)?),
                 "--color" => {
                     all.color = match value()?.as_str() {
-                        "auto" => Color::Auto,
-                        "always" => Color::Always,
-                        "never" => Color::Never,
-                        other => return Err(unknown("--color", other, "auto, always or never")),
+                        "auto" => ColorMode::Auto,
+                        "always" => ColorMode::Always,
+                        "never" => ColorMode::Never,
+                        other => {
+                            return Err(invalid_value("--color", other, "expected auto, always or never"));
+                        }
                     }
                 }
                 "-q" | "--quiet" => all.quiet = true,
-                // What examples print is not captured, and there are no benchmarks.
+                // Output of examples is never captured, and there are no benchmarks.
                 "--nocapture" | "--no-capture" | "--show-output" | "--test" => {}
                 "--tag" => all.tags.push(value()?),
                 "-o" | "--output" => all.outputs.push(value()?.into()),
@@ -199,20 +201,24 @@ impl Arguments {
                 "-n" | "--agent" => all.agent = Some(value()?),
                 "--simulator" => all.simulator = Some(value()?),
                 "--config" => all.config = Some(value()?),
-                "--runs" => all.runs = Some(number("--runs", &value()?)?),
+                "--runs" => all.runs = Some(parse_count("--runs", &value()?)?),
                 "--min-pass-rate" => {
                     let written = value()?;
                     let rate = written.parse().ok().filter(|rate| *rate > 0.0 && *rate <= 1.0);
                     all.min_pass_rate = Some(rate.ok_or_else(|| {
-                        unknown("--min-pass-rate", &written, "a part of all runs: more than 0, and at most 1")
+                        invalid_value(
+                            "--min-pass-rate",
+                            &written,
+                            "expected a pass rate: more than 0 and at most 1",
+                        )
                     })?);
                 }
                 "--retries" => {
                     let written = value()?;
-                    let wrong = |_| unknown("--retries", &written, "a whole number");
+                    let wrong = |_| invalid_value("--retries", &written, "a whole number");
                     all.retries = Some(written.parse().map_err(wrong)?);
                 }
-                "--timeout" => all.timeout = Some(duration(&value()?)?),
+                "--timeout" => all.timeout = Some(parse_duration(&value()?)?),
                 "--fail-fast" => all.fail_fast = true,
                 "--forbid-only" => all.forbid_only = true,
                 "--last-failed" => all.last_failed = true,
@@ -222,9 +228,9 @@ impl Arguments {
                 "-Z" => drop(value()?),
                 flag if flag.starts_with('-') && flag.len() > 1 => {
                     let wrong = Diagnostic::new(format!("unknown argument `{flag}`"));
-                    return Err(match nearest(flag, FLAGS) {
+                    return Err(match nearest(flag, KNOWN_FLAGS) {
                         Some(near) => wrong.help(format!("did you mean `{near}`?")),
-                        None => wrong.help("`--help` tells which there are"),
+                        None => wrong.help("`--help` lists all arguments"),
                     });
                 }
                 filter => all.filters.push(filter.to_string()),
@@ -234,50 +240,53 @@ impl Arguments {
     }
 }
 
-fn unknown(flag: &str, written: &str, known: &str) -> Diagnostic {
+fn invalid_value(flag: &str, written: &str, known: &str) -> Diagnostic {
     Diagnostic::new(format!("{flag} {written}: {known}"))
 }
 
-fn number(flag: &str, written: &str) -> Result<usize, Diagnostic> {
+fn parse_count(flag: &str, written: &str) -> Result<usize, Diagnostic> {
     match written.parse() {
         Ok(number @ 1..=10_000) => Ok(number),
-        _ => Err(unknown(flag, written, "a whole number from 1 to 10000")),
+        _ => Err(invalid_value(flag, written, "expected a whole number from 1 to 10000")),
     }
 }
 
-fn duration(written: &str) -> Result<Duration, Diagnostic> {
+fn parse_duration(written: &str) -> Result<Duration, Diagnostic> {
     let duration = written.parse::<jiff::SignedDuration>().ok().and_then(|duration| duration.try_into().ok());
-    duration
-        .filter(|duration: &Duration| !duration.is_zero())
-        .ok_or_else(|| unknown("--timeout", written, "a duration, for instance 500ms, 30s or 1m30s"))
+    duration.filter(|duration: &Duration| !duration.is_zero()).ok_or_else(|| {
+        invalid_value("--timeout", written, "expected a duration, for instance 500ms, 30s or 1m30s")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Arguments, Diagnostic> {
-        Arguments::read(&line.split(' ').map(str::to_string).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<HarnessArguments, Diagnostic> {
+        HarnessArguments::parse(&line.split(' ').map(str::to_string).collect::<Vec<_>>())
     }
 
     #[test]
-    fn arguments_are_those_of_any_test() {
+    fn parses_test_harness_arguments() {
         let all =
             read("--nocapture booking --exact --test-threads=3 --format terse --skip slow --list").unwrap();
         assert_eq!(all.filters, ["booking"]);
         assert!(all.exact && all.list);
-        assert_eq!((all.parallel, all.format, all.skip), (Some(3), Format::Terse, vec!["slow".to_string()]));
+        assert_eq!(
+            (all.parallel, all.format, all.skip),
+            (Some(3), ListFormat::Terse, vec!["slow".to_string()])
+        );
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn rejects_invalid_arguments() {
         for (line, words) in [
             ("--exakt", "unknown argument `--exakt`"),
-            ("--test-threads 0", "--test-threads 0: a whole number from 1 to 10000"),
+            ("--test-threads 0", "--test-threads 0: expected a whole number from 1 to 10000"),
             ("--skip", "--skip needs a value"),
-            ("--format json", "--format json: pretty or terse; reports are `--output`"),
-            ("--timeout 30", "--timeout 30: a duration, for instance 500ms, 30s or 1m30s"),
-            ("--min-pass-rate 2", "--min-pass-rate 2: a part of all runs: more than 0, and at most 1"),
+            ("--format json", "--format json: expected pretty or terse (write reports with `--output`)"),
+            ("--timeout 30", "--timeout 30: expected expected a duration, for instance 500ms, 30s or 1m30s"),
+            ("--min-pass-rate 2", "--min-pass-rate 2: expected a pass rate: more than 0 and at most 1"),
         ] {
             assert_eq!(read(line).unwrap_err().message, words);
         }

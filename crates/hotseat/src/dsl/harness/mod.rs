@@ -1,10 +1,10 @@
-//! The main function of a test file: arguments as `cargo test` and nextest give them, a run as `hotseat test` makes it.
+//! The main function of a test file: arguments as in `cargo test` and nextest, runs as in `hotseat test`.
 
 mod arguments;
-mod carrying_out;
+mod context;
+mod execute;
 mod output;
 mod select;
-mod world;
 
 use std::io::{self, Write};
 use std::panic::Location;
@@ -14,18 +14,18 @@ use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, Diagnostics};
 
-use self::arguments::{Arguments, Format, HELP};
-pub use self::output::Output;
-use self::select::{Selected, select};
-pub use self::world::World;
-use super::place::At;
+use self::arguments::{HELP, HarnessArguments, ListFormat};
+pub use self::context::HarnessContext;
+pub use self::output::HarnessOutput;
+use self::select::{ExampleSelection, select_examples};
+use super::caller_location::CallerLocation;
 use super::tree::Group;
 
-/// Declares examples and runs those that the arguments of the program select. For `main` of a test file.
+/// Declares examples and runs the selected ones. Call it in `main` of a test file.
 ///
-/// The arguments are those of `cargo test` and nextest (filters, `--list`, `--exact`, `--ignored`, `--test-threads`, …)
-/// and some of `hotseat test`; `--help` tells all. The project is the nearest `hotseat.yaml`, from the folder of the
-/// package upwards.
+/// Accepts the arguments of `cargo test` and nextest (filters, `--list`, `--exact`, `--ignored`,
+/// `--test-threads`, …) and some of `hotseat test`; `--help` lists them. The project file is the nearest
+/// `hotseat.yaml`, searched upwards from the package directory.
 ///
 /// ```no_run
 /// use hotseat::dsl::prelude::*;
@@ -43,26 +43,26 @@ use super::tree::Group;
 /// ```
 #[track_caller]
 pub fn run(declare: impl FnOnce(&mut Group)) -> ExitCode {
-    let (arguments, world) = World::read();
-    Harness { arguments, world, file: Location::caller().file() }.run(declare).into()
+    let (arguments, world) = HarnessContext::from_process();
+    Harness { arguments, context: world, file: Location::caller().file() }.run(declare).into()
 }
 
-/// The same for programs that have arguments and surroundings of their own.
+/// Like [`run`], with explicit arguments and environment.
 ///
 /// ```
 /// use std::collections::BTreeMap;
 /// use std::path::PathBuf;
 ///
-/// use hotseat::dsl::{Harness, Output, World, replies};
+/// use hotseat::dsl::{Harness, HarnessContext, HarnessOutput, replies};
 ///
 /// let harness = Harness {
 ///     arguments: vec!["--quiet".to_string()],
-///     world: World {
+///     context: HarnessContext {
 ///         environment: BTreeMap::new().into(),
 ///         folder: PathBuf::from("."),
 ///         color: false,
 ///         width: 80,
-///         output: Output::Standard,
+///         output: HarnessOutput::Standard,
 ///     },
 ///     file: "tests/agents.rs",
 /// };
@@ -77,27 +77,27 @@ pub fn run(declare: impl FnOnce(&mut Group)) -> ExitCode {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Harness {
-    /// The arguments, without the name of the program.
+    /// Command line arguments, without the program name.
     pub arguments: Vec<String>,
-    /// What there is outside the program.
-    pub world: World,
-    /// The file that the examples are written in, as reports show it.
+    /// Environment, working directory and output.
+    pub context: HarnessContext,
+    /// Source file of the examples, for reports.
     pub file: &'static str,
 }
 
-/// How the program ends. As the program `hotseat` does, but for filters that fit nothing: `cargo test NAME` gives its
-/// filter to every test file.
+/// Exit codes. Same as those of `hotseat`, except that a filter without matches is a success, since `cargo
+/// test NAME` passes its filter to every test file.
 pub(super) mod exit {
     pub const PASSED: u8 = 0;
     pub const FAILED: u8 = 1;
     pub const USAGE: u8 = 2;
-    pub const BROKEN: u8 = 3;
+    pub const RUN_ERROR: u8 = 3;
     pub const NOTHING_SELECTED: u8 = 4;
     pub const INTERRUPTED: u8 = 130;
 }
 
 impl Harness {
-    /// Runs the examples that the arguments select; the exit code.
+    /// Runs the selected examples and returns the exit code.
     pub fn run(&self, declare: impl FnOnce(&mut Group)) -> u8 {
         match self.try_run(declare) {
             Ok(code) | Err(code) => code,
@@ -105,71 +105,74 @@ impl Harness {
     }
 
     fn try_run(&self, declare: impl FnOnce(&mut Group)) -> Result<u8, u8> {
-        let arguments = Arguments::read(&self.arguments).map_err(|wrong| self.refuse([wrong]))?;
+        let arguments =
+            HarnessArguments::parse(&self.arguments).map_err(|wrong| self.usage_error([wrong]))?;
         if arguments.help {
             return Ok(self.print(HELP));
         }
-        let mut root = Group::root(self.world.folder.clone());
+        let mut root = Group::root(self.context.folder.clone());
         declare(&mut root);
         let (declared, mistakes) = root.flatten();
         if !mistakes.is_empty() {
-            let wrong = |(words, at): (String, At)| Diagnostic::new(words).at(at.place());
-            return Err(self.refuse(mistakes.into_iter().map(wrong)));
+            let wrong = |(words, at): (String, CallerLocation)| Diagnostic::new(words).at(at.place());
+            return Err(self.usage_error(mistakes.into_iter().map(wrong)));
         }
-        let Selected { examples, of, by_filter, focused } =
-            select(declared, &arguments).map_err(|wrong| self.refuse(wrong))?;
+        let ExampleSelection { examples, total: of, emptied_by_filter: by_filter, focused } =
+            select_examples(declared, &arguments).map_err(|wrong| self.usage_error(wrong))?;
         if arguments.list {
-            return Ok(self.print(&listed(examples.iter().map(|example| &*example.name), arguments.format)));
+            return Ok(
+                self.print(&format_list(examples.iter().map(|example| &*example.name), arguments.format))
+            );
         }
         if focused {
-            self.say(&format!(
-                "note: only {} of {of} examples are focused; the others are left out",
+            self.print_remark(&format!(
+                "note: only {} of {of} examples are focused; the others are not run",
                 examples.len()
             ));
         }
         if examples.is_empty() {
-            self.say(&format!("no examples: none of {of} is selected"));
-            // Of several test files that are given a filter most have nothing that fits.
+            self.print_remark(&format!("no examples selected: 0 of {of} match"));
+            // A filter is passed to every test file; most have no matching example.
             return Ok(if by_filter { exit::PASSED } else { exit::NOTHING_SELECTED });
         }
-        self.carry_out(examples.into_iter().map(Arc::new).collect(), &arguments)
+        self.run_selected(examples.into_iter().map(Arc::new).collect(), &arguments)
     }
 
-    /// Prints what was asked for. That its reader has read enough is no failure.
+    /// Prints to standard output. A broken pipe is not an error.
     fn print(&self, text: &str) -> u8 {
-        let mut out = self.world.output.results();
+        let mut out = self.context.output.results();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => exit::BROKEN,
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => exit::RUN_ERROR,
             Ok(()) | Err(_) => exit::PASSED,
         }
     }
 
-    /// Says something beside the results. Where nobody listens, the exit code still tells.
-    fn say(&self, text: &str) {
-        let _ = writeln!(self.world.output.remarks(), "{text}");
+    /// Prints to standard error. Write errors are ignored; the exit code still reports the result.
+    fn print_remark(&self, text: &str) {
+        let _ = writeln!(self.context.output.remarks(), "{text}");
     }
 
-    fn complain(&self, mistakes: impl IntoIterator<Item = Diagnostic>) {
+    fn print_diagnostics(&self, mistakes: impl IntoIterator<Item = Diagnostic>) {
         let mut all = Diagnostics::new();
         all.extend(mistakes);
-        self.say(&all.render(false, self.world.width));
+        self.print_remark(&all.render(false, self.context.width));
     }
 
-    fn refuse(&self, mistakes: impl IntoIterator<Item = Diagnostic>) -> u8 {
-        self.complain(mistakes);
+    fn usage_error(&self, mistakes: impl IntoIterator<Item = Diagnostic>) -> u8 {
+        self.print_diagnostics(mistakes);
         exit::USAGE
     }
 
-    fn path(&self, path: &str) -> PathBuf {
-        self.world.folder.join(path)
+    fn resolve_path(&self, path: &str) -> PathBuf {
+        self.context.folder.join(path)
     }
 }
 
-/// The names of examples, as the test harness of Rust lists its tests.
-fn listed<'a>(names: impl ExactSizeIterator<Item = &'a str>, format: Format) -> String {
+/// Formats the list of examples like the test harness of Rust.
+fn format_list<'a>(names: impl ExactSizeIterator<Item = &'a str>, format: ListFormat) -> String {
     let count = names.len();
     let mut text: String = names.map(|name| format!("{name}: test\n")).collect();
-    if format == Format::Pretty {
+    if format == ListFormat::Pretty {
         text.push_str(&format!("\n{count} tests, 0 benchmarks\n"));
     }
     text

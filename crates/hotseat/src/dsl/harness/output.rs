@@ -1,65 +1,65 @@
-//! Where the output of a test file goes.
+//! Output of a test file.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::report::CommandGuard;
 
-/// Where output goes: results, and remarks beside them.
+/// Destination of results and remarks.
 #[derive(Debug, Clone, Default)]
-pub enum Output {
+pub enum HarnessOutput {
     /// Standard output and standard error.
     #[default]
     Standard,
-    /// Into memory, in the order in which it is written.
-    Kept(Kept),
+    /// A buffer that receives both, in the order in which they are written.
+    Captured(CapturedOutput),
 }
 
-/// Output that is kept.
+/// Captured output.
 #[derive(Debug, Clone, Default)]
-pub struct Kept(Arc<Mutex<Vec<u8>>>);
+pub struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
-impl Output {
-    /// Output that is kept, with nothing in it so far.
-    pub fn kept() -> Output {
-        Output::Kept(Kept::default())
+impl HarnessOutput {
+    /// Creates an empty buffer.
+    pub fn captured() -> HarnessOutput {
+        HarnessOutput::Captured(CapturedOutput::default())
     }
 
     pub(super) fn results(&self) -> Box<dyn Write + Send> {
         match self {
-            Output::Standard => Box::new(CommandGuard::text(io::stdout())),
-            Output::Kept(kept) => Box::new(CommandGuard::text(kept.clone())),
+            HarnessOutput::Standard => Box::new(CommandGuard::text(io::stdout())),
+            HarnessOutput::Captured(kept) => Box::new(CommandGuard::text(kept.clone())),
         }
     }
 
     pub(super) fn remarks(&self) -> Box<dyn Write + Send> {
         match self {
-            Output::Standard => Box::new(CommandGuard::text(io::stderr())),
-            Output::Kept(kept) => Box::new(CommandGuard::text(kept.clone())),
+            HarnessOutput::Standard => Box::new(CommandGuard::text(io::stderr())),
+            HarnessOutput::Captured(kept) => Box::new(CommandGuard::text(kept.clone())),
         }
     }
 
-    /// Prints what was kept in the way of test functions, so that it is shown with the test if it fails.
+    /// Prints the captured output with `print!`, so that the test harness shows it if the test fails.
     #[expect(
         clippy::print_stdout,
-        reason = "what is written to standard output directly, nobody keeps for the test"
+        reason = "the test harness captures only output of `print!`, not direct writes to standard output"
     )]
-    pub(in crate::dsl) fn pass_on(&self) {
-        if let Output::Kept(kept) = self {
+    pub(in crate::dsl) fn print_captured(&self) {
+        if let HarnessOutput::Captured(kept) = self {
             print!("{}", kept.text());
         }
     }
 }
 
-impl Kept {
-    /// What has been written so far.
+impl CapturedOutput {
+    /// Returns the text written so far.
     pub fn text(&self) -> String {
         let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-impl Write for Kept {
+impl Write for CapturedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         Ok(bytes.len())

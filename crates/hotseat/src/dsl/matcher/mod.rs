@@ -1,33 +1,34 @@
-//! What can be asserted, as values that say for themselves what they ask for.
+//! Matchers: assertions as values that describe themselves.
 
-mod argument;
-mod says;
-mod value;
+mod agent_matchers;
+mod expected_value;
+mod value_matchers;
 
 use std::fmt::{Debug, Display};
 
 use serde_json::Value;
 
-use super::line::Line;
-use crate::checks::Native;
-use crate::session::Subject;
+use super::session_channel::SessionChannel;
+use crate::checks::RustCheck;
+use crate::session::CheckSubject;
 
-pub use argument::{Argument, That, Wanted, that};
-pub use says::{
-    AboutTurns, CallTool, Claim, Goal, GroundedIn, HaveIntent, Holds, InTopic, Names, ReachedTopic,
-    Satisfies, Satisfy, achieve_goal, achieve_stated_goal, call_tool, claim, grounded_in, have_tool_call,
-    holds, in_topic, intent, reached_topic, satisfies, satisfy,
+pub use agent_matchers::{
+    CaseAssertionMatcher, ClaimMatcher, GoalMatcher, GroundedInMatcher, InTopicMatcher, IntentMatcher,
+    IntoStrings, PredicateMatcher, ReachedTopicMatcher, SatisfyMatcher, ToolCallMatcher, TurnMatcher,
+    achieve_goal, achieve_stated_goal, call_tool, claim, grounded_in, have_tool_call, holds, in_topic,
+    intent, reached_topic, satisfies, satisfy,
 };
-pub use value::{
-    Compare, Contains, Empty, Equal, Len, Matches, OneOf, Patterns, Sought, StartsOrEnds, contains,
-    contains_any, ends_with, eq, ge, gt, is_empty, le, len, lt, matches, matches_any, ne, one_of,
-    starts_with,
+pub use expected_value::{ExpectedValue, IntoExpectedValue, ValuePredicate, that};
+pub use value_matchers::{
+    AffixMatcher, ComparisonMatcher, ContainsMatcher, EmptyMatcher, EqualMatcher, IntoPatterns,
+    LengthMatcher, OneOfMatcher, OneOrMany, PatternMatcher, contains, contains_any, ends_with, eq, ge, gt,
+    is_empty, le, len, lt, matches, matches_any, ne, one_of, starts_with,
 };
 
-/// Something that can be asserted of a subject: of the agent, of the conversation, of a plain value.
+/// An assertion about a subject: the agent, the conversation or a plain value.
 ///
-/// Tests may have matchers of their own: one function says what is asked for, what was found, and whether that holds.
-/// Negation, soft and hard, the place and the report come with it.
+/// Tests can define their own matchers: one function returns the expectation, the result and the actual
+/// value. Negation, soft and hard evaluation, source locations and reports work as for built-in matchers.
 ///
 /// ```
 /// use hotseat::dsl::prelude::*;
@@ -44,60 +45,60 @@ pub use value::{
 /// assert!(not(Even).assertion(&3).holds().unwrap());
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` asserts nothing of `{S}`",
-    label = "this says nothing of such a subject",
-    note = "what an agent does (`call_tool`, `satisfy`, `matches` …) is asserted of `agent`, `have_tool_call` and `reached_topic` of `conversation`, comparisons (`eq`, `ge`, `contains` …) of values that can be compared"
+    message = "`{Self}` is not a matcher for `{S}`",
+    label = "this matcher does not support the subject",
+    note = "use `call_tool`, `satisfy`, `matches` … with `agent`, `have_tool_call` and `reached_topic` with `conversation`, and comparisons (`eq`, `ge`, `contains` …) with comparable values"
 )]
 pub trait Matcher<S: ?Sized> {
-    /// What is asserted of this subject, and what it comes to as far as that is known here.
+    /// Creates the assertion about a subject, evaluated if no session is needed.
     fn assertion(&self, subject: &S) -> Assertion;
 }
 
-/// What a matcher asserts of a subject.
+/// An assertion about a subject.
 #[derive(Debug, Clone)]
 pub struct Assertion {
-    pub(in crate::dsl) form: Form,
+    pub(in crate::dsl) kind: AssertionKind,
     pub(in crate::dsl) negated: bool,
-    /// What of the conversation the session looks at, where the session decides.
-    pub(in crate::dsl) subject: Subject,
-    /// The line to the session of what it is asserted of, where that has one.
-    pub(in crate::dsl) line: Option<Line>,
+    /// Part of the conversation that the session evaluates.
+    pub(in crate::dsl) subject: CheckSubject,
+    /// Channel to the session of the subject, if it has one.
+    pub(in crate::dsl) channel: Option<SessionChannel>,
 }
 
-/// How it is found out whether an assertion holds.
+/// How an assertion is evaluated.
 #[derive(Debug, Clone)]
-pub(in crate::dsl) enum Form {
-    /// It is known, or known that it cannot be said.
-    Known(Known),
-    /// A function of the test was asked about the agent: whether it says so, or why it has said nothing.
-    Judged { name: String, found: Result<bool, String> },
-    /// The session decides: assertions as case files have them.
-    Written(Value),
-    /// Criteria, by their names or in words; which of them a judge decides is known where they are declared.
-    Satisfy(Vec<String>),
-    /// The session decides, by a function of the test.
-    Native(Native),
-    /// The test asks for something that makes no sense.
-    Wrong(String),
+pub(in crate::dsl) enum AssertionKind {
+    /// The result is known, or known to be undecidable.
+    Decided(ValueDecision),
+    /// Result of a test function of the last turn, or its error.
+    Predicate { name: String, found: Result<bool, String> },
+    /// An assertion in the format of case files, evaluated by the session.
+    CaseFile(Value),
+    /// Criteria, by name or description. Their declarations determine which ones a judge evaluates.
+    Criteria(Vec<String>),
+    /// A test function, evaluated by the session.
+    Function(RustCheck),
+    /// An invalid assertion, with the message.
+    Invalid(String),
 }
 
-/// What is known of a value.
+/// Result for a plain value.
 #[derive(Debug, Clone)]
-pub(in crate::dsl) struct Known {
-    /// The value, as it is written in the test.
-    pub of: Option<&'static str>,
-    /// What it is asked to be: words that follow the value.
+pub(in crate::dsl) struct ValueDecision {
+    /// Source code of the value.
+    pub expression: Option<&'static str>,
+    /// Expectation, as words that follow the value.
     pub expected: String,
-    /// Whether it holds; none where nobody can say.
+    /// The result; none if undecidable.
     pub holds: Option<bool>,
-    /// What was found, or why nobody can say.
+    /// Actual value, or the reason why it is undecidable.
     pub actual: String,
 }
 
-impl Known {
-    /// What is asked for, of which value.
+impl ValueDecision {
+    /// Describes the expectation, with the expression of the value.
     pub(in crate::dsl) fn describe(&self) -> String {
-        match self.of {
+        match self.expression {
             Some(of) => format!("`{of}` {}", self.expected),
             None => self.expected.clone(),
         }
@@ -105,8 +106,7 @@ impl Known {
 }
 
 impl Assertion {
-    /// An assertion that has been decided: what is asked for, whether it holds, what was found. Reports say that it was
-    /// `expected … to be` the first text, and `found` the last one, so both are fragments.
+    /// Creates an evaluated assertion. Reports show `expected … to be {expected}, got {actual}`.
     ///
     /// ```
     /// use hotseat::dsl::Assertion;
@@ -115,15 +115,20 @@ impl Assertion {
     /// assert_eq!(polite.holds(), Some(true));
     /// ```
     pub fn new(expected: impl Display, holds: bool, actual: impl Display) -> Assertion {
-        Assertion::known(format!("to be {expected}"), holds, actual.to_string())
+        Assertion::decided_as(format!("to be {expected}"), holds, actual.to_string())
     }
 
-    /// An assertion that has been decided, in words that follow the value: `to contain "a"`.
-    fn known(expected: String, holds: bool, actual: String) -> Assertion {
-        Assertion::of(Form::Known(Known { of: None, expected, holds: Some(holds), actual }))
+    /// Creates an evaluated assertion; `expected` follows the value, as in `to contain "a"`.
+    fn decided_as(expected: String, holds: bool, actual: String) -> Assertion {
+        Assertion::from_kind(AssertionKind::Decided(ValueDecision {
+            expression: None,
+            expected,
+            holds: Some(holds),
+            actual,
+        }))
     }
 
-    /// An assertion that nobody can decide, with the reason. It holds neither way, negated or not.
+    /// Creates an assertion that cannot be evaluated, with the reason. The check is an error, negated or not.
     ///
     /// ```
     /// use hotseat::dsl::Assertion;
@@ -132,47 +137,53 @@ impl Assertion {
     /// assert_eq!(unknown.holds(), None);
     /// ```
     pub fn undecided(expected: impl Display, why: impl Display) -> Assertion {
-        Assertion::unknown(format!("to be {expected}"), why.to_string())
+        Assertion::undecided_as(format!("to be {expected}"), why.to_string())
     }
 
-    /// The same in words that follow the value.
-    fn unknown(expected: String, actual: String) -> Assertion {
-        Assertion::of(Form::Known(Known { of: None, expected, holds: None, actual }))
+    /// Like [`undecided`](Assertion::undecided), with words that follow the value.
+    fn undecided_as(expected: String, actual: String) -> Assertion {
+        Assertion::from_kind(AssertionKind::Decided(ValueDecision {
+            expression: None,
+            expected,
+            holds: None,
+            actual,
+        }))
     }
 
-    /// Whether it holds, as far as that is known without the session.
+    /// Returns the result; none if the session has to evaluate the assertion.
     pub fn holds(&self) -> Option<bool> {
-        match &self.form {
-            Form::Known(known) => known.holds.map(|holds| holds != self.negated),
+        match &self.kind {
+            AssertionKind::Decided(known) => known.holds.map(|holds| holds != self.negated),
             _ => None,
         }
     }
 
-    /// The contrary.
+    /// Negates the assertion.
     #[must_use]
     pub fn negated(self) -> Assertion {
         Assertion { negated: !self.negated, ..self }
     }
 
-    pub(in crate::dsl) fn of(form: Form) -> Assertion {
-        Assertion { form, negated: false, subject: Subject::Value, line: None }
+    pub(in crate::dsl) fn from_kind(form: AssertionKind) -> Assertion {
+        Assertion { kind: form, negated: false, subject: CheckSubject::Value, channel: None }
     }
 
-    /// The same of a value that is written so in the test.
-    pub(in crate::dsl) fn of_value(mut self, written: &'static str) -> Assertion {
-        const LONGEST: usize = 80;
-        if let Form::Known(known) = &mut self.form {
-            known.of = (written.len() <= LONGEST && !written.contains('\n')).then_some(written);
+    /// Sets the source code of the value, for reports.
+    pub(in crate::dsl) fn with_expression(mut self, written: &'static str) -> Assertion {
+        const MAX_EXPRESSION_BYTES: usize = 80;
+        if let AssertionKind::Decided(known) = &mut self.kind {
+            known.expression =
+                (written.len() <= MAX_EXPRESSION_BYTES && !written.contains('\n')).then_some(written);
         }
         self
     }
 
-    pub(in crate::dsl) fn wrong(words: impl Into<String>) -> Assertion {
-        Assertion::of(Form::Wrong(words.into()))
+    pub(in crate::dsl) fn invalid(words: impl Into<String>) -> Assertion {
+        Assertion::from_kind(AssertionKind::Invalid(words.into()))
     }
 }
 
-/// What is asserted must not hold. What cannot be decided holds neither way.
+/// Negates a matcher. An assertion that cannot be evaluated remains an error.
 ///
 /// ```no_run
 /// # use hotseat::dsl::prelude::*;
@@ -184,25 +195,25 @@ impl Assertion {
 /// });
 /// # }
 /// ```
-pub fn not<M>(matcher: M) -> Not<M> {
-    Not(matcher)
+pub fn not<M>(matcher: M) -> NotMatcher<M> {
+    NotMatcher(matcher)
 }
 
-/// The contrary of a matcher; see [`not`].
+/// Negated matcher; see [`not`].
 #[derive(Debug, Clone)]
-pub struct Not<M>(pub(super) M);
+pub struct NotMatcher<M>(pub(super) M);
 
-impl<S: ?Sized, M: Matcher<S>> Matcher<S> for Not<M> {
+impl<S: ?Sized, M: Matcher<S>> Matcher<S> for NotMatcher<M> {
     fn assertion(&self, subject: &S) -> Assertion {
         self.0.assertion(subject).negated()
     }
 }
 
-/// A value as it is shown in reports.
+/// Formats a value for reports.
 fn shown(value: &(impl Debug + ?Sized)) -> String {
-    const LONGEST: usize = 2_000;
+    const MAX_SHOWN_CHARS: usize = 2_000;
     let text = format!("{value:?}");
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }

@@ -1,57 +1,63 @@
-//! Why a case failed: the reason, and each check that does not hold with the place where it is written.
+//! Output for a failure: its reason, and each failed check with its location.
 
 use std::fmt::Write as _;
 
-use hotseat_document::{Diagnostic, Place};
-use hotseat_trace::{Failure, FailureKind};
+use hotseat_document::{Diagnostic, SourceSpan};
+use hotseat_trace::{AttemptFailure, FailureKind};
 
-use super::look::{Look, Tone};
-use crate::report::words::{columns, count, lines, one_line, wrap};
-use crate::run::{Attempt, Finding, ReachedFacts, State};
+use super::options::{ConsoleOptions, TextStyle};
+use crate::report::text::{columns, format_count, one_line, safe_lines, wrap};
+use crate::run::{Attempt, CheckResult, CheckState, CheckpointResult};
 
-/// How many lines of what a check found are shown.
-const FOUND: usize = 12;
-/// What stands before the lines of a failure, where there is room for that.
+/// Maximum number of lines of an actual value.
+const MAX_ACTUAL_LINES: usize = 12;
+/// Indentation of failure details.
 const MARGIN: &str = "     ";
-/// With fewer columns there is none.
-const ROOMY: usize = 45;
+/// Below this width there is no indentation.
+const MIN_MARGIN_COLUMNS: usize = 45;
 
-fn margin(look: &Look) -> &'static str {
-    if look.width < ROOMY { "" } else { MARGIN }
+fn margin(look: &ConsoleOptions) -> &'static str {
+    if look.width < MIN_MARGIN_COLUMNS { "" } else { MARGIN }
 }
 
-/// Why a case failed: the checks that do not hold, or whatever else there is to say.
-pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mut String) {
+/// Writes the reason of a failure: the failed checks, or the message and details.
+pub(super) fn write_failure(
+    look: &ConsoleOptions,
+    failure: &AttemptFailure,
+    attempt: &Attempt,
+    out: &mut String,
+) {
     let margin = margin(look);
     let kind = failure.kind.name();
     let hard = attempt.checks.iter().filter(|checked| checked.check.is_hard());
-    let (all, failed): (usize, Vec<&Finding>) =
+    let (all, failed): (usize, Vec<&CheckResult>) =
         (hard.clone().count(), hard.filter(|checked| checked.fails()).collect());
     let by_checks = failure.kind == FailureKind::Assertion && !failed.is_empty();
-    // What could not be decided is shown with the others, and has not failed.
-    let undecided = failed.iter().filter(|checked| checked.state() == State::Errored).count();
+    // Errored checks are displayed with the failed ones but counted separately.
+    let undecided = failed.iter().filter(|checked| checked.state() == CheckState::Errored).count();
     let rest = match undecided {
         0 => String::new(),
-        n => format!(", {n} could not be decided"),
+        n => format!(", {n} errored"),
     };
     let message = match (failed.len() - undecided, all) {
-        (1, 1) if by_checks => "a check does not hold".to_string(),
+        (1, 1) if by_checks => "a check failed".to_string(),
         (n, all) if by_checks => {
-            format!("{n} of {all} checks {} not hold{rest}", if n == 1 { "does" } else { "do" })
+            format!("{n} of {all} checks failed{rest}")
         }
         _ => one_line(&failure.message, 4000),
     };
-    // What says its kind by itself does not need to be told it twice.
+    // A message that starts with its kind needs no prefix.
     let said = kind.replace('_', " ");
     let head =
         if message.starts_with(&said) { "  └─ ".to_string() } else { format!("  └─ {kind}: ") };
     let quoted = format!("{margin}│ ");
-    let mut message = wrap(&message, look.left(columns(&head)), look.left(columns(&quoted))).into_iter();
+    let mut message =
+        wrap(&message, look.columns_left(columns(&head)), look.columns_left(columns(&quoted))).into_iter();
     let first = message.next().unwrap_or_default();
-    let stem = look.paint(Tone::Quiet, "  └─ ");
+    let stem = look.paint(TextStyle::Quiet, "  └─ ");
     let _ = match head.ends_with(": ") {
-        true => writeln!(out, "{stem}{}: {first}", look.paint(Tone::Bad, kind)),
-        false => writeln!(out, "{stem}{}", look.paint(Tone::Bad, &first)),
+        true => writeln!(out, "{stem}{}: {first}", look.paint(TextStyle::Bad, kind)),
+        false => writeln!(out, "{stem}{}", look.paint(TextStyle::Bad, &first)),
     };
     message.for_each(|line| {
         let _ = writeln!(out, "{quoted}{line}");
@@ -59,22 +65,22 @@ pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mu
     out.push('\n');
 
     if by_checks {
-        failed.into_iter().for_each(|checked| failed_check(look, checked, out));
+        failed.into_iter().for_each(|checked| write_failed_check(look, checked, out));
         return;
     }
     let by_checkpoints = matches!(failure.kind, FailureKind::MissingCheckpoints | FailureKind::MaxTurns);
-    if by_checkpoints && attempt.checkpoints.iter().any(ReachedFacts::is_missing) {
+    if by_checkpoints && attempt.checkpoints.iter().any(CheckpointResult::is_missing) {
         attempt
             .checkpoints
             .iter()
             .filter(|reached| reached.is_missing())
-            .for_each(|reached| missing_checkpoint(look, reached, out));
+            .for_each(|reached| write_missing_checkpoint(look, reached, out));
         return;
     }
     if let Some(detail) = &failure.detail {
-        let room = look.left(columns(&quoted));
-        for line in lines(detail) {
-            // What is indented stays so.
+        let room = look.columns_left(columns(&quoted));
+        for line in safe_lines(detail) {
+            // Keeps the indentation of the detail.
             let blank = line.len() - line.trim_start_matches(' ').len();
             let hang = if blank < room / 2 { &line[..blank] } else { "" };
             for (number, line) in wrap(&line, room, room - hang.len()).into_iter().enumerate() {
@@ -85,67 +91,68 @@ pub(super) fn reason(look: &Look, failure: &Failure, attempt: &Attempt, out: &mu
         }
         out.push('\n');
     }
-    let place = attempt.selected.case.place.to_string();
-    let _ = writeln!(out, "{margin}{} {}\n", look.paint(Tone::Frame, "-->"), one_line(&place, 4000));
+    let place = attempt.case_ref.case.place.to_string();
+    let _ = writeln!(out, "{margin}{} {}\n", look.paint(TextStyle::Frame, "-->"), one_line(&place, 4000));
 }
 
-/// A failed check: what was expected, where that is written, and what was found.
-fn failed_check(look: &Look, checked: &Finding, out: &mut String) {
+/// Writes a failed check: the expectation, its location, and the actual value.
+fn write_failed_check(look: &ConsoleOptions, checked: &CheckResult, out: &mut String) {
     let words = checked.check.message.as_ref().unwrap_or(&checked.verdict.expected);
     let expected = match checked.turn {
         Some(turn) => format!("turn {turn}: {words}"),
         None => words.clone(),
     };
-    snippet(look, &expected, &checked.check.place, &checked.verdict.actual, out);
+    write_snippet(look, &expected, &checked.check.place, &checked.verdict.actual, out);
 }
 
-/// A checkpoint that was not reached, where it is written, and why not.
-fn missing_checkpoint(look: &Look, reached: &ReachedFacts, out: &mut String) {
+/// Writes a missing checkpoint: its location, and the reason why it was not reached.
+fn write_missing_checkpoint(look: &ConsoleOptions, reached: &CheckpointResult, out: &mut String) {
     let checkpoint = &reached.checkpoint;
     let title = match &checkpoint.description {
         Some(description) => format!("checkpoint: {} ({description})", checkpoint.id),
         None => format!("checkpoint: {}", checkpoint.id),
     };
-    let why = reached.missing.as_deref().unwrap_or("no turn was looked at");
-    snippet(look, &title, &checkpoint.place, why, out);
+    let why = reached.missing.as_deref().unwrap_or("no turn was checked");
+    write_snippet(look, &title, &checkpoint.place, why, out);
 }
 
-/// What was to be, the line where that is written, and what was found instead.
-fn snippet(look: &Look, expected: &str, place: &Place, actual: &str, out: &mut String) {
+/// Writes the expectation, the source line, and the actual value.
+fn write_snippet(look: &ConsoleOptions, expected: &str, place: &SourceSpan, actual: &str, out: &mut String) {
     let margin = margin(look);
-    let left = look.left(columns(margin) + 2);
+    let left = look.columns_left(columns(margin) + 2);
     for (number, line) in wrap(&one_line(expected, 4000), left, left).iter().enumerate() {
-        let mark = if number == 0 { look.paint(Tone::Bad, "✗") } else { " ".to_string() };
-        let _ = writeln!(out, "{margin}{mark} {}", look.paint(Tone::Strong, line));
+        let mark = if number == 0 { look.paint(TextStyle::Bad, "✗") } else { " ".to_string() };
+        let _ = writeln!(out, "{margin}{mark} {}", look.paint(TextStyle::Strong, line));
     }
-    // The title of a rendered mistake is its first line; ours stands above already.
-    let rendered = Diagnostic::new("").at(place.clone()).render(look.color, look.left(columns(margin)));
+    // The first line of a rendered diagnostic is its title, which was already written.
+    let rendered =
+        Diagnostic::new("").at(place.clone()).render(look.color, look.columns_left(columns(margin)));
     for line in rendered.lines().skip(1) {
         let _ = writeln!(out, "{margin}{line}");
     }
 
     let gutter = format!("{margin}{}", " ".repeat(place.line().to_string().len() + 1));
-    let bar = format!("{gutter}{}", look.paint(Tone::Frame, "|"));
-    let mut found = lines(actual);
+    let bar = format!("{gutter}{}", look.paint(TextStyle::Frame, "|"));
+    let mut found = safe_lines(actual);
     let first = found.next().unwrap_or_default();
-    let room = look.left(columns(&gutter) + 4);
-    let mut shown = wrap(&first, room.saturating_sub(columns("found: ") - 2), room);
+    let room = look.columns_left(columns(&gutter) + 4);
+    let mut shown = wrap(&first, room.saturating_sub(columns("got: ") - 2), room);
     for line in found {
         let hang = if line.starts_with("- ") { "  " } else { "" };
         let broken = wrap(&line, room, room - hang.len());
         let hung = |(number, line): (usize, String)| if number == 0 { line } else { format!("{hang}{line}") };
         shown.extend(broken.into_iter().enumerate().map(hung));
     }
-    let more = shown.len().saturating_sub(FOUND);
-    shown.truncate(FOUND);
+    let more = shown.len().saturating_sub(MAX_ACTUAL_LINES);
+    shown.truncate(MAX_ACTUAL_LINES);
     let first = if shown[0].is_empty() { String::new() } else { format!(" {}", shown[0]) };
-    let (equals, title) = (look.paint(Tone::Frame, "="), look.paint(Tone::Strong, "found:"));
+    let (equals, title) = (look.paint(TextStyle::Frame, "="), look.paint(TextStyle::Strong, "got:"));
     let _ = writeln!(out, "{bar}\n{gutter}{equals} {title}{first}");
     for line in &shown[1..] {
         let _ = writeln!(out, "{bar}   {line}");
     }
     if more > 0 {
-        let _ = writeln!(out, "{bar}   … and {} more", count(more, "line"));
+        let _ = writeln!(out, "{bar}   … and {} more", format_count(more, "line"));
     }
     out.push('\n');
 }

@@ -1,13 +1,14 @@
-//! Checks in a few words, as they stand in a tree. What stands below a failure is longer.
+//! Short labels of checks in a conversation tree. Failures are described in more detail below the tree.
 
 use serde_json::Value;
 
-use crate::run::{Finding, ReachedFacts};
+use crate::run::{CheckResult, CheckpointResult};
 
-/// A check: in the words in which it is written where it is an assertion of its own, otherwise in a sentence.
-pub(super) fn check(checked: &Finding) -> String {
+/// Returns the label of a check: its form in the test file if it has an entry of its own, otherwise its
+/// description.
+pub(super) fn check_label(checked: &CheckResult) -> String {
     let criterion = checked.check.criterion.as_deref().map(|criterion| format!("satisfies {criterion}"));
-    let typed = criterion.or_else(|| checked.check.written.as_deref().and_then(typed));
+    let typed = criterion.or_else(|| checked.check.written.as_deref().and_then(typed_label));
     match typed {
         Some(label) if checked.check.negated => format!("not: {label}"),
         Some(label) => label,
@@ -15,8 +16,8 @@ pub(super) fn check(checked: &Finding) -> String {
     }
 }
 
-/// `contains "submitted"`, `$.expense.status = "submitted"`, `tool_called "create_expense"`.
-fn typed(written: &Value) -> Option<String> {
+/// Formats `contains "submitted"`, `$.expense.status = "submitted"`, `tool_called "create_expense"`.
+fn typed_label(written: &Value) -> Option<String> {
     let kind = written.get("type")?.as_str()?;
     let path = written.get("path").and_then(Value::as_str);
     let text = |key: &str| written.get(key).map(Value::to_string);
@@ -32,7 +33,7 @@ fn typed(written: &Value) -> Option<String> {
             None => format!("type {}", text("value")?),
         }),
         "tool_called" => {
-            // A name, a list of them, or a mapping with a name and arguments.
+            // The value is a name, a list of names, or an object with a name and arguments.
             let value = written.get("value");
             let name = written.get("name").or_else(|| value?.get("name")).or(value)?;
             let arguments = written.get("arguments").or_else(|| value?.get("arguments"));
@@ -46,13 +47,13 @@ fn typed(written: &Value) -> Option<String> {
             let result = part("result").map_or_else(String::new, |result| format!(" = {result}"));
             Some(format!("tool_result {}{result}", part("tool")?))
         }
-        // What has more parts than a few words can hold says so in a sentence.
+        // Longer assertions use their description.
         _ => None,
     }
 }
 
-/// A checkpoint, and the tool that it waits for.
-pub(super) fn checkpoint(reached: &ReachedFacts) -> String {
+/// Formats a checkpoint with the tool that it expects.
+pub(super) fn checkpoint_label(reached: &CheckpointResult) -> String {
     let checkpoint = &reached.checkpoint;
     match &checkpoint.tool {
         Some(tool) => format!("checkpoint: {} (tool: {tool})", checkpoint.id),
@@ -66,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn assertions_are_called_as_they_are_written() {
+    fn labels_follow_the_test_file() {
         for (written, label) in [
             (json!({"type": "contains", "value": "type of expense"}), r#"contains "type of expense""#),
             (json!({"type": "equals", "value": {"a": 1}}), r#"equals {"a":1}"#),
@@ -87,8 +88,8 @@ mod tests {
             (json!({"type": "tool_result", "tool": "a", "result": "ok"}), r#"tool_result "a" = "ok""#),
             (json!({"type": "tool_result", "value": {"tool": "a"}}), r#"tool_result "a""#),
         ] {
-            assert_eq!(typed(&written).as_deref(), Some(label));
+            assert_eq!(typed_label(&written).as_deref(), Some(label));
         }
-        assert_eq!(typed(&json!({"type": "schema", "schema": {}})), None);
+        assert_eq!(typed_label(&json!({"type": "schema", "schema": {}})), None);
     }
 }

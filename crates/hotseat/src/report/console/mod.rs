@@ -1,14 +1,15 @@
-//! The console: a line for each case as it ends, the conversation where there is more to see, a summary.
+//! Console output: a line for each finished case, the conversation if there is more to display, and a
+//! summary.
 //!
-//! Nothing that an agent said may steer a terminal or a CI server: control characters are made visible, and no
-//! line begins with its words.
+//! Output of an agent must not control a terminal or a CI server: control characters are replaced by visible
+//! ones, and no line starts with text of an agent.
 
 mod attempts;
+mod banner;
 mod case;
 mod failure;
-mod frame;
 mod label;
-mod look;
+mod options;
 mod progress;
 mod stability;
 mod summary;
@@ -18,47 +19,47 @@ mod turn;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use hotseat_trace::Status;
+use hotseat_trace::VerdictStatus;
 
-pub use look::Look;
+pub use options::ConsoleOptions;
 pub(super) use turn::passed;
 
-use self::progress::Progress;
-use self::stability::Steadiness;
-use self::summary::Totals;
-use super::failures::Failures;
+use self::progress::RunProgress;
+use self::stability::StabilitySection;
+use self::summary::ConversationTotals;
+use super::failures::FailureList;
 use super::{Reporter, RunEvent};
-use crate::run::{Control, Outcome, Repetition, Setting, Summary};
+use crate::run::{AttemptPolicy, CaseOutcome, RunControl, RunSettings, RunSummary};
 
-/// How many cases that failed are named once more at the end.
-const NAMED: usize = 30;
-/// Up to so many cases, conversations that went well are shown, too.
-const FEW: usize = 12;
+/// Maximum number of failed cases in the list at the end.
+const MAX_FAILED_CASES: usize = 30;
+/// Maximum number of cases of a small run, which also displays passed conversations.
+const SMALL_RUN_CASES: usize = 12;
 
-/// Writes for people.
-pub struct Console<W> {
+/// Reporter that writes human-readable text.
+pub struct ConsoleReporter<W> {
     out: W,
-    look: Look,
-    setting: Arc<Setting>,
-    progress: Progress,
-    totals: Totals,
-    failures: Failures,
-    steadiness: Steadiness,
-    /// How many cases were never begun, and why.
+    options: ConsoleOptions,
+    setting: Arc<RunSettings>,
+    progress: RunProgress,
+    totals: ConversationTotals,
+    failures: FailureList,
+    stability: StabilitySection,
+    /// Number of cases that were not started, and the reason.
     not_run: usize,
     why_not_run: String,
     /// Reports that could not be written.
     lost: Vec<String>,
-    /// Whether a progress line stands at the bottom.
-    drawn: bool,
-    /// What the last thing was that was written.
-    last: Last,
+    /// True if a progress line is displayed at the bottom.
+    has_progress_line: bool,
+    /// The output before the next one.
+    preceding: PrecedingOutput,
 }
 
-/// What stands above what is written next.
+/// Kind of the output before the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
-    /// A rule, or nothing at all.
+enum PrecedingOutput {
+    /// A rule, or nothing.
     Rule,
     /// A case in one line.
     Line,
@@ -66,135 +67,143 @@ enum Last {
     Gap,
 }
 
-/// One case that has ended, with everything that is known of it.
-pub fn conversation(look: &Look, outcome: &Outcome, setting: &Setting) -> String {
-    case::case(look, outcome, setting, true).text
+/// Renders a finished case with all details.
+pub fn conversation(look: &ConsoleOptions, outcome: &CaseOutcome, setting: &RunSettings) -> String {
+    case::render_case(look, outcome, setting, true).text
 }
 
-impl<W: Write + Send> Console<W> {
-    /// A console that writes to `out`.
-    pub fn new(out: W, look: Look, setting: Arc<Setting>) -> Self {
-        Console {
+impl<W: Write + Send> ConsoleReporter<W> {
+    /// Creates a console reporter that writes to `out`.
+    pub fn new(out: W, look: ConsoleOptions, setting: Arc<RunSettings>) -> Self {
+        ConsoleReporter {
             out,
-            look,
-            // How many runs there will be is not known where reliabilities are declared.
-            progress: Progress::of(
+            options: look,
+            // The number of runs is unknown if cases declare a reliability.
+            progress: RunProgress::new(
                 setting.selected,
                 if setting.declared > 0 { 1 } else { setting.choices.options.runs },
             ),
-            steadiness: Steadiness::default(),
+            stability: StabilitySection::default(),
             setting,
-            totals: Totals::default(),
-            failures: Failures::keeping(NAMED),
+            totals: ConversationTotals::default(),
+            failures: FailureList::with_limit(MAX_FAILED_CASES),
             not_run: 0,
             why_not_run: String::new(),
             lost: Vec::new(),
-            drawn: false,
-            last: Last::Rule,
+            has_progress_line: false,
+            preceding: PrecedingOutput::Rule,
         }
     }
 
-    fn case(&mut self, outcome: &Outcome) -> String {
-        self.progress.ended(outcome);
-        self.failures.note(outcome);
-        self.steadiness.note(&self.look, outcome);
+    fn case_ended(&mut self, outcome: &CaseOutcome) -> String {
+        self.progress.case_ended(outcome);
+        self.failures.record(outcome);
+        self.stability.note(&self.options, outcome);
         for attempt in &outcome.attempts {
             let turns = attempt.conversation.turns.len();
-            self.totals.held += usize::from(turns > 0);
+            self.totals.conversations += usize::from(turns > 0);
             self.totals.turns += turns;
-            self.totals.took += attempt.duration;
+            self.totals.duration += attempt.duration;
         }
 
-        let skipped = outcome.verdict.status == Status::Skipped;
+        let skipped = outcome.verdict.status == VerdictStatus::Skipped;
         let held = outcome.attempts.iter().any(|attempt| !attempt.conversation.turns.is_empty());
-        if skipped && !held && outcome.selected.case.skip.is_none() && !self.look.verbose {
-            // A run that ends early leaves many such cases, for one reason.
+        if skipped && !held && outcome.case_ref.case.skip.is_none() && !self.options.verbose {
+            // An interrupted run leaves many such cases for the same reason.
             self.not_run += 1;
             self.why_not_run = outcome.verdict.skip_reason.clone().unwrap_or_default();
             return String::new();
         }
-        let shown = case::case(&self.look, outcome, &self.setting, self.setting.selected <= FEW);
+        let shown = case::render_case(
+            &self.options,
+            outcome,
+            &self.setting,
+            self.setting.selected <= SMALL_RUN_CASES,
+        );
         let mut text = match shown.is_tree {
-            true => self.apart(shown.text),
-            false => self.beside(shown.text),
+            true => self.with_gaps(shown.text),
+            false => self.without_gaps(shown.text),
         };
-        if !self.look.progress
-            && let Some(line) = self.progress.now_and_then(&self.look)
+        if !self.options.progress
+            && let Some(line) = self.progress.occasional_line(&self.options)
         {
-            text.push_str(&self.apart(line));
+            text.push_str(&self.with_gaps(line));
         }
         text
     }
 
-    /// A text that stands between empty lines.
-    fn apart(&mut self, mut text: String) -> String {
-        if self.last == Last::Line {
+    /// Adds empty lines around a text.
+    fn with_gaps(&mut self, mut text: String) -> String {
+        if self.preceding == PrecedingOutput::Line {
             text.insert(0, '\n');
         }
         if !text.ends_with("\n\n") {
             text.push('\n');
         }
-        self.last = Last::Gap;
+        self.preceding = PrecedingOutput::Gap;
         text
     }
 
-    /// A text that follows on what stands above.
-    fn beside(&mut self, text: String) -> String {
-        self.last = Last::Line;
+    /// Adds a text directly below the preceding output.
+    fn without_gaps(&mut self, text: String) -> String {
+        self.preceding = PrecedingOutput::Line;
         text
     }
 
-    fn summary(&mut self, summary: &Summary) -> String {
-        let look = self.look;
+    fn summary(&mut self, summary: &RunSummary) -> String {
+        let look = self.options;
         if summary.total == 0 {
-            return summary::verdict(&look, summary);
+            return summary::result_banner(&look, summary);
         }
         let mut out = String::new();
         if self.not_run > 0 {
-            let line = summary::not_run(&look, self.not_run, &self.why_not_run);
-            out.push_str(&self.beside(line));
+            let line = summary::not_run_line(&look, self.not_run, &self.why_not_run);
+            out.push_str(&self.without_gaps(line));
         }
-        if self.last == Last::Line {
+        if self.preceding == PrecedingOutput::Line {
             out.push('\n');
         }
-        out.push_str(&self.steadiness.section(&look, summary));
-        out.push_str(&summary::failed(&look, &mut self.failures, summary));
+        out.push_str(&self.stability.section(&look, summary));
+        out.push_str(&summary::failed_cases(&look, &mut self.failures, summary));
         let written = self.setting.choices.outputs.iter().filter(|output| !self.lost.contains(output));
         let written: Vec<&str> = written.map(String::as_str).collect();
-        out.push_str(&summary::counts(&look, &self.setting, summary, &self.totals, &written));
+        out.push_str(&summary::summary_table(&look, &self.setting, summary, &self.totals, &written));
         if let Some(words) = self.failures.suggestion(summary.total) {
-            out.push_str(&summary::suggestion(&look, &words));
+            out.push_str(&summary::format_suggestion(&look, &words));
         }
-        out + &summary::verdict(&look, summary)
+        out + &summary::result_banner(&look, summary)
     }
 }
 
-impl<W: Write + Send> Reporter for Console<W> {
+impl<W: Write + Send> Reporter for ConsoleReporter<W> {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let mut text = match event {
-            RunEvent::Started { .. } => frame::opening(&self.look, &self.setting),
+            RunEvent::Started { .. } => banner::run_header(&self.options, &self.setting),
             RunEvent::CaseStarted { case, .. } => {
-                self.progress.started(&case.case.name);
+                self.progress.case_started(&case.case.name);
                 String::new()
             }
-            RunEvent::AttemptEnded { repetition: Repetition::Repeated { .. }, .. } => {
+            RunEvent::AttemptEnded { repetition: AttemptPolicy::Repeated { .. }, .. } => {
                 self.progress.run_ended();
                 String::new()
             }
-            RunEvent::AttemptEnded { repetition: Repetition::Retried { .. }, .. } => String::new(),
-            RunEvent::CaseEnded(outcome) => self.case(outcome),
-            RunEvent::Stopping(Control::Cancel) => self.beside("cancelling what runs\n".to_string()),
-            RunEvent::Stopping(_) => self
-                .beside("no new cases; waiting for those that run (Ctrl-C again cancels them)\n".to_string()),
+            RunEvent::AttemptEnded { repetition: AttemptPolicy::Retried { .. }, .. } => String::new(),
+            RunEvent::CaseEnded(outcome) => self.case_ended(outcome),
+            RunEvent::Stopping(RunControl::Cancel) => {
+                self.without_gaps("cancelling running cases\n".to_string())
+            }
+            RunEvent::Stopping(_) => self.without_gaps(
+                "no new cases; waiting for running cases (Ctrl-C again cancels them)\n".to_string(),
+            ),
             RunEvent::Ended(summary) => self.summary(summary),
         };
-        // All that is to be seen at once is written at once.
-        if std::mem::take(&mut self.drawn) {
+        // Writes everything at once.
+        if std::mem::take(&mut self.has_progress_line) {
             text.insert_str(0, "\r\x1b[2K");
         }
-        self.drawn = self.look.progress && !matches!(event, RunEvent::Ended(_));
-        if self.drawn {
-            text.push_str(&self.progress.at_the_bottom(&self.look));
+        self.has_progress_line = self.options.progress && !matches!(event, RunEvent::Ended(_));
+        if self.has_progress_line {
+            text.push_str(&self.progress.bottom_line(&self.options));
         }
         if text.is_empty() {
             return Ok(());
@@ -203,7 +212,7 @@ impl<W: Write + Send> Reporter for Console<W> {
         self.out.flush()
     }
 
-    fn lost(&mut self, output: &str) {
+    fn output_failed(&mut self, output: &str) {
         self.lost.push(output.to_string());
     }
 }

@@ -1,16 +1,16 @@
-// What is shown, by the part of the address behind `#`, and what the keys do.
+// Navigation and keyboard shortcuts. The part of the address after `#` selects the view.
 
 const source = pageSource();
 const app = document.getElementById('app');
-// Only a page that is served knows other runs.
+// Only a served page can list other runs.
 const runs = source.live ? runList(source) : null;
 
-// `#status=failed&q=refund` is the overview, `#case=ID` a case, `#runs` the runs that are kept.
+// `#status=failed&q=refund` is the overview, `#case=ID` a case, `#runs` the list of saved runs.
 let route = new URLSearchParams();
-// What the overview was last asked for; its filters stay while a case is shown.
+// Last state of the overview; its filters are kept while a case is shown.
 let wanted = new URLSearchParams();
 let turn = 0;
-// The case that is shown as it was when it was drawn.
+// Row of the displayed case at the time of drawing.
 let shownRow = null;
 
 const moves = {
@@ -23,7 +23,7 @@ const moves = {
     if (row) location.hash = moves.link(row);
   },
 };
-// Where a case is found: by its id, and by its place where others have the same id.
+// Links to cases by id, and also by index if the id is not unique.
 function links() {
   let counted = null;
   return (row, more = {}) => {
@@ -41,7 +41,7 @@ function rowOf(to) {
   return source.rows.find((row) => row.id === to.get('case') && (at === null || String(row.index) === at));
 }
 
-// ---- the overview
+// ---- overview
 
 const cases = caseList(moves);
 const search = h('input', {
@@ -81,7 +81,7 @@ function showOverview() {
 function drawOverview() {
   overview.classList.toggle('awaited', !source.run);
   if (!source.run) {
-    renew(head, h('header.run-head', {}, h('h1', { tabindex: '-1' }, 'Hotseat'), h('p.how-far', {}, mark('running', 'awaited'), h('span', {}, 'This run has not begun yet.'))));
+    renew(head, h('header.run-head', {}, h('h1', { tabindex: '-1' }, 'Hotseat'), h('p.how-far', {}, mark('running', 'awaited'), h('span', {}, 'This run has not started yet.'))));
     return;
   }
   if (searched && searched.q === wanted.get('q')) wanted.said = searched.said;
@@ -91,7 +91,7 @@ function drawOverview() {
   renew(panels, breakdown(source.rows, wanted, choose), criteria(source.rows, wanted, choose));
   renew(tools, toolbar(source.rows, wanted, choose));
   renew(found, rows.length === source.rows.length ? count(rows.length, 'case') : `${number(rows.length)} of ${count(source.rows.length, 'case')}`,
-    rows.length === 0 && source.rows.length > 0 && ' – nothing fits');
+    rows.length === 0 && source.rows.length > 0 && ' – no case matches');
   cases.show(rows);
   const { summary, start, kept } = source.run;
   const goesOn = kept?.state === 'running' ? '… ' : '';
@@ -99,7 +99,7 @@ function drawOverview() {
   searchConversations();
 }
 
-// What stands only in conversations is looked for after everything else, and again in those that have ended since.
+// Searches the conversations after all other fields, and again when more cases have ended.
 let searched = null;
 async function searchConversations() {
   const q = wanted.get('q');
@@ -110,7 +110,7 @@ async function searchConversations() {
   if (!searched || searched.busy) return;
   const mine = searched;
   mine.busy = true;
-  // What cannot be searched now is searched when there is something new.
+  // After an error, the search is repeated with the next update.
   const more = await mine.search.more(mine.given.signal).catch(() => []);
   mine.busy = false;
   if (searched !== mine || !more.length) return;
@@ -118,9 +118,9 @@ async function searchConversations() {
   if (app.contains(overview)) drawOverview();
 }
 
-// ---- a case
+// ---- case
 
-// Draws it, `again` if only the case has changed: the reader stays where he is.
+// Draws the case. With `again` only the data has changed and the scroll position is kept.
 async function showCase(again = false) {
   const mine = ++turn;
   const row = rowOf(route);
@@ -149,7 +149,7 @@ async function showCase(again = false) {
 
 // ---- runs
 
-// The run that was the last one when they were listed.
+// The newest run when the list was drawn.
 let listed = null;
 
 function showRuns() {
@@ -160,7 +160,7 @@ function showRuns() {
   return runs.show();
 }
 
-// ---- the frame
+// ---- frame
 
 const THEMES = ['system', 'light', 'dark'];
 const stored = { get: (key) => { try { return localStorage.getItem(key); } catch { return null; } },
@@ -183,13 +183,13 @@ function applyTheme() {
 
 const KEYS = [
   ['j  k', 'next and previous case'], ['↵', 'open the case'], ['esc', 'back to all cases, or clear the search'],
-  ['/', 'search'], ...(runs ? [['r', 'the runs that are kept']] : []), ['e', 'unfold or fold the whole case'], ['t', 'light, dark, system'], ['?', 'these keys'],
+  ['/', 'search'], ...(runs ? [['r', 'saved runs']] : []), ['e', 'unfold or fold the whole case'], ['t', 'light, dark, system'], ['?', 'these keys'],
 ];
 const help = h('dialog.help', { 'aria-label': 'Keys' }, h('h2', {}, 'Keys'),
   h('dl', {}, KEYS.map(([keys, does]) => h('div', {}, h('dt', {}, keys.split('  ').map((key) => h('kbd', {}, key))), h('dd', {}, does)))),
   h('form', { method: 'dialog' }, h('button', {}, 'Close')));
 const top = h('div.top', {}, h('a.brand', { href: '#' }, 'Hotseat'), h('span.spacer'),
-  runs && h('a.quiet', { href: '#runs', title: 'Runs that are kept (r)' }, 'Runs'), themeButton,
+  runs && h('a.quiet', { href: '#runs', title: 'Saved runs (r)' }, 'Runs'), themeButton,
   h('button.quiet', { type: 'button', title: 'Keys (?)', 'aria-label': 'Keys', onclick: () => help.showModal() }, '?'));
 const banner = h('div.banner', { role: 'status' });
 const frame = h('div.frame', {}, top, banner);
@@ -209,13 +209,13 @@ function enter() {
   return undefined;
 }
 
-// ---- a run that goes on
+// ---- running run
 
-// How long news wait for others.
+// Delay in milliseconds that combines several updates.
 const TOGETHER = 200;
 let drawing = null;
 
-// The reader keeps what he looks at: only what has changed is drawn, and nothing moves.
+// Redraws only what has changed, and keeps the scroll position.
 function news() {
   drawing = null;
   drawBanner();
@@ -235,13 +235,13 @@ function isOther(row, before) {
   return row && row !== before && told(row) !== told(before);
 }
 
-// What keeps the page from knowing more, or else that there is a newer run.
+// Shows an error of the connection, or a link to a newer run.
 let trouble = null;
 function drawBanner() {
   const newer = source.newest !== source.newestAtFirst && source.newest !== source.run?.kept.id;
   renew(banner, trouble
     ? h('p.bad', {}, trouble)
-    : newer && h('p', {}, 'A newer run has begun. ', h('a', { href: `/runs/${source.newest}` }, 'Show it')));
+    : newer && h('p', {}, 'A newer run has started. ', h('a', { href: `/runs/${source.newest}` }, 'Show it')));
 }
 
 addEventListener('hashchange', enter);

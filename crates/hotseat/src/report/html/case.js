@@ -1,4 +1,4 @@
-// One case: why it came to what it came to, its attempts, and everything that is known of them.
+// Page of one case: its failure, its attempts, and all recorded data.
 
 async function casePage(row, source, route, moves) {
   if (BEGUN[row.status]) return begunPage(row, moves);
@@ -34,10 +34,10 @@ async function casePage(row, source, route, moves) {
     !beside && rawEvents(eventsOf(chosen), traceOf(chosen)?.left_out));
 }
 
-// A case that has not ended: what is said in a conversation is kept when that is over.
+// Page of a case that has not ended. Its conversation is saved only at its end.
 function begunPage(row, moves) {
-  const over = row.attempts > 0 && ` ${count(row.attempts, 'attempt')} of it ${row.attempts === 1 ? 'is' : 'are'} over.`;
-  const facts = [['Where', `${row.file}:${row.line}`], row.agent && ['Agent', row.agent]].filter(Boolean);
+  const over = row.attempts > 0 && ` ${count(row.attempts, 'attempt')} ${row.attempts === 1 ? 'has' : 'have'} ended.`;
+  const facts = [['Defined at', `${row.file}:${row.line}`], row.agent && ['Agent', row.agent]].filter(Boolean);
   return h('article.case', {},
     h('header.case-head', {},
       caseNav(moves),
@@ -45,8 +45,8 @@ function begunPage(row, moves) {
       h('p.ids', {}, row.name !== row.id && h('code.id', {}, row.id), (row.tags || []).map((tag) => h('span.tag', {}, tag))),
       h('dl.facts-list', {}, facts.map(([name, of]) => h('div', {}, h('dt', {}, name), h('dd', {}, of))))),
     h('p.begun', { role: 'status' }, row.status === 'running'
-      ? ['This case goes on.', over, ' Its conversation stands here as soon as it has ended.']
-      : ['This case was broken off with its run.', over, ' Nothing of its conversation is kept.']));
+      ? ['This case is running.', over, ' Its conversation will be shown here when it has ended.']
+      : ['This case was interrupted with its run.', over, ' Its conversation was not saved.']));
 }
 
 function caseNav(moves, ...more) {
@@ -66,19 +66,19 @@ function turnsOf(one, events) {
 
 function caseHead(row, result, moves) {
   const facts = [
-    ['Where', `${result.file}:${result.line}`],
+    ['Defined at', `${result.file}:${result.line}`],
     result.agent && ['Agent', result.agent],
-    ['Took', duration(row.ms)],
-    ['Began', time(result.started_at)],
+    ['Duration', duration(row.ms)],
+    ['Started', time(result.started_at)],
     ['Turns', number(result.total_turns)],
-    row.spent && ['Spent', spent(row.spent)],
+    row.spent && ['Usage', spent(row.spent)],
     result.run_details && ['Runs', `${result.passed} of ${result.runs} passed${result.stability_class ? `, ${result.stability_class.replaceAll('_', ' ')}` : ''}`],
     result.consistency !== undefined && result.consistency !== null && ['Same answers', percent(result.consistency, 1)],
   ].filter(Boolean);
   const said = result.name === row.id ? null : h('code.id', {}, row.id);
   return h('header.case-head', {},
     caseNav(moves, copier('Copy JSON', () => JSON.stringify(result, null, 2))),
-    h('h1', { tabindex: '-1' }, mark(row.flaky ? 'flaky' : row.status, row.flaky ? 'flaky: passed when it was tried again' : row.status), h('span', { dir: 'auto' }, result.name)),
+    h('h1', { tabindex: '-1' }, mark(row.flaky ? 'flaky' : row.status, row.flaky ? 'flaky: passed on a retry' : row.status), h('span', { dir: 'auto' }, result.name)),
     h('p.ids', {}, said, (result.tags || []).map((tag) => h('span.tag', {}, tag))),
     h('dl.facts-list', {}, facts.map(([name, of]) => h('div', {}, h('dt', {}, name), h('dd', {}, of)))),
     result.metadata && fold({ class: 'thought' }, 'Metadata', () => value(result.metadata)));
@@ -88,8 +88,8 @@ function failure(of) {
   return h('section.failure', { 'aria-label': 'Failure' },
     h('h2', {}, kindWords(of.kind), h('span.tag', {}, `fault: ${of.fault}`)),
     words(of.message),
-    // Of checks that fail each stands where it was decided.
-    of.detail && (of.kind === 'assertion' ? fold({}, 'All of them', () => words(of.detail, 'pre.value')) : words(of.detail, 'pre.value')));
+    // Each failed check is also displayed at its turn.
+    of.detail && (of.kind === 'assertion' ? fold({}, 'All failed checks', () => words(of.detail, 'pre.value')) : words(of.detail, 'pre.value')));
 }
 
 function attempt(one, events, marks, picture) {
@@ -110,7 +110,8 @@ function listOf(title, lines) {
   return lines?.length && h('section', {}, h('header.section-head', {}, h('h2', {}, title)), lines.map((one) => note(one)));
 }
 
-// The topics that were visited, in order, with what each asserts of its visits; and the graph, as a picture that can run nothing.
+// The visited topics in order with the checks of each visit, and the graph as an image, which cannot run
+// scripts.
 function topics(one, picture) {
   const visits = one.topic_visits;
   if (!visits) return null;
@@ -123,7 +124,7 @@ function topics(one, picture) {
       h('h3', {}, visit.topic, visit.visit > 1 && h('span.facts', {}, ` visit ${visit.visit}`)), checks(visit.assertions))));
 }
 
-// Why users that were simulated have said no more.
+// Reasons why the simulated users stopped.
 function simulations(all) {
   if (!all?.length) return null;
   return h('section', { 'aria-label': 'Simulated user' }, h('header.section-head', {}, h('h2', {}, 'Simulated user')),
@@ -149,10 +150,10 @@ function checkpoints(all) {
 
 const EVENTS_AT_ONCE = 200;
 
-// The events as they were recorded, some at a time.
+// The recorded events, some at a time.
 function rawEvents(events, leftOut) {
   if (!events.length) return null;
-  const rest = leftOut > 0 && h('span.preview', {}, `${count(leftOut, 'step')} of the agent's own machinery are left out; --trace writes them`);
+  const rest = leftOut > 0 && h('span.preview', {}, `${count(leftOut, 'step')} internal to the agent left out; --trace writes them`);
   return fold({ class: 'events' }, [`Events (${number(events.length)})`, rest], () => {
     const body = h('div', {});
     let shown = 0;

@@ -1,4 +1,4 @@
-// A conversation as it was held: who said what, what was called, and what was judged of it.
+// The conversation of an attempt: messages, tool calls and checks.
 
 // One attempt, turn by turn.
 function chat(result, turns, marks) {
@@ -47,7 +47,7 @@ function portions(items) {
   return h('div', {}, body, more);
 }
 
-// What was said and done, in order.
+// Messages and events in order.
 function said(items) {
   return items.map((item) => {
     switch (item.kind) {
@@ -82,7 +82,7 @@ function said(items) {
 
 const WHO = {
   simulator: 'User, simulated', simulated: 'User, simulated',
-  person: 'User, at the keyboard', interactive: 'User, at the keyboard',
+  person: 'User, human', interactive: 'User, human',
 };
 
 function bubble(side, who, item, more) {
@@ -107,7 +107,7 @@ function call(item) {
     item.inner.turns.map((turn) => said(turn.items)));
   return fold({ class: item.failed ? 'call failed' : 'call' }, summary, () => h('div', {},
     item.origin && item.origin !== 'stream' && h('p.label', {}, `first seen in ${item.origin}`),
-    h('p.label', {}, item.broken ? 'Arguments, which are no JSON' : 'Arguments'),
+    h('p.label', {}, item.broken ? 'Arguments (not JSON)' : 'Arguments'),
     value(item.input === undefined ? 'none' : item.input),
     item.answered && [h('p.label', {}, item.failed ? 'Error' : 'Result'),
       value(item.failed && item.output?.message ? item.output.message : item.output)],
@@ -115,7 +115,7 @@ function call(item) {
   ));
 }
 
-// What a helper was asked and said.
+// Request and answer of a role.
 function role(item) {
   const reason = item.finding && (item.finding.reason || item.finding.reasoning);
   const preview = item.error || reason || item.answer;
@@ -131,28 +131,28 @@ function role(item) {
   ));
 }
 
-// Checks, those that fail first open: what was expected, what was found, and where it is written.
+// Checks; failed ones are unfolded: expectation, actual value and location.
 function checks(all) {
   if (!all?.length) return null;
   return h('ul.checks', { 'aria-label': 'Checks' }, all.map((check) => {
     const status = check.soft && !check.passed ? 'soft' : check.passed ? 'passed' : 'failed';
-    const title = `${check.passed ? 'holds' : check.error ? 'not decided' : 'does not hold'}${check.soft ? ', only measured' : ''}`;
+    const title = `${check.passed ? 'passed' : check.error ? 'errored' : 'failed'}${check.soft ? ', informational' : ''}`;
     const details = fold({ open: !check.passed }, [
       mark(status, title), h('span.expected', {}, line(check.expected, 300)),
-      check.soft && h('span.tag', {}, 'measured'), check.error && h('span.tag', {}, 'not decided'),
+      check.soft && h('span.tag', {}, 'informational'), check.error && h('span.tag', {}, 'errored'),
     ], () => h('dl', {},
       line(check.expected, 300) !== check.expected && [h('dt', {}, 'Expected'), h('dd', {}, words(check.expected))],
-      h('dt', {}, check.error ? 'Not decided' : 'Found'), h('dd', {}, words(check.error || check.actual)),
+      h('dt', {}, check.error ? 'Error' : 'Got'), h('dd', {}, words(check.error || check.actual)),
       check.reasoning && [h('dt', {}, 'Reasoning'), h('dd', {}, words(check.reasoning))],
       check.judgement && [h('dt', {}, 'Judged by'), h('dd', {}, judgement(check.judgement))],
       check.logs && [h('dt', {}, 'Console'), h('dd', {}, words(check.logs.join('\n')))],
-      h('dt', {}, 'Written'), h('dd', {}, h('code', {}, `${check.file}:${check.line}:${check.column}`)),
+      h('dt', {}, 'Defined at'), h('dd', {}, h('code', {}, `${check.file}:${check.line}:${check.column}`)),
     ));
     return h('li', { class: `check ${status}` }, details);
   }));
 }
 
-// Who judged, and how.
+// The judge and its usage.
 function judgement(of) {
   const votes = of.votes && `${of.votes.for} for, ${of.votes.against} against, ${of.votes.errored} without an answer`;
   const score = typeof of.score === 'number' && `score ${number(of.score)}`;

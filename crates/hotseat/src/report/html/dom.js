@@ -1,8 +1,8 @@
-// Elements, texts and numbers. Every text that is shown goes through `harmless`; nothing is ever read as HTML.
+// DOM elements, text and numbers. All displayed text passes through `harmless`; no text is parsed as HTML.
 
 const PICTURES = 0x2400;
 
-// Characters that a reader could not see, or that would reorder what stands around them.
+// Characters that are invisible or that reorder the text around them.
 const UNSEEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
@@ -16,7 +16,7 @@ function harmless(text) {
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-// An element: `h('button.quiet', { onclick, title }, 'words', child, …)`. What is null or false is left out.
+// Creates an element: `h('button.quiet', { onclick, title }, 'words', child, …)`. Null and false are skipped.
 function h(tag, attributes, ...children) {
   const [name, ...classes] = tag.split('.');
   const element = name.startsWith('svg:')
@@ -41,14 +41,15 @@ function append(element, children) {
   }
 }
 
-// Replaces what is in an element.
+// Replaces the content of an element.
 function fill(element, ...children) {
   element.replaceChildren();
   append(element, children);
   return element;
 }
 
-// The same, but what is as it was stays the element that it was: it keeps its focus, and a list that is open stays open.
+// Replaces the content of an element but reuses unchanged child elements, so they keep their focus and open
+// state.
 function renew(element, ...children) {
   const fresh = [];
   append({ append: (child) => fresh.push(child) }, children);
@@ -64,7 +65,7 @@ function renew(element, ...children) {
 function renewed(old, fresh) {
   const isFold = old.nodeName === 'DETAILS';
   if (isFold && old.open && fresh.make) fresh.make();
-  // What is folded is made when it is looked at, so of a closed one there is nothing to keep.
+  // The content of a fold is created when it is opened, so a closed one has no state to keep.
   if (!alike(old, fresh) || (isFold && !old.open)) {
     const focused = old === document.activeElement;
     old.replaceWith(fresh);
@@ -76,7 +77,7 @@ function renewed(old, fresh) {
   }
 }
 
-// Whether two nodes are the same but for what is in them.
+// Returns true if two nodes differ only in their content.
 function alike(one, other) {
   if (one.nodeName !== other.nodeName) return false;
   if (one.nodeType === Node.TEXT_NODE) return true;
@@ -84,7 +85,7 @@ function alike(one, other) {
   return names.length === other.getAttributeNames().length && names.every((name) => one.getAttribute(name) === other.getAttribute(name));
 }
 
-// What is folded away is made only when it is looked at.
+// Creates a fold whose content is created when it is opened.
 function fold(attributes, summary, body) {
   let made = false;
   const details = h('details', attributes, h('summary', {}, summary));
@@ -104,7 +105,7 @@ function fold(attributes, summary, body) {
 }
 
 function openAll(root, open) {
-  // What is opened may hold more of them.
+  // New content may contain further folds.
   let seen = -1;
   for (let all = [...root.querySelectorAll('details')]; all.length !== seen; all = [...root.querySelectorAll('details')]) {
     seen = all.length;
@@ -114,7 +115,7 @@ function openAll(root, open) {
 
 const LONGEST = 6000;
 
-// A text that somebody else wrote, as it is. Of a very long one the beginning.
+// Displays untrusted text. A very long text is shortened.
 function words(text, tag = 'div.words') {
   const whole = String(text);
   if (whole.length <= LONGEST) return h(tag, { dir: 'auto' }, whole);
@@ -129,19 +130,19 @@ function words(text, tag = 'div.words') {
   return h('div', {}, shown, more);
 }
 
-// Never between the two halves of a character.
+// Cuts a text without splitting a surrogate pair.
 function cut(text, length) {
   const end = /[\ud800-\udbff]/.test(text[length - 1]) ? length - 1 : length;
   return text.slice(0, end);
 }
 
-// A text in one line.
+// Formats a text on one line.
 function line(text, length = 160) {
   const whole = String(text).trim().replace(/\s+/g, ' ');
   return whole.length <= length ? whole : cut(whole, length) + ' …';
 }
 
-// A value: text as it is, everything else as JSON.
+// Displays a value: text unchanged, everything else as JSON.
 function value(of) {
   return words(typeof of === 'string' ? of : JSON.stringify(of, null, 2), 'pre.value');
 }
@@ -171,7 +172,7 @@ function duration(ms) {
   return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`;
 }
 
-// How long after the conversation was opened, from microseconds.
+// Formats the time since the start of the conversation, given in microseconds.
 function clock(us) {
   return us < 500 ? '0 s' : `${(us / 1e6).toFixed(us < 1e7 ? 2 : 1)} s`;
 }
@@ -187,7 +188,7 @@ function time(of) {
 
 const MARKS = { passed: '✓', failed: '✗', skipped: '○', flaky: '≈', soft: '◇', running: '', unfinished: '–' };
 
-// A status, readable without its colour.
+// A status mark that is readable without its colour.
 function mark(status, title = status) {
   return h(`span.mark.${status}`, { role: 'img', 'aria-label': title, title }, MARKS[status] ?? '·');
 }
@@ -206,7 +207,7 @@ async function copy(text) {
   }
 }
 
-// A button that says for a moment what became of it.
+// A button that shows its result for a moment.
 function copier(label, text) {
   const button = h('button', {
     type: 'button',

@@ -1,11 +1,11 @@
-//! `.html`: the run as one page that needs nothing else: no network, no other file.
+//! `.html`: the run as one self-contained page without network access or other files.
 //!
-//! The page is our own HTML, style and script, which stand beside this file. What is known of the run stands in it as
-//! JSON: a short row for each case, from which the overview is made, and each case whole in an element of its own,
-//! which is read only when somebody looks at the case.
+//! The page consists of static HTML, CSS and JavaScript next to this file. Run data is embedded as JSON: a
+//! short row for each case, used for the overview, and the full data of each case in an element of its own,
+//! which is parsed only when the case is opened.
 //!
-//! A page that is served ([`served`]) is the same but for where all of that comes from: it asks the server that it comes
-//! from, for [`RunRecord`], [`Row`] and [`CaseRecord`].
+//! A served page ([`served_page`]) differs only in its source of data: it queries its server for [`RunRecord`],
+//! [`OverviewRow`] and [`CaseRecord`].
 
 mod page;
 mod row;
@@ -15,58 +15,58 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use hotseat_trace::{Millis, Payload, Record};
+use hotseat_trace::{EventRecord, Millis, Payload};
 use serde::Serialize;
 
 use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, StartRecord, SummaryRecord};
-use super::spool::{Piece, Spool};
+use super::spool::{ReportSpool, SpoolPiece};
 use super::{Reporter, RunEvent};
-use crate::run::{Outcome, Setting, Summary};
-pub use page::{Page, served};
-pub use row::Row;
+use crate::run::{CaseOutcome, RunSettings, RunSummary};
+pub use page::{ServedPage, served_page};
+pub use row::OverviewRow;
 
-/// Writes a page. Cases end in any order, so until the end they wait in a spool.
-pub struct Html {
+/// Reporter that writes a page. Cases end in any order, so they are spooled until the end of the run.
+pub struct HtmlReporter {
     file: File,
-    /// The file, as it is shown to people.
-    shown: String,
-    setting: Arc<Setting>,
-    spool: Spool,
-    cases: Vec<Case>,
+    /// Display name of the file.
+    label: String,
+    setting: Arc<RunSettings>,
+    spool: ReportSpool,
+    cases: Vec<SpooledCase>,
 }
 
-/// A case that waits for the end of the run.
+/// Case in the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Case {
-    /// Its place in the run.
+struct SpooledCase {
+    /// Index of the case in the run.
     index: usize,
-    row: Piece,
-    whole: Piece,
+    row: SpoolPiece,
+    details: SpoolPiece,
 }
 
-/// Everything that is known of a case.
+/// All data of a case.
 #[derive(Serialize)]
 pub struct CaseRecord<'a> {
-    /// As in the `.json` report.
+    /// Same as in the `.json` report.
     result: ResultRecord<'a>,
-    attempts: Vec<TraceRecord<'a>>,
+    attempts: Vec<AttemptTraceRecord<'a>>,
 }
 
-/// What happened in an attempt.
+/// Events of an attempt.
 #[derive(Serialize)]
-struct TraceRecord<'a> {
+struct AttemptTraceRecord<'a> {
     number: usize,
-    /// Whether it is the one that stands for the case.
+    /// True for the representative attempt of the case.
     telling: bool,
-    events: Vec<&'a Record>,
-    /// How many events are not there.
+    events: Vec<&'a EventRecord>,
+    /// Number of omitted events.
     left_out: usize,
-    /// The graph of its topics with the way that it took, as SVG.
+    /// Topic graph with the path of the conversation, as SVG.
     #[serde(skip_serializing_if = "Option::is_none")]
     topics: Option<String>,
 }
 
-/// A run, as far as it is told.
+/// Data of a run.
 #[derive(Serialize)]
 pub struct RunRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,46 +79,46 @@ pub struct RunRecord<'a> {
 }
 
 impl<'a> RunRecord<'a> {
-    /// A run that has begun.
-    pub fn begun(total: usize, parallel: usize, at: Millis, setting: &'a Setting) -> Self {
-        let start = Some(StartRecord::of(total, parallel, at, setting));
-        RunRecord { start, summary: None, metadata: None, environment: EnvironmentRecord::of(setting) }
+    /// Record of a run that has started.
+    pub fn started(total: usize, parallel: usize, at: Millis, setting: &'a RunSettings) -> Self {
+        let start = Some(StartRecord::new(total, parallel, at, setting));
+        RunRecord { start, summary: None, metadata: None, environment: EnvironmentRecord::new(setting) }
     }
 
-    /// A run that is over. `shown` is what the file is called in which that stands.
-    pub fn ended(summary: &Summary, setting: &'a Setting, shown: &'a str) -> Self {
+    /// Record of a finished run. `shown` is the name of the file that contains it.
+    pub fn ended(summary: &RunSummary, setting: &'a RunSettings, shown: &'a str) -> Self {
         RunRecord {
             start: None,
-            summary: Some(SummaryRecord::of(summary, setting)),
-            metadata: Some(MetadataRecord::of(summary, setting, shown)),
-            environment: EnvironmentRecord::of(setting),
+            summary: Some(SummaryRecord::new(summary, setting)),
+            metadata: Some(MetadataRecord::new(summary, setting, shown)),
+            environment: EnvironmentRecord::new(setting),
         }
     }
 }
 
-impl Html {
-    /// A report to a file that is still empty.
+impl HtmlReporter {
+    /// Creates a reporter that writes to an empty file.
     ///
     /// # Errors
-    /// When no temporary file can be made.
-    pub fn new(file: File, shown: String, setting: Arc<Setting>) -> io::Result<Self> {
-        Ok(Html { file, shown, setting, spool: Spool::new()?, cases: Vec::new() })
+    /// If no temporary file can be created.
+    pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
+        Ok(HtmlReporter { file, label: shown, setting, spool: ReportSpool::new()?, cases: Vec::new() })
     }
 
-    fn keep(&mut self, outcome: &Outcome) -> io::Result<()> {
-        let row = self.spool.add(&page::json(&Row::of(outcome, &self.setting))?)?;
-        let whole = self.spool.add(&page::json(&CaseRecord::of(outcome, &self.setting))?)?;
-        self.cases.push(Case { index: outcome.selected.index, row, whole });
+    fn spool_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
+        let row = self.spool.add(&page::to_script_json(&OverviewRow::new(outcome, &self.setting))?)?;
+        let whole = self.spool.add(&page::to_script_json(&CaseRecord::new(outcome, &self.setting))?)?;
+        self.cases.push(SpooledCase { index: outcome.case_ref.index, row, details: whole });
         Ok(())
     }
 
-    fn write(&mut self, summary: &Summary) -> io::Result<()> {
+    fn write_page(&mut self, summary: &RunSummary) -> io::Result<()> {
         self.cases.sort_unstable();
-        let run = RunRecord::ended(summary, &self.setting, &self.shown);
+        let run = RunRecord::ended(summary, &self.setting, &self.label);
         let mut out = BufWriter::new(&self.file);
-        page::begin(&mut out)?;
-        page::data(&mut out, "run", &page::json(&run)?)?;
-        let mut spool = self.spool.read()?;
+        page::begin_page(&mut out)?;
+        page::write_data(&mut out, "run", &page::to_script_json(&run)?)?;
+        let mut spool = self.spool.reader()?;
         page::begin_data(&mut out, "rows")?;
         out.write_all(b"[")?;
         for (number, case) in self.cases.iter().enumerate() {
@@ -127,28 +127,28 @@ impl Html {
         }
         out.write_all(b"\n]")?;
         page::end_data(&mut out)?;
-        // The overview is there before the conversations are.
-        page::script(&mut out)?;
+        // Places the script before the cases, so the overview is displayed first.
+        page::write_script(&mut out)?;
         for case in &self.cases {
             page::begin_data(&mut out, &format!("case-{}", case.index))?;
-            spool.copy(case.whole, &mut out)?;
+            spool.copy(case.details, &mut out)?;
             page::end_data(&mut out)?;
         }
-        page::end(&mut out)?;
+        page::end_page(&mut out)?;
         out.flush()
     }
 }
 
 impl<'a> CaseRecord<'a> {
-    /// A case that has ended.
-    pub fn of(outcome: &'a Outcome, setting: &'a Setting) -> Self {
-        let telling = outcome.telling().number;
+    /// Record of a finished case.
+    pub fn new(outcome: &'a CaseOutcome, setting: &'a RunSettings) -> Self {
+        let telling = outcome.representative().number;
         let attempts = outcome.attempts.iter().map(|attempt| {
-            let events = looked_at(&attempt.events);
+            let events = visible_events(&attempt.events);
             let left_out = attempt.events.len() - events.len();
             let talked = &attempt.conversation;
             let topics = talked.topics.as_ref().map(|graph| graph.to_svg(&talked.topic_visits()));
-            TraceRecord {
+            AttemptTraceRecord {
                 number: attempt.number,
                 telling: attempt.number == telling,
                 events,
@@ -156,15 +156,15 @@ impl<'a> CaseRecord<'a> {
                 topics,
             }
         });
-        CaseRecord { result: ResultRecord::of(outcome, setting), attempts: attempts.collect() }
+        CaseRecord { result: ResultRecord::new(outcome, setting), attempts: attempts.collect() }
     }
 }
 
-/// The events that people look at. How an agent of our own builds its requests, and each step of its tasks, are nine
-/// tenths of its trace; whoever wants them has `--trace`.
-fn looked_at(events: &[Record]) -> Vec<&Record> {
+/// Returns the events that the page displays. Internal request building and task steps of reference agents
+/// are nine tenths of their traces and are left out; `--trace` writes them.
+fn visible_events(events: &[EventRecord]) -> Vec<&EventRecord> {
     let mut own_work = HashSet::new();
-    let wanted = |record: &&Record| -> bool {
+    let wanted = |record: &&EventRecord| -> bool {
         if let Payload::ContextAssemblyStarted(started) | Payload::MemoryExtractionStarted(started) =
             &record.payload
         {
@@ -185,11 +185,11 @@ fn looked_at(events: &[Record]) -> Vec<&Record> {
     events.iter().filter(wanted).collect()
 }
 
-impl Reporter for Html {
+impl Reporter for HtmlReporter {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
-            RunEvent::CaseEnded(outcome) => self.keep(outcome),
-            RunEvent::Ended(summary) => self.write(summary),
+            RunEvent::CaseEnded(outcome) => self.spool_case(outcome),
+            RunEvent::Ended(summary) => self.write_page(summary),
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }

@@ -1,4 +1,4 @@
-// The run as a whole: what it came to, why cases failed, and the list of cases.
+// Overview of the run: its results, the reasons of failures, and the list of cases.
 
 const ROW = 58;
 const ORDERS = {
@@ -12,11 +12,11 @@ const ORDERS = {
 const RANK = { failed: 0, running: 1, unfinished: 2, skipped: 3, passed: 4 };
 
 const KIND_WORDS = {
-  assertion: 'A check does not hold', agent_error: 'The agent failed', protocol_error: 'Against the protocol',
-  unreachable: 'Not reachable', timeout: 'Not in time', hook_error: 'A hook failed', test_error: 'The test is wrong',
-  no_input: 'Nobody answered the agent', missing_checkpoints: 'Checkpoints not reached', max_turns: 'Too many turns',
-  simulator_error: 'The simulated user failed', judge_error: 'A judge failed', script_error: 'A script failed',
-  usage_error: 'Usage is not known', not_kept: 'Not kept', cancelled: 'Cancelled',
+  assertion: 'Check failed', agent_error: 'Agent error', protocol_error: 'Protocol error',
+  unreachable: 'Unreachable', timeout: 'Timeout', hook_error: 'Hook error', test_error: 'Test error',
+  no_input: 'No input for the agent', missing_checkpoints: 'Checkpoints not reached', max_turns: 'Too many turns',
+  simulator_error: 'Simulator error', judge_error: 'Judge error', script_error: 'Script error',
+  usage_error: 'Usage unknown', not_kept: 'No saved conversation', cancelled: 'Cancelled',
 };
 
 function kindWords(kind) {
@@ -27,7 +27,7 @@ function tokensOf(row) {
   return row.spent ? row.spent.total_tokens ?? (row.spent.input_tokens || 0) + (row.spent.output_tokens || 0) : 0;
 }
 
-// The rows that are wanted, in their order.
+// Returns the rows that match the filters, sorted.
 function selected(rows, wanted) {
   const needle = (wanted.get('q') || '').toLowerCase();
   const fits = (row) =>
@@ -67,15 +67,15 @@ function runHead(source) {
     kept && howFar(kept));
 }
 
-// How far a run is that is kept, where it is not simply over.
+// Describes the state of a saved run that is running or incomplete.
 function howFar(kept) {
   const ended = `${number(kept.total - kept.unfinished)} of ${count(kept.total, 'case')}`;
-  const resume = kept.unfinished > 0 && kept.origin === 'held' && h('span', {}, ' ', h('code', {}, `hotseat resume ${kept.id.slice(0, 8)}`), ' runs what is left.');
+  const resume = kept.unfinished > 0 && kept.origin === 'held' && h('span', {}, ' ', h('code', {}, `hotseat resume ${kept.id.slice(0, 8)}`), ' runs the remaining cases.');
   switch (kept.state) {
     case 'running':
-      return h('p.how-far', {}, mark('running', 'goes on'), h('span', {}, `Goes on: ${ended} have ended.`));
+      return h('p.how-far', {}, mark('running', 'running'), h('span', {}, `Running: ${ended} have ended.`));
     case 'killed':
-      return h('p.how-far', {}, mark('unfinished', 'broken off'), h('span', {}, `Broken off: its process is gone, and ${ended} had ended.`, resume));
+      return h('p.how-far', {}, mark('unfinished', 'killed'), h('span', {}, `Killed: its process is gone; ${ended} had ended.`, resume));
     case 'interrupted':
       return h('p.how-far', {}, mark('unfinished', 'interrupted'), h('span', {}, `Interrupted: ${ended} had ended.`, resume));
     default:
@@ -94,26 +94,26 @@ function overviewFigures(source, wanted, choose) {
   const figure = (name, of, hint) => of !== null && h('div.figure', { title: hint }, h('dt', {}, name), h('dd', {}, of));
   const turns = rows.map((row) => row.turns).filter((n) => n > 0);
   const times = rows.filter((row) => row.turns > 0).map((row) => row.ms);
-  // Cases that have not begun are not known yet.
+  // Cases that have not started have no row yet.
   const all = Math.max(rows.length, source.run.kept?.total || 0);
   const calls = rows.reduce((sum, row) => sum + (row.calls || 0), 0);
   const spentRows = rows.filter((row) => row.spent);
   const costs = spentRows.filter((row) => typeof row.spent.cost === 'number');
-  const of = (some) => (some.length < rows.length ? `, of ${count(some.length, 'case')} that say so` : '');
+  const of = (some) => (some.length < rows.length ? `, of ${count(some.length, 'case')} with known values` : '');
   return h('section.figures', { 'aria-label': 'Figures' },
     h('div.parts', {}, part('passed'), part('failed'), part('skipped'), part('running'), part('unfinished'),
-      all > rows.length && h('span.part.to-come', { style: { 'flex-grow': all - rows.length }, title: `${number(all - rows.length)} not begun` })),
+      all > rows.length && h('span.part.to-come', { style: { 'flex-grow': all - rows.length }, title: `${number(all - rows.length)} not started` })),
     h('dl', {},
       figure('Passed', percent(counts.passed, ran), `${counts.passed} of the ${ran} cases that ran`),
       figure('Cases', all > rows.length ? [number(rows.length), h('small', {}, ` of ${number(all)}`)] : number(all)),
-      turns.length > 0 ? figure('Turns', spread(turns, number), 'median, least to most') : null,
-      times.length > 0 ? figure('Time of a case', spread(times, duration), 'median, least to most') : null,
+      turns.length > 0 ? figure('Turns', spread(turns, number), 'median, minimum to maximum') : null,
+      times.length > 0 ? figure('Time per case', spread(times, duration), 'median, minimum to maximum') : null,
       calls > 0 ? figure('Tool calls', number(calls)) : null,
       spentRows.length > 0 ? figure('Tokens', number(spentRows.reduce((sum, row) => sum + tokensOf(row), 0)), `in and out${of(spentRows)}`) : null,
       costs.length > 0 ? figure('Cost', money(costs.reduce((sum, row) => sum + row.spent.cost, 0)), `by the prices of the project${of(costs)}`) : null));
 }
 
-// The median, and the range where there is one.
+// Formats the median, with the range if the values differ.
 function spread(of, words) {
   const sorted = [...of].sort((a, b) => a - b);
   const middle = sorted.length / 2;
@@ -135,7 +135,7 @@ function breakdown(rows, wanted, choose) {
 
 const CRITERIA_SHOWN = 12;
 
-// What was only measured, by criterion.
+// Informational checks by criterion.
 function criteria(rows, wanted, choose) {
   const all = new Map();
   for (const row of rows) {
@@ -148,7 +148,7 @@ function criteria(rows, wanted, choose) {
     }
   }
   if (!all.size) return null;
-  // Those of which nothing is known come first: they are to be looked at.
+  // Criteria without any decided check come first.
   const rate = ({ held, all: n }) => (n ? held / n : -1);
   const sorted = [...all].sort((a, b) => rate(a[1]) - rate(b[1]));
   const meter = ([criterion, { held, all: n, open }]) => h('li', {}, h('button.meter', {
@@ -156,8 +156,8 @@ function criteria(rows, wanted, choose) {
     onclick: () => choose('soft', wanted.get('soft') === criterion ? null : criterion),
   }, h('span', {}, line(criterion, 120)),
   h('span.gauge', {}, n > 0 && h(`i.${held / n >= 0.8 ? 'good' : held / n >= 0.5 ? 'warn' : 'bad'}`, { style: { width: `${(100 * held) / n}%` } })),
-  h('b', {}, n > 0 && `${percent(held, n)} `, h('small', {}, [n > 0 && `${held}/${n}`, open > 0 && `${open} not decided`].filter(Boolean).join(', ')))));
-  return h('section.panel', { 'aria-label': 'Measured' }, h('h2', {}, 'Measured', h('small', {}, ' decides nothing')),
+  h('b', {}, n > 0 && `${percent(held, n)} `, h('small', {}, [n > 0 && `${held}/${n}`, open > 0 && `${open} errored`].filter(Boolean).join(', ')))));
+  return h('section.panel', { 'aria-label': 'Soft checks' }, h('h2', {}, 'Soft checks', h('small', {}, ' informational')),
     h('ul.meters', {}, sorted.slice(0, CRITERIA_SHOWN).map(meter)),
     sorted.length > CRITERIA_SHOWN && fold({ class: 'thought' }, `${sorted.length - CRITERIA_SHOWN} more`,
       () => h('ul.meters', {}, sorted.slice(CRITERIA_SHOWN).map(meter))));
@@ -186,7 +186,7 @@ function toolbar(rows, wanted, choose) {
   ];
 }
 
-// A list of which only what is looked at is in the page.
+// A virtual list: only the visible rows are in the page.
 function caseList(moves) {
   const list = h('div.list', { role: 'list', 'aria-label': 'Cases' });
   let rows = [];
@@ -202,7 +202,7 @@ function caseList(moves) {
     put(rows.slice(first, Math.max(first, last)).map((row, place) => caseRow(row, first + place, rows.length, moves)));
     if (focused !== null) list.querySelector(`[data-index="${focused}"]`)?.focus({ preventScroll: true });
   };
-  // A case that is in the list already keeps its element: somebody may be about to click on it.
+  // Reuses the elements of rows that stay in the list, so clicks on them are not lost.
   const put = (fresh) => {
     const kept = new Map([...list.children].map((one) => [one.dataset.index, one]));
     const wanted = fresh.map((one) => {
@@ -233,7 +233,7 @@ function caseList(moves) {
       list.style.height = `${rows.length * ROW}px`;
       place(false);
     },
-    // On paper there is no scrolling.
+    // Printing needs all rows because paper does not scroll.
     print(on) {
       list.classList.toggle('flow', on);
       shown = [-1, -1];
@@ -249,7 +249,7 @@ function caseList(moves) {
       place(false);
       list.querySelector(`[data-index="${row.index}"]`)?.focus({ preventScroll: true });
     },
-    // The case that the reader looks at, and where that is: the one with the focus, or the first that is seen whole.
+    // Returns the focused or the first visible row and its position.
     anchor() {
       if (!list.isConnected) return null;
       const focused = list.contains(document.activeElement) ? this.at(document.activeElement.dataset.index) : -1;
@@ -258,7 +258,7 @@ function caseList(moves) {
       const at = focused >= 0 ? focused : Math.ceil((bar - topOf(0)) / ROW);
       return rows[at] ? { index: rows[at].index, top: topOf(at) } : null;
     },
-    // Scrolls until that case is where it was.
+    // Scrolls so that this row keeps its position.
     hold(anchor) {
       const at = anchor ? this.at(anchor.index) : -1;
       if (at >= 0 && topOf(at) !== anchor.top) scrollBy(0, topOf(at) - anchor.top);
@@ -268,11 +268,11 @@ function caseList(moves) {
   };
 }
 
-// What is said of cases that have not ended.
-const BEGUN = { running: 'goes on', unfinished: 'broken off' };
+// Labels of cases that have not ended.
+const BEGUN = { running: 'running', unfinished: 'interrupted' };
 
 function caseRow(row, at, all, moves) {
-  const begun = BEGUN[row.status] && `${BEGUN[row.status]}${row.attempts > 0 ? `, ${count(row.attempts, 'attempt')} over` : ''}`;
+  const begun = BEGUN[row.status] && `${BEGUN[row.status]}${row.attempts > 0 ? `, ${count(row.attempts, 'attempt')} ended` : ''}`;
   const under = row.error || (row.skip_reason && `skipped: ${row.skip_reason}`) || [`${row.file}:${row.line}`, begun].filter(Boolean).join(' · ');
   const status = row.flaky ? 'flaky' : row.status;
   const soft = (row.soft || []).filter((one) => !one.passed).length;
@@ -283,7 +283,7 @@ function caseRow(row, at, all, moves) {
   mark(status),
   h('span.main', {}, h('span.name', { dir: 'auto' }, row.name === row.id ? row.name : `${row.name}`, (row.tags || []).map((tag) => h('span.tag', {}, tag))),
     h(`span.under${row.error ? '.bad' : ''}`, { dir: 'auto' }, line(under, 240))),
-  h('span.num', { title: soft ? `${soft} measured checks do not hold` : null }, soft > 0 && `◇ ${soft}`),
+  h('span.num', { title: soft ? `${soft} informational checks failed` : null }, soft > 0 && `◇ ${soft}`),
   h('span.num.attempts', {}, !begun && row.attempts > 1 && `${row.passed_attempts}/${row.attempts}`),
   h('span.num.turns', {}, row.turns > 0 && count(row.turns, 'turn')),
   h('span.num.spent', {}, row.spent && `${number(tokensOf(row))} tok`),

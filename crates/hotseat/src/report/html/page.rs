@@ -1,4 +1,4 @@
-//! The page itself: what stands around the data, and how data stands in it.
+//! HTML of the page, and how data is embedded in it.
 
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -10,12 +10,13 @@ use serde::Serialize;
 
 const STYLE: &str = include_str!("style.css");
 
-/// The script of a page that holds the run.
+/// Script of a page with embedded data.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| script_with(include_str!("source.js")));
-/// The script of a page that asks for the run.
-static ASKING_SCRIPT: LazyLock<String> = LazyLock::new(|| script_with(include_str!("served.js")));
+/// Script of a page that queries a server.
+static SERVED_SCRIPT: LazyLock<String> = LazyLock::new(|| script_with(include_str!("served.js")));
 
-/// The script in its parts, with the one that knows where the run comes from; they see each other, and nobody sees them.
+/// Joins the parts of the script with the given data source. The parts share one scope that is not visible
+/// outside.
 fn script_with(source: &str) -> String {
     let parts = [
         include_str!("dom.js"),
@@ -31,9 +32,9 @@ fn script_with(source: &str) -> String {
     format!("(() => {{\n'use strict';\n{}}})();\n", parts.join("\n"))
 }
 
-/// A value as JSON that can stand in a script element: nothing ends that element, or begins another one, but `<`, and
-/// JSON has that in texts only.
-pub fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
+/// Serialises a value as JSON for a script element. Only `<` can end the element or start another one; in
+/// JSON it occurs only in strings, where it is escaped.
+pub fn to_script_json(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let plain = serde_json::to_vec(value)?;
     let mut out = Vec::with_capacity(plain.len() + plain.len() / 16);
     let mut rest = plain.as_slice();
@@ -46,33 +47,33 @@ pub fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// A page that asks for what it shows.
-pub struct Page {
-    /// The page.
+/// Page that queries a server for its data.
+pub struct ServedPage {
+    /// HTML of the page.
     pub html: String,
-    /// What the browser may do for it; the server says so, too.
+    /// Content security policy, which the server also sends as a header.
     pub policy: String,
 }
 
-/// The page that asks the server that it comes from. It is the same for all runs.
-pub fn served() -> Page {
-    let policy = policy("'self'", &ASKING_SCRIPT);
+/// Returns the page that queries its server. It is the same for all runs.
+pub fn served_page() -> ServedPage {
+    let policy = content_policy("'self'", &SERVED_SCRIPT);
     let html = format!(
         "{}<script>{}</script>\n</body>\n</html>\n",
-        head(&policy, "This page is made by a script that stands in it."),
-        *ASKING_SCRIPT
+        page_head(&policy, "This page needs JavaScript."),
+        *SERVED_SCRIPT
     );
-    Page { html, policy: format!("{policy}; frame-ancestors 'none'") }
+    ServedPage { html, policy: format!("{policy}; frame-ancestors 'none'") }
 }
 
-/// Begins a page that holds what it shows.
-pub fn begin(out: &mut impl Write) -> io::Result<()> {
-    let policy = policy("'none'", &SCRIPT);
-    out.write_all(head(&policy, "This report is shown by a script that stands in this page.").as_bytes())
+/// Writes the start of a page with embedded data.
+pub fn begin_page(out: &mut impl Write) -> io::Result<()> {
+    let policy = content_policy("'none'", &SCRIPT);
+    out.write_all(page_head(&policy, "This report needs JavaScript.").as_bytes())
 }
 
-/// The browser runs our script and uses our style, and no others, whatever else stands in the page.
-fn policy(connect: &str, script: &str) -> String {
+/// Content security policy that allows only our own script and style.
+fn content_policy(connect: &str, script: &str) -> String {
     format!(
         "default-src 'none'; connect-src {connect}; img-src data:; style-src '{}'; script-src '{}'; base-uri 'none'; \
          form-action 'none'",
@@ -81,7 +82,7 @@ fn policy(connect: &str, script: &str) -> String {
     )
 }
 
-fn head(policy: &str, without_script: &str) -> String {
+fn page_head(policy: &str, without_script: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
@@ -92,34 +93,34 @@ fn head(policy: &str, without_script: &str) -> String {
     )
 }
 
-/// Data, as [`json`] makes it, under an id.
-pub fn data(out: &mut impl Write, id: &str, json: &[u8]) -> io::Result<()> {
+/// Writes data from [`to_script_json`] in an element with an id.
+pub fn write_data(out: &mut impl Write, id: &str, json: &[u8]) -> io::Result<()> {
     begin_data(out, id)?;
     out.write_all(json)?;
     end_data(out)
 }
 
-/// Begins data; the id is one of ours.
+/// Starts an element for data. The id must be safe in HTML.
 pub fn begin_data(out: &mut impl Write, id: &str) -> io::Result<()> {
     write!(out, "<script type=\"application/json\" id=\"{id}\">")
 }
 
-/// Ends data.
+/// Ends an element for data.
 pub fn end_data(out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"</script>\n")
 }
 
-/// What makes the page of the data that stands before it; cases may follow.
-pub fn script(out: &mut impl Write) -> io::Result<()> {
+/// Writes the script that builds the page from the data before it; cases may follow.
+pub fn write_script(out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "<script>{}</script>", *SCRIPT)
 }
 
 /// Ends the page.
-pub fn end(out: &mut impl Write) -> io::Result<()> {
+pub fn end_page(out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"</body>\n</html>\n")
 }
 
-/// What a content security policy knows a style or a script by.
+/// Returns the hash of a style or script for the content security policy.
 fn fingerprint(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(digest(&SHA256, text.as_bytes())))
 }
@@ -129,16 +130,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_cannot_end_its_element() {
+    fn escapes_data_in_script_elements() {
         let hostile = ["</script><script>alert(1)</script>", "<!--", "]]>", "<SCRIPT", "a < b"];
-        let written = json(&hostile).unwrap();
+        let written = to_script_json(&hostile).unwrap();
         assert!(!written.contains(&b'<'), "{}", String::from_utf8_lossy(&written));
         assert_eq!(serde_json::from_slice::<Vec<String>>(&written).unwrap(), hostile);
     }
 
     #[test]
-    fn our_own_parts_stand_in_the_page_as_they_are() {
-        for part in [STYLE, &SCRIPT, &ASKING_SCRIPT] {
+    fn static_parts_are_safe_to_embed() {
+        for part in [STYLE, &SCRIPT, &SERVED_SCRIPT] {
             assert!(!part.contains("</") && !part.contains("<!--"), "a browser would end the element there");
             assert!(!part.contains("innerHTML"), "texts are texts");
         }

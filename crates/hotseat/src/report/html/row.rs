@@ -1,14 +1,14 @@
-//! What the overview of a page needs to know of a case.
+//! Data of a case for the overview of a page.
 
-use hotseat_trace::{Fault, Status};
+use hotseat_trace::{ResponsibleParty, VerdictStatus};
 use serde::Serialize;
 
 use super::super::record::{SpentRecord, is_false, ms};
-use crate::run::{Finding, Outcome, Setting, Told};
+use crate::run::{CaseOutcome, CaseRef, CheckResult, RunSettings};
 
-/// A case in the overview.
+/// Row of the overview.
 #[derive(Serialize)]
-pub struct Row<'a> {
+pub struct OverviewRow<'a> {
     index: usize,
     id: &'a str,
     name: &'a str,
@@ -19,18 +19,18 @@ pub struct Row<'a> {
     status: &'static str,
     #[serde(skip_serializing_if = "is_false")]
     flaky: bool,
-    /// The kind of its failure.
+    /// Kind of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    fault: Option<Fault>,
+    fault: Option<ResponsibleParty>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skip_reason: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tags: &'a [String],
-    /// Of the attempt that stands for the case.
+    /// Number of turns in the representative attempt.
     turns: usize,
     calls: usize,
     ms: f64,
@@ -38,28 +38,28 @@ pub struct Row<'a> {
     spent: Option<SpentRecord>,
     attempts: usize,
     passed_attempts: usize,
-    /// What was only measured, in all attempts.
+    /// Informational checks of all attempts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    soft: Vec<SoftRow<'a>>,
+    soft: Vec<SoftCheckRow<'a>>,
 }
 
-/// A check that is only measured.
+/// Informational check.
 #[derive(Serialize)]
-struct SoftRow<'a> {
+struct SoftCheckRow<'a> {
     criterion: &'a str,
-    /// Whether it holds; none where nobody could say.
+    /// True if the check passed; null if it errored.
     passed: Option<bool>,
 }
 
-impl<'a> Row<'a> {
-    /// A case that has ended.
-    pub fn of(outcome: &'a Outcome, setting: &'a Setting) -> Self {
-        let (selected, verdict, told) = (&outcome.selected, &outcome.verdict, outcome.telling());
+impl<'a> OverviewRow<'a> {
+    /// Row of a finished case.
+    pub fn new(outcome: &'a CaseOutcome, setting: &'a RunSettings) -> Self {
+        let (selected, verdict, told) = (&outcome.case_ref, &outcome.verdict, outcome.representative());
         let failure = verdict.failure.as_ref();
-        let agent = setting.tested(selected);
+        let agent = setting.agent_of_case(selected);
         let turns = &told.conversation.turns;
         let checks = outcome.attempts.iter().flat_map(|attempt| &attempt.checks);
-        Row {
+        OverviewRow {
             index: selected.index,
             id: &selected.case.id,
             name: &selected.case.name,
@@ -76,28 +76,28 @@ impl<'a> Row<'a> {
             turns: turns.len(),
             calls: turns.iter().map(|turn| turn.tool_calls.len()).sum(),
             ms: ms(told.duration),
-            spent: told.conversation.spent().map(SpentRecord::of),
+            spent: told.conversation.usage_totals().map(SpentRecord::new),
             attempts: outcome.attempts.len(),
             passed_attempts: outcome
                 .attempts
                 .iter()
-                .filter(|attempt| attempt.verdict.status == Status::Passed)
+                .filter(|attempt| attempt.verdict.status == VerdictStatus::Passed)
                 .count(),
-            soft: checks.filter(|found| !found.check.is_hard()).map(SoftRow::of).collect(),
+            soft: checks.filter(|found| !found.check.is_hard()).map(SoftCheckRow::new).collect(),
         }
     }
 }
 
-impl<'a> Row<'a> {
-    /// A case that has begun and has not ended, with so many of its attempts over.
-    pub fn begun(case: &'a Told, attempts: usize, setting: &'a Setting) -> Self {
-        Row {
+impl<'a> OverviewRow<'a> {
+    /// Row of a started case that has not ended, with the number of its finished attempts.
+    pub fn started(case: &'a CaseRef, attempts: usize, setting: &'a RunSettings) -> Self {
+        OverviewRow {
             index: case.index,
             id: &case.case.id,
             name: &case.case.name,
             file: case.case.place.file(),
             line: case.case.place.line(),
-            agent: setting.tested(case).map(|agent| &*agent.id),
+            agent: setting.agent_of_case(case).map(|agent| &*agent.id),
             status: "running",
             flaky: false,
             kind: None,
@@ -116,10 +116,10 @@ impl<'a> Row<'a> {
     }
 }
 
-impl<'a> SoftRow<'a> {
-    /// By the name of its criterion where it has one, or by what is expected.
-    fn of(found: &'a Finding) -> Self {
+impl<'a> SoftCheckRow<'a> {
+    /// The check is named by its criterion, or by its description.
+    fn new(found: &'a CheckResult) -> Self {
         let criterion = found.check.criterion.as_deref().unwrap_or(&found.verdict.expected);
-        SoftRow { criterion, passed: found.error.is_none().then_some(found.verdict.passed) }
+        SoftCheckRow { criterion, passed: found.error.is_none().then_some(found.verdict.passed) }
     }
 }

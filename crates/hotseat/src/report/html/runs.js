@@ -1,15 +1,15 @@
-// The runs that are kept: which there are, and what they came to.
+// List of the saved runs with their results.
 
 const RUNS_AT_ONCE = 100;
 
 const STATES = {
-  running: ['running', 'goes on'],
+  running: ['running', 'running'],
   ended: ['passed', 'nothing failed'],
   interrupted: ['unfinished', 'interrupted'],
-  killed: ['unfinished', 'broken off'],
+  killed: ['unfinished', 'killed'],
 };
 
-// What a run came to, as a mark and in words.
+// Returns the mark and the label for the state of a run.
 function stateOf(run) {
   if (run.state === 'ended' && run.failed > 0) return ['failed', 'cases failed'];
   return STATES[run.state] || ['unfinished', run.state];
@@ -28,7 +28,7 @@ function suitesOf(run) {
 }
 
 function madeOf(run) {
-  if (run.origin?.merged) return `${count(run.origin.merged.of.length, 'run')} joined`;
+  if (run.origin?.merged) return `${count(run.origin.merged.of.length, 'run')} merged`;
   if (run.origin?.rechecked) return `recheck of ${run.origin.rechecked.of.slice(0, 8)}`;
   return run.shard && `part ${run.shard}`;
 }
@@ -37,7 +37,7 @@ function commitOf(run) {
   return run.commit && `${run.commit.slice(0, 7)}${run.dirty ? '+' : ''}`;
 }
 
-// A page that lists the runs, with the one that is shown marked.
+// Page with the list of runs; the displayed run is marked.
 function runList(source) {
   const list = h('ul.runs', { 'aria-label': 'Runs' });
   const all = h('button.more', { type: 'button', hidden: true, onclick: () => show(1e6) }, 'All runs');
@@ -59,7 +59,7 @@ function runList(source) {
   return {
     page,
     show,
-    // What is known of the run that is shown is newer than what is listed.
+    // Data of the displayed run is newer than the list.
     update() {
       known = known.map((run) => (run.id === source.run?.kept.id ? source.run.kept : run));
       draw();

@@ -1,7 +1,7 @@
-// Where the run comes from: the server that serves this page. What happens in a run is asked for while it goes on.
+// Data source of a served page: queries the server, and follows a running run.
 
 const RETRY = 1500;
-const GONE = '`hotseat view` does not answer any more. What is shown here stays; what was not looked at is not there.';
+const GONE = '`hotseat view` does not answer any more. The page keeps the data that it has loaded.';
 
 async function ask(path, signal) {
   let answer;
@@ -16,7 +16,7 @@ async function ask(path, signal) {
   return told;
 }
 
-// A page that nobody looks at asks for nothing.
+// Resolves when the page is visible; a hidden page sends no requests.
 function looked() {
   return new Promise((resolve) => {
     const look = () => {
@@ -34,7 +34,7 @@ function pageSource() {
   const places = new Map();
   const source = { run: null, rows: [], position: 0, newest: null, live: true };
   const own = () => (source.run ? `runs/${source.run.kept.id}` : meant);
-  // Cases that have begun and never ended are no longer held once the run is not.
+  // Cases that started but never ended count as unfinished once the run has stopped.
   const held = (row) => (row.status === 'running' && source.run.kept.state !== 'running' ? { ...row, status: 'unfinished' } : row);
   const put = (row) => {
     if (!places.has(row.index)) places.set(row.index, source.rows.push(row) - 1);
@@ -45,11 +45,11 @@ function pageSource() {
     source.position = 0;
     places.clear();
   };
-  // Whether somebody has gone on with a run that was over: what was left of it is held anew.
+  // Detects that a finished run was resumed; its unfinished cases are run again.
   const goneOn = (before, now) => before && now && before.kept.state !== 'running' && (now.kept.state === 'running' || before.ended !== now.ended);
 
   return Object.assign(source, {
-    // Calls `change` with the cases that are new, and `trouble` with what keeps anybody from knowing.
+    // Calls `change` with the changed cases, and `trouble` with an error message or null.
     async follow(change, trouble) {
       let seen = null;
       for (;;) {
@@ -87,7 +87,7 @@ function pageSource() {
     },
     caseOf: (index) => ask(`/api/${own()}/cases/${index}`),
     runs: (most) => ask(`/api/runs?most=${most}`),
-    // The cases in which words are said, in those that have ended since `more` was last asked.
+    // Finds the cases that contain a text, among those that ended since the last call of `more`.
     search(words) {
       let after = 0;
       return {

@@ -1,11 +1,11 @@
-// Where the run comes from: what stands in this page.
+// Data source of a report file: the data embedded in the page.
 
 function embedded(id) {
   const element = document.getElementById(id);
   return element ? JSON.parse(element.textContent) : null;
 }
 
-// The page holds everything. Cases stand behind this script and may still be on their way.
+// The page contains all data. Cases follow this script and may still be loading.
 function pageSource() {
   const whole = new Promise((resolve) => {
     if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', resolve, { once: true });
@@ -21,10 +21,10 @@ function pageSource() {
     rows,
     async caseOf(index) {
       const found = await text(index);
-      if (!found) throw new Error('this page holds no such case: it was cut off');
+      if (!found) throw new Error('the page is incomplete: this case is missing');
       return JSON.parse(found);
     },
-    // The cases in which words are said, without reading the cases, some at a time.
+    // Finds the cases that contain a text without parsing them, some at a time.
     search(words) {
       const pattern = asWritten(words);
       let left = [...rows];
@@ -48,7 +48,7 @@ function pageSource() {
   };
 }
 
-// A pattern that finds words in JSON as it stands in this page.
+// Returns a pattern that finds a text in the JSON of this page.
 function asWritten(text) {
   const written = JSON.stringify(text).slice(1, -1).replaceAll('<', '\\u003c');
   return new RegExp(written.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&'), 'i');

@@ -1,11 +1,11 @@
-// A waterfall: what took how long, turn by turn, from the times of the events.
+// Waterfall diagram of the durations in each turn, from the times of the events.
 
 const KINDS = {
-  model: 'model step', message: 'message', tool: 'tool', agent: 'other agent', task: 'task', work: 'own work',
-  helper: 'helper', wait: 'waits for an answer', step: 'step', idle: 'nothing recorded',
+  model: 'model step', message: 'message', tool: 'tool', agent: 'other agent', task: 'task', work: 'internal work',
+  helper: 'role', wait: 'waits for an answer', step: 'step', idle: 'idle',
 };
 
-// At most so many bars are open at first.
+// Maximum number of bars that are open at first.
 const OPEN_AT_FIRST = 60;
 
 function timeline(turns) {
@@ -39,7 +39,7 @@ function bar(span, scale, whole) {
   const width = (100 * (span.end - span.start)) / length;
   const took = duration((span.end - span.start) / 1000);
   const kind = KINDS[span.kind] || 'turn';
-  const state = `${span.failed ? ', failed' : ''}${span.unfinished ? ', not ended' : ''}`;
+  const state = `${span.failed ? ', failed' : ''}${span.unfinished ? ', unfinished' : ''}`;
   const title = `${kind === span.label ? '' : `${kind}: `}${span.label}, ${took} from ${duration((span.start - whole.start) / 1000)} on${state}`;
   return h('div.bar-row', { title, 'data-kind': span.kind },
     h('span.bar-label', { style: { 'padding-left': `${span.depth * 12}px` } }, span.label),
@@ -49,7 +49,7 @@ function bar(span, scale, whole) {
     h('span.took', {}, took, span.failed && ' ✗'));
 }
 
-// Four or five round times.
+// Draws an axis with four or five round values.
 function axis(scale) {
   const length = (scale.end - scale.start) / 1000;
   const rough = length / 5;

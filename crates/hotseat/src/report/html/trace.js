@@ -1,7 +1,7 @@
-// Events become a conversation, and the spans of time that things took.
+// Converts events to a conversation with the time spans of its parts.
 
-// What is read: turns, each with what was said and done in it, in order, and with its spans. Conversations that agents
-// held with each other stand with the call that opened them.
+// Returns the turns with their messages, events and spans in order. Conversations between agents are attached
+// to the call that opened them.
 function read(events) {
   const conversations = new Map([['', { turns: [], call: null }]]);
   const turns = new Map();
@@ -57,7 +57,7 @@ function read(events) {
         }
         const all = conversation(own).turns;
         const begun = { id: p.turnId, number: all.length + 1, start: at, end: null, items: [], spans: [], who: p.callerId };
-        // What another agent does takes its time in the turn that called it.
+        // The time of a called agent is part of the turn that called it.
         if (caller) begun.spans = caller.turn.spans;
         all.push(begun);
         turns.set(p.turnId, { turn: begun, agent: own ? p.agentId : undefined });
@@ -144,7 +144,7 @@ function read(events) {
         break;
       case 'context_assembly.started':
       case 'memory_extraction.started':
-        begin(`work ${p.runId}`, turn, span('work', type === 'context_assembly.started' ? 'builds the request' : 'remembers'));
+        begin(`work ${p.runId}`, turn, span('work', type === 'context_assembly.started' ? 'builds the request' : 'extracts memory'));
         break;
       case 'context_assembly.completed':
       case 'context_assembly.failed':
@@ -205,7 +205,7 @@ function read(events) {
   return held;
 }
 
-// Two errors that say the same are one; spans that never ended end with their turn; gaps are found.
+// Removes duplicate errors, ends open spans with their turn, and finds gaps.
 function complete(turn, last) {
   const errors = turn.items.filter((item) => item.kind === 'error');
   if (errors.length > 1 && errors.every((one) => one.error.message === errors[0].error.message)) {
@@ -224,7 +224,7 @@ function complete(turn, last) {
   turn.gaps = gaps(turn);
 }
 
-// When nothing was under way that is known: at least a millisecond, and a fiftieth of the turn.
+// Finds idle times of at least one millisecond and a fiftieth of the turn.
 function gaps(turn) {
   const least = Math.max(1000, (turn.over - turn.start) / 50);
   const found = [];
@@ -232,14 +232,14 @@ function gaps(turn) {
   const busy = turn.spans.filter((span) => span.kind !== 'helper');
   for (const span of [...busy, { start: turn.over, end: turn.over }]) {
     if (span.start - reached >= least) {
-      found.push({ kind: 'idle', label: 'nothing recorded', start: reached, end: Math.min(span.start, turn.over), depth: 0 });
+      found.push({ kind: 'idle', label: 'idle', start: reached, end: Math.min(span.start, turn.over), depth: 0 });
     }
     reached = Math.max(reached, span.end);
   }
   return found;
 }
 
-// Where no events are kept: what the result says, in the order in which it says it.
+// Without events: builds the conversation from the result, in the order of its members.
 function fromResult(result) {
   return (result.turns || []).filter((turn) => turn.start_ts !== undefined).map((turn) => {
     const items = [{ kind: 'user', text: turn.input ?? '', who: turn.input_source }];

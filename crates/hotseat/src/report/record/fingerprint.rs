@@ -1,22 +1,22 @@
-//! What stands for a case in comparisons: whether two runs asked and checked the same.
+//! Fingerprints of cases, which show if two runs have the same inputs and the same checks.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::run::{CaseFacts, Driven, short_digest};
+use crate::run::{CaseDriver, CaseInfo, short_digest};
 
-/// Two short texts: cases that have the same ones ask the same and check the same. The order of keys and assertions does
-/// not matter, nor does the file format, what the case is called, or how often and how long it is tried.
+/// Two digests of a case: equal digests mean equal inputs and equal checks. The order of keys and assertions,
+/// the file format, the name of the case, and its repeats and time limits do not matter.
 #[derive(Debug, Serialize)]
-pub struct Fingerprints {
-    /// Stands for what the user says and what the agent is told.
+pub struct CaseFingerprints {
+    /// Digest of the user inputs and the agent context.
     pub asked: String,
-    /// Stands for what is asserted.
+    /// Digest of the checks.
     pub checked: String,
 }
 
-/// Keys of cases and turns that assert something.
-const CHECKS: [&str; 10] = [
+/// Keys of cases and turns that contain checks.
+const CHECK_KEYS: [&str; 10] = [
     "assert",
     "assertions",
     "turn_assert",
@@ -28,8 +28,8 @@ const CHECKS: [&str; 10] = [
     "expected",
     "expect_error",
 ];
-/// Keys that neither ask nor check.
-const NEITHER: [&str; 11] = [
+/// Keys that are neither inputs nor checks.
+const IGNORED_KEYS: [&str; 11] = [
     "id",
     "name",
     "version",
@@ -43,20 +43,20 @@ const NEITHER: [&str; 11] = [
     "type",
 ];
 
-/// Keys of cases under which somebody is described, and what is asserted of it beside that.
-const MIXED: [&str; 3] = ["topics", "graph", "simulate"];
-/// What ends a conversation decides which turns are looked at.
-const STOP: &str = "stop_when";
+/// Keys of cases that contain inputs as well as checks.
+const MIXED_KEYS: [&str; 3] = ["topics", "graph", "simulate"];
+/// Stop conditions count as checks, because they decide which turns are checked.
+const STOP_KEY: &str = "stop_when";
 
-impl Fingerprints {
-    /// None of what is not written as a mapping, and of a program of which only is known that it is one.
-    pub fn of(case: &CaseFacts) -> Option<Fingerprints> {
+impl CaseFingerprints {
+    /// Returns `None` for a case that is not written as an object, and for a program whose source is unknown.
+    pub fn for_case(case: &CaseInfo) -> Option<CaseFingerprints> {
         let Value::Object(written) = case.to_json() else { return None };
         let (mut asked, mut checked) = (Map::new(), Map::new());
         match &case.driven {
-            Driven::Written => {}
-            Driven::Program(source) => drop(checked.insert("program".to_string(), json!(source))),
-            Driven::Unknown => return None,
+            CaseDriver::Written => {}
+            CaseDriver::Program(source) => drop(checked.insert("program".to_string(), json!(source))),
+            CaseDriver::Unknown => return None,
         }
         if let Some(around) = &case.judged_from_around {
             checked.insert("from around".to_string(), json!(around));
@@ -64,21 +64,21 @@ impl Fingerprints {
         for (key, value) in written {
             match (&*key, value) {
                 ("turns", Value::Array(turns)) => {
-                    let (said, checks): (Vec<Value>, Vec<Value>) = turns.into_iter().map(turn).unzip();
+                    let (said, checks): (Vec<Value>, Vec<Value>) = turns.into_iter().map(split_turn).unzip();
                     asked.insert(key, Value::Array(said));
-                    // How many turns there are is no check.
+                    // The number of turns is not a check.
                     for (number, check) in
                         checks.into_iter().enumerate().filter(|(_, check)| *check != json!({}))
                     {
                         checked.insert(format!("turn {}", number + 1), check);
                     }
                 }
-                (check, value) if CHECKS.contains(&check) => {
-                    checked.insert(one_spelling(check).to_string(), unordered(value));
+                (check, value) if CHECK_KEYS.contains(&check) => {
+                    checked.insert(canonical_key(check).to_string(), sort_entries(value));
                 }
-                (neither, _) if NEITHER.contains(&neither) => {}
-                (mixed, value) if MIXED.contains(&mixed) => {
-                    let said = without_checks(value, mixed, &mut checked);
+                (neither, _) if IGNORED_KEYS.contains(&neither) => {}
+                (mixed, value) if MIXED_KEYS.contains(&mixed) => {
+                    let said = extract_checks(value, mixed, &mut checked);
                     asked.insert(key, said);
                 }
                 (_, value) => {
@@ -86,20 +86,23 @@ impl Fingerprints {
                 }
             }
         }
-        Some(Fingerprints { asked: short(Value::Object(asked)), checked: short(Value::Object(checked)) })
+        Some(CaseFingerprints {
+            asked: digest(Value::Object(asked)),
+            checked: digest(Value::Object(checked)),
+        })
     }
 }
 
-/// What a turn asks, and what it checks.
-fn turn(turn: Value) -> (Value, Value) {
+/// Splits a turn into its inputs and its checks.
+fn split_turn(turn: Value) -> (Value, Value) {
     let Value::Object(members) = turn else { return (turn, json!({})) };
     let (mut asked, mut checked) = (Map::new(), Map::new());
     for (key, value) in members {
         match &*key {
-            check if CHECKS.contains(&check) => {
-                checked.insert(one_spelling(check).to_string(), unordered(value));
+            check if CHECK_KEYS.contains(&check) => {
+                checked.insert(canonical_key(check).to_string(), sort_entries(value));
             }
-            neither if NEITHER.contains(&neither) => {}
+            neither if IGNORED_KEYS.contains(&neither) => {}
             _ => {
                 asked.insert(key, value);
             }
@@ -108,17 +111,16 @@ fn turn(turn: Value) -> (Value, Value) {
     (Value::Object(asked), Value::Object(checked))
 }
 
-/// What is left of a value when all that asserts something is taken out, wherever it stands; that is put beside the other
-/// checks, by its path.
-fn without_checks(value: Value, path: &str, checked: &mut Map<String, Value>) -> Value {
+/// Removes all checks from a value and adds them to the other checks, keyed by their path.
+fn extract_checks(value: Value, path: &str, checked: &mut Map<String, Value>) -> Value {
     match value {
         Value::Object(members) => {
             let mut left = Map::new();
             for (key, value) in members {
-                if CHECKS.contains(&&*key) || key == STOP {
-                    checked.insert(format!("{path}.{}", one_spelling(&key)), unordered(value));
+                if CHECK_KEYS.contains(&&*key) || key == STOP_KEY {
+                    checked.insert(format!("{path}.{}", canonical_key(&key)), sort_entries(value));
                 } else {
-                    let value = without_checks(value, &format!("{path}.{key}"), checked);
+                    let value = extract_checks(value, &format!("{path}.{key}"), checked);
                     left.insert(key, value);
                 }
             }
@@ -126,19 +128,19 @@ fn without_checks(value: Value, path: &str, checked: &mut Map<String, Value>) ->
         }
         Value::Array(all) => {
             let all = all.into_iter().enumerate();
-            all.map(|(at, value)| without_checks(value, &format!("{path}.{at}"), checked)).collect()
+            all.map(|(at, value)| extract_checks(value, &format!("{path}.{at}"), checked)).collect()
         }
         other => other,
     }
 }
 
-fn one_spelling(key: &str) -> &str {
+fn canonical_key(key: &str) -> &str {
     if key == "assertions" { "assert" } else { key }
 }
 
-/// Assertions hold in any order.
-fn unordered(value: Value) -> Value {
-    match sorted(value) {
+/// The order of assertions does not matter.
+fn sort_entries(value: Value) -> Value {
+    match sort_keys(value) {
         Value::Array(mut all) => {
             all.sort_by_cached_key(Value::to_string);
             Value::Array(all)
@@ -147,20 +149,20 @@ fn unordered(value: Value) -> Value {
     }
 }
 
-/// The same with the keys of all mappings in order.
-fn sorted(value: Value) -> Value {
+/// Sorts the keys of all objects.
+fn sort_keys(value: Value) -> Value {
     match value {
         Value::Object(members) => {
             let mut members: Vec<(String, Value)> =
-                members.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+                members.into_iter().map(|(key, value)| (key, sort_keys(value))).collect();
             members.sort_by(|(a, _), (b, _)| a.cmp(b));
             Value::Object(members.into_iter().collect())
         }
-        Value::Array(all) => Value::Array(all.into_iter().map(sorted).collect()),
+        Value::Array(all) => Value::Array(all.into_iter().map(sort_keys).collect()),
         other => other,
     }
 }
 
-fn short(value: Value) -> String {
-    short_digest(&sorted(value).to_string())
+fn digest(value: Value) -> String {
+    short_digest(&sort_keys(value).to_string())
 }

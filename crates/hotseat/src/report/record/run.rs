@@ -1,4 +1,4 @@
-//! A run as it is written to report files: what it was carried out with, and what it came to.
+//! Report records of a run: its settings and its results.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use hotseat_trace::Millis;
 use serde::Serialize;
 
 use super::super::attempts::RepeatsRecord;
-use super::super::words::tenths;
+use super::super::text::round_to_tenths;
 use super::{SpentRecord, VERSION, ms, rfc3339};
-use crate::run::{Environment, OfCriterion, Setting, Summary, Tally};
+use crate::run::{CheckTally, CriterionTally, RunSettings, RunSummary, UserIdentity};
 
-/// On whose behalf agents were spoken to, where no case says otherwise.
+/// Default user identity that agents receive.
 #[derive(Debug, Serialize)]
 pub struct EnvironmentRecord<'a> {
     user_id: &'a str,
@@ -19,67 +19,67 @@ pub struct EnvironmentRecord<'a> {
 }
 
 impl<'a> EnvironmentRecord<'a> {
-    pub fn of(setting: &'a Setting) -> Self {
-        let Environment { user, team, locale } = &setting.environment;
+    pub fn new(setting: &'a RunSettings) -> Self {
+        let UserIdentity { user, team, locale } = &setting.environment;
         EnvironmentRecord { user_id: user, team_id: team, locale }
     }
 }
 
-/// What a run came to.
+/// Results of a run.
 #[derive(Debug, Serialize)]
 pub struct SummaryRecord {
     pub total: usize,
     pub passed: usize,
-    /// How many of those passed only when they were tried again.
+    /// Number of passed cases that passed only on a retry.
     #[serde(skip_serializing_if = "is_zero")]
     pub flaky: usize,
     pub failed: usize,
     pub skipped: usize,
-    /// How many of those are skipped although they do not say so.
+    /// Number of cases that were skipped without a `skip` key.
     #[serde(skip_serializing_if = "is_zero")]
     pub unasked_skips: usize,
     pub errors: usize,
     pub timeouts: usize,
     pub interrupted: bool,
-    /// Why the run could not be carried out, where it could not.
+    /// Reason why the run could not be completed, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Box<str>>,
-    /// How many percent of those that ran passed; null where none ran.
+    /// Percentage of passed cases among those that ran; null if none ran.
     pub pass_rate: Option<f64>,
     pub duration_ms: f64,
-    /// What is only measured; it is in none of the figures above.
+    /// Informational checks, which are in none of the numbers above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soft: Option<TallyRecord>,
-    /// How many checks were judged on a shortened conversation.
+    /// Number of checks that were judged on a shortened conversation.
     #[serde(skip_serializing_if = "is_zero")]
     pub truncated_judgements: usize,
-    /// Criteria, by name.
+    /// Criteria by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<CriterionRecord>,
-    /// What all attempts have spent, as far as somebody says so.
+    /// Usage of all attempts, as far as it is reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentRecord>,
-    /// The runs, where each case has several.
+    /// Totals of the runs of repeated cases.
     #[serde(flatten)]
     pub repeats: Option<RepeatsRecord>,
     #[serde(flatten)]
     pub agent: AgentRecord,
 }
 
-/// What some checks came to.
+/// Results of checks.
 #[derive(Debug, Serialize)]
 pub struct TallyRecord {
-    /// How many were decided.
+    /// Number of decided checks.
     pub judged: usize,
     pub passed: usize,
     pub failed: usize,
-    /// How many could not be decided.
+    /// Number of checks that could not be decided.
     pub errored: usize,
-    /// How many percent of those that were decided hold; null where none was.
+    /// Percentage of passed checks among the decided ones; null if none was decided.
     pub rate: Option<f64>,
 }
 
-/// What a criterion came to: where it decides, and where it is only measured.
+/// Results of a criterion as a hard and as an informational check.
 #[derive(Debug, Serialize)]
 pub struct CriterionRecord {
     pub name: String,
@@ -90,14 +90,14 @@ pub struct CriterionRecord {
 }
 
 impl TallyRecord {
-    fn of(tally: &Tally) -> Option<Self> {
-        let Tally { passed, failed, errored } = *tally;
-        let rate = tally.rate().map(|rate| tenths(rate * 100.0));
-        (!tally.is_empty()).then(|| TallyRecord { judged: tally.judged(), passed, failed, errored, rate })
+    fn new(tally: &CheckTally) -> Option<Self> {
+        let CheckTally { passed, failed, errored } = *tally;
+        let rate = tally.pass_rate().map(|rate| round_to_tenths(rate * 100.0));
+        (!tally.is_empty()).then(|| TallyRecord { judged: tally.evaluated(), passed, failed, errored, rate })
     }
 }
 
-/// The agents that were tested; several stand beside each other, with commas between them.
+/// Tested agents. Several names are joined with commas.
 #[derive(Debug, Serialize)]
 pub struct AgentRecord {
     pub agent_id: String,
@@ -107,7 +107,7 @@ pub struct AgentRecord {
     pub connector: Option<String>,
 }
 
-/// The beginning of a run.
+/// Start of a run.
 #[derive(Debug, Serialize)]
 pub struct StartRecord<'a> {
     pub version: &'static str,
@@ -123,7 +123,7 @@ pub struct StartRecord<'a> {
     pub options: OptionsRecord<'a>,
 }
 
-/// What a report of a whole run says of itself.
+/// Metadata of a complete report.
 #[derive(Debug, Serialize)]
 pub struct MetadataRecord<'a> {
     pub version: &'static str,
@@ -136,31 +136,31 @@ pub struct MetadataRecord<'a> {
     pub options: OptionsRecord<'a>,
 }
 
-/// The suites of a run.
+/// Suites of a run.
 #[derive(Debug, Serialize)]
 pub struct InputRecord<'a> {
-    /// The suite, where there is just one.
+    /// Suite file, if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_file: Option<&'a str>,
     pub input_files: &'a [Arc<str>],
-    /// The run that held the conversations, where they were decided again.
+    /// Run with the original conversations, if this is a recheck.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recheck_of: Option<&'a str>,
 }
 
-/// The options that were in effect.
+/// Effective options.
 #[derive(Debug, Serialize)]
 pub struct OptionsRecord<'a> {
     pub parallel: usize,
-    /// The limit of a case, where one was set for the run.
+    /// Time limit of a case, if it is set for the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<f64>,
     pub fail_fast: bool,
     pub runs: usize,
-    /// Where that is several: how much of it has to pass.
+    /// Required pass rate, if cases are repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_pass_rate: Option<f64>,
-    /// How often any case is tried again, where that was set for the run.
+    /// Number of retries, if it is set for the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<usize>,
     pub fail_on_skip: bool,
@@ -177,7 +177,7 @@ fn is_zero(value: &usize) -> bool {
 }
 
 impl SummaryRecord {
-    pub fn of(summary: &Summary, setting: &Setting) -> Self {
+    pub fn new(summary: &RunSummary, setting: &RunSettings) -> Self {
         SummaryRecord {
             total: summary.total,
             passed: summary.passed,
@@ -189,29 +189,29 @@ impl SummaryRecord {
             timeouts: summary.timeouts,
             interrupted: summary.interrupted,
             error: summary.broken.clone(),
-            pass_rate: summary.pass_rate().map(tenths),
+            pass_rate: summary.pass_rate().map(round_to_tenths),
             duration_ms: ms(summary.duration),
-            soft: TallyRecord::of(&summary.measured.soft),
+            soft: TallyRecord::new(&summary.measured.soft),
             truncated_judgements: summary.measured.truncated,
             criteria: summary
                 .measured
                 .criteria
                 .iter()
-                .map(|(name, OfCriterion { hard, soft })| CriterionRecord {
+                .map(|(name, CriterionTally { hard, soft })| CriterionRecord {
                     name: name.clone(),
-                    hard: TallyRecord::of(hard),
-                    soft: TallyRecord::of(soft),
+                    hard: TallyRecord::new(hard),
+                    soft: TallyRecord::new(soft),
                 })
                 .collect(),
-            spent: summary.spent.as_deref().cloned().map(SpentRecord::of),
-            repeats: summary.repeats.as_ref().map(RepeatsRecord::of),
-            agent: AgentRecord::of(setting),
+            spent: summary.spent.as_deref().cloned().map(SpentRecord::new),
+            repeats: summary.repeats.as_ref().map(RepeatsRecord::new),
+            agent: AgentRecord::new(setting),
         }
     }
 }
 
 impl AgentRecord {
-    fn of(setting: &Setting) -> Self {
+    fn new(setting: &RunSettings) -> Self {
         let joined = |parts: Vec<&str>| (!parts.is_empty()).then(|| parts.join(", "));
         AgentRecord {
             agent_id: joined(setting.agents().map(|agent| &*agent.id).collect()).unwrap_or_default(),
@@ -222,37 +222,37 @@ impl AgentRecord {
 }
 
 impl<'a> StartRecord<'a> {
-    pub fn of(total: usize, parallel: usize, at: Millis, setting: &'a Setting) -> Self {
+    pub fn new(total: usize, parallel: usize, at: Millis, setting: &'a RunSettings) -> Self {
         StartRecord {
             version: VERSION,
             hotseat: env!("CARGO_PKG_VERSION"),
             started_at: rfc3339(at),
             total,
             parallel,
-            environment: EnvironmentRecord::of(setting),
-            agent: AgentRecord::of(setting),
-            input: InputRecord::of(setting),
-            options: OptionsRecord::of(setting),
+            environment: EnvironmentRecord::new(setting),
+            agent: AgentRecord::new(setting),
+            input: InputRecord::new(setting),
+            options: OptionsRecord::new(setting),
         }
     }
 }
 
 impl<'a> MetadataRecord<'a> {
-    pub fn of(summary: &Summary, setting: &'a Setting, output_file: &'a str) -> Self {
+    pub fn new(summary: &RunSummary, setting: &'a RunSettings, output_file: &'a str) -> Self {
         MetadataRecord {
             version: VERSION,
             hotseat: env!("CARGO_PKG_VERSION"),
             started_at: rfc3339(summary.started_at),
             completed_at: rfc3339(summary.ended_at),
-            input: InputRecord::of(setting),
+            input: InputRecord::new(setting),
             output_file,
-            options: OptionsRecord::of(setting),
+            options: OptionsRecord::new(setting),
         }
     }
 }
 
 impl<'a> InputRecord<'a> {
-    fn of(setting: &'a Setting) -> Self {
+    fn new(setting: &'a RunSettings) -> Self {
         let input_file = match setting.inputs.as_slice() {
             [one] => Some(&**one),
             _ => None,
@@ -262,14 +262,14 @@ impl<'a> InputRecord<'a> {
 }
 
 impl<'a> OptionsRecord<'a> {
-    fn of(setting: &'a Setting) -> Self {
+    fn new(setting: &'a RunSettings) -> Self {
         let options = &setting.choices.options;
         OptionsRecord {
             parallel: options.parallel,
             timeout_ms: setting.case_timeout.map(ms),
             fail_fast: options.fail_fast,
             runs: options.runs,
-            min_pass_rate: (options.runs > 1).then(|| options.min_pass_rate.part()),
+            min_pass_rate: (options.runs > 1).then(|| options.min_pass_rate.as_fraction()),
             retries: options.retries.filter(|_| options.runs == 1),
             fail_on_skip: options.fail_on_skip,
             run: setting.choices.run.as_deref(),

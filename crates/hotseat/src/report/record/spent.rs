@@ -1,6 +1,6 @@
-//! What was spent, as it is written to report files.
+//! Report record of token usage.
 
-use hotseat_trace::Spent;
+use hotseat_trace::UsageTotals;
 use serde::Serialize;
 
 use super::is_false;
@@ -13,18 +13,18 @@ pub struct SpentRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     output_tokens: Option<u64>,
     total_tokens: u64,
-    /// By the prices of the project; absent where a part has none.
+    /// Cost by the prices of the project; absent if a part has no price.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
-    /// Whether some of it is an estimate.
+    /// True if a part is estimated.
     #[serde(skip_serializing_if = "is_false")]
     estimated: bool,
 }
 
 impl SpentRecord {
-    pub fn of(spent: Spent) -> Self {
-        let Spent { input_tokens, output_tokens, total_tokens, cost, unpriced: _, estimated } = spent;
-        // Sums of fractions are not exact, and nobody pays for parts of a millionth of a millionth.
+    pub fn new(spent: UsageTotals) -> Self {
+        let UsageTotals { input_tokens, output_tokens, total_tokens, cost, unpriced: _, estimated } = spent;
+        // Rounds away the error of floating-point sums.
         let cost = cost.map(|cost| (cost * 1e12).round() / 1e12);
         SpentRecord { input_tokens, output_tokens, total_tokens, cost, estimated }
     }

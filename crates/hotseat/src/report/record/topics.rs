@@ -1,15 +1,15 @@
-//! Topics, simulated users and what a conversation came to, in the words of those who test conversations.
+//! Report records of topics, simulated users and the completion of a conversation.
 
 use hotseat_trace::{
-    Conversation, DeclaredTopic, FailureKind, Simulation, Status, TopicStep, Verdict, Visit,
+    DeclaredTopic, FailureKind, SimulationSpan, TopicStep, TracedConversation, Verdict, VerdictStatus, Visit,
 };
 use serde::Serialize;
 
 use super::turn::AssertionRecord;
-use crate::run::{Attempt, CaseFacts};
+use crate::run::{Attempt, CaseInfo};
 use serde_json::Value;
 
-/// Whether a case was completed: only its hard checks decide.
+/// Completion of a case; only hard checks count.
 #[derive(Debug, Serialize)]
 pub struct CompletionRecord<'a> {
     /// `pass` or `fail`.
@@ -19,15 +19,15 @@ pub struct CompletionRecord<'a> {
     pub failure_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<&'a str>,
-    /// The topic of the last turn; null where topics are not followed.
+    /// Topic of the last turn; null if topics are not followed.
     pub final_topic: Option<&'a str>,
     pub turn_count: usize,
-    /// Why no user was simulated any more.
+    /// Reason why the simulation of the user ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination: Option<&'static str>,
 }
 
-/// The topics of a conversation.
+/// Topics of a conversation.
 #[derive(Debug, Serialize)]
 pub struct TopicsRecord<'a> {
     pub topic_graph: Vec<DeclaredTopic>,
@@ -36,20 +36,20 @@ pub struct TopicsRecord<'a> {
     pub final_topic: Option<&'a str>,
 }
 
-/// Turns in a row that belong to one topic.
+/// Consecutive turns in one topic.
 #[derive(Debug, Serialize)]
 pub struct VisitRecord<'a> {
     pub topic: String,
-    /// Which visit of this topic it is, from 1.
+    /// Number of the visit of this topic, from 1.
     pub visit: usize,
-    /// The numbers of its turns, from 1.
+    /// Numbers of the turns, from 1.
     pub turns: Vec<usize>,
-    /// What the topic asserts of them.
+    /// Checks of the topic for these turns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assertions: Vec<AssertionRecord<'a>>,
 }
 
-/// Why a turn belongs to its topic.
+/// Reason why a turn belongs to its topic.
 #[derive(Debug, Serialize)]
 pub struct TopicReasonRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,15 +64,15 @@ pub struct TopicReasonRecord<'a> {
     pub reasoning: Option<&'a str>,
 }
 
-/// A stretch in which a user was simulated.
+/// Part of a conversation with a simulated user.
 #[derive(Debug, Serialize)]
 pub struct SimulationRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<&'a str>,
     pub max_turns: usize,
-    /// The number of its first turn, from 1.
+    /// Number of the first turn, from 1.
     pub first_turn: usize,
-    /// How many inputs the user gave.
+    /// Number of inputs from the simulated user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ pub struct SimulationRecord<'a> {
     pub detail: Option<&'a str>,
 }
 
-/// The scenario that a case was held with.
+/// Scenario of a case.
 #[derive(Debug, Serialize)]
 pub struct ScenarioRecord<'a> {
     pub set: &'a str,
@@ -94,12 +94,12 @@ pub struct ScenarioRecord<'a> {
 }
 
 impl<'a> CompletionRecord<'a> {
-    /// None where nothing was to be completed: of a case that was left out.
-    pub fn of(verdict: &'a Verdict, conversation: &'a Conversation) -> Option<Self> {
+    /// Returns `None` for a skipped case.
+    pub fn from_verdict(verdict: &'a Verdict, conversation: &'a TracedConversation) -> Option<Self> {
         let state = match verdict.status {
-            Status::Passed => "pass",
-            Status::Failed => "fail",
-            Status::Skipped => return None,
+            VerdictStatus::Passed => "pass",
+            VerdictStatus::Failed => "fail",
+            VerdictStatus::Skipped => return None,
         };
         let failure = verdict.failure.as_ref();
         let ended = conversation.simulations.last().and_then(|simulation| simulation.ended.as_ref());
@@ -136,26 +136,26 @@ fn failure_type(kind: FailureKind) -> &'static str {
     }
 }
 
-fn final_topic(conversation: &Conversation) -> Option<&str> {
+fn final_topic(conversation: &TracedConversation) -> Option<&str> {
     conversation.turns.last().and_then(|turn| turn.topic.as_deref())
 }
 
 impl<'a> TopicsRecord<'a> {
-    /// None where topics were not followed.
-    pub fn of(attempt: &'a Attempt) -> Option<Self> {
+    /// Returns `None` if topics were not followed.
+    pub fn from_attempt(attempt: &'a Attempt) -> Option<Self> {
         let conversation = &attempt.conversation;
         let graph = conversation.topics.as_ref()?;
         Some(TopicsRecord {
-            topic_graph: graph.declared(),
+            topic_graph: graph.to_declared(),
             topic_history: conversation.topic_history().iter().map(ToString::to_string).collect(),
-            topic_visits: conversation.topic_visits().iter().map(|v| VisitRecord::of(v, attempt)).collect(),
+            topic_visits: conversation.topic_visits().iter().map(|v| VisitRecord::new(v, attempt)).collect(),
             final_topic: final_topic(conversation),
         })
     }
 }
 
 impl<'a> VisitRecord<'a> {
-    fn of(visit: &Visit, attempt: &'a Attempt) -> Self {
+    fn new(visit: &Visit, attempt: &'a Attempt) -> Self {
         let checks = attempt.checks.iter().filter(|finding| {
             let of = finding.topic.as_ref();
             of.is_some_and(|of| of.topic == visit.topic && of.visit == visit.number)
@@ -164,13 +164,13 @@ impl<'a> VisitRecord<'a> {
             topic: visit.topic.to_string(),
             visit: visit.number,
             turns: visit.turns.clone().map(|place| place + 1).collect(),
-            assertions: checks.map(AssertionRecord::of).collect(),
+            assertions: checks.map(AssertionRecord::new).collect(),
         }
     }
 }
 
 impl<'a> TopicReasonRecord<'a> {
-    pub fn of(step: &'a TopicStep) -> Self {
+    pub fn new(step: &'a TopicStep) -> Self {
         TopicReasonRecord {
             from: step.from.as_deref(),
             why: step.why.name(),
@@ -182,7 +182,7 @@ impl<'a> TopicReasonRecord<'a> {
 }
 
 impl<'a> SimulationRecord<'a> {
-    pub fn of(simulation: &'a Simulation) -> Self {
+    pub fn new(simulation: &'a SimulationSpan) -> Self {
         let ended = simulation.ended.as_ref();
         SimulationRecord {
             goal: simulation.goal.as_deref(),
@@ -197,8 +197,8 @@ impl<'a> SimulationRecord<'a> {
 }
 
 impl<'a> ScenarioRecord<'a> {
-    /// None where a case has none.
-    pub fn of(case: &'a CaseFacts) -> Option<Self> {
+    /// Returns `None` if the case has no scenario.
+    pub fn from_case(case: &'a CaseInfo) -> Option<Self> {
         let scenario = case.scenario.as_deref()?;
         Some(ScenarioRecord {
             set: &scenario.set,

@@ -1,80 +1,82 @@
-//! Turns as they are written to report files, with what was called, asked and asserted in them.
+//! Report records of turns with their tool calls, role answers and checks.
 
-use hotseat_trace::{ErrorInfo, Interrupt, Millis, RoleAnswered, ToolCall, Turn, TurnOutcome};
+use hotseat_trace::{
+    AgentInterrupt, AgentToolCall, ConversationTurn, ErrorInfo, Millis, RoleAnswered, TurnOutcome,
+};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::super::console::passed;
 use super::topics::TopicReasonRecord;
-use super::{SpentRecord, documented, is_false, ms};
-use crate::run::{Attempt, Finding, ReachedFacts, State};
-use crate::session::{Opinion, Waiting, input_hint};
+use super::{SpentRecord, documented_message, is_false, ms};
+use crate::run::{Attempt, CheckResult, CheckState, CheckpointResult};
+use crate::session::{AwaitingState, JudgeOpinion, input_hint};
 
-/// One checkpoint.
+/// Checkpoint.
 #[derive(Debug, Serialize)]
 pub struct CheckpointRecord<'a> {
     pub id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<&'a str>,
-    /// The turn in which it was reached; null where it was not.
+    /// Number of the turn in which it was reached; null if it was not reached.
     pub reached_at_turn: Option<usize>,
     pub passed: bool,
     pub required: bool,
-    /// Why it was not reached.
+    /// Reason why it was not reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<&'a str>,
 }
 
-/// A turn, or what is said in its place.
+/// Turn, or the note that replaces it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum TurnEntry<'a> {
-    /// It was held.
-    Held(Box<TurnRecord<'a>>),
-    /// Nobody answered the agent: the turn in which somebody should have.
+pub enum TurnListEntry<'a> {
+    /// Executed turn.
+    Executed(Box<TurnRecord<'a>>),
+    /// Turn without input for the agent, which was skipped.
     Skipped { turn: usize, status: &'static str, skip_reason: &'a str },
 }
 
-/// One turn that was held.
+/// Executed turn.
 #[derive(Debug, Serialize)]
 pub struct TurnRecord<'a> {
     pub turn: usize,
     pub status: &'static str,
     pub input: Option<&'a str>,
     pub input_source: &'static str,
-    /// The agent's last message.
+    /// Last message of the agent.
     pub output: Option<&'a str>,
     pub messages: Vec<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasoning: Vec<&'a str>,
     pub tool_calls: Vec<ToolCallRecord<'a>>,
-    /// What helpers said of the turn, or to begin it.
+    /// Answers of roles in the turn, or for its input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<RoleRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<InterruptRecord<'a>>,
-    /// Why it was not held to its end, in the words that case files are documented with.
+    /// Reason why the turn did not complete, in the words of the documentation of case files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How the agent says that its run ended, where that is not success.
+    /// Outcome of the run as reported by the agent, if it is not success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_outcome: Option<&'a str>,
-    /// What the agent, or whoever gave the turn up, said of it.
+    /// Error details from the agent, or from the component that aborted the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_info: Option<&'a ErrorInfo>,
-    /// Whether the agent waited for the user when the turn was over, and how that showed.
+    /// True if the agent waited for the user after the turn, and the sign of it.
     pub awaiting_input: bool,
     pub awaiting_reason: &'static str,
-    /// What it waited for, in its words.
+    /// Hint of the agent about the expected input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_hint: Option<String>,
-    /// Why its last reply ended where it did, in the words of its protocol.
+    /// Finish reason of the last reply, as in its protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<&'a str>,
-    /// The topic that it belongs to, where topics are followed.
+    /// Topic of the turn, if topics are followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<&'a str>,
-    /// Why it belongs to that topic, where anything but the topic before says so.
+    /// Reason of the topic, unless the topic just continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic_reason: Option<TopicReasonRecord<'a>>,
     pub assertions: Vec<AssertionRecord<'a>>,
@@ -84,16 +86,16 @@ pub struct TurnRecord<'a> {
     pub notes: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub usage: &'a [Value],
-    /// What it has spent, read from that or counted by models.
+    /// Usage of the turn, from the reports of the agent or counted by models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentRecord>,
-    /// When it began and ended, in Unix milliseconds as in `timestamp` of a tool call.
+    /// Start and end in Unix milliseconds, like `timestamp` of a tool call.
     pub start_ts: Millis,
     pub end_ts: Option<Millis>,
     pub duration_ms: f64,
 }
 
-/// One tool call.
+/// Tool call.
 #[derive(Debug, Serialize)]
 pub struct ToolCallRecord<'a> {
     pub id: &'a str,
@@ -101,10 +103,10 @@ pub struct ToolCallRecord<'a> {
     pub args: &'a Value,
     #[serde(skip_serializing_if = "is_false")]
     pub args_broken: bool,
-    /// Absent when the tool gave none.
+    /// Absent if the tool returned no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<&'a Value>,
-    /// The turn ended without a result of this call.
+    /// True if the turn ended without a result of this call.
     #[serde(skip_serializing_if = "is_false")]
     pub unanswered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,40 +116,40 @@ pub struct ToolCallRecord<'a> {
     /// Milliseconds from the start of the turn.
     pub started_ms: f64,
     pub duration_ms: f64,
-    /// When the result arrived, in Unix milliseconds.
+    /// Arrival of the result in Unix milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Millis>,
 }
 
-/// What a helper said.
+/// Answer of a role.
 #[derive(Debug, Serialize)]
 pub struct RoleRecord<'a> {
-    /// What it was asked as: `simulator` or `judge`.
+    /// The role: `simulator` or `judge`.
     pub role: &'a str,
     pub agent: &'a str,
     pub answer: &'a str,
-    /// What was read from the answer.
+    /// Values parsed from the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finding: Option<&'a Value>,
-    /// Why the answer is of no use.
+    /// Reason why the answer is invalid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<&'a Value>,
-    /// Of a judge: the vote, and the attempt at it, from 1.
+    /// Vote of a judge and attempt at this vote, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vote: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u64>,
-    /// What a function of a script has said to `console`.
+    /// `console` output of a script function.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub logs: &'a [String],
     pub duration_ms: f64,
 }
 
-/// One interrupt.
+/// Interrupt.
 #[derive(Debug, Serialize)]
 pub struct InterruptRecord<'a> {
     pub id: &'a str,
@@ -163,67 +165,67 @@ pub struct InterruptRecord<'a> {
     pub payload: Option<&'a Value>,
 }
 
-/// One check.
+/// Check.
 #[derive(Debug, Serialize)]
 pub struct AssertionRecord<'a> {
-    /// The assertion as it was written, where it is one of its own.
+    /// Assertion as written in the test file, if it has an entry of its own.
     #[serde(flatten)]
     pub written: Option<&'a Value>,
     pub passed: bool,
-    /// `passed`, `failed`, or `errored` where it could not be decided.
-    pub state: State,
-    /// Whether it is only measured.
+    /// `passed`, `failed`, or `errored` if it could not be decided.
+    pub state: CheckState,
+    /// True if the check is informational.
     #[serde(skip_serializing_if = "is_false")]
     pub soft: bool,
-    /// The criterion that it decides: its name, or what it says.
+    /// Name or text of the criterion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub criterion: Option<&'a str>,
-    /// Why the judge judges so, in its words.
+    /// Reasoning of the judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<&'a str>,
-    /// Who judged, and what that cost.
+    /// Judge of the check and its usage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judgement: Option<JudgementRecord<'a>>,
     pub expected: &'a str,
     pub actual: &'a str,
-    /// Why it could not be decided.
+    /// Reason why the check could not be decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'a str>,
     pub file: &'a str,
     pub line: u32,
     pub column: u32,
-    /// What the function that judged said to `console`.
+    /// `console` output of the script function that decided.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub logs: &'a [String],
-    /// The turn that was looked at, where a topic asserts something of every turn.
+    /// Turn of the check, if a topic checks every turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<usize>,
 }
 
-/// Who judged a check, and what that cost.
+/// Judge of a check and its usage.
 #[derive(Debug, Serialize)]
 pub struct JudgementRecord<'a> {
     pub judge: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<&'a str>,
-    /// The prompt and its version.
+    /// Name and version of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// The votes, where there are several.
+    /// Votes, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub votes: Option<VotesRecord>,
-    /// How often the judge was asked.
+    /// Number of requests to the judge.
     pub calls: usize,
-    /// Null where the judge does not say.
+    /// Null if the judge does not report it.
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub duration_ms: f64,
-    /// What of the conversation the judge was not shown.
+    /// Parts of the conversation that the judge did not receive.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub left_out: &'a [String],
-    /// What the judge proposes.
+    /// Suggestions of the judge.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub suggestions: &'a [String],
 }
@@ -233,12 +235,12 @@ pub struct JudgementRecord<'a> {
 pub struct VotesRecord {
     pub r#for: usize,
     pub against: usize,
-    /// Those that were of no use.
+    /// Invalid votes.
     pub errored: usize,
 }
 
 impl<'a> JudgementRecord<'a> {
-    fn of(opinion: &'a Opinion) -> Self {
+    fn new(opinion: &'a JudgeOpinion) -> Self {
         let by = &opinion.by;
         JudgementRecord {
             judge: &by.judge,
@@ -257,21 +259,21 @@ impl<'a> JudgementRecord<'a> {
 }
 
 impl<'a> TurnRecord<'a> {
-    pub(super) fn of(turn: &'a Turn, attempt: &'a Attempt) -> Self {
+    pub(super) fn new(turn: &'a ConversationTurn, attempt: &'a Attempt) -> Self {
         let checks = &attempt.checks;
         let assertions: Vec<AssertionRecord> = checks
             .iter()
             .filter(|checked| checked.turn == Some(turn.number) && checked.topic.is_none())
-            .map(AssertionRecord::of)
+            .map(AssertionRecord::new)
             .collect();
         let error_info = match (&turn.outcome, &turn.run_error) {
             (TurnOutcome::Failed(error), _) | (_, Some(error)) => Some(error),
             (TurnOutcome::Open | TurnOutcome::Completed, None) => None,
         };
         let is_good = passed(turn, attempt);
-        // An error that was expected is no failure.
+        // An expected error is not a failure.
         let failure = attempt.verdict.failure.as_ref().filter(|_| !is_good && error_info.is_some());
-        let awaiting = Waiting::of(turn, &attempt.selected.case.signs);
+        let awaiting = AwaitingState::detect(turn, &attempt.case_ref.case.signs);
         TurnRecord {
             turn: turn.number,
             status: match (&turn.outcome, is_good) {
@@ -288,10 +290,10 @@ impl<'a> TurnRecord<'a> {
             output: turn.answer(),
             messages: turn.messages.iter().map(|message| message.content.as_str()).collect(),
             reasoning: turn.reasoning.iter().map(|thought| thought.content.as_str()).collect(),
-            tool_calls: turn.tool_calls.iter().map(|call| ToolCallRecord::of(call, turn)).collect(),
-            roles: turn.roles.iter().map(RoleRecord::of).collect(),
-            interrupts: turn.interrupts.iter().map(InterruptRecord::of).collect(),
-            error: failure.map(|failure| documented(failure, attempt)),
+            tool_calls: turn.tool_calls.iter().map(|call| ToolCallRecord::new(call, turn)).collect(),
+            roles: turn.roles.iter().map(RoleRecord::new).collect(),
+            interrupts: turn.interrupts.iter().map(InterruptRecord::new).collect(),
+            error: failure.map(|failure| documented_message(failure, attempt)),
             run_outcome: turn.run_outcome.as_deref(),
             error_info,
             awaiting_input: awaiting.is_awaiting(),
@@ -299,12 +301,14 @@ impl<'a> TurnRecord<'a> {
             input_hint: input_hint(turn).filter(|_| awaiting.is_awaiting()),
             finish_reason: turn.finish_reason.as_deref(),
             topic: turn.topic.as_deref(),
-            topic_reason: turn.topic_step.as_ref().map(TopicReasonRecord::of),
+            topic_reason: turn.topic_step.as_ref().map(TopicReasonRecord::new),
             assertions,
-            assertion_errors: errors(checks.iter().filter(|checked| checked.turn == Some(turn.number))),
+            assertion_errors: failed_check_messages(
+                checks.iter().filter(|checked| checked.turn == Some(turn.number)),
+            ),
             notes: &turn.notes,
-            usage: &turn.usage,
-            spent: turn.spent.clone().map(SpentRecord::of),
+            usage: &turn.reported_usage,
+            spent: turn.usage_totals.clone().map(SpentRecord::new),
             start_ts: turn.started_at,
             end_ts: turn.ended_at,
             duration_ms: ms(turn.duration()),
@@ -313,7 +317,7 @@ impl<'a> TurnRecord<'a> {
 }
 
 impl<'a> CheckpointRecord<'a> {
-    pub(super) fn of(reached: &'a ReachedFacts) -> Self {
+    pub(super) fn new(reached: &'a CheckpointResult) -> Self {
         CheckpointRecord {
             id: &reached.checkpoint.id,
             description: reached.checkpoint.description.as_deref(),
@@ -325,18 +329,18 @@ impl<'a> CheckpointRecord<'a> {
     }
 }
 
-/// What the checks that fail say, each in one line.
-pub(super) fn errors<'a>(checks: impl Iterator<Item = &'a Finding>) -> Vec<String> {
+/// Describes each failed check in one line.
+pub(super) fn failed_check_messages<'a>(checks: impl Iterator<Item = &'a CheckResult>) -> Vec<String> {
     let failed = checks.filter(|checked| checked.fails());
     let words = failed.map(|checked| match &checked.check.message {
         Some(own) => own.clone(),
-        None => format!("expected {}; found {}", checked.verdict.expected, checked.verdict.actual),
+        None => format!("expected {}, got {}", checked.verdict.expected, checked.verdict.actual),
     });
     words.collect()
 }
 
 impl<'a> ToolCallRecord<'a> {
-    pub(super) fn of(call: &'a ToolCall, turn: &Turn) -> Self {
+    pub(super) fn new(call: &'a AgentToolCall, turn: &ConversationTurn) -> Self {
         let result = call.result.as_ref();
         ToolCallRecord {
             id: &call.id,
@@ -355,7 +359,7 @@ impl<'a> ToolCallRecord<'a> {
 }
 
 impl<'a> RoleRecord<'a> {
-    pub(super) fn of(said: &'a RoleAnswered) -> Self {
+    pub(super) fn new(said: &'a RoleAnswered) -> Self {
         RoleRecord {
             role: &said.role,
             agent: &said.agent,
@@ -373,7 +377,7 @@ impl<'a> RoleRecord<'a> {
 }
 
 impl<'a> InterruptRecord<'a> {
-    pub(super) fn of(interrupt: &'a Interrupt) -> Self {
+    pub(super) fn new(interrupt: &'a AgentInterrupt) -> Self {
         InterruptRecord {
             id: &interrupt.id,
             reason: interrupt.reason.as_deref(),
@@ -386,7 +390,7 @@ impl<'a> InterruptRecord<'a> {
 }
 
 impl<'a> AssertionRecord<'a> {
-    pub(super) fn of(checked: &'a Finding) -> Self {
+    pub(super) fn new(checked: &'a CheckResult) -> Self {
         let place = &checked.check.place;
         AssertionRecord {
             written: checked.check.written.as_deref(),
@@ -395,7 +399,7 @@ impl<'a> AssertionRecord<'a> {
             state: checked.state(),
             criterion: checked.check.criterion.as_deref(),
             reasoning: checked.opinion.as_ref().and_then(|opinion| opinion.reasoning.as_deref()),
-            judgement: checked.opinion.as_ref().map(JudgementRecord::of),
+            judgement: checked.opinion.as_ref().map(JudgementRecord::new),
             expected: &checked.verdict.expected,
             actual: &checked.verdict.actual,
             error: checked.error.as_deref(),

@@ -1,21 +1,21 @@
-//! What a judge says is read strictly: JSON and nothing else, of just the form that was asked for.
+//! Strict parsing of judge answers: one JSON value that matches the requested schema.
 
 use serde_json::Value;
 
-use crate::checks::Schema;
-use crate::roles::beginning;
-use crate::roles::reading::read_answer;
+use crate::checks::CompiledSchema;
+use crate::roles::answer_json::read_answer;
+use crate::roles::excerpt;
 
-/// Reads an answer that is JSON as a whole, bare or in a code block, and fits a schema.
+/// Parses an answer that is entirely JSON, bare or in a code block, and matches a schema.
 ///
-/// JSON that stands among words is not taken: a judge that quotes what the agent said would be taken at the agent's word.
+/// JSON within other text is rejected: the judge may be quoting the agent.
 ///
 /// # Errors
-/// What is wrong with it.
-pub(super) fn read(text: &str, schema: &Schema) -> Result<Value, String> {
-    let wrong = |what: &str| format!("the judge's answer is of no use: {what}; {}", beginning(text));
+/// A message if the answer is invalid.
+pub(super) fn parse_answer(text: &str, schema: &CompiledSchema) -> Result<Value, String> {
+    let wrong = |what: &str| format!("the judge's answer is invalid: {what}; {}", excerpt(text));
     let value = read_answer(text).map_err(|why| wrong(&format!("it {why}")))?;
-    let mistakes = schema.mistakes(&value);
+    let mistakes = schema.violations(&value);
     if !mistakes.is_empty() {
         return Err(wrong(&mistakes.join("; ")));
     }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn malformed_answers_have_no_form() {
+    fn rejects_malformed_answers() {
         let verdict = |satisfied: bool| json!({"reasoning": "r", "satisfied": satisfied});
         for malformed in malformed_answers(&verdict(true), &verdict(false)) {
             assert!(read_criterion(&malformed.text).is_err(), "{}", malformed.text);
@@ -41,11 +41,11 @@ mod tests {
     }
 
     fn read_criterion(text: &str) -> Result<Value, String> {
-        read(text, &super::super::CRITERION.schema)
+        parse_answer(text, &super::super::CRITERION.schema)
     }
 
     #[test]
-    fn bare_json_and_a_code_block_are_read() {
+    fn reads_bare_json_and_code_block() {
         for text in [
             r#"{"reasoning": "polite", "satisfied": true}"#,
             "  {\"reasoning\": \"polite\", \"satisfied\": true}\n",
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is() {
+    fn rejects_surrounding_text() {
         for (text, words) in [
             ("", "it is empty"),
             ("satisfied", "not JSON"),

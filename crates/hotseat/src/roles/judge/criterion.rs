@@ -1,25 +1,28 @@
-//! Whether what the agent said satisfies a criterion.
+//! Judgement of a criterion.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Judgement, plain};
-use crate::checks::{Criterion, Quality};
+use super::{Judgement, boolean_judgement};
+use crate::checks::{ExampleQuality, ResponseCriterion};
 
-pub(super) fn told(criterion: &Criterion) -> String {
+pub(super) fn instructions(criterion: &ResponseCriterion) -> String {
     let mut told = "# The criterion\n".to_string();
     if let Some(name) = &criterion.name {
         let _ = writeln!(told, "Name: {name}");
     }
     let _ = write!(told, "{}", criterion.text);
-    let of = |wanted: fn(Quality) -> bool| {
+    let of = |wanted: fn(ExampleQuality) -> bool| {
         criterion.examples.iter().filter(move |example| wanted(example.quality))
     };
     for (title, wanted) in [
-        ("Responses that satisfy it", (|quality| quality == Quality::Good) as fn(Quality) -> bool),
-        ("Responses that do not satisfy it", |quality| quality == Quality::Bad),
-        ("Responses where it is not plain", |quality| matches!(quality, Quality::Edge { .. })),
+        (
+            "Responses that satisfy it",
+            (|quality| quality == ExampleQuality::Good) as fn(ExampleQuality) -> bool,
+        ),
+        ("Responses that do not satisfy it", |quality| quality == ExampleQuality::Bad),
+        ("Responses where it is not plain", |quality| matches!(quality, ExampleQuality::Edge { .. })),
     ] {
         if of(wanted).next().is_none() {
             continue;
@@ -27,9 +30,9 @@ pub(super) fn told(criterion: &Criterion) -> String {
         let _ = write!(told, "\n\n# {title}");
         for example in of(wanted) {
             let verdict = match example.quality {
-                Quality::Good | Quality::Bad => "",
-                Quality::Edge { satisfied: true } => " -> SATISFIED",
-                Quality::Edge { satisfied: false } => " -> NOT SATISFIED",
+                ExampleQuality::Good | ExampleQuality::Bad => "",
+                ExampleQuality::Edge { satisfied: true } => " -> SATISFIED",
+                ExampleQuality::Edge { satisfied: false } => " -> NOT SATISFIED",
             };
             let _ = write!(told, "\n- {:?}{verdict}\n  Explanation: {}", example.text, example.explanation);
         }
@@ -37,6 +40,6 @@ pub(super) fn told(criterion: &Criterion) -> String {
     told
 }
 
-pub(super) fn read(answer: &Value) -> Judgement {
-    plain(answer["satisfied"] == true, ["satisfied", "not satisfied"], answer)
+pub(super) fn parse_judgement(answer: &Value) -> Judgement {
+    boolean_judgement(answer["satisfied"] == true, ["satisfied", "not satisfied"], answer)
 }

@@ -1,14 +1,14 @@
-//! Whether a goal is achieved.
+//! Judgement of the user's goal.
 
 use serde_json::Value;
 
-use super::{Judgement, plain};
-use crate::checks::Goal;
+use super::{Judgement, boolean_judgement};
+use crate::checks::GoalAchieved;
 
-pub(super) fn told(goal: &Goal) -> String {
+pub(super) fn instructions(goal: &GoalAchieved) -> String {
     format!("# The goal\n{}", goal.text.as_deref().unwrap_or_default())
 }
 
-pub(super) fn read(answer: &Value) -> Judgement {
-    plain(answer["achieved"] == true, ["achieved", "not achieved"], answer)
+pub(super) fn parse_judgement(answer: &Value) -> Judgement {
+    boolean_judgement(answer["achieved"] == true, ["achieved", "not achieved"], answer)
 }

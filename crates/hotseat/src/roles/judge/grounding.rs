@@ -1,11 +1,11 @@
-//! Whether what the agent claims is grounded in what its tools returned.
+//! Judgement of claims that must be grounded in tool results.
 
 use serde_json::Value;
 
 use super::{Judgement, reasoning};
-use crate::checks::Grounded;
+use crate::checks::GroundedClaims;
 
-pub(super) fn told(grounded: &Grounded) -> String {
+pub(super) fn instructions(grounded: &GroundedClaims) -> String {
     let mut told = format!("# Kinds of claims\n{}", grounded.types.join(", "));
     if !grounded.from_tools.is_empty() {
         told.push_str(&format!(
@@ -17,8 +17,8 @@ pub(super) fn told(grounded: &Grounded) -> String {
 }
 
 /// # Errors
-/// When the verdict is not what the claims amount to: then nobody knows what was meant.
-pub(super) fn read(answer: &Value) -> Result<Judgement, String> {
+/// If the verdict contradicts the listed claims.
+pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, String> {
     let passed = answer["grounded"] == true;
     let claims = answer["claims_found"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts = |key: &str| -> Vec<String> {
@@ -29,7 +29,7 @@ pub(super) fn read(answer: &Value) -> Result<Judgement, String> {
     let violations = texts("violations");
     if passed != (groundless.is_empty() && violations.is_empty()) {
         return Err(format!(
-            "the judge's answer contradicts itself: `grounded` is {passed}, with {} claims that are not grounded and {} violations",
+            "the judge's answer contradicts itself: `grounded` is {passed}, with {} ungrounded claims and {} violations",
             groundless.len(),
             violations.len()
         ));
@@ -39,7 +39,7 @@ pub(super) fn read(answer: &Value) -> Result<Judgement, String> {
         (true, 0) => format!("no such claim is made: {reasoning}"),
         (true, n) => format!("all {n} claims are grounded: {reasoning}"),
         (false, _) if violations.is_empty() => {
-            format!("not grounded: {}", super::claims::quoted(&groundless))
+            format!("not grounded: {}", super::claims::quote_claims(&groundless))
         }
         (false, _) => format!("not grounded: {}", violations.join("; ")),
     };

@@ -1,20 +1,20 @@
-//! Whether the agent pursues an intent.
+//! Judgement of the agent's intent.
 
 use serde_json::Value;
 
 use super::{Judgement, reasoning};
-use crate::checks::Intent;
+use crate::checks::AgentIntent;
 
-pub(super) fn told(intent: &Intent) -> String {
+pub(super) fn instructions(intent: &AgentIntent) -> String {
     format!("# The intent that is asked for\n{}", intent.text)
 }
 
 /// # Errors
-/// When the observed intent is empty.
-pub(super) fn read(answer: &Value) -> Result<Judgement, String> {
+/// If the observed intent is empty.
+pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, String> {
     let observed = answer["observed_intent"].as_str().unwrap_or_default().trim();
     if observed.is_empty() {
-        return Err("the judge's answer is of no use: `observed_intent` is empty".to_string());
+        return Err("the judge's answer is invalid: `observed_intent` is empty".to_string());
     }
     let reasoning = reasoning(answer);
     let words = format!("observed: {observed}: {reasoning}");

@@ -1,17 +1,17 @@
-//! A judge: what it is asked, what of its answers is read, what comes of several of them. The documents call it a
-//! validator.
+//! Judges: their questions, the parsing of their answers, and voting. Documents of the agent protocol call a
+//! judge a validator.
 //!
-//! What nobody can judge is an error and never a judgement: an answer that is not of just the form that was asked for is
-//! asked for again, and after some times the judge has failed.
+//! A failed judgement is an error and never a verdict: malformed answers are requested again, and after
+//! several attempts the judge has failed.
 
 mod answer;
 mod claims;
 mod criterion;
 mod evidence;
+mod free_form;
 mod goal;
 mod grounding;
 mod intent;
-mod open;
 mod prompt;
 mod topic;
 
@@ -19,305 +19,333 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use hotseat_trace::Turn;
+use hotseat_trace::ConversationTurn;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-pub use topic::{Candidate, Classified, Confidence, TopicQuestion};
+pub use topic::{TopicCandidate, TopicClassification, TopicConfidence, TopicQuestion};
 
-pub(super) use self::evidence::escaped;
-use self::evidence::{Budget, Evidence, Shown};
-use self::prompt::Prompt;
-use super::answers::{Answers, Asking, NOT_ASKED};
-use super::{Again, Exchange, Question, Role, Said, Unanswered, options};
-use crate::checks::{Judging, Matter};
-use crate::session::{Message, reported_tokens};
+pub(super) use self::evidence::escape_unsafe;
+use self::evidence::{EvidenceBudget, EvidenceScope, EvidenceText};
+use self::prompt::JudgePrompt;
+use super::recorded_answers::{NOT_ASKED, RecordedAnswers, RecordedQuestion};
+use super::{RetryAdvice, RoleClient, RoleError, RoleExchange, RoleQuestion, RoleReply, role_options};
+use crate::checks::{JudgeCriterion, JudgeSettings};
+use crate::session::{ConversationMessage, reported_tokens};
 
-/// How often a judge is asked again where nobody says.
-pub const RETRIES: usize = 2;
-/// How many characters of a conversation a judge is shown where nobody says.
-pub const EVIDENCE: usize = 1_000_000;
+/// Default number of retries.
+pub const DEFAULT_JUDGE_RETRIES: usize = 2;
+/// Default size limit of evidence, in characters.
+pub const DEFAULT_EVIDENCE_CHARS: usize = 1_000_000;
 
-/// A judge, and how it is asked.
+/// A judge with its settings.
 #[derive(Debug, Clone)]
-pub struct Judge {
-    role: Role,
+pub struct JudgeRole {
+    role: RoleClient,
     retries: usize,
     votes: usize,
-    evidence: Budget,
-    /// What it answered before, where that counts.
-    answers: Option<Arc<Answers>>,
+    evidence: EvidenceBudget,
+    /// Recorded answers, during a recheck.
+    answers: Option<Arc<RecordedAnswers>>,
 }
 
-/// What of a conversation a judge is shown, and what of it is judged.
+/// The part of a conversation shown to a judge, with the judged turns.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
-    /// The case.
+pub struct JudgeEvidence<'a> {
+    /// Id of the case.
     pub test_id: &'a str,
-    /// The conversation with the agent.
+    /// Id of the conversation with the agent.
     pub session_id: &'a str,
-    /// What was said before the first turn.
-    pub opening: &'a [Message],
-    /// The turns up to the last one that is judged; there is at least one.
-    pub turns: &'a [Turn],
-    /// The first turn that is judged, from 1.
+    /// Messages before the first turn.
+    pub opening: &'a [ConversationMessage],
+    /// Turns up to the last judged one; not empty.
+    pub turns: &'a [ConversationTurn],
+    /// First judged turn, from 1.
     pub first_judged: usize,
 }
 
-/// What a judge is asked.
+/// A question to a judge.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgeQuestion<'a> {
-    /// What is to be judged.
-    pub matter: &'a Matter,
-    /// What is shown.
-    pub seen: Seen<'a>,
+    /// The criterion.
+    pub criterion: &'a JudgeCriterion,
+    /// The evidence.
+    pub evidence: JudgeEvidence<'a>,
 }
 
-/// What a judge has found.
+/// Result of a judgement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
-    /// Whether what was asked is so.
+    /// True if the criterion is satisfied.
     pub passed: bool,
-    /// How far it is so, where the judge says that.
+    /// Score, if the judge gives one.
     pub score: Option<f64>,
-    /// Why, in the judge's words.
+    /// Reasoning of the judge.
     pub reasoning: Option<String>,
-    /// What was found, in words.
+    /// Description of the result.
     pub words: String,
 }
 
-/// What asking a judge came to.
+/// Response of a judge.
 #[derive(Debug)]
-pub struct Asked<T> {
-    /// What was found, or why nothing was.
+pub struct JudgeResponse<T> {
+    /// The result, or an error message.
     pub outcome: Result<T, String>,
-    /// Who was asked, and what that cost.
-    pub by: By,
-    /// Every asking, as it is kept in the trace.
-    pub exchanges: Vec<Exchange>,
+    /// The judge and its usage.
+    pub usage: JudgeUsage,
+    /// All exchanges with the judge, for the trace.
+    pub exchanges: Vec<RoleExchange>,
 }
 
-/// Who judged, and what that cost.
+/// The judge that was asked, and its usage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct By {
-    /// The judge, as the case refers to it.
+pub struct JudgeUsage {
+    /// The judge as the case refers to it.
     pub judge: Arc<str>,
-    /// The model that answered, where that is known.
+    /// The model that answered, if known.
     pub model: Option<String>,
-    /// The prompt and its version; none where the judge was told the words of the test as they are.
+    /// Name and version of the prompt. `None` for free-form judges.
     pub prompt: Option<String>,
-    /// The votes, where there are several: for, against, of no use.
+    /// Number of votes for, against, and invalid, if there are several votes.
     pub votes: Option<[usize; 3]>,
-    /// How often it was asked.
+    /// Number of calls.
     pub calls: usize,
-    /// Tokens of all questions; none where that is not known of one of them.
+    /// Input tokens of all calls. `None` if a call does not report them.
     pub input_tokens: Option<u64>,
-    /// Tokens of all answers; none where that is not known of one of them.
+    /// Output tokens of all calls. `None` if a call does not report them.
     pub output_tokens: Option<u64>,
-    /// How long it took.
+    /// Duration.
     pub took: Duration,
-    /// What of the conversation it was not shown, in words.
+    /// Descriptions of the parts of the conversation omitted from the evidence.
     pub left_out: Vec<String>,
 }
 
-/// Reads the judgement of a criterion as a judge would write it. For the project's own fuzzing; not part of the interface.
+/// Parses the judgement of a criterion. For fuzzing only; not part of the public API.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A message if the answer is invalid.
 #[doc(hidden)]
 pub fn read_judgement(text: &str) -> Result<Value, String> {
-    answer::read(text, &prompt::CRITERION.schema)
+    answer::parse_answer(text, &prompt::CRITERION.schema)
 }
 
-/// A question as it is put to a judge.
-struct Put {
-    /// What the judge is asked for, and how; none for words of the test.
-    prompt: Option<&'static Prompt>,
-    /// The system prompt.
+/// A question prepared for a judge.
+struct PreparedQuestion {
+    /// Prompt and answer schema. `None` for free-form judges.
+    prompt: Option<&'static JudgePrompt>,
+    /// System prompt.
     system: &'static str,
     message: Value,
     options: Map<String, Value>,
     turn: usize,
-    left_out: Vec<String>,
+    omissions: Vec<String>,
 }
 
-/// What one vote came to.
-struct Vote<T> {
-    found: Result<T, String>,
-    exchanges: Vec<Exchange>,
+/// Result of one vote.
+struct JudgeVote<T> {
+    result: Result<T, String>,
+    exchanges: Vec<RoleExchange>,
 }
 
-impl<T> Vote<T> {
-    fn took(&self) -> Duration {
-        self.exchanges.iter().map(|exchange| exchange.said.took).sum()
+impl<T> JudgeVote<T> {
+    fn duration(&self) -> Duration {
+        self.exchanges.iter().map(|exchange| exchange.said.duration).sum()
     }
 }
 
-/// What a judge answered before to a question.
-enum Before {
-    /// This.
-    Answered(Asking),
-    /// Nothing, and it is not asked.
-    Silent,
-    /// Nothing that counts: it is asked.
-    Asks,
+/// Result of looking up a recorded answer.
+enum AnswerLookup {
+    /// The recorded answer.
+    Answered(RecordedQuestion),
+    /// No recorded answer, and the judge must not be asked.
+    Missing,
+    /// No applicable answer: ask the judge.
+    Ask,
 }
 
-/// What a vote came to before, read once more.
-fn again<T>(asking: &Asking, vote: usize, read: impl Fn(&str) -> Result<(T, Value), String>) -> Vote<T> {
+/// Parses the recorded answers of a vote again.
+fn replay_vote<T>(
+    asking: &RecordedQuestion,
+    vote: usize,
+    read: impl Fn(&str) -> Result<(T, Value), String>,
+) -> JudgeVote<T> {
     let mut found = Err(NOT_ASKED.to_string());
     let mut exchanges = Vec::new();
-    for (number, answered) in asking.vote(vote).enumerate() {
+    for (number, answered) in asking.attempts_of_vote(vote).enumerate() {
         let of_use = match &answered.error {
             Some(words) => Err(words.clone()),
             None => read(&answered.answer),
         };
         let finding = of_use.as_ref().ok().map(|(_, finding)| finding.clone());
         let error = of_use.as_ref().err().cloned();
-        exchanges.push(Exchange { finding, error, ..Exchange::before("judge", answered) });
-        found = of_use.map(|(found, _)| found).map_err(|words| often(words, number + 1));
+        exchanges.push(RoleExchange { finding, error, ..RoleExchange::from_record("judge", answered) });
+        found = of_use.map(|(found, _)| found).map_err(|words| with_attempt_count(words, number + 1));
     }
-    Vote { found, exchanges }
+    JudgeVote { result: found, exchanges }
 }
 
-/// Why a judge is given up, and how often it was asked.
-fn often(words: String, attempts: usize) -> String {
+/// Adds the number of attempts to an error message.
+fn with_attempt_count(words: String, attempts: usize) -> String {
     match attempts {
         1 => words,
         n => format!("{words} (asked {n} times)"),
     }
 }
 
-impl Judge {
-    /// A helper as a judge.
-    pub fn new(role: Role, judging: &Judging) -> Judge {
+impl JudgeRole {
+    /// Creates a judge from a role.
+    pub fn new(role: RoleClient, judging: &JudgeSettings) -> JudgeRole {
         let role = match judging.timeout {
-            Some(patience) => role.with_patience(patience),
+            Some(patience) => role.with_timeout(patience),
             None => role,
         };
-        Judge {
+        JudgeRole {
             role,
-            retries: judging.retries.unwrap_or(RETRIES),
+            retries: judging.retries.unwrap_or(DEFAULT_JUDGE_RETRIES),
             votes: judging.votes.unwrap_or(1).max(1),
-            evidence: Budget {
-                characters: judging.evidence.max_characters.unwrap_or(EVIDENCE),
+            evidence: EvidenceBudget {
+                max_characters: judging.evidence.max_characters.unwrap_or(DEFAULT_EVIDENCE_CHARS),
                 on_overflow: judging.evidence.on_overflow.unwrap_or_default(),
             },
             answers: None,
         }
     }
 
-    /// The same judge, of whom is known what it answered before.
+    /// Sets recorded answers to reuse.
     #[must_use]
-    pub fn remembering(self, answers: Option<Arc<Answers>>) -> Judge {
-        Judge { answers, ..self }
+    pub fn with_recorded_answers(self, answers: Option<Arc<RecordedAnswers>>) -> JudgeRole {
+        JudgeRole { answers, ..self }
     }
 
-    /// Has something judged.
-    pub async fn judge(&self, question: JudgeQuestion<'_>) -> Asked<Judgement> {
-        let JudgeQuestion { matter, seen } = question;
+    /// Asks for a judgement.
+    pub async fn judge(&self, question: JudgeQuestion<'_>) -> JudgeResponse<Judgement> {
+        let JudgeQuestion { criterion: matter, evidence: seen } = question;
         let put = match matter {
-            Matter::Open(open) => open::put(open, seen, self.evidence),
-            Matter::Criterion(criterion) => {
-                self.put(&prompt::CRITERION, &criterion::told(criterion), &[], seen)
+            JudgeCriterion::FreeForm(open) => free_form::prepare_question(open, seen, self.evidence),
+            JudgeCriterion::Criterion(criterion) => {
+                self.prepare_question(&prompt::CRITERION, &criterion::instructions(criterion), &[], seen)
             }
-            Matter::Grounded(grounded) => {
-                self.put(&prompt::GROUNDING, &grounding::told(grounded), &grounded.from_tools, seen)
+            JudgeCriterion::Grounded(grounded) => self.prepare_question(
+                &prompt::GROUNDING,
+                &grounding::instructions(grounded),
+                &grounded.from_tools,
+                seen,
+            ),
+            JudgeCriterion::Claims(claims) => {
+                self.prepare_question(&prompt::CLAIMS, &claims::instructions(claims), &[], seen)
             }
-            Matter::Claims(claims) => self.put(&prompt::CLAIMS, &claims::told(claims), &[], seen),
-            Matter::Intent(intent) => self.put(&prompt::INTENT, &intent::told(intent), &[], seen),
-            Matter::Goal(goal) => self.put(&prompt::GOAL, &goal::told(goal), &[], seen),
+            JudgeCriterion::Intent(intent) => {
+                self.prepare_question(&prompt::INTENT, &intent::instructions(intent), &[], seen)
+            }
+            JudgeCriterion::Goal(goal) => {
+                self.prepare_question(&prompt::GOAL, &goal::instructions(goal), &[], seen)
+            }
         };
         let put = match put {
             Ok(put) => put,
-            Err(words) => return self.unasked(words),
+            Err(words) => return self.error_response(words),
         };
         let read = |text: &str| {
-            let Some(prompt) = put.prompt else { return open::read(text) };
-            let answer = answer::read(text, &prompt.schema)?;
+            let Some(prompt) = put.prompt else { return free_form::parse_judgement(text) };
+            let answer = answer::parse_answer(text, &prompt.schema)?;
             let judgement = match matter {
-                Matter::Open(_) => return open::read(text),
-                Matter::Criterion(_) => criterion::read(&answer),
-                Matter::Grounded(_) => grounding::read(&answer)?,
-                Matter::Claims(claims) => claims::read(claims, &answer)?,
-                Matter::Intent(_) => intent::read(&answer)?,
-                Matter::Goal(_) => goal::read(&answer),
+                JudgeCriterion::FreeForm(_) => return free_form::parse_judgement(text),
+                JudgeCriterion::Criterion(_) => criterion::parse_judgement(&answer),
+                JudgeCriterion::Grounded(_) => grounding::parse_judgement(&answer)?,
+                JudgeCriterion::Claims(claims) => claims::parse_judgement(claims, &answer)?,
+                JudgeCriterion::Intent(_) => intent::parse_judgement(&answer)?,
+                JudgeCriterion::Goal(_) => goal::parse_judgement(&answer),
             };
             Ok((judgement, answer))
         };
         let begun = Instant::now();
-        let votes = match self.before(&put, self.votes) {
-            Before::Answered(asking) => (1..=self.votes).map(|vote| again(&asking, vote, read)).collect(),
-            Before::Silent => {
-                return Asked {
+        let votes = match self.recorded_answer(&put, self.votes) {
+            AnswerLookup::Answered(asking) => {
+                (1..=self.votes).map(|vote| replay_vote(&asking, vote, read)).collect()
+            }
+            AnswerLookup::Missing => {
+                return JudgeResponse {
                     outcome: Err(NOT_ASKED.to_string()),
-                    by: self.by(&put, &[]),
+                    usage: self.usage(&put, &[]),
                     exchanges: Vec::new(),
                 };
             }
-            Before::Asks => join_all((1..=self.votes).map(|vote| self.vote(&put, vote, read))).await,
+            AnswerLookup::Ask => {
+                join_all((1..=self.votes).map(|vote| self.cast_vote(&put, vote, read))).await
+            }
         };
-        let longest = votes.iter().map(Vote::took).max().unwrap_or_default();
+        let longest = votes.iter().map(JudgeVote::duration).max().unwrap_or_default();
         let (found, exchanges): (Vec<_>, Vec<_>) =
-            votes.into_iter().map(|vote| (vote.found, vote.exchanges)).unzip();
-        let count = (self.votes > 1).then(|| tally(&found));
-        let exchanges: Vec<Exchange> = exchanges.into_iter().flatten().collect();
+            votes.into_iter().map(|vote| (vote.result, vote.exchanges)).unzip();
+        let count = (self.votes > 1).then(|| count_votes(&found));
+        let exchanges: Vec<RoleExchange> = exchanges.into_iter().flatten().collect();
         let took = if self.answers.is_some() { longest } else { begun.elapsed() };
-        let by = By { votes: count, took, ..self.by(&put, &exchanges) };
-        Asked { outcome: majority(found), by, exchanges }
+        let by = JudgeUsage { votes: count, took, ..self.usage(&put, &exchanges) };
+        JudgeResponse { outcome: majority(found), usage: by, exchanges }
     }
 
-    /// Has the topic of a turn found among some. Where there is nothing to choose nobody is asked. A topic that is not
-    /// among them, or an answer of no use, is no topic: the conversation stays where it was, or the judge has failed.
-    pub async fn classify(&self, question: TopicQuestion<'_>) -> Asked<Classified> {
-        if let Some(only) = question.only() {
-            let by = By { judge: self.role.shown().clone(), ..By::default() };
-            return Asked { outcome: Ok(only), by, exchanges: Vec::new() };
+    /// Asks for the topic of a turn. The judge is not asked if there is only one candidate. An unknown topic
+    /// keeps the current one; an invalid answer is an error of the judge.
+    pub async fn classify(&self, question: TopicQuestion<'_>) -> JudgeResponse<TopicClassification> {
+        if let Some(only) = question.only_candidate() {
+            let by = JudgeUsage { judge: self.role.label().clone(), ..JudgeUsage::default() };
+            return JudgeResponse { outcome: Ok(only), usage: by, exchanges: Vec::new() };
         }
-        let put = match self.put(&prompt::TOPIC, &topic::told(question), &[], question.seen) {
+        let put = match self.prepare_question(
+            &prompt::TOPIC,
+            &topic::instructions(question),
+            &[],
+            question.evidence,
+        ) {
             Ok(put) => put,
-            Err(words) => return self.unasked(words),
+            Err(words) => return self.error_response(words),
         };
         let read = |text: &str| {
-            let answer = answer::read(text, &prompt::TOPIC.schema)?;
-            let mut found = topic::read(question, &answer);
-            if !put.left_out.is_empty() {
-                found.reasoning = format!("{} (not shown: {})", found.reasoning, put.left_out.join("; "));
+            let answer = answer::parse_answer(text, &prompt::TOPIC.schema)?;
+            let mut found = topic::parse_classification(question, &answer);
+            if !put.omissions.is_empty() {
+                found.reasoning = format!("{} (not shown: {})", found.reasoning, put.omissions.join("; "));
             }
             Ok((found, answer))
         };
         let begun = Instant::now();
-        let Vote { found, exchanges } = match self.before(&put, 1) {
-            Before::Answered(asking) => again(&asking, 1, read),
-            Before::Silent => Vote { found: Err(NOT_ASKED.to_string()), exchanges: Vec::new() },
-            Before::Asks => self.vote(&put, 1, read).await,
+        let JudgeVote { result: found, exchanges } = match self.recorded_answer(&put, 1) {
+            AnswerLookup::Answered(asking) => replay_vote(&asking, 1, read),
+            AnswerLookup::Missing => JudgeVote { result: Err(NOT_ASKED.to_string()), exchanges: Vec::new() },
+            AnswerLookup::Ask => self.cast_vote(&put, 1, read).await,
         };
-        let by = By { took: begun.elapsed(), ..self.by(&put, &exchanges) };
-        Asked { outcome: found, by, exchanges }
+        let by = JudgeUsage { took: begun.elapsed(), ..self.usage(&put, &exchanges) };
+        JudgeResponse { outcome: found, usage: by, exchanges }
     }
 
-    /// The result where the judge cannot be asked.
-    fn unasked<T>(&self, words: String) -> Asked<T> {
+    /// Response for a judge that could not be asked.
+    fn error_response<T>(&self, words: String) -> JudgeResponse<T> {
         let none = Some(0);
-        let by =
-            By { judge: self.role.shown().clone(), input_tokens: none, output_tokens: none, ..By::default() };
-        Asked { outcome: Err(words), by, exchanges: Vec::new() }
+        let by = JudgeUsage {
+            judge: self.role.label().clone(),
+            input_tokens: none,
+            output_tokens: none,
+            ..JudgeUsage::default()
+        };
+        JudgeResponse { outcome: Err(words), usage: by, exchanges: Vec::new() }
     }
 
-    /// A question of ours. Evidence stands between what is asked and in which form it is to be answered.
+    /// Prepares a question with a built-in prompt. The evidence is placed between the instructions and the
+    /// answer format.
     ///
     /// # Errors
-    /// When the conversation is longer than the judge may be shown.
-    fn put(
+    /// If the conversation exceeds the evidence limit.
+    fn prepare_question(
         &self,
-        prompt: &'static Prompt,
+        prompt: &'static JudgePrompt,
         told: &str,
         tools: &[String],
-        seen: Seen<'_>,
-    ) -> Result<Put, String> {
-        let Seen { opening, turns, first_judged, .. } = seen;
-        let evidence = Evidence::new(Shown { opening, turns, first_judged, tools }, self.evidence)?;
+        seen: JudgeEvidence<'_>,
+    ) -> Result<PreparedQuestion, String> {
+        let JudgeEvidence { opening, turns, first_judged, .. } = seen;
+        let evidence =
+            EvidenceText::new(EvidenceScope { opening, turns, first_judged, tools }, self.evidence)?;
         let last = turns.last().map_or(0, |turn| turn.number);
         let judged = match first_judged {
             first if first >= last => format!("turn {last}"),
@@ -336,88 +364,91 @@ impl Judge {
         ] {
             metadata.insert(key.to_string(), json!(value));
         }
-        // An agent has a prompt of its own; what this is about has to be in the message.
+        // An agent has its own prompt, so the instructions go into the message.
         let message = match self.role.is_model() {
             true => message,
             false => format!("{}\n{message}", prompt.system),
         };
-        Ok(Put {
+        Ok(PreparedQuestion {
             prompt: Some(prompt),
             system: prompt.system,
             message: json!(message),
-            options: options(&Map::new(), metadata),
+            options: role_options(&Map::new(), metadata),
             turn: last,
-            left_out: evidence.left_out,
+            omissions: evidence.omissions,
         })
     }
 
-    /// What it answered before to just this question.
-    fn before(&self, put: &Put, votes: usize) -> Before {
-        let Some(answers) = &self.answers else { return Before::Asks };
-        match answers.take(self.role.shown(), &put.shown(&put.question(1)), votes) {
-            Some(asking) => Before::Answered(asking),
-            None if answers.asks() => Before::Asks,
-            None => Before::Silent,
+    /// Looks up a recorded answer to the same question.
+    fn recorded_answer(&self, put: &PreparedQuestion, votes: usize) -> AnswerLookup {
+        let Some(answers) = &self.answers else { return AnswerLookup::Ask };
+        match answers.take_answer(self.role.label(), &put.to_trace_json(&put.to_role_question(1)), votes) {
+            Some(asking) => AnswerLookup::Answered(asking),
+            None if answers.may_ask() => AnswerLookup::Ask,
+            None => AnswerLookup::Missing,
         }
     }
 
-    /// Asks until there is an answer of use, or often enough.
-    async fn vote<T>(
+    /// Asks until the answer is valid, or the retries are used up.
+    async fn cast_vote<T>(
         &self,
-        put: &Put,
+        put: &PreparedQuestion,
         vote: usize,
         read: impl Fn(&str) -> Result<(T, Value), String>,
-    ) -> Vote<T> {
+    ) -> JudgeVote<T> {
         let mut exchanges = Vec::new();
         let mut attempt = 1;
         loop {
-            let question = put.question(attempt);
-            let shown = put.shown(&question);
+            let question = put.to_role_question(attempt);
+            let shown = put.to_trace_json(&question);
             let (said, found, again) = match self.role.try_ask(question).await {
-                Err((Unanswered::Deadline, _)) => {
-                    (Said::default(), Err("no answer in time".to_string()), Again::Never)
+                Err((RoleError::Deadline, _)) => {
+                    (RoleReply::default(), Err("no answer in time".to_string()), RetryAdvice::Never)
                 }
-                Err((Unanswered::Failed(words), again)) => (Said::default(), Err(words), again),
-                Ok(said) if said.is_cut => {
-                    let words = said.cut_off();
-                    (said, Err(words), Again::Now)
+                Err((RoleError::Failed(words), again)) => (RoleReply::default(), Err(words), again),
+                Ok(said) if said.is_truncated => {
+                    let words = said.truncation_error();
+                    (said, Err(words), RetryAdvice::Now)
                 }
                 Ok(said) => {
                     let found = read(&said.text);
-                    (said, found, Again::Now)
+                    (said, found, RetryAdvice::Now)
                 }
             };
             let (found, finding) = match found {
                 Ok((found, finding)) => (Ok(found), Some(finding)),
                 Err(words) => (Err(words), None),
             };
-            exchanges.push(Exchange {
+            exchanges.push(RoleExchange {
                 role: "judge",
-                agent: self.role.shown().clone(),
+                agent: self.role.label().clone(),
                 question: shown,
                 said,
                 finding,
                 error: found.as_ref().err().cloned(),
-                asked: Some((vote, attempt)),
+                vote_and_attempt: Some((vote, attempt)),
             });
-            if found.is_ok() || again == Again::Never || attempt > self.retries {
-                return Vote { found: found.map_err(|words| often(words, attempt)), exchanges };
+            if found.is_ok() || again == RetryAdvice::Never || attempt > self.retries {
+                return JudgeVote {
+                    result: found.map_err(|words| with_attempt_count(words, attempt)),
+                    exchanges,
+                };
             }
-            if let Again::After(pause) = again {
+            if let RetryAdvice::After(pause) = again {
                 tokio::time::sleep(pause).await;
             }
             attempt += 1;
         }
     }
 
-    fn by(&self, put: &Put, exchanges: &[Exchange]) -> By {
-        // Where one asking does not say what it cost, the sum is not known.
+    fn usage(&self, put: &PreparedQuestion, exchanges: &[RoleExchange]) -> JudgeUsage {
+        // If one call does not report its usage, the sum is unknown.
         let tokens = exchanges.iter().try_fold((0_u64, 0_u64), |(input, output), exchange| {
             let (asked, answered) = reported_tokens(exchange.said.usage.as_ref()?)?;
             Some((input.saturating_add(asked), output.saturating_add(answered)))
         });
-        By {
-            judge: self.role.shown().clone(),
+        JudgeUsage {
+            judge: self.role.label().clone(),
             model: exchanges.iter().rev().find_map(|exchange| exchange.said.model.clone()),
             prompt: put.prompt.map(|prompt| prompt.name.to_string()),
             votes: None,
@@ -425,33 +456,33 @@ impl Judge {
             input_tokens: tokens.map(|(input, _)| input),
             output_tokens: tokens.map(|(_, output)| output),
             took: Duration::ZERO,
-            left_out: put.left_out.clone(),
+            left_out: put.omissions.clone(),
         }
     }
 }
 
-impl Put {
-    /// The question, for the first time or again. What was wrong with an earlier answer is not repeated: it may hold
-    /// words of the agent.
-    fn question(&self, attempt: usize) -> Question {
+impl PreparedQuestion {
+    /// The question for a given attempt. The error of an earlier answer is not repeated, since it may contain
+    /// text of the agent.
+    fn to_role_question(&self, attempt: usize) -> RoleQuestion {
         let again = "\n\nAn earlier answer could not be used: it was not one JSON object of just this form.";
         let message = match &self.message {
             Value::String(text) if attempt > 1 => json!(format!("{text}{again}")),
             message => message.clone(),
         };
-        Question {
+        RoleQuestion {
             message,
             options: self.options.clone(),
             history: Vec::new(),
             turn: self.turn,
             prompt: self.system.into(),
-            format: self.prompt.map(Prompt::format),
-            until: None,
+            format: self.prompt.map(JudgePrompt::response_format),
+            deadline: None,
         }
     }
 
-    /// The question as it is kept in the trace.
-    fn shown(&self, question: &Question) -> Value {
+    /// The question as recorded in the trace.
+    fn to_trace_json(&self, question: &RoleQuestion) -> Value {
         let Some(prompt) = self.prompt else { return question.message.clone() };
         json!({
             "judgement": prompt.judgement,
@@ -463,7 +494,7 @@ impl Put {
     }
 }
 
-fn tally(votes: &[Result<Judgement, String>]) -> [usize; 3] {
+fn count_votes(votes: &[Result<Judgement, String>]) -> [usize; 3] {
     let mut count = [0; 3];
     for vote in votes {
         count[match vote {
@@ -475,20 +506,20 @@ fn tally(votes: &[Result<Judgement, String>]) -> [usize; 3] {
     count
 }
 
-/// What more than half of all votes say. Votes of no use are votes all the same.
+/// Judgement of the majority. Invalid votes count towards the total.
 fn majority(votes: Vec<Result<Judgement, String>>) -> Result<Judgement, String> {
     let all = votes.len();
     if all == 1 {
-        return votes.into_iter().next().unwrap_or_else(|| Err("nobody was asked".to_string()));
+        return votes.into_iter().next().unwrap_or_else(|| Err("no judge was asked".to_string()));
     }
-    let [for_it, against, useless] = tally(&votes);
+    let [for_it, against, useless] = count_votes(&votes);
     let first_error = votes.iter().find_map(|vote| vote.as_ref().err());
     let words_of = |passed: bool| {
         let found = votes.iter().flatten().find(|judgement| judgement.passed == passed);
         found.map(|judgement| judgement.words.as_str()).unwrap_or_default()
     };
     let useless_words = || match first_error {
-        Some(words) => format!("; {useless} of no use: {words}"),
+        Some(words) => format!("; {useless} invalid: {words}"),
         None => String::new(),
     };
     let passed = match () {
@@ -507,7 +538,7 @@ fn majority(votes: Vec<Result<Judgement, String>>) -> Result<Judgement, String> 
     };
     let (agree, disagree) = if passed { (for_it, against) } else { (against, for_it) };
     let telling = votes.iter().flatten().find(|judgement| judgement.passed == passed).cloned();
-    let Some(telling) = telling else { return Err("nobody was asked".to_string()) };
+    let Some(telling) = telling else { return Err("no judge was asked".to_string()) };
     let dissent = match disagree {
         0 => String::new(),
         n => format!("; {n} of {all} otherwise: {}", words_of(!passed)),
@@ -516,13 +547,13 @@ fn majority(votes: Vec<Result<Judgement, String>>) -> Result<Judgement, String> 
     Ok(Judgement { words, ..telling })
 }
 
-/// `reasoning` of an answer that fits its schema.
+/// The `reasoning` of an answer that matches its schema.
 fn reasoning(answer: &Value) -> String {
     answer["reasoning"].as_str().unwrap_or_default().trim().to_string()
 }
 
-/// A judgement that is one truth value with its reasoning.
-fn plain(passed: bool, [so, not_so]: [&str; 2], answer: &Value) -> Judgement {
+/// Creates a judgement from a boolean with reasoning.
+fn boolean_judgement(passed: bool, [so, not_so]: [&str; 2], answer: &Value) -> Judgement {
     let reasoning = reasoning(answer);
     let words = format!("{}: {reasoning}", if passed { so } else { not_so });
     Judgement { passed, score: None, reasoning: Some(reasoning), words }
@@ -541,8 +572,8 @@ mod tests {
     }
 
     #[test]
-    fn more_than_half_of_all_votes_decide() {
-        let useless = || Err("it said nothing".to_string());
+    fn majority_of_all_votes_decides() {
+        let useless = || Err("the answer is empty".to_string());
         for (votes, expected) in [
             (vec![vote(true)], Ok("satisfied: kind")),
             (vec![vote(true), vote(true), vote(true)], Ok("3 of 3 votes: satisfied: kind")),
@@ -566,7 +597,7 @@ mod tests {
                 vec![vote(true), useless(), useless()],
                 Err("no majority of the votes: 1 for (satisfied: kind); 2 of no use: it said nothing"),
             ),
-            (vec![useless(), useless(), useless()], Err("it said nothing")),
+            (vec![useless(), useless(), useless()], Err("the answer is empty")),
         ] {
             let found = majority(votes);
             let found = found.as_ref().map(|judgement| judgement.words.as_str()).map_err(String::as_str);

@@ -1,43 +1,43 @@
-//! The prompts of the judgements: files with a version, each with the form of its answer.
+//! Built-in judge prompts: versioned files with their answer schemas.
 
 use std::sync::LazyLock;
 
 use hotseat_model::ResponseFormat;
 use serde_json::Value;
 
-use crate::checks::Schema;
+use crate::checks::CompiledSchema;
 
-/// What a judge is told of its part, and in which form it answers.
-pub(super) struct Prompt {
-    /// What is judged.
+/// A prompt with the schema of its answer.
+pub(super) struct JudgePrompt {
+    /// Kind of judgement.
     pub judgement: &'static str,
-    /// The file and its version.
+    /// File name with version.
     pub name: &'static str,
-    /// What it is told of its part.
+    /// System prompt.
     pub system: &'static str,
-    /// The form of the answer, as people write it.
+    /// Answer format as text.
     pub shape: &'static str,
-    /// The form of the answer.
-    pub schema: Schema,
-    /// The same, as it is sent.
+    /// Answer schema.
+    pub schema: CompiledSchema,
+    /// Answer schema as JSON.
     pub schema_json: Value,
 }
 
-impl Prompt {
-    /// The form that providers are asked to enforce.
-    pub fn format(&self) -> ResponseFormat {
+impl JudgePrompt {
+    /// The response format that providers enforce.
+    pub fn response_format(&self) -> ResponseFormat {
         ResponseFormat { name: self.name.replace('.', "_"), schema: self.schema_json.clone(), strict: true }
     }
 }
 
-/// A prompt: its file, what is said of evidence and answers in all of them, and the schema beside it.
+/// Defines a prompt from its file, the common notes on evidence and answers, and its schema.
 macro_rules! prompt {
     ($name:ident, $judgement:literal, $file:literal, $shape:literal) => {
         #[doc = concat!("The judgement: ", $judgement, ".")]
-        pub(super) static $name: LazyLock<Prompt> = LazyLock::new(|| {
+        pub(super) static $name: LazyLock<JudgePrompt> = LazyLock::new(|| {
             let schema = include_str!(concat!("../prompts/", $file, ".schema.json"));
             let schema: Value = serde_json::from_str(schema).expect("the schema is JSON");
-            Prompt {
+            JudgePrompt {
                 judgement: $judgement,
                 name: $file,
                 system: concat!(
@@ -45,7 +45,7 @@ macro_rules! prompt {
                     include_str!("../prompts/evidence.v1.md")
                 ),
                 shape: $shape,
-                schema: Schema::compile(&schema).expect("the schema is one"),
+                schema: CompiledSchema::compile(&schema).expect("the schema is valid"),
                 schema_json: schema,
             }
         });
@@ -83,7 +83,7 @@ prompt!(GOAL, "goal", "goal.v1", r#"{"reasoning": "…", "achieved": true or fal
 mod tests {
     use super::*;
 
-    /// Providers enforce a schema only if it requires every member and allows no others, all the way down.
+    /// Providers enforce a schema only if all members are required and no others are allowed, on every level.
     fn is_strict(schema: &Value) -> bool {
         match schema["type"].as_str() {
             Some("object") => {
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn every_schema_is_strict_and_has_the_reasoning_before_the_verdict() {
+    fn schemas_are_strict_and_reason_before_verdict() {
         for prompt in [&*CRITERION, &GROUNDING, &CLAIMS, &INTENT, &TOPIC, &GOAL] {
             assert!(is_strict(&prompt.schema_json), "{}", prompt.name);
             let members: Vec<&String> =
                 prompt.schema_json["properties"].as_object().unwrap().keys().collect();
             assert_eq!(members[0], "reasoning", "{}", prompt.name);
-            // What is said of the form names the same members in the same order.
+            // The textual format lists the same members in the same order.
             let places: Vec<usize> =
                 members.iter().map(|member| prompt.shape.rfind(&format!("{member:?}: ")).unwrap()).collect();
             assert!(places.is_sorted(), "{}", prompt.name);

@@ -1,86 +1,86 @@
-//! Which topic a turn belongs to.
+//! Classification of turns into topics.
 
 use serde_json::Value;
 
-use super::{Seen, reasoning};
+use super::{JudgeEvidence, reasoning};
 
 /// A topic that a turn may belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Candidate<'a> {
-    /// Its name.
+pub struct TopicCandidate<'a> {
+    /// Name.
     pub name: &'a str,
-    /// By what it is known.
+    /// Description.
     pub characteristic: Option<&'a str>,
-    /// What the agent is after in it.
+    /// Intended outcome of the agent in the topic.
     pub intent: Option<&'a str>,
 }
 
-/// Which topic the last turn that is shown belongs to.
+/// A question about the topic of the last turn.
 #[derive(Debug, Clone, Copy)]
 pub struct TopicQuestion<'a> {
-    /// The topics to choose from. The one that the conversation was in before is one of them.
-    pub candidates: &'a [Candidate<'a>],
-    /// The topic that the conversation was in before.
+    /// Topics to choose from, including the current one.
+    pub candidates: &'a [TopicCandidate<'a>],
+    /// Topic of the previous turn.
     pub current: &'a str,
-    /// What is shown; the last turn is the one that is meant.
-    pub seen: Seen<'a>,
+    /// The evidence; the last turn is classified.
+    pub evidence: JudgeEvidence<'a>,
 }
 
-/// The topic of a turn.
+/// Topic of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Classified {
-    /// Its name: always one of the candidates.
+pub struct TopicClassification {
+    /// Name. Always one of the candidates.
     pub topic: String,
-    /// How sure that is.
-    pub confidence: Confidence,
-    /// Why, in words.
+    /// Confidence.
+    pub confidence: TopicConfidence,
+    /// Reasoning.
     pub reasoning: String,
-    /// Whether the judge named a topic that there is not, so that the conversation stays where it was.
+    /// True if the judge named an unknown topic, so that the current one is kept.
     pub is_fallback: bool,
 }
 
-/// How sure a judge is.
+/// Confidence of a judge in a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Confidence {
-    /// No topic really fits.
+pub enum TopicConfidence {
+    /// No topic fits well.
     Low,
-    /// Another one might fit.
+    /// Another topic may fit.
     Medium,
-    /// No other one fits.
+    /// No other topic fits.
     High,
 }
 
-impl Confidence {
-    /// As it is written.
+impl TopicConfidence {
+    /// Name used in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Confidence::Low => "low",
-            Confidence::Medium => "medium",
-            Confidence::High => "high",
+            TopicConfidence::Low => "low",
+            TopicConfidence::Medium => "medium",
+            TopicConfidence::High => "high",
         }
     }
 }
 
 impl TopicQuestion<'_> {
-    /// The topic, where there is nothing to choose.
-    pub(super) fn only(&self) -> Option<Classified> {
+    /// The topic, if there is only one candidate.
+    pub(super) fn only_candidate(&self) -> Option<TopicClassification> {
         let topic = match self.candidates {
             [] => self.current,
             [only] => only.name,
             _ => return None,
         };
-        Some(Classified {
+        Some(TopicClassification {
             topic: topic.to_string(),
-            confidence: Confidence::High,
-            reasoning: "there is no other topic to go to".to_string(),
+            confidence: TopicConfidence::High,
+            reasoning: "there is no other topic to choose".to_string(),
             is_fallback: false,
         })
     }
 }
 
-pub(super) fn told(question: TopicQuestion<'_>) -> String {
+pub(super) fn instructions(question: TopicQuestion<'_>) -> String {
     let mut told = "# The topics\n".to_string();
-    for Candidate { name, characteristic, intent } in question.candidates {
+    for TopicCandidate { name, characteristic, intent } in question.candidates {
         told.push_str(&format!("## {name}\n"));
         for (title, words) in [("Characteristic", characteristic), ("Agent intent", intent)] {
             if let Some(words) = words.map(str::trim).filter(|words| !words.is_empty()) {
@@ -91,23 +91,23 @@ pub(super) fn told(question: TopicQuestion<'_>) -> String {
     format!("{told}\nThe conversation was in: {}", question.current)
 }
 
-pub(super) fn read(question: TopicQuestion<'_>, answer: &Value) -> Classified {
+pub(super) fn parse_classification(question: TopicQuestion<'_>, answer: &Value) -> TopicClassification {
     let named = answer["topic"].as_str().unwrap_or_default().trim();
     let reasoning = reasoning(answer);
     if !question.candidates.iter().any(|candidate| candidate.name == named) {
-        return Classified {
+        return TopicClassification {
             topic: question.current.to_string(),
-            confidence: Confidence::Low,
-            reasoning: format!("the judge named {named:?}, which is none of the topics: {reasoning}"),
+            confidence: TopicConfidence::Low,
+            reasoning: format!("the judge named {named:?}, which is not one of the topics: {reasoning}"),
             is_fallback: true,
         };
     }
     let confidence = match answer["confidence"].as_str() {
-        Some("high") => Confidence::High,
-        Some("medium") => Confidence::Medium,
-        _ => Confidence::Low,
+        Some("high") => TopicConfidence::High,
+        Some("medium") => TopicConfidence::Medium,
+        _ => TopicConfidence::Low,
     };
-    Classified { topic: named.to_string(), confidence, reasoning, is_fallback: false }
+    TopicClassification { topic: named.to_string(), confidence, reasoning, is_fallback: false }
 }
 
 #[cfg(test)]
@@ -116,38 +116,38 @@ mod tests {
 
     use super::*;
 
-    fn question<'a>(candidates: &'a [Candidate<'a>]) -> TopicQuestion<'a> {
-        let seen = Seen { test_id: "t", session_id: "s", opening: &[], turns: &[], first_judged: 1 };
-        TopicQuestion { candidates, current: "greeting", seen }
+    fn question<'a>(candidates: &'a [TopicCandidate<'a>]) -> TopicQuestion<'a> {
+        let seen = JudgeEvidence { test_id: "t", session_id: "s", opening: &[], turns: &[], first_judged: 1 };
+        TopicQuestion { candidates, current: "greeting", evidence: seen }
     }
 
-    const TWO: &[Candidate<'_>] = &[
-        Candidate { name: "greeting", characteristic: Some(" First contact "), intent: None },
-        Candidate { name: "booking", characteristic: None, intent: Some("Book a room") },
+    const TWO: &[TopicCandidate<'_>] = &[
+        TopicCandidate { name: "greeting", characteristic: Some(" First contact "), intent: None },
+        TopicCandidate { name: "booking", characteristic: None, intent: Some("Book a room") },
     ];
 
     #[test]
-    fn a_topic_that_there_is_not_leaves_the_conversation_where_it_was() {
+    fn unknown_topic_keeps_current_topic() {
         let answer = |topic: &str| json!({"reasoning": "r", "topic": topic, "confidence": "high"});
-        let found = read(question(TWO), &answer("booking"));
+        let found = parse_classification(question(TWO), &answer("booking"));
         assert_eq!(
             (found.topic.as_str(), found.confidence, found.is_fallback),
-            ("booking", Confidence::High, false)
+            ("booking", TopicConfidence::High, false)
         );
-        let found = read(question(TWO), &answer("Booking"));
+        let found = parse_classification(question(TWO), &answer("Booking"));
         assert_eq!(
             (found.topic.as_str(), found.confidence, found.is_fallback),
-            ("greeting", Confidence::Low, true)
+            ("greeting", TopicConfidence::Low, true)
         );
     }
 
     #[test]
-    fn a_judge_is_told_what_there_is_to_choose_from() {
+    fn instructions_list_candidates() {
         assert_eq!(
-            told(question(TWO)),
+            instructions(question(TWO)),
             "# The topics\n## greeting\nCharacteristic: First contact\n## booking\nAgent intent: Book a room\n\nThe conversation was in: greeting"
         );
-        assert!(question(TWO).only().is_none());
-        assert_eq!(question(&TWO[..1]).only().unwrap().topic, "greeting");
+        assert!(question(TWO).only_candidate().is_none());
+        assert_eq!(question(&TWO[..1]).only_candidate().unwrap().topic, "greeting");
     }
 }

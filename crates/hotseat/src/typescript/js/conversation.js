@@ -1,4 +1,4 @@
-// The conversation as scripts see it, and what the user says in it.
+// The conversation as scripts see it, and the user's input.
 
 class ToolCall {
   constructor(call, turn) {
@@ -10,11 +10,11 @@ class ToolCall {
   }
 }
 
-/** What is expected of the arguments of a call, once nothing of it is missing. */
+/** Validates the expected arguments of a call: none may be undefined. */
 function definite(expected) {
   if (!isObject(expected) || Array.isArray(expected)) throw misuse(`the arguments of a call are an object, and not ${shown(expected)}`);
   const missing = undefinedIn(expected);
-  if (missing !== undefined) throw misuse(`\`${missing}\` of the arguments is undefined, which would assert nothing of it`);
+  if (missing !== undefined) throw misuse(`\`${missing}\` of the arguments is undefined, which would assert nothing`);
   const none = Object.entries(expected).find(([, one]) => typeof one === "number" && !Number.isFinite(one));
   if (none !== undefined) throw misuse(`\`${none[0]}\` of the arguments is ${none[1]}, which no argument can be`);
   return expected;
@@ -79,7 +79,7 @@ class Turn {
     this.agentResponse = new AgentResponse(text, toolCalls, metadata);
     const said = (content, toolCalls) => new Message({ role: "agent", content, timestamp: endedAt, toolCalls, source: "agent", metadata });
     this.agentMessage = said(text, toolCalls);
-    // Calls are those of the turn: which message has made them is not always known.
+    // Tool calls belong to the turn, because the message that made them is not always known.
     const contents = metadata.messages.length === 0 && toolCalls.length > 0 ? [""] : metadata.messages;
     const messages = contents.map((content, at) => said(content, at === contents.length - 1 ? toolCalls : []));
     this.messages = spoken ? [this.userMessage, ...messages] : messages;
@@ -98,7 +98,7 @@ class Turn {
 const turns = [];
 let topics = { current: null, history: [], visits: [] };
 
-/** How topics stand now. A turn may have been found out to belong to one after it was held. */
+/** Updates topics. A turn may be assigned to a topic after it took place. */
 function follow(now) {
   topics = now;
   now.ofTurns.forEach((topic, at) => {
@@ -106,7 +106,7 @@ function follow(now) {
   });
 }
 
-/** Does something while the conversation is as it was after a turn. */
+/** Runs a function with the conversation truncated after a turn. */
 function upTo(number, work) {
   const [later, now] = [turns.splice(number), topics];
   const visits = now.visits.map((visit) => ({ ...visit, turns: visit.turns.filter((one) => one <= number) })).filter((visit) => visit.turns.length > 0);
@@ -195,7 +195,7 @@ const agent = Object.freeze({
 const user = Object.freeze({
   says(input, options = {}) {
     within("user.says");
-    if (typeof input !== "string" && !isObject(input)) throw misuse(`user.says needs what the user says, and was given ${shown(input)}`);
+    if (typeof input !== "string" && !isObject(input)) throw misuse(`user.says needs a message, got ${shown(input)}`);
     const turn = typeof input === "string" || Array.isArray(input) || input.user === undefined ? { user: input } : input;
     const whole = { ...turn, ...options };
     ask({ do: "say", turn: withSources(whole), at: at() });

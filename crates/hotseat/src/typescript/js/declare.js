@@ -1,9 +1,9 @@
-// What a file declares: groups, tests, and what holds for them.
+// Declarations of a file: groups, tests and their settings.
 
-/** What was declared beside tests, to be looked at before any of them runs. */
+/** Other declarations, validated before any test runs. */
 const stated = [];
 
-/** What may be said of a test or a group besides what it does. */
+/** Settings of a group. */
 class Group {
   constructor(above, title, options) {
     Object.assign(this, { above, title, options, before: [], after: [], criteria: {}, topics: {}, simulators: [], only: false, skip: undefined });
@@ -40,7 +40,7 @@ function describing(marks) {
     group = inner;
     try {
       const returned = body();
-      if (isObject(returned) && typeof returned.then === "function") throw misuse(`the function of describe(${shown(name)}) cannot be async: what it declares would come too late`);
+      if (isObject(returned) && typeof returned.then === "function") throw misuse(`the function of describe(${shown(name)}) cannot be async: its declarations would come too late`);
     } finally {
       group = outer;
     }
@@ -68,7 +68,7 @@ function hook(when) {
 const before = hook("before");
 const after = hook("after");
 
-/** A name by which something declared is referred to. */
+/** Returns the handle of a named declaration. */
 function named(what, name) {
   if (typeof name !== "string" || !NAMES.test(name)) throw misuse(`the name of a ${what} is a word like \`friendly\`, and not ${shown(name)}`);
   return Object.freeze({ name });
@@ -95,7 +95,7 @@ function criterion(name, ...args) {
   return handle;
 }
 
-/** Where topics are declared. */
+/** Declaration sites of topics. */
 const declaredAt = new WeakMap();
 
 function topic(name, definition = {}) {
@@ -120,10 +120,10 @@ function simulator(brief) {
   stated.push({ said: withSources(asBrief(brief)), at: at() });
 }
 
-/** The scenario that tests are declared for: what it says, and what is known of it. */
+/** Scenario for which tests are being declared: plain and source form. */
 let scenario;
 
-/** A test, or several, for each scenario of a file or a list. */
+/** Declares tests for each scenario of a file or list. */
 function scenarioSet(name, source, body) {
   outside("scenarioSet");
   if (typeof name !== "string" || name === "") throw misuse(`a set of scenarios needs a name, and was given ${shown(name)}`);
@@ -140,7 +140,7 @@ function scenarioSet(name, source, body) {
   scenario = outer;
 }
 
-/** A scenario as tests are given it. What it says can be asked for in a way that misses what is not there. */
+/** Returns a scenario for tests, with `get`, which throws on missing keys. */
 function asGiven(data) {
   const given = structured(data);
   if (given.get === undefined) Object.defineProperty(given, "get", { value: (path) => required(given, path) });
@@ -160,23 +160,23 @@ function deepFrozen(value) {
   return Object.freeze(value);
 }
 
-/** What the groups of a test say, the innermost last. */
+/** Merges a setting of nested groups, innermost last. */
 const over = (chain, key) => Object.assign({}, ...chain.map((one) => one[key]));
 
-/** The criteria of some groups that judges decide, as case files say them. */
+/** Returns the judged criteria of groups in case file form. */
 function criteriaOf(chain) {
   const judged = Object.entries(over(chain, "criteria")).filter(([, one]) => one.match === undefined && one.matchMessages === undefined);
   return judged.length === 0 ? {} : { criteria: Object.fromEntries(judged.map(([name, one]) => [name, one.said])) };
 }
 
-/** Who judges and how: what an inner group says comes on top of what is said around it. */
+/** Merges judge settings; inner groups override outer ones. */
 function judgeOf(said) {
   const judges = said.map((one) => one.judge).filter((one) => one !== undefined);
   if (judges.length < 2 || judges.some((one) => typeof one !== "string" && !isMapping(one))) return {};
   return { judge: Object.assign({}, ...judges.map((one) => (typeof one === "string" ? { use: one } : one))) };
 }
 
-/** What a test is as a case of a case file. */
+/** Returns a test as a case of a case file. */
 function asCase(test) {
   const { options, group: own } = test;
   const chain = own.chain;
@@ -187,12 +187,12 @@ function asCase(test) {
   return { ...declared, name: fullName(test) };
 }
 
-/** What a test is called, with its groups. */
+/** Returns the full name of a test with its groups. */
 function fullName({ title, group: own }) {
   return [...own.path, title].join(" > ");
 }
 
-/** Why a test is left out, if it is. */
+/** Returns the reason if a test is skipped. */
 function skipped({ skip, options, group: own }) {
   for (const one of [{ skip, options }, ...own.chain.toReversed()]) {
     const reason = one.options?.skip;

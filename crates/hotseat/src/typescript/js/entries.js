@@ -1,13 +1,13 @@
-// What the host enters: what a file declares, and one of its tests.
+// Entry points for the host: list the declarations of a file, and run one test.
 
-/** Whether something exported is a test. A class is none, whatever it is called. */
+/** Returns true if an export is a test function, not a class. */
 const isTest = (name, value) => /^Test/.test(name) && typeof value === "function" && !/^class\b/.test(sourceOf(value));
 
 const sourceOf = (value) => Function.prototype.toString.call(value);
 
 const UNMARKED = "another test of this file is marked `only`";
 
-/** What a file declares, as data. */
+/** Returns the declarations of a file as data. */
 function declared(namespace) {
   const isChosen = (test) => test.only || test.group.chain.some((one) => one.only);
   const focused = tests.some(isChosen);
@@ -19,14 +19,14 @@ function declared(namespace) {
   });
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
-    // One of its assertions after the other is noted, as in Go.
+    // Failed assertions are recorded and the function continues, as in Go.
     .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined) }));
-  // What a group declares behind a topic holds for the topic, too.
+  // Criteria that a group declares after a topic apply to the topic too.
   const known = ({ of, ...one }) => (of === undefined ? one : { ...one, criteria: Object.keys(over(of.chain, "criteria")) });
   return { tests: [...functions, ...cases], stated: stated.map(known) };
 }
 
-/** Runs a test. What it comes to is known to the host; returned is whether it was stopped. */
+/** Runs a test. The host knows its result; returns whether it was stopped. */
 async function run(namespace, { kind, place, name, ctx }) {
   const test = kind === "test" ? { group: file } : tests[place];
   if (kind === "it" && (test === undefined || fullName(test) !== name)) throw new Error(`\`${name}\` was declared when the run was planned, and is not declared now`);
@@ -41,14 +41,14 @@ async function run(namespace, { kind, place, name, ctx }) {
       throw error;
     }
   } catch (error) {
-    // The host has recorded why a test was stopped.
+    // The host has recorded the reason.
     if (!(error instanceof AssertionError)) throw error;
     return { stopped: true };
   }
   return { stopped: false };
 }
 
-/** Runs something within the hooks of its groups: those before it from the outside in, those after it back, always. */
+/** Runs a function with the hooks of its groups: `before` from outer to inner, `after` in reverse, always. */
 async function around(chain, work) {
   let failed;
   try {

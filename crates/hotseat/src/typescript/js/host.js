@@ -1,8 +1,8 @@
-// The host: everything that happens is asked of it.
+// Requests to the host, which performs all actions.
 
 const at = () => new Error("").stack;
 
-/** Ends a test whose case has ended, or that is to be given up. The host knows why. */
+/** Ends a test whose case has ended or that is cancelled. The host knows the reason. */
 class AssertionError extends Error {
   constructor(words) {
     super(words);
@@ -10,7 +10,7 @@ class AssertionError extends Error {
   }
 }
 
-/** A mistake of whoever wrote the test. */
+/** An error in the test code. */
 class Misuse extends TypeError {
   constructor(words) {
     super(words);
@@ -18,7 +18,7 @@ class Misuse extends TypeError {
   }
 }
 
-/** Makes a mistake known to the host before it is thrown: whoever catches it hides nothing. */
+/** Reports an error to the host before throwing it, so that catching it does not hide it. */
 function misuse(words) {
   if (judging) interrupted ??= words;
   else if (running !== null) hidden.ask({ do: "misuse", words, at: at(), known: turns.length });
@@ -27,19 +27,19 @@ function misuse(words) {
 
 let running = null;
 
-/** Whether a function of the test is called by the host, which waits for what it says. */
+/** True while the host waits for a function of the test to judge. */
 let judging = false;
 
-/** What such a function has asked for all the same. */
+/** Error message of a forbidden request by such a function. */
 let interrupted;
 
-/** Whether the host only notes down what the test has found out itself: the clock of the test goes on meanwhile. */
+/** Returns true if the test library has done the work and the host only records it: the script's clock keeps running. */
 const isOwnWork = (command) => (command.do === "decide" ? command.asserted.every((one) => one.compared !== undefined) : ["path", "results"].includes(command.do));
 
-/** Asks the host for something; it may call a function on the way. */
+/** Sends a command to the host, which may call a function before it replies. */
 function ask(command) {
   if (judging) {
-    throw misuse("nothing can be asserted, said or asked for within a function that judges: it returns whether it holds");
+    throw misuse("a judging function cannot assert or send anything: it must only return true or false");
   }
   const asked = { ...command, known: turns.length };
   let reply = isOwnWork(command) ? hidden.tell(asked) : hidden.ask(asked);
@@ -55,7 +55,7 @@ function ask(command) {
   return reply.value;
 }
 
-/** What a function says that is called while the host is busy. */
+/** Runs a judging function for the busy host. */
 function answer({ call, first, turn }) {
   judging = true;
   try {
@@ -76,13 +76,13 @@ const ASYNC = "a function that judges cannot be async";
 
 const functions = [];
 
-/** What the host calls a function by. */
+/** Name by which the host calls a function. */
 const reference = (name, work) => `${name} (function ${functions.push(work) - 1} of the test)`;
 
 function within(what) {
-  if (running === null) throw new Error(`${what} is something that a test does: it stands within \`it\``);
+  if (running === null) throw new Error(`${what} can only be used within \`it\``);
 }
 
 function outside(what) {
-  if (running !== null) throw misuse(`${what} declares something: it stands outside of \`it\`, in the file or within \`describe\``);
+  if (running !== null) throw misuse(`${what} must be used outside of \`it\`, in the file or within \`describe\``);
 }

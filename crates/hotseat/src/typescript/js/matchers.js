@@ -1,15 +1,15 @@
-// What is asserted. Every comparison is told to the host, which decides what becomes of the case.
+// Assertions. Every comparison is reported to the host, which decides the outcome of the case.
 
 const NAMES = /^[A-Za-z_][A-Za-z0-9_]*[?!]?$/;
 
-/** Whoever is asserted of something that a matcher never says. */
+/** Assertions without a matcher call. */
 const unfinished = new Set();
 
-/** Has the host decide what is asserted, one after the other, and then what becomes of the case. */
+/** Evaluates assertions in order; the host then decides the outcome of the case. */
 function decide(asserted, way) {
   const { soft, negated, message, subject } = way;
   const passed = ask({ do: "decide", asserted, soft, negated, message, subject, at: way.at ?? at() });
-  if (!soft && way.ends && !passed) throw new AssertionError("the assertion does not hold");
+  if (!soft && way.ends && !passed) throw new AssertionError("the assertion failed");
 }
 
 /** An assertion as case files have them. */
@@ -22,7 +22,7 @@ const asCompared = (kind, { holds: found, expected, actual, said, error, written
 
 const compare = (kind, found, way) => decide([asCompared(kind, found)], way);
 
-/** What something of the test's own comes to that judges. What it throws is no judgement. */
+/** Runs a function of the test. An exception is an error, not a verdict. */
 function tried(work) {
   try {
     return work();
@@ -46,7 +46,7 @@ function judged(name, work) {
 const lookedAt = (way) => (way.subject === "turn" ? turns.slice(-1) : turns);
 const called = (way) => lookedAt(way).flatMap((turn) => turn.toolCalls);
 
-const NO_TURN = "there is no turn to look at: nothing was said yet";
+const NO_TURN = "there is no turn yet";
 const needsTurn = (words) => (turns.length === 0 ? { expected: words, error: NO_TURN } : undefined);
 
 /** Regular expressions, and texts to the letter, as patterns of case files. */
@@ -98,11 +98,11 @@ const ofAgent = {
   toSatisfy(way, ...criteria) {
     const all = criteria.flat(1).length === 2 && typeof criteria[0] === "string" && typeof criteria[1] === "function" ? [criteria] : criteria.flatMap((one) => (isPair(one) ? [one] : Array.isArray(one) ? one : [one]));
     if (all.length === 0) throw misuse("toSatisfy needs a criterion");
-    if (way.negated && all.length > 1) throw misuse("not.toSatisfy needs one criterion: with several nobody can tell which of them must not hold");
+    if (way.negated && all.length > 1) throw misuse("not.toSatisfy needs one criterion: negating several is ambiguous");
     decide(all.map((one) => satisfies(one, way)), way);
   },
   toMatch(way, ...all) {
-    if (way.negated && all.length > 1) throw misuse("not.toMatch needs one pattern: with several nobody can tell which of them must not fit");
+    if (way.negated && all.length > 1) throw misuse("not.toMatch needs one pattern: negating several is ambiguous");
     decide([asWritten({ ...asRegex("toMatch", all, "all"), ...turnsOf(way) })], way);
   },
   toMatchAny(way, ...all) {
@@ -111,7 +111,7 @@ const ofAgent = {
   toContain(way, ...texts) {
     const wrong = texts.find((text) => typeof text !== "string" || text === "");
     if (wrong !== undefined || texts.includes(undefined)) throw misuse(`toContain needs the text that the agent says, and was given ${shown(wrong)}`);
-    if (way.negated && texts.length > 1) throw misuse("not.toContain needs one text: with several nobody can tell which of them must not be there");
+    if (way.negated && texts.length > 1) throw misuse("not.toContain needs one text: negating several is ambiguous");
     decide(texts.map((value) => asWritten({ type: "contains", value, ...turnsOf(way) })), way);
   },
   toCallTool(way, name, expected, options) {
@@ -126,7 +126,7 @@ const ofAgent = {
   },
   toClaim(way, ...args) {
     const { names, options } = typesOf("toClaim", args, ["absolute", "fromTools", "judge"]);
-    // What must not be claimed is the assertion; that something is claimed is its contrary.
+    // The check asserts the absence of the claim, so the matcher is its negation.
     decide([asWritten({ type: "claims", forbid: names, ...options, negate: true })], way);
   },
   toHaveIntent(way, name, options = {}) {
@@ -151,10 +151,10 @@ const ofAgent = {
     for (const one of all) {
       if (!isMapping(one)) throw misuse(`toHold needs an assertion as case files have them, and was given ${shown(one)}`);
       const missing = undefinedIn(one);
-      if (missing !== undefined) throw misuse(`\`${missing}\` of the assertion is undefined, which would assert nothing of it`);
+      if (missing !== undefined) throw misuse(`\`${missing}\` of the assertion is undefined, which would assert nothing`);
     }
     if (all.length === 0) throw misuse("toHold of no assertion asserts nothing");
-    if (way.negated && all.length > 1) throw misuse("not.toHold needs one assertion: with several nobody can tell which of them must not hold");
+    if (way.negated && all.length > 1) throw misuse("not.toHold needs one assertion: negating several is ambiguous");
     decide(all.map(asWritten), way);
   },
 };
@@ -163,7 +163,7 @@ const isPair = (value) => Array.isArray(value) && value.length === 2 && typeof v
 
 function topicNamed(name) {
   const named = isObject(name) ? name.name : name;
-  if (typeof named !== "string") throw misuse(`a topic is called by its name, and not by ${shown(name)}`);
+  if (typeof named !== "string") throw misuse(`expected the name of a topic, got ${shown(name)}`);
   return named;
 }
 
@@ -263,7 +263,7 @@ const kindOfOrder = (value) => (isNumber(value) || typeof value === "bigint" ? "
 
 const compared = (holds) => (actual, limit) => {
   const order = kindOfOrder(limit);
-  if (order === undefined) throw misuse(`${shown(limit)} is nothing that is greater or less than something`);
+  if (order === undefined) throw misuse(`${shown(limit)} cannot be ordered`);
   if (kindOfOrder(actual) !== order) return { error: `${shown(actual)} is no ${order} to compare with ${shown(limit)}` };
   return is(holds(actual, limit));
 };
@@ -303,19 +303,19 @@ const ofValues = {
     return isObject(actual) ? is(holds(actual, expected)) : { error: `${shown(actual)} is no object` };
   },
   toContain(actual, ...all) {
-    if (all.includes(undefined)) throw misuse("toContain needs something that is contained, and not undefined");
+    if (all.includes(undefined)) throw misuse("toContain needs a value, got undefined");
     if (typeof actual === "string") {
       if (all.some((one) => typeof one !== "string" || one === "")) throw misuse(`a text contains texts, and not ${shown(all.find((one) => typeof one !== "string" || one === ""))}`);
       return is(all.every((one) => actual.includes(one)));
     }
     const entries = entriesOf(actual);
-    if (entries === undefined) return { error: `${shown(actual)} contains nothing: it is no text and no list` };
+    if (entries === undefined) return { error: `${shown(actual)} is neither a string nor a list` };
     return is(all.every((one) => entries.some((entry) => (one instanceof Matcher ? equal(entry, one) : Object.is(entry, one)))));
   },
   toContainEqual(actual, ...all) {
-    if (all.includes(undefined)) throw misuse("toContainEqual needs something that is contained, and not undefined");
+    if (all.includes(undefined)) throw misuse("toContainEqual needs a value, got undefined");
     const entries = typeof actual === "string" ? undefined : entriesOf(actual);
-    if (entries === undefined) return { error: `${shown(actual)} contains nothing: it is no list` };
+    if (entries === undefined) return { error: `${shown(actual)} is not a list` };
     return is(all.every((one) => entries.some((entry) => equal(entry, one))));
   },
   toMatch(actual, pattern) {
@@ -363,12 +363,12 @@ const ofValues = {
   },
   toThrow(actual, ...wanted) {
     const [expected] = wanted;
-    if (wanted.length > 0 && expected === undefined) throw misuse("toThrow was given undefined: what is thrown is a text, a pattern, a class or a value");
+    if (wanted.length > 0 && expected === undefined) throw misuse("toThrow expects a string, a pattern, a class or a value, got undefined");
     if (typeof actual !== "function") return { error: `${shown(actual)} is no function` };
     let thrown;
     try {
       const returned = actual();
-      if (isObject(returned) && typeof returned.then === "function") return { error: "the function is async: await it, and assert of what was caught" };
+      if (isObject(returned) && typeof returned.then === "function") return { error: "the function is async: await it, and check the caught error" };
       return { holds: false, actual: "it throws nothing" };
     } catch (error) {
       if (error instanceof AssertionError || error instanceof Misuse) throw error;
@@ -397,7 +397,7 @@ function taken(name, args, [least, most]) {
 /** What `expect` and `evaluate` return. */
 function assertion(value, soft, message) {
   within(soft ? "evaluate" : "expect");
-  if (message !== undefined && typeof message !== "string") throw misuse(`what is said of a failure is a text, and not ${shown(message)}`);
+  if (message !== undefined && typeof message !== "string") throw misuse(`the failure message must be a string, got ${shown(message)}`);
   const subject = value === agent ? "turn" : value === conversation ? "conversation" : "value";
   const open = { at: at(), soft };
   unfinished.add(open);

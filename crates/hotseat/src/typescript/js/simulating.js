@@ -1,6 +1,6 @@
-// Conversations that a simulated user holds, and how their topics follow each other.
+// Conversations of simulated users, and topic graphs.
 
-/** A criterion as case files say it: by its name, but for one that a function of the test decides. */
+/** Returns a criterion in case file form: its name, or a definition if a function of the test decides. */
 function asCriterion(name) {
   const { said, match, matchMessages } = (running !== null && Object.hasOwn(running.criteria, name) && running.criteria[name]) || {};
   if (match === undefined && matchMessages === undefined) return name;
@@ -8,7 +8,7 @@ function asCriterion(name) {
   return { name, description: said.description, function: reference(name, decides) };
 }
 
-/** What is asserted of the turns of a topic, as case files say it. */
+/** Returns topic assertions in case file form. */
 function invariants(said, of) {
   const whole = [];
   const each = [];
@@ -37,7 +37,7 @@ function invariants(said, of) {
   return { whole, each };
 }
 
-/** A topic as case files say it. */
+/** Returns a topic in case file form. */
 function asTopic(name, definition) {
   const { triggers, evaluate: soft, expect: hard, forbidClaims, forbidToolCalls, ...rest } = definition;
   const measured = invariants(soft, name);
@@ -65,7 +65,7 @@ function asTrigger(name, one) {
   only("`onToolCall`", onToolCall, ["name", "arguments"]);
   const expected = onToolCall.arguments === undefined ? undefined : definite(onToolCall.arguments);
   if (expected === undefined || isPlain(expected)) return { ...rest, onToolCall: onToolCall.name, ...(expected === undefined ? {} : { withParams: expected }) };
-  // What is more than data is compared here.
+  // Arguments that are not plain data are compared here.
   return { ...rest, onCondition: reference(`calls ${onToolCall.name} with ${show(expected)}`, (turn) => turn !== undefined && turn.hasToolCall(onToolCall.name, expected)) };
 }
 
@@ -89,13 +89,13 @@ function expectConversationTo(graph) {
   ask({ do: "graph", places, graph: withSources(Object.fromEntries(nodes)), topics: withSources(known), at: at() });
 }
 
-/** How many turns there may be belongs to graphs. */
+/** Removes the turn limit, which belongs to graphs. */
 const withoutTurns = ({ maxTurns: _, ...rest }) => rest;
 
 function asBrief(brief) {
   if (!isObject(brief)) throw misuse(`a simulated user is described by an object, and not by ${shown(brief)}`);
   const { stopWhen, ...rest } = brief;
-  // Of a user without a personality none is told.
+  // A user without a personality gets none in the prompt.
   if (rest.personality === null) delete rest.personality;
   if (stopWhen === undefined) return rest;
   return { ...rest, stopWhen: typeof stopWhen === "function" ? reference("stopWhen", stopWhen) : stopWhen };

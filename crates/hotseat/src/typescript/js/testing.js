@@ -1,12 +1,12 @@
-// Tests that are functions with a `t`, as they are known from Go.
+// Test functions with a `t` argument, as in Go.
 
-/** Stops a function of a test, which goes on elsewhere or not. */
+/** Stops a test function or subtest. */
 class Stop extends AssertionError {}
 
 function testing(name, state) {
   const told = (values) => values.map((value) => (typeof value === "string" ? value : shown(value))).join(" ");
   const prefix = state.above.length > 0 ? `${state.above.join(" > ")}: ` : "";
-  /** Notes a comparison. The test goes on whatever it comes to. */
+  /** Records a comparison. The test continues after a failure. */
   const note = (kind, found, message) => {
     const { holds: held, expected, actual, error } = found;
     if (error !== undefined || !held) state.failed = true;
@@ -16,7 +16,7 @@ function testing(name, state) {
   };
   const fail = (words) => note("fail", { holds: false, expected: words, actual: "the test says so" });
 
-  /** What is wrong with the arguments of a comparison that takes so many, and a message; none where nothing is. */
+  /** Validates the arguments of an assertion: `count` values and an optional message. Returns a failure or undefined. */
   const given = (name, count, args) => {
     const expected = `${name} is given ${count} argument${count === 1 ? "" : "s"}, and perhaps a message`;
     if (args.length < count || args.length > count + 1) return { holds: false, expected, actual: `${args.length}` };

@@ -1,9 +1,9 @@
-// Values: how they are shown, compared, and stood for.
+// Values: formatting, comparison and matchers.
 
 const LONGEST = 1000;
 const isObject = (value) => typeof value === "object" && value !== null;
 
-/** A value as people read it. */
+/** Formats a value for people. */
 function show(value, above = []) {
   if (value instanceof Matcher) return value.words;
   if (typeof value === "string") return JSON.stringify(value);
@@ -23,13 +23,13 @@ function show(value, above = []) {
   return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
 }
 
-/** Cut between characters, so that what is left is text. */
+/** Truncates between characters, so the result is valid text. */
 const short = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST).replace(/[\uD800-\uDBFF]$/, "")}…` : text);
 const shown = (value) => short(show(value));
 
-/** What stands in place of a value and says which values are meant. */
+/** Placeholder for the values that it accepts. */
 class Matcher {
-  /** `condition` is what case files say of an argument in place of it; undefined where they cannot. */
+  /** `condition` is the case file form of the matcher, or undefined if there is none. */
   constructor(words, fits, condition) {
     Object.assign(this, { words, fits, condition });
   }
@@ -37,7 +37,7 @@ class Matcher {
 
 const isNumber = (value) => typeof value === "number" && !Number.isNaN(value);
 
-/** A number, or nothing that is there. What else is there cannot be compared. */
+/** Returns true for numbers and false for undefined; throws for other values. */
 function comparable(value, words) {
   if (value === undefined || isNumber(value)) return value !== undefined;
   throw new TypeError(`${shown(value)} is no number that could be ${words}`);
@@ -63,7 +63,7 @@ const oneOf = (...values) => {
 };
 const anything = () => new Matcher("anything", (value) => value !== undefined && value !== null, { given: true });
 
-/** The condition of a case file that an expected argument stands for; undefined where a function decides. */
+/** Returns the case file condition of an expected argument, or undefined if a function decides. */
 function conditionOf(expected) {
   if (expected instanceof RegExp) return { regex: inline(expected) };
   if (expected instanceof Matcher) return expected.condition;
@@ -74,7 +74,7 @@ function conditionOf(expected) {
   return isMapping(expected) ? { members: Object.fromEntries(within) } : undefined;
 }
 
-/** Whether two values are equal in depth. What stands for several values fits them. */
+/** Deep equality, with matchers. */
 function equal(actual, expected, compared = []) {
   if (expected instanceof Matcher) return Boolean(expected.fits(actual));
   if (Object.is(actual, expected)) return true;
@@ -95,12 +95,12 @@ function equal(actual, expected, compared = []) {
     return actual instanceof Map && expected instanceof Map && actual.size === expected.size && [...expected].every(([key, value]) => actual.has(key) && same(actual.get(key), value));
   if (actual instanceof Set || expected instanceof Set)
     return actual instanceof Set && expected instanceof Set && actual.size === expected.size && [...expected].every((one) => [...actual].some((other) => same(other, one)));
-  // A member that is undefined is one that is not there.
+  // An undefined member counts as missing.
   const keys = (value) => Object.keys(value).filter((key) => value[key] !== undefined);
   return keys(actual).length === keys(expected).length && keys(expected).every((key) => Object.hasOwn(actual, key) && same(actual[key], expected[key]));
 }
 
-/** Whether what is expected of an object is there; there may be more. */
+/** Returns true if an object has at least the expected members. */
 function holds(actual, expected) {
   if (expected instanceof RegExp) return fits(expected, textOf(actual));
   if (typeof expected === "function") return Boolean(expected(actual));
@@ -108,10 +108,10 @@ function holds(actual, expected) {
   return isObject(actual) && !Array.isArray(actual) && Object.keys(expected).every((key) => Object.hasOwn(actual, key) && holds(actual[key], expected[key]));
 }
 
-/** Whether an object is its members, and not a date, a map or anything else with a kind of its own. */
+/** Returns true for plain objects, not for dates, maps and other classes. */
 const isMapping = (value) => isObject(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 
-/** Lists are compared entry by entry, with what stands for values within. */
+/** Compares lists entry by entry, with matchers. */
 function deepEqual(actual, expected) {
   if (!Array.isArray(expected)) return equal(actual, expected);
   return Array.isArray(actual) && actual.length === expected.length && expected.every((one, at) => holds(actual[at], one));
@@ -119,7 +119,7 @@ function deepEqual(actual, expected) {
 
 const textOf = (value) => (typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
 
-/** What the host says of a regular expression, which it matches as it does patterns of case files. */
+/** Asks the host to translate or match a regular expression, with the engine used for case files. */
 function ofPattern(pattern, ask) {
   if (!(pattern instanceof RegExp)) throw misuse(`${shown(pattern)} is no regular expression`);
   const { value, error } = ask(pattern.source, pattern.flags);
@@ -127,16 +127,16 @@ function ofPattern(pattern, ask) {
   return value;
 }
 
-/** Whether a regular expression fits somewhere in a text. */
+/** Returns true if a regular expression matches somewhere in a text. */
 const fits = (pattern, text) => ofPattern(pattern, (source, flags) => hidden.fits(source, flags, text));
 
-/** A regular expression as the pattern of a case file. */
+/** Returns a regular expression as a case file pattern. */
 const inline = (pattern) => ofPattern(pattern, (source, flags) => hidden.pattern(source, flags));
 
-/** The pattern of a case file that fits a text to the letter. */
+/** Returns a case file pattern that matches a text literally. */
 const literally = (text) => text.replace(/[\\^$.*+?()[\]{}|\/#&~-]/g, "\\$&");
 
-/** Where something within is undefined: a member that was misspelt, which would assert nothing. */
+/** Returns the path of an undefined member, such as a misspelt one, which would assert nothing. */
 function undefinedIn(value, path = "") {
   if (value === undefined) return path;
   const members = Array.isArray(value) ? [...value.entries()] : isMapping(value) ? Object.entries(value) : [];
@@ -147,7 +147,7 @@ function undefinedIn(value, path = "") {
   return undefined;
 }
 
-/** Whether a value is the same when it has been JSON. */
+/** Returns true if a value survives a JSON round trip. */
 const isPlain = (value) =>
   value === null ||
   ["string", "boolean"].includes(typeof value) ||

@@ -1,0 +1,223 @@
+//! Environment of the process: variables, working folder, terminal.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hotseat::cases::Environment;
+use hotseat::document::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
+use hotseat::report::{self, CommandGuard};
+
+use crate::args::ColorChoice;
+use crate::exit::ExitStatus;
+
+/// Output width if neither the terminal nor `COLUMNS` gives one.
+const DEFAULT_WIDTH: usize = 100;
+
+/// Format of errors and notes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageFormat {
+    /// Text on standard error.
+    Text,
+    /// JSON events on standard output.
+    JsonEvents,
+}
+
+/// Returns standard output for text, guarded against CI commands.
+pub fn stdout() -> CommandGuard<io::Stdout> {
+    CommandGuard::text(io::stdout())
+}
+
+/// Returns standard error, guarded against CI commands.
+pub fn stderr() -> CommandGuard<io::Stderr> {
+    CommandGuard::text(io::stderr())
+}
+
+/// Environment, working folder, arguments and terminal of the process.
+pub struct CliContext {
+    /// Environment variables that are valid UTF-8.
+    pub environment: Environment,
+    /// Working folder.
+    pub folder: PathBuf,
+    /// Command-line arguments, or `None` if one is not valid UTF-8.
+    pub arguments: Option<Vec<String>>,
+    color: ColorChoice,
+    message_format: MessageFormat,
+    stdout_terminal: bool,
+    stderr_terminal: bool,
+    stdin_terminal: bool,
+    width: usize,
+}
+
+impl CliContext {
+    /// Reads the environment. `color` and `voice` come from the command line.
+    pub fn read(color: ColorChoice, voice: MessageFormat) -> CliContext {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let environment: BTreeMap<String, String> = std::env::vars_os().filter_map(text).collect();
+        let stdout_terminal = io::stdout().is_terminal();
+        let width = match stdout_terminal {
+            true => terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)),
+            false => environment.get("COLUMNS").and_then(|columns| columns.parse().ok()),
+        };
+        CliContext {
+            environment: Arc::new(environment),
+            arguments: std::env::args_os().skip(1).map(|argument| argument.into_string().ok()).collect(),
+            color,
+            message_format: voice,
+            folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            stdout_terminal,
+            stderr_terminal: io::stderr().is_terminal(),
+            stdin_terminal: io::stdin().is_terminal(),
+            width: width.unwrap_or(DEFAULT_WIDTH).clamp(40, 200),
+        }
+    }
+
+    /// Returns true if an environment variable is set and not empty.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.environment.get(name).is_some_and(|value| !value.is_empty())
+    }
+
+    /// Returns true if a human can be asked: input and prompts are on a terminal.
+    pub fn can_ask_human(&self) -> bool {
+        self.stdin_terminal && self.stderr_terminal
+    }
+
+    /// Returns true if standard output is colored.
+    pub fn uses_color(&self) -> bool {
+        self.color_enabled(self.stdout_terminal)
+    }
+
+    /// Returns true if standard error is colored.
+    pub fn errors_use_color(&self) -> bool {
+        self.color_enabled(self.stderr_terminal)
+    }
+
+    /// Returns true if a human sees standard error live and can end the program.
+    pub fn has_live_viewer(&self) -> bool {
+        self.stderr_terminal && !self.is_set("CI")
+    }
+
+    /// Returns the output width in columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Returns true if a progress line can be redrawn.
+    pub fn shows_progress(&self) -> bool {
+        self.stdout_terminal && !self.is_dumb() && !self.is_set("CI")
+    }
+
+    /// Prints requested text. A closed pipe is not an error; a full disk is.
+    pub fn print(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitStatus {
+        self.print_to(CommandGuard::text(io::stdout().lock()), write)
+    }
+
+    /// Prints requested JSON, like [`CliContext::print`].
+    pub fn print_json(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitStatus {
+        self.print_to(CommandGuard::json(io::stdout().lock()), write)
+    }
+
+    fn print_to(&self, out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> ExitStatus {
+        let mut out = BufWriter::new(out);
+        match write(&mut out).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                self.report_error(format!("cannot write standard output: {error}"));
+                ExitStatus::RunError
+            }
+            Ok(()) | Err(_) => ExitStatus::Passed,
+        }
+    }
+
+    /// Reports errors.
+    pub fn report_errors(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        if self.message_format == MessageFormat::JsonEvents {
+            let mut diagnostics = diagnostics.into_iter();
+            for mistake in diagnostics.by_ref().take(MAX_SHOWN_DIAGNOSTICS) {
+                // Ignores errors: the reader may have closed the pipe.
+                let _ = report::write_error(&mut io::stdout(), &mistake);
+            }
+            let more = diagnostics.count();
+            if more > 0 {
+                let rest = Diagnostic::new(format!("… and {more} more errors"));
+                let _ = report::write_error(&mut io::stdout(), &rest);
+            }
+            return;
+        }
+        let mut all = Diagnostics::new();
+        all.extend(diagnostics);
+        // Rendered diagnostics are already escaped, and may be colored.
+        let _ = writeln!(stderr(), "{}", all.render(self.color_enabled(self.stderr_terminal), self.width));
+    }
+
+    /// Reports errors and returns the exit status for usage errors.
+    pub fn reject(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) -> ExitStatus {
+        self.report_errors(diagnostics);
+        ExitStatus::Usage
+    }
+
+    /// Writes each line to stderr with a prefix, with control characters escaped. Write errors are ignored.
+    pub fn print_with_prefix(&self, what: &str, text: &str) {
+        for line in report::safe_lines(text) {
+            let _ = writeln!(stderr(), "{what}{line}");
+        }
+    }
+
+    /// Like [`CliContext::print_with_prefix`], without a prefix.
+    pub fn print_message(&self, text: &str) {
+        self.print_with_prefix("", text);
+    }
+
+    /// Prints notes about the run, at most a few of them.
+    pub fn print_notes(&self, notes: &[Diagnostic]) {
+        const SHOWN: usize = 5;
+        if self.message_format == MessageFormat::JsonEvents {
+            notes.iter().for_each(|note| drop(report::write_warning(&mut io::stdout(), note)));
+            return;
+        }
+        for note in notes.iter().take(SHOWN) {
+            let place = note.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
+            self.print_with_prefix("note: ", &format!("{}{place}", note.message));
+        }
+        if notes.len() > SHOWN {
+            self.print_message(&format!("note: … and {} more notes", notes.len() - SHOWN));
+        }
+    }
+
+    /// Prints a problem that does not affect the result.
+    pub fn print_warning(&self, words: &str) {
+        match self.message_format {
+            MessageFormat::JsonEvents => {
+                drop(report::write_warning(&mut io::stdout(), &Diagnostic::new(words)))
+            }
+            MessageFormat::Text => self.print_with_prefix("warning: ", words),
+        }
+    }
+
+    /// Prints console output of a hook script around the run.
+    pub fn print_console_line(&self, line: &str) {
+        match self.message_format {
+            MessageFormat::JsonEvents => drop(report::write_info(&mut io::stdout(), line)),
+            MessageFormat::Text => self.print_with_prefix("console: ", line),
+        }
+    }
+
+    /// Reports an error that is one sentence.
+    pub fn report_error(&self, message: impl Into<String>) {
+        self.report_errors([Diagnostic::new(message)]);
+    }
+
+    fn color_enabled(&self, terminal: bool) -> bool {
+        match self.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => terminal && !self.is_set("NO_COLOR") && !self.is_dumb(),
+        }
+    }
+
+    fn is_dumb(&self) -> bool {
+        self.environment.get("TERM").is_some_and(|term| term == "dumb")
+    }
+}

@@ -1,0 +1,104 @@
+//! Reports written by the `--reporter` role.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotseat::checks::RoleReference;
+use hotseat::config::ScriptScope;
+use hotseat::report::{self, ReportFormat, ReportWriteError, Reporter};
+use hotseat::roles::ReporterQuestion;
+use hotseat::run::{RunContext, RunSettings, open_role};
+use serde_json::Value;
+
+use crate::context::stdout;
+
+/// A role that writes reports after the run.
+pub struct ReportWriter {
+    writer: RoleReference,
+    /// Output files; empty for standard output.
+    files: Vec<PathBuf>,
+    /// Input of the role: the `.json` report, collected during the run.
+    input: File,
+    verbose: bool,
+}
+
+impl ReportWriter {
+    /// Creates the writer, and the reporter that collects its input.
+    ///
+    /// # Errors
+    /// If no temporary file can be created.
+    pub fn new(
+        who: RoleReference,
+        files: Vec<PathBuf>,
+        verbose: bool,
+        setting: Arc<RunSettings>,
+    ) -> io::Result<(ReportWriter, Box<dyn Reporter>)> {
+        let told = tempfile::tempfile()?;
+        let collects =
+            report::open_report(told.try_clone()?, ReportFormat::Json, "the report writer's copy", setting)?;
+        Ok((ReportWriter { writer: who, files, input: told, verbose }, collects))
+    }
+
+    /// Writes the reports.
+    ///
+    /// # Errors
+    /// Lists everything that could not be written. For each report that the role fails to write, its input is
+    /// saved as `.json`, so a run always has a report.
+    pub async fn write(mut self, outside: &Arc<RunContext>) -> Result<(), Vec<String>> {
+        let mut text = String::new();
+        self.input
+            .rewind()
+            .and_then(|()| self.input.read_to_string(&mut text))
+            .map_err(|error| vec![format!("cannot read the input of {}: {error}", self.writer)])?;
+        let mut wrong = Vec::new();
+        let files: Vec<Option<&PathBuf>> = match self.files.is_empty() {
+            true => vec![None],
+            false => self.files.iter().map(Some).collect(),
+        };
+        for file in files {
+            let ending = file.and_then(|file| file.extension()?.to_str()).unwrap_or("txt");
+            match (self.ask(&text, ending, outside).await, file) {
+                (Ok(written), Some(file)) => wrong.extend(write_report(file, &written)),
+                (Ok(written), None) => {
+                    if let Err(error) = writeln!(stdout(), "{}", escape_control_characters(&written)) {
+                        wrong.push(format!("cannot write standard output: {error}"));
+                    }
+                }
+                (Err(words), file) => {
+                    wrong.push(format!("{} wrote no report: {words}", self.writer));
+                    let kept = file.map(|file| file.with_extension("json"));
+                    wrong.extend(kept.and_then(|kept| write_report(&kept, &text)));
+                }
+            }
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    async fn ask(&self, text: &str, format: &str, outside: &Arc<RunContext>) -> Result<String, String> {
+        let report: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let words = |found: hotseat::document::Diagnostics| {
+            found.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>().join("; ")
+        };
+        let project = &outside.project;
+        let whose = ScriptScope { folder: &project.root, agent: None };
+        let found = (self.writer.clone(), project.find_role(&self.writer, None, whose).map_err(words)?);
+        let powers =
+            outside.script_permissions(&[whose], &BTreeMap::new(), &project.call_settings().identity());
+        let role =
+            open_role(outside, &powers, &found, None, &BTreeMap::new(), &mut Vec::new()).map_err(words)?;
+        role.write_report(ReporterQuestion { report, format, verbose: self.verbose }).await
+    }
+}
+
+fn write_report(path: &Path, text: &str) -> Option<String> {
+    let written = report::create_file(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.err().map(|error| ReportWriteError::new(path, error).to_string())
+}
+
+/// Escapes control sequences line by line.
+fn escape_control_characters(text: &str) -> String {
+    report::safe_lines(text).collect::<Vec<_>>().join("\n")
+}

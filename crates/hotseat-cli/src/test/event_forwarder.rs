@@ -1,0 +1,163 @@
+//! Saves the events of a run and forwards them to the reporters, on a separate thread.
+//!
+//! Events are saved before they are reported, so everything a user or program has seen survives a kill. The
+//! run does not wait for files and terminals; if they lag many events behind, no new conversation starts.
+
+use std::panic;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use hotseat::run::{ReportBacklog, RunEvent};
+use hotseat::store::RunWriter;
+use tokio::sync::oneshot;
+
+use super::reporters::ReporterSet;
+
+/// Number of pending events above which no new conversation starts.
+const MAX_PENDING_EVENTS: usize = 256;
+/// Time that a forcibly ended run waits for its reporters.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Handle of the reporting thread.
+pub struct EventForwarder {
+    /// `None` after the last event.
+    send: Option<Sender<ForwarderMessage>>,
+    pace: Arc<ReportBacklog>,
+    thread: JoinHandle<ReporterSet>,
+    /// True if each event is reported before the run continues.
+    synchronous: bool,
+    /// Console output of hook scripts around the run.
+    pub logs: Vec<String>,
+    /// Problems that do not affect the result.
+    pub warnings: Vec<String>,
+    /// Write errors.
+    pub errors: Vec<String>,
+}
+
+enum ForwarderMessage {
+    Event(Box<RunEvent>),
+    /// Request to signal when all earlier events are reported.
+    Flush(FlushWaiter),
+}
+
+/// Recipient of a flush signal.
+enum FlushWaiter {
+    /// A blocked thread.
+    Thread(SyncSender<()>),
+    /// An async task.
+    Task(oneshot::Sender<()>),
+}
+
+impl EventForwarder {
+    /// Starts the thread. With `synchronous` each event is reported before the run continues: when a human types,
+    /// a prompt must not overtake earlier output.
+    pub fn start(
+        reporters: ReporterSet,
+        keeping: Option<RunWriter>,
+        at_once: bool,
+    ) -> std::io::Result<EventForwarder> {
+        let (send, waiting) = channel();
+        let pace = Arc::new(ReportBacklog::new(MAX_PENDING_EVENTS));
+        let tells = thread::Builder::new().name("reports".to_string());
+        let seen = pace.clone();
+        let thread = tells.spawn(move || forward_events(&waiting, &seen, reporters, keeping))?;
+        let (logs, warnings, errors) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(EventForwarder { send: Some(send), pace, thread, synchronous: at_once, logs, warnings, errors })
+    }
+
+    /// Returns the back-pressure counter of the reporters.
+    pub fn pace(&self) -> Arc<ReportBacklog> {
+        self.pace.clone()
+    }
+
+    /// Forwards an event.
+    pub fn report(&self, event: RunEvent) {
+        self.pace.add();
+        self.send(ForwarderMessage::Event(Box::new(event)));
+        if self.synchronous {
+            let (told, wait) = sync_channel(1);
+            self.send(ForwarderMessage::Flush(FlushWaiter::Thread(told)));
+            let _ = wait.recv();
+        }
+    }
+
+    /// Waits until all events are reported.
+    pub async fn flush(&self) {
+        let (told, wait) = oneshot::channel();
+        self.send(ForwarderMessage::Flush(FlushWaiter::Task(told)));
+        let _ = wait.await;
+    }
+
+    /// Waits for the reporters, but not long. Returns false if they are stuck.
+    pub fn flush_with_timeout(&self) -> bool {
+        let (told, wait) = sync_channel(1);
+        self.send(ForwarderMessage::Flush(FlushWaiter::Thread(told)));
+        wait.recv_timeout(FLUSH_TIMEOUT).is_ok()
+    }
+
+    fn send(&self, message: ForwarderMessage) {
+        // A panic of the thread is raised by `end`.
+        if let Some(send) = &self.send {
+            let _ = send.send(message);
+        }
+    }
+
+    /// Ends the thread and returns the reporters.
+    pub fn finish(mut self) -> ReporterSet {
+        self.send = None;
+        let mut reporters = self.thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
+        reporters.logs.extend(self.logs);
+        reporters.warnings.extend(self.warnings);
+        reporters.errors.extend(self.errors);
+        reporters
+    }
+}
+
+fn forward_events(
+    waiting: &Receiver<ForwarderMessage>,
+    pace: &ReportBacklog,
+    mut reporters: ReporterSet,
+    mut keeping: Option<RunWriter>,
+) -> ReporterSet {
+    // Reason why the run is no longer saved.
+    let mut not_kept: Option<String> = None;
+    while let Ok(first) = waiting.recv() {
+        let mut events = Vec::new();
+        let mut settled = Vec::new();
+        for message in std::iter::once(first).chain(waiting.try_iter().take(MAX_PENDING_EVENTS)) {
+            match message {
+                ForwarderMessage::Event(event) => events.push(*event),
+                ForwarderMessage::Flush(waiter) => settled.push(waiter),
+            }
+        }
+        if let (Some(keeping), None) = (&mut keeping, &not_kept)
+            && let Err(error) = keeping.write_events(&events)
+        {
+            reporters.warnings.push(format!("this run is not saved: {error}"));
+            not_kept = Some(error.to_string());
+        }
+        // The saved part must not look like a killed run.
+        if let (Some(keeping), Some(why)) = (&mut keeping, &not_kept) {
+            for event in &events {
+                if let RunEvent::Ended(summary) = event {
+                    let _ = keeping.end_incomplete(summary, why);
+                }
+            }
+        }
+        for event in &events {
+            reporters.report(event);
+            pace.remove(1);
+        }
+        for waiter in settled {
+            // The waiting side may be gone.
+            match waiter {
+                FlushWaiter::Thread(told) => drop(told.send(())),
+                FlushWaiter::Task(told) => drop(told.send(())),
+            }
+        }
+    }
+    reporters.saved_run = keeping.filter(|_| not_kept.is_none()).map(|keeping| keeping.id().to_string());
+    reporters
+}

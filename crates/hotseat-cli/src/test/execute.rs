@@ -1,0 +1,126 @@
+//! Executes a run: starts agents, runs hooks and conversations, stops agents.
+
+use std::sync::Arc;
+
+use hotseat::document::Diagnostic;
+use hotseat::run::{
+    self, CancellationSignal, ExecutionOptions, HookOutput, ResumeState, RunContext, RunControl, RunEvent,
+    RunPlan, RunSummary, execute,
+};
+use hotseat::session::wall_millis;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::event_forwarder::EventForwarder;
+use crate::args::TestArgs;
+use crate::report_writer::ReportWriter;
+
+/// Options, completed part and report writer of a run.
+pub struct RunInputs<'a> {
+    pub options: ExecutionOptions,
+    pub completed: Option<ResumeState<'a>>,
+    pub writer: Option<ReportWriter>,
+}
+
+/// Starts the agents that the project configures, runs all conversations and stops the agents.
+pub async fn execute_run(
+    plan: &Arc<RunPlan>,
+    args: &TestArgs,
+    outside: Arc<RunContext>,
+    control: watch::Receiver<RunControl>,
+    telling: &mut EventForwarder,
+    rest: RunInputs<'_>,
+) -> Result<RunSummary, Vec<Diagnostic>> {
+    let RunInputs { options, completed: earlier, writer } = rest;
+    if outside.recheck.is_some() {
+        // A recheck starts no agent and runs no hook.
+        let mut report = |event: RunEvent| telling.report(event);
+        return execute(plan, outside, options, control, &mut Vec::new(), None, &mut report).await;
+    }
+    let (started_at, clock) = (wall_millis(), std::time::Instant::now());
+    // Ends the reports with an empty summary.
+    let nothing_ran = |why: Option<&str>| {
+        let (ended_at, duration) = (wall_millis(), clock.elapsed());
+        let (interrupted, broken) = (why.is_none(), why.map(Into::into));
+        RunSummary { interrupted, broken, started_at, ended_at, duration, ..RunSummary::default() }
+    };
+    telling.warnings.extend(run::end_orphans(&outside, &control).await);
+    let mut agents = match run::start_agents(plan, &outside, &control).await {
+        Ok(agents) => agents,
+        Err(not_started) => {
+            let summary = nothing_ran(not_started.as_ref().map(|failure| failure.message.as_str()));
+            telling.report(RunEvent::Ended(summary.clone()));
+            return match not_started {
+                Some(failure) => Err(vec![start_failure(failure.message, failure.detail)]),
+                None => Ok(summary),
+            };
+        }
+    };
+    let cancellation = CancellationSignal::new(control.clone());
+    let before = match run_before(plan, args, &outside).await {
+        Ok(before) => before,
+        Err(mistakes) => {
+            run::stop_agents(agents).await;
+            let why = mistakes.first().map(|mistake| mistake.message.as_str());
+            telling.report(RunEvent::Ended(nothing_ran(why)));
+            return Err(mistakes);
+        }
+    };
+    telling.logs.extend(before.console.iter().cloned());
+    let mut results = Vec::new();
+    let mut report = |event: RunEvent| {
+        if let (RunEvent::CaseEnded(outcome), Some(_)) = (&event, &args.after) {
+            results.push((outcome.representative().case_ref.index, run::hook_result(outcome)));
+        }
+        telling.report(event);
+    };
+    let ended = execute(plan, outside.clone(), options, control, &mut agents, earlier, &mut report).await;
+    if let Some(name) = &args.after {
+        // Sorts results by case, since parallel cases end in any order.
+        results.sort_by_key(|(index, _)| *index);
+        let results: Vec<Value> = results.into_iter().map(|(_, result)| result).collect();
+        let told = json!({"results": results, "before_data": before.data});
+        let after = cancellation.clean_up(outside.run_project_hook(name, told, plan)).await;
+        match after.and_then(|after| after.map_err(|failure| failure.message)) {
+            Ok(after) => telling.logs.extend(after.console),
+            Err(words) => telling.warnings.push(format!("--after {name} failed: {words}")),
+        }
+    }
+    if let Some(writer) = writer {
+        telling.flush().await;
+        let written = cancellation.clean_up(writer.write(&outside)).await;
+        let written = written.unwrap_or_else(|words| Err(vec![format!("the report writer was {words}")]));
+        telling.errors.extend(written.err().into_iter().flatten());
+    }
+    run::stop_agents(agents).await;
+    ended
+}
+
+/// Runs the `--before` hook.
+async fn run_before(
+    plan: &RunPlan,
+    args: &TestArgs,
+    outside: &Arc<RunContext>,
+) -> Result<HookOutput, Vec<Diagnostic>> {
+    let Some(name) = &args.before else { return Ok(HookOutput::default()) };
+    let mut cases = Vec::new();
+    for selected in plan.cases(&outside.project) {
+        cases.push(selected?.case.to_json());
+    }
+    let ran = outside.run_project_hook(name, json!({"test_cases": cases}), plan).await;
+    ran.map_err(|failure| {
+        let message = format!("--before {name} failed, so no case ran: {}", failure.message);
+        vec![start_failure(message, failure.detail)]
+    })
+}
+
+fn start_failure(message: String, last_output: Option<String>) -> Diagnostic {
+    let diagnostic = Diagnostic::new(message);
+    match last_output {
+        // Masks `##[` so that no CI server reads agent output as a command.
+        Some(output) => {
+            diagnostic.help(output.lines().collect::<Vec<_>>().join("\n│ ").replace("##[", "## ["))
+        }
+        None => diagnostic,
+    }
+}

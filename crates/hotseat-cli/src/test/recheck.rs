@@ -1,0 +1,117 @@
+//! A recheck: the saved run and the settings taken from it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hotseat::config::Project;
+use hotseat::document::Diagnostic;
+use hotseat::run::{ExecutionOptions, RecheckSource, RunPlan, RunSettings};
+use hotseat::store::{RunMetadata, RunOrigin, SavedRunConversations, StoredRun};
+
+use super::RecheckRequest;
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
+use crate::input::TestInput;
+use crate::store_location::report_store_error;
+
+/// Number of missing cases that are listed by name.
+const MAX_LISTED_CASES: usize = 10;
+
+/// A saved run that is being re-evaluated.
+pub struct RecheckContext {
+    head: StoredRun,
+    kept: Arc<SavedRunConversations>,
+    judge: bool,
+}
+
+/// Checks that the cases of a run exist in a suite.
+///
+/// # Errors
+/// If they were generated or typed.
+pub fn check_suite_exists(head: &StoredRun, input: Option<&TestInput>) -> Result<(), Diagnostic> {
+    match input {
+        Some(TestInput::Generated(..) | TestInput::StandardInput) => {
+            let id = head.short_id();
+            let message = format!(
+                "the cases of run {id} were generated or typed during the run and are not saved in a suite"
+            );
+            Err(Diagnostic::new(message).help("name the suites to evaluate: `hotseat recheck RUN SUITE`"))
+        }
+        Some(TestInput::SuiteFile(_) | TestInput::ScriptTests(_) | TestInput::Message(_)) | None => Ok(()),
+    }
+}
+
+impl RecheckContext {
+    /// Reads the case ids of the run. Errors have been printed.
+    pub fn load(
+        rechecked: RecheckRequest,
+        project: &Project,
+        world: &CliContext,
+    ) -> Result<RecheckContext, ExitStatus> {
+        let RecheckRequest { store, head, ask_judges: judge } = rechecked;
+        let kept = SavedRunConversations::new(store, &head, |suite| project.suite_name(suite));
+        let kept = Arc::new(kept.map_err(|error| report_store_error(&error, world))?);
+        Ok(RecheckContext { head, kept, judge })
+    }
+
+    /// Returns suite names and ids of the cases of the run.
+    pub fn cases(&self) -> BTreeSet<(String, String)> {
+        self.kept.cases().cloned().collect()
+    }
+
+    /// Returns a note for each case of the run that no longer exists: in any suite if `selected_in_all_shards`, else in the
+    /// selected suites. Errors have been printed.
+    pub fn missing_cases(
+        &self,
+        plan: &RunPlan,
+        of_all: bool,
+        project: &Project,
+        world: &CliContext,
+    ) -> Result<Vec<Diagnostic>, ExitStatus> {
+        let suites: BTreeSet<String> = plan.suites().map(|suite| project.suite_name(&suite.path)).collect();
+        let mut gone = self.cases();
+        gone.retain(|(suite, _)| of_all || suites.contains(suite));
+        for selected in plan.cases(project) {
+            let selected = selected.map_err(|wrong| world.reject(wrong))?;
+            gone.remove(&(project.suite_name(&selected.suite.path), selected.case.id.clone()));
+        }
+        let run = self.head.short_id();
+        let named = gone.iter().take(MAX_LISTED_CASES).map(|(suite, id)| {
+            Diagnostic::new(format!("run {run} has `{id}` of {suite}, which no longer exists"))
+        });
+        let more = gone.len().saturating_sub(MAX_LISTED_CASES);
+        let more = (more > 0)
+            .then(|| Diagnostic::new(format!("run {run} has {more} more cases that no longer exist")));
+        Ok(named.chain(more).collect())
+    }
+
+    /// Returns the conversations of the run.
+    pub fn conversations(&self) -> RecheckSource {
+        RecheckSource { conversations: self.kept.clone(), asks_judges: self.judge }
+    }
+
+    /// Returns the options of the original run with the reliability that the project declares now.
+    pub fn options(&self, project: &Project) -> ExecutionOptions {
+        let kept = self.head.metadata.setting.choices.options;
+        ExecutionOptions { fail_fast: false, reliability: project.reliability, ..kept }
+    }
+
+    /// Returns the setting for reports, with the agents of the original run.
+    pub fn setting(&self, setting: RunSettings) -> RunSettings {
+        setting.with_recorded_agents(self.head.short_id(), &self.head.metadata.setting)
+    }
+
+    /// Returns the metadata to save with the recheck.
+    pub fn run_metadata(&self, project: &Project, plan: &RunPlan, setting: &Arc<RunSettings>) -> RunMetadata {
+        RunMetadata {
+            setting: setting.clone(),
+            total: plan.selected,
+            hotseat: env!("CARGO_PKG_VERSION").to_string(),
+            project: project.root.clone(),
+            cases: plan.digest.clone(),
+            origin: RunOrigin::Rechecked { of: self.head.id.clone() },
+            of_all: plan.selected_in_all_shards,
+            ..self.head.metadata.clone()
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Saving a run to the run store.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hotseat::config::Project;
+use hotseat::document::Diagnostic;
+use hotseat::run::{ResumeState, RunPlan, RunSettings};
+use hotseat::store::{RunMetadata, RunOrigin, RunStore, RunStoreError, RunWriter, store_path};
+
+use super::ResumedRun;
+use crate::args::TestArgs;
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
+use crate::input::TestInput;
+use crate::store_location::{prune_limits, report_store_error};
+use crate::view::ViewServerThread;
+
+/// Returns true if the run is to be saved.
+pub fn should_save(args: &TestArgs, project: &Project) -> bool {
+    project.store.enabled && !args.no_store
+}
+
+/// Checks that the page of the run can be served: the page reads the saved run.
+///
+/// # Errors
+/// If runs are not stored.
+pub fn check_viewable(args: &TestArgs, project: &Project) -> Result<(), Diagnostic> {
+    if !args.view || should_save(args, project) {
+        return Ok(());
+    }
+    let what = if args.no_store { "--no-store" } else { "`store: false` in the project file" };
+    let message = format!("--view needs a saved run, and {what} disables saving");
+    Err(Diagnostic::new(message).help("use `-o report.html` to write the page after the run"))
+}
+
+/// Serves the page of a run that will be saved. Errors have been printed.
+pub fn serve_page(
+    keeping: Option<&RunWriter>,
+    project: &Project,
+    world: &CliContext,
+) -> Result<Option<ViewServerThread>, ExitStatus> {
+    // The reason for not saving the run has been reported.
+    let Some(keeping) = keeping else { return Ok(None) };
+    let viewing =
+        ViewServerThread::start(store_path(&project.root), keeping.id(), world).map_err(|error| {
+            world.report_error(format!("--view: cannot serve the page: {error}"));
+            ExitStatus::RunError
+        })?;
+    world.print_message(&format!("view: http://{}/", viewing.address()));
+    Ok(Some(viewing))
+}
+
+/// Returns suite names and ids of the cases that failed in the last saved run, or in the run before a resumed
+/// one. Errors have been printed.
+pub fn last_failed_cases(
+    project: &Project,
+    resumed: Option<&ResumedRun>,
+    world: &CliContext,
+) -> Result<BTreeSet<(String, String)>, ExitStatus> {
+    let found = RunStore::open(&store_path(&project.root)).and_then(|store| {
+        let head = store.last_run_of(None, resumed.map(|resumed| &resumed.head))?;
+        let failed = store.failed_cases(&head)?;
+        Ok((head, failed))
+    });
+    let (head, failed) = found.map_err(|error| report_store_error(&error, world))?;
+    if failed.is_empty() {
+        world.report_error(format!("no case selected: no case failed in the last run, {}", head.short_id()));
+        return Err(ExitStatus::NothingSelected);
+    }
+    Ok(failed)
+}
+
+/// Returns the metadata to save with the run.
+pub fn run_metadata(
+    args: &TestArgs,
+    project: &Project,
+    plan: &RunPlan,
+    setting: &Arc<RunSettings>,
+    world: &CliContext,
+) -> RunMetadata {
+    let redactor = project.redactor();
+    RunMetadata {
+        setting: setting.clone(),
+        total: plan.selected,
+        parallel: setting.choices.options.parallel,
+        hotseat: env!("CARGO_PKG_VERSION").to_string(),
+        folder: world.folder.clone(),
+        project: project.root.clone(),
+        command: world
+            .arguments
+            .iter()
+            .flatten()
+            .map(|argument| redactor.text(argument).into_owned())
+            .collect(),
+        cases: plan.digest.clone(),
+        origin: RunOrigin::Held,
+        shard: args.shard,
+        of_all: plan.selected_in_all_shards,
+        only_failed: args.last_failed,
+        program: None,
+    }
+}
+
+/// Prepares to save the run. A failure is only a warning.
+pub fn start_saving(
+    args: &TestArgs,
+    project: &Project,
+    about: RunMetadata,
+    warnings: &mut Vec<String>,
+) -> Option<RunWriter> {
+    if !should_save(args, project) {
+        return None;
+    }
+    let keeping = RunWriter::new(&store_path(&project.root), about, prune_limits(&project.store));
+    let keeping = keeping.map(|keeping| keeping.with_redactor(project.redactor()));
+    keeping.map_err(|error| warnings.push(format!("this run is not saved: {error}"))).ok()
+}
+
+/// Checks that an interrupted run still has the same cases.
+///
+/// # Errors
+/// If the suites changed since the run, or its cases were generated or typed.
+pub fn check_unchanged(
+    resumed: &ResumedRun,
+    plan: &RunPlan,
+    input: Option<&TestInput>,
+) -> Result<(), Diagnostic> {
+    let id = resumed.head.short_id();
+    if matches!(input, Some(TestInput::Generated(..) | TestInput::StandardInput)) {
+        let message = format!(
+            "the cases of run {id} were generated or typed during the run and are not saved in a suite"
+        );
+        return Err(Diagnostic::new(message));
+    }
+    if plan.digest != resumed.head.metadata.cases {
+        let message = format!("the suites have changed since run {id} started, so it cannot be resumed");
+        return Err(Diagnostic::new(message).help("start a new run with `hotseat test`"));
+    }
+    Ok(())
+}
+
+/// Prepares to save the remaining cases of a run.
+pub fn resume_saving(resumed: &ResumedRun, project: &Project) -> Result<RunWriter, RunStoreError> {
+    let keeping = RunWriter::resume(&resumed.path, resumed.head.clone(), prune_limits(&project.store))?;
+    Ok(keeping.with_redactor(project.redactor()))
+}
+
+/// Returns the completed cases of an interrupted run.
+pub fn completed_cases(resumed: &ResumedRun) -> Result<ResumeState<'_>, RunStoreError> {
+    let ResumedRun { store, head, .. } = resumed;
+    let outcomes = store.outcomes(head)?;
+    Ok(ResumeState {
+        finished: store.finished_cases(head)?,
+        outcomes: Box::new(
+            outcomes.map(|outcome| outcome.map_err(|error| Diagnostic::new(error.to_string()))),
+        ),
+        started_at: head.started_at,
+        duration: head.summary.as_ref().map(|summary| summary.duration),
+    })
+}

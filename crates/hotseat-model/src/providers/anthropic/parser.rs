@@ -1,0 +1,316 @@
+//! Parses replies of Anthropic's messages API, streamed or complete.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::providers::call::{ReplyParser, invalid_reply_error, truncated_reply_error};
+use crate::providers::failure;
+use crate::{
+    ModelError, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum AnthropicEvent {
+    MessageStart {
+        message: MessageStartBody,
+    },
+    ContentBlockStart {
+        index: u64,
+        content_block: ContentBlock,
+    },
+    ContentBlockDelta {
+        index: u64,
+        delta: ContentBlockDelta,
+    },
+    ContentBlockStop {
+        index: u64,
+    },
+    MessageDelta {
+        delta: MessageDeltaBody,
+        usage: Option<AnthropicUsage>,
+    },
+    MessageStop,
+    Error {
+        error: Value,
+    },
+    /// Pings and future event types.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+struct MessageStartBody {
+    model: Option<String>,
+    usage: Option<AnthropicUsage>,
+}
+
+/// A complete message.
+#[derive(Debug, Deserialize)]
+struct AnthropicMessage {
+    model: Option<String>,
+    usage: Option<AnthropicUsage>,
+    content: Option<Vec<ContentBlock>>,
+    stop_reason: Option<String>,
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ContentBlock {
+    Text {
+        text: Option<String>,
+    },
+    Thinking {
+        thinking: Option<String>,
+    },
+    ToolUse {
+        id: Option<String>,
+        name: String,
+        input: Option<Value>,
+    },
+    /// Blocks without text for the user and without calls of client tools.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ContentBlockDelta {
+    TextDelta {
+        text: String,
+    },
+    ThinkingDelta {
+        thinking: String,
+    },
+    InputJsonDelta {
+        partial_json: String,
+    },
+    /// Signatures and citations.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+struct MessageDeltaBody {
+    stop_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+struct AnthropicUsage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+}
+
+/// A tool call whose input is still arriving.
+struct OpenToolUse {
+    place: usize,
+    /// Input from the start event; used if no pieces follow.
+    input: Option<Value>,
+}
+
+/// Parser of one reply.
+pub(in crate::providers) struct AnthropicParser<'r> {
+    url: String,
+    request: &'r ModelRequest,
+    assembly: ReplyAssembler,
+    /// Open calls, by block index.
+    calls: BTreeMap<u64, OpenToolUse>,
+    /// Indices of ignored blocks.
+    ignored_blocks: BTreeSet<u64>,
+    stop: Option<String>,
+    usage: Option<AnthropicUsage>,
+    model: Option<String>,
+}
+
+impl<'r> AnthropicParser<'r> {
+    pub(in crate::providers) fn new(url: String, request: &'r ModelRequest) -> Self {
+        AnthropicParser {
+            url,
+            request,
+            assembly: ReplyAssembler::default(),
+            calls: BTreeMap::new(),
+            ignored_blocks: BTreeSet::new(),
+            stop: None,
+            usage: None,
+            model: None,
+        }
+    }
+
+    fn start_message(&mut self, head: MessageStartBody) {
+        self.model = head.model.filter(|model| !model.is_empty());
+        self.merge_usage(head.usage);
+    }
+
+    /// Merges usage. Later values are totals, not increments, and may omit unchanged fields.
+    fn merge_usage(&mut self, usage: Option<AnthropicUsage>) {
+        let Some(new) = usage else { return };
+        let old = self.usage.unwrap_or_default();
+        self.usage = Some(AnthropicUsage {
+            input_tokens: new.input_tokens.or(old.input_tokens),
+            output_tokens: new.output_tokens.or(old.output_tokens),
+            cache_creation_input_tokens: new.cache_creation_input_tokens.or(old.cache_creation_input_tokens),
+            cache_read_input_tokens: new.cache_read_input_tokens.or(old.cache_read_input_tokens),
+        });
+    }
+
+    fn start_block(&mut self, index: u64, block: ContentBlock, sink: &mut dyn ReplySink) {
+        match block {
+            ContentBlock::Text { text } => self.add_text(text.unwrap_or_default(), sink),
+            ContentBlock::Thinking { thinking } => self.add_thinking(thinking.unwrap_or_default(), sink),
+            ContentBlock::ToolUse { id, name, input } => {
+                let place = self.assembly.started_calls();
+                let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.request.call_id(place));
+                self.add(ReplyDelta::ToolCallStarted { index: place, id, name }, sink);
+                self.calls.insert(index, OpenToolUse { place, input });
+            }
+            ContentBlock::Other => drop(self.ignored_blocks.insert(index)),
+        }
+    }
+
+    fn add_to_block(
+        &mut self,
+        index: u64,
+        delta: ContentBlockDelta,
+        data: &str,
+        sink: &mut dyn ReplySink,
+    ) -> Result<(), ModelError> {
+        match delta {
+            ContentBlockDelta::TextDelta { text } => self.add_text(text, sink),
+            ContentBlockDelta::ThinkingDelta { thinking } => self.add_thinking(thinking, sink),
+            ContentBlockDelta::InputJsonDelta { partial_json } => {
+                let Some(call) = self.calls.get_mut(&index) else {
+                    // Server-side tools stream their input as well.
+                    if self.ignored_blocks.contains(&index) {
+                        return Ok(());
+                    }
+                    return Err(invalid_reply_error(
+                        &self.url,
+                        "a tool call delta belongs to no open call",
+                        data,
+                    ));
+                };
+                if !partial_json.is_empty() {
+                    call.input = None;
+                    let place = call.place;
+                    self.add(ReplyDelta::ToolCallArguments { index: place, text: partial_json }, sink);
+                }
+            }
+            ContentBlockDelta::Other => {}
+        }
+        Ok(())
+    }
+
+    /// Ends a block. If the input came with the start event, it is emitted now.
+    fn end_block(&mut self, index: u64, sink: &mut dyn ReplySink) {
+        let Some(OpenToolUse { place, input: Some(input) }) = self.calls.remove(&index) else { return };
+        let is_empty = match &input {
+            Value::Object(members) => members.is_empty(),
+            Value::Null => true,
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => false,
+        };
+        if !is_empty {
+            self.add(ReplyDelta::ToolCallArguments { index: place, text: input.to_string() }, sink);
+        }
+    }
+
+    fn add_text(&mut self, text: String, sink: &mut dyn ReplySink) {
+        if !text.is_empty() {
+            self.add(ReplyDelta::Text { text }, sink);
+        }
+    }
+
+    fn add_thinking(&mut self, text: String, sink: &mut dyn ReplySink) {
+        if !text.is_empty() {
+            self.add(ReplyDelta::Reasoning { text }, sink);
+        }
+    }
+
+    fn add(&mut self, delta: ReplyDelta, sink: &mut dyn ReplySink) {
+        self.assembly.add(&delta);
+        sink.delta(delta);
+    }
+}
+
+impl ReplyParser for AnthropicParser<'_> {
+    fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
+        let event: AnthropicEvent = serde_json::from_str(data)
+            .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), data))?;
+        match event {
+            AnthropicEvent::MessageStart { message } => self.start_message(message),
+            AnthropicEvent::ContentBlockStart { index, content_block } => {
+                self.start_block(index, content_block, sink)
+            }
+            AnthropicEvent::ContentBlockDelta { index, delta } => {
+                self.add_to_block(index, delta, data, sink)?
+            }
+            AnthropicEvent::ContentBlockStop { index } => self.end_block(index, sink),
+            AnthropicEvent::MessageDelta { delta, usage } => {
+                self.stop = delta.stop_reason.or(self.stop.take());
+                // Some gateways omit the end of blocks.
+                while let Some((&index, _)) = self.calls.first_key_value() {
+                    self.end_block(index, sink);
+                }
+                self.merge_usage(usage);
+            }
+            AnthropicEvent::MessageStop => return Ok(true),
+            AnthropicEvent::Error { error } => return Err(failure::from_error_event(&self.url, &error)),
+            AnthropicEvent::Other => {}
+        }
+        Ok(false)
+    }
+
+    fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
+        let whole: AnthropicMessage = serde_json::from_str(body)
+            .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), body))?;
+        if let Some(error) = whole.error {
+            return Err(failure::from_error_event(&self.url, &error));
+        }
+        self.start_message(MessageStartBody { model: whole.model, usage: whole.usage });
+        for (index, block) in (0..).zip(whole.content.unwrap_or_default()) {
+            self.start_block(index, block, sink);
+            self.end_block(index, sink);
+        }
+        self.stop = whole.stop_reason;
+        Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    fn assembly(&self) -> &ReplyAssembler {
+        &self.assembly
+    }
+
+    fn reply(&mut self) -> Result<(ModelReply, Option<TokenUsage>), ModelError> {
+        let Some(stop) = self.stop.take() else { return Err(truncated_reply_error(&self.url)) };
+        let mut reply = self.assembly.clone().into_reply();
+        reply.stop = match stop.as_str() {
+            "end_turn" | "tool_use" => reply.stop,
+            // The reply is truncated in this case as well.
+            "model_context_window_exceeded" => StopReason::MaxTokens,
+            _ => StopReason::from(stop),
+        };
+        reply.model = self.model.clone();
+        Ok((reply, self.usage.map(AnthropicUsage::into_usage)))
+    }
+}
+
+impl AnthropicUsage {
+    /// Returns the token counts. The API counts cache reads and writes separately from other input.
+    fn into_usage(self) -> TokenUsage {
+        let cached = self.cache_read_input_tokens.unwrap_or(0);
+        let written = self.cache_creation_input_tokens.unwrap_or(0);
+        TokenUsage {
+            input_tokens: self.input_tokens.unwrap_or(0).saturating_add(cached).saturating_add(written),
+            output_tokens: self.output_tokens.unwrap_or(0),
+            cached_tokens: cached,
+            estimated: false,
+        }
+    }
+}

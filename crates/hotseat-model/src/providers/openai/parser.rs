@@ -1,0 +1,350 @@
+//! Parses chat completions, streamed or complete.
+//!
+//! Servers differ in how they number the pieces of tool calls. These rules neither lose, duplicate nor merge
+//! calls: a piece belongs to the call with its index, unless it has a different id; without an index, to the
+//! call with its id; without either, it starts a call if it has a name and otherwise continues the last one.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::providers::call::{ReplyParser, invalid_reply_error, truncated_reply_error};
+use crate::providers::failure;
+use crate::{
+    ModelError, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,
+};
+
+/// A chunk of a stream, or a complete reply.
+#[derive(Debug, Deserialize)]
+struct ChatCompletionChunk {
+    choices: Option<Vec<ChatCompletionChoice>>,
+    usage: Option<ChatCompletionUsage>,
+    /// Location of the usage in Groq's API.
+    x_groq: Option<GroqExtension>,
+    model: Option<String>,
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct GroqExtension {
+    usage: Option<ChatCompletionUsage>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ChatCompletionChoice {
+    index: Option<u64>,
+    delta: Option<ChatCompletionMessage>,
+    message: Option<ChatCompletionMessage>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ChatCompletionMessage {
+    content: Option<ChatCompletionContent>,
+    refusal: Option<String>,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    tool_calls: Option<Vec<ChatCompletionToolCall>>,
+    /// The deprecated form of tool calls.
+    function_call: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum ChatCompletionContent {
+    Text(String),
+    Parts(Vec<ChatCompletionPart>),
+}
+
+/// A content part; parts without text are ignored.
+#[derive(Debug, Deserialize)]
+struct ChatCompletionPart {
+    text: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ChatCompletionToolCall {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<ChatCompletionFunction>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ChatCompletionFunction {
+    name: Option<String>,
+    /// JSON text; some servers send the object itself.
+    arguments: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ChatCompletionUsage {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptTokensDetails>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PromptTokensDetails {
+    cached_tokens: Option<u64>,
+}
+
+/// A tool call whose pieces are arriving.
+struct PendingToolCall {
+    index: Option<u64>,
+    id: String,
+    /// Index among the calls of the reply, once its name is known.
+    place: Option<usize>,
+    /// Arguments that arrived before the name.
+    pending_arguments: String,
+}
+
+/// Parser of one reply.
+pub(in crate::providers) struct OpenAiParser<'r> {
+    url: String,
+    request: &'r ModelRequest,
+    assembly: ReplyAssembler,
+    calls: Vec<PendingToolCall>,
+    /// Ids of the calls that have started.
+    ids: Vec<String>,
+    finish: Option<String>,
+    refused: bool,
+    /// True after the end marker of the stream.
+    done: bool,
+    has_choice: bool,
+    usage: Option<TokenUsage>,
+    model: Option<String>,
+}
+
+impl<'r> OpenAiParser<'r> {
+    pub(in crate::providers) fn new(url: String, request: &'r ModelRequest) -> Self {
+        OpenAiParser {
+            url,
+            request,
+            assembly: ReplyAssembler::default(),
+            calls: Vec::new(),
+            ids: Vec::new(),
+            finish: None,
+            refused: false,
+            done: false,
+            has_choice: false,
+            usage: None,
+            model: None,
+        }
+    }
+
+    fn add_chunk(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
+        let chunk: ChatCompletionChunk = serde_json::from_str(data)
+            .map_err(|error| invalid_reply_error(&self.url, &error.to_string(), data))?;
+        if let Some(error) = chunk.error {
+            return Err(failure::from_error_event(&self.url, &error));
+        }
+        if let Some(usage) = chunk.usage.or(chunk.x_groq.and_then(|groq| groq.usage)) {
+            // If several chunks have usage, each one is the total so far.
+            self.usage = usage.into_usage().or(self.usage);
+        }
+        self.model = self.model.take().or(chunk.model.filter(|model| !model.is_empty()));
+        // Further choices are alternative replies, which are never requested.
+        for choice in
+            chunk.choices.unwrap_or_default().into_iter().filter(|choice| choice.index.unwrap_or(0) == 0)
+        {
+            self.has_choice = true;
+            if let Some(message) = choice.delta.or(choice.message) {
+                self.add_message(message, data, sink)?;
+            }
+            self.finish = choice.finish_reason.filter(|reason| !reason.is_empty()).or(self.finish.take());
+        }
+        Ok(())
+    }
+
+    fn add_message(
+        &mut self,
+        message: ChatCompletionMessage,
+        data: &str,
+        sink: &mut dyn ReplySink,
+    ) -> Result<(), ModelError> {
+        if message.function_call.is_some_and(|call| !call.is_null()) {
+            return Err(invalid_reply_error(
+                &self.url,
+                "it has a `function_call`, which is deprecated and not supported",
+                data,
+            ));
+        }
+        let reasoning = message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty());
+        if let Some(text) = reasoning {
+            self.add(ReplyDelta::Reasoning { text }, sink);
+        }
+        self.refused |= message.refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
+        let said = message.content.map(ChatCompletionContent::text).into_iter().chain(message.refusal);
+        for text in said.filter(|text| !text.is_empty()) {
+            self.add(ReplyDelta::Text { text }, sink);
+        }
+        for call in message.tool_calls.into_iter().flatten() {
+            self.add_call_piece(call, sink);
+        }
+        Ok(())
+    }
+
+    fn add_call_piece(&mut self, wire: ChatCompletionToolCall, sink: &mut dyn ReplySink) {
+        let id = wire.id.unwrap_or_default();
+        let (name, arguments) = match wire.function {
+            Some(function) => (
+                function.name.unwrap_or_default(),
+                function.arguments.map(arguments_text).unwrap_or_default(),
+            ),
+            None => (String::new(), String::new()),
+        };
+        let number = self.call_index(wire.index, &id, &name);
+        let place = match self.calls[number].place {
+            Some(place) => place,
+            None if name.is_empty() => {
+                self.calls[number].pending_arguments.push_str(&arguments);
+                return;
+            }
+            None => self.start_call(number, name, sink),
+        };
+        if !arguments.is_empty() {
+            self.add(ReplyDelta::ToolCallArguments { index: place, text: arguments }, sink);
+        }
+    }
+
+    /// Returns the index of the call that a piece belongs to; adds a call if the piece starts one.
+    fn call_index(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
+        let known = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id),
+            None if name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        let same = known.filter(|number| {
+            let call = &self.calls[*number];
+            id.is_empty() || call.id.is_empty() || call.id == id
+        });
+        match same {
+            Some(number) => {
+                if self.calls[number].id.is_empty() {
+                    self.calls[number].id = id.to_owned();
+                }
+                number
+            }
+            None => {
+                self.calls.push(PendingToolCall {
+                    index,
+                    id: id.to_owned(),
+                    place: None,
+                    pending_arguments: String::new(),
+                });
+                self.calls.len() - 1
+            }
+        }
+    }
+
+    /// Starts a call whose name is known, with the arguments that arrived before it.
+    fn start_call(&mut self, number: usize, name: String, sink: &mut dyn ReplySink) -> usize {
+        let index = self.assembly.started_calls();
+        let call = &mut self.calls[number];
+        call.place = Some(index);
+        let held = std::mem::take(&mut call.pending_arguments);
+        // Results refer to calls by id, so ids must be unique.
+        let is_usable = !call.id.is_empty() && !self.ids.contains(&call.id);
+        let id = if is_usable { call.id.clone() } else { self.request.call_id(index) };
+        self.ids.push(id.clone());
+        self.add(ReplyDelta::ToolCallStarted { index, id, name }, sink);
+        if !held.is_empty() {
+            self.add(ReplyDelta::ToolCallArguments { index, text: held }, sink);
+        }
+        index
+    }
+
+    fn add(&mut self, delta: ReplyDelta, sink: &mut dyn ReplySink) {
+        self.assembly.add(&delta);
+        sink.delta(delta);
+    }
+}
+
+impl ReplyParser for OpenAiParser<'_> {
+    fn handle_event(&mut self, data: &str, sink: &mut dyn ReplySink) -> Result<bool, ModelError> {
+        if data.trim() == "[DONE]" {
+            self.done = true;
+            return Ok(true);
+        }
+        if !data.trim().is_empty() {
+            self.add_chunk(data, sink)?;
+        }
+        Ok(false)
+    }
+
+    fn handle_complete(&mut self, body: &str, sink: &mut dyn ReplySink) -> Result<(), ModelError> {
+        self.add_chunk(body, sink)?;
+        self.done = true;
+        Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.done || self.finish.is_some()
+    }
+
+    fn assembly(&self) -> &ReplyAssembler {
+        &self.assembly
+    }
+
+    fn reply(&mut self) -> Result<(ModelReply, Option<TokenUsage>), ModelError> {
+        if !self.has_ended() {
+            return Err(truncated_reply_error(&self.url));
+        }
+        if self.finish.as_deref() == Some("error") {
+            return Err(failure::from_error_event(&self.url, &Value::Null));
+        }
+        if !self.has_choice {
+            return Err(invalid_reply_error(&self.url, "it has no choices", ""));
+        }
+        if let Some(call) = self.calls.iter().find(|call| call.place.is_none()) {
+            return Err(invalid_reply_error(&self.url, "a tool call has no name", &call.pending_arguments));
+        }
+        let mut reply = self.assembly.clone().into_reply();
+        reply.stop = self.stop_reason(&reply);
+        reply.model = self.model.clone();
+        Ok((reply, self.usage))
+    }
+}
+
+impl OpenAiParser<'_> {
+    fn stop_reason(&self, reply: &ModelReply) -> StopReason {
+        match self.finish.as_deref() {
+            _ if self.refused => StopReason::Refusal,
+            // Some servers send `stop` together with tool calls.
+            Some("stop" | "tool_calls" | "function_call") | None => reply.stop.clone(),
+            Some("length") => StopReason::MaxTokens,
+            Some("content_filter") => StopReason::Refusal,
+            Some(other) => StopReason::Other(other.to_owned()),
+        }
+    }
+}
+
+impl ChatCompletionContent {
+    fn text(self) -> String {
+        match self {
+            ChatCompletionContent::Text(text) => text,
+            ChatCompletionContent::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+        }
+    }
+}
+
+fn arguments_text(arguments: Value) -> String {
+    match arguments {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        arguments => arguments.to_string(),
+    }
+}
+
+impl ChatCompletionUsage {
+    /// Returns the token counts. None if there are none, as in all but the last chunk of some servers.
+    fn into_usage(self) -> Option<TokenUsage> {
+        let cached = self.prompt_tokens_details.and_then(|details| details.cached_tokens);
+        (self.prompt_tokens.is_some() || self.completion_tokens.is_some()).then(|| TokenUsage {
+            input_tokens: self.prompt_tokens.unwrap_or(0),
+            output_tokens: self.completion_tokens.unwrap_or(0),
+            cached_tokens: cached.unwrap_or(0),
+            estimated: false,
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! Concurrent turns, and behaviour without a connected client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use hotseat_model::LiveModel;
+use hotseat_model::script::{Rule, ScriptedModel};
+use hotseat_runtime::definition::{Persona, mock, persona, task, tool, workflow};
+use hotseat_runtime::live::HostOptions;
+use hotseat_runtime::serve::{InputLine, ServeOptions, ServedAgent, serve_lines};
+use hotseat_runtime::store::{InMemoryStore, SqliteStore};
+use serde_json::{Value, json};
+
+use super::kit::{
+    AgUiClient, EVENT_TIMEOUT, TestServer, abbreviate, events, rejection, scripted, serve, serve_with,
+    store_options,
+};
+
+/// An agent with an asynchronous research tool of this duration.
+fn researcher(delay_ms: u64) -> Persona {
+    let slow =
+        workflow("Slow").node(task("Slow").step(mock().delay_ms(delay_ms).returns(json!({"found": "gold"}))));
+    persona("Researcher").tool(tool("research").workflow(&slow).asynchronous())
+}
+
+fn answers() -> LiveModel<ScriptedModel> {
+    scripted([
+        Rule::new().notice("gold").say("I found gold."),
+        Rule::new().user("find").call(1).say("I have started.").call_tool("research", json!({})),
+        Rule::new().say("It is noon."),
+        Rule::new().say("It is one."),
+    ])
+}
+
+/// Reads events of a response until one contains this text.
+async fn read_until(response: reqwest::Response, part: &str) -> (String, impl futures_util::Stream) {
+    let mut pieces = Box::pin(response.bytes_stream());
+    let mut seen = String::new();
+    let read = async {
+        while !seen.contains(part) {
+            let piece = pieces.next().await.expect("the stream goes on").unwrap();
+            seen.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+    };
+    tokio::time::timeout(EVENT_TIMEOUT, read).await.unwrap_or_else(|_| panic!("{part} does not come"));
+    (seen, pieces)
+}
+
+/// Ids and names of the events of a thread.
+fn names(stream: &str) -> Vec<(u64, String)> {
+    let mut found = Vec::new();
+    for event in stream.split("\n\n") {
+        let line = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+        if let (Some(id), Some(name)) = (line("id: "), line("event: ")) {
+            found.push((id.parse().unwrap(), name.to_string()));
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn second_message_starts_turn_during_async_turn() {
+    let served = serve(&researcher(1500), answers()).await;
+    let mut client = AgUiClient::new(&served, "t");
+    client.user("find it");
+    let body = client.body(None);
+    let first = served.post("/", &body).await;
+    let (seen, rest) = read_until(first, "TOOL_CALL_END").await;
+    // The client sends its history with the next message.
+    let mut beside = AgUiClient::new(&served, "t");
+    beside.messages.clone_from(&client.messages);
+    beside.process_events(&events(&seen));
+    let told = abbreviate(&beside.say("what time is it?").await);
+    assert_eq!(beside.last_text(), "It is noon.");
+    assert!(told.iter().all(|line| !line.contains("t-t1-")), "one run tells of one turn: {told:#?}");
+    assert_eq!(told.last().unwrap(), r#"RUN_FINISHED {"type":"success"}"#);
+    let state = served.host.conversation(&"t".into(), &"researcher".into()).await.unwrap();
+    let state = state.state().await.unwrap();
+    assert!(state.turns[0].is_active() && !state.turns[1].is_active(), "the second turn ended first");
+    // The first run ends with the answer of its own turn.
+    let mut rest = Box::pin(rest);
+    let whole = async { while rest.next().await.is_some() {} };
+    tokio::time::timeout(EVENT_TIMEOUT, whole).await.expect("the first run ends");
+    let state = served.host.conversation(&"t".into(), &"researcher".into()).await.unwrap();
+    let state = state.state().await.unwrap();
+    let said: Vec<&str> = state.messages.iter().map(|message| &*message.content).collect();
+    let expected = ["find it", "I have started.", "what time is it?", "It is noon.", "I found gold."];
+    assert_eq!(said, expected);
+}
+
+#[tokio::test]
+async fn synchronous_turn_cannot_be_joined() {
+    let slow = task("Slow").step(mock().delay_ms(700).returns(json!({"found": "gold"})));
+    let agent = persona("Researcher").tool(tool("research").task(&slow));
+    let served = serve(&agent, answers()).await;
+    let mut client = AgUiClient::new(&served, "t");
+    client.user("find it");
+    let body = client.body(None);
+    let (_, _rest) = read_until(served.post("/", &body).await, "TOOL_CALL_END").await;
+    let (status, words) = rejection(served.post("/", &body).await).await;
+    assert_eq!(status, 409);
+    assert!(words.contains("a run of the thread t goes on"), "{words}");
+}
+
+#[tokio::test]
+async fn thread_stream_can_be_resumed() {
+    let served = serve(&researcher(300), answers()).await;
+    let url = format!("{}/threads/t/events", served.url);
+    let (status, words) = rejection(served.http.get(&url).send().await.unwrap()).await;
+    assert_eq!((status, words.contains("unknown conversation t")), (404, true), "{words}");
+    let mut client = AgUiClient::new(&served, "t");
+    client.say("what time is it?").await;
+    let from = async |id: &str| {
+        let request = served.http.get(&url).header("last-event-id", id);
+        request.send().await.unwrap()
+    };
+    let (seen, _) = read_until(from("0").await, "event: turn.completed").await;
+    let first = names(&seen);
+    let kinds: Vec<&str> = first.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(kinds, ["turn.started", "message.user", "message.assistant", "turn.completed"]);
+    let last = first.last().unwrap().0;
+    // The single stream contains both turns without repeating seen events.
+    let follow = tokio::spawn({
+        let response = from(&last.to_string()).await;
+        async move { read_until(response, "I found gold.\"").await.0 }
+    });
+    client.say("find it").await;
+    let told = follow.await.unwrap();
+    let second = names(&told);
+    assert!(second.iter().all(|(id, _)| *id > last), "{second:?}");
+    assert!(told.contains("event: message.delta\ndata: {"), "{told}");
+    assert!(!told.contains("system"), "how requests are built is nobody's business: {told}");
+    // The stream resumes after any last event.
+    let (all, _) = read_until(from("0").await, "I found gold.\"").await;
+    let all = names(&all);
+    for (place, (id, _)) in all.iter().enumerate().take(all.len() - 1) {
+        let (rest, _) = read_until(from(&id.to_string()).await, "I found gold.\"").await;
+        assert_eq!(names(&rest), all[place + 1..], "after {id}");
+    }
+    let (status, words) = rejection(from("soon").await).await;
+    assert_eq!((status, words.contains("`last-event-id` is the number of an event")), (400, true), "{words}");
+}
+
+#[tokio::test]
+async fn unclaimed_async_answer_can_be_fetched() {
+    let served = serve(&researcher(400), answers()).await;
+    let mut client = AgUiClient::new(&served, "t");
+    client.user("find it");
+    let body = client.body(None);
+    let (_, rest) = read_until(served.post("/", &body).await, "TOOL_CALL_END").await;
+    drop(rest);
+    let fetched = fetch_until(&served, "I found gold.").await;
+    assert_eq!(fetched["running"], false, "{fetched}");
+    // The client continues from there.
+    let mut client = AgUiClient::new(&served, "t");
+    client.messages = fetched["messages"].as_array().unwrap().clone();
+    client.say("what time is it?").await;
+    assert_eq!(client.last_text(), "It is noon.");
+}
+
+/// Fetches the thread `t` until its last message has this text.
+async fn fetch_until(served: &TestServer, words: &str) -> Value {
+    let fetched = async {
+        loop {
+            let response = served.http.get(format!("{}/threads/t", served.url)).send().await.unwrap();
+            let thread: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+            let last = thread["messages"].as_array().and_then(|messages| messages.last().cloned());
+            if last.is_some_and(|last| last["content"] == words) && thread["running"] == false {
+                return thread;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(EVENT_TIMEOUT, fetched).await.expect("the answer is there")
+}
+
+#[tokio::test]
+async fn answer_can_be_fetched_after_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kept.db");
+    let open = || store_options(Arc::new(SqliteStore::open(&file).unwrap()));
+    let first = serve_with(&researcher(600), answers(), ServeOptions::default(), open()).await;
+    let mut client = AgUiClient::new(&first, "t");
+    client.user("find it");
+    let body = client.body(None);
+    let (seen, rest) = read_until(first.post("/", &body).await, "TOOL_CALL_END").await;
+    assert!(seen.contains("I "), "{seen}");
+    drop(rest);
+    first.stop().await;
+    // The process drops the conversation in its current state.
+    let again = async {
+        loop {
+            match SqliteStore::open(&file) {
+                Ok(store) => return store_options(Arc::new(store)),
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let options: HostOptions = tokio::time::timeout(EVENT_TIMEOUT, again).await.expect("the file is free");
+    let second = serve_with(&researcher(600), answers(), ServeOptions::default(), options).await;
+    let url = format!("{}/agents/researcher/threads/t/events", second.url);
+    let (told, _) = read_until(second.http.get(url).send().await.unwrap(), "I found gold.\"").await;
+    assert!(told.contains("I have started."), "{told}");
+    fetch_until(&second, "I found gold.").await;
+}
+
+#[tokio::test]
+async fn server_shutdown_ends_thread_streams() {
+    let served = serve(&researcher(1), answers()).await;
+    AgUiClient::new(&served, "t").say("what time is it?").await;
+    let url = format!("{}/threads/t/events", served.url);
+    let (_, rest) = read_until(served.http.get(url).send().await.unwrap(), "turn.completed").await;
+    served.stop().await;
+    drop(rest);
+}
+
+/// Output for these input lines. Each next line is written once the output contains its part.
+async fn answer_lines(delay_ms: u64, input: &[(&str, Value)]) -> Vec<Value> {
+    let host = hotseat_runtime::live::ConversationHost::new;
+    let (definitions, id) =
+        hotseat_runtime::definition::Definitions::from_persona(&researcher(delay_ms)).unwrap();
+    let definitions = Arc::new(definitions);
+    let models = hotseat_runtime::live::ModelRegistry::single(answers());
+    let options = HostOptions { store: Arc::new(InMemoryStore::default()), ..HostOptions::default() };
+    let host = host(definitions.clone(), models, options);
+    let agent = ServedAgent::new("researcher", host, definitions, id);
+    let (send, mut received) = tokio::sync::mpsc::channel(16);
+    let output = SharedOutput::default();
+    let mut writer = output.clone();
+    let feeding = async {
+        for (after, line) in input {
+            while !output.text().contains(after) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            send.send(InputLine::Text(line.to_string())).await.unwrap();
+        }
+        drop(send);
+    };
+    let both = async { tokio::join!(serve_lines(&agent, &mut received, &mut writer), feeding) };
+    tokio::time::timeout(EVENT_TIMEOUT, both).await.expect("the lines are answered").0.unwrap();
+    output.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// An output that can be read during writing.
+#[derive(Clone, Default)]
+struct SharedOutput(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl SharedOutput {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl std::io::Write for SharedOutput {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn lines_are_answered_during_async_turn() {
+    let message = |turn: u32, text: &str| json!({"type": "message", "turn": turn, "text": text});
+    let told = answer_lines(
+        500,
+        &[
+            ("", message(1, "find it")),
+            ("tool_call", message(2, "what time is it?")),
+            ("", message(3, "and now?")),
+        ],
+    )
+    .await;
+    let said: Vec<(u64, &str)> = told
+        .iter()
+        .filter_map(|line| {
+            Some((
+                line["turn"].as_u64()?,
+                line["text"].as_str().or(line["type"].as_str().filter(|kind| *kind == "done"))?,
+            ))
+        })
+        .collect();
+    let place = |entry: (u64, &str)| {
+        said.iter().position(|known| *known == entry).unwrap_or_else(|| panic!("{entry:?} in {said:?}"))
+    };
+    assert!(place((1, "I have started.")) < place((2, "It is noon.")), "{said:?}");
+    assert!(place((2, "done")) < place((3, "It is one.")), "turns without such tools follow each other");
+    assert!(place((3, "done")) < place((1, "I found gold.")), "{said:?}");
+    assert_eq!(*said.last().unwrap(), (1, "done"), "the turn that was begun first is held to its end");
+}
+
+#[tokio::test]
+async fn invalid_or_long_lines_are_answered_with_errors() {
+    let input = format!("{}\n{}\n", "x".repeat(100), json!({"type": "message", "text": "what time is it?"}));
+    let input = [input.as_bytes(), b"\xff\xff\n"].concat();
+    let mut received = hotseat_runtime::serve::read_lines(std::io::Cursor::new(input), 64);
+    let (definitions, id) = hotseat_runtime::definition::Definitions::from_persona(&researcher(1)).unwrap();
+    let definitions = Arc::new(definitions);
+    let models = hotseat_runtime::live::ModelRegistry::single(answers());
+    let host =
+        hotseat_runtime::live::ConversationHost::new(definitions.clone(), models, HostOptions::default());
+    let agent = ServedAgent::new("researcher", host, definitions, id);
+    let mut output = Vec::new();
+    serve_lines(&agent, &mut received, &mut output).await.unwrap();
+    let text = String::from_utf8(output).unwrap();
+    for part in ["a line is longer than 64 bytes", "It is noon.", "a line is not valid UTF-8"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}

@@ -1,0 +1,37 @@
+//! Limit of hanging threads. They are counted per process, so this test has its own.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use hotseat_script::{ScriptErrorKind, thread};
+
+#[test]
+fn hanging_threads_are_abandoned_up_to_a_limit() {
+    let short = Duration::from_millis(1);
+    let hanging: Vec<_> = (0..thread::MAX_ABANDONED_THREADS)
+        .map(|_| {
+            std::thread::spawn(move || {
+                let (release, held) = mpsc::channel::<()>();
+                let error = thread::run(short, move |stop| {
+                    let _ = held.recv();
+                    stop.is_stopped()
+                })
+                .unwrap_err();
+                assert_eq!(error.kind, ScriptErrorKind::TimeLimit);
+                assert!(error.message.contains("its thread is left behind"), "{error}");
+                release
+            })
+        })
+        .collect();
+    let releases: Vec<_> = hanging.into_iter().map(|thread| thread.join().unwrap()).collect();
+
+    let refused = thread::run(short, |_| 1).unwrap_err();
+    assert!(refused.message.contains("8 scripts hang"), "{refused}");
+
+    drop(releases);
+    let began = std::time::Instant::now();
+    while thread::run(Duration::from_secs(5), |_| 1).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(10), "threads that ended are no longer counted");
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,67 @@
+//! Token usage and cost of a turn, conversation or run, as reported.
+
+use serde::{Deserialize, Serialize};
+
+/// Token counts and cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageTotals {
+    /// Tokens of requests, if counted separately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Tokens of replies, if counted separately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// All tokens.
+    pub total_tokens: u64,
+    /// Cost in the currency of the configured prices. None if any part has no price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Names of models without a price. An empty string stands for an unnamed model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unpriced: Vec<String>,
+    /// True if some of the counts are estimates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+impl UsageTotals {
+    /// Returns the sum of all entries; None if there are none. If any entry has no cost, the sum has none.
+    pub fn sum<'a>(all: impl IntoIterator<Item = &'a UsageTotals>) -> Option<UsageTotals> {
+        let mut all = all.into_iter();
+        let mut sum = all.next()?.clone();
+        for other in all {
+            let both = |a: Option<u64>, b: Option<u64>| match (a, b) {
+                (None, None) => None,
+                (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+            };
+            sum.input_tokens = both(sum.input_tokens, other.input_tokens);
+            sum.output_tokens = both(sum.output_tokens, other.output_tokens);
+            sum.total_tokens = sum.total_tokens.saturating_add(other.total_tokens);
+            sum.cost = sum.cost.zip(other.cost).map(|(a, b)| a + b);
+            for model in &other.unpriced {
+                if !sum.unpriced.contains(model) {
+                    sum.unpriced.push(model.clone());
+                }
+            }
+            sum.estimated |= other.estimated;
+        }
+        Some(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sum_has_cost_only_if_all_parts_have() {
+        let part =
+            |total_tokens, cost: Option<f64>| UsageTotals { total_tokens, cost, ..UsageTotals::default() };
+        assert_eq!(UsageTotals::sum([]), None);
+        let priced = UsageTotals::sum(&[part(10, Some(0.5)), part(5, Some(0.25))]).unwrap();
+        assert_eq!((priced.total_tokens, priced.cost), (15, Some(0.75)));
+        let unpriced = UsageTotals::sum(&[part(10, Some(0.5)), part(5, None)]).unwrap();
+        assert_eq!((unpriced.total_tokens, unpriced.cost), (15, None));
+    }
+}

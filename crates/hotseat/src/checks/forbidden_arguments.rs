@@ -1,0 +1,40 @@
+//! `args_not_match`: no arguments of a tool match a pattern.
+
+use hotseat_trace::TurnScope;
+
+use super::calls::{self, ArgumentPatterns, CallFilter};
+use super::{CheckDecision, format_list};
+
+/// No matching call has an argument that matches its pattern.
+#[derive(Debug, Clone)]
+pub struct ForbiddenArguments {
+    /// Selects the calls to check.
+    pub calls: CallFilter,
+    /// Patterns that no argument may match.
+    pub arguments: ArgumentPatterns,
+}
+
+impl ForbiddenArguments {
+    /// Describes the expectation.
+    pub fn describe(&self) -> String {
+        format!("no call of {} to have {}", self.calls.describe(), self.arguments.describe())
+    }
+
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let meant = scope.calls().filter(|(_, call)| self.calls.matches(call));
+        let bad = meant.filter_map(|(turn, call)| {
+            let path = self.arguments.first_match(&call.arguments)?;
+            Some(format!("{} in {}", path, calls::format_call(turn, call)))
+        });
+        let bad: Vec<String> = bad.collect();
+        let unknown = scope.calls().filter(|(_, call)| {
+            self.calls.is_undecided(call) && self.arguments.first_match(&call.arguments).is_some()
+        });
+        let unknown: Vec<String> = unknown.map(|(turn, call)| calls::format_call(turn, call)).collect();
+        if bad.is_empty() && !unknown.is_empty() {
+            return CheckDecision::unanswered_calls(&unknown);
+        }
+        let actual = if bad.is_empty() { "no such argument".to_string() } else { format_list(&bad) };
+        CheckDecision::new(bad.is_empty(), actual)
+    }
+}

@@ -1,0 +1,31 @@
+//! `forbid_calls`: calls with given arguments or results are never made.
+
+use hotseat_trace::TurnScope;
+
+use super::calls::{self, CallFilter};
+use super::{CheckDecision, format_list};
+
+/// No matching call is made. A call matches only if both its arguments and its result match.
+#[derive(Debug, Clone)]
+pub struct ForbiddenCall {
+    /// Selects the forbidden calls.
+    pub calls: CallFilter,
+}
+
+impl ForbiddenCall {
+    /// Describes the expectation.
+    pub fn describe(&self) -> String {
+        format!("no call of {}", self.calls.describe())
+    }
+
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let made = scope.calls().filter(|(_, call)| self.calls.matches(call));
+        let made: Vec<String> = made.map(|(turn, call)| calls::format_call(turn, call)).collect();
+        let unknown = self.calls.undecided_calls(scope);
+        match (made.is_empty(), unknown.is_empty()) {
+            (false, _) => CheckDecision::new(false, format_list(&made)),
+            (true, false) => CheckDecision::unanswered_calls(&unknown),
+            (true, true) => CheckDecision::new(true, "no such call".to_string()),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! `result_not_match`: no result of a tool matches a pattern.
+
+use hotseat_trace::TurnScope;
+
+use super::calls::{self, CallFilter};
+use super::pattern::Pattern;
+use super::{CheckDecision, format_list};
+
+/// No result of the matching calls matches the pattern; a single bad result fails the check. A call without a
+/// result cannot be decided.
+#[derive(Debug, Clone)]
+pub struct ForbiddenResult {
+    /// Selects the calls to check.
+    pub calls: CallFilter,
+    /// Pattern that no result may match.
+    pub pattern: Pattern,
+}
+
+impl ForbiddenResult {
+    /// Describes the expectation.
+    pub fn describe(&self) -> String {
+        format!("no result of {} to match {}", self.calls.describe(), self.pattern)
+    }
+
+    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let fits = |call: &hotseat_trace::AgentToolCall| {
+            call.result.as_ref().is_some_and(|r| self.pattern.is_match(&r.text()))
+        };
+        let meant = scope.calls().filter(|(_, call)| self.calls.matches(call));
+        let bad: Vec<String> = meant
+            .clone()
+            .filter(|(_, call)| fits(call))
+            .map(|(turn, call)| calls::format_call(turn, call))
+            .collect();
+        let unanswered = scope.calls().filter(|(_, call)| {
+            self.calls.is_undecided(call) || (self.calls.matches(call) && call.result.is_none())
+        });
+        let unanswered: Vec<String> = unanswered.map(|(turn, call)| calls::format_call(turn, call)).collect();
+        if bad.is_empty() && !unanswered.is_empty() {
+            return CheckDecision::unanswered_calls(&unanswered);
+        }
+        let actual = match (bad.is_empty(), meant.count()) {
+            (false, _) => format_list(&bad),
+            (true, 0) => "no such call".to_string(),
+            (true, 1) => "one result, which does not match".to_string(),
+            (true, n) => format!("{n} results, none of which matches"),
+        };
+        CheckDecision::new(bad.is_empty(), actual)
+    }
+}

@@ -1,0 +1,87 @@
+//! References to roles in case files.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Reference to the backend of a role: `agents:ID`, `connectors:NAME`, `scripts:path.function`, or a bare
+/// agent id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum RoleReference {
+    /// An agent of the project.
+    Agent(String),
+    /// A model of the project, used with a built-in prompt.
+    Connector(String),
+    /// A script function.
+    Script(String),
+}
+
+impl RoleReference {
+    /// Parses a reference.
+    ///
+    /// # Errors
+    /// If the prefix is unknown or the name is missing.
+    pub fn parse(text: &str) -> Result<RoleReference, String> {
+        let (kind, id): (fn(String) -> RoleReference, &str) = match text.split_once(':') {
+            None => (RoleReference::Agent, text),
+            Some(("agents" | "agent", id)) => (RoleReference::Agent, id),
+            Some(("connectors" | "connector", id)) => (RoleReference::Connector, id),
+            Some(("scripts" | "script", id)) => (RoleReference::Script, id),
+            Some((prefix, _)) => {
+                return Err(format!(
+                    "`{prefix}:` is not a known prefix; use `agents:`, `connectors:` or `scripts:`"
+                ));
+            }
+        };
+        match id.trim() {
+            "" => Err(format!("`{text}` does not name an agent, connector or script")),
+            id => Ok(kind(id.to_string())),
+        }
+    }
+}
+
+impl TryFrom<String> for RoleReference {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<RoleReference, String> {
+        RoleReference::parse(&text)
+    }
+}
+
+impl From<RoleReference> for String {
+    fn from(reference: RoleReference) -> String {
+        reference.to_string()
+    }
+}
+
+impl fmt::Display for RoleReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RoleReference::Agent(id) => write!(f, "agents:{id}"),
+            RoleReference::Connector(name) => write!(f, "connectors:{name}"),
+            RoleReference::Script(id) => write!(f, "scripts:{id}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_all_documented_forms() {
+        let agent = Ok(RoleReference::Agent("workers.test.sim".to_string()));
+        for text in ["workers.test.sim", "agents:workers.test.sim", "agent:workers.test.sim"] {
+            assert_eq!(RoleReference::parse(text), agent, "{text}");
+        }
+        assert_eq!(RoleReference::parse("connectors:fast"), Ok(RoleReference::Connector("fast".to_string())));
+        assert_eq!(
+            RoleReference::parse("scripts:tests.validate-expense"),
+            Ok(RoleReference::Script("tests.validate-expense".to_string()))
+        );
+        for text in ["", "agents:", "agents: ", "agnets:x"] {
+            assert!(RoleReference::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Executes the commands of an example on its session.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hotseat_document::SourceSpan;
+use hotseat_trace::{AttemptFailure, FailureKind};
+use serde_json::{Value, json};
+
+use super::caller_location::CallerLocation;
+use super::matcher::AssertionKind;
+use super::session_channel::{
+    AssertionRequest, CaseAlreadyEnded, SessionCommand, SessionView, TurnOptionsMap,
+};
+use super::simulator::{SimulationResult, SimulatorSettings, total_duration};
+use super::topics::{Graph, criterion_check};
+use super::tree::ExampleSpec;
+use super::user_turn::UserTurnBuilder;
+use super::views::Evaluation;
+use crate::cases::{parse_assertions, parse_turn};
+use crate::checks::{Check, CheckKind, PrecomputedCheck, RustCheck};
+use crate::session::{EndedCaseError, Session, SimulationOptions};
+
+const AMBIGUOUS_NOT: &str =
+    "`not` of several assertions is ambiguous (none of them, or not all); negate each of them";
+
+tokio::task_local! {
+    /// Snapshot of the example whose command is being executed.
+    static CURRENT_VIEW: Arc<Mutex<SessionView>>;
+}
+
+/// Returns the options sent to the agent so far, in the example whose command is being executed.
+pub(super) fn current_options() -> TurnOptionsMap {
+    let of =
+        |seen: &Arc<Mutex<SessionView>>| seen.lock().unwrap_or_else(PoisonError::into_inner).options.clone();
+    CURRENT_VIEW.try_with(of).unwrap_or_default()
+}
+
+/// Executes commands of one example on its session, and updates its snapshot.
+pub(super) struct CommandHandler<'h, 's> {
+    pub session: &'h mut Session<'s>,
+    pub example: Arc<ExampleSpec>,
+    pub view: Arc<Mutex<SessionView>>,
+}
+
+impl CommandHandler<'_, '_> {
+    /// Executes a command and sends the reply. The reply is dropped if the example has ended.
+    pub async fn handle(&mut self, order: SessionCommand) {
+        // Test functions that the session calls meanwhile need the same snapshot.
+        let seen = self.view.clone();
+        CURRENT_VIEW.scope(seen, self.dispatch(order)).await;
+    }
+
+    async fn dispatch(&mut self, order: SessionCommand) {
+        match order {
+            SessionCommand::Say { turn: said, reply } => {
+                let said = self.say(said).await;
+                self.publish(true);
+                let _ = reply.send(said.map_err(|_| CaseAlreadyEnded));
+            }
+            SessionCommand::Simulate { brief, at, reply } => {
+                let simulated = self.simulate(&brief, at).await;
+                self.publish(true);
+                let _ = reply.send(simulated.map_err(|_| CaseAlreadyEnded));
+            }
+            SessionCommand::DeclareGraph { graph, at, reply } => {
+                let declared = self.declare_graph(&graph, at).await;
+                self.publish(true);
+                let _ = reply.send(declared.map_err(|_| CaseAlreadyEnded));
+            }
+            SessionCommand::Check { asserted, reply } => {
+                let decided = self.decide_assertion(asserted).await;
+                self.publish(false);
+                let _ = reply.send(decided.map_err(|_| CaseAlreadyEnded));
+            }
+            SessionCommand::Skip(reason) => {
+                self.session.skip(reason);
+                self.publish(false);
+            }
+            SessionCommand::TestError { words, at } => {
+                self.fail_test(&words, at);
+                self.publish(false);
+            }
+            SessionCommand::Log(line) => self.session.log(line),
+        }
+    }
+
+    /// Evaluates the assertions of topics. Must run before the example is dropped, since these may call
+    /// functions of the test.
+    pub async fn finish(&mut self) {
+        if self.session.ensure_open().is_ok() {
+            CURRENT_VIEW.scope(self.view.clone(), self.session.evaluate_all_topics()).await;
+        }
+    }
+
+    /// Fails the case with a test error.
+    pub fn fail_test(&mut self, words: &str, at: CallerLocation) -> EndedCaseError {
+        self.session.fail(test_error(format!("{words} ({at})")))
+    }
+
+    /// Updates the snapshot. The conversation is cloned only after a turn.
+    fn publish(&self, said: bool) {
+        let mut seen = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.ended = self.session.ensure_open().is_err();
+        if said {
+            seen.conversation = Arc::new(self.session.conversation().clone());
+        }
+        let known = seen.evaluations.len();
+        if self.session.checks().len() > known {
+            let new = self.session.checks()[known..].iter().map(Evaluation::from_result);
+            Arc::make_mut(&mut seen.evaluations).extend(new);
+        }
+    }
+
+    async fn say(&mut self, said: UserTurnBuilder) -> Result<(), EndedCaseError> {
+        let UserTurnBuilder { members: written, at } = said;
+        let options = written.get("options").cloned();
+        let turn = parse_turn(&written.into(), &self.session.case().turn_defaults, at.place());
+        let mut turn = turn.map_err(|words| self.fail_test(&words, at))?;
+        turn.load_attachments(&[&self.example.folder]).map_err(|words| self.fail_test(&words, at))?;
+        if let Some(options) = options {
+            let number = self.session.conversation().turns.len() + 1;
+            let mut seen = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::make_mut(&mut seen.options).insert(number, options);
+        }
+        self.session.send_turn(turn).await
+    }
+
+    async fn simulate(
+        &mut self,
+        brief: &SimulatorSettings,
+        at: CallerLocation,
+    ) -> Result<SimulationResult, EndedCaseError> {
+        let told = brief.to_case_brief(&self.example.simulators, at);
+        let mut told = told.map_err(|words| self.fail_test(&words, at))?;
+        if let Some(template) = &mut told.template {
+            let read = template.load(std::slice::from_ref(&self.example.folder));
+            read.map_err(|words| self.fail_test(&words, at))?;
+        }
+        let first = self.session.conversation().turns.len();
+        let simulation = SimulationOptions { max_turns: told.max_turns, brief: Some(Arc::new(told)) };
+        let stopped = self.session.simulate(simulation).await?;
+        let turns = &self.session.conversation().turns[first..];
+        Ok(SimulationResult {
+            reason: stopped.reason,
+            goal_progress: stopped.goal_progress.as_deref().map(str::to_string),
+            detail: stopped.detail,
+            turns: turns.len(),
+            duration: total_duration(turns),
+        })
+    }
+
+    async fn declare_graph(&mut self, graph: &Graph, at: CallerLocation) -> Result<(), EndedCaseError> {
+        match graph.to_case_topics(&self.example, self.session.case().topic_settings, at) {
+            Ok(topics) => self.session.declare_topics(Arc::new(topics)).await,
+            Err(wrong) => {
+                let mut words = wrong.iter().map(|(words, at)| format!("{words} ({at})"));
+                let first = words.next().unwrap_or_default();
+                let rest = words.collect::<Vec<_>>().join("\n");
+                Err(self.session.fail(test_error(first).with_detail(rest)))
+            }
+        }
+    }
+
+    /// Evaluates an assertion. Returns true if it passes.
+    async fn decide_assertion(&mut self, asserted: AssertionRequest) -> Result<bool, EndedCaseError> {
+        let AssertionRequest { assertion, strength, message, at } = asserted;
+        let place = at.place();
+        let found = build_checks(assertion.kind, assertion.negated, &place, &self.example);
+        let checks = found.map_err(|words| self.fail_test(&words, at))?;
+        if assertion.negated && checks.len() > 1 {
+            return Err(self.fail_test(AMBIGUOUS_NOT, at));
+        }
+        let own = |check: Check| {
+            let message = message.clone().or(check.message.clone());
+            Check { place: place.clone(), strength, message, ..check }
+        };
+        let checks = checks.into_iter().map(own).collect();
+        let decided = self.session.evaluate_all(checks, assertion.subject).await?;
+        Ok(decided.iter().all(|checked| checked.verdict.passed))
+    }
+}
+
+/// Converts an assertion of an example to checks.
+///
+/// # Errors
+/// If the assertion is invalid: the message.
+pub(super) fn build_checks(
+    form: AssertionKind,
+    negated: bool,
+    place: &SourceSpan,
+    example: &ExampleSpec,
+) -> Result<Vec<Check>, String> {
+    let one = |kind| vec![Check { negated, ..Check::new(kind, place.clone()) }];
+    let written = |mut value: Value| {
+        if negated && value["negate"] == true {
+            value.as_object_mut().map(|members| members.shift_remove("negate"));
+        } else if negated {
+            if !value.is_object() {
+                return Err(AMBIGUOUS_NOT.to_string());
+            }
+            value["negate"] = true.into();
+        }
+        parse_assertions(&value)
+    };
+    match form {
+        AssertionKind::Decided(known) => {
+            let mut written = json!({"type": "value"});
+            if let Some(of) = known.expression {
+                written["of"] = of.into();
+            }
+            let expected = known.describe();
+            let kind = match known.holds {
+                Some(holds) => CheckKind::Precomputed(PrecomputedCheck {
+                    expected,
+                    actual: known.actual,
+                    result: Ok(holds),
+                }),
+                None => CheckKind::RustFunction(RustCheck::new(expected, move |_| Err(known.actual.clone()))),
+            };
+            Ok(with_source(one(kind), written, negated))
+        }
+        AssertionKind::Predicate { name, found } => {
+            let found = found.map(|holds| (holds, format!("it returned {holds}")));
+            let native = RustCheck::new(format!("satisfies {name}"), move |_| found.clone());
+            Ok(as_criterion(&name, one(CheckKind::RustFunction(native)), negated))
+        }
+        AssertionKind::Function(native) => Ok(one(CheckKind::RustFunction(native))),
+        AssertionKind::Invalid(words) => Err(words),
+        AssertionKind::CaseFile(value) => written(value),
+        AssertionKind::Criteria(criteria) => {
+            let mut all = Vec::new();
+            for name in criteria {
+                let by_code = example.criteria.get(&name).and_then(criterion_check);
+                all.extend(match by_code {
+                    Some(native) => as_criterion(&name, one(CheckKind::RustFunction(native)), negated),
+                    None => written(json!({"type": "satisfy", "criteria": name}))?,
+                });
+            }
+            Ok(all)
+        }
+    }
+}
+
+/// Marks checks as deciding the criterion `name`, as in a case file.
+fn as_criterion(name: &str, checks: Vec<Check>, negated: bool) -> Vec<Check> {
+    let named = |check| Check { criterion: Some(name.into()), ..check };
+    let checks = checks.into_iter().map(named).collect();
+    with_source(checks, json!({"type": "satisfy", "criteria": name}), negated)
+}
+
+/// Attaches the equivalent assertion of a case file to the checks.
+fn with_source(checks: Vec<Check>, mut written: Value, negated: bool) -> Vec<Check> {
+    if negated {
+        written["negate"] = true.into();
+    }
+    let written = Arc::new(written);
+    checks.into_iter().map(|check| Check { definition: Some(written.clone()), ..check }).collect()
+}
+
+pub(super) fn test_error(message: String) -> AttemptFailure {
+    AttemptFailure::new(FailureKind::TestError, message)
+}

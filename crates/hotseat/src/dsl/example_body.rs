@@ -1,0 +1,259 @@
+//! Runs an example as the body of its case, on a thread of its own. Commands that the example sends are
+//! executed here, on its session.
+//!
+//! A thread with a single-threaded runtime lets futures of tests be `!Send`, lets tests block, and keeps an
+//! agent in the program next to its test. The session stays with the run.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hotseat_trace::{AttemptFailure, FailureKind};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::agents::AgentChoice;
+use super::caller_location::CallerLocation;
+use super::commands::{CommandHandler, test_error};
+use super::panics::{self, CaseEndedPanic};
+use super::session_channel::{SessionChannel, SessionCommand, SessionView};
+use super::test::Test;
+use super::test_function::TestFunction;
+use super::tree::ExampleSpec;
+use crate::session::{CaseBody, Session};
+use crate::targets::BoxFuture;
+
+/// Time that `after` hooks may take once an example has timed out.
+const TIMEOUT_GRACE: Duration = Duration::from_secs(5);
+
+/// An example as the body of its case.
+pub(super) struct ExampleBody(pub Arc<ExampleSpec>);
+
+impl fmt::Debug for ExampleBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "example {} ({})", self.0.name, self.0.at)
+    }
+}
+
+impl CaseBody for ExampleBody {
+    fn drive<'a>(&'a self, session: &'a mut Session<'_>) -> BoxFuture<'a, Result<(), AttemptFailure>> {
+        Box::pin(run_on_thread(self.0.clone(), session))
+    }
+}
+
+/// Whether the time limit of an example has expired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TimeBudget {
+    Remaining,
+    Exhausted,
+}
+
+async fn run_on_thread(example: Arc<ExampleSpec>, session: &mut Session<'_>) -> Result<(), AttemptFailure> {
+    let (orders, mut received) = mpsc::unbounded_channel();
+    let (ended, mut end) = oneshot::channel();
+    let (time, time_receiver) = watch::channel(TimeBudget::Remaining);
+    let view = Arc::new(Mutex::new(SessionView::default()));
+    let questions = match &example.settings.agent {
+        Some(AgentChoice::InProgram(program)) => program.take_requests(&session.id()),
+        Some(AgentChoice::Named(_)) | None => None,
+    };
+    let channel = SessionChannel::new(orders, view.clone(), example.clone());
+    let thread = std::thread::Builder::new().name(example.name.clone());
+    let started = thread.spawn(move || {
+        let answering = questions.zip(match &channel.example.settings.agent {
+            Some(AgentChoice::InProgram(program)) => Some(program.clone()),
+            Some(AgentChoice::Named(_)) | None => None,
+        });
+        let test = Test::new(channel);
+        // The receiver is gone if the run has dropped the case.
+        let _ = ended.send(run_stages(&test, answering, time_receiver));
+    });
+    started.map_err(|error| test_error(format!("cannot start a thread for the example: {error}")))?;
+
+    let mut handler = CommandHandler { session, example, view: view.clone() };
+    let mut timed_out_at = None;
+    loop {
+        let limit = handler.session.conversation_deadline();
+        let deadline = match (timed_out_at, limit) {
+            (Some(at), _) => Some(at + TIMEOUT_GRACE),
+            (None, limit) => limit.map(|(at, _)| at),
+        };
+        let out_of_time = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Some(order) = received.recv() => handle_command(order, &mut handler, &mut received).await,
+            result = &mut end => {
+                // Executes the commands that were sent before the end, even if nothing awaits them.
+                while let Ok(order) = received.try_recv() {
+                    handler.handle(order).await;
+                }
+                return match result {
+                    Ok(None) => {
+                        handler.finish().await;
+                        Ok(())
+                    }
+                    Ok(Some(failure)) => Err(failure),
+                    Err(_) => Err(test_error("the thread of the example ended unexpectedly".to_string())),
+                };
+            }
+            () = out_of_time => match (timed_out_at, limit) {
+                (None, Some((_, limit))) => {
+                    let message = format!("the case timed out after {} ms", limit.as_millis());
+                    let running = format!("{}: this example was still running", handler.example.at);
+                    handler.session.fail(AttemptFailure::new(FailureKind::Timeout, message).with_detail(running));
+                    view.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+                    let _ = time.send(TimeBudget::Exhausted);
+                    timed_out_at = Some(Instant::now());
+                }
+                // The thread does not return; leave it running.
+                (Some(_), _) | (None, None) => return Ok(()),
+            },
+        }
+    }
+}
+
+/// Executes a command. While a turn is in progress the example must not send another awaited command: it
+/// would deadlock with the turn if the agent itself sends it.
+async fn handle_command(
+    order: SessionCommand,
+    handler: &mut CommandHandler<'_, '_>,
+    received: &mut mpsc::UnboundedReceiver<SessionCommand>,
+) {
+    if !matches!(order, SessionCommand::Say { .. } | SessionCommand::Simulate { .. }) {
+        return handler.handle(order).await;
+    }
+    let mut deferred = Vec::new();
+    let conflicting = {
+        let mut carried_out = pin!(handler.handle(order));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut carried_out => break None,
+                Some(other) = received.recv() => match other.awaited_at() {
+                    Some(at) => break Some(at),
+                    None => deferred.push(other),
+                },
+            }
+        }
+    };
+    if let Some(at) = conflicting {
+        handler.fail_test("a turn is in progress: wait for it before the next turn or assertion", at);
+    }
+    for order in deferred {
+        handler.handle(order).await;
+    }
+}
+
+type AgentTask =
+    (mpsc::UnboundedReceiver<super::agents::ResponderRequest>, Arc<super::agents::InProgramAgent>);
+
+/// Runs the hooks and the body of an example on the current thread. Returns an error of the example itself;
+/// results of checks are stored in the session.
+fn run_stages(
+    test: &Test,
+    answering: Option<AgentTask>,
+    time: watch::Receiver<TimeBudget>,
+) -> Option<AttemptFailure> {
+    panics::capture_panics();
+    let _entered = test.channel.enter();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Some(test_error(format!("cannot start a runtime for the example: {error}"))),
+    };
+    let local = LocalSet::new();
+    if let Some((questions, program)) = answering {
+        let test = test.clone();
+        local.spawn_local(async move { program.answer(questions, test).await });
+    }
+    let example = &test.channel.example;
+    let part =
+        |run: &Arc<dyn TestFunction>, stage: ExampleStage, time: Option<watch::Receiver<TimeBudget>>| {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                runtime.block_on(local.run_until(async {
+                    tokio::select! {
+                        error = run.run(test.clone()) => error,
+                        () = wait_for_timeout(time) => None,
+                    }
+                }))
+            }));
+            stage.failure(caught, run.location())
+        };
+    let mut failure = None;
+    for hook in &example.before {
+        failure = part(hook, ExampleStage::Before, Some(time.clone()));
+        if failure.is_some() || test.channel.view().ended {
+            break;
+        }
+    }
+    if failure.is_none() && !test.channel.view().ended {
+        failure = part(&example.body, ExampleStage::Body, Some(time.clone()));
+    }
+    for hook in &example.after {
+        let hook_failure = part(hook, ExampleStage::After, None);
+        failure = failure.or(hook_failure);
+    }
+    let dropped = catch_unwind(AssertUnwindSafe(|| {
+        let _runtime = runtime.enter();
+        test.fixture_values.take();
+        None
+    }));
+    failure = failure.or(ExampleStage::Teardown.failure(dropped, example.body.location()));
+    // Tasks that the example spawned and did not await end here.
+    drop(local);
+    if let Some(seen) = panics::take_last() {
+        test.log(format!("a task that the test did not await {}", seen.describe()));
+    }
+    runtime.shutdown_background();
+    failure
+}
+
+async fn wait_for_timeout(time: Option<watch::Receiver<TimeBudget>>) {
+    let Some(mut time) = time else { return std::future::pending().await };
+    // If the sender is gone, the run has dropped the case.
+    let _ = time.wait_for(|time| *time == TimeBudget::Exhausted).await;
+}
+
+/// A stage of an example, for error messages.
+#[derive(Debug, Clone, Copy)]
+enum ExampleStage {
+    Before,
+    Body,
+    After,
+    /// Dropping the fixtures.
+    Teardown,
+}
+
+impl ExampleStage {
+    fn failure(self, ran: std::thread::Result<Option<String>>, at: CallerLocation) -> Option<AttemptFailure> {
+        let kind = match self {
+            ExampleStage::Body => FailureKind::TestError,
+            ExampleStage::Before | ExampleStage::After | ExampleStage::Teardown => FailureKind::HookError,
+        };
+        let what = match self {
+            ExampleStage::Body => "the test",
+            ExampleStage::Before => "`before`",
+            ExampleStage::After => "`after`",
+            ExampleStage::Teardown => "dropping a fixture",
+        };
+        match ran {
+            Ok(None) => None,
+            Ok(Some(error)) => {
+                Some(AttemptFailure::new(kind, format!("{what} returned an error: {error} ({at})")))
+            }
+            Err(panic) if panic.is::<CaseEndedPanic>() => None,
+            Err(panic) => {
+                let report = panics::report_for(&*panic);
+                let failure = AttemptFailure::new(kind, format!("{what} {}", report.describe()));
+                Some(failure.with_detail(report.backtrace.unwrap_or_default()))
+            }
+        }
+    }
+}

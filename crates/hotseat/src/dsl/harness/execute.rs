@@ -1,0 +1,514 @@
+//! Runs the selected examples, as `hotseat test` runs cases.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use hotseat_document::{Diagnostic, Diagnostics};
+use hotseat_trace::VerdictStatus;
+use tokio::sync::watch;
+
+use super::super::agents::{AgentChoice, InProgramAgent};
+use super::super::example_body::ExampleBody;
+use super::super::session_channel::take_lost_assertions;
+use super::super::tree::ExampleSpec;
+use super::arguments::{ColorMode, HarnessArguments};
+use super::{Harness, exit};
+use crate::cases::{SimulatorBrief, Suite, TestCase};
+use crate::checks::RoleReference;
+use crate::config::{Project, ProjectAgent, ScriptScope, display_path};
+use crate::report::{
+    self, ConsoleOptions, ConsoleReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
+};
+use crate::run::{
+    self, CaseSelection, EventRetention, ExecutionOptions, PassRate, RunChoices, RunContext, RunControl,
+    RunEvent, RunPlan, RunSettings, RunSummary, ShutdownSignals, execute,
+};
+use crate::store::{RunMetadata, RunOrigin, RunStore, RunStoreError, RunWriter, StoreLimits, store_path};
+use crate::targets::code_agent::CodeAgent;
+use crate::targets::http::HttpClient;
+
+/// Default number of concurrent conversations.
+const DEFAULT_PARALLEL: usize = 8;
+
+/// A created report file.
+struct HarnessReportFile {
+    name: String,
+    file: std::fs::File,
+    format: ReportFormat,
+}
+
+/// A suite and the agent under test.
+type AgentSuite = (Suite, Option<Arc<ProjectAgent>>);
+
+impl Harness {
+    /// Runs the examples and returns the exit code.
+    pub(super) fn run_selected(
+        &self,
+        examples: Vec<Arc<ExampleSpec>>,
+        arguments: &HarnessArguments,
+    ) -> Result<u8, u8> {
+        let project = self.project(arguments)?;
+        let options = self.options(arguments, &project)?;
+        let outputs = self.create_report_files(arguments)?;
+        let suites = self.build_suites(&examples, &project)?;
+        let among = arguments.last_failed.then(|| self.last_failed(&project)).transpose()?;
+        let selection = CaseSelection { among, ..CaseSelection::default() };
+        let plan =
+            RunPlan::load_with(suites, selection, &project).map_err(|found| self.usage_error(found))?;
+        if plan.selected == 0 {
+            self.print_remark(
+                "no examples selected: none of the examples that failed in the last run matches",
+            );
+            return Ok(exit::NOTHING_SELECTED);
+        }
+        if plan.lacks_agent() {
+            return Err(self.usage_error([project.missing_target()]));
+        }
+        let is_kept = project.store.enabled && project.file.is_some() && !arguments.no_store;
+        let keep = match arguments.trace {
+            Some(_) => EventRetention::Raw,
+            None if is_kept => EventRetention::Events,
+            None => EventRetention::Nothing,
+        };
+        let (project, http) = (Arc::new(project), Arc::new(HttpClient::default()));
+        let outside = RunContext::new(project, plan.contacted_agents(), http, arguments.timeout, keep);
+        let outside = Arc::new(outside.map_err(|found| self.usage_error(found))?);
+        let choices = RunChoices {
+            options,
+            parallel_asked: arguments.parallel.is_some(),
+            outputs: outputs.iter().map(|output| output.name.clone()).collect(),
+            agent: arguments.agent.clone(),
+            ..RunChoices::default()
+        };
+        let setting = Arc::new(RunSettings::new(&plan, &outside, choices));
+        let mut reporters = self.reporters(arguments, outputs, &setting)?;
+        if is_kept {
+            reporters.writer = self.run_writer(arguments, &outside.project, &plan, &setting);
+        }
+        self.note_agents_in_program(&examples, arguments);
+        let plan = Arc::new(plan);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| self.run_error(format!("cannot start: {error}")))?;
+        let ended = runtime.block_on(async {
+            let (wishes, control) = watch::channel(RunControl::Run);
+            let signals = ShutdownSignals::new()
+                .map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
+            for words in run::end_orphans(&outside, &control).await {
+                self.print_remark(&format!("warning: {words}"));
+            }
+            tokio::select! {
+                ended = run_cases(&plan, outside, options, control, &mut reporters) => ended,
+                () = signals.forward(wishes) => Ok(RunSummary { interrupted: true, ..RunSummary::default() }),
+            }
+        });
+        // Examples blocked in uninterruptible calls must not keep the process alive.
+        runtime.shutdown_background();
+        let summary = ended.map_err(|mistakes| {
+            self.print_diagnostics(mistakes);
+            exit::RUN_ERROR
+        })?;
+        if let Err(error) = &reporters.writer {
+            self.print_remark(&format!("warning: this run is not saved: {error}"));
+        }
+        for words in &reporters.errors {
+            self.print_remark(&format!("error: {words}"));
+        }
+        let lost = take_lost_assertions();
+        for words in &lost {
+            self.print_remark(&format!("error: {words}"));
+        }
+        Ok(match () {
+            () if !lost.is_empty() => exit::RUN_ERROR,
+            () if summary.interrupted => exit::INTERRUPTED,
+            () if !reporters.errors.is_empty() => exit::RUN_ERROR,
+            () if summary.never_reached() => exit::RUN_ERROR,
+            () if summary.failed > 0 => exit::FAILED,
+            () => exit::PASSED,
+        })
+    }
+
+    fn run_error(&self, words: String) -> u8 {
+        self.print_diagnostics([Diagnostic::new(words)]);
+        exit::RUN_ERROR
+    }
+
+    /// Loads the project: the file of `--config`, the nearest one, or an empty project.
+    fn project(&self, arguments: &HarnessArguments) -> Result<Project, u8> {
+        let environment = self.context.environment.clone();
+        let file = match &arguments.config {
+            Some(config) => Some((self.resolve_path(config), config.clone())),
+            None => Project::find(&self.context.folder).map(|path| {
+                let name = display_path(&path, &self.context.folder);
+                (path, name)
+            }),
+        };
+        let mut project = match file {
+            Some((path, name)) => {
+                Project::read(&path, &name, environment).map_err(|found| self.usage_error(found))?
+            }
+            None => Project::without_file(self.context.folder.clone(), environment),
+        };
+        if let Some(name) = &arguments.agent {
+            let chosen = match name.strip_prefix("replay:") {
+                Some(from) => project.replay_from(from, &self.context.folder),
+                None => project.override_with(name).map_err(Into::into),
+            };
+            chosen.map_err(|found| self.usage_error(found))?;
+        }
+        if let Some(written) = &arguments.simulator {
+            let who =
+                RoleReference::parse(written).map_err(|words| self.usage_error([Diagnostic::new(words)]))?;
+            let whose = ScriptScope { folder: &self.context.folder, agent: None };
+            project.find_role(&who, None, whose).map_err(|found| self.usage_error(found))?;
+            project.simulator = Some(who);
+        }
+        Ok(project)
+    }
+
+    fn options(&self, arguments: &HarnessArguments, project: &Project) -> Result<ExecutionOptions, u8> {
+        let runs = arguments.runs.or(project.runs).unwrap_or(1);
+        if runs > 1 && arguments.retries.is_some_and(|retries| retries > 0) {
+            let message =
+                format!("--retries cannot be combined with {runs} runs of each example: use one of the two");
+            return Err(self.usage_error([Diagnostic::new(message)]));
+        }
+        let rate = arguments.min_pass_rate.or(project.min_pass_rate).and_then(PassRate::new);
+        Ok(ExecutionOptions {
+            parallel: arguments.parallel.or(project.parallel).unwrap_or(DEFAULT_PARALLEL),
+            fail_fast: arguments.fail_fast,
+            runs,
+            min_pass_rate: rate.unwrap_or(PassRate::ALL),
+            // An explicit `--runs` overrides the number of runs that a declared reliability needs.
+            as_declared: arguments.runs.is_none(),
+            reliability: project.reliability,
+            redraws: project.redraws,
+            retries: arguments.retries,
+            default_retries: project.retries,
+            fail_on_skip: false,
+        })
+    }
+
+    /// Creates the report files.
+    fn create_report_files(&self, arguments: &HarnessArguments) -> Result<Vec<HarnessReportFile>, u8> {
+        let mut outputs = Vec::new();
+        for path in &arguments.outputs {
+            let name = path.display().to_string();
+            let Some(format) = ReportFormat::from_path(path) else {
+                let message = format!(
+                    "--output {name}: unknown extension, expected one of {}",
+                    report::REPORT_EXTENSIONS
+                );
+                return Err(self.usage_error([Diagnostic::new(message)]));
+            };
+            let file = report::create_file(&self.context.folder.join(path));
+            let file =
+                file.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))?;
+            outputs.push(HarnessReportFile { name, file, format });
+        }
+        Ok(outputs)
+    }
+
+    /// Groups the examples into suites: one for each sequence of examples with the same agent.
+    fn build_suites(&self, examples: &[Arc<ExampleSpec>], project: &Project) -> Result<Vec<AgentSuite>, u8> {
+        let mut agents = ProgramAgents::default();
+        let mut suites: Vec<(Vec<TestCase>, Option<Arc<ProjectAgent>>)> = Vec::new();
+        let mut mistakes = Vec::new();
+        for example in examples {
+            let agent = match agents.agent_for(example, project, Path::new(self.file)) {
+                Ok(agent) => agent,
+                Err(wrong) => {
+                    mistakes.push(wrong);
+                    continue;
+                }
+            };
+            let case = match case_from_example(example, project, agent.as_deref()) {
+                Ok(case) => case,
+                Err(found) => {
+                    // An invalid declaration of a group is reported once, not for each example.
+                    let said = |wrong: &Diagnostic, known: &Diagnostic| {
+                        wrong.message == known.message && wrong.place == known.place
+                    };
+                    for wrong in found {
+                        if !mistakes.iter().any(|known| said(&wrong, known)) {
+                            mistakes.push(wrong);
+                        }
+                    }
+                    continue;
+                }
+            };
+            match suites.last_mut() {
+                Some((cases, last)) if is_same_agent(last.as_ref(), agent.as_ref()) => cases.push(case),
+                _ => suites.push((vec![case], agent)),
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(self.usage_error(mistakes));
+        }
+        let suite = |cases| Suite::from_program(cases, self.file, self.context.folder.clone());
+        Ok(suites.into_iter().map(|(cases, agent)| (suite(cases), agent)).collect())
+    }
+
+    fn reporters(
+        &self,
+        arguments: &HarnessArguments,
+        outputs: Vec<HarnessReportFile>,
+        setting: &Arc<RunSettings>,
+    ) -> Result<HarnessReporters, u8> {
+        let mut all: Vec<(String, Box<dyn Reporter>)> = Vec::new();
+        for HarnessReportFile { name, file, format } in outputs {
+            let report = report::open_report(file, format, &name, setting.clone());
+            let report = report.map_err(|error| {
+                self.run_error(ReportWriteError::new(Path::new(&name), error).to_string())
+            })?;
+            all.push((name, report));
+        }
+        if let Some(path) = &arguments.trace {
+            let file = report::create_file(&self.context.folder.join(path));
+            let file =
+                file.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))?;
+            all.push((path.display().to_string(), Box::new(TraceReporter::new(file))));
+        }
+        let look = ConsoleOptions {
+            color: match arguments.color {
+                ColorMode::Auto => self.context.color,
+                ColorMode::Always => true,
+                ColorMode::Never => false,
+            },
+            width: self.context.width,
+            progress: false,
+            verbose: arguments.verbose,
+        };
+        let console = ConsoleReporter::new(self.context.output.results(), look, setting.clone());
+        let console: Box<dyn Reporter> =
+            if arguments.quiet { Box::new(QuietReporter(console)) } else { Box::new(console) };
+        all.push(("standard output".to_string(), console));
+        Ok(HarnessReporters { reporters: all, errors: Vec::new(), writer: Ok(None) })
+    }
+
+    /// Notes that `--agent` does not replace agents in the test program.
+    fn note_agents_in_program(&self, examples: &[Arc<ExampleSpec>], arguments: &HarnessArguments) {
+        let Some(name) = &arguments.agent else { return };
+        let is_in_program =
+            |example: &&Arc<ExampleSpec>| matches!(example.settings.agent, Some(AgentChoice::InProgram(_)));
+        match examples.iter().filter(is_in_program).count() {
+            0 => {}
+            count => self.print_remark(&format!(
+                "note: --agent {name}: {} of {} examples test an agent in the test program and are not affected",
+                count,
+                examples.len()
+            )),
+        }
+    }
+
+    /// Returns the examples that failed in the last run of this test file, as pairs of suite and name.
+    fn last_failed(&self, project: &Project) -> Result<BTreeSet<(String, String)>, u8> {
+        let found = RunStore::open(&store_path(&project.root)).and_then(|store| {
+            let head = store.last_run_of(Some(self.file), None)?;
+            Ok((store.failed_cases(&head)?, head))
+        });
+        let (failed, head) = found.map_err(|error| match error {
+            RunStoreError::NoRuns(_) | RunStoreError::NoSuchRun(_) => {
+                self.usage_error([Diagnostic::new(error.to_string())])
+            }
+            RunStoreError::Unusable(_) => self.run_error(error.to_string()),
+        })?;
+        if failed.is_empty() {
+            self.print_remark(&format!(
+                "no examples selected: no example failed in the last run, {}",
+                head.short_id()
+            ));
+            return Err(exit::NOTHING_SELECTED);
+        }
+        Ok(failed)
+    }
+
+    /// Creates the writer that saves the run.
+    ///
+    /// # Errors
+    /// If the store cannot be opened.
+    fn run_writer(
+        &self,
+        arguments: &HarnessArguments,
+        project: &Project,
+        plan: &RunPlan,
+        setting: &Arc<RunSettings>,
+    ) -> Result<Option<RunWriter>, RunStoreError> {
+        let redactor = project.redactor();
+        let about = RunMetadata {
+            setting: setting.clone(),
+            total: plan.selected,
+            parallel: setting.choices.options.parallel,
+            hotseat: env!("CARGO_PKG_VERSION").to_string(),
+            folder: self.context.folder.clone(),
+            project: project.root.clone(),
+            command: self.arguments.iter().map(|argument| redactor.text(argument).into_owned()).collect(),
+            cases: plan.digest.clone(),
+            origin: RunOrigin::Held,
+            shard: None,
+            of_all: plan.selected_in_all_shards,
+            only_failed: arguments.last_failed,
+            program: Some(self.file.to_string()),
+        };
+        let limits = StoreLimits::with_defaults(project.store.keep, project.store.max_size);
+        let keeping = RunWriter::new(&store_path(&project.root), about, limits)?;
+        Ok(Some(keeping.with_redactor(redactor)))
+    }
+}
+
+async fn run_cases(
+    plan: &Arc<RunPlan>,
+    outside: Arc<RunContext>,
+    options: ExecutionOptions,
+    control: watch::Receiver<RunControl>,
+    reporters: &mut HarnessReporters,
+) -> Result<RunSummary, Vec<Diagnostic>> {
+    let mut agents = match run::start_agents(plan, &outside, &control).await {
+        Ok(agents) => agents,
+        Err(None) => return Ok(RunSummary { interrupted: true, ..RunSummary::default() }),
+        Err(Some(failure)) => {
+            let wrong = Diagnostic::new(failure.message);
+            return Err(vec![match failure.detail {
+                Some(detail) => wrong.help(detail),
+                None => wrong,
+            }]);
+        }
+    };
+    let mut report = |event: RunEvent| reporters.report(&event);
+    let ended = execute(plan, outside, options, control, &mut agents, None, &mut report).await;
+    run::stop_agents(agents).await;
+    ended
+}
+
+/// Hides examples that passed or were skipped.
+struct QuietReporter<R>(R);
+
+impl<R: Reporter> Reporter for QuietReporter<R> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
+        match event {
+            RunEvent::CaseEnded(outcome)
+                if outcome.verdict.status != VerdictStatus::Failed && !outcome.is_flaky() =>
+            {
+                Ok(())
+            }
+            event => self.0.report(event),
+        }
+    }
+}
+
+/// All reporters of the run. A reporter that fails to write is dropped; the run continues and the exit code
+/// reports the error.
+struct HarnessReporters {
+    reporters: Vec<(String, Box<dyn Reporter>)>,
+    errors: Vec<String>,
+    /// Writer of the saved run, if any, or the error that stopped it.
+    writer: Result<Option<RunWriter>, RunStoreError>,
+}
+
+impl HarnessReporters {
+    fn report(&mut self, event: &RunEvent) {
+        // Save events before reporting them, so that reported results survive a kill.
+        if let Ok(Some(keeping)) = &mut self.writer
+            && let Err(error) = keeping.write_events(std::slice::from_ref(event))
+        {
+            self.writer = Err(error);
+        }
+        let errors = &mut self.errors;
+        self.reporters.retain_mut(|(name, reporter)| match reporter.report(event) {
+            Ok(()) => true,
+            Err(error) => {
+                // The reader of the output has closed the pipe.
+                if error.kind() != io::ErrorKind::BrokenPipe {
+                    errors.push(format!("cannot write {name}: {error}"));
+                }
+                false
+            }
+        });
+    }
+}
+
+/// Agents of the examples, each created once.
+#[derive(Default)]
+struct ProgramAgents {
+    in_program: Vec<(Arc<InProgramAgent>, Arc<ProjectAgent>)>,
+}
+
+impl ProgramAgents {
+    fn agent_for(
+        &mut self,
+        example: &ExampleSpec,
+        project: &Project,
+        file: &Path,
+    ) -> Result<Option<Arc<ProjectAgent>>, Diagnostic> {
+        let program = match &example.settings.agent {
+            None => return Ok(project.agent_of(&project.root.join(file))),
+            Some(AgentChoice::Named(name)) => {
+                let tested = project.tested_agent(name).map_err(|wrong| wrong.at(example.at.place()))?;
+                return Ok(Some(tested));
+            }
+            Some(AgentChoice::InProgram(program)) => program,
+        };
+        if let Some((_, agent)) = self.in_program.iter().find(|(known, _)| Arc::ptr_eq(known, program)) {
+            return Ok(Some(agent.clone()));
+        }
+        let in_code: Arc<dyn CodeAgent> = program.clone();
+        let agent = Arc::new(ProjectAgent::in_code(in_code));
+        self.in_program.push((program.clone(), agent.clone()));
+        Ok(Some(agent))
+    }
+}
+
+fn is_same_agent(one: Option<&Arc<ProjectAgent>>, other: Option<&Arc<ProjectAgent>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+/// Converts an example to a case: its declarations become keys of a case file, and its body drives the
+/// session.
+fn case_from_example(
+    example: &Arc<ExampleSpec>,
+    project: &Project,
+    agent: Option<&ProjectAgent>,
+) -> Result<TestCase, Diagnostics> {
+    let mut written = example.settings.to_json(&example.name);
+    let criteria = example.criteria.values().filter_map(|own| Some((own.name.clone(), own.to_json()?)));
+    let criteria: serde_json::Map<String, serde_json::Value> = criteria.collect();
+    if !criteria.is_empty() {
+        written["criteria"] = criteria.into();
+    }
+    let place = example.at.place();
+    let body = Arc::new(ExampleBody(example.clone()));
+    let case = TestCase::from_program(&written, body, &place, project.decode_settings(agent))?;
+    let unsound = invalid_topics(example, &case);
+    if !unsound.is_empty() {
+        return Err(unsound);
+    }
+    let player = example.simulators.iter().rev().find_map(|brief| brief.simulator_reference());
+    let simulator = player.map(|who| {
+        SimulatorBrief { reference: Some(who), ..SimulatorBrief::default() }.into_simulator(place)
+    });
+    let case = case.with_simulator(simulator);
+    Ok(match &example.scenario {
+        Some(scenario) => case.with_scenario((*scenario.inner).clone(), project.redactor()),
+        None => case,
+    })
+}
+
+/// Returns the errors in the declared topics, including topics that no graph uses.
+fn invalid_topics(example: &ExampleSpec, case: &TestCase) -> Diagnostics {
+    let mut found = Diagnostics::new();
+    for topic in &example.topics {
+        match topic.to_case_topic(example) {
+            Ok(declared) => found.extend(declared.unknown_criteria(&case.vocabulary)),
+            Err((words, at)) => {
+                let message = format!("topic `{}`: {words}", topic.name);
+                found.push(Diagnostic::new(message).at(at.place()));
+            }
+        }
+    }
+    found
+}

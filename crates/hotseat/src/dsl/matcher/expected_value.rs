@@ -1,0 +1,243 @@
+//! Expected values of tool arguments.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::NotMatcher;
+use super::value_matchers::{
+    ComparisonMatcher, ContainsMatcher, EMPTY_CONTAINS, OneOfMatcher, PatternMatcher,
+};
+use crate::cases::parse_condition;
+use crate::checks::json_equal;
+
+/// Expected value of a tool argument: a value, a comparison, a pattern or a function.
+///
+/// ```no_run
+/// # use hotseat::dsl::prelude::*;
+/// # fn a(g: &mut Group) {
+/// g.it("searches", async |t| {
+///     t.user.says("A place for 50 people in Stuttgart").await;
+///     expect!(
+///         t.agent,
+///         call_tool("search_venues")
+///             .with("location", "Stuttgart")
+///             .with("capacity", ge(50))
+///             .with("date", matches(r"^\d{4}-\d\d-\d\d$"))
+///             .with("tags", that(|tags| tags.is_array()))
+///     );
+/// });
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a tool argument cannot be compared with `{Self}`",
+    label = "not an expected value",
+    note = "use a value (a text, a number, `true`, a list, `json!(…)`), `ge`, `gt`, `le`, `lt`, `matches`, `contains`, `one_of`, `not` of one of these, or `that(|value| …)`"
+)]
+pub trait IntoExpectedValue {
+    /// Converts to an expected value.
+    fn into_expected(self) -> ExpectedValue;
+}
+
+/// Expected value of a tool argument.
+#[derive(Clone)]
+pub enum ExpectedValue {
+    /// Equal to this JSON value.
+    Value(Value),
+    /// A condition, in the format of `where` in case files.
+    Condition(Value),
+    /// A predicate with its description.
+    Predicate(String, Arc<dyn Fn(&Value) -> bool + Send + Sync>),
+    /// An invalid expectation, with the message.
+    Invalid(String),
+}
+
+impl ExpectedValue {
+    /// Returns true if an argument meets the expectation. A missing argument does not.
+    ///
+    /// # Errors
+    /// If the comparison is impossible: the message.
+    pub(in crate::dsl) fn is_met_by(&self, found: Option<&Value>) -> Result<bool, String> {
+        match (self, found) {
+            (_, None) => Ok(false),
+            (ExpectedValue::Value(wanted), Some(found)) => Ok(json_equal(found, wanted)),
+            (ExpectedValue::Condition(written), found) => parse_condition(written)?.is_met(found),
+            (ExpectedValue::Predicate(_, fits), Some(found)) => Ok(fits(found)),
+            (ExpectedValue::Invalid(words), _) => Err(words.clone()),
+        }
+    }
+
+    /// Returns the equivalent condition; none for a predicate.
+    pub(super) fn condition(&self) -> Option<Value> {
+        match self {
+            ExpectedValue::Value(value) => Some(json!({"equals": value})),
+            ExpectedValue::Condition(written) => Some(written.clone()),
+            ExpectedValue::Predicate(..) | ExpectedValue::Invalid(_) => None,
+        }
+    }
+
+    /// Returns the message if the expectation is invalid.
+    pub(in crate::dsl) fn problem(&self) -> Option<String> {
+        match self {
+            ExpectedValue::Invalid(words) => Some(words.clone()),
+            ExpectedValue::Condition(written) => parse_condition(written).err(),
+            ExpectedValue::Value(_) | ExpectedValue::Predicate(..) => None,
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        match self {
+            ExpectedValue::Value(value) => value.to_string(),
+            ExpectedValue::Condition(written) => match parse_condition(written) {
+                Ok(condition) => condition.describe(),
+                Err(words) => words,
+            },
+            ExpectedValue::Predicate(words, _) => words.clone(),
+            ExpectedValue::Invalid(words) => words.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for ExpectedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
+/// Creates an expectation from a predicate.
+///
+/// ```
+/// use hotseat::dsl::{IntoExpectedValue, that};
+///
+/// let full_hour = that(|time| time.as_str().is_some_and(|time| time.ends_with(":00"))).into_expected();
+/// assert_eq!(format!("{full_hour:?}"), "a value that the predicate accepts");
+/// ```
+pub fn that<F: Fn(&Value) -> bool + Send + Sync + 'static>(function: F) -> ValuePredicate<F> {
+    ValuePredicate(function)
+}
+
+/// Expected value with a predicate; see [`that`].
+#[derive(Debug, Clone)]
+pub struct ValuePredicate<F>(F);
+
+impl<F: Fn(&Value) -> bool + Send + Sync + 'static> IntoExpectedValue for ValuePredicate<F> {
+    fn into_expected(self) -> ExpectedValue {
+        ExpectedValue::Predicate("a value that the predicate accepts".to_string(), Arc::new(self.0))
+    }
+}
+
+macro_rules! values {
+    ($($value:ty),*) => {
+        $(impl IntoExpectedValue for $value {
+            fn into_expected(self) -> ExpectedValue {
+                ExpectedValue::Value(self.into())
+            }
+        })*
+    };
+}
+
+values!(Value, &str, String, bool, i32, i64, u32, u64, usize);
+
+impl IntoExpectedValue for f64 {
+    fn into_expected(self) -> ExpectedValue {
+        to_json_number(self).map_or_else(ExpectedValue::Invalid, ExpectedValue::Value)
+    }
+}
+
+/// Converts a number to JSON. NaN and infinity have no JSON representation and are invalid.
+fn to_json_number(value: impl Into<Value> + std::fmt::Debug) -> Result<Value, String> {
+    let written = format!("{value:?}");
+    match value.into() {
+        Value::Null if written != "Null" => Err(format!("an argument cannot be compared with {written}")),
+        value => Ok(value),
+    }
+}
+
+impl IntoExpectedValue for () {
+    fn into_expected(self) -> ExpectedValue {
+        ExpectedValue::Value(Value::Null)
+    }
+}
+
+impl<T: Into<Value>> IntoExpectedValue for Vec<T> {
+    fn into_expected(self) -> ExpectedValue {
+        ExpectedValue::Value(self.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<T: Into<Value>, const N: usize> IntoExpectedValue for [T; N] {
+    fn into_expected(self) -> ExpectedValue {
+        ExpectedValue::Value(self.into_iter().map(Into::into).collect())
+    }
+}
+
+/// Returns a single value as itself, since a one-element list means several. A single list is wrapped.
+fn one_or_many<V: Into<Value>>(values: Vec<V>) -> Value {
+    let mut values: Vec<Value> = values.into_iter().map(Into::into).collect();
+    match values.pop() {
+        Some(one) if values.is_empty() && !one.is_array() => one,
+        last => {
+            values.extend(last);
+            values.into()
+        }
+    }
+}
+
+impl<U: Into<Value> + fmt::Debug> IntoExpectedValue for ComparisonMatcher<U> {
+    fn into_expected(self) -> ExpectedValue {
+        match to_json_number(self.limit) {
+            Err(words) => ExpectedValue::Invalid(words),
+            Ok(than) => ExpectedValue::Condition(json!({ self.relation.key(): than })),
+        }
+    }
+}
+
+impl IntoExpectedValue for PatternMatcher {
+    fn into_expected(self) -> ExpectedValue {
+        match self.patterns {
+            Err(words) => ExpectedValue::Invalid(words),
+            Ok(_) => {
+                let key = if self.all { "regex" } else { "regex_any" };
+                ExpectedValue::Condition(json!({ key: one_or_many(self.sources) }))
+            }
+        }
+    }
+}
+
+impl<U: Into<Value>> IntoExpectedValue for ContainsMatcher<U> {
+    fn into_expected(self) -> ExpectedValue {
+        let key = if self.all { "contains" } else { "contains_any" };
+        let sought: Vec<Value> = self.sought.into_iter().map(Into::into).collect();
+        match sought.is_empty() || sought.iter().any(|sought| sought == "") {
+            true => ExpectedValue::Invalid(EMPTY_CONTAINS.to_string()),
+            false if self.all => ExpectedValue::Condition(json!({ key: one_or_many(sought) })),
+            false => ExpectedValue::Condition(json!({ key: sought })),
+        }
+    }
+}
+
+impl<U: Into<Value>> IntoExpectedValue for OneOfMatcher<U> {
+    fn into_expected(self) -> ExpectedValue {
+        match self.problem() {
+            Some(words) => ExpectedValue::Invalid(words.to_string()),
+            None => {
+                let values: Vec<Value> = self.into_values().into_iter().map(Into::into).collect();
+                ExpectedValue::Condition(json!({ "one_of": values }))
+            }
+        }
+    }
+}
+
+impl<A: IntoExpectedValue> IntoExpectedValue for NotMatcher<A> {
+    fn into_expected(self) -> ExpectedValue {
+        let wanted = self.0.into_expected();
+        match (wanted.condition(), wanted) {
+            (Some(condition), _) => ExpectedValue::Condition(json!({ "not": condition })),
+            (None, ExpectedValue::Predicate(words, fits)) => {
+                ExpectedValue::Predicate(format!("not {words}"), Arc::new(move |found| !fits(found)))
+            }
+            (None, wanted) => wanted,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Channel between an example, which runs on its own thread, and the session that it drives.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hotseat_trace as trace;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::caller_location::CallerLocation;
+use super::matcher::Assertion;
+use super::panics::CaseEndedPanic;
+use super::simulator::{SimulationResult, SimulatorSettings};
+use super::topics::Graph;
+use super::tree::ExampleSpec;
+use super::user_turn::UserTurnBuilder;
+use super::views::Evaluation;
+use crate::checks::CheckStrength;
+
+/// A command from an example to its session.
+pub(super) enum SessionCommand {
+    /// Sends a user turn.
+    Say { turn: UserTurnBuilder, reply: Reply<()> },
+    /// Runs a simulated user.
+    Simulate { brief: Box<SimulatorSettings>, at: CallerLocation, reply: Reply<SimulationResult> },
+    /// Declares the topic graph of the conversation.
+    DeclareGraph {
+        graph: Graph,
+        at: CallerLocation,
+        reply: std::sync::mpsc::Sender<Result<(), CaseAlreadyEnded>>,
+    },
+    /// Evaluates an assertion.
+    Check { asserted: AssertionRequest, reply: Reply<bool> },
+    /// Skips the rest of the example.
+    Skip(String),
+    /// Reports an error in the test itself.
+    TestError { words: String, at: CallerLocation },
+    /// Adds a log line to the case, shown with `-v`.
+    Log(String),
+}
+
+impl SessionCommand {
+    /// Returns the source location if the example awaits the result of this command.
+    pub(super) fn awaited_at(&self) -> Option<CallerLocation> {
+        match self {
+            SessionCommand::Say { turn: said, .. } => Some(said.at),
+            SessionCommand::Check { asserted, .. } => Some(asserted.at),
+            SessionCommand::Simulate { at, .. } | SessionCommand::DeclareGraph { at, .. } => Some(*at),
+            SessionCommand::Skip(_) | SessionCommand::TestError { .. } | SessionCommand::Log(_) => None,
+        }
+    }
+}
+
+/// Sender for the reply to a command.
+pub(super) type Reply<T> = oneshot::Sender<Result<T, CaseAlreadyEnded>>;
+
+/// Error: the case has already ended, so the session accepts no more commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CaseAlreadyEnded;
+
+/// An assertion to evaluate, with its strength, message and location.
+pub(super) struct AssertionRequest {
+    pub assertion: Assertion,
+    pub strength: CheckStrength,
+    pub message: Option<String>,
+    pub at: CallerLocation,
+}
+
+/// The example's end of the channel.
+#[derive(Clone)]
+pub(super) struct SessionChannel {
+    commands: mpsc::UnboundedSender<SessionCommand>,
+    view: Arc<Mutex<SessionView>>,
+    pub example: Arc<ExampleSpec>,
+}
+
+/// Options that were sent to the agent, by turn number.
+pub(super) type TurnOptionsMap = Arc<BTreeMap<usize, Value>>;
+
+/// Snapshot of the session that the example can read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SessionView {
+    pub conversation: Arc<trace::TracedConversation>,
+    pub evaluations: Arc<Vec<Evaluation>>,
+    /// Options that were sent to the agent with each turn.
+    pub options: TurnOptionsMap,
+    /// True if the case has ended.
+    pub ended: bool,
+}
+
+thread_local! {
+    /// The channel of the example that runs on this thread.
+    static CURRENT: RefCell<Option<SessionChannel>> = const { RefCell::new(None) };
+}
+
+/// The channels of all running examples.
+static RUNNING: Mutex<Vec<SessionChannel>> = Mutex::new(Vec::new());
+
+/// Messages of assertions made when no example was running that could fail.
+static LOST_ASSERTIONS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Marks the current thread as running an example until it is dropped.
+pub(super) struct CurrentExampleGuard(Arc<Mutex<SessionView>>);
+
+impl Drop for CurrentExampleGuard {
+    fn drop(&mut self) {
+        CURRENT.with(|current| *current.borrow_mut() = None);
+        lock(&RUNNING).retain(|line| !Arc::ptr_eq(&line.view, &self.0));
+    }
+}
+
+/// Takes the messages of assertions made when no example was running. Each is returned once.
+pub(super) fn take_lost_assertions() -> Vec<String> {
+    std::mem::take(&mut lock(&LOST_ASSERTIONS))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for SessionChannel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Line({})", self.example.name)
+    }
+}
+
+impl SessionChannel {
+    pub(super) fn new(
+        orders: mpsc::UnboundedSender<SessionCommand>,
+        seen: Arc<Mutex<SessionView>>,
+        example: Arc<ExampleSpec>,
+    ) -> SessionChannel {
+        SessionChannel { commands: orders, view: seen, example }
+    }
+
+    /// Marks the current thread as running this example until the returned guard is dropped.
+    pub(super) fn enter(&self) -> CurrentExampleGuard {
+        CURRENT.with(|current| *current.borrow_mut() = Some(self.clone()));
+        lock(&RUNNING).push(self.clone());
+        CurrentExampleGuard(self.view.clone())
+    }
+
+    /// Returns the channel of the example that makes an assertion. On other threads, that is the only running
+    /// example. If several examples are running, the assertion is ambiguous and all of them fail.
+    pub(super) fn current(at: CallerLocation) -> SessionChannel {
+        if let Some(line) = CURRENT.with(|current| current.borrow().clone()) {
+            return line;
+        }
+        let running = lock(&RUNNING).clone();
+        match running.as_slice() {
+            [line] => line.clone(),
+            [] => {
+                let words = format!("an assertion was made on a thread after all examples had ended ({at})");
+                lock(&LOST_ASSERTIONS).push(words.clone());
+                panic!("{words}");
+            }
+            several => {
+                let words = "a value was asserted on another thread while several examples were running, so its example is unknown; assert on `agent` or `conversation`, or on the thread of the example";
+                for line in several {
+                    line.send(SessionCommand::TestError { words: words.to_string(), at });
+                }
+                panic!("{words} ({at})");
+            }
+        }
+    }
+
+    fn is_current(&self) -> bool {
+        let is_own = |own: &SessionChannel| Arc::ptr_eq(&own.view, &self.view);
+        CURRENT.with(|current| current.borrow().as_ref().is_some_and(is_own))
+    }
+
+    pub(super) fn view(&self) -> MutexGuard<'_, SessionView> {
+        lock(&self.view)
+    }
+
+    /// Sends a command without waiting for a reply.
+    pub(super) fn send(&self, order: SessionCommand) {
+        // Sending fails only after the case has ended.
+        let _ = self.commands.send(order);
+    }
+
+    /// Sends a command and waits for its reply. Ends the example if the case ends or has ended.
+    pub(super) async fn request<T>(&self, order: impl FnOnce(Reply<T>) -> SessionCommand) -> T {
+        let (reply, answer) = oneshot::channel();
+        let order = order(reply);
+        let at = order.awaited_at();
+        self.send(order);
+        match answer.await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(CaseAlreadyEnded)) => leave_example(),
+            Err(_) => {
+                // A thread spawned by the test may outlive it; record the assertion so that the run fails.
+                if let Some(at) = at.filter(|_| !self.is_current()) {
+                    let name = &self.example.name;
+                    let words = format!(
+                        "an assertion was made on a thread after its example `{name}` had ended ({at})"
+                    );
+                    lock(&LOST_ASSERTIONS).push(words);
+                }
+                leave_example()
+            }
+        }
+    }
+
+    /// Blocking version of [`SessionChannel::request`].
+    pub(super) fn request_blocking<T>(
+        &self,
+        order: impl FnOnce(std::sync::mpsc::Sender<Result<T, CaseAlreadyEnded>>) -> SessionCommand,
+    ) -> T {
+        let (reply, answer) = std::sync::mpsc::channel();
+        self.send(order(reply));
+        match answer.recv() {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(CaseAlreadyEnded)) | Err(_) => leave_example(),
+        }
+    }
+
+    /// Fails the case with a test error and ends the example.
+    pub(super) fn fail_test(&self, words: impl Into<String>, at: CallerLocation) -> ! {
+        self.send(SessionCommand::TestError { words: words.into(), at });
+        leave_example()
+    }
+}
+
+/// Unwinds out of the example. The verdict is computed from the recorded checks, so catching the panic has no
+/// effect.
+pub(super) fn leave_example() -> ! {
+    resume_unwind(Box::new(CaseEndedPanic))
+}

@@ -1,0 +1,198 @@
+//! Text for humans: durations, and untrusted text made safe for display.
+
+use std::time::Duration;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use hotseat_document::visible_char;
+
+/// Formats a duration: `180µs`, `340ms`, `2.7s`, `1.8m`.
+pub fn format_duration(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    match millis {
+        0 if duration.as_micros() > 0 => format!("{}µs", duration.as_micros()),
+        0..1000 => format!("{millis}ms"),
+        1000..59_950 => format!("{:.1}s", duration.as_secs_f64()),
+        _ => format!("{:.1}m", duration.as_secs_f64() / 60.0),
+    }
+}
+
+/// Rounds a percentage to one decimal place. Values below 100 never become 100, and values above 0 never
+/// become 0.
+pub fn round_to_tenths(percent: f64) -> f64 {
+    let rounded = (percent * 10.0).round() / 10.0;
+    match () {
+        () if percent <= 0.0 || percent >= 100.0 => rounded,
+        () => rounded.clamp(0.1, 99.9),
+    }
+}
+
+/// Formats a percentage: `97.5%`.
+pub fn format_percent(percent: f64) -> String {
+    format!("{:.1}%", round_to_tenths(percent))
+}
+
+/// Returns the display width of a text in columns.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// Formats a text on one line of at most `width` columns, safe to print.
+pub fn one_line(text: &str, width: usize) -> String {
+    let mut out = String::new();
+    let mut used = 0;
+    let text = text.trim().replace('\r', "");
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        let shown = match c {
+            '\n' => '⏎',
+            '\t' => ' ',
+            c => visible_char(c),
+        };
+        // One column is reserved for the ellipsis.
+        let columns = shown.width().unwrap_or(0);
+        if used + columns > width.saturating_sub(usize::from(characters.peek().is_some())) {
+            out.push('…');
+            break;
+        }
+        used += columns;
+        out.push(shown);
+    }
+    out
+}
+
+/// Formats the start of a text on one line of at most `width` columns, safe to print. White space is
+/// collapsed, and truncation is marked by `...`.
+pub fn preview(text: &str, width: usize) -> String {
+    const CUT: &str = "...";
+    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text: String = text.chars().map(visible_char).collect();
+    if text.width() <= width {
+        return text;
+    }
+    let room = width.saturating_sub(CUT.len());
+    let mut used = 0;
+    let begin = text.chars().take_while(|c| {
+        used += c.width().unwrap_or(0);
+        used <= room
+    });
+    begin.collect::<String>().trim_end().to_string() + CUT
+}
+
+/// Splits a text into lines that are safe to print.
+pub fn safe_lines(text: &str) -> impl Iterator<Item = String> {
+    text.lines().map(|line| line.chars().map(|c| if c == '\t' { ' ' } else { visible_char(c) }).collect())
+}
+
+/// Wraps a line to at most `rest` columns, and at most `first` columns in the first line. Lines break after
+/// spaces and commas, otherwise when they are full.
+pub fn wrap(line: &str, first: usize, rest: usize) -> Vec<String> {
+    // A line has space for at least one wide character, otherwise wrapping would not end.
+    let (mut room, rest) = (first.max(2), rest.max(2));
+    let mut out = vec![String::new()];
+    let mut used = 0;
+    for piece in line.split_inclusive([' ', ',']) {
+        let word = piece.trim_end().width();
+        let mut next_line = used + word > room && word <= rest;
+        for c in piece.chars() {
+            let columns = c.width().unwrap_or(0);
+            next_line |= used + columns > room;
+            if next_line {
+                // White space at the end of a line is invisible, and at the start of a line it is unwanted.
+                if c == ' ' {
+                    continue;
+                }
+                out.push(String::new());
+                (used, room, next_line) = (0, rest, false);
+            }
+            used += columns;
+            out.last_mut().expect("there is always a line").push(c);
+        }
+    }
+    out.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
+    out
+}
+
+/// Formats a number with its noun: `1 case`, `2 cases`.
+pub fn format_count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_durations() {
+        for (millis, words) in [
+            (0, "0ms"),
+            (999, "999ms"),
+            (1000, "1.0s"),
+            (59_949, "59.9s"),
+            (59_999, "1.0m"),
+            (108_000, "1.8m"),
+            (7_200_000, "120.0m"),
+        ] {
+            assert_eq!(format_duration(Duration::from_millis(millis)), words);
+        }
+        assert_eq!(format_duration(Duration::from_micros(180)), "180µs");
+    }
+
+    #[test]
+    fn replaces_control_characters() {
+        assert_eq!(one_line("a\x1b[31mred\x07\nb\u{202e}c", 80), "a␛[31mred␇⏎b\u{fffd}c");
+        let shown: Vec<String> = safe_lines("a\x1b]0;x\x07\n\tb\rc").collect();
+        assert_eq!(shown, ["a␛]0;x␇", " b␍c"]);
+    }
+
+    #[test]
+    fn percentages_round_to_extremes_only_if_exact() {
+        for (part, words) in
+            [(0.0, "0.0%"), (0.01, "0.1%"), (97.54, "97.5%"), (99.96, "99.9%"), (100.0, "100.0%")]
+        {
+            assert_eq!(format_percent(part), words);
+        }
+    }
+
+    #[test]
+    fn cuts_lines_to_width() {
+        assert_eq!(one_line("你好世界", 8), "你好世界");
+        assert_eq!(one_line("你好世界!", 8), "你好世…");
+        assert_eq!(one_line("abc", 3), "abc");
+        assert_eq!(one_line("abcd", 3), "ab…");
+    }
+
+    #[test]
+    fn cuts_previews_between_characters() {
+        for (text, width, expected) in [
+            ("  Hello,\n\tthere ", 20, "Hello, there"),
+            ("The rapid development of cloud", 20, "The rapid develop..."),
+            ("The rapid development", 12, "The rapid..."),
+            ("人工智能和机器学习", 11, "人工智能..."),
+            ("人工智能和机器学习", 18, "人工智能和机器学习"),
+            ("a\u{1b}[31mb", 20, "a␛[31mb"),
+            ("", 20, ""),
+        ] {
+            assert_eq!(preview(text, width), expected);
+        }
+    }
+
+    #[test]
+    fn wraps_lines_at_good_positions() {
+        for (line, first, rest, expected) in [
+            ("", 5, 5, &[""][..]),
+            ("a b", 5, 5, &["a b"]),
+            ("one two three", 7, 7, &["one two", "three"]),
+            ("one two three", 3, 9, &["one", "two three"]),
+            ("one  two", 4, 4, &["one", "two"]),
+            (r#"{"a":1,"b":2}"#, 8, 8, &[r#"{"a":1,"#, r#""b":2}"#]),
+            ("abcdefgh", 3, 3, &["abc", "def", "gh"]),
+            ("x abcdefgh", 4, 4, &["x ab", "cdef", "gh"]),
+            ("你好世界", 5, 4, &["你好", "世界"]),
+            ("你好", 0, 0, &["你", "好"]),
+            ("ends with a blank ", 9, 9, &["ends with", "a blank"]),
+        ] {
+            assert_eq!(wrap(line, first, rest), expected, "{line} in {first} and {rest}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Starts agents before a run and stops them afterwards.
+
+use hotseat_trace::AttemptFailure;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::context::RunContext;
+use super::dispatcher::{RunControl, StartedAgents};
+use super::plan::RunPlan;
+use crate::config::{self, StartedAgent};
+
+/// Ends the processes that runs of the project have left which were killed, and says which, each in one line. It is given
+/// up where the run is to end.
+pub async fn end_orphans(outside: &RunContext, control: &watch::Receiver<RunControl>) -> Vec<String> {
+    let mut interrupted = control.clone();
+    tokio::select! {
+        ended = config::end_orphans(&outside.project) => ended,
+        Ok(_) = interrupted.changed() => Vec::new(),
+    }
+}
+
+/// Starts the agents of a run that have a `start` command.
+///
+/// # Errors
+/// The failure of the first agent that does not start, or `None` if the run was interrupted. Agents already
+/// started are stopped.
+pub async fn start_agents(
+    plan: &RunPlan,
+    outside: &RunContext,
+    control: &watch::Receiver<RunControl>,
+) -> Result<StartedAgents, Option<AttemptFailure>> {
+    let (project, http) = (&outside.project, &outside.target_env.http);
+    let mut agents = StartedAgents::new();
+    for agent in plan.contacted_agents() {
+        let Some(start) = &agent.start else { continue };
+        let mut interrupted = control.clone();
+        let started = tokio::select! {
+            started = StartedAgent::start(start, project.environment(), project.redactor(), http) => Some(started),
+            // Dropping the future stops the agent being started.
+            Ok(_) = interrupted.changed() => None,
+        };
+        let not_started = match started {
+            Some(Ok(started)) => {
+                agents.push((agent.clone(), started));
+                continue;
+            }
+            Some(Err(failure)) => Some(failure),
+            None => None,
+        };
+        stop_agents(agents).await;
+        return Err(not_started);
+    }
+    Ok(agents)
+}
+
+/// Stops started agents concurrently.
+pub async fn stop_agents(agents: StartedAgents) {
+    let mut stopping: JoinSet<()> = agents.into_iter().map(|(_, agent)| agent.stop()).collect();
+    while stopping.join_next().await.is_some() {}
+}

@@ -1,0 +1,164 @@
+//! Aggregation of repeated attempts into the verdict of their case.
+
+use std::sync::Arc;
+
+use hotseat_trace::{AttemptFailure, FailureKind, ResponsibleParty, Verdict, VerdictStatus};
+
+use super::attempt::Attempt;
+use super::series::StopRule;
+use super::stability::{CaseStability, PassRate, ReliabilityGrade, ReliabilityResult};
+
+/// Aggregate verdict of a repeated case.
+pub(super) struct AggregateVerdict {
+    outcome: AggregateOutcome,
+    /// Number of passed attempts, with an explanation.
+    summary: String,
+    /// True if the case failed for lack of valid attempts.
+    lacks_valid_attempts: bool,
+}
+
+/// Outcome of the aggregation.
+enum AggregateOutcome {
+    /// Enough attempts passed.
+    Enough,
+    /// Too few attempts passed.
+    TooFew,
+    /// All allowed attempts were made without a conclusion.
+    Undecided,
+    /// The run was interrupted before a conclusion.
+    CutShort,
+}
+
+impl AggregateVerdict {
+    pub(super) fn new(until: StopRule, stability: &CaseStability) -> AggregateVerdict {
+        match (until, stability.promise) {
+            (StopRule::Made { runs, least }, _) => AggregateVerdict::from_pass_rate(runs, least, stability),
+            (StopRule::Known(_), Some(promise)) => AggregateVerdict::from_reliability(promise, stability),
+            (StopRule::Known(_), None) => unreachable!("a declared reliability always has a result"),
+        }
+    }
+
+    fn from_pass_rate(runs: usize, least: PassRate, stability: &CaseStability) -> AggregateVerdict {
+        let CaseStability { passed, not_run, .. } = *stability;
+        let (needed, missing) = (least.required_passes(runs), stability.missing_attempts());
+        let mut words = describe_passes(stability, runs);
+        if needed < runs {
+            words.push_str(&format!(", at least {needed} required"));
+        }
+        let came_to = match () {
+            () if passed >= needed && not_run == 0 => AggregateOutcome::Enough,
+            () if passed + not_run >= needed => {
+                let begun = stability.runs + missing;
+                words.push_str(&format!(", only {begun} were started"));
+                AggregateOutcome::CutShort
+            }
+            () => AggregateOutcome::TooFew,
+        };
+        AggregateVerdict {
+            outcome: came_to,
+            summary: words,
+            lacks_valid_attempts: missing > 0 && passed + missing >= needed,
+        }
+    }
+
+    fn from_reliability(promise: ReliabilityResult, stability: &CaseStability) -> AggregateVerdict {
+        let ReliabilityResult { reliability, grade, .. } = promise;
+        let (rate, confidence) = (format_percent(reliability.rate), format_percent(reliability.confidence));
+        let so_far = describe_passes(stability, stability.runs + stability.missing_attempts());
+        let (came_to, words) = match grade {
+            ReliabilityGrade::Pass => (AggregateOutcome::Enough, so_far),
+            ReliabilityGrade::Inconclusive if stability.not_run > 0 => (AggregateOutcome::CutShort, so_far),
+            ReliabilityGrade::Fail | ReliabilityGrade::Flaky => {
+                let name = grade.name();
+                (
+                    AggregateOutcome::TooFew,
+                    format!(
+                        "{name}: {so_far}; the declared rate of {rate} is missed, with {confidence} confidence"
+                    ),
+                )
+            }
+            ReliabilityGrade::Inconclusive => {
+                let (interval, _) = stability.interval();
+                let (low, high) = (interval.low * 100.0, interval.high * 100.0);
+                let words = format!(
+                    "INCONCLUSIVE: {so_far}; the declared rate of {rate} is neither confirmed nor refuted: the pass rate is between {low:.0}% and {high:.0}%, with {confidence} confidence"
+                );
+                (AggregateOutcome::Undecided, words)
+            }
+        };
+        AggregateVerdict {
+            outcome: came_to,
+            summary: words,
+            lacks_valid_attempts: stability.missing_attempts() > 0 && grade == ReliabilityGrade::Inconclusive,
+        }
+    }
+
+    /// Index of the attempt that best explains the verdict. If the case failed for lack of valid attempts,
+    /// that is the first invalid one.
+    pub(super) fn representative_index(&self, attempts: &[Arc<Attempt>]) -> usize {
+        let first = |tells: fn(&Attempt) -> bool| attempts.iter().position(|attempt| tells(attempt));
+        let invalid = || first(|attempt| attempt.is_invalid()).filter(|_| self.lacks_valid_attempts);
+        let by_agent = || {
+            first(|attempt| {
+                attempt
+                    .verdict
+                    .failure
+                    .as_ref()
+                    .is_some_and(|failure| failure.fault == ResponsibleParty::Agent)
+            })
+        };
+        let failed = || first(|attempt| attempt.verdict.failure.is_some());
+        let not_passed = || first(|attempt| attempt.verdict.status != VerdictStatus::Passed);
+        invalid().or_else(by_agent).or_else(failed).or_else(not_passed).unwrap_or(0)
+    }
+
+    /// The verdict of the case; `telling` is the representative attempt.
+    pub(super) fn to_verdict(&self, stability: &CaseStability, telling: &Attempt) -> Verdict {
+        let (words, number) = (&self.summary, telling.number);
+        match self.outcome {
+            AggregateOutcome::Enough => Verdict::passed(),
+            _ if stability.passed + stability.failed == 0 => telling.verdict.clone(),
+            AggregateOutcome::CutShort => Verdict::skipped(format!("{words}: the run was interrupted")),
+            AggregateOutcome::TooFew => {
+                Verdict::failed(match (&telling.verdict.failure, &telling.verdict.skip_reason) {
+                    (Some(failure), _) => AttemptFailure {
+                        message: format!("{words}; run {number}: {}", failure.message),
+                        ..failure.clone()
+                    },
+                    (None, reason) => {
+                        let reason = reason.as_deref().unwrap_or_default();
+                        let message = format!("{words}; run {number} was skipped: {reason}");
+                        AttemptFailure::new(FailureKind::NoInput, message)
+                    }
+                })
+            }
+            AggregateOutcome::Undecided => {
+                let cause = telling.verdict.failure.as_ref().filter(|_| self.lacks_valid_attempts);
+                let message = match cause {
+                    Some(failure) => format!("{words}; run {number}: {}", failure.message),
+                    None => format!("{words}; increase `max_runs` for a conclusion"),
+                };
+                let undecided = AttemptFailure::new(FailureKind::Inconclusive, message);
+                Verdict::failed(AttemptFailure {
+                    fault: cause.map_or(undecided.fault, |cause| cause.fault),
+                    ..undecided
+                })
+            }
+        }
+    }
+}
+
+/// `2 of 3 runs passed`, with the number of invalid attempts.
+fn describe_passes(stability: &CaseStability, runs: usize) -> String {
+    let (passed, missing) = (stability.passed, stability.missing_attempts());
+    match missing {
+        0 => format!("{passed} of {runs} runs passed"),
+        1 => format!("{passed} of {runs} runs passed, 1 was invalid"),
+        missing => format!("{passed} of {runs} runs passed, {missing} were invalid"),
+    }
+}
+
+/// Formats a fraction as a percentage: 90%, 99.5%.
+fn format_percent(part: f64) -> String {
+    format!("{}%", (part * 1e4).round() / 100.0)
+}

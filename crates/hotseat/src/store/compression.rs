@@ -1,0 +1,88 @@
+//! Compression of stored texts.
+//!
+//! Most texts of a case are a few hundred bytes, and the same names repeat more often between cases than
+//! within one case. So each text is compressed with a common dictionary.
+
+use std::io;
+
+use lz4_flex::block::{compress_into_with_dict, decompress_into_with_dict, get_maximum_output_size};
+
+/// Format of an uncompressed text.
+const PLAIN_FORMAT: u8 = 0;
+/// Format of a text compressed with [`DICTIONARY`], preceded by its length.
+const COMPRESSED_FORMAT: u8 = 1;
+
+/// Compression dictionary. It must never change, because compressed texts could not be read any more; a
+/// better dictionary needs a new format number. Frequent parts are at the end, where references are cheapest.
+const DICTIONARY: &[u8] = include_bytes!("common-1.txt");
+
+/// Compresses a text if that makes it smaller.
+pub(super) fn compress(text: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; 5 + get_maximum_output_size(text.len())];
+    if let (Ok(length), Ok(pressed)) =
+        (u32::try_from(text.len()), compress_into_with_dict(text, &mut out[5..], DICTIONARY))
+        && pressed + 4 < text.len()
+    {
+        out[0] = COMPRESSED_FORMAT;
+        out[1..5].copy_from_slice(&length.to_le_bytes());
+        out.truncate(5 + pressed);
+        return out;
+    }
+    out.clear();
+    out.push(PLAIN_FORMAT);
+    out.extend_from_slice(text);
+    out
+}
+
+/// Decompresses a text.
+pub(super) fn decompress(packed: &[u8]) -> io::Result<Vec<u8>> {
+    let broken = |words: &str| io::Error::new(io::ErrorKind::InvalidData, words.to_string());
+    match packed.split_first() {
+        Some((&PLAIN_FORMAT, text)) => Ok(text.to_vec()),
+        Some((&COMPRESSED_FORMAT, rest)) => {
+            let (length, rest) = rest.split_first_chunk().ok_or_else(|| broken("it is cut off"))?;
+            let length = u32::from_le_bytes(*length) as usize;
+            // LZ4 expands a byte to at most 255 bytes. A larger length is wrong and must not exhaust memory.
+            if length > rest.len().saturating_mul(256) {
+                return Err(broken("its length is wrong"));
+            }
+            let mut text = vec![0; length];
+            match decompress_into_with_dict(rest, &mut text, DICTIONARY) {
+                Ok(written) if written == length => Ok(text),
+                Ok(_) => Err(broken("it is cut off")),
+                Err(error) => Err(broken(&error.to_string())),
+            }
+        }
+        Some((kind, _)) => Err(broken(&format!("its format {kind} is unknown"))),
+        None => Err(broken("it is empty")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decompresses_compressed_text() {
+        let long = "a turn in which \"turn.started\" is said again; ".repeat(2_000);
+        for text in ["", "x", "\u{0}", "{\"sequence\":1,\"offsetUs\":12}", &long] {
+            assert_eq!(decompress(&compress(text.as_bytes())).unwrap(), text.as_bytes());
+        }
+        assert!(compress(long.as_bytes()).len() < long.len() / 50);
+    }
+
+    #[test]
+    fn rejects_damaged_data_without_large_allocations() {
+        let good = compress(
+            "a turn in which a turn is begun, and a turn in which a turn is ended".repeat(9).as_bytes(),
+        );
+        assert_eq!(good[0], COMPRESSED_FORMAT);
+        for cut in 0..good.len() {
+            let _ = decompress(&good[..cut]);
+        }
+        assert!(decompress(&[]).is_err());
+        assert!(decompress(&[9, 1, 2]).is_err());
+        assert!(decompress(&[COMPRESSED_FORMAT, 0xff, 0xff, 0xff, 0xff, 0]).is_err());
+        assert!(decompress(&good[..good.len() - 3]).is_err());
+    }
+}

@@ -1,0 +1,273 @@
+//! Agent selection and parallel execution of examples.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use hotseat::dsl::prelude::*;
+use serde_json::json;
+use tokio::sync::Barrier;
+
+use super::harness::{echo_agent, run_examples, run_examples_with};
+
+#[test]
+fn hanging_example_is_aborted_and_others_run() {
+    let ran = run_examples_with(&["--timeout", "400ms"], |s| {
+        echo_agent(s);
+        s.it("waits for nothing", async |t| {
+            t.user.says("hello").await;
+            std::future::pending::<()>().await;
+        });
+        s.it("goes on", async |t| {
+            t.user.says("hello").await;
+        });
+    });
+    assert_eq!(ran.cases(), [("waits for nothing", "failed"), ("goes on", "passed")]);
+    assert_eq!(ran.failure("waits for nothing"), ("timeout", "the case timed out after 400 ms"));
+    let detail = ran.case("waits for nothing")["failure"]["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("execution.rs:") && detail.ends_with("this example was still running"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn innermost_agent_is_used_and_created_per_example() {
+    struct CountingAgent {
+        name: String,
+        heard: usize,
+    }
+
+    impl Responder for CountingAgent {
+        async fn respond(&mut self, messages: &[Message]) -> Result<CodeAgentAnswer, Box<dyn Error>> {
+            self.heard += 1;
+            Ok(CodeAgentAnswer::text(format!("{} {} {}", self.name, self.heard, messages.len())))
+        }
+    }
+
+    let made = Arc::new(Mutex::new(Vec::<(String, u32, Vec<String>)>::new()));
+    let told = made.clone();
+    let ran = run_examples_with(&["--test-threads=1"], |s| {
+        let shop = s.fixture(async |t| format!("shop of {}", t.name()));
+        s.agent(factory(async move |context| {
+            let told = (context.name().to_string(), context.line(), context.tags().to_vec());
+            made.lock().unwrap().push(told);
+            CountingAgent { name: context.get(shop).await.to_string(), heard: 0 }
+        }));
+        for name in ["one", "two"] {
+            s.it(name, async move |t| {
+                t.user.says("hello").await;
+                t.user.says("again").await;
+                assert_eq!(t.agent.text(), format!("shop of {name} 2 3"));
+                assert_eq!(*t.get(shop).await, format!("shop of {name}"));
+            })
+            .tag("shops");
+        }
+        s.it("asks nobody", async |_| {});
+        s.describe("inner", |g| {
+            g.agent(replies(async |_| "another one"));
+            g.it("three", async |t| {
+                assert_eq!(t.user.says("hello").await.text(), "another one");
+            });
+        });
+    });
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    // An unused agent is not created.
+    let told = told.lock().unwrap();
+    let names: Vec<&str> = told.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["one", "two"]);
+    assert!(told.iter().all(|(_, line, tags)| *line > 0 && tags == &["shops"]), "{told:?}");
+}
+
+#[test]
+fn failing_agent_is_agent_error() {
+    let ran = run_examples(|s| {
+        s.describe("returns an error", |g| {
+            g.agent(replies(async |_| Err::<CodeAgentAnswer, _>("out of paper")));
+            g.it("fails", async |t| {
+                t.user.says("print").await;
+            });
+        });
+        s.describe("panics", |g| {
+            g.agent(replies(async |messages: Vec<Message>| messages[7].content.clone()));
+            g.it("fails", async |t| {
+                t.user.says("print").await;
+            });
+        });
+        s.describe("says nothing", |g| {
+            g.agent(replies(async |_| ""));
+            g.it("fails", async |t| {
+                t.user.says("print").await;
+            });
+        });
+        s.describe("never comes back", |g| {
+            g.agent(replies(async |_| std::future::pending::<String>().await));
+            g.it("fails", async |t| {
+                t.user.says("print").within(std::time::Duration::from_millis(100)).await;
+            });
+        });
+    });
+    assert_eq!(ran.code, 1);
+    assert_eq!(ran.failure("returns an error::fails"), ("agent_error", "the agent failed: out of paper"));
+    let (kind, message) = ran.failure("panics::fails");
+    assert!(kind == "agent_error" && message.contains("index out of bounds"), "{message}");
+    assert_eq!(ran.failure("says nothing::fails").0, "protocol_error");
+    assert_eq!(ran.failure("never comes back::fails"), ("timeout", "the turn timed out after 100 ms"));
+}
+
+#[test]
+fn agent_receives_conversation_and_context() {
+    let ran = run_examples(|s| {
+        s.agent(replies(async |messages: Vec<Message>| {
+            let told: Vec<_> = messages
+                .iter()
+                .map(|message| json!([format!("{:?}", message.role), message.content, message.metadata]))
+                .collect();
+            let told = json!(told).to_string();
+            CodeAgentAnswer::text(told).calling("search", json!({"q": 1}), json!("found")).awaiting(false)
+        }));
+        s.it("hears", async |t| {
+            t.user.says("one").await;
+            let heard = t.user.says("two").with_options(json!({"metadata": {"shop": 7}})).await.text();
+            let heard: serde_json::Value = serde_json::from_str(&heard).unwrap();
+            let roles: Vec<&str> = heard.as_array().unwrap().iter().map(|m| m[0].as_str().unwrap()).collect();
+            assert_eq!(roles, ["User", "Agent", "Tool", "Agent", "User"], "{heard}");
+            assert_eq!((&heard[2][1], &heard[4][1]), (&json!("found"), &json!("two")));
+            assert_eq!((&heard[0][2], &heard[4][2]["metadata"]["shop"]), (&json!(null), &json!(7)));
+        });
+    });
+    assert_eq!(ran.code, 0, "{ran:#?}");
+}
+
+#[test]
+fn blocking_examples_run_in_parallel() {
+    let (barrier, all) = (Arc::new(std::sync::Barrier::new(3)), Arc::new(Barrier::new(3)));
+    let ran = run_examples_with(&["--test-threads=3"], |s| {
+        echo_agent(s);
+        for number in 0..3 {
+            let (barrier, all) = (barrier.clone(), all.clone());
+            s.it(format!("meets the others {number}"), async move |t| {
+                // Each waits for the two others, so sequential execution would never end.
+                barrier.wait();
+                t.user.says("hello").await;
+                all.wait().await;
+            });
+        }
+    });
+    assert_eq!((ran.code, ran.cases().len()), (0, 3), "{ran:#?}");
+}
+
+#[test]
+fn example_supports_repeats_and_retries() {
+    let tried = Arc::new(AtomicUsize::new(0));
+    let count = tried.clone();
+    let repeated = run_examples_with(&["--runs=5", "--min-pass-rate=0.8", "--test-threads=1"], |s| {
+        echo_agent(s);
+        s.it("is not steady", async move |t| {
+            t.user.says("hello").await;
+            expect!(count.fetch_add(1, Ordering::SeqCst), ne(2));
+        });
+    });
+    assert_eq!((repeated.code, tried.load(Ordering::SeqCst)), (0, 5), "{repeated:#?}");
+    let count = Arc::new(AtomicUsize::new(0));
+    let retried = run_examples(|s| {
+        echo_agent(s);
+        s.it("passes the second time", async move |t| {
+            t.user.says("hello").await;
+            expect!(count.fetch_add(1, Ordering::SeqCst), gt(0));
+        })
+        .retries(2);
+    });
+    assert_eq!((retried.code, &retried.case("passes the second time")["flaky"]), (0, &json!(true)));
+}
+
+struct PanickingDrop;
+
+impl Drop for PanickingDrop {
+    fn drop(&mut self) {
+        panic!("it falls");
+    }
+}
+
+#[test]
+fn panic_in_fixture_drop_fails_example() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        let heavy = s.fixture(async |_| PanickingDrop);
+        s.it("holds it", async move |t| {
+            t.get(heavy).await;
+            t.user.says("hello").await;
+        });
+    });
+    let failure = &ran.case("holds it")["failure"];
+    assert_eq!((ran.code, &failure["kind"]), (1, &json!("hook_error")), "{ran:#?}");
+    let message = failure["message"].as_str().unwrap();
+    assert!(message.starts_with("dropping a fixture panicked: it falls"), "{message}");
+}
+
+#[test]
+fn unobserved_panic_is_reported_with_case() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        s.it("begins something", async |t| {
+            t.user.says("hello").await;
+            let begun = tokio::spawn(async { panic!("it was lost") });
+            while !begun.is_finished() {
+                tokio::task::yield_now().await;
+            }
+        });
+    });
+    let logs = ran.case("begins something")["logs"].to_string();
+    assert!(logs.contains("panicked: it was lost") && logs.contains("execution.rs"), "{ran:#?}");
+}
+
+#[test]
+fn expectations_during_agent_turn_are_rejected() {
+    let ran = run_examples(|s| {
+        s.agent(replies(async |_| {
+            expect!(1, eq(1));
+            "Hello!"
+        }));
+        s.it("greets", async |t| {
+            t.user.says("hello").await;
+        });
+    });
+    let failure = &ran.case("greets")["failure"];
+    assert_eq!((ran.code, &failure["kind"]), (1, &json!("test_error")), "{ran:#?}");
+    assert!(failure["message"].as_str().unwrap().starts_with("a turn is in progress"), "{failure}");
+}
+
+#[test]
+fn panicking_function_is_test_error() {
+    let ran = run_examples(|s| {
+        echo_agent(s);
+        s.criterion("brief", "").matches(|_| panic!("no ruler"));
+        s.it("asks a criterion", async |t| {
+            t.user.says("hello").await;
+            expect!(t.agent, satisfy("brief"));
+        });
+        s.it("measures a criterion", async |t| {
+            t.user.says("hello").await;
+            evaluate!(t.agent, satisfy("brief"));
+        });
+        s.it("asks a function", async |t| {
+            t.user.says("hello").await;
+            expect!(t.agent, not(satisfies("short", |_| panic!("no ruler"))));
+        });
+        s.it("asks a function of an argument", async |t| {
+            t.user.says("hello").await;
+            expect!(t.agent, not(call_tool("search").with("city", that(|_| panic!("no ruler")))));
+        });
+    });
+    for case in ["asks a criterion", "asks a function"] {
+        let failure = &ran.case(case)["failure"];
+        assert_eq!(failure["kind"], "test_error", "{failure}");
+        let detail = failure.to_string();
+        assert!(detail.contains("no ruler") && detail.contains("execution.rs"), "{detail}");
+    }
+    let measured = ran.case("measures a criterion");
+    assert_eq!(measured["status"], "passed", "{measured}");
+    assert!(measured.to_string().contains("no ruler"), "{measured}");
+    // The function is not called if the tool was not.
+    assert_eq!(ran.case("asks a function of an argument")["status"], "passed");
+}

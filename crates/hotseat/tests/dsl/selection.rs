@@ -1,0 +1,95 @@
+//! Selection of examples.
+
+use hotseat::dsl::prelude::*;
+
+use super::harness::{echo_agent, run_examples_with};
+
+fn tree(s: &mut Group) {
+    echo_agent(s);
+    s.describe("booking", |g| {
+        g.tag("booking");
+        g.it("books", async |_| {});
+        g.it("cancels", async |_| {}).tag("slow");
+        g.it("pays", async |_| {}).skip("no money yet");
+    });
+    s.it("greets", async |_| {});
+}
+
+#[test]
+fn filters_follow_test_harness_conventions() {
+    for (arguments, names) in [
+        (&[][..], &["booking::books", "booking::cancels", "booking::pays", "greets"][..]),
+        (&["book"], &["booking::books", "booking::cancels", "booking::pays"]),
+        (&["books", "greets"], &["booking::books", "greets"]),
+        (&["--exact", "greets"], &["greets"]),
+        (&["--skip", "booking"], &["greets"]),
+        (&["book", "--skip=cancels", "--skip=pays"], &["booking::books"]),
+        (&["--tag", "slow"], &["booking::cancels"]),
+        (&["--tag", "booking", "--tag", "slow", "cancels"], &["booking::cancels"]),
+        (&["--ignored"], &["booking::pays"]),
+    ] {
+        let ran = run_examples_with(arguments, tree);
+        let found: Vec<&str> = ran.cases().into_iter().map(|(name, _)| name).collect();
+        assert_eq!((ran.code, &found[..]), (0, names), "{arguments:?}");
+    }
+}
+
+#[test]
+fn empty_match_is_ok_for_filter_but_not_for_tag() {
+    assert_eq!(run_examples_with(&["nothing like it"], tree).code, 0);
+    assert_eq!(run_examples_with(&["--exact", "book"], tree).code, 0);
+    assert_eq!(run_examples_with(&["--tag", "missing"], tree).code, 4);
+    assert_eq!(run_examples_with(&[], |_| {}).code, 4);
+}
+
+#[test]
+fn skipped_examples_are_reported_and_run_on_request() {
+    let ran = run_examples_with(&[], tree);
+    assert_eq!(ran.case("booking::pays")["skip_reason"], "no money yet");
+    let ran = run_examples_with(&["--include-ignored"], tree);
+    assert_eq!(ran.case("booking::pays")["status"], "passed");
+}
+
+#[test]
+fn focused_examples_run_alone() {
+    let focused = |s: &mut Group| {
+        tree(s);
+        s.fit("is worked on", async |_| {});
+        s.fdescribe("these, too", |g| {
+            g.it("one", async |_| {});
+            g.it("two", async |_| {});
+        });
+    };
+    let ran = run_examples_with(&[], focused);
+    let names: Vec<&str> = ran.cases().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["is worked on", "these, too::one", "these, too::two"]);
+    assert_eq!(run_examples_with(&["--exact", "greets"], focused).cases(), []);
+    assert_eq!(run_examples_with(&["--forbid-only"], focused).code, 2);
+}
+
+#[test]
+fn rejects_ambiguous_examples() {
+    let ran = run_examples_with(&[], |s| {
+        echo_agent(s);
+        s.it("greets", async |_| {});
+        s.it(" greets\n", async |_| {});
+    });
+    assert_eq!((ran.code, ran.cases()), (2, vec![]));
+}
+
+#[test]
+fn errors_are_reported_before_run() {
+    // No project file and no agent in the program.
+    let without_agent = |s: &mut Group| {
+        s.it("greets", async |_| unreachable!());
+    };
+    assert_eq!(run_examples_with(&[], without_agent).code, 2);
+    let named = |s: &mut Group| {
+        s.agent("nobody");
+        s.it("greets", async |_| unreachable!());
+    };
+    assert_eq!(run_examples_with(&[], named).code, 2);
+    assert_eq!(run_examples_with(&["--no-such-flag"], tree).code, 2);
+    assert_eq!(run_examples_with(&["--output=report.pdf"], tree).code, 2);
+    assert_eq!(run_examples_with(&["--output=/proc/none/report.json"], tree).code, 3);
+}
