@@ -448,7 +448,7 @@ pub struct ServeArgs {
     pub connector: Option<String>,
     /// Listen at no port: messages come on standard input and answers go to standard output, a JSON object a line, as
     /// agents of `type: command` speak.
-    #[arg(long, conflicts_with_all = ["port", "host", "allow_origin"])]
+    #[arg(long, conflicts_with_all = ["port", "host", "allow_origin", "max_connections", "head_timeout"])]
     pub stdio: bool,
     /// The port to listen at; 0 is any that is free.
     #[arg(long, value_name = "N", default_value_t = 8000)]
@@ -457,8 +457,23 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = host)]
     pub host: IpAddr,
     /// Keep conversations and memories in this SQLite file. Default: they end with the server.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["max_conversations", "max_size", "max_memories"])]
     pub store: Option<PathBuf>,
+    /// How many connections are open at once; further ones wait.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = positive, help_heading = "Limits")]
+    pub max_connections: usize,
+    /// How long a client may take for the head of a request.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, help_heading = "Limits")]
+    pub head_timeout: Duration,
+    /// How many conversations are kept without --store; the ones that were used longest ago are forgotten.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive, help_heading = "Limits")]
+    pub max_conversations: usize,
+    /// How large they may be together.
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = size, help_heading = "Limits")]
+    pub max_size: u64,
+    /// How many records agents remember without --store, over all agents; the oldest are forgotten.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive, help_heading = "Limits")]
+    pub max_memories: usize,
     /// Let pages of this origin use the agent, for instance http://localhost:3000. Can be given several times.
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<String>,
@@ -505,6 +520,13 @@ fn up_to_10000(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=10_000) => Ok(n),
         _ => Err("a whole number from 1 to 10000 is needed".to_string()),
+    }
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err("a whole number above 0 is needed".to_string()),
     }
 }
 

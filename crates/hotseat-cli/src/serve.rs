@@ -9,8 +9,9 @@ use hotseat::document::Diagnostics;
 use hotseat::run::Signals;
 use hotseat_runtime::files::{self, AgentFile, Connectors};
 use hotseat_runtime::live::{Host, HostOptions, Models};
+use hotseat_runtime::memory::MemoryLimits;
 use hotseat_runtime::serve::{Agent, LONGEST_LINE, Options, Server, converse, read_lines};
-use hotseat_runtime::store::Sqlite;
+use hotseat_runtime::store::{InMemory, MemoryBounds, Sqlite};
 use tokio::sync::oneshot;
 
 use crate::args::ServeArgs;
@@ -35,6 +36,11 @@ pub fn run(args: &ServeArgs, world: &World) -> Exit {
         }
     }
     let mut held = HostOptions { limits: agent.limits, ..HostOptions::default() };
+    held.store = Arc::new(InMemory::bounded(MemoryBounds {
+        conversations: args.max_conversations,
+        bytes: usize::try_from(args.max_size).unwrap_or(usize::MAX),
+        memories: MemoryLimits { records: args.max_memories, ..MemoryLimits::default() },
+    }));
     if let Some(path) = &args.store {
         match Sqlite::open(&world.folder.join(path)) {
             Ok(store) => held.store = Arc::new(store),
@@ -110,6 +116,8 @@ async fn serve(
         host: args.host,
         port: args.port,
         allow_origins: args.allow_origin.clone(),
+        connections: args.max_connections,
+        head_timeout: args.head_timeout,
         ..Options::default()
     };
     let server = match Server::bind(options, vec![served]).await {

@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hotseat_testkit::agui::Run;
@@ -10,7 +12,7 @@ use hotseat_testkit::completions::Completion;
 use hotseat_testkit::{FakeAgent, Reply, Request};
 use serde_json::{Value, json};
 
-use common::{Project, Tested};
+use common::{LONG, Project, Tested};
 
 const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
 
@@ -59,6 +61,47 @@ fn patches_that_deepen_or_grow_a_document_change_nothing_and_end_no_run() {
                 assert!(output.code == 0 || again[0] == "resume" && output.code == 2, "{again:?}: {output}");
             }
         }
+    }
+}
+
+/// What agents do that once ended whole runs is done again where the run is resumed.
+#[test]
+fn a_run_that_was_killed_under_a_hostile_agent_is_resumed_to_its_verdicts() {
+    type Attack = fn(Run) -> Run;
+    let attacks: [(&str, &str, Attack); 4] = [
+        ("depth", "-KILL", |run| run.state(json!({"a": {}})).delta(deepening())),
+        ("size", "-ABRT", |run| run.state(json!({"a": {}})).delta(growing())),
+        ("calls", "-KILL", |run| {
+            (0..1_000)
+                .fold(run, |run, n| run.tool(&format!("c{n}"), "look", &json!({"n": n}), Some(json!("ok"))))
+        }),
+        ("text", "-ABRT", |run| run.text(&"word ".repeat(40_000))),
+    ];
+    for (name, signal, attack) in attacks {
+        let is_killed = Arc::new(AtomicBool::new(false));
+        let over = is_killed.clone();
+        let agent = FakeAgent::start(move |request: &Request| {
+            let run = Run::of(request).started();
+            match request.last_user_text().as_str() {
+                "attack" => attack(run).text("Done.").finished().reply(),
+                "hold" if !over.load(Ordering::SeqCst) => run.hang().into(),
+                _ => run.text("Done.").finished().reply(),
+            }
+        });
+        let turns = "turns: [{ user: attack }, { user: hold }]\n";
+        let project = Project::of(&agent).suite("a", HELLO).suite("b", &format!("name: b\n{turns}"));
+        let running = project.command(&["test", "--parallel", "1"]).spawn();
+        // The attack was taken in before the next turn is sent.
+        agent.wait_for_requests(3, LONG);
+        assert_eq!(project.workspace.run("kill", &[signal, &running.id().to_string()]).code, 0);
+        assert_ne!(running.wait().code, 0);
+        is_killed.store(true, Ordering::SeqCst);
+        let resumed = project.hotseat(&["resume", "last", "-o", "report.json"]);
+        assert_eq!(resumed.code, 0, "{name}: {resumed}");
+        let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
+        let statuses: Vec<&Value> =
+            report["results"].as_array().expect("results").iter().map(|result| &result["status"]).collect();
+        assert_eq!(statuses, ["passed", "passed"], "{name}: {resumed}");
     }
 }
 

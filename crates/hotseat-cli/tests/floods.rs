@@ -6,6 +6,10 @@ mod common;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use hotseat_testkit::agui::Run;
+use hotseat_testkit::{FakeAgent, Request};
+use serde_json::json;
+
 use common::Project;
 
 /// What a flood may print.
@@ -39,6 +43,50 @@ fn thousands_of_unknown_keys_are_counted_and_not_listed() {
         is_bounded(&project, &["test"], "… and 19900 more errors");
         is_bounded(&project, &["test", "--json"], "… and 19900 more errors");
     }
+}
+
+/// An agent whose turn has 1,500 calls, each in a message of its own, and changes a large state 1,500 times.
+fn agent_with_many_calls() -> FakeAgent {
+    const MANY: usize = 1_500;
+    FakeAgent::start(|request: &Request| {
+        let run = Run::of(request).started().state(json!({"big": vec!["x".repeat(20); 20_000], "n": 0}));
+        let call = |run: Run, n: usize| {
+            run.tool(&format!("c{n}"), "look", &json!({"n": n}), Some(json!("ok")))
+                .delta(json!([{"op": "replace", "path": "/n", "value": n}]))
+        };
+        (0..MANY).fold(run, call).text("Done.").finished()
+    })
+}
+
+#[test]
+fn a_turn_of_many_calls_is_shown_by_its_first_ones() {
+    let agent = agent_with_many_calls();
+    let suite = "name: a\nturns: [{ user: hello, assert: { text: { must_match: never } } }]\n";
+    let project = Project::of(&agent).suite("a", suite);
+    let output = project.hotseat(&["test"]);
+    assert_eq!(output.code, 1, "{} bytes", output.stdout.len());
+    assert!(output.stdout.contains("… 1401 more lines; `--verbose` shows all"), "{}", output.stdout);
+    assert!(output.stdout.contains("Agent: \"Done.\""), "{}", output.stdout);
+    assert!(output.stdout.len() < MAX_OUTPUT_BYTES, "{} bytes", output.stdout.len());
+    let whole = project.hotseat(&["test", "--verbose"]);
+    assert!(whole.stdout.matches("[tool: look(").count() >= 1_500);
+}
+
+/// Of a state that changes often the last one is recorded, and no other one is copied for that.
+#[test]
+fn a_recording_of_many_changes_of_a_large_state_takes_no_longer_than_the_run() {
+    let agent = agent_with_many_calls();
+    let project = Project::of(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    let took = |args: &[&str]| {
+        let started = Instant::now();
+        let output = project.hotseat(args);
+        assert_eq!(output.code, 0, "{output}");
+        started.elapsed()
+    };
+    let alone = took(&["test"]);
+    let recorded = took(&["test", "--record", "rec"]);
+    // To copy the state for each change takes several seconds more.
+    assert!(recorded < 3 * alone + Duration::from_secs(1), "{recorded:?} instead of {alone:?}");
 }
 
 #[test]

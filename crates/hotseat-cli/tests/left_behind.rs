@@ -138,6 +138,64 @@ fn the_next_run_ends_what_a_killed_one_has_left() {
 }
 
 #[test]
+fn the_next_run_ends_programs_and_hooks_that_a_killed_one_has_left() {
+    let left = "setsid sh -c 'exec 3>alive; sleep 1000' >/dev/null 2>&1 </dev/null &\n";
+    let until_it_may = "touch reached\nwhile ! test -e go; do sleep 0.05; done\n";
+    let answers = "while read -r line; do\n  echo '{\"type\": \"text\", \"text\": \"hello\"}'\n  echo '{\"type\": \"done\"}'\ndone\n";
+    for (what, agent, hook) in [
+        ("a program", format!("{left}{until_it_may}{answers}"), String::new()),
+        ("a hook", answers.to_string(), format!("{left}{until_it_may}")),
+    ] {
+        let project = Project::with("target: { type: command, command: [sh, agent.sh] }\n")
+            .file("agent.sh", &agent)
+            .file("hook.sh", &hook)
+            .suite("a", "name: a\nhooks: [{ cmd: [sh, hook.sh] }]\nturns: [{ user: hello }]\n");
+        let alive = Lifeline::new(&project.workspace, "alive");
+        let running = project.command(&["test"]).spawn();
+        wait_for(&project, "reached");
+        alive.wait_for_start();
+        send(&project, "-KILL", &running);
+        let _ = running.wait();
+        assert!(!alive.has_ended(), "{what} has ended with the run");
+        // A run of another project leaves it alone.
+        let other_agent = echo_agent();
+        let other = Project::of(&other_agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+        assert_eq!(other.hotseat(&["test"]).code, 0);
+        assert!(!alive.has_ended(), "{what} was ended by a run of another project");
+        project.workspace.file("agent.sh", answers);
+        project.workspace.file("hook.sh", "");
+        let output = project.hotseat(&["test"]);
+        assert_eq!(output.code, 0, "{what}: {output}");
+        assert!(
+            output.stderr.contains("was ended: a run that was killed had started it and left it"),
+            "{what}: {output}"
+        );
+        alive.wait_for_end();
+        let output = project.hotseat(&["test"]);
+        assert!(output.code == 0 && !output.stderr.contains("was ended"), "{what}: {output}");
+    }
+}
+
+/// Programs and hooks of a run that goes on are those of no other run, though it is one of the same project.
+#[test]
+fn a_run_leaves_the_hooks_of_one_that_goes_on_alone() {
+    let agent = echo_agent();
+    let project = Project::of(&agent)
+        .suite("a", "name: a\nhooks: [{ cmd: [sh, hook.sh] }]\nturns: [{ user: hello }]\n")
+        .suite("b", "name: b\nturns: [{ user: hello }]\n")
+        .file("hook.sh", "exec 3>alive\ntouch reached\nwhile ! test -e go; do sleep 0.05; done\n");
+    let alive = Lifeline::new(&project.workspace, "alive");
+    let running = project.command(&["test", "--run", "^a$"]).spawn();
+    wait_for(&project, "reached");
+    let output = project.hotseat(&["test", "--run", "^b$"]);
+    assert!(output.code == 0 && !output.stderr.contains("was ended"), "{output}");
+    assert!(!alive.has_ended());
+    project.workspace.file("go", "");
+    assert_eq!(running.wait().code, 0);
+    alive.wait_for_end();
+}
+
+#[test]
 fn a_run_leaves_the_servers_of_one_that_goes_on_alone() {
     let (project, alive) = started("exec 3>alive\nAGENT --port $PORT &\nwait\n");
     let running = project.command(&["test"]).spawn();

@@ -2,8 +2,9 @@
 
 mod common;
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use common::{HOTSEAT, LONG, Project, never_panicked};
 use hotseat_testkit::Running;
@@ -330,6 +331,75 @@ fn an_agent_that_is_not_there() {
     let output = Project::empty().hotseat(&["serve", "nowhere"]);
     assert_eq!(output.code, 2, "{output}");
     assert!(output.stderr.contains("nowhere"), "{output}");
+}
+
+/// What is answered to a request with this body, or to a GET without one.
+fn ask(address: &str, path: &str, body: Option<&str>) -> String {
+    let host = address.strip_prefix("http://").unwrap();
+    let mut socket = TcpStream::connect(host).unwrap();
+    let head = format!("HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
+    match body {
+        None => write!(socket, "GET {path} {head}\r\n").unwrap(),
+        Some(body) => {
+            let length = body.len();
+            let kind = "content-type: application/json";
+            write!(socket, "POST {path} {head}{kind}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+        }
+    }
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn connections_that_send_no_request_give_way_after_the_time_that_is_set() {
+    let project = project();
+    let (_running, address) = start(&project, &["--max-connections", "1", "--head-timeout", "300ms"]);
+    let mut half_open = TcpStream::connect(address.strip_prefix("http://").unwrap()).unwrap();
+    write!(half_open, "GET /health HTTP/1.1\r\n").unwrap();
+    let asked = Instant::now();
+    let answer = ask(&address, "/health", None);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // Where nothing is set it is ten seconds, and there is room for both.
+    assert!(asked.elapsed() < Duration::from_secs(9), "{:?}", asked.elapsed());
+    half_open.set_read_timeout(Some(LONG)).unwrap();
+    let mut rest = String::new();
+    // The server has closed it, with words or without.
+    let closed = half_open.read_to_string(&mut rest);
+    assert!(
+        closed.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset) || !rest.contains("200"),
+        "{rest}"
+    );
+}
+
+#[test]
+fn the_conversations_that_were_used_longest_ago_are_forgotten_beyond_the_number_that_is_set() {
+    let project = project();
+    let (_running, address) = start(&project, &["--max-conversations", "2"]);
+    for thread in ["one", "two", "three", "four"] {
+        let said = r#"{"id": "1", "role": "user", "content": "hello"}"#;
+        let body = format!(r#"{{"threadId": "{thread}", "runId": "r", "messages": [{said}]}}"#);
+        let told = ask(&address, "/", Some(&body));
+        assert!(told.contains("RUN_FINISHED"), "{thread}: {told}");
+    }
+    assert!(ask(&address, "/threads/four", None).contains("Hello."));
+    let forgotten = ask(&address, "/threads/one", None);
+    assert!(forgotten.starts_with("HTTP/1.1 404"), "{forgotten}");
+}
+
+#[test]
+fn limits_that_are_none_or_hold_for_nothing_are_refused() {
+    let refused: [&[&str]; 5] = [
+        &["--max-connections", "0"],
+        &["--head-timeout", "soon"],
+        &["--max-size", "much"],
+        &["--stdio", "--max-connections", "7"],
+        &["--store", "kept.db", "--max-memories", "7"],
+    ];
+    for args in refused {
+        let output = project().hotseat(&[&["serve", "clerk"], args].concat());
+        assert_eq!(output.code, 2, "{args:?}: {output}");
+    }
 }
 
 #[test]

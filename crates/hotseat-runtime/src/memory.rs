@@ -133,6 +133,11 @@ impl Recalled {
 }
 
 impl MemoryRecord {
+    /// How many bytes of text it holds.
+    fn size(&self) -> usize {
+        self.id.as_str().len() + self.kind.len() + self.content.len()
+    }
+
     fn output(&self) -> Value {
         json!({
             "id": self.id,
@@ -140,6 +145,22 @@ impl MemoryRecord {
             "content": self.content,
             "significance": self.significance,
         })
+    }
+}
+
+/// How much all agents together may remember in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// How many records.
+    pub records: usize,
+    /// How many bytes of text in them.
+    pub bytes: usize,
+}
+
+impl Default for MemoryLimits {
+    /// 10,000 records and 64 MiB.
+    fn default() -> Self {
+        MemoryLimits { records: 10_000, bytes: 64 * 1024 * 1024 }
     }
 }
 
@@ -185,6 +206,32 @@ impl MemoryStore {
             Some(known) => *known = record,
             None => records.push(record),
         }
+    }
+
+    /// Forgets the records that were written longest ago where there are more than the limits allow. An eighth of the room is
+    /// free afterwards, so that this is rare.
+    pub fn forget_beyond(&mut self, limits: MemoryLimits) {
+        let all = || self.records.values().flatten();
+        let (mut count, mut bytes) = (all().count(), all().map(MemoryRecord::size).sum::<usize>());
+        if count <= limits.records && bytes <= limits.bytes {
+            return;
+        }
+        let mut by_age: Vec<_> =
+            all().map(|record| (record.created_at, record.size(), record.id.clone())).collect();
+        by_age.sort();
+        let kept = (limits.records - limits.records / 8, limits.bytes - limits.bytes / 8);
+        let mut forgotten = BTreeSet::new();
+        for (_, size, id) in by_age {
+            if count <= kept.0 && bytes <= kept.1 {
+                break;
+            }
+            (count, bytes) = (count - 1, bytes - size);
+            forgotten.insert(id);
+        }
+        self.records
+            .values_mut()
+            .for_each(|records| records.retain(|record| !forgotten.contains(&record.id)));
+        self.records.retain(|_, records| !records.is_empty());
     }
 
     /// A record of this agent.
@@ -270,6 +317,26 @@ mod tests {
         assert!(!store.delete(&"bob".into(), &id));
         assert!(store.delete(&ann, &id));
         assert!(store.list(&ann).is_empty());
+    }
+
+    #[test]
+    fn the_records_that_were_written_longest_ago_are_forgotten_where_there_are_too_many() {
+        let mut store = MemoryStore::default();
+        let limits = MemoryLimits { records: 16, bytes: 1000 };
+        for number in 0..100 {
+            let agent = if number % 2 == 0 { "ann" } else { "bob" };
+            let record = record(agent, &format!("{number}"), "tea", 0.5);
+            store.write(MemoryRecord { created_at: number, ..record });
+            store.forget_beyond(limits);
+            let kept = store.list(&"ann".into()).len() + store.list(&"bob".into()).len();
+            assert!((14..=16).contains(&kept) || number < 14, "{kept} after {number}");
+        }
+        assert!(store.read(&"bob".into(), &"99".into()).is_some());
+        assert!(store.read(&"ann".into(), &"80".into()).is_none());
+        // One that is larger than all the room is not kept either.
+        store.write(MemoryRecord { created_at: 100, ..record("ann", "100", &"x".repeat(2000), 0.5) });
+        store.forget_beyond(limits);
+        assert!(store.list(&"ann".into()).is_empty() && store.list(&"bob".into()).is_empty());
     }
 
     #[test]

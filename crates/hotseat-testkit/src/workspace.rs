@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+use wait4::Wait4;
 
 use crate::redact::redact;
 use crate::terminal::Terminal;
@@ -201,13 +202,12 @@ impl Invocation {
         });
         let deadline = Instant::now() + self.timeout;
         Running {
-            child,
+            child: Some(child),
             pid,
             ended,
             keyboard: terminal,
             stdout,
             stderr,
-            reaped: false,
             shown,
             root: self.root,
             timeout: self.timeout,
@@ -219,13 +219,13 @@ impl Invocation {
 /// A program that was started. Dropping it kills it and what it started in its process group.
 #[derive(Debug)]
 pub struct Running {
-    child: Child,
+    /// None once it was waited for.
+    child: Option<Child>,
     pid: Pid,
     ended: Arc<Watched<bool>>,
     keyboard: Option<File>,
     stdout: Arc<Watched<Capture>>,
     stderr: Arc<Watched<Capture>>,
-    reaped: bool,
     shown: String,
     root: PathBuf,
     timeout: Duration,
@@ -235,7 +235,7 @@ pub struct Running {
 impl Running {
     /// The id of its process.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
     /// Sends SIGINT to the program alone, as `kill -INT` does.
@@ -307,7 +307,14 @@ impl Running {
     /// If the program takes longer than its timeout, or leaves something behind that holds its
     /// output open. The process group is killed, and the message shows what was printed.
     #[track_caller]
-    pub fn wait(mut self) -> Output {
+    pub fn wait(self) -> Output {
+        self.wait_and_measure().0
+    }
+
+    /// Waits as [`Running::wait`] does, and says in bytes how much memory the program had at most, as the kernel counts it
+    /// when the program has ended. It is never less than what this process had when it started the program.
+    #[track_caller]
+    pub fn wait_and_measure(mut self) -> (Output, u64) {
         let ended = *self.ended.wait(self.left(), |ended| *ended);
         if !ended {
             self.give_up(&format!("was still running after {:?}", self.timeout));
@@ -320,13 +327,14 @@ impl Running {
                 self.give_up("ended, but left something behind that holds its output open");
             }
         }
-        let code = self.reap();
-        Output {
+        let (code, peak) = self.reap();
+        let output = Output {
             code,
             stdout: self.stdout.get().text(),
             stderr: self.stderr.get().text(),
             root: self.root.clone(),
-        }
+        };
+        (output, peak)
     }
 
     fn left(&self) -> Duration {
@@ -346,17 +354,18 @@ impl Running {
         self.reap();
     }
 
-    /// The exit code; 128 and the signal's number if one ended it, as in a shell.
-    fn reap(&mut self) -> i32 {
-        self.reaped = true;
-        let status = self.child.wait().expect("a child can be waited for");
-        status.code().or_else(|| status.signal().map(|signal| 128 + signal)).expect("it has ended")
+    /// The exit code (128 and the signal's number if one ended it, as in a shell) and the peak of its memory in bytes.
+    fn reap(&mut self) -> (i32, u64) {
+        let child = self.child.take().expect("it is waited for once");
+        let used = child.wait4().expect("a child can be waited for");
+        let by_signal = || used.status.signal().map(|signal| 128 + signal);
+        (used.status.code().or_else(by_signal).expect("it has ended"), used.rusage.maxrss)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if !self.reaped {
+        if self.child.is_some() {
             self.kill();
         }
     }

@@ -1,6 +1,6 @@
 //! A trace folded into turns, messages and tool calls: what checks and reports read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -551,20 +551,35 @@ impl Turn {
         self.ended.map_or(Duration::ZERO, |ended| ended - self.started)
     }
 
-    /// Whether a message of this turn called tools too; none where nobody has said so or the contrary.
-    pub fn calls_tools(&self, message: &Message) -> Option<bool> {
-        let named = |call: &ToolCall| call.message_id.as_deref() == Some(&*message.id);
-        if message.has_tool_use == Some(true) || self.tool_calls.iter().any(named) {
-            return Some(true);
-        }
-        // What every call says of itself cannot be another message's.
-        let told = self.tool_calls.iter().all(|call| call.message_id.is_some());
-        message.has_tool_use.or(told.then_some(false))
+    /// Which of its messages called tools, as far as that is told.
+    pub fn calling_messages(&self) -> CallingMessages<'_> {
+        let named = self.tool_calls.iter().filter_map(|call| call.message_id.as_deref()).collect();
+        let every_call_is_told = self.tool_calls.iter().all(|call| call.message_id.is_some());
+        CallingMessages { named, every_call_is_told }
     }
 
     /// The last message of the agent, which is its answer.
     pub fn answer(&self) -> Option<&str> {
         self.messages.last().map(|message| message.content.as_str())
+    }
+}
+
+/// The messages of a turn that its calls name as theirs.
+#[derive(Debug, Clone)]
+pub struct CallingMessages<'a> {
+    named: HashSet<&'a str>,
+    /// Whether every call of the turn names its message.
+    every_call_is_told: bool,
+}
+
+impl CallingMessages<'_> {
+    /// Whether a message of the turn called tools too; none where nobody has said so or the contrary.
+    pub fn calls_tools(&self, message: &Message) -> Option<bool> {
+        if message.has_tool_use == Some(true) || self.named.contains(&*message.id) {
+            return Some(true);
+        }
+        // What every call says of itself cannot be another message's.
+        message.has_tool_use.or(self.every_call_is_told.then_some(false))
     }
 }
 

@@ -26,8 +26,8 @@ mod verdict;
 mod verify;
 
 pub use conversation::{
-    Awaiting, Conversation, Interrupt, Message, Reasoning, Scope, Simulation, ToolCall, ToolResult, Turn,
-    TurnOutcome,
+    Awaiting, CallingMessages, Conversation, Interrupt, Message, Reasoning, Scope, Simulation, ToolCall,
+    ToolResult, Turn, TurnOutcome,
 };
 pub use event::{Event, FORMAT_VERSION};
 pub use invariants::{InvariantOptions, Violation, assert_conversation_invariants, check_invariants};

@@ -43,6 +43,7 @@ pub async fn hold_all(
         let (interrupted, broken) = (why.is_none(), why.map(Into::into));
         Summary { interrupted, broken, started_at, ended_at, duration, ..Summary::default() }
     };
+    telling.warnings.extend(run::end_orphans(&outside, &control).await);
     let mut agents = match run::start(plan, &outside, &control).await {
         Ok(agents) => agents,
         Err(not_started) => {
@@ -54,7 +55,6 @@ pub async fn hold_all(
             };
         }
     };
-    telling.warnings.extend(agents.iter().flat_map(|(_, agent)| agent.orphans()));
     let cancellation = Cancellation::new(control.clone());
     let before = match run_before(plan, args, &outside).await {
         Ok(before) => before,

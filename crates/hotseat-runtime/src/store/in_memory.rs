@@ -10,11 +10,11 @@ use serde::de::DeserializeOwned;
 use super::{Commit, Kept, Pending, Store, StoreError};
 use crate::ids::{AgentId, ConversationId};
 use crate::live::Entry;
-use crate::memory::{MemoryStore, MemoryUse, Recalled};
+use crate::memory::{MemoryLimits, MemoryStore, MemoryUse, Recalled};
 use crate::world::Stamp;
 
 /// Keeps everything in this process, up to a bound: then the conversations that nobody has held for longest are
-/// forgotten.
+/// forgotten, and the memories of agents that were used longest ago.
 #[derive(Debug)]
 pub struct InMemory {
     bounds: MemoryBounds,
@@ -28,12 +28,15 @@ pub struct MemoryBounds {
     pub conversations: usize,
     /// How many bytes of entries and records, written as JSON.
     pub bytes: usize,
+    /// How much agents may remember, over all of them.
+    pub memories: MemoryLimits,
 }
 
 impl Default for MemoryBounds {
-    /// 10,000 conversations and 256 MiB.
+    /// 10,000 conversations and 256 MiB, and what agents remember as [`MemoryLimits`] says.
     fn default() -> Self {
-        MemoryBounds { conversations: 10_000, bytes: 256 * 1024 * 1024 }
+        let memories = MemoryLimits::default();
+        MemoryBounds { conversations: 10_000, bytes: 256 * 1024 * 1024, memories }
     }
 }
 
@@ -190,7 +193,10 @@ impl Store for InMemory {
     }
 
     fn remember(&self, agent: AgentId, usage: MemoryUse, timestamp: u64) -> Pending<Recalled> {
-        let recalled = self.held().memory.carry_out(&agent, &usage, timestamp);
+        let mut held = self.held();
+        let recalled = held.memory.carry_out(&agent, &usage, timestamp);
+        held.memory.forget_beyond(self.bounds.memories);
+        drop(held);
         Box::pin(ready(Ok(recalled)))
     }
 }

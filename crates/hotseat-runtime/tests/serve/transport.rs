@@ -385,7 +385,7 @@ async fn an_answer_that_nobody_reads_is_given_up() {
 #[tokio::test]
 async fn no_more_threads_are_kept_than_there_is_room_for() {
     use hotseat_runtime::store::{InMemory, MemoryBounds};
-    let bounds = MemoryBounds { conversations: 5, bytes: 1024 * 1024 };
+    let bounds = MemoryBounds { conversations: 5, bytes: 1024 * 1024, ..MemoryBounds::default() };
     let store = std::sync::Arc::new(InMemory::bounded(bounds));
     let model = scripted([hotseat_model::script::Rule::new().say("Hello")]);
     let options = super::kit::stored(store.clone());

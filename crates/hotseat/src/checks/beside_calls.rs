@@ -17,13 +17,14 @@ impl NoTextBesideCalls {
 
     pub(super) fn decide(&self, scope: Scope<'_>) -> Decided {
         let said = scope.turns().iter().flat_map(|turn| {
+            let calling = turn.calling_messages();
             let messages = turn.messages.iter().filter(|message| !message.content.trim().is_empty());
-            messages.map(move |message| (turn, message))
+            messages.map(move |message| (turn, message, calling.calls_tools(message)))
         });
         let (mut beside, mut unknown) = (Vec::new(), None);
-        for (turn, message) in said {
+        for (turn, message, calls_tools) in said {
             let shown = || format!("turn {}: {:?}", turn.number, cut(&message.content));
-            match turn.calls_tools(message) {
+            match calls_tools {
                 Some(true) => beside.push(format!("{} in a message that calls tools", shown())),
                 Some(false) => {}
                 None => unknown = unknown.or_else(|| Some(shown())),

@@ -21,6 +21,6 @@ pub use granted::Process;
 pub use helpers::{Helper, Part, Wanted};
 pub use hooks::{NamedBy, Whose};
 pub use project::{FILE_NAMES, Project, named_secrets};
-pub use start::{Start, StartedAgent};
+pub use start::{Start, StartedAgent, end_orphans};
 pub use storing::{Storing, bytes, seconds};
 pub use target::{BoundTarget, Means, Shown, Target, is_secret, secret_text};

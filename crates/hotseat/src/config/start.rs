@@ -17,6 +17,8 @@ use crate::process::{GRACE, Group, GroupCommand, LastOutput, OrphanProcess, Proj
 use crate::session::Redactor;
 use hotseat_document::{Diagnostic, Diagnostics, Map, View};
 
+use super::project::Project;
+
 /// How long its last output is waited for once it has ended.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -79,6 +81,20 @@ impl Start {
 /// What helps where an address is taken. What a killed run has left is ended before that, where it can be recognised.
 const ADDRESS_IN_USE: &str = "end that process (`lsof -i :PORT` shows it), give the agent another address, or leave `start` out to test the one that runs";
 
+/// How many processes are told by name that a killed run has left.
+const MAX_SHOWN_ORPHANS: usize = 10;
+
+/// Ends the processes that runs of a project have left which were killed, and says which, each in one line.
+pub async fn end_orphans(project: &Project) -> Vec<String> {
+    let orphans = ProjectServers::of(&project.root).end_orphans().await;
+    let words = orphans.iter().take(MAX_SHOWN_ORPHANS).map(|OrphanProcess { pid, command }| {
+        let command = project.redactor().text(command);
+        format!("process {pid} (`{command}`) was ended: a run that was killed had started it and left it")
+    });
+    let more = orphans.len().saturating_sub(MAX_SHOWN_ORPHANS);
+    words.chain((more > 0).then(|| format!("{more} more such processes were ended"))).collect()
+}
+
 /// An agent that was started. It is killed, with all that it has started, when this value is dropped.
 #[derive(Debug)]
 pub struct StartedAgent {
@@ -88,7 +104,6 @@ pub struct StartedAgent {
     output: LastOutput,
     readers: Vec<JoinHandle<()>>,
     redactor: Redactor,
-    orphans: Vec<OrphanProcess>,
 }
 
 impl StartedAgent {
@@ -104,14 +119,13 @@ impl StartedAgent {
     ) -> Result<StartedAgent, Failure> {
         let failed = |message: String| redactor.failure(Failure::new(FailureKind::Unreachable, message));
         let (shown, address) = (start.command.join(" "), without_credentials(&start.ready));
-        let servers = ProjectServers::of(&start.project);
-        let orphans = servers.end_orphans().await;
         if http.answers(&start.ready).await {
             let message =
                 format!("{address} answers before the agent was started: another process has its address");
             return Err(failed(message).with_detail(ADDRESS_IN_USE));
         }
-        let mut group_command = GroupCommand::server(&start.command, environment, servers);
+        let project = ProjectServers::of(&start.project);
+        let mut group_command = GroupCommand::new(&start.command, environment, project);
         let command = &mut group_command.command;
         command.envs(&start.env).current_dir(&start.folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -122,8 +136,7 @@ impl StartedAgent {
         let mut readers = Vec::new();
         readers.extend(child.stdout.take().map(|stdout| tokio::spawn(output.clone().keep(stdout))));
         readers.extend(child.stderr.take().map(|stderr| tokio::spawn(output.clone().keep(stderr))));
-        let mut agent =
-            StartedAgent { shown, child, group, output, readers, redactor: redactor.clone(), orphans };
+        let mut agent = StartedAgent { shown, child, group, output, readers, redactor: redactor.clone() };
 
         let until = Instant::now() + start.timeout;
         let mut pause = Duration::from_millis(5);
@@ -161,14 +174,6 @@ impl StartedAgent {
             "" => "it printed nothing".to_string(),
             text => format!("its last output:\n{}", self.redactor.text(text)),
         }
-    }
-
-    /// The processes that were ended before it was started: a run had left them that was killed.
-    pub fn orphans(&self) -> impl Iterator<Item = String> {
-        self.orphans.iter().map(|OrphanProcess { pid, command }| {
-            let command = self.redactor.text(command);
-            format!("process {pid} (`{command}`) was ended: a run that was killed had started it and left it")
-        })
     }
 
     /// What there is to say of it if it has ended by itself.

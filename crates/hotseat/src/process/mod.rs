@@ -37,33 +37,24 @@ pub struct GroupCommand {
 }
 
 impl GroupCommand {
-    /// A command without a shell, with the given environment.
-    pub fn new(argv: &[String], environment: &BTreeMap<String, String>) -> GroupCommand {
-        GroupCommand::marked(argv, environment, None)
-    }
-
-    /// The same for a server of a project, whose processes the next run of the project knows by it.
-    pub fn server(
+    /// A command without a shell, with the given environment. The next run of the project knows its processes.
+    pub fn new(
         argv: &[String],
         environment: &BTreeMap<String, String>,
         project: ProjectServers,
     ) -> GroupCommand {
-        GroupCommand::marked(argv, environment, Some(project.0))
-    }
-
-    fn marked(argv: &[String], environment: &BTreeMap<String, String>, group: Option<u64>) -> GroupCommand {
         let mut command = Command::new(argv.first().map_or("", String::as_str));
         command.args(argv.iter().skip(1)).env_clear().envs(environment).kill_on_drop(true);
         #[cfg(unix)]
         {
-            let mark = TreeMark::new(group);
+            let mark = TreeMark::new(project.0);
             command.process_group(0);
             command.env(TREE_VARIABLE, mark.within(environment.get(TREE_VARIABLE).map(String::as_str)));
             GroupCommand { command, mark }
         }
         #[cfg(not(unix))]
         {
-            let _ = group;
+            let _ = project;
             GroupCommand { command }
         }
     }
@@ -87,7 +78,7 @@ impl GroupCommand {
     }
 }
 
-/// The servers that runs of one project start.
+/// The servers, programs and hooks that runs of one project start.
 #[derive(Debug, Clone, Copy)]
 pub struct ProjectServers(u64);
 

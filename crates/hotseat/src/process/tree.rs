@@ -39,11 +39,11 @@ pub struct OrphanProcess {
 }
 
 impl TreeMark {
-    /// A mark that no other command has. `group` says to which project the command belongs, if it is a server.
-    pub fn new(group: Option<u64>) -> TreeMark {
+    /// A mark that no other command has. `group` says to which project the command belongs.
+    pub fn new(group: u64) -> TreeMark {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let Owner { pid, began, namespace } = Owner::this();
-        let (number, group) = (COUNT.fetch_add(1, Ordering::Relaxed), group.unwrap_or(0));
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
         TreeMark(format!("{pid}.{began}.{namespace}.{group:x}.{number}"))
     }
 
@@ -89,10 +89,14 @@ impl Owner {
     }
 }
 
-/// The processes of servers of a project whose owner was killed.
+/// The processes that runs of a project have started which were killed; not those that this process is one of.
 pub fn orphans(group: u64) -> Vec<OrphanProcess> {
     let group = format!("{group:x}");
+    let own = marks(std::process::id()).unwrap_or_default();
     let of_killed = |mark: &str| {
+        if own.split(',').any(|own| own == mark) {
+            return false;
+        }
         let parts: Vec<&str> = mark.split('.').collect();
         let [pid, began, namespace, of, _] = parts[..] else { return false };
         let Ok(pid) = pid.parse() else { return false };

@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{self as trace, Conversation, Offset, Payload, Record, TurnOutcome};
+use hotseat_trace::{self as trace, CallingMessages, Conversation, Offset, Payload, Record, TurnOutcome};
+use serde_json::Value;
 
 use super::{Arguments, Event, Turn, What};
 use crate::session::ATTACHED;
@@ -44,6 +45,7 @@ struct Known {
 /// A turn as far as its events have told it.
 struct Told<'c> {
     turn: &'c trace::Turn,
+    calling: CallingMessages<'c>,
     events: Vec<Event>,
     /// How many of its messages have come.
     messages: usize,
@@ -53,7 +55,7 @@ struct Told<'c> {
 
 impl<'c> Told<'c> {
     fn begin(turn: &'c trace::Turn) -> Self {
-        Told { turn, events: Vec::new(), messages: 0, state: None }
+        Told { turn, calling: turn.calling_messages(), events: Vec::new(), messages: 0, state: None }
     }
 
     fn take(&mut self, record: &Record, conversation: &Conversation, known: &mut Known) {
@@ -88,7 +90,7 @@ impl<'c> Told<'c> {
                 self.messages += 1;
                 let what = What::Message {
                     text: message.content.clone(),
-                    calls_tools: self.turn.calls_tools(message),
+                    calls_tools: self.calling.calls_tools(message),
                     subagent: text(&message.subagent),
                 };
                 return Some((what, message.started)).filter(|_| !message.content.is_empty());
@@ -143,8 +145,10 @@ impl<'c> Told<'c> {
                     _ => Some(answered.payload.clone().unwrap_or_default()),
                 },
             },
+            // A state may be large and its changes many: the one that is kept is copied at the end.
             Payload::StateSnapshot(_) | Payload::StateDelta(_) => {
-                What::State { state: (**self.turn.state.as_ref()?).clone() }
+                self.turn.state.as_ref()?;
+                What::State { state: Value::Null }
             }
             Payload::AwaitingInput(said) => {
                 What::AwaitingInput { awaiting: said.awaiting, hint: said.hint.clone() }
@@ -172,6 +176,9 @@ impl<'c> Told<'c> {
     }
 
     fn end(mut self) -> Turn {
+        if let (Some(place), Some(state)) = (self.state, &self.turn.state) {
+            self.events[place].what = What::State { state: (**state).clone() };
+        }
         let last = self.events.last().and_then(|last| last.at);
         let error = self.ending_error();
         let failed = match (&self.turn.outcome, error) {
@@ -243,8 +250,8 @@ fn noted(event: Event) -> Event {
 
 fn arguments(call: &trace::ToolCall) -> Arguments {
     match (&call.arguments, call.arguments_broken) {
-        (serde_json::Value::Null, _) => Arguments::None,
-        (serde_json::Value::String(text), true) => Arguments::Broken(text.clone()),
+        (Value::Null, _) => Arguments::None,
+        (Value::String(text), true) => Arguments::Broken(text.clone()),
         (value, _) => Arguments::Json(value.clone()),
     }
 }

@@ -210,7 +210,8 @@ async fn prepare(selected: &Selected, before: &Before, outside: &Arc<Outside>) -
         let variables = outside.variables(&given);
         let mut hook = case.hook(index, variables).map_err(undefined)?;
         on_behalf_of(&identity, &mut hook);
-        let run = run_hook(&hook, folder, outside.project.environment(), None).await;
+        let (environment, servers) = (outside.project.environment(), outside.means.servers);
+        let run = run_hook(&hook, folder, environment, servers, None).await;
         let new = run.map_err(|failure| {
             let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
             outside.redactor(of_target, &given).failure(failure)

@@ -101,7 +101,8 @@ impl Outside {
         identity: &Identity,
     ) -> Result<Before, Failure> {
         on_behalf_of(identity, &mut hook);
-        let ran = run_hook(&hook, &self.project.root, self.project.environment(), Some(told)).await;
+        let (root, environment) = (&self.project.root, self.project.environment());
+        let ran = run_hook(&hook, root, environment, self.means.servers, Some(told)).await;
         let given = ran.map_err(|failure| self.redactor(&[], given).failure(failure))?;
         let data = match given.get("data") {
             Some(data) => data.clone(),

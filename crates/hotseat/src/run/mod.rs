@@ -45,7 +45,7 @@ pub use setting::{Choices, Environment, Setting, Tested};
 pub use shard::Shard;
 pub use signals::Signals;
 pub use stability::{Class, Grade, PassRate, Promise, Stability};
-pub use starting::{start, stop};
+pub use starting::{end_orphans, start, stop};
 pub use summary::{Grades, Repeats, Summary};
 pub(crate) use told::short_digest;
 pub use told::{

@@ -81,8 +81,7 @@ impl Outside {
         case_timeout: Option<Duration>,
         keep: Keep,
     ) -> Result<Self, Diagnostics> {
-        let environment = project.environment().clone();
-        let means = Means { http, environment, keep_raw: keep == Keep::Raw };
+        let means = Means::of(&project, http, keep == Keep::Raw);
         let mut outside = Outside {
             prices: project.prices(),
             traffic: Arc::new(RunTraffic::new(project.limits)),

@@ -93,8 +93,9 @@ impl Caller {
         match process {
             Process::Command(mut command) => {
                 on_behalf_of(&self.identity, &mut command);
-                let environment = project.environment();
-                let ran = run_command("command", &command, &project.root, environment, Some(&told)).await;
+                let (environment, servers) = (project.environment(), self.outside.means.servers);
+                let ran =
+                    run_command("command", &command, &project.root, environment, servers, Some(&told)).await;
                 let (printed, _) = ran.map_err(|failure| match failure.detail {
                     Some(detail) => format!("{}\n{detail}", failure.message),
                     None => failure.message,

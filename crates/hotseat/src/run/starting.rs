@@ -7,7 +7,17 @@ use tokio::task::JoinSet;
 use super::dispatcher::{Control, Started};
 use super::outside::Outside;
 use super::plan::Plan;
-use crate::config::StartedAgent;
+use crate::config::{self, StartedAgent};
+
+/// Ends the processes that runs of the project have left which were killed, and says which, each in one line. It is given
+/// up where the run is to end.
+pub async fn end_orphans(outside: &Outside, control: &watch::Receiver<Control>) -> Vec<String> {
+    let mut interrupted = control.clone();
+    tokio::select! {
+        ended = config::end_orphans(&outside.project) => ended,
+        Ok(_) = interrupted.changed() => Vec::new(),
+    }
+}
 
 /// Starts the agents that a run speaks with, where the project says how.
 ///

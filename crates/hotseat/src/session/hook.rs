@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::cases::{Environment, Hook};
-use crate::process::GroupCommand;
+use crate::process::{GroupCommand, ProjectServers};
 
 /// How much of a hook's output is kept; what is more is read and thrown away, and the hook fails.
 const MOST_OUTPUT: usize = 8 * 1024 * 1024;
@@ -25,11 +25,12 @@ pub async fn run_hook(
     hook: &Hook,
     folder: &Path,
     environment: &Environment,
+    project: ProjectServers,
     told: Option<&Value>,
 ) -> Result<BTreeMap<String, Value>, Failure> {
     let shown = hook.command.join(" ");
     let failed = |message: String| Failure::new(FailureKind::HookError, message);
-    let (printed, detail) = run_command("hook", hook, folder, environment, told).await?;
+    let (printed, detail) = run_command("hook", hook, folder, environment, project, told).await?;
     match printed {
         None => Ok(BTreeMap::new()),
         Some(Value::Object(variables)) => Ok(variables.into_iter().collect()),
@@ -49,11 +50,12 @@ pub async fn run_command(
     hook: &Hook,
     folder: &Path,
     environment: &Environment,
+    project: ProjectServers,
     told: Option<&Value>,
 ) -> Result<(Option<Value>, String), Failure> {
     let shown = format!("{what} `{}`", hook.command.join(" "));
     let failed = |message: String| Failure::new(FailureKind::HookError, message);
-    let mut group_command = GroupCommand::new(&hook.command, environment);
+    let mut group_command = GroupCommand::new(&hook.command, environment, project);
     let command = &mut group_command.command;
     let folder = hook.cwd.as_deref().map_or_else(|| folder.to_path_buf(), |cwd| folder.join(cwd));
     command.envs(&hook.env).current_dir(&folder);

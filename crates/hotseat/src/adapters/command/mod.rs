@@ -27,7 +27,7 @@ use super::{
     AgentSession, Carries, History, Input, Limits, MOST_REQUESTS, Pending, TurnError, asked_too_often,
     excerpt,
 };
-use crate::process::LastOutput;
+use crate::process::{GroupCommand, LastOutput, ProjectServers};
 use crate::session::{Message, Part, Recorder, ToolReply, TurnScript, media, output_of_content};
 
 /// How much of the error output is shown with a failure.
@@ -69,6 +69,7 @@ pub enum Speaks {
 pub struct Session {
     target: Target,
     environment: Arc<BTreeMap<String, String>>,
+    servers: ProjectServers,
     http: Arc<Http>,
     id: Arc<str>,
     history: Vec<Message>,
@@ -86,11 +87,17 @@ pub struct Session {
 
 impl Session {
     /// Opens a conversation. Nothing is started before the first message.
-    pub fn open(environment: Arc<BTreeMap<String, String>>, http: Arc<Http>, target: Target) -> Self {
+    pub fn open(
+        environment: Arc<BTreeMap<String, String>>,
+        servers: ProjectServers,
+        http: Arc<Http>,
+        target: Target,
+    ) -> Self {
         let id = target.given.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
         Session {
             target,
             environment,
+            servers,
             http,
             id: id.into(),
             history: Vec::new(),
@@ -186,8 +193,8 @@ impl Session {
     }
 
     fn start(&self, command: &[String]) -> Result<Program, Failure> {
-        let reading = self.http.reading();
-        Program::start(&self.target, command, &self.environment, &self.errors, reading)
+        let group_command = GroupCommand::new(command, &self.environment, self.servers);
+        Program::start(&self.target, group_command, &self.errors, self.http.reading())
     }
 
     /// The line that tells the program what the user says.

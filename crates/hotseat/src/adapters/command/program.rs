@@ -1,6 +1,5 @@
 //! A process with its input and output.
 
-use std::collections::BTreeMap;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -48,15 +47,13 @@ impl Program {
     /// Starts a program.
     pub(super) fn start(
         target: &Target,
-        argv: &[String],
-        environment: &BTreeMap<String, String>,
+        mut group_command: GroupCommand,
         errors: &LastOutput,
         reading: &ReadingThread,
     ) -> Result<Program, Failure> {
         // Its pipes belong to the thread that reads.
         let reading = reading.handle()?;
         let _entered = reading.enter();
-        let mut group_command = GroupCommand::new(argv, environment);
         let command = &mut group_command.command;
         command.envs(&target.env).current_dir(&target.folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -19,12 +19,14 @@ use crate::adapters::in_code::InCode;
 use crate::adapters::replay::CaseName;
 use crate::adapters::{self, AgentSession};
 use crate::cases::{CaseTarget, client_tools};
+use crate::process::ProjectServers;
 use crate::session::ClientTool;
 use hotseat_document::{Diagnostics, Map, Shape, is_secret_name};
 use hotseat_runtime::files::Connector;
 
 pub(super) use self::hears::Hears;
 use super::agent::Surroundings;
+use super::project::Project;
 use super::shape::{
     AG_UI_TARGET, COMMAND_TARGET, EMBEDDED_TARGET, HTTP_TARGET, OPENAI_TARGET, REPLAY_TARGET,
 };
@@ -94,8 +96,18 @@ pub struct Means {
     pub http: Arc<Http>,
     /// The environment of programs.
     pub environment: Arc<BTreeMap<String, String>>,
+    /// The project whose processes programs are.
+    pub servers: ProjectServers,
     /// Whether events keep what the adapter received.
     pub keep_raw: bool,
+}
+
+impl Means {
+    /// What agents of a project are reached with.
+    pub fn of(project: &Project, http: Arc<Http>, keep_raw: bool) -> Means {
+        let environment = project.environment().clone();
+        Means { http, environment, servers: ProjectServers::of(&project.root), keep_raw }
+    }
 }
 
 impl Kind {
@@ -263,7 +275,7 @@ impl BoundTarget {
 impl Target {
     /// Opens a conversation with the agent. Nothing is sent and nothing is started yet.
     pub fn open(self, means: &Means) -> Box<dyn AgentSession> {
-        let Means { http, environment, keep_raw } = means.clone();
+        let Means { http, environment, servers, keep_raw } = means.clone();
         match self {
             Target::AgUi(target) => {
                 let target = adapters::ag_ui::Target { keep_raw, ..target };
@@ -279,7 +291,7 @@ impl Target {
             }
             Target::Command(target) => {
                 let target = adapters::command::Target { keep_raw, ..target };
-                Box::new(adapters::command::Session::open(environment, http, target))
+                Box::new(adapters::command::Session::open(environment, servers, http, target))
             }
             Target::Embedded(target) => Box::new(adapters::embedded::Session::open(http, target)),
             Target::Replay(target) => Box::new(adapters::replay::Session::open(target)),

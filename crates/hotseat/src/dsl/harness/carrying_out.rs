@@ -86,6 +86,9 @@ impl Harness {
             let (wishes, control) = watch::channel(Control::Run);
             let signals =
                 Signals::new().map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
+            for words in run::end_orphans(&outside, &control).await {
+                self.say(&format!("warning: {words}"));
+            }
             tokio::select! {
                 ended = hold_all(&plan, outside, options, control, &mut reporters) => ended,
                 () = signals.pass_on(wishes) => Ok(Summary { interrupted: true, ..Summary::default() }),

@@ -7,7 +7,7 @@ use hotseat_trace::{Status, Turn};
 
 use super::label;
 use super::look::{Look, Tone};
-use super::turn::{Detail, Line, attached, doings, goal, passed, simulated, source};
+use super::turn::{Detail, Line, attached, doings, goal, passed, shortened, simulated, source};
 use crate::report::words::{columns, duration, one_line, wrap};
 use crate::run::{Attempt, Finding, State};
 use crate::session::{MORE_INPUT, NO_NEXT_TURN};
@@ -92,7 +92,7 @@ impl<'a> Tree<'a> {
             self.turn_with_answer(turn, branch, out);
             let mut below = Vec::new();
             if self.detail == Detail::Whole {
-                below.extend(doings(turn, self.detail, true));
+                below.extend(self.doings(turn, true));
                 let own = self.attempt.checks.iter().filter(|checked| checked.turn == Some(turn.number));
                 below.extend(own.flat_map(|checked| check(checked, self.detail)));
             }
@@ -163,11 +163,17 @@ impl<'a> Tree<'a> {
         let shown = |checked: &&Finding| self.detail == Detail::Whole || checked.check.is_hard();
         let checks = self.attempt.checks.iter().filter(|checked| fits(checked)).filter(shown);
         let checks = checks.flat_map(|checked| check(checked, self.detail));
-        let lines = doings(turn, self.detail, false).into_iter().chain(checks);
+        let lines = self.doings(turn, false).into_iter().chain(checks);
         for line in lines.chain(self.reached(turn)) {
             self.line(&margin, &line, out);
         }
         out.len() > before
+    }
+
+    /// What happened in a turn; all of it where everything is shown.
+    fn doings(&self, turn: &Turn, without_answer: bool) -> Vec<Line> {
+        let lines = doings(turn, self.detail, without_answer);
+        if self.look.verbose { lines } else { shortened(lines) }
     }
 
     /// A turn as what was said and what was answered.

@@ -9,6 +9,9 @@ use super::look::Tone;
 use crate::run::{Attempt, Finding};
 use crate::session::ATTACHED;
 
+/// How many lines of what happened in a turn are shown without `--verbose`.
+const MAX_LINES: usize = 100;
+
 /// How much is told of a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
@@ -137,6 +140,19 @@ pub(super) fn doings(turn: &Turn, detail: Detail, without_answer: bool) -> Vec<L
         told.extend(notes.map(|note| Line::toned(Tone::Quiet, format!("note: {note}"))));
     }
     told
+}
+
+/// Lines of which at most so many are shown, with how many are left out before the last one.
+pub(super) fn shortened(mut lines: Vec<Line>) -> Vec<Line> {
+    if lines.len() <= MAX_LINES {
+        return lines;
+    }
+    let last = lines.pop();
+    let left_out = lines.len() - (MAX_LINES - 1);
+    lines.truncate(MAX_LINES - 1);
+    lines.push(Line::toned(Tone::Quiet, format!("… {left_out} more lines; `--verbose` shows all")));
+    lines.extend(last);
+    lines
 }
 
 /// To which topic the conversation came with a turn; or, where everything is shown, why it stayed in one.

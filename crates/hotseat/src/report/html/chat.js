@@ -19,7 +19,7 @@ function chatTurn(turn, record, marks) {
   const facts = [record ? duration(record.duration_ms) : duration((turn.over - turn.start) / 1000), tokens];
   return h('section.turn', { id: marks ? `turn-${turn.number}` : null, 'aria-label': `Turn ${turn.number}` },
     turnHead(turn.number, status, facts.filter(Boolean).join(' · '), record?.topic),
-    said(turn.items),
+    portions(turn.items),
     record?.error && h('p.trouble', {}, record.error),
     checks(record?.assertions),
   );
@@ -27,6 +27,24 @@ function chatTurn(turn, record, marks) {
 
 function turnHead(n, status, facts, topic) {
   return h('header.turn-head', {}, h('h3', {}, `Turn ${n}`), status, topic && h('span.tag', {}, topic), h('span.facts', {}, facts));
+}
+
+const ITEMS_AT_ONCE = 1000;
+
+// What was said and done, some at a time where it is much.
+function portions(items) {
+  if (items.length <= ITEMS_AT_ONCE) return said(items);
+  const body = h('div', {});
+  let shown = 0;
+  const more = h('button', { type: 'button', onclick: () => show() }, '');
+  const show = () => {
+    append(body, said(items.slice(shown, shown + ITEMS_AT_ONCE)));
+    shown = Math.min(shown + ITEMS_AT_ONCE, items.length);
+    more.textContent = `More (${number(items.length - shown)})`;
+    if (shown >= items.length) more.remove();
+  };
+  show();
+  return h('div', {}, body, more);
 }
 
 // What was said and done, in order.
