@@ -4,21 +4,21 @@
 
 use std::collections::HashSet;
 
-use hotseat::adapters::ag_ui::{Strictness, fold_streams};
-use hotseat_trace::{Conversation, Event, Offset, Payload};
+use hotseat::targets::ag_ui::{ProtocolStrictness, fold_streams};
+use hotseat_trace::{Event, Payload, TimeOffset, TracedConversation};
 use libfuzzer_sys::fuzz_target;
 
 // Byte 1 ends a turn, byte 0 ends a stream within a turn.
 fuzz_target!(|input: &[u8]| {
     let streams = |turn: &'_ [u8]| turn.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect::<Vec<_>>();
     let turns: Vec<Vec<Vec<u8>>> = input.split(|byte| *byte == 1).map(streams).collect();
-    for strictness in [Strictness::Lenient, Strictness::Strict] {
+    for strictness in [ProtocolStrictness::Lenient, ProtocolStrictness::Strict] {
         let mut calls = HashSet::new();
         let (recorded, state) = fold_streams(&turns, strictness);
-        let mut conversation = Conversation::default();
+        let mut conversation = TracedConversation::default();
         for (place, payload) in recorded.into_iter().enumerate() {
             let sequence = place as u64 + 1;
-            let event = Event { sequence, offset: Offset(sequence), timestamp: 0, payload };
+            let event = Event { sequence, offset: TimeOffset(sequence), timestamp: 0, payload };
             conversation.apply(&event);
             match event.payload {
                 Payload::ToolInvoked(call) => assert!(calls.insert(call.tool_call_id), "an id for two calls"),
@@ -31,8 +31,8 @@ fuzz_target!(|input: &[u8]| {
                 _ => {}
             }
         }
-        if let Some(told) = conversation.state {
-            assert_eq!(*told, state, "the trace tells another state");
+        if let Some(folded) = conversation.state {
+            assert_eq!(*folded, state, "the state of the trace differs");
         }
     }
 });

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use hotseat_trace::{PatchAllowance, apply_patch};
+use hotseat_trace::{PatchBudget, apply_patch};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn depth(value: &Value) -> usize {
 
 fuzz_target!(|input: &[u8]| {
     let mut document = json!({"a": {}, "b": {"l": [0]}, "l": [{"a": 1}, 2]});
-    let mut allowance = PatchAllowance::default();
+    let mut allowance = PatchBudget::default();
     for patch in input.chunks(40) {
         let patch = Value::Array(patch.chunks(5).map(operation).collect());
         let before = document.clone();

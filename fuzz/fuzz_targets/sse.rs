@@ -2,11 +2,11 @@
 
 #![no_main]
 
-use hotseat::adapters::sse::Decoder;
+use hotseat::targets::sse::SseDecoder;
 use libfuzzer_sys::fuzz_target;
 
 fn events<'a>(portions: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<String>) {
-    let (mut decoder, mut found) = (Decoder::default(), Vec::new());
+    let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
     for portion in portions {
         decoder.feed(portion, |data| found.push(data.into_owned())).expect("the input is short");
     }

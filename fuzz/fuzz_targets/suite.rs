@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotseat::cases::{Case, Decoding, Inherited};
+use hotseat::cases::{DecodeSettings, InheritedSettings, TestCase};
 use hotseat::document::yaml;
-use hotseat::session::Redactor;
+use hotseat::session::SecretRedactor;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let environment = BTreeMap::from([("HOME".to_string(), "/home/user".to_string())]);
-    let (inherited, redactor) = (Inherited::default(), Redactor::default());
+    let (inherited, redactor) = (InheritedSettings::default(), SecretRedactor::default());
     let (agents, shared) = (Arc::default(), Arc::default());
-    let decoding = Decoding {
+    let decoding = DecodeSettings {
         inherited: &inherited,
         agents: &agents,
         shared: &shared,
@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     for document in yaml::documents("fuzz.test.yaml", input) {
         let read = document
             .map_err(Into::into)
-            .and_then(|source| Case::read(&source, yaml::parse, decoding));
+            .and_then(|source| TestCase::read(&source, yaml::parse, decoding));
         match read {
             Ok(case) => assert!(!case.id.is_empty(), "results are reported under the id"),
             Err(mistakes) => {

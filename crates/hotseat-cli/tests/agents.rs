@@ -87,14 +87,16 @@ fn rejects_unknown_agent_names() {
         ("target: blu\n", &["test"], "did you mean `blue`?"),
         ("target: blue\n", &["test", "-n", "rad"], "did you mean `red`?"),
         ("target: blue\n", &["list", "-n", "purple"], "there are red, blue"),
-        ("", &["test"], "names several agents (red, blue) and no `target`"),
+        ("", &["test"], "has several agents (red, blue) and no `target`"),
     ] {
         let output = project(&agents, before).suite("a", HELLO).hotseat(args);
         assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains(words), "{words}: {output}");
     }
     let output = Project::with_agent(&echo_agent()).suite("a", HELLO).hotseat(&["test", "-n", "red"]);
-    assert!(output.code == 2 && output.stderr.contains("this one names none"), "{output}");
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("unknown agent `red`"), "{output}");
+    assert!(output.stderr.contains("define agents under `agents:` in the project file"), "{output}");
     let folder =
         Project::with_config("target: { endpoint: 'http://127.0.0.1:9/', folder: x }\n").suite("a", HELLO);
     let output = folder.hotseat(&["test"]);

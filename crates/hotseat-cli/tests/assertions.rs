@@ -220,7 +220,7 @@ fn json_path() {
     for path in ["$.a[", "$..", "a..b..", "$[?@.a ~ 1]", "$."] {
         assert_rejected_assertion(
             &format!("{{\"type\": \"json_path\", \"path\": \"{path}\"}}"),
-            "this is not a JSON path",
+            "invalid JSON path: parser error",
         );
     }
     assert_rejected_assertion(
@@ -291,7 +291,7 @@ fn value_type() {
     assert_rejected_assertion(r#"{"type": "type", "value": "text"}"#, "`value` must be `string`, `number`");
     assert_rejected_assertion(
         r#"{"type": "type", "value": "string", "path": "$["}"#,
-        "this is not a JSON path",
+        "invalid JSON path: parser error",
     );
 }
 
@@ -379,7 +379,10 @@ fn tool_called() {
         ],
     );
     assert_rejected_assertion(r#"{"type": "tool_called"}"#, "needs the `name` of a tool");
-    assert_rejected_assertion(r#"{"type": "tool_called", "name": "a", "value": "b"}"#, "both name the tool");
+    assert_rejected_assertion(
+        r#"{"type": "tool_called", "name": "a", "value": "b"}"#,
+        "both `name` and `value` name the tool",
+    );
     assert_rejected_assertion(r#"{"type": "tool_called", "value": []}"#, "found an empty list");
     assert_rejected_assertion(r#"{"type": "tool_called", "name": ""}"#, "must be a text that is not empty");
     assert_rejected_assertion(r#"{"type": "tool_called", "name": "a", "match": "exact"}"#, "there are none");
@@ -449,11 +452,11 @@ fn tool_result() {
     );
     assert_rejected_assertion(
         r#"{"type": "tool_result", "tool": "a", "result": {"x": ["regex:"]}}"#,
-        "fits everything",
+        "`regex:` needs a pattern",
     );
     assert_rejected_assertion(
         r#"{"type": "tool_result", "tool": "a", "value": {"tool": "a"}}"#,
-        "write one or the other",
+        "`value` replaces `tool` and `result`; use one or the other",
     );
 }
 
@@ -482,14 +485,17 @@ fn value() {
             "`of` must be `turn_count`, `tool_names` or `topic_history`",
         ),
         (r#"{"type": "value", "of": "turn_count"}"#, "`value` needs exactly one comparison"),
-        (r#"{"type": "value", "of": "turn_count", "at_least": 1, "at_most": 2}"#, "needs one comparison"),
+        (
+            r#"{"type": "value", "of": "turn_count", "at_least": 1, "at_most": 2}"#,
+            "needs exactly one comparison",
+        ),
         (r#"{"type": "value", "of": "turn_count", "contains": "a"}"#, "`turn_count` supports `equals`"),
         (r#"{"type": "value", "of": "turn_count", "equals": ["a"]}"#, "`turn_count` supports `equals`"),
         (r#"{"type": "value", "of": "tool_names", "at_least": 1}"#, "`tool_names` supports `equals`"),
         (r#"{"type": "value", "of": "tool_names", "equals": 1}"#, "`tool_names` supports `equals`"),
         (
             r#"{"type": "value", "of": "topic_history", "contains": "greeting"}"#,
-            "no topics are followed here",
+            "topics need a `graph`, and there is none",
         ),
     ] {
         assert_rejected_assertion(assertion, words);
@@ -596,7 +602,7 @@ fn rejects_invalid_assertions() {
     );
     assert_rejected_assertion(
         r#"{"type": "script", "use": "scripts:tests.validate"}"#,
-        "unknown script for `scripts:tests.validate`",
+        "no script found for `scripts:tests.validate`",
     );
     assert_rejected_assertion(
         r#"{"type": "contains", "value": "x", "massage": "y"}"#,
@@ -608,7 +614,7 @@ fn rejects_invalid_assertions() {
         "must be false, a mapping or a list",
     );
     assert_rejected(&json!({"id": "a", "input": "go", "assertions": []}), "1:", "found an empty list");
-    assert_rejected(&json!({"id": "a", "input": "go", "assertions": [{}]}), "1:", "this assertion is empty");
+    assert_rejected(&json!({"id": "a", "input": "go", "assertions": [{}]}), "1:", "this asserts nothing");
     assert_rejected(
         &json!({"id": "a", "input": "go", "assertions": ["contains"]}),
         "1:",
@@ -689,7 +695,7 @@ fn informational_checks_do_not_affect_verdict() {
     assert_eq!(tested.case("soft block")["turns"][0]["status"], "passed");
     assert_eq!(tested.case("hard")["status"], "failed");
     assert_eq!(tested.case("slow")["status"], "passed");
-    assert!(tested.output.stdout.contains("(measured only)"), "{}", tested.output);
+    assert!(tested.output.stdout.contains("(informational)"), "{}", tested.output);
     // A case with only informational checks is reported as asserting nothing.
     assert!(tested.output.stderr.contains("this case asserts nothing"), "{}", tested.output);
 }
@@ -746,14 +752,18 @@ fn ag_ui_keeps_text_next_to_calls() {
     };
     let beside = "\"Let me look.\" in a message that calls tools";
     let rows: [(Vec<Vec<Value>>, bool, &str); 8] = [
-        (vec![text("m", "Hi."), text("n", "Bye.")], true, "no message both"),
+        (vec![text("m", "Hi."), text("n", "Bye.")], true, "no message with both text and tool calls"),
         (vec![text("m", "Let me look."), parent("c", Some("m"))], false, beside),
         (vec![parent("c", Some("m")), text("m", "Let me look.")], false, beside),
-        (vec![parent("c", Some("m")), text("n", "Done.")], true, "no message both"),
-        (vec![text("m", " \n"), parent("c", Some("m")), text("n", "Done.")], true, "no message both"),
-        (vec![parent("c", None)], true, "no message both"),
+        (vec![parent("c", Some("m")), text("n", "Done.")], true, "no message with both text and tool calls"),
+        (
+            vec![text("m", " \n"), parent("c", Some("m")), text("n", "Done.")],
+            true,
+            "no message with both text and tool calls",
+        ),
+        (vec![parent("c", None)], true, "no message with both text and tool calls"),
         // Undecidable if the producer does not say which message contains the calls.
-        (vec![text("m", "Hi."), parent("c", None)], false, "does not tell which message makes a call"),
+        (vec![text("m", "Hi."), parent("c", None)], false, "does not report which message makes a call"),
         (vec![text("m", "Let me look."), parent("c", Some("m")), parent("d", None)], false, beside),
     ];
     for (events, passes, words) in rows {

@@ -137,7 +137,7 @@ fn file_error_stops_run_and_reports_line() {
     assert_rejected(
         "a.test.jsonl",
         "{\"id\": \"a\", \"id\": \"b\", \"input\": \"x\"}",
-        &["duplicate key `id` is written"],
+        &["the key `id` is written twice"],
     );
     assert_case_rejected(json!({"input": "x"}), "this case has neither `name` nor `id`");
     assert_case_rejected(
@@ -255,7 +255,7 @@ fn rejects_invalid_inputs() {
     );
     assert_case_rejected(
         json!({"id": "a", "input": [{"role": "assistant", "content": "x"}]}),
-        "is what the agent answers, so it is the user's",
+        "the last message of `input` must have the role `user`",
     );
     assert_case_rejected(
         json!({"id": "a", "input": [{"role": "tool", "content": "x"}, {"content": "y"}]}),
@@ -263,7 +263,7 @@ fn rejects_invalid_inputs() {
     );
     assert_case_rejected(
         json!({"id": "a", "input": "x", "turns": [{"input": "y"}]}),
-        "both say what the user says first",
+        "`input` and `turns` both define the first user input",
     );
     assert_case_rejected(
         json!({"id": "a", "turns": [{"input": "x"}, {"assertions": [{"type": "contains", "value": "x"}]}]}),
@@ -283,11 +283,11 @@ fn rejects_invalid_inputs() {
     );
     assert_case_rejected(
         json!({"id": "a", "type": "single_turn", "turns": [{"input": "x"}, {"input": "y"}]}),
-        "`type` says that there is one",
+        "there are 2 turns, but `type` allows only one",
     );
     assert_case_rejected(
         json!({"id": "a", "input": "x", "before": "env_test.Before"}),
-        "or functions of scripts; looked for env_test.ts",
+        "or use a script function; looked for env_test.ts",
     );
     assert_case_rejected(
         json!({"id": "a", "input": "x", "max_turns": 0}),
@@ -297,11 +297,15 @@ fn rejects_invalid_inputs() {
         json!({"id": "a", "max_turns": 1, "turns": [{"input": "x"}, {"input": "y"}]}),
         "there are 2 turns, but `max_turns` is 1",
     );
-    assert_case_rejected(json!({"id": "a", "input": "x", "timeout": "soon"}), "this is not a duration");
-    assert_case_rejected(json!({"id": "a", "input": "x", "timeout": "0s"}), "this is not a duration");
+    for timeout in ["soon", "0s"] {
+        assert_case_rejected(
+            json!({"id": "a", "input": "x", "timeout": timeout}),
+            "invalid duration: it must be more than zero and at most one week",
+        );
+    }
     assert_case_rejected(
         json!({"id": "a", "input": "x", "timeout": "30s", "timeout_ms": 5}),
-        "two spellings of one limit",
+        "`timeout` and `timeout_ms` set the same limit",
     );
     assert_case_rejected(
         json!({"id": "a", "input": "x", "on_missing_input": "stop"}),
@@ -366,7 +370,7 @@ fn sends_attachments_per_adapter() {
         (json!({"type": "image"}), "has no `source`"),
         (json!({"type": "image", "source": "receipt.jpg"}), "invalid address of an attachment"),
         (json!({"type": "image", "source": "file://"}), "`file://` needs a path"),
-        (json!({"type": "image", "source": "data:image/png,xyz"}), "is not in base64"),
+        (json!({"type": "image", "source": "data:image/png,xyz"}), "the content of `data:` is not base64"),
         (json!({"type": "picture", "source": "file://x"}), "`type` must be one of `text`, `image`"),
     ] {
         assert_case_rejected(json!({"id": "a", "input": {"content": [part]}}), words);
@@ -527,7 +531,7 @@ fn failed_turn_assertion_stops_conversation() {
     assert_eq!((&failed["status"], &failed["total_turns"]), (&json!("failed"), &json!(1)));
     assert_eq!(
         failed["turns"][0]["assertion_errors"],
-        json!(["expected what the agent says contains \"two\", got \"one\""])
+        json!(["expected the agent's text to contain \"two\", got \"one\""])
     );
     assert_eq!(failed.get("final_assertions"), None);
     let at_the_end = tested.case("fails at the end");
@@ -595,7 +599,7 @@ fn checkpoints_follow_conversation_order() {
     assert_eq!(wrong["failure"]["fault"], "agent");
     assert_eq!(wrong["checkpoints"][0]["passed"], false);
     let why = wrong["checkpoints"][0]["message"].as_str().unwrap();
-    assert!(why.contains("in turn 2: expected what the agent says contains \"beta\""), "{why}");
+    assert!(why.contains("in turn 2: expected the agent's text to contain \"beta\""), "{why}");
     let optional = &tested.case("optional")["checkpoints"][1];
     assert_eq!(
         (&optional["required"], &optional["passed"], &optional["description"]),
@@ -668,7 +672,7 @@ fn file_errors_use_documented_messages() {
         ("slow", "timeout after 1s", "timeout"),
         ("slow turn", "timeout after 1s", "timeout"),
         ("broken", "agent error: model exploded", "agent_error"),
-        ("asserted", "check failed: what the agent says contains \"y\"", "assertion"),
+        ("asserted", "check failed: the agent's text to contain \"y\"", "assertion"),
     ] {
         let case = tested.case(id);
         assert_eq!((&case["error"], &case["error_kind"]), (&json!(error), &json!(kind)), "{case:#}");

@@ -275,7 +275,10 @@ fn reports_unknown_lines() {
         ("{\"text\": \"x\"}", "missing field `type`"),
         ("{\"type\": \"txt\", \"text\": \"x\"}", "unknown variant `txt`"),
         ("{\"type\": \"text\"}", "needs either `text` or `delta`"),
-        ("{\"type\": \"text\", \"text\": 5}", "says nothing known"),
+        (
+            "{\"type\": \"text\", \"text\": 5}",
+            "is not a known event (invalid type: integer `5`, expected a string)",
+        ),
         ("{\"type\": \"tool_call\"}", "missing field `name`"),
         ("{\"type\": \"tool_call\", \"name\": \"\"}", "calls a tool without a name"),
         (
@@ -288,7 +291,7 @@ fn reports_unknown_lines() {
             "a result of tool call c, which was never announced",
         ),
         ("{\"type\": \"text\", \"text\": \"x\", \"turn\": 2}", "has turn 2, expected 1"),
-        (&done, "the agent answered with nothing"),
+        (&done, "the agent's answer is empty: no text and no tool call"),
     ] {
         let agent = format!("read -r message\ncat <<'END'\n{line}\nEND\nread -r message\n");
         assert_failed(&script_project(&agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
@@ -364,7 +367,7 @@ fn failures_include_last_stderr_lines() {
     let wrong = format!("echo 'starting' >&2\n{}", answer_with_text("no"));
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: yes } }\n";
     let tested = script_project(&wrong).suite("a", suite).test(&[]);
-    assert_failed(&tested, 1, "assertion", "does not hold");
+    assert_failed(&tested, 1, "assertion", "check failed: the agent to say something that matches /yes/");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("starting")));
 }
 
@@ -415,7 +418,7 @@ fn silent_slow_and_endless_processes_time_out() {
         &script_project(asks).suite("a", suite).test(&[]),
         1,
         "agent_error",
-        "25 times in one turn",
+        "the agent made 25 requests to the client in one turn",
     );
 }
 
@@ -454,7 +457,7 @@ fn plain_text_process_fails_or_prints_nothing() {
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("broken")));
     assert_eq!(tested.case("a")["turns"][0]["output"], "half");
     let tested = text_command("['true']").suite("a", HELLO).test(&[]);
-    assert_failed(&tested, 1, "protocol_error", "the agent answered with nothing");
+    assert_failed(&tested, 1, "protocol_error", "the agent's answer is empty: no text and no tool call");
     let tested = text_command("[sh, -c, 'sleep 1000']")
         .suite("a", "name: a\nturns: [{ user: hello, timeout_ms: 100 }]\n")
         .test(&[]);
@@ -466,14 +469,23 @@ fn rejects_conflicting_settings() {
     for (target, words) in [
         ("{ type: command }", "`target` has no `command`"),
         ("{ type: command, command: [] }", "`command` must be a list that is not empty"),
-        ("{ type: command, command: [echo, '{{message}}'] }", "go with `speaks: text`"),
+        (
+            "{ type: command, command: [echo, '{{message}}'] }",
+            "placeholders in the arguments require `speaks: text`",
+        ),
         ("{ type: command, speaks: text, command: [echo, '{{mesage}}'] }", "did you mean `{{message}}`?"),
         (
             "{ type: command, speaks: text, command: [echo, '{{attachments}}', '{{message}}'] }",
             "`{{attachments}}` is not supported here",
         ),
-        ("{ type: command, speaks: text, command: [cat], history: full }", "goes with `speaks: json_lines`"),
-        ("{ type: command, speaks: text, command: [cat], tools: [{ name: a }] }", "`tools` go with"),
+        (
+            "{ type: command, speaks: text, command: [cat], history: full }",
+            "`history: full` requires `speaks: json_lines`",
+        ),
+        (
+            "{ type: command, speaks: text, command: [cat], tools: [{ name: a }] }",
+            "`tools` require `speaks: json_lines`",
+        ),
     ] {
         let output =
             Project::with_config(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
@@ -483,7 +495,8 @@ fn rejects_conflicting_settings() {
     let suite = "name: a\ntools: [{ name: t, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
     let output = text_command("[cat]").suite("a", suite).hotseat(&["test"]);
     assert!(
-        output.code == 2 && output.stderr.contains("gives `tools`, which its agent is never told"),
+        output.code == 2
+            && output.stderr.contains("this case sets `tools`, which its agent does not support"),
         "{output}"
     );
 }

@@ -216,7 +216,7 @@ fn lists_incomparable_cases() {
         .collect();
     assert_eq!(
         json!(why),
-        json!([["pp", "other checks"], ["ppp", "the user inputs or the agent context differ"]])
+        json!([["pp", "different checks"], ["ppp", "the user inputs or the agent context differ"]])
     );
     assert_eq!(
         (&found["cases_compared"], &found["cases_added"]),
@@ -259,11 +259,11 @@ fn rejects_files_that_are_not_reports() {
     let output = project.hotseat(&["compare", "gone.json", "words.json"]);
     assert_eq!(output.code, 2, "{output}");
     assert_snapshot!(output.stderr, @"
-    error: cannot read gone.json:: No such file or directory (os error 2)
+    error: gone.json: cannot be read: No such file or directory (os error 2)
      |
      = help: name a report written by `hotseat test -o FILE.json` or `-o FILE.jsonl`, or a saved run by its id in `hotseat runs`
 
-    error: words.json: invalid JSON: expected value at line 1 column 1
+    error: words.json: this is not JSON: expected value at line 1 column 1
     ");
     let output = project.hotseat(&["compare", "other.json", "other.json"]);
     assert!(output.stderr.contains("other.json: this is not a run report: it has no results"), "{output}");
@@ -392,7 +392,7 @@ fn judge_configuration_is_part_of_check_identity() {
     let agent = echo_agent();
     let with =
         |project: &str| Project::with_config(&format!("target:\n  endpoint: {}\n{project}", agent.url()));
-    let checks = Some("other checks".to_string());
+    let checks = Some("different checks".to_string());
     let case = "name: a\nturns: [{ user: hello, timeout_ms: 20000, assert: [{ type: satisfy, criteria: polite }] }]\n";
 
     let project = with("  assert: { text: { must_match: hello } }\ncriteria:\n  polite: { match: [{ type: contains, value: You }] }\n")

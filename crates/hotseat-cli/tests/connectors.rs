@@ -71,7 +71,10 @@ fn rejects_invalid_connectors_with_location() {
         ("loud: { type: scripted, scrpt: a }", "did you mean `script`?"),
         ("loud: { type: sripted, script: a }", "hotseat.yaml:3:"),
         ("lout: { type: scripted, script: models/loud.yaml }", "did you mean `lout`?"),
-        ("loud: { type: scripted, script: models/nothing.yaml }", "models/nothing.yaml cannot be read"),
+        (
+            "loud: { type: scripted, script: models/nothing.yaml }",
+            "/models/nothing.yaml: No such file or directory",
+        ),
         (
             "loud: { type: openai, model: m, api_key: '${ENV.NOT_SET}' }",
             "environment variable `NOT_SET` is not set",
@@ -163,7 +166,7 @@ fn hook_can_choose_model() {
     let failure = tested.failure("a");
     assert_eq!(failure["kind"], "test_error");
     assert!(
-        failure["message"].as_str().is_some_and(|words| words.contains("no connector `quite`")),
+        failure["message"].as_str().is_some_and(|words| words.contains("unknown connector `quite`")),
         "{failure}"
     );
 }
@@ -177,16 +180,16 @@ fn embedded_agent_rejects_other_options() {
     for (options, words) in [
         (
             json!({"mode": "chat", "metadata": {"a": 1}}),
-            "gives `options.mode`, which its agent is never told",
+            "this case sets `options.mode`, which its agent does not support",
         ),
         (json!({"mode": "chat"}), "embedded agents support `connector` and `metadata`"),
-        (json!({"skip": "all"}), "gives `options.skip`, which its agent is never told"),
+        (json!({"skip": "all"}), "this case sets `options.skip`, which its agent does not support"),
         (
             json!({"skip": {"history": false}}),
-            "gives `options.skip.history: false`, and an embedded agent cannot",
+            "this case sets `options.skip.history: false`, which embedded agents do not support",
         ),
-        (json!({"skip": {"history": true, "trace": true}}), "gives `options.skip.trace: true`"),
-        (json!({"skip": {"output": true}}), "gives `options.skip.output: true`"),
+        (json!({"skip": {"history": true, "trace": true}}), "this case sets `options.skip.trace: true`"),
+        (json!({"skip": {"output": true}}), "this case sets `options.skip.output: true`"),
     ] {
         let output = held(options);
         assert!(output.code == 2 && output.stderr.contains(words), "{words}\n{output}");
@@ -230,7 +233,10 @@ connectors:
     assert_eq!((there.header("x-org"), there.header("x-team")), (Some("red"), None));
 
     let output = project.command(&["test", "-c", "claude"]).env("OTHER", "other-key-12345").run();
-    assert!(output.code == 2 && output.stderr.contains("is not of `type: openai`"), "{output}");
+    assert!(
+        output.code == 2 && output.stderr.contains("the connector `claude` must have `type: openai`"),
+        "{output}"
+    );
     assert_eq!((server.requests().len(), other.requests().len()), (2, 1));
 }
 
@@ -242,8 +248,12 @@ fn other_adapters_receive_connector_name() {
     // A template without a placeholder for the model is rejected.
     let target = format!("target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}' }}\n", agent.url());
     let output = Project::with_config(&target).suite("a", HELLO).hotseat(&["test", "-c", "large"]);
-    assert!(output.code == 2 && output.stderr.contains("the agent is never told which one"), "{output}");
-    assert!(output.stderr.contains("`{{options.connector}}` into the template"), "{output}");
+    assert!(
+        output.code == 2
+            && output.stderr.contains("`-c` selects a connector, but the agent does not support this"),
+        "{output}"
+    );
+    assert!(output.stderr.contains("`{{options.connector}}` to the template"), "{output}");
 }
 
 #[test]

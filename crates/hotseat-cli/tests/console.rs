@@ -131,7 +131,7 @@ fn prints_failed_check() {
       │    Agent: [tool: validate_cart({"cart_id":"c-1"})] → {"ok":true,"cart_id":"…
       │    Agent: [tool: get_shipping_options({"country":"FR","cart":{"id":"c-1","i…
       │    Agent: "Cart is valid. Shipping options: standard, express."
-      │    ✓ validate_cart with cart_id /^c-1$/ is called
+      │    ✓ validate_cart with cart_id /^c-1$/ to be called
       │
       ├─ Turn 2: "pay twice" → PASSED ([TIME])
       │    Agent: [tool: charge_card({"amount":42.5,"currency":"EUR","token":"tok_1…
@@ -139,18 +139,18 @@ fn prints_failed_check() {
       │    Agent: "Charged twice."
       │
       └─ Final Assertions: FAILED
-         ✓ delete_order is never called
-         ✗ charge_card is called exactly once
+         ✓ delete_order never to be called
+         ✗ charge_card to be called exactly once
       FAILED ([TIME]) - 2 turns, 3 checks
-      └─ assertion: 1 of 3 checks does not hold
+      └─ assertion: 1 of 3 checks failed
 
-         ✗ charge_card is called exactly once
+         ✗ charge_card to be called exactly once
            --> a.test.yaml:18:16
             |
          18 |         count: { exact: 1 }
             |                ^^^^^^^^^^^^
             |
-            = found: called twice:
+            = got: 2 calls:
             |   - turn 2: charge_card({"amount":42.5,"currency":"EUR",
             |     "token":"tok_1"}) → {"status":"approved","charge_id":"ch_001",
             |     "amount":42.5,"currency":"EUR"}
@@ -207,7 +207,7 @@ fn wraps_output_for_narrow_terminal() {
       │    Agent: [tool: validate_cart({"cart_id":"c-…
       │    Agent: [tool: get_shipping_options({"count…
       │    Agent: "Cart is valid. Shipping options: s…
-      │    ✓ validate_cart with cart_id /^c-1$/ is ca…
+      │    ✓ validate_cart with cart_id /^c-1$/ to be…
       │
       ├─ Turn 2: "pay twice" → PASSED
       │    Agent: [tool: charge_card({"amount":42.5,"…
@@ -215,18 +215,18 @@ fn wraps_output_for_narrow_terminal() {
       │    Agent: "Charged twice."
       │
       └─ Final Assertions: FAILED
-         ✓ delete_order is never called
-         ✗ charge_card is called exactly once
+         ✓ delete_order never to be called
+         ✗ charge_card to be called exactly once
       FAILED ([TIME]) - 2 turns, 3 checks
-      └─ assertion: 1 of 3 checks does not hold
+      └─ assertion: 1 of 3 checks failed
 
-         ✗ charge_card is called exactly once
+         ✗ charge_card to be called exactly once
            --> a.test.yaml:15:16
             |
          15 |         count: { exact: 1 }
             |                ^^^^^^^^^^^^
             |
-            = found: called twice:
+            = got: 2 calls:
             |   - turn 2: charge_card({"amount":42.5,
             |     "currency":"EUR","token":"tok_1"}) →
             |     {"status":"approved",
@@ -285,20 +285,20 @@ turns:
       │    Agent: "First thought."
       │    Agent: [tool: look_up({"what":"第二"})] → nothing
       │    Agent: "Second thought,⏎over two lines."
-      │    ✗ look_up with what /^first$/ with a result that matches /something/ and /a…
+      │    ✗ look_up with what /^first$/ with a result that matches /something/ and…
       │    ✗ the agent to say something that matches /Third thought/
       │    ✗ the agent to say nothing that matches /First/
       │    ✓ the agent to say nothing that matches /第二/
-      └─ assertion: 3 of 4 checks do not hold
+      └─ assertion: 3 of 4 checks failed
 
-         ✗ turn 1: look_up with what /^first$/ with a result that matches /something/
-           and /anything at all/ is called
+         ✗ turn 1: look_up with what /^first$/ with a result that matches
+           /something/ and /anything at all/ to be called
           --> a.test.yaml:5:42
            |
          5 |     assert: { tools: { require: [{ name: look_up, args_match: { what...
            |                                          ^^^^^^^
            |
-           = found: 0 of 1 call fits: turn 1: look_up({"what":"第二"}) → nothing
+           = got: 0 of 1 call matching: turn 1: look_up({"what":"第二"}) → nothing
 
          ✗ turn 1: the agent to say something that matches /Third thought/
           --> a.test.yaml:5:157
@@ -306,7 +306,7 @@ turns:
          5 | ...] }, text: { must_match: 'Third thought', must_not_match: ['First...
            |                             ^^^^^^^^^^^^^^^
            |
-           = found: "First thought.\nSecond thought,\nover two lines."
+           = got: "First thought.\nSecond thought,\nover two lines."
 
          ✗ turn 1: the agent to say nothing that matches /First/
           --> a.test.yaml:5:191
@@ -314,7 +314,7 @@ turns:
          5 | ...d thought', must_not_match: ['First', '第二'] } }
            |                                 ^^^^^^^
            |
-           = found: "First thought.\nSecond thought,\nover two lines."
+           = got: "First thought.\nSecond thought,\nover two lines."
 
     ───────────────────────────────────────────────────────────────
       Summary
@@ -372,7 +372,7 @@ turns: [{ user: hello }]
       │    paused: Refund 42.5 EUR of order o-9? → resolved
       │
       └─ Final Assertions: PASSED
-         ✓ refund_order is called
+         ✓ refund_order to be called
          ✓ refund_order to be called only after look_up
       PASSED ([TIME]) - 2 turns, 3 checks
 
@@ -464,9 +464,9 @@ turns: [{ user: hello }]
       ├─ Turn 1: "refund" → FAILED ([TIME])
       │    Agent: [tool: refund_order({"order_id":"o-9","amount":42.5})] → no result
       │    paused: Refund 42.5 EUR of order o-9? → unanswered
-      └─ test_error: the agent paused and asked for an answer that the turn does not
-         │ script (`resume`); reason: tool_call; message: Refund 42.5 EUR of order
-         │ o-9?; tool: refund_order
+      └─ test_error: the agent paused for an answer that the turn does not define
+         │ (add it to `resume`); reason: tool_call; message: Refund 42.5 EUR of
+         │ order o-9?; tool: refund_order
 
          │ {
          │   "id": "approve-[ID]-call-1",
@@ -520,8 +520,8 @@ turns: [{ user: hello }]
       Pass Rate: 0.0%
       Duration:  [TIME]
 
-      Next: see everything the agent sent: `--run '^(crashes|hangs|is busy|asks|has a
-            hook)$' --trace trace.jsonl`
+      Next: see everything the agent sent: `--run '^(crashes|hangs|is busy|asks|has
+            a hook)$' --trace trace.jsonl`
 
     ═══════════════════════════════════════════════════════════════
       ❌ TESTS FAILED
@@ -596,9 +596,9 @@ fn truncates_long_call_lists() {
     });
     let suite = "name: a\nturns: [{ user: a }]\nassert: { tools: { forbid: [poll] } }\n";
     let output = Project::with_agent(&agent).suite("a", suite).hotseat(&["test"]).redacted();
-    let found: Vec<&str> = output.stdout.lines().skip_while(|line| !line.contains("= found:")).collect();
+    let found: Vec<&str> = output.stdout.lines().skip_while(|line| !line.contains("= got:")).collect();
     assert_snapshot!(found.join("\n"), @r#"
-           = found: called 40 times:
+           = got: 40 calls:
            |   - turn 1: poll({"n":0}) → not yet
            |   - turn 1: poll({"n":1}) → not yet
            |   - turn 1: poll({"n":2}) → not yet

@@ -204,8 +204,8 @@ fn multi_turn_conversations() {
       ├─ Turn 2: SKIPPED
       │    Reason: Agent awaiting input, no next turn defined
       │    Agent asked: "This requires manager approval. Please provide PO number."
-      │    Hint: Add more turns, use --interactive, or configure simulator;
-      │      set `on_missing_input: end` if the conversation may end here
+      │    Hint: Add more turns, use --interactive, or configure simulator; set
+      │      `on_missing_input: end` if the conversation may end here
       │
       └─ Result: SKIPPED
 
@@ -294,9 +294,9 @@ fn multi_turn_conversations() {
       │      provide PO number."
       │    Hint: Add more turns, use
       │      --interactive, or configure
-      │      simulator; `on_missing_input:
-      │      end` says that the conversation
-      │      ends here
+      │      simulator; set
+      │      `on_missing_input: end` if the
+      │      conversation may end here
       │
       └─ Result: SKIPPED
 
@@ -417,7 +417,7 @@ fn simulated_users_and_checkpoints() {
          2 | ...e":"create_expense"}},{"id":"confirm","description":"Agent confir...
            |                                ^^^^^^^^^
            |
-           = found: in turn 3: expected what the agent says contains "paid"; found
+           = got: in turn 3: expected the agent's text to contain "paid", got
            |   "Expense submitted. Reference: EXP-001"
 
     ───────────────────────────────────────────────────────────────
@@ -499,8 +499,8 @@ fn simulated_users_and_checkpoints() {
     2 | ..."}},{"id":"confirm","descripti...
       |              ^^^^^^^^^
       |
-      = found: in turn 3: expected what the
-      |   agent says contains "paid"; found
+      = got: in turn 3: expected the agent's
+      |   text to contain "paid", got
       |   "Expense submitted. Reference:
       |   EXP-001"
 
@@ -577,15 +577,15 @@ fn conversation_failures() {
       │
       └─ Turn 3: not run
       FAILED ([TIME]) - 2 turns, 2 checks
-      └─ assertion: 1 of 2 checks does not hold
+      └─ assertion: 1 of 2 checks failed
 
-         ✗ turn 2: submit_expense is called
+         ✗ turn 2: submit_expense to be called
           --> tests/expense.test.jsonl:1:237
            |
          1 | ...e":"tool_called","name":"submit_expense"}]},{"input":"Yes, confir...
            |                            ^^^^^^^^^^^^^^^^
            |
-           = found: no call; tools called: create_expense
+           = got: no call; tools called: create_expense
 
     ► [T002] Expense Reimbursement Flow (3 turns)
       ├─ Turn 1: "I want to submit an expense" → PASSED ([TIME])
@@ -605,15 +605,15 @@ fn conversation_failures() {
          ✗ $.expense.status = "paid"
          ✓ tool_called "submit_expense"
       FAILED ([TIME]) - 3 turns, 4 checks
-      └─ assertion: 1 of 4 checks does not hold
+      └─ assertion: 1 of 4 checks failed
 
-         ✗ $.expense.status is "paid"
+         ✗ $.expense.status to be "paid"
           --> tests/expense.test.jsonl:2:323
            |
          2 | ...pe":"json_path","path":"$.expense.status","value":"paid"},{"type"...
            |                           ^^^^^^^^^^^^^^^^^^
            |
-           = found: "submitted" in the result of submit_expense in turn 3
+           = got: "submitted" in the result of submit_expense in turn 3
 
     ► [T003] Crash (3 turns)
       ├─ Turn 1: "hello" → PASSED ([TIME])
@@ -856,7 +856,7 @@ fn verbose_mode_quotes_judges() {
       ├─ Turn 1: "hello" → PASSED ([TIME])
       │    Agent: "What type of expense would you like to submit?"
       │    judge agents:workers.test.user-simulator agrees (score 0.95): It asks po…
-      │    ✓ judged: It is polite
-      └─ 1 check holds
+      │    ✓ the judge to agree: It is polite
+      └─ 1 check passed
     "#);
 }

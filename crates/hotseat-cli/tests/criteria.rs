@@ -294,7 +294,10 @@ fn json_head_applies_to_following_cases() {
     assert_eq!(judge.requests().len(), 9);
     let late = project(&agent, &judge, "").file("a.test.jsonl", &format!("{case}\n{head}"));
     let output = assert_rejected(&late, &[]);
-    assert!(output.stderr.contains("it is the head of a suite, a first document of its own"), "{output}");
+    assert!(
+        output.stderr.contains("`suite` is not a key of a case: move it to a separate first document"),
+        "{output}"
+    );
     let only = project(&agent, &judge, "").file("a.test.jsonl", &head.to_string());
     assert!(assert_rejected(&only, &[]).stderr.contains("no test cases found"), "{output}");
 }
@@ -304,11 +307,11 @@ fn identifier_like_text_must_be_a_criterion_name() {
     let (agent, judge) = (booking_agent(), judge_model(|_| verdict_reply(true)));
     for (criteria, words, help) in [
         (json!("frendly"), "unknown criterion `frendly`", "did you mean `friendly`?"),
-        (json!(["friendly", "polite"]), "unknown criterion `polite`", "a sentence is judged as it is"),
+        (json!(["friendly", "polite"]), "unknown criterion `polite`", "a sentence is judged literally"),
         (
             json!([["friendly", "rude?"]]),
             "unknown criterion `rude?`",
-            "there are `friendly`, `grounded_pricing`",
+            "available criteria: `friendly`, `grounded_pricing`",
         ),
     ] {
         for key in ["assert", "evaluate", "final_assertions"] {
@@ -329,7 +332,7 @@ fn identifier_like_text_must_be_a_criterion_name() {
         ),
         &[&agent],
     );
-    assert_eq!(output.stderr.matches("no criterion is called").count(), 1, "{output}");
+    assert_eq!(output.stderr.matches("unknown criterion `nobody`").count(), 1, "{output}");
 }
 
 #[test]
@@ -346,13 +349,19 @@ fn rejects_invalid_criteria() {
             "{ match: 'scripts:a.b', match_messages: 'scripts:a.c' }",
             "`match` and `match_messages` cannot be combined",
         ),
-        ("{ function: 'scripts:a.b', match: [{ type: contains, value: x }] }", "both decide"),
+        (
+            "{ function: 'scripts:a.b', match: [{ type: contains, value: x }] }",
+            "`match` and `function` cannot be combined",
+        ),
         ("{ match: booked }", "`match` must contain assertions, or refer to a script function"),
         (
             "{ match: [{ type: contains, value: x }], good_examples: [{ text: a, explanation: b }] }",
-            "is for a judge",
+            "`good_examples` applies to judges, but `match` decides this criterion",
         ),
-        ("{ match: [{ type: agent, criteria: polite }] }", "assertions that ask nobody"),
+        (
+            "{ match: [{ type: agent, criteria: polite }] }",
+            "`match` cannot contain assertions that need a judge or a script",
+        ),
         ("{ match: [] }", "must be"),
         ("{ match: { tools: {} } }", "asserts nothing"),
         ("{ describtion: d }", "did you mean `description`?"),
@@ -384,7 +393,7 @@ fn rejects_negation_of_several_criteria() {
     tested.assert_all_passed();
     assert_eq!(
         tested.case("a")["assertions"][0]["expected"],
-        "not: satisfies friendly: The agent's response should be friendly"
+        "not: the agent to satisfy friendly: The agent's response should be friendly"
     );
 }
 
@@ -516,7 +525,7 @@ fn truncated_or_refused_judge_answers_never_pass() {
             "cut",
             Box::new(move || complete_reply(json!({"role": "assistant", "content": good}), "length")),
             3,
-            "cut at the longest",
+            "its answer was truncated at the length limit",
         ),
         (
             "refused",
@@ -819,7 +828,7 @@ fn forbidden_claims_are_conditional_by_default() {
     assert_eq!(tested.failure("absolute")["kind"], "assertion");
     assert_eq!(
         tested.case("absolute")["turns"][0]["assertions"][0]["actual"],
-        "it claims \"The Blue Room is free\" (availability)"
+        "the agent claims \"The Blue Room is free\" (availability)"
     );
     // The reverse would be self-contradictory.
     let wrong = constant_model(r#"{"reasoning": "r", "claims_found": [], "violated": true}"#);
@@ -931,14 +940,14 @@ fn soft_criteria_are_reported_separately() {
     for words in [
         "✓ satisfies friendly\n",
         "  → satisfied: It greets.\n",
-        "✓ (measured only) satisfies friendly\n",
-        "○ (measured only) satisfies grounded_pricing\n",
+        "✓ (informational) satisfies friendly\n",
+        "○ (informational) satisfies grounded_pricing\n",
         "  → not satisfied: It is rude.\n",
-        "? (measured only) satisfies It is unclear.\n",
-        "  → error: the judge's answer is of no use",
-        "Measured:  2 of 4 hold (50.0%), 1 errored",
-        "friendly          required 1 of 1 hold (100.0%) · measured 1 of 1 hold (100.0%)",
-        "grounded_pricing  measured 0 of 1 hold (0.0%)",
+        "? (informational) satisfies It is unclear.\n",
+        "  → error: the judge's answer is invalid",
+        "Soft:      2 of 4 passed (50.0%), 1 errored; informational",
+        "friendly          required 1 of 1 passed (100.0%) · informational 1 of 1 passed (100.0%)",
+        "grounded_pricing  informational 0 of 1 passed (0.0%)",
     ] {
         assert!(stdout.contains(words), "{words}\n{stdout}");
     }
@@ -1035,7 +1044,8 @@ fn evidence_beyond_limit_errors_without_asking_judge() {
         assert_eq!(failure["kind"], "judge_error", "{failure}");
         let message = failure["message"].as_str().unwrap();
         assert!(
-            message.contains("too long to be judged") && message.contains("on_overflow: truncate"),
+            message.contains("the conversation is too long for the judge")
+                && message.contains("on_overflow: truncate"),
             "{message}"
         );
     }

@@ -176,9 +176,9 @@ fn reports_run_that_cannot_be_saved() {
     assert_eq!(output.code, 0, "what the agent did is known: {output}");
     assert!(output.stderr.contains("this run is not saved: "), "{output}");
     let output = project.hotseat(&["show", "last"]);
-    let says_so = output.stderr.contains("is not kept: ")
-        || output.stderr.contains("did not come to its end")
-        || output.stderr.contains("no run");
+    let says_so = output.stderr.contains("the last events of this run were not saved: ")
+        || output.stderr.contains("this run is incomplete; `hotseat resume")
+        || output.stderr.contains("there are no saved runs in ");
     assert!(says_so, "{output}");
     // An unwritable report is an error.
     let script = format!("ulimit -f 40; exec '{HOTSEAT}' test --parallel 1 --no-store -o out.json");

@@ -10,9 +10,9 @@ use serde_json::json;
 const SCRIPT: &str = r#"
 use: always
 rules:
-  - when: { system: 'application that holds this conversation: Be brief', user: rules }
+  - when: { system: 'application that runs this conversation: Be brief', user: rules }
     reply: I was told to be brief.
-  - when: { system: 'said earlier in this conversation.*My name is Mary.*"name":"book".*"role":"tool".*Booked', user: before }
+  - when: { system: 'Earlier messages of this conversation.*My name is Mary.*"name":"book".*"role":"tool".*Booked', user: before }
     reply: Mary has booked.
   - when: { system: '- scenario: refund\n- level: 3', user: now }
     reply: a refund of level 3
@@ -73,7 +73,10 @@ fn rejects_attachments() {
     ] {
         let output = project().file("a.test.json", &case.to_string()).hotseat(&["test"]);
         assert!(output.code == 2, "{output}");
-        assert!(output.stderr.contains("gives `attachments`, which its agent is never told"), "{output}");
+        assert!(
+            output.stderr.contains("this case sets `attachments`, which its agent does not support"),
+            "{output}"
+        );
         assert!(output.stderr.contains("embedded agents support text only"), "{output}");
     }
 }

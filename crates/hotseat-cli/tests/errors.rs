@@ -301,7 +301,7 @@ assert:
     ----- stdout -----
 
     ----- stderr -----
-    error: duplicate key `name` is written
+    error: the key `name` is written twice
      --> a.test.yaml:4:1
       |
     2 | name: a
@@ -310,7 +310,7 @@ assert:
     4 | name: b
       | ^^^^ again
 
-    error: duplicate key `must_match` is written
+    error: the key `must_match` is written twice
      --> a.test.yaml:6:26
       |
     6 |   text: { must_match: a, must_match: b }
@@ -475,19 +475,19 @@ turns:
     ----- stdout -----
 
     ----- stderr -----
-    error: this pattern is not a valid regular expression: unclosed group
+    error: this pattern does not compile: unclosed group
      --> a.test.yaml:6:28
       |
     6 |       text: { must_match: ['(unclosed', '(?!look)ahead'] }
       |                            ^^^^^^^^^^^
 
-    error: this pattern is not a valid regular expression: look-around, including look-ahead and look-behind, is not supported (patterns are matched in linear time, which rules them out)
+    error: this pattern does not compile: look-around, including look-ahead and look-behind, is not supported (patterns are matched in linear time, which rules them out)
      --> a.test.yaml:6:41
       |
     6 |       text: { must_match: ['(unclosed', '(?!look)ahead'] }
       |                                         ^^^^^^^^^^^^^^^
 
-    error: this pattern is not a valid regular expression: invalid character class range, the start must be <= the end
+    error: this pattern does not compile: invalid character class range, the start must be <= the end
      --> a.test.yaml:7:59
       |
     7 |       tools: { forbid_calls: [{ name: x, args_match: { a: '[z-a]' } }] }
@@ -521,7 +521,7 @@ turns:
     4 |   - user: 'order ${ORDER} of ${ENV.SHOP}'
       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 
-    error: `${` without its `}`; write `$${` for a literal `${`
+    error: `${` without a closing `}`; write `$${` for a literal `${`
      --> a.test.yaml:5:11
       |
     5 |   - user: 'order ${ORDER'
@@ -694,7 +694,7 @@ fn reports_nonexistent_paths() {
 
     error: no suites (*.test.yaml, .yml, .json or .jsonl, *_test.ts with tests) in empty
 
-    error: no files fit c/*.yaml
+    error: no files match c/*.yaml
 
     error: `[` is not a glob: error parsing glob '[': unclosed character class; missing ']'
     ");
@@ -720,14 +720,14 @@ fn reports_filter_without_matches() {
     ----- stdout -----
 
     ----- stderr -----
-    error: nothing selected: --run "b" fits none of 1 case
+    error: no case selected: --run "b" matches none of 1 case
     "#);
     assert_snapshot!(normalized_output(&project, &["list", "--run", "b"]), @r#"
     exit code: 4
     ----- stdout -----
 
     ----- stderr -----
-    error: nothing selected: --run "b" fits none of 1 case
+    error: no case selected: --run "b" matches none of 1 case
     "#);
 }
 
@@ -858,7 +858,7 @@ fn rejects_unknown_or_meaningless_flags() {
     ----- stdout -----
 
     ----- stderr -----
-    error: invalid value 'soon' for '--timeout <DURATION>': a duration is needed, for instance [TIME], [TIME] or [TIME]
+    error: invalid value 'soon' for '--timeout <DURATION>': expected a duration such as [TIME], [TIME] or [TIME]
 
     For more information, try '--help'.
     ");

@@ -226,7 +226,7 @@ fn stdout_contains_only_events() {
         .file(".hotseat", "no folder");
     let output = project.hotseat(&["test", "--json"]);
     assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output}");
-    let warning = output.stdout.lines().find(|line| line.contains("this run is not kept"));
+    let warning = output.stdout.lines().find(|line| line.contains("this run is not saved"));
     assert!(warning.is_some_and(|line| line.contains(r#""type":"log""#)), "{output}");
 
     let output = project.hotseat(&["resume", "--json", "--bogus"]);

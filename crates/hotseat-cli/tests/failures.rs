@@ -31,7 +31,7 @@ fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
         assert_eq!(result["failure"]["kind"], kind, "{}\n{output}", result["name"]);
         assert!(message.contains(words), "{}: {words:?} is not in {message:?}\n{output}", result["name"]);
     }
-    let shown = words.trim_start_matches("does not hold: ");
+    let shown = words.trim_start_matches("check failed: ");
     assert!(unwrap_lines(&output.stdout).contains(shown), "{shown:?} is not on the console\n{output}");
     assert!(output.stdout.contains(&format!("└─ {kind}: ")), "{output}");
     assert!(
@@ -98,7 +98,7 @@ fn sees_result_in_content() {
         },
         NO_DECLINED_CHARGE,
     );
-    assert_failed(&tested, 1, "assertion", "does not hold: ");
+    assert_failed(&tested, 1, "assertion", "check failed: ");
     let call = &tested.case("forbidden call")["turns"][0]["tool_calls"][0];
     assert_eq!((&call["name"], &call["result"]), (&json!("charge_card"), &declined()));
 }
@@ -119,7 +119,7 @@ fn sees_result_only_in_snapshot() {
             ])
             .finished()
     };
-    assert_failed(&run_suite(agent, NO_DECLINED_CHARGE), 1, "assertion", "does not hold: ");
+    assert_failed(&run_suite(agent, NO_DECLINED_CHARGE), 1, "assertion", "check failed: ");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn sees_chunked_calls_and_text() {
             .text_chunks("Declined.")
             .finished()
     };
-    assert_failed(&run_suite(chunks, NO_DECLINED_CHARGE), 1, "assertion", "does not hold: ");
+    assert_failed(&run_suite(chunks, NO_DECLINED_CHARGE), 1, "assertion", "check failed: ");
 
     let never = "
 name: never called
@@ -145,7 +145,7 @@ name: never said
 turns: [{ user: pay }]
 assert: { text: { must_not_match: 'Declined[.]' } }
 ";
-    assert_failed(&run_suite(chunks, never), 1, "assertion", "does not hold: ");
+    assert_failed(&run_suite(chunks, never), 1, "assertion", "check failed: ");
 }
 
 #[test]
@@ -165,7 +165,7 @@ turns: [{ user: delete }]
 assert: { tools: { forbid: [delete_order] } }
 ",
     );
-    assert_failed(&tested, 1, "assertion", "delete_order is never called");
+    assert_failed(&tested, 1, "assertion", "delete_order never to be called");
     assert!(
         unwrap_lines(&tested.output.stdout).contains(r#"delete_order({"id":"o-9"}) → no result"#),
         "{}",
@@ -186,7 +186,7 @@ turns: [{ user: pay }]
 assert: { tools: { require: [{ name: charge_card, result_match: '.*' }] } }
 ",
     );
-    assert_failed(&tested, 1, "assertion", "with a result that matches /.*/ is called");
+    assert_failed(&tested, 1, "assertion", "with a result that matches /.*/ to be called");
 }
 
 #[test]
@@ -199,7 +199,7 @@ assert: { tools: { require: [{ name: charge_card, count: { exact: 0 } }] } }
     let once = |request: &FakeRequest| {
         charge_call("c", FakeRun::for_request(request).started(), Some(approved())).finished()
     };
-    assert_failed(&run_suite(once, suite), 1, "assertion", "charge_card is never called");
+    assert_failed(&run_suite(once, suite), 1, "assertion", "charge_card never to be called");
     run_suite(|request: &FakeRequest| FakeRun::for_request(request).started().text("No.").finished(), suite)
         .assert_all_passed();
 }
@@ -253,7 +253,7 @@ assert: {{ tools: {{ require: [{{ name: charge_card, args_match: {{ amount: '{pa
 "
         )
     };
-    assert_failed(&run_suite(agent, &suite("^42$")), 1, "assertion", "amount /^42$/ is called");
+    assert_failed(&run_suite(agent, &suite("^42$")), 1, "assertion", "amount /^42$/ to be called");
     run_suite(agent, &suite(r"^42\.5$")).assert_all_passed();
 }
 
@@ -287,7 +287,7 @@ assert: { tools: { require: [{ name: charge_card, count: { exact: 1 } }] } }
             if request.last_user_text() == "pay" { charge_call(&id, run, Some(approved())) } else { run };
         run.text("Very well.").finished()
     };
-    assert_failed(&run_suite(agent, &again), 1, "assertion", "charge_card is called exactly once");
+    assert_failed(&run_suite(agent, &again), 1, "assertion", "charge_card to be called exactly once");
 }
 
 // Streams.
@@ -424,7 +424,7 @@ fn result_for_unknown_call() {
     let agent = |request: &FakeRequest| {
         FakeRun::for_request(request).started().tool_result("c", &declined()).finished()
     };
-    assert_failed(&run_suite(agent, ANYTHING), 1, "protocol_error", "no event says which tool that is");
+    assert_failed(&run_suite(agent, ANYTHING), 1, "protocol_error", "but no event names its tool");
 }
 
 #[test]
@@ -461,7 +461,7 @@ fn unreachable_agent() {
 
 #[test]
 fn server_closes_without_response() {
-    assert_failed(&run_suite(|_| FakeReply::refused(), ANYTHING), 1, "protocol_error", "gave no answer");
+    assert_failed(&run_suite(|_| FakeReply::refused(), ANYTHING), 1, "protocol_error", "did not answer");
 }
 
 #[test]
@@ -495,7 +495,7 @@ name: it had no code
 turns: [{ user: crash, expect_error: { code: '.' } }]
 ",
     );
-    assert_failed(&tested, 1, "assertion", "expected was an error");
+    assert_failed(&tested, 1, "assertion", "expected an error");
 }
 
 // Time limits.
@@ -604,7 +604,7 @@ fn unanswered_interrupt() {
             &tested,
             1,
             "test_error",
-            "asked for an answer that the turn does not script (`resume`)",
+            "the agent paused for an answer that the turn does not define (add it to `resume`)",
         );
     }
 }

@@ -95,7 +95,7 @@ fn page_contains_report_and_events() {
     assert_eq!(rows[0]["tags"], json!(["one", "two"]));
     assert_eq!(
         rows[0]["soft"],
-        json!([{"criterion": "what the agent says contains \"sunshine\"", "passed": false}])
+        json!([{"criterion": "the agent's text to contain \"sunshine\"", "passed": false}])
     );
     assert_eq!(rows[1]["kind"], "assertion");
     assert_eq!(rows[2]["skip_reason"], "not ready");

@@ -412,7 +412,7 @@ fn reads_stream_events_individually() {
 
 #[test]
 fn rejects_invalid_streams() {
-    let unfinished = "none of which says that it is the last (`map.done`)";
+    let unfinished = "none of which is the last one by `map.done`";
     for (form, reply, kind, words) in [
         ("sse", sse(&[]), "protocol_error", "the stream ended without a single event"),
         ("ndjson", ndjson(&[]), "protocol_error", "the stream ended without a single event"),
@@ -457,7 +457,7 @@ fn reports_missing_or_mistyped_path_values() {
         (json!({"reply": null, "calls": []}), "`map.reply` ($.reply) selects nothing"),
         (json!([]), "`map.reply` ($.reply) selects nothing"),
         (json!({"reply": ""}), "selects nothing in the answer to the first message"),
-        (json!({"reply": "", "id": "1"}), "the agent answered with nothing"),
+        (json!({"reply": "", "id": "1"}), "the agent's answer is empty: no text and no tool call"),
         (
             json!({"reply": 42}),
             "`map.reply` ($.reply) selects the number 42, expected a text, an object or a list",
@@ -511,7 +511,11 @@ fn rejects_invalid_answers() {
             "the connection broke before the answer was complete",
         ),
         (FakeReply::status(200).bytes(&b"\xff\xfe{}"[..]), "protocol_error", "the answer is not UTF-8"),
-        (FakeReply::text(200, "{}").header("content-encoding", "gzip"), "protocol_error", "encoded as gzip"),
+        (
+            FakeReply::text(200, "{}").header("content-encoding", "gzip"),
+            "protocol_error",
+            "the answer has the unsupported encoding gzip",
+        ),
         (FakeReply::json(500, &json!({"reply": "Hello"})), "agent_error", "HTTP 500"),
         (
             FakeReply::status(302).header("location", "/other"),
@@ -580,7 +584,7 @@ fn rejects_message_that_changes_url_target() {
         &Project::with_config(&target).suite("a", suite).test(&[]),
         1,
         "test_error",
-        "leads elsewhere than it says",
+        "whose `.` or `..` segments change the path",
     );
     assert_eq!(server.requests().len(), 0);
 }
@@ -597,7 +601,7 @@ fn rejects_message_invalid_in_header() {
         &Project::with_config(&target).suite("a", suite).test(&[]),
         1,
         "test_error",
-        "header `x-m` has become something with a line end",
+        "header `x-m` expands to a value with a line end",
     );
     assert_eq!(server.requests().len(), 0);
 }
@@ -624,7 +628,7 @@ fn rejects_invalid_settings_before_sending() {
             "{ type: http, endpoint: 'http://127.0.0.1:9/', body: { m: '{{message}}', n: '{{option.a}}' } }",
             "did you mean `{{options}}`?",
         ),
-        ("{ type: http, endpoint: 'http://{{message}}:9/' }", "cannot stand where the server is named"),
+        ("{ type: http, endpoint: 'http://{{message}}:9/' }", "the server name cannot contain a placeholder"),
         (
             "{ type: http, endpoint: 'http://127.0.0.1:9/{{message}}', body: 1, method: GET }",
             "a `GET` request cannot have a `body`",
@@ -659,7 +663,7 @@ fn rejects_invalid_settings_before_sending() {
     let target = "target: { type: http, endpoint: 'http://127.0.0.1:9/', body: '{{message}}' }\n";
     let output = Project::with_config(target).suite("a", suite).hotseat(&["test"]);
     assert!(
-        output.code == 2 && output.stderr.contains("gives `state`, which its agent is never told"),
+        output.code == 2 && output.stderr.contains("sets `state`, which its agent does not support"),
         "{output}"
     );
 }
@@ -675,7 +679,7 @@ fn redacts_secrets_in_templates() {
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: impossible } }\n";
     let project = project(&server, &more).suite("a", suite);
     let tested = project.test_in(&[("PLAIN", secret)], &["-v", "--trace", "out/t.jsonl"]);
-    assert_failed(&tested, 1, "assertion", "does not hold");
+    assert_failed(&tested, 1, "assertion", "check failed");
     let all = format!("{}{}{}", tested.output, tested.report, project.workspace.read("out/t.jsonl"));
     assert!(!all.contains(secret) && all.contains("I was sent Bearer [redacted:"), "{all}");
 }

@@ -136,7 +136,7 @@ fn ctrl_c_stops_run_waiting_for_human() {
     let mut running = held.command(&["test"]).terminal(60).timeout(TEST_TIMEOUT).spawn();
     running.wait_for_stdout("You> ");
     running.press_ctrl_c();
-    running.wait_for_stdout("waiting for those that run");
+    running.wait_for_stdout("waiting for running cases");
     running.press_ctrl_c();
     let output = running.wait();
     assert_eq!(output.code, 130, "{output}");

@@ -203,7 +203,7 @@ fn chat_completions_sends_explicit_user() {
     let tested = target("{}").suite("a", HELLO).test(&["-u", "ann", "-t", "ops"]);
     tested.assert_all_passed();
     assert_eq!(server.requests()[1].json()["user"], "ann");
-    let note = "note: not supported by -t: the agent";
+    let note = "note: -t: not supported by the agent";
     assert!(
         tested.output.stderr.contains(note) && !tested.output.stderr.contains("-u:"),
         "{}",
@@ -327,7 +327,7 @@ fn warns_once_about_unsupported_identity() {
     let project = project.file("ctx.json", &context().to_string());
     let output = project.hotseat(&["test", "--ctx", "ctx.json", "-u", "ann"]);
     for shown in ["-u", "`authorized.team_id` of --ctx", "`chat_id` of --ctx", "`locale` of --ctx"] {
-        let note = format!("note: not supported by {shown}: the agent");
+        let note = format!("note: {shown}: not supported by the agent");
         assert_eq!(output.stderr.matches(&note).count(), 1, "{note}: {output}");
     }
     assert_eq!(output.code, 0, "{output}");

@@ -166,7 +166,7 @@ fn imports_messages_outside_turns() {
     ]);
     let project = Project::empty().file("a.json", &text.to_string());
     let output = run_import(&project, &["a.json", "-o", "out"]);
-    assert!(output.stdout.contains("1 message of the agent left out"), "{output}");
+    assert!(output.stdout.contains("1 message of the agent omitted: no text and no tool call"), "{output}");
     assert_eq!(
         cases(&project, "out/a.test.jsonl"),
         [json!({"id": "conversation-1", "messages": [
@@ -203,8 +203,8 @@ fn four_conversations() -> String {
 #[test]
 fn imports_expectations_as_assertions() {
     for (flags, passing, notes) in [
-        (&[][..], &["same", "turned", "more", "nothing"][..], "1 conversation: no call is expected"),
-        (&["--expect", "order"], &["same", "more", "nothing"], "1 conversation: no call is expected"),
+        (&[][..], &["same", "turned", "more", "nothing"][..], "1 conversation: no calls are expected"),
+        (&["--expect", "order"], &["same", "more", "nothing"], "1 conversation: no calls are expected"),
         (&["--expect", "none"], &["same", "turned", "more", "less", "nothing"], "Next"),
         (&["--writes", "pay,cancel"], &["same", "turned"], "Next"),
         (&["--expect", "order", "--writes", "pay"], &["same"], "Next"),
@@ -212,7 +212,7 @@ fn imports_expectations_as_assertions() {
         let project = Project::empty().file("four.jsonl", &four_conversations());
         let output = run_import(&project, &[&["four.jsonl", "-o", "out"], flags].concat());
         assert!(output.code == 0 && output.stdout.contains(notes), "{flags:?}: {output}");
-        assert_eq!(output.stdout.contains("no call is expected"), notes != "Next", "{output}");
+        assert_eq!(output.stdout.contains("no calls are expected"), notes != "Next", "{output}");
         let tested = replay(&project, "out/four.test.jsonl");
         for result in tested.report["results"].as_array().unwrap() {
             let name = result["name"].as_str().unwrap();
@@ -239,31 +239,35 @@ fn suite_can_target_another_agent() {
 fn reports_errors_with_location_and_writes_nothing() {
     for (text, place, words) in [
         ("", "", "no conversations found in a.jsonl"),
-        ("{\"messages\": []}", "1:14", "no user says anything"),
+        ("{\"messages\": []}", "1:14", "this conversation has no user message with a reply"),
         ("7", "1:1", "this is not a conversation"),
         ("{\"id\": 1}", "1:1", "neither a message nor a conversation"),
-        ("{\"messages\": {}}", "1:14", "are a list"),
+        ("{\"messages\": {}}", "1:14", "the messages of a conversation must be a list"),
         ("{\"messages\": [7]}", "1:15", "an object with a `role`"),
         ("[[{\"content\": \"x\"}]]", "1:3", "has no `role`"),
         ("[[\n {\"role\": \"robot\"}]]", "2:11", "system, developer, user, assistant, tool"),
         ("{\"role\": \"user\"}", "1:1", "has no `content`"),
-        ("{\"role\": \"user\", \"content\": 7}", "1:29", "text or parts"),
+        ("{\"role\": \"user\", \"content\": 7}", "1:29", "must be text or a list of parts"),
         (
             "{\"role\": \"user\", \"content\": [{\"type\": \"image_url\", \"image_url\": {}}]}",
             "1:30",
-            "only text can be imported",
+            "only text parts can be imported",
         ),
         ("{\"role\": \"tool\", \"content\": \"x\"}", "1:1", "no `tool_call_id`"),
-        ("{\"role\": \"tool\", \"tool_call_id\": \"c\", \"content\": \"x\"}", "1:1", "no call before this"),
-        ("{\"role\": \"assistant\", \"tool_calls\": {}}", "1:37", "is a list"),
-        ("{\"role\": \"assistant\", \"tool_calls\": [{}]}", "1:38", "names no tool"),
+        (
+            "{\"role\": \"tool\", \"tool_call_id\": \"c\", \"content\": \"x\"}",
+            "1:1",
+            "no earlier call has the id",
+        ),
+        ("{\"role\": \"assistant\", \"tool_calls\": {}}", "1:37", "`tool_calls` must be a list"),
+        ("{\"role\": \"assistant\", \"tool_calls\": [{}]}", "1:38", "this call has no tool name"),
         ("{\"role\": \"assistant\", \"function_call\": {\"name\": \"x\"}}", "1:40", "`tool_calls`"),
-        ("{\"messages\": [], \"task\": {\"actions\": {}}}", "1:38", "are a list"),
+        ("{\"messages\": [], \"task\": {\"actions\": {}}}", "1:38", "the expected calls must be a list"),
         ("{\"messages\": [], \"task\": {\"actions\": [{}]}}", "1:39", "has no `name`"),
         (
             "{\"messages\": [], \"expected_calls\": [{\"name\": \"x\", \"arguments\": 1}]}",
             "1:64",
-            "are an object",
+            "the arguments of an expected call must be an object",
         ),
     ] {
         let good =
@@ -286,7 +290,7 @@ fn reports_errors_with_location_and_writes_nothing() {
             );
             let output = run_import(&project, &["a.jsonl", "-o", "out", "--skip-invalid"]);
             assert!(
-                output.code == 0 && output.stdout.contains("1 conversation left out"),
+                output.code == 0 && output.stdout.contains("1 conversation omitted as invalid"),
                 "{text}: {output}"
             );
             assert!(output.stdout.starts_with("2 conversations"), "{text}: {output}");
@@ -363,9 +367,7 @@ fn unknown_times_fail_time_assertions() {
         let tested = project.test(&["-n", "replay:out/recordings", "out/a_test.ts"]);
         let failure = tested.failure("t");
         assert_eq!(failure["kind"], "test_error", "{script}: {failure:#}");
-        assert!(
-            failure["message"].as_str().unwrap().contains("the times of this conversation are not known")
-        );
+        assert!(failure["message"].as_str().unwrap().contains("the times of this conversation are unknown"));
         assert_eq!(tested.case("t")["turns"].as_array().unwrap().len(), turns, "{script}");
     }
 }

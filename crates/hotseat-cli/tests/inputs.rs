@@ -71,7 +71,7 @@ fn rejects_invalid_input_sources() {
         (&["-i", "./nope.jsonl", "-n", "mock"][..], "no such file or folder: ./nope.jsonl"),
         (&["-i", "agnets:x", "-n", "mock"], "did you mean `agents:x`?"),
         (&["-i", "hello"], "`-n`"),
-        (&["-i", "agents:", "-n", "mock"], "names nobody"),
+        (&["-i", "agents:", "-n", "mock"], "`agents:` does not name an agent, connector or script"),
         (&["-i", "hello", "a.test.yaml"], "cannot be used with"),
     ] {
         let output = project.hotseat(&[&["test"], args].concat());
@@ -169,7 +169,7 @@ fn failing_generators_end_run() {
     ]);
     for (input, code, words) in [
         ("agents:prose", 3, "failed to parse generator response as JSON"),
-        ("agents:gone", 3, "agents:gone made no cases up"),
+        ("agents:gone", 3, "agents:gone generated no cases"),
         ("agents:wrong", 2, "did you mean `assert`?"),
         ("agents:nameless", 2, "neither `name` nor `id`"),
         ("agents:nobody", 2, "unknown agent `nobody`"),

@@ -118,7 +118,10 @@ fn assert_runs_survive_kills(times: u64) {
             assert_eq!(now["started_at"], result["started_at"], "{} was run again", result["id"]);
         }
         let nothing = project.hotseat(&["resume"]);
-        assert!(nothing.code == 2 && nothing.stderr.contains("nothing is left"), "{nothing}");
+        assert!(
+            nothing.code == 2 && nothing.stderr.contains("is complete: all its cases have ended"),
+            "{nothing}"
+        );
     }
     println!(
         "{times} runs killed, {in_the_middle} of them in the middle; {kept_more} had kept more than they had told"

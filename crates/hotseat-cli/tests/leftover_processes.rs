@@ -178,9 +178,9 @@ fn the_next_run_ends_programs_and_hooks_that_a_killed_one_has_left() {
     }
 }
 
-/// Programs and hooks of a run that goes on are those of no other run, though it is one of the same project.
+/// A run does not end programs and hooks of an active run, even of the same project.
 #[test]
-fn a_run_leaves_the_hooks_of_one_that_goes_on_alone() {
+fn run_leaves_hooks_of_active_run_alone() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent)
         .suite("a", "name: a\nhooks: [{ cmd: [sh, hook.sh] }]\nturns: [{ user: hello }]\n")
@@ -204,7 +204,7 @@ fn run_leaves_servers_of_active_run_alone() {
     wait_for(&project, "reached");
     let output = project.hotseat(&["test"]);
     assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("another process has its address"), "{output}");
+    assert!(output.stderr.contains("is already in use by another process"), "{output}");
     assert!(!alive.has_ended());
     project.workspace.file("go", "");
     assert_eq!(running.wait().code, 0);

@@ -669,7 +669,7 @@ fn every_matcher_is_covered() {
     assert_eq!(of_typescript, known);
 
     let exported = include_str!("../../hotseat/src/dsl/matcher/mod.rs");
-    let of_agent = exported.split("pub use says::{").nth(1).unwrap().split('}').next().unwrap();
+    let of_agent = exported.split("pub use agent_matchers::{").nth(1).unwrap().split('}').next().unwrap();
     let functions = |list: &str| {
         let names = list.split(',').map(str::trim).map(str::to_string);
         names.filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase())).collect::<Vec<_>>()

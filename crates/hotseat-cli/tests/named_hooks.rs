@@ -169,7 +169,7 @@ fn failed_run_hook_prevents_all_cases() {
         .file("a.test.jsonl", r#"{"id": "a", "input": "hi"}"#);
     let output = project.hotseat(&["test", "--before", "fails", "--after", "note", "-o", "out.json"]);
     assert_exit_code(&output, 3);
-    assert!(output.stderr.contains("--before fails failed, and nothing ran"), "{output}");
+    assert!(output.stderr.contains("--before fails failed, so no case ran"), "{output}");
     assert!(output.stderr.contains("no luck"), "{output}");
     assert_eq!(agent.requests().len(), 0);
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
@@ -188,7 +188,7 @@ fn hook_names_are_checked_before_run() {
     named.workspace.file("hotseat.yaml", &(named.workspace.read("hotseat.yaml") + secret));
     for (hook, words) in [
         ("setpu", "did you mean `setup`?"),
-        ("env_test.Before", "or functions of scripts; looked for "),
+        ("env_test.Before", "or use a script function; looked for env_test.ts"),
         ("needs", "NOT_SET_ANYWHERE"),
     ] {
         let case = json!({"id": "a", "input": "hi", "before": hook});

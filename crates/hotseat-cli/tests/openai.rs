@@ -276,7 +276,12 @@ fn client_tools_are_answered_by_case() {
 fn unanswered_calls_never_pass() {
     let tested =
         run_with_reply(|_| ChatCompletion::new().tool(0, "c", "pay", &json!({})).finish("tool_calls"));
-    assert_failed(&tested, 1, "test_error", "the agent called tool pay and waits for its result");
+    assert_failed(
+        &tested,
+        1,
+        "test_error",
+        "the agent called tool pay and awaits its result, but the test does not offer this tool",
+    );
 
     let server = FakeAgent::start(|_| {
         ChatCompletion::new().tool(0, "c", "confirm", &json!({"what": "x"})).finish("tool_calls")
@@ -374,7 +379,12 @@ fn endless_tool_calls_are_stopped() {
         FakeAgent::start(|_| ChatCompletion::new().tool(0, "c", "confirm", &json!({})).finish("tool_calls"));
     let suite = "name: a\ntools: [{ name: confirm, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
     let tested = run_hello(&project(&server, "").suite("a", suite));
-    assert_failed(&tested, 1, "agent_error", "25 times in one turn");
+    assert_failed(
+        &tested,
+        1,
+        "agent_error",
+        "the agent made 25 requests to the client in one turn, the maximum",
+    );
     assert_eq!(server.requests().len(), 25);
 }
 
@@ -423,11 +433,11 @@ fn invalid_completion_is_quoted() {
         (FakeReply::sse().event(json!([])), "chunk 1 is not a chat completion"),
         (
             FakeReply::sse().event(json!({"choices": []})).bytes("data: [DONE]\n\n"),
-            "the reply holds no choice",
+            "the reply contains no choice",
         ),
-        (FakeReply::sse().bytes("data: [DONE]\n\n"), "the reply holds no choice"),
-        (FakeReply::json(200, &json!({"choices": []})), "the reply holds no choice"),
-        (FakeReply::json(200, &json!({})), "the reply holds no choice"),
+        (FakeReply::sse().bytes("data: [DONE]\n\n"), "the reply contains no choice"),
+        (FakeReply::json(200, &json!({"choices": []})), "the reply contains no choice"),
+        (FakeReply::json(200, &json!({})), "the reply contains no choice"),
         (FakeReply::text(200, "hello"), "HTTP 200 OK with text/plain is neither a completion"),
         (FakeReply::status(200), "with no content type is neither a completion"),
         (
@@ -436,7 +446,7 @@ fn invalid_completion_is_quoted() {
         ),
         (
             ChatCompletion::new().chunk(chunk(json!({"function_call": {"name": "x"}}), None)).into(),
-            "the form before `tool_calls`",
+            "has a `function_call`, which `tool_calls` replaced",
         ),
         (
             {
@@ -472,13 +482,28 @@ fn rejects_call_without_name() {
 #[test]
 fn empty_answer_is_an_error() {
     let nothing = |_: &FakeRequest| ChatCompletion::new().finish("stop");
-    assert_failed(&run_with_reply(nothing), 1, "protocol_error", "the agent answered with nothing");
+    assert_failed(
+        &run_with_reply(nothing),
+        1,
+        "protocol_error",
+        "the agent's answer is empty: no text and no tool call",
+    );
     let null = |_: &FakeRequest| complete_reply(json!({"role": "assistant", "content": null}), "stop");
-    assert_failed(&run_with_reply(null), 1, "protocol_error", "the agent answered with nothing");
+    assert_failed(
+        &run_with_reply(null),
+        1,
+        "protocol_error",
+        "the agent's answer is empty: no text and no tool call",
+    );
     let thinks = |_: &FakeRequest| {
         ChatCompletion::new().chunk(chunk(json!({"reasoning": "Hm."}), None)).finish("stop")
     };
-    assert_failed(&run_with_reply(thinks), 1, "protocol_error", "the agent answered with nothing");
+    assert_failed(
+        &run_with_reply(thinks),
+        1,
+        "protocol_error",
+        "the agent's answer is empty: no text and no tool call",
+    );
 }
 
 #[test]
@@ -544,7 +569,7 @@ fn reports_reply_cut_at_token_limit() {
     let tested = run_with_reply(|_| ChatCompletion::new().text("And then").finish("length"));
     tested.assert_all_passed();
     let notes = tested.case("a")["turns"][0]["notes"].to_string();
-    assert!(notes.contains("cut at its token limit"), "{notes}");
+    assert!(notes.contains("truncated at its token limit"), "{notes}");
 }
 
 // Secrets and settings.
@@ -591,7 +616,10 @@ fn rejects_unsupported_input() {
         let suite = format!("name: a\n{key}: {value}\nturns: [{{ user: hello }}]\n");
         let output = Project::with_config(target).suite("a", &suite).hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains(&format!("gives `{key}`, which its agent is never told")), "{output}");
+        assert!(
+            output.stderr.contains(&format!("sets `{key}`, which its agent does not support")),
+            "{output}"
+        );
     }
     let server = FakeAgent::start(|_| ChatCompletion::new().text("Hi.").finish("stop"));
     let suite = "name: a\nforwardedProps: { seed: 7 }\nturns: [{ user: hello }]\n";
@@ -614,7 +642,7 @@ fn rejects_invalid_settings_before_sending() {
         ),
         (
             "{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, api_key: k, headers: { authorization: b } }",
-            "are two keys",
+            "`api_key` and the header `Authorization` cannot be combined",
         ),
         (
             "{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, api_key: '${ENV.NOT_SET}' }",
@@ -675,7 +703,7 @@ fn rejects_unencodable_input_before_sending() {
     let video = json!({"id": "a", "turns": [{"input": "x", "attachments": [{"type": "video", "source": "https://example.com/a.mp4"}]}]});
     let output = project(&server, "").file("a.test.json", &video.to_string()).hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
-    assert!(output.stderr.contains("the address of video is not supported by chat completions"), "{output}");
+    assert!(output.stderr.contains("video by URL cannot be sent to a chat completions API"), "{output}");
     assert!(output.stderr.contains("a.test.json:1:"), "{output}");
     assert_eq!(server.requests().len(), 0);
 

@@ -117,7 +117,7 @@ fn unlisted_hosts_are_blocked() {
     let base = format!("http://127.0.0.1:{}", server.port());
     let message = evaluation_error(&agent, "", &format!("fetch('{base}/sent')"));
     assert!(
-        message.contains("127.0.0.1 may not be reached") && message.contains("`scripts: hosts:`"),
+        message.contains("127.0.0.1 is not permitted") && message.contains("`scripts: hosts:`"),
         "{message}"
     );
     let other = "scripts: { hosts: [api.example.com, '127.0.0.1:1', localhost] }\n";
@@ -129,16 +129,19 @@ fn unlisted_hosts_are_blocked() {
         &host_grants(&server),
         &format!("fetch('{base}/away', {{ method: 'POST', body: 'secret' }})"),
     );
-    assert!(message.contains("localhost, to which it is redirected, may not be reached"), "{message}");
+    assert!(message.contains("localhost, to which it is redirected, is not permitted"), "{message}");
     for (path, words) in [("/loop", "more than 10 redirects"), ("/large", "more than 8388608 bytes")] {
         let message = evaluation_error(&agent, &host_grants(&server), &format!("fetch('{base}{path}')"));
         assert!(message.contains(words), "{message}");
     }
     for (expression, words) in [
-        ("fetch('ftp://127.0.0.1/')", "only http and https"),
+        ("fetch('ftp://127.0.0.1/')", "unsupported scheme, expected http or https"),
         ("fetch('/sent')", "relative URL"),
         ("fetch('http://a.test/', { body: { a: 1 } })", "JSON.stringify"),
-        ("fetch('http://a.test/', { method: 'POST', headers: { 'a b': 'c' } })", "no header"),
+        (
+            "fetch('http://a.test/', { method: 'POST', headers: { 'a b': 'c' } })",
+            "`a b` is not a valid header name",
+        ),
     ] {
         let message = evaluation_error(&agent, &host_grants(&server), expression);
         assert!(message.contains(words), "{message}");
@@ -175,13 +178,13 @@ fn ungranted_paths_are_blocked() {
     let granted = "scripts: { read: ['.'], write: [out] }\n";
     let tries = [
         (format!("files.read('{secret}')"), "is outside the project folder"),
-        ("files.read('../secret.txt')".to_string(), "leads out"),
-        ("files.read('src/../../secret.txt')".to_string(), "leads out"),
-        ("files.read('link.txt')".to_string(), "leads out"),
-        ("files.read('linked/secret.txt')".to_string(), "leads out"),
-        ("files.list('linked')".to_string(), "leads out"),
-        ("files.write('out/link.txt', 'x')".to_string(), "leads out"),
-        ("files.write('out/dangling.txt', 'x')".to_string(), "leads out"),
+        ("files.read('../secret.txt')".to_string(), "is outside the project folder"),
+        ("files.read('src/../../secret.txt')".to_string(), "is outside the project folder"),
+        ("files.read('link.txt')".to_string(), "is outside the project folder"),
+        ("files.read('linked/secret.txt')".to_string(), "is outside the project folder"),
+        ("files.list('linked')".to_string(), "is outside the project folder"),
+        ("files.write('out/link.txt', 'x')".to_string(), "is outside the project folder"),
+        ("files.write('out/dangling.txt', 'x')".to_string(), "is outside the project folder"),
         ("files.write('out/../made.txt', 'x')".to_string(), "may not be written"),
         ("files.remove('data.txt')".to_string(), "may not be written"),
         ("files.write('hotseat.yaml', 'x')".to_string(), "may not be written"),
@@ -212,7 +215,10 @@ fn ungranted_paths_are_blocked() {
     assert!(message.contains("`scripts: read:`"), "nothing is granted by itself: {message}");
     let message =
         evaluation_error(&agent, "scripts: { write: ['.'] }\n", "files.append('./hotseat.yaml', 'x')");
-    assert!(message.contains("it says what they may do"), "{message}");
+    assert!(
+        message.contains("may not be changed by scripts, because it contains their permissions"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -267,7 +273,7 @@ fn calls_project_commands_and_requests() {
         ("Process('down')", "HTTP 500"),
         ("Process('model.user.Create')", "did you mean `models.user.Create`?"),
         ("Process('knowledge.Index')", "environment variable `KEY` is not set"),
-        ("Process()", "called with a name first"),
+        ("Process()", "the first argument of Process must be a name"),
     ] {
         let message = evaluation_error(&agent, &granted, expression);
         assert!(message.contains(words), "{expression}: {message}");
@@ -310,9 +316,9 @@ fn talks_to_project_agents() {
 
     for (call, words) in [
         ("Process('agents.ti', 'x')", "unknown agent `ti` (did you mean `it`?)"),
-        ("Process('agents.it')", "there are no messages"),
+        ("Process('agents.it')", "no messages: pass a string or a list of messages"),
         ("Process('agents.it', [])", "list"),
-        ("Process('agents.started', 'x')", "is started only for runs that test it"),
+        ("Process('agents.started', 'x')", "is started only in runs that test it or use it as a role"),
         (
             "Process('agents.it', [{ role: 'assistant', content: 'x' }])",
             "the last message must have the role `user`",
@@ -342,7 +348,7 @@ fn scripts_call_each_other_with_process() {
         ("Process('scripts.tests.more.fails')", "Error: of the other"),
         ("Process('scripts.tests.more.thrice')", "did you mean `twice`?"),
         ("Process('scripts.nowhere.at')", "looked for src/nowhere.ts"),
-        ("Process('scripts.checks.again', 1)", "more than 8 deep"),
+        ("Process('scripts.checks.again', 1)", "more than 8 levels deep"),
     ] {
         let script = script.replace(
             "const got = Process('scripts.tests.more.twice', 4);",
@@ -367,7 +373,7 @@ fn discovery_has_no_side_effects() {
         let project = project(&agent, granted, &format!("{statement};\nexport const judge = () => true;\n"));
         let output = project.hotseat(&["test"]);
         assert_eq!(output.code, 2, "{output}");
-        assert!(output.stderr.contains("cannot be called while a file is loaded"), "{output}");
+        assert!(output.stderr.contains("cannot be called at the top level of a script"), "{output}");
         assert!(output.stderr.contains("src/checks.ts:1:"), "{output}");
         assert!(!exists(&project.workspace, "ran.txt"));
     }
@@ -378,12 +384,15 @@ fn discovery_has_no_side_effects() {
 fn grants_are_validated_before_run() {
     let agent = echo_agent();
     for (granted, words) in [
-        ("scripts: { hosts: ['https://a.test'] }\n", "is no host"),
-        ("scripts: { read: [/etc] }\n", "not in the folder of the project"),
-        ("scripts: { write: [../x] }\n", "not in the folder of the project"),
+        ("scripts: { hosts: ['https://a.test'] }\n", "is not a host"),
+        ("scripts: { read: [/etc] }\n", "is outside the project folder"),
+        ("scripts: { write: [../x] }\n", "is outside the project folder"),
         ("scripts: { host: [a.test] }\n", "did you mean `hosts`?"),
-        ("scripts: { processes: { a: { timeout_ms: 1 } } }\n", "a command, `cmd`, or a request to a `url`"),
-        ("scripts: { processes: { a: { cmd: [x], headers: {} } } }\n", "a command has no `headers`"),
+        ("scripts: { processes: { a: { timeout_ms: 1 } } }\n", "a process needs either `cmd` or `url`"),
+        (
+            "scripts: { processes: { a: { cmd: [x], headers: {} } } }\n",
+            "a command does not support `headers`",
+        ),
         ("scripts: { processes: { agents.x: { cmd: [x] } } }\n", "rename the process"),
         ("scripts: { hosts: ['${ENV.NOT_THERE}'] }\n", "`NOT_THERE` is not set"),
     ] {
@@ -405,7 +414,7 @@ fn function_time_limit_is_configurable() {
         let failure = tested.failure("a");
         assert_eq!(failure["kind"], "script_error");
         let message = failure["message"].as_str().unwrap();
-        assert!(message.contains(&format!("did not end within {limit} ms")), "{message}");
+        assert!(message.contains(&format!("did not finish within {limit} ms")), "{message}");
     };
     took(&project(&agent, "scripts: { timeout_ms: 150 }\n", script).test(&[]), "150");
     for (key, value, limit) in [("timeout", json!("250ms"), "250"), ("timeout_ms", json!(350), "350")] {
@@ -418,7 +427,7 @@ fn function_time_limit_is_configurable() {
     let hook = json!({"id": "a", "input": "hi", "before": "checks.judge"}).to_string();
     let project = project(&agent, "scripts: { timeout_ms: 150 }\n", script).file("a.test.jsonl", &hook);
     let failure = project.test(&[]).failure("a").clone();
-    assert!(failure["message"].as_str().unwrap().contains("did not end within 150 ms"), "{failure}");
+    assert!(failure["message"].as_str().unwrap().contains("did not finish within 150 ms"), "{failure}");
 }
 
 #[test]
@@ -442,7 +451,7 @@ fn time_limit_interrupts_every_wait() {
         let lifeline = Lifeline::new(&project.workspace, "life");
         let began = Instant::now();
         let failure = project.test(&[]).failure("a").clone();
-        assert!(failure["message"].as_str().unwrap().contains("did not end within 400 ms"), "{failure}");
+        assert!(failure["message"].as_str().unwrap().contains("did not finish within 400 ms"), "{failure}");
         assert!(began.elapsed() < Duration::from_secs(20));
         if waits.contains("holds") {
             lifeline.wait_for_start();

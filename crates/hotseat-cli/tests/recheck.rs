@@ -349,7 +349,7 @@ turns:
     let heard = agent.requests().len();
     for (from, to, named) in [
         ("user: Bye", "user: Good bye", "`user` of turn 2"),
-        ("  - { user: Bye }\n", "", "turn 2 is gone"),
+        ("  - { user: Bye }\n", "", "turn 2 was removed"),
         ("  - { user: Bye }\n", "  - { user: Bye }\n  - { user: Well }\n", "turn 3 is new"),
         ("of: test", "of: another", "`metadata`"),
         ("name: asks\n", "name: asks\nstate: { a: 1 }\n", "`state`"),
@@ -371,7 +371,7 @@ turns:
         let again = recheck(&project, &[]);
         let message = error_message(&again, "asks");
         assert!(
-            message.starts_with("the case asks something else than in run") && message.contains(named),
+            message.starts_with("the input of the case has changed since run") && message.contains(named),
             "{named}: {message}"
         );
     }
@@ -403,10 +403,10 @@ fn missing_recorded_data_is_a_distinct_error() {
     assert!(error_message(&again, "comes").contains("has no conversation of this case"), "{}", again.output);
     let results = again.report["results"].as_array().unwrap();
     let words = results.last().unwrap()["failure"]["message"].as_str().unwrap_or_default();
-    assert!(words.contains("it holds `greets` of a.test.yaml, and this is b.test.yaml"), "{words}");
+    assert!(words.contains("it has `greets` in a.test.yaml, but this case is in b.test.yaml"), "{words}");
     assert_eq!((again.count("failed"), again.count("errors"), again.count("passed")), (2, 2, 1));
     assert!(
-        again.output.stderr.contains("holds `goes` of b.test.yaml, which is no case any more"),
+        again.output.stderr.contains("has `goes` of b.test.yaml, which no longer exists"),
         "{}",
         again.output
     );
@@ -419,7 +419,7 @@ fn missing_recorded_data_is_a_distinct_error() {
     let project = project.suite("a", GREETS);
     let again = recheck(&project, &[]);
     assert!(
-        error_message(&again, "greets").contains("the kept conversation ended after turn 1"),
+        error_message(&again, "greets").contains("the recorded conversation ended after turn 1"),
         "{}",
         again.output
     );
@@ -430,7 +430,7 @@ fn missing_recorded_data_is_a_distinct_error() {
     let project = project.suite("a", &GREETS.replace("name: greets", "name: greets\nskip: later"));
     project.test(&["a.test.yaml"]);
     let project = project.suite("a", GREETS);
-    assert!(error_message(&recheck(&project, &[]), "greets").contains("was left out"));
+    assert!(error_message(&recheck(&project, &[]), "greets").contains("the case was skipped in run"));
 }
 
 /// A judge model that always passes and counts its requests.
@@ -476,7 +476,7 @@ final_assertions: [{ type: satisfy, criterion: friendly, negate: true }]
     let failure = again.failure("judged");
     assert_eq!((failure["kind"].as_str(), failure["fault"].as_str()), (Some("judge_error"), Some("judge")));
     let words = failure["message"].as_str().unwrap_or_default();
-    assert!(words.contains("this question was not put") && words.contains("--judge"), "{words}");
+    assert!(words.contains("this question has no recorded answer") && words.contains("--judge"), "{words}");
     assert_eq!(ASKED.load(Ordering::SeqCst), asked, "the judge is not contacted");
     recheck(&project, &["--judge"]).assert_all_passed();
     assert!(ASKED.load(Ordering::SeqCst) > asked);
@@ -547,7 +547,7 @@ fn typescript_tests_drive_recorded_conversation() {
     assert!(error_message(&recheck(&project, &[]), "greets").contains("ended after turn 2"));
     let project =
         project.file("a_test.ts", &TESTS.replace("  user.says('Bye');\n", "").replace("toBe(2)", "toBe(1)"));
-    assert!(error_message(&recheck(&project, &[]), "greets").contains("says nothing more after turn 1"));
+    assert!(error_message(&recheck(&project, &[]), "greets").contains("but now the test ends after turn 1"));
     assert_eq!(agent.requests().len(), heard);
 }
 
@@ -572,7 +572,11 @@ fn script_checks_run_without_contacting_agent() {
     let again = recheck(&project, &[]);
     let failure = again.failure("looked at");
     assert_eq!(failure["kind"], "script_error", "{}", again.output);
-    assert!(failure.to_string().contains("decided again contacts nobody"), "{}", again.output);
+    assert!(
+        failure.to_string().contains("not available during a recheck, which contacts nothing"),
+        "{}",
+        again.output
+    );
     assert!(other.requests().is_empty());
 }
 
@@ -585,9 +589,13 @@ fn reports_value_that_is_no_longer_secret() {
         .suite("a", "name: tells\nturns: [{ user: Hi, assert: { text: { must_not_match: s3cr3t } } }]\n");
     project.test_in(TOKEN, &[]).assert_all_passed();
     let again = recheck_in(&project, TOKEN, &[]);
-    assert!(!again.output.stdout.contains("a secret was taken out"), "{}", again.output);
+    assert!(!again.output.stdout.contains("a redacted secret"), "{}", again.output);
     let again = recheck(&project, &[]);
-    assert!(again.output.stdout.contains("a secret was taken out of this conversation"), "{}", again.output);
+    assert!(
+        again.output.stdout.contains("this conversation contains a redacted secret that is no longer known"),
+        "{}",
+        again.output
+    );
     assert!(again.output.stdout.contains("ENV.API_TOKEN"), "{}", again.output);
 }
 
@@ -602,7 +610,10 @@ fn aborted_conversation_keeps_original_time_limit() {
     let project = project.suite("a", &HANGS.replace("300", "250"));
     assert_eq!(recheck(&project, &[]).failure("hangs")["kind"], "assertion");
     let project = project.suite("a", &HANGS.replace("300", "20000"));
-    assert!(error_message(&recheck(&project, &[]), "hangs").contains("was given up after"));
+    assert!(
+        error_message(&recheck(&project, &[]), "hangs")
+            .contains("of the recorded conversation was stopped after")
+    );
 }
 
 #[test]
@@ -613,7 +624,7 @@ fn rejects_runs_that_cannot_be_rechecked() {
     assert_eq!(nothing.code, 2, "{nothing}");
     project.test(&[]).assert_all_passed();
     let program = project.hotseat(&["recheck", "last", "tests/greets.rs"]);
-    assert!(program.code == 2 && program.stderr.contains("tests/greets.rs is a program"), "{program}");
+    assert!(program.code == 2 && program.stderr.contains("tests/greets.rs is a Rust test"), "{program}");
     let missing = project.hotseat(&["recheck", "last", "nowhere.test.yaml"]);
     assert!(missing.code == 2 && missing.stderr.contains("nowhere.test.yaml"), "{missing}");
     let events = project.hotseat(&["recheck", "last", "--json"]);
@@ -641,6 +652,6 @@ fn unknown_times_remain_unknown() {
     let failure = again.failure("greets");
     assert_eq!(failure["kind"], "test_error", "{}", again.output);
     assert!(
-        failure["message"].as_str().unwrap_or_default().contains("times of this conversation are not known")
+        failure["message"].as_str().unwrap_or_default().contains("times of this conversation are unknown")
     );
 }

@@ -241,7 +241,7 @@ fn invalid_attempts_are_repeated() {
     assert_eq!((tested.count("invalid_runs"), tested.count("redrawn_runs"), tested.output.code), (2, 2, 1));
     assert_eq!((tested.count("total_runs"), tested.count("passed_runs")), (6, 5));
     let line = tested.output.stdout.lines().find(|shown| shown.starts_with("► [ppp] ")).expect("its line");
-    assert!(line.starts_with("► [ppp] 100% (3/3) Stable avg:") && line.ends_with(", 1 made again"), "{line}");
+    assert!(line.starts_with("► [ppp] 100% (3/3) Stable avg:") && line.ends_with(", 1 replaced"), "{line}");
     assert!(tested.output.stdout.contains("2 (not the agent's fault), 2 replaced"), "{}", tested.output);
 }
 
@@ -558,13 +558,13 @@ fn console_shows_stability() {
          5 | turns: [{ user: pfp, assert: { text: { must_match: good } } }]
            |                                                    ^^^^
            |
-           = found: "bad"
+           = got: "bad"
 
     ► [feu] in words 0% (0/3) Highly Unstable avg:[TIME]
       rate 0–56% (95%) · pass^3 0% · [TIME]/[TIME]/[TIME]
       Run 1: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /good/
       Run 2: FAILED ([TIME]) agent_error: the agent failed: no
-      Run 3: FAILED ([TIME]) protocol_error: http://127.0.0.1:[PORT]/ accepted the connection and gave …
+      Run 3: FAILED ([TIME]) protocol_error: http://127.0.0.1:[PORT]/ accepted the connection but did n…
 
       Run 1:
       ├─ Turn 1: "feu" → FAILED ([TIME])
@@ -578,7 +578,7 @@ fn console_shows_stability() {
          9 | turns: [{ user: feu, assert: { text: { must_match: good } } }]
            |                                                    ^^^^
            |
-           = found: "bad"
+           = got: "bad"
 
     ───────────────────────────────────────────────────────────────
       Stability Analysis
@@ -642,11 +642,11 @@ fn console_shows_retries() {
     let from = output.stdout.find('►').unwrap_or(0);
     assert_snapshot!(output.stdout[from..], @r#"
     ► [fep] fep PASSED ([TIME]) - flaky, attempt 3
-      Attempt 1: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /good/
+      Attempt 1: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /goo…
       Attempt 2: FAILED ([TIME]) agent_error: the agent failed: no
 
     ► [fe] fe FAILED ([TIME]) - attempt 2
-      Attempt 1: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /good/
+      Attempt 1: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /goo…
       ├─ Turn 1: "fe" → FAILED ([TIME])
       │    error: no
       └─ agent_error: the agent failed: no
@@ -691,14 +691,14 @@ fn junit_uses_surefire_elements() {
         (
             flaky,
             [
-                r#"<flakyFailure message="does not hold"#,
+                r#"<flakyFailure message="check failed"#,
                 r#"<flakyError message="the agent failed: no" type="agent_error""#,
             ],
         ),
         (
             failed,
             [
-                r#"<failure message="does not hold"#,
+                r#"<failure message="check failed"#,
                 r#"<rerunError message="the agent failed: no" type="agent_error""#,
             ],
         ),
@@ -824,10 +824,15 @@ fn suite_changed_during_run_fails_run() {
     agent.release("open");
     let output = running.wait();
     assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("the suites have changed since the run began"), "{output}");
+    assert!(output.stderr.contains("the suites changed during the run"), "{output}");
     assert!(!output.stdout.contains("ALL TESTS PASSED"), "{output}");
     let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
-    assert!(report["summary"]["error"].as_str().is_some_and(|why| why.contains("have changed")), "{report}");
+    assert!(
+        report["summary"]["error"]
+            .as_str()
+            .is_some_and(|why| why.contains("the suites changed during the run")),
+        "{report}"
+    );
     assert!(project.workspace.read("out.md").starts_with("## \u{274c} "));
     let listed = project.hotseat(&["runs", "--json"]);
     assert!(!listed.stdout.contains("\"ended\""), "{listed}");

@@ -306,7 +306,7 @@ fn changed_input_is_an_error() {
         "test_error",
         &[
             "turn 2",
-            "something else from the recording",
+            "the user's text differs from the recording",
             "now: \"I want three\"",
             &format!("recorded ({path}:"),
             "\"I want two\"",
@@ -330,7 +330,7 @@ fn changed_attachment_is_an_error() {
         &project.test(&["-n", "replay:rec"]),
         "a",
         "test_error",
-        &["attached", "now: two.txt", "one.txt"],
+        &["the attachments differ", "now: two.txt", "one.txt"],
     );
 }
 
@@ -353,7 +353,7 @@ fn changed_client_answers_are_errors() {
         (
             "content: { ok: true } }, { error: 'no such thing' }",
             "content: { ok: true } }",
-            vec!["confirm was called with", "no scripted answer fits"],
+            vec!["confirm was called with", "no scripted answer matches"],
         ),
         (
             "approved: true",
@@ -373,7 +373,7 @@ fn changed_client_answers_are_errors() {
         "resume: [{ status: cancelled }, { tool: other, payload: 1 }]",
     );
     project.workspace.file("pay.test.yaml", &more);
-    assert_failed(&project.test(&["-n", "replay:rec"]), "pays", "assertion", &["never paused"]);
+    assert_failed(&project.test(&["-n", "replay:rec"]), "pays", "assertion", &["never asked for the answer"]);
     // If only the position matters, the current answers are used.
     project.workspace.file("pay.test.yaml", &PAY.replace("content: { ok: true }", "content: { ok: false }"));
     project.workspace.file("hotseat.yaml", "target: { type: replay, from: rec, match: position }\n");
@@ -456,7 +456,7 @@ fn recording_error(turn: &str) -> String {
 #[test]
 fn rejects_invalid_recording_with_location() {
     for (events, place, words) in [
-        ("", "2:29", "the agent does nothing"),
+        ("", "2:29", "this turn has no events"),
         (r#"{"type": "mesage", "text": "x"}"#, "2:39", "did you mean `message`?"),
         (r#"{"type": "message", "text": ""}"#, "2:58", "not empty"),
         (r#"{"type": "message"}"#, "2:30", "has no `text`"),
@@ -464,11 +464,15 @@ fn rejects_invalid_recording_with_location() {
         (
             r#"{"type": "message", "text": "x", "at_ms": 5}, {"type": "message", "text": "y", "at_ms": 4}"#,
             "2:76",
-            "before the event above it",
+            "before the previous event",
         ),
-        (r#"{"type": "message", "text": "x", "at_ms": 500}"#, "2:30", "behind the end of the turn"),
-        (r#"{"type": "message", "text": "x", "at_ms": 5, "started_ms": 6}"#, "2:89", "cannot have begun"),
-        (r#"{"type": "tool_result", "id": "c", "result": 1}"#, "2:60", "no call before this"),
+        (r#"{"type": "message", "text": "x", "at_ms": 500}"#, "2:30", "after the end of the turn"),
+        (
+            r#"{"type": "message", "text": "x", "at_ms": 5, "started_ms": 6}"#,
+            "2:89",
+            "the start time is after the time of the event",
+        ),
+        (r#"{"type": "tool_result", "id": "c", "result": 1}"#, "2:60", "no earlier call has this id"),
         (
             r#"{"type": "tool_call", "id": "c", "tool": "t"}, {"type": "tool_call", "id": "c", "tool": "t"}"#,
             "2:105",
@@ -487,12 +491,12 @@ fn rejects_invalid_recording_with_location() {
         (
             r#"{"type": "interrupt_answer", "id": "i", "status": "resolved"}"#,
             "2:65",
-            "no interrupt before this",
+            "no earlier interrupt has this id",
         ),
         (
             r#"{"type": "error", "message": "x"}, {"type": "message", "text": "x"}"#,
             "2:65",
-            "nothing comes behind",
+            "must be the last event of its turn",
         ),
     ] {
         let said = recording_error(&format!(
@@ -510,13 +514,18 @@ fn recording_of_another_case_is_an_error() {
     project.test(&["--record", "rec"]).assert_all_passed();
     let (path, _) = recording(&project, "rec");
     edit_recording(&project, &path, |recording| recording["case"] = json!("b"));
-    assert_failed(&project.test(&["-n", "replay:rec"]), "a", "test_error", &["says that it is of `b`"]);
+    assert_failed(
+        &project.test(&["-n", "replay:rec"]),
+        "a",
+        "test_error",
+        &["should contain the recording of `a`, but it is of `b`"],
+    );
     project.workspace.file(&path, "{\"version\": 1,\n  \"case\": 7}");
     assert_failed(
         &project.test(&["-n", "replay:rec"]),
         "a",
         "test_error",
-        &["this is no recording", &format!("{path}:2:11")],
+        &["this is not a valid recording", &format!("{path}:2:11")],
     );
 }
 
@@ -579,7 +588,7 @@ fn recording_without_times_has_no_durations() {
             );
             let project = Project::empty().suite("a", &suite).file("r.json", &recording.to_string());
             let tested = project.test(&["-n", "replay:r.json"]);
-            assert_failed(&tested, "a", "test_error", &["nothing that asserts time can be judged"]);
+            assert_failed(&tested, "a", "test_error", &["assertions about time cannot be evaluated"]);
         }
     }
 }
@@ -680,7 +689,7 @@ fn failed_replay_is_never_a_pass() {
         &replayed,
         "a",
         "test_error",
-        &["could not be held to its end", "RUN_FINISHED", "--record"],
+        &["the recorded turn is incomplete", "RUN_FINISHED", "--record"],
     );
     assert_eq!(replayed.case("a")["turns"][1]["messages"], json!(["I was about to"]));
     // An unreachable agent leaves the recording unchanged.

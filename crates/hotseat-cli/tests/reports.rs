@@ -229,8 +229,8 @@ fn json_contains_all_cases_in_order() {
             {
               "passed": true,
               "state": "passed",
-              "expected": "charge_card with a result that matches /approved/ is called exactly once",
-              "actual": "called once: turn 2: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"approved\"}",
+              "expected": "charge_card with a result that matches /approved/ to be called exactly once",
+              "actual": "1 call: turn 2: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"approved\"}",
               "file": "a.test.yaml",
               "line": 8,
               "column": 50
@@ -249,15 +249,15 @@ fn json_contains_all_cases_in_order() {
           "failure": {
             "kind": "assertion",
             "fault": "agent",
-            "message": "check failed: charge_card with a result that matches /approved/ is called",
-            "detail": "a.test.yaml:15:27: expected charge_card with a result that matches /approved/ is called, got 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+            "message": "check failed: charge_card with a result that matches /approved/ to be called",
+            "detail": "a.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
           },
-          "error": "check failed: charge_card with a result that matches /approved/ is called",
+          "error": "check failed: charge_card with a result that matches /approved/ to be called",
           "error_kind": "assertion",
           "completion": {
             "state": "fail",
             "failure_type": "assertion",
-            "failure_message": "check failed: charge_card with a result that matches /approved/ is called",
+            "failure_message": "check failed: charge_card with a result that matches /approved/ to be called",
             "final_topic": null,
             "turn_count": 1
           },
@@ -303,8 +303,8 @@ fn json_contains_all_cases_in_order() {
                 {
                   "passed": false,
                   "state": "failed",
-                  "expected": "charge_card with a result that matches /approved/ is called",
-                  "actual": "0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
+                  "expected": "charge_card with a result that matches /approved/ to be called",
+                  "actual": "0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
                   "file": "a.test.yaml",
                   "line": 15,
                   "column": 27
@@ -320,7 +320,7 @@ fn json_contains_all_cases_in_order() {
                 }
               ],
               "assertion_errors": [
-                "expected charge_card with a result that matches /approved/ is called, got 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+                "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
               ],
               "start_ts": "[TIME]",
               "end_ts": "[TIME]",
@@ -329,7 +329,7 @@ fn json_contains_all_cases_in_order() {
           ],
           "assertions": [],
           "assertion_errors": [
-            "expected charge_card with a result that matches /approved/ is called, got 0 of 1 call fits: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+            "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
           ]
         },
         {
@@ -843,7 +843,7 @@ fn reports_are_complete_when_nothing_ran() {
     assert_eq!(read_json_lines(&project, "out.jsonl").len(), 1);
     // No report may look like one of a run without failures.
     for why in [&json["summary"]["error"], &read_json_lines(&project, "out.jsonl")[0]["error"]] {
-        assert!(why.as_str().is_some_and(|why| why.contains("ended before it answered")), "{json}");
+        assert!(why.as_str().is_some_and(|why| why.contains("exited before it responded")), "{json}");
     }
     let xml = project.workspace.read("out.xml");
     let report = quick_junit::Report::deserialize_from_str(&xml).expect("JUnit");
@@ -916,7 +916,7 @@ fn annotates_each_failed_case_once() {
     let output = project.command(&["test", "--parallel", "1"]).env("GITHUB_ACTIONS", "true").run();
     let annotations: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("::")).collect();
     assert_snapshot!(annotations.join("\n"), @r#"
-    ::error file=a.test.yaml,line=15,col=27,title=is declined::check failed: charge_card with a result that matches /approved/ is called%0Aa.test.yaml:15:27: expected charge_card with a result that matches /approved/ is called, got 0 of 1 call fits: turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
+    ::error file=a.test.yaml,line=15,col=27,title=is declined::check failed: charge_card with a result that matches /approved/ to be called%0Aa.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
     ::error file=a.test.yaml,line=18,col=7,title=crashes::the agent failed: model exploded (BOOM)
     ::error file=a.test.yaml,line=21,col=7,title=hangs::the turn timed out after 100 ms
     "#);
@@ -1408,7 +1408,10 @@ fn reports_never_overwrite_inputs() {
 
     project.hotseat(&["test", "--shard", "1/1"]);
     let merged = project.hotseat(&["merge", "last", "-o", "all.txt"]);
-    assert!(merged.code == 2 && merged.stderr.contains("the ending names the format"), "{merged}");
+    assert!(
+        merged.code == 2 && merged.stderr.contains("unknown extension, expected one of .json"),
+        "{merged}"
+    );
     let listed = project.hotseat(&["runs", "--json"]);
     assert_eq!(listed.stdout.lines().count(), 1, "nothing was joined: {listed}");
 }

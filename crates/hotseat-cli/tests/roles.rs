@@ -294,7 +294,7 @@ fn failing_simulated_user_is_not_agent_failure() {
     assert_eq!(multi["status"], "skipped");
     assert!(multi["skip_reason"].as_str().unwrap().starts_with("simulator error: "), "{multi:#}");
     for (name, words) in [
-        ("multi fails", "simulator error: the answer says nothing"),
+        ("multi fails", "simulator error: the answer has neither a message nor `goal_achieved: true`"),
         ("dynamic", "simulator error: "),
         ("nobody", "simulator error: "),
         ("first", "simulator error: the answer has neither `input` nor `goal_achieved`"),

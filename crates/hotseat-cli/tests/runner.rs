@@ -346,7 +346,7 @@ fn init_keeps_existing_files() {
     assert_snapshot!(project.hotseat(&["init"]), @"
     exit code: 0
     ----- stdout -----
-    kept   hotseat.yaml (it already exists)
+    kept   hotseat.yaml (already exists)
     wrote  tests/first.test.yaml
     wrote  .hotseat/suite.schema.json
     wrote  .hotseat/project.schema.json
@@ -634,7 +634,10 @@ fn agent_dies_during_run() {
     let failure = tested.failure("too late");
     assert_eq!(failure["kind"], "unreachable");
     let detail = failure["detail"].as_str().unwrap_or_default();
-    assert!(detail.contains("has ended (exit status: 9)") && detail.contains("out of memory"), "{failure:#}");
+    assert!(
+        detail.contains("has exited (exit status: 9)") && detail.contains("out of memory"),
+        "{failure:#}"
+    );
     assert_eq!(tested.output.code, 1, "one case has reached it");
     alive.wait_for_end();
 }

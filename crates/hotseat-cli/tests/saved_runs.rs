@@ -135,7 +135,7 @@ fn lists_and_names_saved_runs() {
     let project = Project::with_agent(&agent).suite("a", MIXED);
     let none = project.hotseat(&["runs"]);
     assert_eq!(none.code, 2, "{none}");
-    assert!(none.stderr.contains("no runs are kept in"), "{none}");
+    assert!(none.stderr.contains("there are no saved runs in"), "{none}");
 
     project.hotseat(&["test"]);
     project.hotseat(&["test", "--run", "greets"]);
@@ -156,9 +156,9 @@ fn lists_and_names_saved_runs() {
     }
     for (name, words) in [
         ("last~2", "fewer runs are saved"),
-        ("zzz", "no run is called `zzz`"),
-        ("%", "no run is called `%`"),
-        ("", "no run is called ``"),
+        ("zzz", "there is no run `zzz`"),
+        ("%", "there is no run `%`"),
+        ("", "there is no run ``"),
     ] {
         let shown = project.hotseat(&["show", name]);
         assert!(shown.code == 2 && shown.stderr.contains(words), "{name}: {shown}");
@@ -237,7 +237,7 @@ fn rerun_without_failures_runs_nothing() {
     project.hotseat(&["test"]);
     let output = project.hotseat(&["test", "--last-failed"]);
     assert_eq!(output.code, 4, "{output}");
-    assert!(output.stderr.contains("nothing failed in the last run"), "{output}");
+    assert!(output.stderr.contains("no case failed in the last run"), "{output}");
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn prunes_old_runs_but_never_last() {
     }
     assert_eq!(list_runs(&project).len(), 3);
     let pruned = project.hotseat(&["runs", "--prune", "--max-size", "1B"]);
-    assert!(pruned.code == 0 && pruned.stdout.starts_with("gave up 2 runs"), "{pruned}");
+    assert!(pruned.code == 0 && pruned.stdout.starts_with("deleted 2 runs"), "{pruned}");
     assert_eq!(list_runs(&project).len(), 1);
     assert_eq!(project.hotseat(&["show", "last", "greets"]).code, 0);
 }
@@ -426,7 +426,7 @@ fn merges_sharded_runs() {
     let project = project.suite("a", &many.replace("Hello 7", "Hello 8"));
     project.hotseat(&["test", "--shard", "3/3"]);
     let output = project.hotseat(&["merge", "last~4", "last~3", "last"]);
-    assert!(output.code == 2 && output.stderr.contains("are not of the same cases"), "{output}");
+    assert!(output.code == 2 && output.stderr.contains("do not have the same cases"), "{output}");
 }
 
 #[test]
@@ -445,7 +445,7 @@ fn pruning_frees_disk_space() {
     }
     assert!(size() > 3 * of_one, "{} {of_one}", size());
     let pruned = project.hotseat(&["runs", "--prune", "--max-size", "1B"]);
-    assert!(pruned.code == 0 && pruned.stdout.starts_with("gave up 4 runs"), "{pruned}");
+    assert!(pruned.code == 0 && pruned.stdout.starts_with("deleted 4 runs"), "{pruned}");
     assert!(size() < 2 * of_one, "{} {of_one}", size());
 }
 
@@ -462,7 +462,7 @@ fn merge_rejects_different_configurations() {
     let project = Project::with_config(&other).suite("a", &many);
     project.hotseat(&["test", "--shard", "1/2"]);
     for (args, words) in [
-        (&["--retries", "2"][..], "were carried out with other options"),
+        (&["--retries", "2"][..], "used different options"),
         (&["--agent", "other"], "did not test the same agent: one and other"),
     ] {
         project.hotseat(&[&["test", "--shard", "2/2"], args].concat());
@@ -573,7 +573,8 @@ fn resumed_run_does_not_expose_redaction_markers() {
     assert_eq!(running.wait().code, 130);
     let without = project.hotseat(&["resume"]);
     assert!(
-        without.code == 2 && without.stderr.contains("a secret among its arguments, `ENV.MY_TOKEN`"),
+        without.code == 2
+            && without.stderr.contains("was started with the secret `ENV.MY_TOKEN` as an argument"),
         "{without}"
     );
     let with = project.command(&["resume"]).env("MY_TOKEN", SECRET).run();

@@ -135,10 +135,10 @@ fn errors_name_scenario_set_file_and_index() {
             r#"[{"name": "A", "goal": "g", "context": "x"}]"#,
             "index 0 of set `venues` in s.json: `context` must be a list",
         ),
-        (r#"[{"name": "A", "goal": "g", "personality": ["x"]}]"#, "`personality` has to be a text"),
-        (r#"[{"name": "A", "goal": "g", "verification": []}]"#, "`verification` has to be a mapping"),
-        (r#"[{"name": "A", "goal": 7}]"#, "`goal` has to be a text"),
-        (r#"[7]"#, "scenario at index 0 of set `venues` in s.json is no mapping"),
+        (r#"[{"name": "A", "goal": "g", "personality": ["x"]}]"#, "`personality` must be a text"),
+        (r#"[{"name": "A", "goal": "g", "verification": []}]"#, "`verification` must be a mapping"),
+        (r#"[{"name": "A", "goal": 7}]"#, "`goal` must be a text"),
+        (r#"[7]"#, "scenario at index 0 of set `venues` in s.json is not a mapping"),
         (r#"{"name": "A", "goal": "g"}"#, "the scenarios of set `venues` are not a list"),
         ("[]", "set `venues` has no scenario"),
         ("[{]", "s.json:1:"),
@@ -154,10 +154,10 @@ fn errors_name_scenario_set_file_and_index() {
     for (scenarios, words) in [
         ("scenarios: nowhere.json", "scenario file `nowhere.json` not found"),
         ("scenarios: .", "cannot be read"),
-        ("scenarios: { name: set }", "neither `from` nor `scenarios`"),
+        ("scenarios: { name: set }", "this set needs `from` or `scenarios`"),
         (
             "scenarios: { from: s.json, scenarios: [{ name: A, goal: g }] }",
-            "both say which scenarios there are",
+            "`from` and `scenarios` cannot be combined",
         ),
         ("scenarios: []", "set `x` has no scenario"),
         (

@@ -61,13 +61,13 @@ fn failing_simulator_function_is_not_agent_failure() {
     let agent = echo_agent();
     for (body, words) in [
         ("", "the answer is empty"),
-        ("return 7", "neither an object nor a text"),
+        ("return 7", "neither an object nor a string"),
         ("return '{\"input\": \"hello'", "it is cut off"),
         ("return { say: 'x' }", "neither `input` nor `goal_achieved`"),
         ("return { input: 3 }", "`input` is 3"),
         ("throw new Error('no words')", "src/roles.ts:2:17: Error: no words"),
         ("for (;;) {}", "no answer after 300 ms"),
-        ("fetch('http://127.0.0.1:1/')", "may not be reached"),
+        ("fetch('http://127.0.0.1:1/')", "127.0.0.1 is not permitted"),
     ] {
         let script = format!("export function user(told: object): any {{\n      {body}\n}}\n");
         let case = simulated_case(&json!({"use": "scripts:roles.user"}));
@@ -86,10 +86,10 @@ fn failing_simulator_function_is_not_agent_failure() {
         assert!(output.stderr.contains(words) && output.stderr.contains("a.test.jsonl:1:"), "{output}");
     };
     refused(&json!({"use": "scripts:roles.usr"}), "did you mean `user`?");
-    refused(&json!({"use": "scripts:nowhere.user"}), "unknown script for `nowhere.user`");
+    refused(&json!({"use": "scripts:nowhere.user"}), "no script found for `nowhere.user`");
     refused(
         &json!({"use": "scripts:roles.user", "options": {"connector": "fast"}}),
-        "`connector` names a model",
+        "`scripts:roles.user` is a script function and cannot be combined with `connector`",
     );
 }
 
@@ -146,7 +146,7 @@ fn function_generates_cases() {
     assert_eq!(tested.count("total"), 3);
     assert_eq!(tested.case("G2")["turns"][0]["input"], "edges 2");
     for (name, code, words) in [
-        ("none", 3, "made no cases up"),
+        ("none", 3, "scripts:roles.none generated no cases"),
         ("broken", 3, "Error: no ideas"),
         ("wrong", 2, "did you mean `input`?"),
         ("mke", 2, "did you mean `make`?"),
@@ -293,10 +293,10 @@ fn project_hook_can_be_function_with_own_time_limit() {
     };
     with("{ use: 'scripts:roles.seed' }").test(&[]).assert_all_passed();
     let failure = with("{ use: 'roles.slow', timeout_ms: 200 }").test(&[]).failure("a").clone();
-    assert!(failure["message"].as_str().unwrap().contains("did not end within 200 ms"), "{failure}");
+    assert!(failure["message"].as_str().unwrap().contains("did not finish within 200 ms"), "{failure}");
     for (hook, words) in [
-        ("{ use: 'roles.seed', cmd: [echo] }", "a command, `cmd`, or a function of a script, `use`"),
-        ("{ timeout_ms: 5 }", "a command, `cmd`, or a function of a script, `use`"),
+        ("{ use: 'roles.seed', cmd: [echo] }", "a hook needs either `cmd` or `use`"),
+        ("{ timeout_ms: 5 }", "a hook needs either `cmd` or `use`"),
         ("{ use: 'roles.seed', cwd: . }", "a function hook does not support `cwd`"),
         ("{ use: 'roles.sed' }", "did you mean `seed`?"),
     ] {

@@ -138,7 +138,7 @@ fn script_error_reports_line() {
       |
     4 |   return parts[5]!.trim() === '';
       |          ^^^^^
-    a.test.jsonl:1:57: scripts:checks.judge holds
+    a.test.jsonl:1:57: scripts:checks.judge to pass
     ");
 }
 
@@ -211,7 +211,7 @@ fn missing_function_is_reported_before_run() {
         &[],
     );
     assert_snapshot!(output.stderr, @r#"
-    error: unknown script for `scripts:chekcs.polite`
+    error: no script found for `scripts:chekcs.polite`
      --> a.test.jsonl:1:57
       |
     1 | {"id":"a","input":"hi","assert":[{"type":"script","use":"scripts:chekcs.polite"}]}
@@ -274,7 +274,7 @@ fn script_cannot_read_outside_project() {
         &judge_assertion("scripts:checks.judge"),
     );
     let output = assert_rejected(&project, &agent, &[]);
-    assert!(output.stderr.contains("leads out of the folder"), "{output}");
+    assert!(output.stderr.contains("is outside the folder that scripts may read"), "{output}");
     assert!(output.stderr.contains("src/checks.ts:1:20"), "{output}");
 }
 
@@ -417,7 +417,7 @@ fn failing_before_function_prevents_case() {
 
     let output = project.hotseat(&["test", "--before", "env_test.Before"]);
     assert_eq!(output.code, 3, "{output}");
-    assert!(output.stderr.contains("--before env_test.Before failed, and nothing ran"), "{output}");
+    assert!(output.stderr.contains("--before env_test.Before failed, so no case ran"), "{output}");
 
     let good = script.replace("throw new Error('no database');", "return { who: 'Ada' };");
     let tested = project_with_hooks(&agent, "env_test.Before", "env_test.After")
@@ -492,7 +492,7 @@ fn endless_judge_function_is_stopped() {
         run_judged("export function judge() {\n  for (;;) {}\n}\n", &judge_assertion("scripts:checks.judge"));
     let failure = tested.failure("a");
     assert_eq!(failure["kind"], "script_error");
-    assert!(failure["message"].as_str().unwrap().contains("did not end within 10000 ms"), "{failure}");
+    assert!(failure["message"].as_str().unwrap().contains("did not finish within 10000 ms"), "{failure}");
 }
 
 #[test]

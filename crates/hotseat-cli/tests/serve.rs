@@ -191,7 +191,7 @@ fn invalid_lines_are_answered_with_errors() {
         "neither a `message` nor a `tool_result`",
         "unknown variant `massage`",
         "no call `c1` is waiting for a result",
-        "the agent reads words only",
+        "the agent supports text only",
         "the agent already has a tool named",
         "simulates a failure: auth",
     ]
@@ -217,7 +217,10 @@ fn client_answers_tools_over_stdio() {
         (&call["type"], &call["name"], &call["id"]),
         (&json!("tool_call"), &json!("confirm"), &json!("c-t1-k1"))
     );
-    assert!(said[1]["message"].as_str().unwrap().contains("no call c-t1-k9 waits"), "{said:#?}");
+    assert!(
+        said[1]["message"].as_str().unwrap().contains("no call `c-t1-k9` is waiting for a result"),
+        "{said:#?}"
+    );
     // Any other message abandons the call.
     assert_eq!(said[2], json!({"type": "text", "text": "Hello."}));
     assert_eq!(said.last().unwrap(), &json!({"type": "done"}));
@@ -418,7 +421,7 @@ fn warns_about_externally_reachable_address() {
     let project = project();
     let mut running = project.command(&["serve", "clerk", "--port", "0", "--host", "0.0.0.0"]).spawn();
     let said = running.wait_for_stderr("warning");
-    assert!(said.contains("whoever reaches this address"), "{said}");
+    assert!(said.contains("every machine that reaches this address can talk to the agent"), "{said}");
     running.wait_for_stdout("http://127.0.0.1:");
     let output = project.hotseat(&["serve", "clerk", "--host", "here"]);
     assert_eq!(output.code, 2, "{output}");

@@ -278,7 +278,7 @@ fn out_of_role_user_makes_attempt_invalid() {
         (
             &["I need a venue", "Our budget is 90,000 EUR"][..],
             "  never_says: '/budget.*90/i'\n",
-            "what is not so",
+            "it states a false fact",
         ),
     ] {
         let (agent, user) = (
@@ -405,13 +405,16 @@ fn rejects_brief_without_goal_or_with_shared_goal() {
         ("name: s\nsimulate: { goal: Find, rule: x }\n", "unknown key `rule`"),
         ("name: s\nsimulate: { goal: Find, should: [] }\n", "`should` must be"),
         ("name: s\nsimulate: { goal: Find, note: x }\n", "unknown key `note`"),
-        ("name: s\nsimulate: { goal: Find }\nsimulator: { use: user }\n", "both say who the user is"),
+        (
+            "name: s\nsimulate: { goal: Find }\nsimulator: { use: user }\n",
+            "`simulate` and `simulator` both define the simulated user",
+        ),
         (
             "name: s\nsimulate: { goal: Find, during_topic: { a: { should: x } } }\n",
-            "no topics are followed here",
+            "topics need a `graph`, and there is none",
         ),
-        ("name: s\nsimulate: { goal: Find, stop_when: {} }\n", "asserts nothing"),
-        ("name: s\nsimulate: { goal: Find, template: nowhere.md }\n", "unknown file `nowhere.md`"),
+        ("name: s\nsimulate: { goal: Find, stop_when: {} }\n", "`stop_when` has no assertions"),
+        ("name: s\nsimulate: { goal: Find, template: nowhere.md }\n", "prompt file `nowhere.md` not found"),
         ("name: s\nsimulate: { goal: Find, never_says: '(' }\n", "does not compile"),
     ] {
         let output = project(&agent, &user).suite("a", suite).hotseat(&["test"]);
@@ -454,7 +457,7 @@ rules:
     tested.assert_all_passed();
     let project = project.file("own.md", "{{system}} {{topic}}");
     let output = project.hotseat(&["test"]);
-    assert!(output.code == 2 && output.stderr.contains("has a place for `topic`"), "{output}");
+    assert!(output.code == 2 && output.stderr.contains("has the unknown placeholder `topic`"), "{output}");
 }
 
 #[test]
@@ -520,9 +523,9 @@ fn user_text_before_first_turn_is_recorded() {
     const UNUSABLE_ANSWER: &str = r#"{"message": " ", "done": false, "goal_progress": "none"}"#;
     for (script, words) in [
         (&["DONE achieved"][..], "it reports its goal as achieved before its first input"),
-        (&["DONE none"][..], "it gives up before its first input"),
+        (&["DONE none"][..], "it stops before its first input"),
         (&["As an AI language model, I need no venue"][..], "it has left its role"),
-        (&[UNUSABLE_ANSWER][..], "the answer says nothing"),
+        (&[UNUSABLE_ANSWER][..], "the answer has neither a message nor `done: true`"),
     ] {
         let (agent, user) = (agent(), simulated_user(script));
         let project = project(&agent, &user).suite("a", GOAL);

@@ -208,7 +208,7 @@ fn pending_call_waits_or_fails() {
         })
     };
     let tested = chat_project(&waiting("pick")).suite("a", HELLO).test(&[]);
-    assert_failed(&tested, "test_error", "waits for its result; the test does not offer such a tool");
+    assert_failed(&tested, "test_error", "awaits its result, but the test does not offer this tool");
     let tested = chat_project(&waiting("ask_user")).suite("a", HELLO).test(&["-v"]);
     tested.assert_all_passed();
     let turn = &tested.case("a")["turns"][0];
@@ -284,7 +284,7 @@ fn case_answers_client_tool_calls() {
         assert_failed(
             &test(unanswered),
             "test_error",
-            "pick and waits for its result; the test does not offer such a tool",
+            "pick and awaits its result, but the test does not offer this tool",
         );
         let tested = test(awaiting);
         assert_eq!(tested.output.code, 0, "{target}{}", tested.output);

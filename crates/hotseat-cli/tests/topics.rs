@@ -209,7 +209,7 @@ fn script_function_can_be_trigger() {
     let tested = project.test(&[]);
     assert_eq!(topics_of(tested.case("t")), ["a", "b"]);
     let why = &tested.case("t")["turns"][1]["topic_reason"];
-    assert_eq!((&why["why"], &why["trigger"]), (&json!("trigger"), &json!("scripts:topics.booked holds")));
+    assert_eq!((&why["why"], &why["trigger"]), (&json!("trigger"), &json!("scripts:topics.booked passes")));
 
     // A failing trigger function is a test error.
     let project = project.file("src/topics.ts", "export function booked() { throw new Error('no idea'); }");
@@ -321,7 +321,7 @@ turns: [{ user: Hello }]
         ("topic `b` is followed by itself", 9),
         ("topic `c` is unreachable", 10),
         ("topic `unknown` is in the graph, but never defined", 11),
-        ("`7` is no name for a topic", 12),
+        ("`7` is not a valid topic name", 12),
     ] {
         assert!(stderr.contains(words), "{words}: {stderr}");
         assert!(stderr.contains(&format!("a.test.yaml:{line}:")), "{line}: {stderr}");
@@ -333,7 +333,10 @@ turns: [{ user: Hello }]
         ("graph: {}", "the graph has no topic"),
         ("graph: { a: { from: b, characteristic: A } }", "`from` must be `any`"),
         ("graph: { a: { triggers: {} } }", "this trigger never fires"),
-        ("graph: { a: { triggers: { on_tool_call: x, on_user_match: y } } }", "triggers of their own"),
+        (
+            "graph: { a: { triggers: { on_tool_call: x, on_user_match: y } } }",
+            "`on_tool_call` and `on_user_match` cannot be combined in one trigger",
+        ),
         ("graph: { a: { triggers: { on_user_match: '(' } } }", "does not compile"),
         ("graph: { a: { triggers: { on_user_match: x, count: 2 } } }", "`count` goes with `after_turns_in`"),
         ("graph: { a: { triggers: { after_turns_in: b } } }", "unknown topic `b`: it is not in the graph"),
@@ -342,7 +345,10 @@ turns: [{ user: Hello }]
             "graph: { a: { characteristic: A } }\nassert: { type: topic, name: aa, negate: true }",
             "unknown topic `aa`: it is not in the graph",
         ),
-        ("assert: { type: reached_topic, name: a, negate: true }", "no topics are followed here"),
+        (
+            "assert: { type: reached_topic, name: a, negate: true }",
+            "topics need a `graph`, and there is none",
+        ),
     ] {
         let stderr = rejection_output(&format!("name: g\n{graph}\nturns: [{{ user: Hello }}]\n"));
         assert!(stderr.contains(words), "{graph}: {stderr}");
@@ -403,7 +409,7 @@ fn suite_head_must_be_first_and_alone() {
     let case = "name: c\nturns: [{ user: Hello }]\n";
     let stderr =
         rejection_output(&format!("{case}---\nsuite: {{ topics: {{ a: {{ characteristic: A }} }} }}\n"));
-    assert!(stderr.contains("`suite` is no key of a case"), "{stderr}");
+    assert!(stderr.contains("`suite` is not a key of a case"), "{stderr}");
     let stderr = rejection_output(&format!("suite: {{ topics: {{}} }}\nname: c\n---\n{case}"));
     assert!(stderr.contains("`name` is not allowed next to `suite`"), "{stderr}");
     let stderr = rejection_output(&format!("suite: {{ topic: {{}} }}\n---\n{case}"));
@@ -482,7 +488,7 @@ turns: [{ user: Hello }, { user: The Blue Room }]
     assert!(asked.contains("Welcome the user") && !asked.contains("Blue Room"), "{asked}");
 
     for (topic, words) in [
-        ("{ evaluate_intent: true, characteristic: A }", "wants an `agent_intent`"),
+        ("{ evaluate_intent: true, characteristic: A }", "`evaluate_intent` needs an `agent_intent`"),
         ("{ characteristic: A, evaluate: { type: satisfy, criteria: polit } }", "polit"),
     ] {
         let stderr = rejection_output(&format!(
@@ -544,7 +550,7 @@ fn topic_assertions_count_as_assertions() {
     let output = project(&agent, None).suite("a", &suite("")).hotseat(&["test"]);
     let said = output.stdout.clone() + &output.stderr;
     assert!(
-        said.contains("what these topics assert is not decided") && said.contains("asserts nothing"),
+        said.contains("the assertions of these topics are not checked") && said.contains("asserts nothing"),
         "{output}"
     );
 }
@@ -571,5 +577,5 @@ final_assertions: {{ type: satisfy, criteria: booked, negate: true }}
     );
     assert!(words.contains("did you mean `booking`?"), "{words}");
     let words = rejection_output(&suite("booking", "").replace("topics:", "metadata:"));
-    assert!(words.contains("no topics are followed here"), "{words}");
+    assert!(words.contains("topics need a `graph`, and there is none"), "{words}");
 }

@@ -62,7 +62,10 @@ fn scenarios_are_read_as_in_case_files() {
         ("{", "venues.json"),
         ("{}", "the scenarios of set `venues` are not a list"),
         ("[]", "has no scenario"),
-        ("[{\"name\": \"x\", \"goal\": \"y\"}, 5]", "index 1 of set `venues` in venues.json is no mapping"),
+        (
+            "[{\"name\": \"x\", \"goal\": \"y\"}, 5]",
+            "index 1 of set `venues` in venues.json is not a mapping",
+        ),
         (
             "[{\"id\": \"a\", \"name\": \"x\", \"goal\": \"y\"}, {\"id\": \"a\", \"name\": \"z\", \"goal\": \"y\"}]",
             "has the id `a`",
@@ -76,8 +79,11 @@ fn scenarios_are_read_as_in_case_files() {
     }
     for (source, words) in [
         ("[]", "scenarios"),
-        ("{}", "neither `from` nor `scenarios`"),
-        ("{ from: 'x.json', scenarios: [{ name: 'x', goal: 'y' }] }", "both say which scenarios"),
+        ("{}", "this set needs `from` or `scenarios`"),
+        (
+            "{ from: 'x.json', scenarios: [{ name: 'x', goal: 'y' }] }",
+            "`from` and `scenarios` cannot be combined",
+        ),
         ("{ form: 'x.json' }", "form"),
         ("5", "from a file or from a list"),
         ("'missing.json'", "missing.json"),

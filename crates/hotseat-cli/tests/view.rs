@@ -184,7 +184,11 @@ fn live_run_can_be_followed() {
     assert_eq!(first["result"]["id"], "first");
     assert!(first["attempts"][0]["events"].as_array().is_some_and(|events| events.len() > 3), "{first}");
     let second = site.get(&format!("/api/runs/{id}/cases/1"));
-    assert!(second.status == 404 && second.error().contains("number 1 has ended"), "{}", second.body);
+    assert!(
+        second.status == 404 && second.error().contains("has no finished case number 1"),
+        "{}",
+        second.body
+    );
 
     page.told.clear();
     agent.release("open");
@@ -234,9 +238,9 @@ fn killed_run_is_incomplete_and_resumed_run_is_running() {
     assert_eq!(page.case("second"), "running", "the case was running when the process was killed");
     assert_eq!(running.wait().code, 137);
     let shown = project.hotseat(&["show"]);
-    assert!(shown.stderr.contains("did not come to its end"), "{shown}");
+    assert!(shown.stderr.contains("this run is incomplete"), "{shown}");
     let second = project.hotseat(&["show", "last", "second"]);
-    assert!(second.code == 2 && second.stderr.contains("`second` was broken off with run"), "{second}");
+    assert!(second.code == 2 && second.stderr.contains("`second` was interrupted with run"), "{second}");
     let started = project.hotseat(&["show", "--json"]).stdout;
     assert_eq!(started.matches(r#""type":"test_start""#).count(), 2, "reported events are stored: {started}");
 
@@ -278,7 +282,7 @@ fn rejects_requests_from_other_origins() {
         for path in ["/", "/api/run", "/api/runs"] {
             let refused = site.get_with_host(&host, path);
             assert_eq!(refused.status, 403, "{host} {path}");
-            assert!(refused.error().contains("answers nobody who calls it"), "{}", refused.body);
+            assert!(refused.error().contains("rejects requests for the host"), "{}", refused.body);
         }
     }
     assert_eq!(site.request("GET /api/run HTTP/1.0\r\n\r\n").status, 403, "who names no host");
@@ -393,7 +397,7 @@ fn serves_no_files() {
         assert_eq!(reply.status == 200, is_page, "{path}: {}", reply.body);
     }
     let named = site.get("/api/runs/%25");
-    assert!(named.status == 404 && named.error().contains("no run is called `%`"), "{}", named.body);
+    assert!(named.status == 404 && named.error().contains("there is no run `%`"), "{}", named.body);
     assert_stops(viewing);
 }
 
@@ -402,7 +406,7 @@ fn lists_and_names_runs() {
     let agent = echo_agent();
     let project = Project::with_agent(&agent).suite("a", &case("hello", "hello", "hello"));
     let none = project.hotseat(&["view"]);
-    assert!(none.code == 2 && none.stderr.contains("`hotseat test` keeps them there"), "{none}");
+    assert!(none.code == 2 && none.stderr.contains("`hotseat test` saves them there"), "{none}");
     project.hotseat(&["test"]);
     let project = project.suite("b", &case("bye", "bye", "hello"));
     assert_eq!(project.hotseat(&["test"]).code, 1);
@@ -495,10 +499,10 @@ fn store_errors_show_in_page_and_terminal() {
     std::fs::remove_dir_all(project.workspace.path(".hotseat")).expect("it is there");
     let seen = page.seen.clone().expect("all is told");
     let gone = site.get(&format!("/api/run?after={}&seen={seen}", page.position));
-    assert!(gone.status == 404 && gone.error().contains("no runs are kept in"), "{}", gone.body);
+    assert!(gone.status == 404 && gone.error().contains("there are no saved runs in"), "{}", gone.body);
     site.get("/api/run");
-    let said = viewing.wait_for_stderr("`hotseat test` keeps them there");
-    assert_eq!(said.matches("keeps them there").count(), 1, "once: {said}");
+    let said = viewing.wait_for_stderr("`hotseat test` saves them there");
+    assert_eq!(said.matches("saves them there").count(), 1, "once: {said}");
     // Shows the next run.
     assert_eq!(project.hotseat(&["test"]).code, 0);
     let mut page = RunPage::follow(&site, "/api/run");
@@ -560,8 +564,8 @@ fn missing_store_serves_no_page() {
         .suite("a", &suite);
     let on = Project::with_agent(&agent).suite("a", &suite);
     for (project, args, what) in [
-        (&off, &["test", "--view"][..], "`store: false` in the project file keeps nothing"),
-        (&on, &["test", "--view", "--no-store"], "--no-store keeps nothing"),
+        (&off, &["test", "--view"][..], "`store: false` in the project file disables saving"),
+        (&on, &["test", "--view", "--no-store"], "--no-store disables saving"),
     ] {
         let output = project.hotseat(args);
         assert_eq!(output.code, 2, "{output}");

@@ -141,7 +141,7 @@ impl TaggedShapes {
         let optional =
             self.shapes.iter().filter(|shape| shape.field(self.key).is_some_and(|field| !field.required));
         if wordless || words.iter().enumerate().any(twice) || optional.count() > 1 {
-            problems.push(format!("the shapes of `{path}` cannot be told apart"));
+            problems.push(format!("the shapes of `{path}` cannot be distinguished"));
         }
     }
 }
@@ -228,7 +228,7 @@ impl Shape {
     }
 }
 
-/// JSON types, which distinguish the alternatives of [`Kind::OneOfMatcher`].
+/// JSON types, which distinguish the alternatives of [`Kind::OneOf`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JsonType {
     Null,
@@ -316,7 +316,7 @@ impl Kind {
             Kind::OneOf(kinds) => {
                 let fitting = |given: JsonType| kinds.iter().filter(|kind| kind.accepts(given)).count();
                 if JsonType::ALL.into_iter().any(|given| fitting(given) > 1) {
-                    problems.push(format!("the alternatives of `{path}` cannot be told apart"));
+                    problems.push(format!("the alternatives of `{path}` cannot be distinguished"));
                 }
                 kinds.iter().for_each(|kind| kind.problems(path, problems));
             }

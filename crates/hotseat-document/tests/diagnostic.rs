@@ -55,7 +55,7 @@ fn nearby_locations_share_an_excerpt() {
     assert_rendered(
         &mistakes[0],
         "
-error: duplicate key `a` is written
+error: the key `a` is written twice
  --> cases/suite.yaml:5:1
   |
 1 | a: 1
@@ -246,7 +246,7 @@ fn long_keys_are_truncated_in_messages() {
     let key = "k".repeat(900);
     let mistakes =
         yaml::parse(&source(&format!("{key}: 1\n{key}: 2\n"))).expect_err("a key is written twice");
-    assert_eq!(mistakes[0].message(), format!("duplicate key `{}…` is written", "k".repeat(60)));
+    assert_eq!(mistakes[0].message(), format!("the key `{}…` is written twice", "k".repeat(60)));
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn errors_report_location() {
         ("{\"a\": \"x\n}", "1:7: this string has no closing quote"),
         ("{\"a\": 1", "1:8: `,` or `}` is missing"),
         ("{\"a\": [1}", "1:9: `,` or `]` is missing"),
-        ("{\"a\": 1, \"a\": 2}", "1:10: duplicate key `a` is written"),
+        ("{\"a\": 1, \"a\": 2}", "1:10: the key `a` is written twice"),
         ("{} }", "1:4: expected a value, found `}`"),
         ("id: x", "1:1: expected a value, found `id`"),
         ("{},\n{}", "1:3: unexpected comma between values"),

@@ -518,9 +518,9 @@ fn invalid_shapes_are_reported() {
     assert_eq!(
         UNSOUND.problems(),
         [
-            "`unsound` has duplicate key `a`",
-            "the alternatives of `unsound.a` cannot be told apart",
-            "the alternatives of `unsound.b` cannot be told apart",
+            "`unsound` has the key `a` twice",
+            "the alternatives of `unsound.a` cannot be distinguished",
+            "the alternatives of `unsound.b` cannot be distinguished",
             "the default of `unsound.c` would not pass",
             "no number fits `unsound.e`",
             "no word fits `unsound.f`",
@@ -660,5 +660,5 @@ fn ambiguous_shapes_are_a_problem() {
     static ALIKE: TaggedShapes = TaggedShapes { key: "type", shapes: &[&CIRCLE, &CIRCLE], untagged: None };
     static WRONG: Shape =
         Shape { name: "wrong", doc: "", fields: &[Field::required("a", Kind::Tagged(&ALIKE), "")] };
-    assert_eq!(WRONG.problems(), ["the shapes of `wrong.a` cannot be told apart"]);
+    assert_eq!(WRONG.problems(), ["the shapes of `wrong.a` cannot be distinguished"]);
 }

@@ -141,7 +141,7 @@ fn read_error_ends_stream() {
         split(reader),
         [
             Ok((1, "a: 1\n".to_owned())),
-            Err("suite.yaml:4:1: the cannot read file: the disk is gone".to_owned())
+            Err("suite.yaml:4:1: the file cannot be read: the disk is gone".to_owned())
         ]
     );
 }

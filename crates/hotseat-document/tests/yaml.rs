@@ -271,7 +271,7 @@ fn rejects_invalid_merges() {
 fn duplicate_key_reports_both_locations() {
     let found = expect_errors("name: x\nturns: []\nname: y\n");
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].to_string(), "suite.yaml:3:1: duplicate key `name` is written");
+    assert_eq!(found[0].to_string(), "suite.yaml:3:1: the key `name` is written twice");
     let also: Vec<_> =
         found[0].related.iter().map(|(place, label)| (place.to_string(), label.as_str())).collect();
     assert_eq!(also, [("suite.yaml:1:1".to_owned(), "first")]);
@@ -284,9 +284,9 @@ fn finds_duplicates_in_large_mappings() {
     assert_eq!(
         error_lines(&text),
         [
-            "101:1: duplicate key `k7` is written",
-            "102:1: duplicate key `k99` is written",
-            "103:1: duplicate key `k7` is written",
+            "101:1: the key `k7` is written twice",
+            "102:1: the key `k99` is written twice",
+            "103:1: the key `k7` is written twice",
         ]
     );
 }
@@ -317,9 +317,9 @@ fn reports_all_errors_in_text_order() {
     assert_eq!(
         error_lines("a: 1\na: 2\nb: {c: !x 1, c: 2}\n3: 4\n"),
         [
-            "2:1: duplicate key `a` is written",
+            "2:1: the key `a` is written twice",
             "3:8: the tag `!x` is not supported",
-            "3:14: duplicate key `c` is written",
+            "3:14: the key `c` is written twice",
             "4:1: a key must be text, found the number 3",
         ]
     );

@@ -64,7 +64,7 @@ where
 
 impl<F> fmt::Debug for FunctionModel<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Function").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("FunctionModel").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -135,6 +135,6 @@ impl<P: PureModel> Model for LiveModel<P> {
 
 impl<P> fmt::Debug for LiveModel<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("LiveModel").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -111,7 +111,7 @@ impl<M: Model> Model for RetryingModel<M> {
 
 impl<M: fmt::Debug> fmt::Debug for RetryingModel<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retrying")
+        f.debug_struct("RetryingModel")
             .field("model", &self.model)
             .field("policy", &self.policy)
             .finish_non_exhaustive()

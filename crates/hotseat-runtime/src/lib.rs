@@ -1,8 +1,8 @@
 //! The reference agent.
 //!
-//! A [`Conversation`](conversation::Conversation) is a state machine without I/O: it takes inputs and returns
+//! A [`ConversationMachine`](conversation::ConversationMachine) is a state machine without I/O: it takes inputs and returns
 //! decisions, events and effects. Tasks and workflows ([`work`]) are state machines of the same kind. A
-//! [`World`](world::World) connects them, and a driver connects the world to its environment: [`sim`] with
+//! [`ConversationWorld`](world::ConversationWorld) connects them, and a driver connects the world to its environment: [`sim`] with
 //! deterministic virtual time, [`live`] on tokio.
 
 pub mod conversation;

@@ -338,7 +338,7 @@ async fn version_1_store_continues_with_same_or_changed_agent() {
             // The time limit of the call has long expired.
             let call = working.trace().await.unwrap();
             let call = call.tools().calls()[0].error().unwrap().clone();
-            assert_eq!(call.message, "no response within 60000 ms");
+            assert_eq!(call.message, "no answer within 60000 ms");
         }
         for handle in [&ended, &asked, &picks, &working] {
             assert_eq!(changes(&handle.trace().await.unwrap()), usize::from(edited), "{}", handle.id());
@@ -365,36 +365,36 @@ async fn unreadable_row_names_table_and_conversation() {
     let damages = [
         (
             "UPDATE entry SET entry = '{\"type\": \"open' WHERE conversation = 'ended' AND number = 1",
-            "table entry, conversation ended, row 1 ",
+            "cannot read row 1 of table entry, conversation ended: ",
         ),
         (
             "UPDATE entry SET entry = x'ff' WHERE conversation = 'ended' AND number = 2",
-            "table entry, conversation ended, row 2 ",
+            "cannot read row 2 of table entry, conversation ended: ",
         ),
         (
             "UPDATE entry SET offset_us = -5 WHERE conversation = 'ended' AND number = 3",
-            "table entry, conversation ended, row 3 ",
+            "cannot read row 3 of table entry, conversation ended: ",
         ),
         (
             "UPDATE entry SET timestamp = 'noon' WHERE conversation = 'ended' AND number = 3",
-            "table entry, conversation ended, row 3 ",
+            "cannot read row 3 of table entry, conversation ended: ",
         ),
         (
             "DELETE FROM entry WHERE conversation = 'ended' AND number = 2",
-            "table entry, conversation ended, row 3 ",
+            "cannot read row 3 of table entry, conversation ended: ",
         ),
         (
             "UPDATE record SET record = '[]' WHERE conversation = 'ended' AND sequence = 4",
-            "table record, conversation ended, row 4 ",
+            "cannot read row 4 of table record, conversation ended: ",
         ),
         ("UPDATE record SET record = NULLIF(1, 2) || '' WHERE conversation = 'ended' AND sequence = 4", ""),
         (
             "DELETE FROM record WHERE conversation = 'ended' AND sequence = 4",
-            "table record, conversation ended, row 5 ",
+            "cannot read row 5 of table record, conversation ended: ",
         ),
         (
             "UPDATE record SET record = replace(record, '\"sequence\":4,', '\"sequence\":5,') WHERE conversation = 'ended' AND sequence = 4",
-            "table record, conversation ended, row 4 ",
+            "cannot read row 4 of table record, conversation ended: ",
         ),
     ];
     for (damage, words) in damages {
@@ -437,7 +437,7 @@ async fn unreadable_memory_names_agent() {
         MemoryUse::Search { query: "tea".to_string(), limit: 3 },
     ] {
         let error = store.remember("clerk".into(), usage, 2).await.unwrap_err();
-        assert!(error.message.contains("table memory, agent clerk, row 1 "), "{error}");
+        assert!(error.message.contains("cannot read row 1 of table memory, agent clerk: "), "{error}");
     }
 }
 

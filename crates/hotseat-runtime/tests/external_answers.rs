@@ -221,7 +221,7 @@ fn unusable_client_tool_is_ignored_with_warning() {
         ignored,
         [
             "skipped the client's tool \"pick\": the agent already has a tool with this name; that one is used",
-            "skipped the client's tool \"twice\": the name is not unique; the first is used",
+            "skipped the client's tool \"twice\": the name is used twice; the first tool is used",
             "skipped the client's tool \"broken\": its input schema is not supported: the keyword `typ` is not supported",
             "skipped the client's tool \"\": it has no name",
         ]
@@ -272,7 +272,7 @@ fn client_tools_apply_until_replaced() {
     assert_eq!(sim.run(ONE_DAY_MS), SimulationEnd::Idle);
     let trace = sim.trace();
     assert_eq!(trace.tools().failures().len(), 1);
-    assert_eq!(trace.tools().failures()[0].error.message, "there is no tool one");
+    assert_eq!(trace.tools().failures()[0].error.message, "unknown tool one");
     assert_eq!(sim.requests()[2].tools[0].name, "two");
     assert!(sim.requests()[2].system.as_deref().is_some_and(|text| text.contains("{\"n\":1}")));
     assert_conversation_invariants(&trace, InvariantOptions::default());
@@ -331,7 +331,7 @@ fn human_may_change_tool_arguments() {
     let notices: Vec<_> =
         result.requests[1].messages.iter().map(|message| message.text().into_owned()).collect();
     assert!(
-        notices.iter().any(|text| text.contains("approved with another input: {\"amount\":3}")),
+        notices.iter().any(|text| text.contains("approved with a changed input: {\"amount\":3}")),
         "{notices:?}"
     );
     test.sweep(20, completed);
@@ -552,7 +552,7 @@ fn state_computation_error_fails_call_not_turn() {
     let result = Test::new(shopping("result.total - 'three'"), ["Add"], script).run();
     completed(&result);
     assert_eq!(codes(&result), ["EXECUTION_FAILED"]);
-    assert!(result.trace.tools().failures()[0].error.message.starts_with("the state after add: "));
+    assert!(result.trace.tools().failures()[0].error.message.starts_with("state after add: "));
     assert!(result.trace.conversation().state.is_none());
 }
 

@@ -325,7 +325,7 @@ fn model_learns_of_every_failure_kind() {
         .tool(tool("gone").agent_id("nobody"));
     let table = [
         ("strict", json!({"txt": 1}), "INVALID_INPUT", "`text` is missing; `txt` is not expected"),
-        ("unheard_of", json!({}), "NOT_FOUND", "there is no tool unheard_of"),
+        ("unheard_of", json!({}), "NOT_FOUND", "unknown tool unheard_of"),
         ("gone", json!({}), "NOT_FOUND", "unknown agent nobody"),
         ("slow", json!({}), "TIMEOUT", "60000 ms"),
     ];
@@ -573,7 +573,7 @@ fn invalid_definitions_report_location_and_reason() {
     let table = [
         (
             persona("P").tool(tool("a").task(&work)).tool(tool("a").task(&work)),
-            "persona P, tool a: the name is not unique",
+            "persona P, tool a: the tool name is used twice",
         ),
         (
             persona("P").tool(tool("a")),

@@ -84,8 +84,8 @@ fn failed_operation_is_marked_failed() {
 fn model_learns_of_missing_tool_target() {
     let id = |id: &str| Arc::<str>::from(id);
     for (target, message) in [
-        (ToolTarget::Task(DefinitionRef::Id(id("gone"))), "there is no task gone"),
-        (ToolTarget::Workflow(DefinitionRef::Id(id("gone"))), "there is no workflow gone"),
+        (ToolTarget::Task(DefinitionRef::Id(id("gone"))), "unknown task gone"),
+        (ToolTarget::Workflow(DefinitionRef::Id(id("gone"))), "unknown workflow gone"),
         (ToolTarget::Agent(DefinitionRef::Id(id("gone"))), "unknown agent gone"),
     ] {
         for is_async in [false, true] {

@@ -97,7 +97,7 @@ fn invalid_expression_reports_location() {
     let mut written = serde_json::to_value(full_persona()).unwrap();
     written["tools"][1]["writes"] = json!([["n", "result."]]);
     let error = serde_json::from_value::<Persona>(written).unwrap_err().to_string();
-    assert!(error.starts_with("the expression `result.` cannot be read: "), "{error}");
+    assert!(error.starts_with("invalid expression `result.`: "), "{error}");
 }
 
 /// Decisions of each conversation of a run, recomputed from its events.

@@ -208,7 +208,7 @@ impl ScriptContext {
         })
     }
 
-    /// Runs a module, and then an entry function of a [host module](Host::module) with the exports of the
+    /// Runs a module, and then an entry function of a [host module](ScriptHost::with_module) with the exports of the
     /// module and these arguments. The result is awaited.
     ///
     /// # Errors

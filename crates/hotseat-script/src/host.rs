@@ -71,7 +71,7 @@ impl ScriptHost {
 
     /// Adds a function whose future blocks the script: an ordinary call for the script, until the future is
     /// ready, the time limit passes or the script is cancelled. It is polled like an [asynchronous
-    /// function](Host::async_function).
+    /// function](ScriptHost::async_function).
     #[must_use]
     pub fn blocking_function<F>(
         self,
@@ -109,7 +109,7 @@ impl ScriptHost {
         self
     }
 
-    /// Adds a [blocking](Host::waiting_function) function whose duration does not count against the time
+    /// Adds a [blocking](ScriptHost::blocking_function) function whose duration does not count against the time
     /// limit of the script. It ends when the script is cancelled.
     #[must_use]
     pub fn untimed_function<F>(
@@ -125,7 +125,7 @@ impl ScriptHost {
 
     /// Adds a module that scripts import by name. `code` is a JavaScript expression: a function that is
     /// called with an object of the functions of `with` and returns `{ exports, entries }`. Scripts import
-    /// `exports`; the caller can [run](crate::Context::enter) `entries`.
+    /// `exports`; the caller can [run](crate::ScriptContext::run_entry) `entries`.
     #[must_use]
     pub fn with_module(mut self, name: &'static str, code: &'static str, with: ScriptHost) -> Self {
         let ScriptHost { functions, modules: furniture } = with;

@@ -41,8 +41,8 @@
 //! [`ScriptLimits`] apply to everything a script does, including regular expressions and awaited promises. The
 //! engine does not check the clock within a few built-in functions (`new Array(5e8).join()`). To avoid
 //! blocking on them, run contexts with [`thread`](mod@thread), which abandons a thread that does not return
-//! and refuses new ones when too many hang. Use a [`Stop`](thread::Stop) to cancel a running context
-//! [early](Context::until).
+//! and refuses new ones when too many hang. Use a [`StopSignal`](thread::StopSignal) to cancel a running context
+//! [early](ScriptContext::with_stop).
 
 mod console;
 mod context;

@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::error::{ScriptError, ScriptErrorKind};
 
-/// Stack size of script threads: the deepest recursion that [`Limits::stack`](crate::Limits::stack) allows,
+/// Stack size of script threads: the deepest recursion that [`ScriptLimits`](crate::ScriptLimits) allows,
 /// plus the engine's own needs. Only used pages take memory.
 const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024;
 
@@ -59,7 +59,7 @@ impl StopSignal {
 ///
 /// # Errors
 /// If the work does not end `within` this time plus a short grace period. Its thread is then abandoned. If
-/// [too many](MOST_LEFT) threads are abandoned, no work is started.
+/// [too many](MAX_ABANDONED_THREADS) threads are abandoned, no work is started.
 pub fn run<T: Send + 'static>(
     within: Duration,
     work: impl FnOnce(StopSignal) -> T + Send + 'static,
@@ -116,7 +116,7 @@ impl<T: Send + 'static> RunningScript<T> {
         (&mut self.result).await.map_err(|_| panicked())
     }
 
-    /// Abandons work that has not ended within its time plus the [grace period](Running::GRACE).
+    /// Abandons work that has not ended within its time plus the [grace period](RunningScript::GRACE).
     pub fn abandon(self, within: Duration) -> ScriptError {
         self.started.abandon(within)
     }

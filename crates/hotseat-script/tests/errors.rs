@@ -80,7 +80,7 @@ fn unsupported_enum() {
 fn missing_import() {
     assert_snapshot!(error_text("// import \"./gone\"\nimport { a } from \"./gone\";\nexport function main() { return a }\n"), @r#"
     import
-    error: unknown file for `./gone`
+    error: no file found for `./gone`
      --> main.ts:2:19
       |
     2 | import { a } from "./gone";

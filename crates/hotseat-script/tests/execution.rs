@@ -66,12 +66,12 @@ fn rejects_imports_outside_folder() {
     fs::write(root.join("absolute.ts"), absolute).unwrap();
 
     for (name, words) in [
-        ("up", "leads out"),
-        ("sub/up", "leads out"),
-        ("linked", "is a link that leads out"),
-        ("below", "is a link that leads out"),
+        ("up", "is outside the folder that scripts may read"),
+        ("sub/up", "is outside the folder that scripts may read"),
+        ("linked", "is a link out of the folder that scripts may read"),
+        ("below", "is a link out of the folder that scripts may read"),
         ("absolute", "not a relative path"),
-        ("later", "leads out"),
+        ("later", "is outside the folder that scripts may read"),
     ] {
         let module = folder.scripts.find(name).unwrap();
         let error = folder.context().call(&module, "main", &[]).unwrap_err();
@@ -385,7 +385,7 @@ fn excessive_log_output_is_truncated() {
     context.call(&module, "main", &[]).unwrap();
     let said = context.take_console();
     assert!(said.iter().map(|line| line.text.len()).sum::<usize>() < 1_100_000);
-    assert!(said.last().unwrap().text.contains("the rest is left out"), "{:?}", said.last());
+    assert!(said.last().unwrap().text.contains("the rest is omitted"), "{:?}", said.last());
 }
 
 #[test]

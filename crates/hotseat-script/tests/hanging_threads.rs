@@ -18,7 +18,7 @@ fn hanging_threads_are_abandoned_up_to_a_limit() {
                 })
                 .unwrap_err();
                 assert_eq!(error.kind, ScriptErrorKind::TimeLimit);
-                assert!(error.message.contains("its thread is left behind"), "{error}");
+                assert!(error.message.contains("its thread was abandoned"), "{error}");
                 release
             })
         })

@@ -230,7 +230,7 @@ impl FakeRun {
         self.step(ReplyStep::Pause(time))
     }
 
-    /// [`ReplyStep::CallGate`]
+    /// [`ReplyStep::Gate`]
     pub fn gate(self, name: &str) -> FakeRun {
         self.step(ReplyStep::Gate(name.to_owned()))
     }
@@ -240,7 +240,7 @@ impl FakeRun {
         self.step(ReplyStep::Hang)
     }
 
-    /// [`ReplyStep::Truncated`]
+    /// [`ReplyStep::Cut`]
     pub fn cut(self) -> FakeRun {
         self.step(ReplyStep::Cut)
     }

@@ -39,9 +39,9 @@ pub enum ReplyStep {
     Hang,
     /// Closes the connection without ending the body.
     Cut,
-    /// Like [`ReplyStep::Truncated`], but the client sees a reset connection.
+    /// Like [`ReplyStep::Cut`], but the client sees a reset connection.
     Reset,
-    /// Ends the body cleanly and ignores later steps. Before the head it equals [`ReplyStep::Truncated`].
+    /// Ends the body cleanly and ignores later steps. Before the head it equals [`ReplyStep::Cut`].
     End,
 }
 
@@ -110,7 +110,7 @@ impl FakeReply {
         self
     }
 
-    /// Adds [`ReplyStep::ByteReader`].
+    /// Adds [`ReplyStep::Bytes`].
     pub fn bytes(self, bytes: impl Into<Bytes>) -> FakeReply {
         self.step(ReplyStep::Bytes(bytes.into()))
     }
@@ -125,7 +125,7 @@ impl FakeReply {
         self.step(ReplyStep::Pause(time))
     }
 
-    /// Adds [`ReplyStep::CallGate`].
+    /// Adds [`ReplyStep::Gate`].
     pub fn gate(self, name: &str) -> FakeReply {
         self.step(ReplyStep::Gate(name.to_owned()))
     }
@@ -135,7 +135,7 @@ impl FakeReply {
         self.step(ReplyStep::Hang)
     }
 
-    /// Adds [`ReplyStep::Truncated`].
+    /// Adds [`ReplyStep::Cut`].
     pub fn cut(self) -> FakeReply {
         self.step(ReplyStep::Cut)
     }

@@ -391,7 +391,7 @@ mod binary {
         };
         check(&["--port"], "--port needs a value");
         check(&["--port", "x"], "--port: invalid digit");
-        check(&["--fault", "x"], "`x` is no fault");
+        check(&["--fault", "x"], "unknown fault `x`");
         check(&["--color"], "unknown argument `--color`");
         check(&["--port", &agent.port().to_string()], &format!("port {}: ", agent.port()));
         assert!(workspace.run(BINARY, &["--help"]).stdout.contains("--fault NAME"));

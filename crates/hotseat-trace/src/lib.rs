@@ -5,7 +5,7 @@
 //! stored traces alike. [`Verdict`] is the result of an attempt.
 //!
 //! A [`Trace`] holds such a sequence, including several conversations that called each other. Its views list
-//! the events of each turn, [`verify`] compares it with expectations, and [`check_invariants`] checks that it
+//! the events of each turn, [`verify()`] compares it with expectations, and [`check_invariants`] checks that it
 //! is consistent.
 //!
 //! This crate does no I/O, never blocks and reads no clock: callers pass all times.

@@ -171,7 +171,7 @@ fn failed_hard_check_ends_case_even_if_program_continues() {
             // The recorded trace decides: the program ignores the failure and continues.
             for _ in 0..2 {
                 let ended = send_user_text(session, "again").await.unwrap_err();
-                assert!(ended.reason.starts_with("the case has ended: does not hold"), "{ended:?}");
+                assert!(ended.reason.starts_with("the case has ended: check failed: "), "{ended:?}");
                 assert!(!ended.ended_now);
             }
             let check = contains(session, "service");
@@ -228,7 +228,9 @@ fn turn_check_before_first_turn_is_undecidable() {
         };
         let (held, _) = run_program(program);
         match strength {
-            CheckStrength::Hard => assert_failed(&held, FailureKind::TestError, "unknown turn to look at"),
+            CheckStrength::Hard => {
+                assert_failed(&held, FailureKind::TestError, "there is no turn to check yet; send one first")
+            }
             CheckStrength::Soft => assert_eq!(held.verdict.status, VerdictStatus::Passed),
         }
     }
@@ -313,7 +315,7 @@ fn case_assertions_apply_to_programs() {
     );
     let silent: Program = |_| Box::pin(async { Ok(()) });
     let silent = run_program_with(&agent, case, silent, WAIT_LIMIT);
-    assert_failed(&silent, FailureKind::TestError, "unknown turn to check yet; send one first");
+    assert_failed(&silent, FailureKind::TestError, "there is no turn to check yet; send one first");
 }
 
 #[test]
@@ -428,7 +430,7 @@ fn topics_are_declared_once() {
             Ok(())
         })
     });
-    assert_failed(&held, FailureKind::TestError, "declared before");
+    assert_failed(&held, FailureKind::TestError, "already declared");
 }
 
 /// A scripted judge that accepts friendly answers.

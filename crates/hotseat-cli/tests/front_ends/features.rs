@@ -70,7 +70,7 @@ fn hello(g: &mut Group) -> &mut ExampleBuilder {
 
 pub const FEATURES: &[Feature] = &[
     Feature {
-        name: "the agent of a group",
+        name: "agent of a group",
         spellings: ["`suite: { agent }`", "`describe(…, { agent })`", "`g.agent(…)`"],
         data: data("suite: { agent: two }\n---\nname: a\nturns: [{ user: hello }]\n", SINGLE_RUN),
         typescript: script(
@@ -90,7 +90,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.request_counts() == (0, 1),
     },
     Feature {
-        name: "the agent of a test",
+        name: "agent of a test",
         spellings: ["`agent`", "`it(…, { agent })`", "`g.it(…).agent(…)`"],
         data: data("suite: { agent: one }\n---\nname: a\nagent: two\nturns: [{ user: hello }]\n", SINGLE_RUN),
         typescript: script(
@@ -108,7 +108,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.request_counts() == (0, 1),
     },
     Feature {
-        name: "an agent within the same program",
+        name: "agent in the same program",
         spellings: ["", "", "`replies(…)`, `factory(…)`"],
         data: no_data(
             "name: a\nagent: { replies: hello }\nturns: [{ user: hello }]\n",
@@ -159,7 +159,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.judged == ["strict"; 3],
     },
     Feature {
-        name: "judge and votes of a test, on top of those",
+        name: "judge and votes of a test, added to those of its group",
         spellings: ["`judge`", "`it(…, { judge })`", "`g.it(…).judge(…)`"],
         data: data(
             "suite: { judge: connectors:strict }\n---\nname: a\njudge: { votes: 5 }\nturns: [{ user: hello, assert: [{ type: satisfy, criteria: It is kind }] }]\n",
@@ -271,7 +271,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains(ENCODED),
     },
     Feature {
-        name: "errors that are expected",
+        name: "expected errors",
         spellings: ["`expect_error`", "`says(…, { expectError })`", "`says(…).expect_error(…)`"],
         data: data(
             "name: a\nturns: [{ user: fail, expect_error: { message: paper, code: E7 } }, { user: hello }]\n",
@@ -294,7 +294,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.one.len() == 2,
     },
     Feature {
-        name: "an error that is expected and does not come fails",
+        name: "failure if an expected error does not occur",
         spellings: ["`expect_error`", "`says(…, { expectError })`", "`says(…).expect_error(…)`"],
         data: data("name: a\nturns: [{ user: hello, expect_error: paper }]\n", SINGLE_RUN),
         typescript: script(
@@ -313,7 +313,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.results()[0]["status"] == "failed",
     },
     Feature {
-        name: "answers to an agent that pauses",
+        name: "answers to a paused agent",
         spellings: ["`resume`", "`says(…, { resume })`", "`says(…).resume(…)`"],
         data: data(
             "name: a\nturns: [{ user: pay, resume: [{ message: Pay, payload: { ok: true } }] }]\n",
@@ -337,7 +337,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.one.len() == 2 && seen.one[1]["resume"][0]["payload"] == json!({"ok": true}),
     },
     Feature {
-        name: "what was said before",
+        name: "earlier messages of the conversation",
         spellings: ["`messages`", "`{ messages }`", "`.case_key(\"messages\", …)`"],
         data: data(
             "name: a\nmessages: [{ role: assistant, content: Welcome }]\nturns: [{ user: hello }]\n",
@@ -357,7 +357,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.one.len() == 1 && seen.one[0]["messages"][0]["content"] == "Welcome",
     },
     Feature {
-        name: "tools of the client, state, context",
+        name: "client tools, state, context",
         spellings: ["`tools`, `state`, …", "`{ tools, state, … }`", "`.case_key(\"tools\", …)`"],
         data: data(
             "name: a\ntools: [{ name: confirm }]\nstate: { step: 3 }\nturns: [{ user: hello }]\n",
@@ -429,7 +429,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.one.len() == 2 && seen.results()[0]["tags"] == json!(["slow"]),
     },
     Feature {
-        name: "a reliability that is declared",
+        name: "declared reliability",
         spellings: ["`reliability`", "`{ reliability }`", "`.case_key(\"reliability\", …)`"],
         data: data(
             "name: a\nreliability: { rate: 0.5, confidence: 0.6, max_runs: 5 }\nturns: [{ user: hello }]\n",
@@ -500,7 +500,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| !seen.one.is_empty() && seen.results()[0]["status"] == "passed",
     },
     Feature {
-        name: "topics, declared in the graph itself",
+        name: "topics defined inside the graph",
         spellings: [
             "`graph: { NAME: { … } }`",
             "`expectConversationTo({ NAME: { … } })`",
@@ -539,7 +539,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.one.len() == 2,
     },
     Feature {
-        name: "what the user was told beside words, in conditions that are code",
+        name: "metadata of user messages, in conditions in code",
         spellings: ["", "`userMessage.metadata`", "`user_message().metadata`"],
         data: no_data(
             "name: a\nturns: [{ user: hello, assert: [{ type: satisfy, criteria: { match: { type: metadata } } }] }]\n",
@@ -568,7 +568,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.two.len() == 1,
     },
     Feature {
-        name: "values that each test makes anew",
+        name: "values created for each test",
         spellings: ["", "", "`g.fixture(…)`"],
         data: no_data(
             "name: a\nfixture: shop\nturns: [{ user: hello }]\n",
@@ -594,7 +594,7 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains("shop 7"),
     },
     Feature {
-        name: "only these tests, while they are worked on",
+        name: "running only selected tests during development",
         spellings: ["", "`it.only`, `describe.only`", "`fit`, `fdescribe`, `.only()`"],
         data: no_data("name: a\nonly: true\nturns: [{ user: hello }]\n", SINGLE_RUN, "unknown key `only`"),
         typescript: script(
@@ -614,26 +614,26 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.one.len() == 1,
     },
     Feature {
-        name: "a conversation that is written down",
+        name: "written conversation",
         spellings: ["`turns`, `input`", "", ""],
         data: data("name: a\nturns: [{ user: hello }]\n", SINGLE_RUN),
         typescript: no_script(
             r#"import { it } from "hotseat"; it("a", { turns: [{ user: "hello" }] }, () => {});"#,
             SINGLE_RUN,
-            "`turns` is nothing that can be said of a test",
+            "`turns` is not supported for tests in code",
         ),
         rust: no_rust(
             |s| {
                 s.it("a", async |_| {}).case_key("turns", json!([{"user": "hello"}]));
             },
             SINGLE_RUN,
-            "`turns` is nothing that can be said of a test",
+            "`turns` is not supported for tests in code",
         ),
         code: 0,
         effect: |seen| seen.one.len() == 1,
     },
     Feature {
-        name: "commands that give a test variables",
+        name: "commands that set variables of a test",
         spellings: ["`hooks`", "", ""],
         data: data(
             "name: a\nhooks: [{ cmd: [echo, '{\"room\": \"Blue\"}'] }]\nturns: [{ user: \"${room}\" }]\n",
@@ -642,20 +642,20 @@ pub const FEATURES: &[Feature] = &[
         typescript: no_script(
             r#"import { it, user } from "hotseat"; it("a", { hooks: [{ cmd: ["echo", "{}"] }] }, () => { user.says("hello"); });"#,
             SINGLE_RUN,
-            "`hooks` is nothing that can be said of a test",
+            "`hooks` is not supported for tests in code",
         ),
         rust: no_rust(
             |s| {
                 hello(s).case_key("hooks", json!([{"cmd": ["echo", "{}"]}]));
             },
             SINGLE_RUN,
-            "`hooks` is nothing that can be said of a test",
+            "`hooks` is not supported for tests in code",
         ),
         code: 0,
         effect: |seen| seen.one.len() == 1 && seen.one[0].to_string().contains("Blue"),
     },
     Feature {
-        name: "a person who answers",
+        name: "a human who answers",
         spellings: ["`interactive`", "", ""],
         data: data(
             "name: a\ninteractive: { enabled: true }\nturns: [{ user: hello }]\n",
@@ -664,20 +664,20 @@ pub const FEATURES: &[Feature] = &[
         typescript: no_script(
             r#"import { it, user } from "hotseat"; it("a", { interactive: { enabled: true } }, () => { user.says("hello"); });"#,
             SINGLE_RUN,
-            "`interactive` is nothing that can be said of a test",
+            "`interactive` is not supported for tests in code",
         ),
         rust: no_rust(
             |s| {
                 hello(s).case_key("interactive", json!({"enabled": true}));
             },
             SINGLE_RUN,
-            "`interactive` is nothing that can be said of a test",
+            "`interactive` is not supported for tests in code",
         ),
         code: 0,
         effect: |seen| seen.one.len() == 1,
     },
     Feature {
-        name: "runs that are kept, and `--last-failed`",
+        name: "saved runs and `--last-failed`",
         spellings: ["yes", "yes", "yes"],
         data: data(
             "name: a\nturns: [{ user: hello, assert: [{ type: contains, value: nothing }] }]\n---\nname: b\nturns: [{ user: hello }]\n",
@@ -706,7 +706,7 @@ pub const FEATURES: &[Feature] = &[
         },
     },
     Feature {
-        name: "runs that are decided again, `hotseat recheck`",
+        name: "re-evaluation of saved runs, `hotseat recheck`",
         spellings: ["yes", "yes", ""],
         data: data("name: a\nturns: [{ user: hello }]\n", &[&[], &["recheck", "last"]]),
         typescript: script(
@@ -718,13 +718,13 @@ pub const FEATURES: &[Feature] = &[
                 hello(s);
             },
             &[&[], &["recheck", "last"]],
-            "tests/a.rs, which is a program: only that can run its tests",
+            "was made by the Rust tests of tests/a.rs",
         ),
         code: 0,
         effect: |seen| seen.one.len() == 1,
     },
     Feature {
-        name: "parts of a run on several machines, `--shard`",
+        name: "runs split over several machines, `--shard`",
         spellings: ["yes", "yes", ""],
         data: data("name: a\nturns: [{ user: hello }]\n", &[&["--shard", "1/1"]]),
         typescript: script(

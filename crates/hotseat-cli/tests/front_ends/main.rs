@@ -30,17 +30,17 @@ fn supported_features_work_and_others_are_rejected() {
     let mut wrong = String::new();
     for feature in FEATURES {
         for (front_end, front) in feature.by_front_end() {
-            let (written, refusal) = match front {
+            let (written, rejection) = match front {
                 FrontEndSupport::Supported(written) => (written, None),
                 FrontEndSupport::Unsupported(written, words) => (written, Some(*words)),
             };
             let house = FeatureFixture::create();
             let seen = house.run(written);
-            let found = match refusal {
+            let found = match rejection {
                 None if seen.code == feature.code && (feature.effect)(&seen) => continue,
                 None => format!("does not work, exit code {}", seen.code),
                 Some(words) if seen.code != 0 && seen.words.contains(words) => continue,
-                Some(words) => format!("is not refused with {words:?}, exit code {}", seen.code),
+                Some(words) => format!("is not rejected with {words:?}, exit code {}", seen.code),
             };
             let _ = writeln!(wrong, "`{}` in {front_end} {found}\n{seen:#?}\n", feature.name);
         }

@@ -68,7 +68,7 @@ fn multi_turn_examples() {
             (0, "[G003]"),
             (0, "[S002]"),
             (0, "[G003]"),
-            (0, "nothing is wrong with 3 cases"),
+            (0, "no errors in 3 cases"),
             (0, "SKIPPED"),
             (0, "Hint: Add more turns, use --interactive, or configure simulator"),
             (1, "FAILED"),

@@ -237,7 +237,7 @@ fn script_tests() {
     let turn = &result["turns"][0];
     assert!(turn["output"].as_str().is_some_and(|output| output.contains("Please confirm")), "{turn:#}");
     assert_eq!(turn["tool_calls"][0]["name"], "create_expense");
-    assert_eq!(turn["notes"][0], "said before: user: I want to submit an expense");
+    assert_eq!(turn["notes"][0], "history: user: I want to submit an expense");
     assert!(turn["duration_ms"].as_f64().is_some_and(|took| took > 0.0), "{turn:#}");
     for words in ["Travel, $500", "create_expense", "Please confirm"] {
         assert!(tested.output.stdout.contains(words), "{words}: {}", tested.output);

@@ -118,7 +118,7 @@ fn failing_calls() {
     for door in ADAPTERS {
         let tested = house.run_with(door, "failing.jsonl", &[]);
         let tells = ["embedded", "command"].contains(&door);
-        for (id, words) in [("nothing", "there is no tool no_such_tool"), ("break", "it is broken")] {
+        for (id, words) in [("nothing", "unknown tool no_such_tool"), ("break", "it is broken")] {
             let case = tested.case(id);
             let call = &case["turns"][0]["tool_calls"][0];
             let said = if tells { &call["error"] } else { &call["result"] };

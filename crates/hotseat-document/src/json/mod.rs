@@ -21,7 +21,7 @@ use super::diagnostic::Diagnostics;
 use super::node::DocumentNode;
 use super::place::SourceText;
 
-/// Parses one value. An empty source is [`Value::Null`](super::Value::Null).
+/// Parses one value. An empty source is [`NodeValue::Null`](super::NodeValue::Null).
 pub fn parse(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
     build::parse_document(source)
 }

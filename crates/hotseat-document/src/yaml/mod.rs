@@ -21,7 +21,7 @@ use super::place::SourceText;
 
 /// Parses one document.
 ///
-/// An empty source is [`Value::Null`](super::Value::Null). A source with several documents is an error; use
+/// An empty source is [`NodeValue::Null`](super::NodeValue::Null). A source with several documents is an error; use
 /// [`documents`] to split such a file.
 pub fn parse(source: &Arc<SourceText>) -> Result<DocumentNode, Diagnostics> {
     build::parse_document(source)

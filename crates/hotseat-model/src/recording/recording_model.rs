@@ -87,6 +87,6 @@ impl<M: Model> Model for RecordingModel<M> {
 
 impl<M: fmt::Debug> fmt::Debug for RecordingModel<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorded").field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("RecordingModel").field("model", &self.model).finish_non_exhaustive()
     }
 }

@@ -208,7 +208,7 @@ impl PureModel for ReplayModel {
 
 impl fmt::Debug for ReplayModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Played")
+        f.debug_struct("ReplayModel")
             .field("file", &self.file)
             .field("exchanges", &self.exchanges.len())
             .finish_non_exhaustive()

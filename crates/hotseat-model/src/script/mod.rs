@@ -2,8 +2,8 @@
 //!
 //! A script is a list of rules. Each rule has conditions and an answer: text, tool calls or a failure,
 //! optionally delayed. The first rule that matches a request answers it; a request without a matching rule is
-//! an error. [`ModelScript::model_script`] is a plain function of the request and the memory of used rules, [`ScriptMemory`];
-//! [`ScriptedModel`] holds both, and [`Live`](crate::Live) makes a [`Model`](crate::Model) of it.
+//! an error. [`ModelScript::answer`] is a plain function of the request and the memory of used rules, [`ScriptMemory`];
+//! [`ScriptedModel`] holds both, and [`LiveModel`](crate::LiveModel) makes a [`Model`](crate::Model) of it.
 //!
 //! ```
 //! use hotseat_model::script::{ModelScript, ScriptedModel};

@@ -57,7 +57,7 @@ pub(super) struct TemplateSet {
 
 impl fmt::Debug for TemplateSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Templates")
+        f.write_str("TemplateSet")
     }
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A piece of a reply, in the order of arrival.
 ///
-/// The pieces are for watchers: the complete [`Reply`](crate::Reply) at the end has the same text and calls.
+/// The pieces are for watchers: the complete [`ModelReply`](crate::ModelReply) at the end has the same text and calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ReplyDelta {

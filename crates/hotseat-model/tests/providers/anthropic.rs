@@ -226,10 +226,14 @@ async fn maps_every_stop_reason() {
 async fn rejects_invalid_responses() {
     let stray = vec![start(), delta(4, json!({"type": "input_json_delta", "partial_json": "{"}))];
     let cases: Vec<(Vec<Value>, ModelErrorKind, &str)> = vec![
-        (vec![], ModelErrorKind::Network, "may be cut"),
-        (text("a"), ModelErrorKind::Network, "may be cut"),
-        ([text("a"), vec![json!({"type": "message_stop"})]].concat(), ModelErrorKind::Network, "may be cut"),
-        (stray, ModelErrorKind::Decode, "belongs to none"),
+        (vec![], ModelErrorKind::Network, "may be incomplete"),
+        (text("a"), ModelErrorKind::Network, "may be incomplete"),
+        (
+            [text("a"), vec![json!({"type": "message_stop"})]].concat(),
+            ModelErrorKind::Network,
+            "may be incomplete",
+        ),
+        (stray, ModelErrorKind::Decode, "belongs to no open call"),
         (vec![json!({"type": "message_start"})], ModelErrorKind::Decode, "missing field `message`"),
         (
             vec![start(), block(0, json!({"type": "tool_use", "id": "a"}))],

@@ -377,7 +377,7 @@ async fn rejects_invalid_responses() {
         (
             vec![delta(json!({"content": "a"})), finish("error")],
             ModelErrorKind::Server,
-            "broke its reply off",
+            "ended its reply with an error",
         ),
     ];
     for (chunks, kind, words) in cases {

@@ -107,7 +107,7 @@ fn alias_expansion_is_bounded() {
         writeln!(source, "        a{level}: &a{level} [{copies}]").unwrap();
     }
     let error = ModelScript::parse("s.yaml", &source).unwrap_err().to_string();
-    assert!(error.contains("the aliases of this document stand for too much"), "{error}");
+    assert!(error.contains("the aliases of this document expand to too much text"), "{error}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ pub enum ConversationEffect {
         depth: u32,
     },
     /// Let the client execute a tool. There is no time limit; the answer is
-    /// [`Input::OperationDone`](super::Input).
+    /// [`ConversationInput::OperationDone`](super::ConversationInput).
     AskClient {
         /// Address for the answer.
         at: OperationAddress,
@@ -80,7 +80,7 @@ pub enum ConversationEffect {
         /// Input of the tool.
         input: Value,
     },
-    /// Ask a human to approve a tool call. The answer is [`Input::ApprovalPolicy`](super::Input).
+    /// Ask a human to approve a tool call. The answer is [`ConversationInput::Approval`](super::ConversationInput).
     AskApproval {
         /// Address for the answer.
         at: OperationAddress,

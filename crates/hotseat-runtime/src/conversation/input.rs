@@ -114,6 +114,19 @@ impl ContextEntry {
     pub const EARLIER: &str = "Earlier messages of this conversation, from before it was stored here";
     /// Label of the client's instructions.
     pub const INSTRUCTIONS: &str = "Instructions of the application that runs this conversation";
+    /// Former labels of both kinds, which stored conversations may contain.
+    const FORMER_EARLIER: &str = "What was said earlier in this conversation, before it came here";
+    const FORMER_INSTRUCTIONS: &str = "Instructions of the application that holds this conversation";
+
+    /// Returns true if the entry contains messages from before the conversation was stored here.
+    pub fn is_earlier(&self) -> bool {
+        [Self::EARLIER, Self::FORMER_EARLIER].contains(&self.description.as_str())
+    }
+
+    /// Returns true if the entry contains instructions of the application.
+    pub fn is_instructions(&self) -> bool {
+        [Self::INSTRUCTIONS, Self::FORMER_INSTRUCTIONS].contains(&self.description.as_str())
+    }
 
     /// Creates an entry with the messages (`role` and `content`) from before the conversation was stored
     /// here.

@@ -132,7 +132,7 @@ pub struct CustomAction {
 
 impl fmt::Debug for CustomAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Custom").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("CustomAction").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

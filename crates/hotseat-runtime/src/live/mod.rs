@@ -1,14 +1,14 @@
 //! Conversations in real time, on tokio.
 //!
-//! A [`ConversationHost`] runs the conversations of one set of definitions. Each conversation is a task that handles one
-//! entry at a time: it applies the entry, commits it to the [`ConversationStore`], publishes the records to watchers, and
-//! then starts the requested effects. After a restart, a conversation is restored from its entries, and
-//! pending effects are requested again. If its agent has changed in the meantime, recorded history is kept,
-//! an event records the change, and the new definition applies from then on.
+//! A [`ConversationHost`] runs the conversations of one set of definitions. Each conversation is a task that
+//! handles one entry at a time: it applies the entry, commits it to the [`ConversationStore`], publishes the
+//! records to watchers, and then starts the requested effects. After a restart, a conversation is restored
+//! from its entries, and pending effects are requested again. If its agent has changed in the meantime,
+//! recorded history is kept, an event records the change, and the new definition applies from then on.
 //!
 //! ```
 //! use std::sync::Arc;
-//! use hotseat_model::{Function, Live, Reply, Request, Timed};
+//! use hotseat_model::{FunctionModel, LiveModel, ModelReply, ModelRequest, TimedValue};
 //! use hotseat_runtime::conversation::ConversationInput;
 //! use hotseat_runtime::definition::{Definitions, persona};
 //! use hotseat_runtime::live::{ConversationHost, HostOptions, ModelRegistry, Signal};
@@ -17,9 +17,11 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let (definitions, agent) = Definitions::from_persona(&persona("Greeter"))?;
-//! let model = Function::new("greeter", |_: &Request| Timed::now(Ok(Reply::text("Hello to you"))));
-//! let host = ConversationHost::new(Arc::new(definitions), ModelRegistry::single(Live::new(model)),
-//! HostOptions::default());
+//! let model = FunctionModel::new("greeter", |_: &ModelRequest| {
+//!     TimedValue::now(Ok(ModelReply::text("Hello to you")))
+//! });
+//! let models = ModelRegistry::single(LiveModel::new(model));
+//! let host = ConversationHost::new(Arc::new(definitions), models, HostOptions::default());
 //!
 //! let conversation = host.conversation(&"c1".into(), &agent).await?;
 //! let mut watcher = conversation.watch();

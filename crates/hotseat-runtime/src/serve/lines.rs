@@ -480,9 +480,8 @@ fn context_entries(
     }
     if !state.turns.is_empty() {
         // Messages from before the conversation existed here are sent again with every offer.
-        let kept = [ContextEntry::EARLIER, ContextEntry::INSTRUCTIONS];
         let told = state.offer.context.iter();
-        entries.extend(told.filter(|entry| kept.contains(&entry.description.as_str())).cloned());
+        entries.extend(told.filter(|entry| entry.is_earlier() || entry.is_instructions()).cloned());
         return Ok(entries);
     }
     let mut said = Vec::new();

@@ -1,11 +1,13 @@
 //! Conversations in virtual time, single-threaded, in a deterministic order that a seed determines.
 //!
 //! ```
-//! use hotseat_model::{Function, Reply, Request, Timed};
+//! use hotseat_model::{FunctionModel, ModelReply, ModelRequest, TimedValue};
 //! use hotseat_runtime::definition::persona;
 //! use hotseat_runtime::sim::{TestOptions, TestStatus, run_test_conversation};
 //!
-//! let model = Function::new("greeter", |_: &Request| Timed::now(Ok(Reply::text("Hello to you"))));
+//! let model = FunctionModel::new("greeter", |_: &ModelRequest| {
+//!     TimedValue::now(Ok(ModelReply::text("Hello to you")))
+//! });
 //! let result = run_test_conversation(&persona("Greeter"), ["Hello!"], TestOptions::new(model))?;
 //! assert_eq!(result.status, TestStatus::Completed);
 //! assert_eq!(result.trace.messages().assistant()[0].content, "Hello to you");

@@ -111,7 +111,7 @@ pub enum DriverRequest {
         /// The call.
         call: ClientToolCall,
     },
-    /// Ask a human to approve a call; the answer is [`ConversationInput::ApprovalPolicy`].
+    /// Ask a human to approve a call; the answer is [`ConversationInput::Approval`].
     AskApproval {
         /// The requesting conversation.
         conversation: ConversationId,

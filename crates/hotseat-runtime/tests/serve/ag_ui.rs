@@ -155,12 +155,12 @@ async fn interrupt_answer_must_match_schema() {
     client.user("never mind");
     let (status, words) = client.send_rejected(None).await;
     assert_eq!(status, 409);
-    assert!(words.contains("approve the call t-t1-k1") && words.contains("resume"), "{words}");
+    assert!(words.contains("waiting for approval of call t-t1-k1") && words.contains("resume"), "{words}");
     for (entry, status, says) in [
         (
             json!({"interruptId": "x", "status": "resolved", "payload": {"approved": true}}),
             409,
-            "open are: t-t1-k1",
+            "open interrupts: t-t1-k1",
         ),
         (json!({"interruptId": "t-t1-k1", "status": "resolved"}), 400, "resume[0].payload"),
         (
@@ -416,7 +416,7 @@ async fn rejects_contradictory_history() {
     client.messages = whole.clone();
     let (status, words) = client.send_rejected(None).await;
     assert_eq!(status, 409);
-    assert!(words.contains("nothing new"), "{words}");
+    assert!(words.contains("no new message"), "{words}");
 
     client.messages = whole.clone();
     client.messages[2]["content"] = json!("zwei");
@@ -458,8 +458,8 @@ async fn client_may_send_only_new_messages() {
 #[tokio::test]
 async fn external_history_reaches_model() {
     let model = scripted([
-        Rule::new().turn(1).system("said earlier.*My name is Ada").say("Hello Ada."),
-        Rule::new().turn(2).system("said earlier.*My name is Ada").say("Still Ada."),
+        Rule::new().turn(1).system("Earlier messages of this conversation.*My name is Ada").say("Hello Ada."),
+        Rule::new().turn(2).system("Earlier messages of this conversation.*My name is Ada").say("Still Ada."),
     ]);
     let served = serve(&persona("Helper"), model).await;
     let mut client = AgUiClient::new(&served, "t");
@@ -533,24 +533,24 @@ async fn malformed_requests_report_location() {
         (with("threadId", json!("x".repeat(300))), "1 to 256 bytes"),
         (with("messages", json!("hi")), "expected a sequence"),
         (with("messages", json!([{"role": "user", "content": "hi"}])), "messages[0]: missing field `id`"),
-        (with("messages", json!([{"id": "1", "role": "robot", "content": "hi"}])), "no role \"robot\""),
+        (with("messages", json!([{"id": "1", "role": "robot", "content": "hi"}])), "unknown role \"robot\""),
         (with("messages", json!([{"id": "1", "role": "tool", "content": "hi"}])), "needs `toolCallId`"),
         (
             with(
                 "messages",
                 json!([{"id": "1", "role": "user", "content": [{"type": "image", "source": {}}]}]),
             ),
-            "this one is image",
+            "only parts of type `text`, got image",
         ),
-        (with("messages", json!([{"id": "1", "role": "user", "content": 7}])), "a text or a list of parts"),
+        (with("messages", json!([{"id": "1", "role": "user", "content": 7}])), "a string or a list of parts"),
         (with("tools", json!([{"description": "x"}])), "tools[0]: missing field `name`"),
         (
             with("tools", json!([{"name": "look_up", "description": "x"}])),
-            "tool of its own called \"look_up\"",
+            "the agent already has a tool named \"look_up\"",
         ),
         (
             with("tools", json!([{"name": "a", "description": ""}, {"name": "a", "description": ""}])),
-            "there twice",
+            "the tool name \"a\" is used twice",
         ),
         (
             with("tools", json!([{"name": "a", "description": "", "parameters": {"type": "thing"}}])),
@@ -569,7 +569,7 @@ async fn malformed_requests_report_location() {
     let empty = with("messages", json!([]));
     let (status, words) = rejection(served.post("/", &empty).await).await;
     assert_eq!(status, 409);
-    assert!(words.contains("nothing new"), "{words}");
+    assert!(words.contains("no new message"), "{words}");
     // None of these requests was stored.
     let response = served.post("/", &good()).await;
     assert_eq!(response.status(), 200);

@@ -257,7 +257,7 @@ async fn agent_tools_are_visible_on_request() {
 
     chat.stream = false;
     let (status, words) = rejection(served.post("/v1/chat/completions", &asking(&chat)).await).await;
-    assert!(status == 400 && words.contains("`show_tools` needs `stream: true`"), "{words}");
+    assert!(status == 400 && words.contains("`show_tools` requires `stream: true`"), "{words}");
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn calls_needing_approval_are_declined() {
     let served = serve(&clerk_persona(), model).await;
     let choice = ChatClient::new(&served, "clerk", true).say("refund please").await;
     let said = choice["message"]["content"].as_str().unwrap();
-    assert!(said.contains("cannot ask a person"), "{said}");
+    assert!(said.contains("this client cannot ask for approvals"), "{said}");
 }
 
 #[tokio::test]
@@ -287,14 +287,24 @@ async fn approval_in_delegated_agent_is_declined() {
     let served = serve(&manager, model).await;
     let choice = ChatClient::new(&served, "manager", false).say("refund please").await;
     let said = choice["message"]["content"].as_str().unwrap();
-    assert!(said.contains("nobody can be asked"), "{said}");
+    assert!(
+        said.contains("approvals are not available to agents that run in a separate conversation"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
 async fn external_history_reaches_model() {
     let model = scripted([
-        Rule::new().turn(1).user("Who").system("(?s)Be brief.*said earlier.*My name is Ada").say("Ada."),
-        Rule::new().turn(2).system("(?s)Be brief.*said earlier.*My name is Ada").say("Still Ada."),
+        Rule::new()
+            .turn(1)
+            .user("Who")
+            .system("(?s)Be brief.*Earlier messages of this conversation.*My name is Ada")
+            .say("Ada."),
+        Rule::new()
+            .turn(2)
+            .system("(?s)Be brief.*Earlier messages of this conversation.*My name is Ada")
+            .say("Still Ada."),
     ]);
     let served = serve(&persona("Helper"), model).await;
     let mut chat = ChatClient::new(&served, "helper", false);
@@ -329,8 +339,11 @@ async fn branched_history_becomes_another_conversation() {
 
 #[tokio::test]
 async fn unknown_call_results_are_sent_with_question() {
-    let model =
-        scripted([Rule::new().turn(1).user("which color").system("said earlier.*red").say("Red it is.")]);
+    let model = scripted([Rule::new()
+        .turn(1)
+        .user("which color")
+        .system("Earlier messages of this conversation.*red")
+        .say("Red it is.")]);
     let served = serve(&persona("Helper"), model).await;
     let mut chat = ChatClient::new(&served, "helper", false);
     let call = json!({"id": "c1", "type": "function", "function": {"name": "pick", "arguments": "{}"}});
@@ -414,7 +427,10 @@ async fn restarted_reply() {
     }
     assert!(!stream.contains("Good day"), "{stream}");
     let error = chunks(&stream).last().unwrap()["error"].clone();
-    assert!(error["message"].as_str().unwrap().contains("broke off"), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().contains("was interrupted after a part of it was sent"),
+        "{error}"
+    );
 }
 
 /// Converts pieces into a fixed-length array.
@@ -451,12 +467,12 @@ async fn rejects_unsupported_requests() {
         (with("model", json!("gpt-9")), 404, "unknown agent \"gpt-9\"; available agents: clerk"),
         (with("messages", json!([])), 400, "the last message"),
         (with("messages", json!([{"role": "assistant", "content": "hi"}])), 400, "the last message"),
-        (with("messages", json!([{"role": "robot", "content": "hi"}])), 400, "no role \"robot\""),
+        (with("messages", json!([{"role": "robot", "content": "hi"}])), 400, "unknown role \"robot\""),
         (with("messages", json!([{"role": "tool", "content": "hi"}])), 400, "tool_call_id"),
         (
             with("messages", json!([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])),
             400,
-            "this one is image_url",
+            "only parts of type `text`, got image_url",
         ),
         (with("n", json!(2)), 400, "`n` must be 1"),
         (with("tool_choice", json!("required")), 400, "tool_choice"),
@@ -464,11 +480,11 @@ async fn rejects_unsupported_requests() {
         (with("functions", json!([])), 400, "use `tools`"),
         (with("logprobs", json!(true)), 400, "log probabilities"),
         (with("modalities", json!(["audio"])), 400, "text only"),
-        (with("tools", json!([{"type": "custom"}])), 400, "of type function"),
+        (with("tools", json!([{"type": "custom"}])), 400, "of type `function`"),
         (
             with("tools", json!([{"type": "function", "function": {"name": "look_up"}}])),
             400,
-            "tool of its own called \"look_up\"",
+            "the agent already has a tool named \"look_up\"",
         ),
     ] {
         let (found, words) = rejection(served.post("/v1/chat/completions", &body).await).await;

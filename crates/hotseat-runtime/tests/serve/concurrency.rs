@@ -100,7 +100,7 @@ async fn synchronous_turn_cannot_be_joined() {
     let (_, _rest) = read_until(served.post("/", &body).await, "TOOL_CALL_END").await;
     let (status, words) = rejection(served.post("/", &body).await).await;
     assert_eq!(status, 409);
-    assert!(words.contains("a run of the thread t goes on"), "{words}");
+    assert!(words.contains("thread t already has a running request"), "{words}");
 }
 
 #[tokio::test]
@@ -139,7 +139,11 @@ async fn thread_stream_can_be_resumed() {
         assert_eq!(names(&rest), all[place + 1..], "after {id}");
     }
     let (status, words) = rejection(from("soon").await).await;
-    assert_eq!((status, words.contains("`last-event-id` is the number of an event")), (400, true), "{words}");
+    assert_eq!(
+        (status, words.contains("`last-event-id` must be the number of an event")),
+        (400, true),
+        "{words}"
+    );
 }
 
 #[tokio::test]

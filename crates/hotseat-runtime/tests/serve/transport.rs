@@ -54,7 +54,7 @@ async fn startup_lists_served_agents() {
     assert!(body["error"]["message"].as_str().unwrap().contains("POST / and /agents/NAME"), "{body}");
     let (status, body) = get("/v1/chat/completions").await;
     assert_eq!(status, 405);
-    assert_eq!(body["error"]["message"], "/v1/chat/completions does not take GET");
+    assert_eq!(body["error"]["message"], "/v1/chat/completions does not support GET");
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn one_run_at_a_time_per_thread() {
     let first = served.post("/", &body).await;
     let (status, words) = rejection(served.post("/", &body).await).await;
     assert_eq!(status, 409);
-    assert!(words.contains("a run of the thread t goes on"), "{words}");
+    assert!(words.contains("thread t already has a running request"), "{words}");
     teller.emit([OutputPiece::Text("Hello"), OutputPiece::Done]);
     client.process_events(&events(&first.text().await.unwrap()));
     client.say("again").await;
@@ -360,7 +360,7 @@ async fn total_body_size_is_limited() {
     let long = format!("{{\"threadId\": \"{}\"}}", "x".repeat(100 * 1024));
     let (status, words) = rejection(served.request("/", long).send().await.unwrap()).await;
     assert_eq!(status, 503);
-    assert!(words.contains("too much is being sent"), "{words}");
+    assert!(words.contains("the server is receiving too much data"), "{words}");
     // Its reserved memory is free again.
     for _ in 0..5 {
         let body = format!("{{\"threadId\": \"{}\"}}", "x".repeat(40 * 1024));

@@ -309,7 +309,7 @@ impl CaseScenario {
         fill_texts(whole, &Kind::Shape(&CASE), &fill, source, mistakes);
     }
 
-    /// Like [`CaseScenario::fill_checked`], for a document that is known to be valid.
+    /// Like `CaseScenario::fill_checked`, for a document that is known to be valid.
     pub fn fill_variables(&self, whole: &mut DocumentNode, source: &Arc<SourceText>) {
         self.fill_checked(whole, source, &SecretRedactor::default(), &mut Diagnostics::new());
     }

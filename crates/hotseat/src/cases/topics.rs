@@ -75,7 +75,11 @@ impl TopicTrigger {
             TopicTrigger::User(pattern) => format!("the user says {pattern}"),
             TopicTrigger::TurnsIn(topic, 1) => format!("1 turn in {topic}"),
             TopicTrigger::TurnsIn(topic, count) => format!("{count} turns in {topic}"),
-            TopicTrigger::Condition(check) => check.describe(),
+            TopicTrigger::Condition(check) => match &check.kind {
+                // The description of the check is an expectation; a trigger reports what happened.
+                CheckKind::Script(script) if script.text.is_none() => format!("{} passes", script.function),
+                _ => check.describe(),
+            },
         }
     }
 }
@@ -282,7 +286,10 @@ fn read_trigger(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<TopicTr
             [] => "this trigger never fires".to_string(),
             several => format!("`{}` cannot be combined in one trigger", several.join("` and `")),
         };
-        let help = format!("a trigger needs exactly one of `{}`", KINDS.join("`, `"));
+        let help = format!(
+            "a trigger needs exactly one of `{}`; a list of triggers fires if any of them fires",
+            KINDS.join("`, `")
+        );
         mistakes.push(diagnostic_at(Some(map.place()), message).help(help));
         return None;
     };

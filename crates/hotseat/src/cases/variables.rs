@@ -335,10 +335,10 @@ mod tests {
             ("${NOPE}", "variable `NOPE` is not defined: hooks set ID, N, O, S"),
             ("${HOST}", "write `${ENV.HOST}`"),
             ("${ENV.NOPE}", "environment variable `NOPE` is not set"),
-            ("${a-b}", "not a variable"),
-            ("${}", "not a variable"),
-            ("${1A}", "not a variable"),
-            ("${OPEN", "without its `}`"),
+            ("${a-b}", "`${a-b}` is not a valid variable"),
+            ("${}", "`${}` is not a valid variable"),
+            ("${1A}", "`${1A}` is not a valid variable"),
+            ("${OPEN", "`${` without a closing `}`"),
         ] {
             let error = fill(text, &Kind::Text).unwrap_err();
             assert!(error.len() == 1 && error[0].contains(words), "{text}: {error:?}");

@@ -558,7 +558,11 @@ mod tests {
             found.not_compared.iter().map(|not| (&*not.after.id, not.reason)).collect();
         assert_eq!(
             why,
-            [("b", "other checks"), ("c", "another judge"), ("e", "no valid attempt in the second run")]
+            [
+                ("b", "different checks"),
+                ("c", "different judges"),
+                ("e", "no valid attempt in the second run")
+            ]
         );
         assert_eq!((found.shared, found.removed, found.added), (1, vec!["gone".into()], vec!["new".into()]));
         assert_eq!(found.notes, ["other agents: a and b"]);

@@ -456,7 +456,7 @@ mod tests {
     fn rejects_other_files() {
         let wrong =
             |text: &str| read_report(text.as_bytes(), "x").map(|_| ()).expect_err("no report").to_string();
-        assert!(wrong("<testsuites/>").starts_with("invalid JSON: expected value at line 1 column 1"));
+        assert!(wrong("<testsuites/>").starts_with("this is not JSON: expected value at line 1 column 1"));
         assert_eq!(wrong(r#"{"id": "a"}"#), "this is not a run report: it has no results");
         assert_eq!(wrong(""), "this is not a run report: it has no results");
         assert!(wrong(r#"{"results": [{"name": "a"}]}"#).contains("missing field `id`"));

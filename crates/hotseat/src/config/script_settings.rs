@@ -66,7 +66,7 @@ pub(super) fn read_script_settings(
                     || Path::new(text).components().any(|part| part.as_os_str() == "..")
             };
             if leaves(text) {
-                let words = format!("`{text}` is outside of the project folder");
+                let words = format!("`{text}` is outside the project folder");
                 mistakes.push(Diagnostic::new(words).at(view.place()).help(
                     "scripts have no access outside of it; use a relative path, or `.` for the whole folder",
                 ));

@@ -56,8 +56,8 @@ impl From<String> for AgentChoice {
 /// # use hotseat::dsl::prelude::*;
 /// # fn a(g: &mut Group) {
 /// g.agent(replies(async |messages: Vec<Message>| match messages.len() {
-///     1 => Answer::text("Which room?"),
-///     _ => Answer::text("Booked.").calling(
+///     1 => CodeAgentAnswer::text("Which room?"),
+///     _ => CodeAgentAnswer::text("Booked.").calling(
 ///         "book_room",
 ///         serde_json::json!({"room": "Blue Room"}),
 ///         serde_json::json!({"status": "confirmed"}),
@@ -84,8 +84,8 @@ where
 /// struct Booking { shop: u32 }
 ///
 /// impl Responder for Booking {
-///     async fn respond(&mut self, messages: &[Message]) -> Result<Answer, Box<dyn Error>> {
-///         Ok(Answer::text(format!("Shop {} has heard you {} times", self.shop, messages.len())))
+///     async fn respond(&mut self, messages: &[Message]) -> Result<CodeAgentAnswer, Box<dyn Error>> {
+///         Ok(CodeAgentAnswer::text(format!("Shop {} has heard you {} times", self.shop, messages.len())))
 ///     }
 /// }
 ///
@@ -116,9 +116,9 @@ where
 /// struct Parrot;
 ///
 /// impl Responder for Parrot {
-///     async fn respond(&mut self, messages: &[Message]) -> Result<Answer, Box<dyn Error>> {
+///     async fn respond(&mut self, messages: &[Message]) -> Result<CodeAgentAnswer, Box<dyn Error>> {
 ///         let said = messages.last().ok_or("nothing was said")?;
-///         Ok(Answer::text(&said.content))
+///         Ok(CodeAgentAnswer::text(&said.content))
 ///     }
 /// }
 /// ```
@@ -138,9 +138,9 @@ impl CodeAgentAnswer {
     /// Creates an answer with this text.
     ///
     /// ```
-    /// use hotseat::dsl::Answer;
+    /// use hotseat::dsl::CodeAgentAnswer;
     ///
-    /// assert_eq!(Answer::text("Hello!").text, "Hello!");
+    /// assert_eq!(CodeAgentAnswer::text("Hello!").text, "Hello!");
     /// ```
     pub fn text(text: impl Into<String>) -> CodeAgentAnswer {
         CodeAgentAnswer { text: text.into(), ..CodeAgentAnswer::default() }
@@ -172,7 +172,7 @@ impl CodeAgentAnswer {
     }
 }
 
-/// Return type of an agent function: an [`CodeAgentAnswer`], a text, or a `Result` of one of them.
+/// Return type of an agent function: a [`CodeAgentAnswer`], a text, or a `Result` of one of them.
 pub trait IntoAnswer {
     /// Converts to an answer.
     ///

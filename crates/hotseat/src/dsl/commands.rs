@@ -220,7 +220,7 @@ pub(super) fn build_checks(
             Ok(with_source(one(kind), written, negated))
         }
         AssertionKind::Predicate { name, found } => {
-            let found = found.map(|holds| (holds, format!("it returned {holds}")));
+            let found = found.map(|holds| (holds, format!("the function returned {holds}")));
             let native = RustCheck::new(format!("satisfies {name}"), move |_| found.clone());
             Ok(as_criterion(&name, one(CheckKind::RustFunction(native)), negated))
         }

@@ -153,7 +153,7 @@ impl CriterionFunction {
             CriterionFunction::Conversation(decide) => decide(conversation),
             CriterionFunction::Messages(decide) => decide(&conversation.messages()),
         };
-        (holds, format!("it returned {holds}"))
+        (holds, format!("the function returned {holds}"))
     }
 }
 

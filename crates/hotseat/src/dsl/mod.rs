@@ -93,7 +93,7 @@ pub mod prelude {
 /// Hard assertion: if it fails, the example ends here and its case fails.
 ///
 /// The first argument is the subject: `agent` (its last turn), `conversation` (all turns) or any other value.
-/// The second is a [`Matcher`](crate::dsl::Matcher). Optional further arguments are a message, as for
+/// The second is a [`Matcher`]. Optional further arguments are a message, as for
 /// `format!`.
 ///
 /// ```no_run

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cases::{self, read_scenario_set};
 
-/// One scenario of a set; see [`Group::read_scenario_set`](super::Group::read_scenario_set). Immutable and cheap to
+/// One scenario of a set; see [`Group::scenario_set`](super::Group::scenario_set). Immutable and cheap to
 /// clone.
 ///
 /// ```no_run

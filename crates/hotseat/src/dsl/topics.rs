@@ -168,7 +168,7 @@ enum TriggerKind {
     Condition(Arc<Condition>),
 }
 
-/// Fires if the agent calls a tool in the turn; [`TopicTrigger::with`] restricts the arguments.
+/// Fires if the agent calls a tool in the turn; [`Trigger::with`] restricts the arguments.
 ///
 /// ```
 /// use hotseat::dsl::{matches, on_tool_call};
@@ -254,7 +254,7 @@ impl Trigger {
                     return Err(wrong);
                 }
                 let (name, arguments) = (name.clone(), arguments.clone());
-                let words = format!("calls {name} with such arguments");
+                let words = format!("calls {name} with matching arguments");
                 condition_trigger(words, at, move |scope| {
                     let mut fitting =
                         scope.calls().filter(|(_, call)| *call.name == *name).map(|(_, call)| {

@@ -46,7 +46,7 @@ impl UserTurnBuilder {
     }
 }
 
-/// A file attached to a user message; see [`Says::attach`](super::Says::attach). The source is a path,
+/// A file attached to a user message; see [`SayFuture::attach`](super::SayFuture::attach). The source is a path,
 /// `file://PATH`, an HTTP address or a `data:` URL. Paths are relative to the package directory.
 ///
 /// ```no_run

@@ -203,7 +203,7 @@ impl<'c> TurnBuilder<'c> {
             (TurnOutcome::Failed(error), None) => Some(error.message.clone()),
             (TurnOutcome::Open, error) => {
                 self.events.extend(error.map(to_note));
-                Some("it was given up".to_string())
+                Some("it was abandoned".to_string())
             }
         };
         // In-process agents report the finish reason without an event.
@@ -247,9 +247,9 @@ impl TurnBuilder<'_> {
 fn to_note(event: RecordedEvent) -> RecordedEvent {
     let text = match &event.kind {
         RecordedEventKind::Error { message, code: Some(code) } => {
-            format!("the agent told of an error: {message} ({code})")
+            format!("the agent reported an error: {message} ({code})")
         }
-        RecordedEventKind::Error { message, code: None } => format!("the agent told of an error: {message}"),
+        RecordedEventKind::Error { message, code: None } => format!("the agent reported an error: {message}"),
         _ => return event,
     };
     RecordedEvent { kind: RecordedEventKind::Note { text }, ..event }

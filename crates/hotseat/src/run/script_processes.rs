@@ -1,4 +1,4 @@
-//! Non-script targets of `ProcessTarget` in scripts: agents of the project, and commands and requests of the
+//! Non-script targets of `Process` in scripts: agents of the project, and commands and requests of the
 //! project file.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use hotseat_document::Diagnostics;
 /// Maximum size of the response to a request.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Handles `ProcessTarget` calls of scripts on behalf of a user identity.
+/// Handles `Process` calls of scripts on behalf of a user identity.
 struct ProcessCaller {
     outside: Arc<RunContext>,
     /// Variables set by hooks.

@@ -16,10 +16,10 @@ use super::files::{FileOperation, run_operation};
 use super::library::{FunctionError, ScriptFunction, ScriptLibrary, ScriptSearchPath};
 use crate::targets::http::HttpClient;
 
-/// Maximum depth of scripts calling each other with `ProcessTarget`, each in its own engine.
+/// Maximum depth of scripts calling each other with `Process`, each in its own engine.
 const MAX_PROCESS_DEPTH: usize = 8;
 
-/// Runs the targets of `ProcessTarget` that are not scripts: agents, commands, requests.
+/// Runs the targets of `Process` that are not scripts: agents, commands, requests.
 pub trait ProcessRunner: Send + Sync {
     /// Runs one.
     ///
@@ -63,7 +63,7 @@ pub struct BoundFunction {
 
 impl fmt::Debug for ScriptCapabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Powers").field("grants", self.library.grants()).finish_non_exhaustive()
+        f.debug_struct("ScriptCapabilities").field("grants", self.library.grants()).finish_non_exhaustive()
     }
 }
 
@@ -97,7 +97,7 @@ impl ScriptCapabilities {
         ScriptCapabilities { library, search_paths: places, http, processes, depth: 0, offline: false }
     }
 
-    /// Disables `fetch`, and `ProcessTarget` of anything but scripts.
+    /// Disables `fetch`, and `Process` of anything but scripts.
     #[must_use]
     pub fn offline(self) -> ScriptCapabilities {
         ScriptCapabilities { offline: true, ..self }
@@ -125,7 +125,7 @@ impl ScriptCapabilities {
         (HostRequester { powers: self.clone(), ask, untimed: false }, HostRequests(asked))
     }
 
-    /// Like [`ScriptCapabilities::channel`], but `ProcessTarget` calls do not count against the script's time limit.
+    /// Like [`ScriptCapabilities::channel`], but `Process` calls do not count against the script's time limit.
     pub fn channel_untimed(&self) -> (HostRequester, HostRequests) {
         let (hands, doings) = self.channel();
         (HostRequester { untimed: true, ..hands }, doings)
@@ -153,7 +153,7 @@ impl ScriptCapabilities {
             .unwrap_or_else(|error| ScriptOutput { result: Err(error), console: Vec::new() })
     }
 
-    /// Performs `ProcessTarget(name, …)`. The console output of another script is returned to its caller.
+    /// Performs `Process(name, …)`. The console output of another script is returned to its caller.
     async fn process(self, name: String, arguments: Vec<Value>, longest: Duration) -> HostResult {
         if !["scripts.", "scripts:"].iter().any(|prefix| name.starts_with(prefix)) {
             if self.offline {

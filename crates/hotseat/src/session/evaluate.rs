@@ -311,7 +311,7 @@ pub(super) fn failure_from_checks(checks: &[EvaluatedCheck]) -> Option<AttemptFa
         }
     };
     if !undecided.is_empty() {
-        message.push_str(&format!("; {} checks errored", undecided.len()));
+        message.push_str(&format!("; {} errored", undecided.len()));
     }
     let detail = all.iter().map(|checked| {
         format!(

@@ -235,7 +235,7 @@ impl Session<'_> {
                     .stopped_before_start(exchange, "it reports its goal as achieved before its first input"))
             }
             UserDecision::GivesUp if place == 0 => {
-                Err(self.stopped_before_start(exchange, "it gives up before its first input"))
+                Err(self.stopped_before_start(exchange, "it stops before its first input"))
             }
             UserDecision::GoalAchieved => {
                 self.record_exchange(exchange);

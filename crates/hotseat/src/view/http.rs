@@ -168,7 +168,7 @@ fn access_error(shared: &ViewState, request: &Request) -> Option<Response> {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !shared.hosts.iter().any(|own| own.eq_ignore_ascii_case(host)) {
         let [own, ..] = &shared.hosts;
-        let words = format!("this server is http://{own}/and rejects requests for the host {host:?}");
+        let words = format!("this server is http://{own}/ and rejects requests for the host {host:?}");
         return Some(ApiError { status: StatusCode::FORBIDDEN, message: words }.into_response());
     }
     if request.method() != Method::GET {

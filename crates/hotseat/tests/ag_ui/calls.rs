@@ -216,10 +216,10 @@ fn broken_arguments_never_replace_valid_ones() {
 /// A result or arguments without a call reveal a hidden call, and such a run fails.
 #[test]
 fn orphaned_call_events_are_errors() {
-    run_turn(vec![result("ghost", "x")]).failed(ProtocolError, "a result came for tool call ghost");
-    run_turn(vec![args("ghost", "{}")]).failed(ProtocolError, "arguments came for tool call ghost");
+    run_turn(vec![result("ghost", "x")]).failed(ProtocolError, "a result arrived for tool call ghost");
+    run_turn(vec![args("ghost", "{}")]).failed(ProtocolError, "arguments arrived for tool call ghost");
     run_turn(vec![args("ghost", "{}"), end("ghost")])
-        .failed(ProtocolError, "arguments came for tool call ghost");
+        .failed(ProtocolError, "arguments arrived for tool call ghost");
     let told = run_turn_with(|run| run.started().raw_event(result("ghost", "x")).error("boom", None));
     told.failed(hotseat_trace::FailureKind::AgentError, "boom");
 }
@@ -239,7 +239,7 @@ fn hidden_call_under_reused_id_is_detected() {
             .user_says("one")
             .user_says("two")
             .run()
-            .failed(ProtocolError, "came for tool call c");
+            .failed(ProtocolError, "arrived for tool call c, but no event names its tool");
         assert_eq!(told.calls(), [r#"1 pay {"n":1} → paid"#], "the earlier call stays as it was");
     }
 }
@@ -266,5 +266,5 @@ fn late_result_belongs_to_its_call() {
 fn assertions_see_every_call() {
     let agent = scripted_agent(vec![|run| run.started().raw_event(start("c", "delete_order")).finished()]);
     let turn = json!({"user": "hi", "assert": {"tools": {"forbid": ["delete_order"]}}});
-    TestConversation::new(&agent).turn(turn).run().failed(Assertion, "delete_order is never called");
+    TestConversation::new(&agent).turn(turn).run().failed(Assertion, "delete_order never to be called");
 }

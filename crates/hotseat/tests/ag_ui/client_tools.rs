@@ -112,7 +112,7 @@ fn unmatched_client_call_fails_case() {
         .case("tools", confirm_tool(json!([{"content": "x", "once": true}])))
         .user_says("hi")
         .run();
-    told.failed(TestError, "no scripted answer fits");
+    told.failed(TestError, "but no scripted answer matches");
 }
 
 /// A389, A390, A391: only declared tools without a result of the agent are answered.
@@ -177,7 +177,7 @@ fn waiting_for_unoffered_tool_never_passes() {
         run.started().tool_call("c1", "confirm_changes", &json!({})).pending(&["c1".to_string()])
     }]);
     let told = TestConversation::new(&agent).user_says("hi").run();
-    let told = told.failed(TestError, "the agent called tool confirm_changes and waits for its result");
+    let told = told.failed(TestError, "the agent called tool confirm_changes and awaits its result");
     assert_eq!(told.calls(), ["1 confirm_changes {} → nothing"]);
 }
 
@@ -194,7 +194,7 @@ fn endless_tool_calls_are_stopped() {
         .case("tools", confirm_tool(json!([{"content": "yes"}])))
         .user_says("hi")
         .run();
-    told.failed(AgentError, "25 times in one turn; given up");
+    told.failed(AgentError, "the agent made 25 requests to the client in one turn, the maximum");
     assert_eq!(agent.requests().len(), 25);
 }
 
@@ -265,7 +265,7 @@ fn client_answer_remains_the_result() {
         .user_says("hi")
         .run()
         .passed();
-    assert_eq!(told.assert_note("the client's counts").calls(), ["1 confirm {} → yes"]);
+    assert_eq!(told.assert_note("the client's result is used").calls(), ["1 confirm {} → yes"]);
     assert_eq!(agent.requests().len(), 2, "and it is not answered again");
 }
 

@@ -53,16 +53,18 @@ fn expected_error_passes() {
     run_expecting(json!({"message": "^backend", "code": "^E4"}), boom).passed();
     run_expecting(json!({"code": "E42"}), boom).passed();
     run_expecting(json!("imploded"), boom)
-        .failed(Assertion, "the agent failed with backend exploded (E42); expected was");
-    run_expecting(json!({"message": "exploded", "code": "E7"}), boom).failed(Assertion, "expected was");
+        .failed(Assertion, "the agent failed with backend exploded (E42), expected an error that matches");
+    run_expecting(json!({"message": "exploded", "code": "E7"}), boom)
+        .failed(Assertion, "expected an error that matches");
     run_expecting(json!({"code": "E42"}), |run| run.error("exploded", None))
-        .failed(Assertion, "expected was");
+        .failed(Assertion, "expected an error with a code that matches");
 }
 
 /// Only a run error counts: no clean end, truncation or protocol error matches.
 #[test]
 fn only_the_expected_error_passes() {
-    run_expecting(json!(".*"), FakeRun::finished).failed(Assertion, "the agent ended in order");
+    run_expecting(json!(".*"), FakeRun::finished)
+        .failed(Assertion, "expected an error that matches /.*/, got a regular end of the turn");
     run_expecting(json!(".*"), FakeRun::cut).failed(ProtocolError, "the connection broke");
     run_expecting(json!(".*"), |run| run).failed(ProtocolError, "without RUN_FINISHED or RUN_ERROR");
     run_expecting(json!(".*"), |run| run.raw_event(json!({"type": "TOOL_CALL_START"})))

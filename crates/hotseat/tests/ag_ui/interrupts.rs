@@ -53,7 +53,7 @@ fn unanswered_interrupt_fails_turn() {
     let told = TestConversation::new(&agent)
         .user_says("refund me")
         .run()
-        .failed(TestError, "does not script (`resume`)");
+        .failed(TestError, "does not define (add it to `resume`)");
     let told = told
         .failed(TestError, "message: Approve refund?")
         .failed(TestError, "tool: refund")
@@ -138,7 +138,7 @@ fn unused_interrupt_answer_fails_turn() {
     TestConversation::new(&agent)
         .turn(turn_with_answers(json!([{"payload": true}])))
         .run()
-        .failed(Assertion, "the agent never paused for the answer at");
+        .failed(Assertion, "the agent never asked for the answer at");
 }
 
 /// A410
@@ -312,7 +312,7 @@ mod before_outcomes {
             .turn(turn_with_answers(json!([{"message": "Refund 42", "payload": {"approved": true}}])))
             .user_says("next")
             .run();
-        let told = told.failed(TestError, "does not script");
+        let told = told.failed(TestError, "the agent paused for an answer that the turn does not define");
         assert_eq!(told.texts(), [r#"1 {"approved":true} []"#]);
         let props: Vec<Value> =
             agent.requests().iter().map(|request| request.json()["forwardedProps"].clone()).collect();
@@ -387,7 +387,7 @@ mod before_outcomes {
         TestConversation::new(&agent)
             .turn(turn_with_answers(json!([{"payload": true}])))
             .run()
-            .failed(TestError, "two questions at once");
+            .failed(TestError, "two interrupts at once");
     }
 }
 
@@ -410,5 +410,5 @@ fn endless_interrupts_are_stopped() {
     TestConversation::new(&agent)
         .turn(turn_with_answers(json!([{"payload": true}])))
         .run()
-        .failed(AgentError, "25 times in one turn; given up");
+        .failed(AgentError, "the agent made 25 requests to the client in one turn, the maximum");
 }

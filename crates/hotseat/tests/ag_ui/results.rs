@@ -296,7 +296,7 @@ fn pending_call_is_answered_or_fails() {
     let told = TestConversation::new(&waiting("pick")).user_says("hello").run();
     told.failed(
         TestError,
-        "the agent called tool pick and waits for its result; the test does not offer such a tool",
+        "the agent called tool pick and awaits its result, but the test does not offer this tool",
     );
     let told = TestConversation::new(&waiting("ask_user")).user_says("hello").run().passed();
     assert_eq!(told.calls(), ["1 ask_user {} → nothing"]);
@@ -313,7 +313,7 @@ fn pending_call_is_answered_or_fails() {
     TestConversation::new(&unknown)
         .user_says("hello")
         .run()
-        .failed(ProtocolError, "waits for tool call nobody, which was never announced");
+        .failed(ProtocolError, "RUN_FINISHED lists the pending tool call nobody, which was never announced");
 }
 
 /// Events shortly after the end of a run count if the connection stays open.
@@ -346,7 +346,11 @@ fn events_after_end_are_checked_or_noted() {
     let cut = agent(|run| {
         FakeReply::from(run.started().text("Hi.").finished()).bytes("data: {\"type\":\"TOOL").hang()
     });
-    TestConversation::new(&cut).user_says("hello").run().passed().assert_note("in the middle of an event");
+    TestConversation::new(&cut)
+        .user_says("hello")
+        .run()
+        .passed()
+        .assert_note("after its end the answer still had an incomplete event: data: ");
 }
 
 /// A409: the answer to an interrupt must match the schema of the interrupt.
@@ -385,7 +389,7 @@ fn interrupt_answer_matches_schema() {
     TestConversation::new(&agent).turn(refused).run().passed();
     let agent = asking(json!({"type": 7}));
     let told = TestConversation::new(&agent).turn(json!({"user": "pay", "resume": [{"payload": 1}]})).run();
-    told.passed().assert_note("is no JSON Schema");
+    told.passed().assert_note("is not a valid JSON Schema");
 }
 
 /// A137, A138: the target selects which times count.
@@ -430,7 +434,7 @@ fn times_come_from_arrival_or_events() {
     for distrusted in [timed_agent(1000, 0), timed_agent(1, 3_600_000)] {
         let told = held(&distrusted, TimingSource::Events);
         assert!(gap(&told) < 200);
-        told.assert_note("from here on times of arrival count");
+        told.assert_note("arrival times are used from here on");
     }
     let limit = json!({"user": "hello", "assert": {"timing": {"max_gap_ms": 200}}});
     let judged = |timing| {

@@ -368,13 +368,13 @@ fn run_and_thread_ids_match_request() {
     assert_violation(2, "RUN_FINISHED has run b, RUN_STARTED has a", &[started, finished]);
     run_turn_with(|run| run.raw_event(json!({"type": "RUN_STARTED", "runId": "other"})).finished())
         .passed()
-        .assert_note("RUN_STARTED says run other");
+        .assert_note("RUN_STARTED has run other, the request has");
     run_turn_with(|run| run.raw_event(json!({"type": "RUN_STARTED", "threadId": "other"})).finished())
         .passed()
-        .assert_note("RUN_STARTED says thread other");
+        .assert_note("RUN_STARTED has thread other, the request has");
     run_turn_with(|run| run.started().raw_event(json!({"type": "RUN_FINISHED", "threadId": "other"})))
         .passed()
-        .assert_note("RUN_FINISHED says thread other");
+        .assert_note("RUN_FINISHED has thread other, the request has");
 }
 
 /// Invalid events still count, so a broken agent cannot hide actions.

@@ -155,7 +155,7 @@ fn snapshot_completes_lost_arguments() {
                 .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}))
         });
         assert_eq!(told.calls(), [r#"1 confirm {"action":"pay 42.50 EUR"} → nothing"#], "{streamed}");
-        told.assert_note("the snapshot counts");
+        told.assert_note("the snapshot is used");
     }
     // A less complete snapshot removes nothing.
     for known in ["", "{}", "{\"action\": \"pa"] {

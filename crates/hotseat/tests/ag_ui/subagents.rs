@@ -61,5 +61,5 @@ fn sub_agent_events_are_attributed_and_counted() {
 
     let agent = agent(run);
     let turn = json!({"user": "hi", "assert": {"tools": {"forbid": ["charge_card"]}}});
-    TestConversation::new(&agent).turn(turn).run().failed(Assertion, "charge_card is never called");
+    TestConversation::new(&agent).turn(turn).run().failed(Assertion, "charge_card never to be called");
 }

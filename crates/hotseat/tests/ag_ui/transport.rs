@@ -86,7 +86,7 @@ fn last_event_may_lack_only_blank_line() {
         let told = run_with_bytes(&whole[..whole.len() - missing]);
         let told =
             told.failed(ProtocolError, "the stream ended after 4 events, without RUN_FINISHED or RUN_ERROR");
-        let told = told.failed(ProtocolError, "cut in the middle of an event: ");
+        let told = told.failed(ProtocolError, "incomplete event: ");
         assert_eq!(told.texts(), ["1 Hi."], "what came before is kept");
     }
     // A broken connection is never a clean end.
@@ -302,7 +302,7 @@ fn rejects_non_event_stream_response() {
         told.failed(ProtocolError, words);
     }
     let packed = || FakeReply::sse().header("content-encoding", "gzip").bytes("\u{1f}\u{8b}");
-    run_with_reply(packed).failed(ProtocolError, "the answer is encoded as gzip");
+    run_with_reply(packed).failed(ProtocolError, "the answer has the unsupported encoding gzip");
 }
 
 /// Servers with a missing or unusual content type are recognised by the body.

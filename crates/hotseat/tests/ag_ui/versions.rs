@@ -33,7 +33,7 @@ fn protocol_version_is_recorded_and_unknown_one_noted() {
         );
         match known {
             true => drop(told.assert_no_notes()),
-            false => drop(told.assert_note("which is not known here")),
+            false => drop(told.assert_note("unknown protocol version")),
         }
     }
 }

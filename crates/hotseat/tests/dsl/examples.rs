@@ -153,7 +153,7 @@ fn panic_error_and_misuse_fail_only_their_case_with_location() {
         assert!(kind == expected_kind && message.starts_with(words), "{name}: {kind} {message}");
         assert!(message.contains("tests/dsl/examples.rs:"), "{name}: {message}");
     }
-    assert!(ran.failure("expects too early").1.contains("unknown turn to look at"), "{ran:#?}");
+    assert!(ran.failure("expects too early").1.contains("there is no turn to check yet"), "{ran:#?}");
     assert_eq!(ran.case("goes well")["status"], "passed");
 }
 

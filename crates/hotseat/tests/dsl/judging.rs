@@ -172,7 +172,7 @@ fn unknown_judge_decides_nothing() {
     assert_eq!(ran.failure("is not judged").0, "test_error", "{ran:#?}");
     assert_eq!(ran.failure("is not measured").0, "test_error", "{ran:#?}");
     let (kind, message) = ran.failure("is not simulated");
-    assert!(kind == "simulator_error" && message.contains("`simulator:` into the project file"), "{message}");
+    assert!(kind == "simulator_error" && message.contains("`simulator:` in the project file"), "{message}");
 }
 
 fn topics(s: &mut Group) {
@@ -243,7 +243,10 @@ fn topics_follow_triggers_and_judge() {
         assert!(message.contains(words), "{words} is missing: {message}");
     }
     let (kind, message) = ran.failure("follows nothing");
-    assert!(kind == "test_error" && message.contains("no topics are followed here"), "{message}");
+    assert!(
+        kind == "test_error" && message.contains("topics need a `graph`, and there is none"),
+        "{message}"
+    );
     assert_eq!(ran.case("follows nothing")["turns"].as_array().unwrap().len(), 1);
 }
 

@@ -86,8 +86,8 @@ fn reports_contain_expected_actual_and_location() {
         .iter()
         .map(|check| (check["expected"].as_str().unwrap(), check["actual"].as_str().unwrap()))
         .collect();
-    assert_eq!(told[0], ("book_room is called", "no call; tools called: check_availability"));
-    assert_eq!(told[1].0, "check_availability with capacity: more than 10 is called");
+    assert_eq!(told[0], ("book_room to be called", "no call; tools called: check_availability"));
+    assert_eq!(told[1].0, "check_availability with capacity: more than 10 to be called");
     assert!(told[1].1.contains(r#""capacity":10"#), "{told:?}");
     assert_eq!(told[2], ("`t.conversation.turns().len()` to be at least 3", "1"));
     assert_eq!(

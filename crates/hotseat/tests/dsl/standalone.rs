@@ -77,8 +77,8 @@ fn failures_report_locations_and_panics_once() {
     for words in [
         "tests/dsl/standalone.rs:37:13",
         r#"expect!(t.agent, call_tool("check_availability"));"#,
-        "check_availability is called",
-        "no tool was called",
+        "check_availability to be called",
+        "no tool calls",
         "the test panicked: no words for it",
         "tests/dsl/standalone.rs:41:13",
     ] {
@@ -92,7 +92,7 @@ fn failures_report_locations_and_panics_once() {
 fn passed_examples_can_be_hidden() {
     let shown = String::from_utf8(run_program(&["--quiet"]).stdout).unwrap();
     for words in
-        ["Room Booking Agent::greets", "check_availability is called", "no words for it", "Failed:    2"]
+        ["Room Booking Agent::greets", "check_availability to be called", "no words for it", "Failed:    2"]
     {
         assert!(shown.contains(words), "{words} is missing:\n{shown}");
     }

@@ -221,7 +221,7 @@ fn with_subagent(mut value: Value, speaker: &Speaker) -> Value {
 }
 
 /// Returns the AG-UI interrupt for an approval.
-/// [`ApprovalVerdict::read`](crate::conversation::ApprovalVerdict::read) parses the answer.
+/// [`ApprovalVerdict::parse`](crate::conversation::ApprovalVerdict::parse) parses the answer.
 fn interrupt(question: &ApprovalPrompt) -> Value {
     let mut interrupt = json!({
         "id": question.id,

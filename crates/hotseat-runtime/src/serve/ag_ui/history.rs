@@ -37,8 +37,7 @@ struct RepeatedUserTurn<'s> {
 /// If the messages contradict the thread.
 pub fn new_input(state: &ConversationState, messages: &[ThreadMessage]) -> Result<NewInput, RequestError> {
     let kept = user_turns(state);
-    let earlier =
-        state.offer.context.iter().find(|entry| entry.description == ContextEntry::EARLIER).cloned();
+    let earlier = state.offer.context.iter().find(|entry| entry.is_earlier()).cloned();
     if kept.is_empty() {
         return start_thread(messages);
     }

@@ -395,7 +395,7 @@ async fn continue_conversation(
     brought.results = results;
     brought.user = user_text(new).map(|text| ("user".into(), text));
     // Messages from before the conversation existed here are sent again with every offer.
-    let earlier = state.offer.context.iter().filter(|entry| entry.description == ContextEntry::EARLIER);
+    let earlier = state.offer.context.iter().filter(|entry| entry.is_earlier());
     brought.context.extend(earlier.cloned());
     Ok(Some((handle, state)))
 }

@@ -154,10 +154,10 @@ impl TargetCapabilities {
             && let Some(media) = attached.find(|media| !is_supported(media))
         {
             let what = match &media.source {
-                MediaSource::Url(_) => "the address of ",
+                MediaSource::Url(_) => " by URL",
                 MediaSource::Data(_) | MediaSource::File(_) => "",
             };
-            let message = format!("{what}{} cannot be sent to a chat completions API", media.kind.name());
+            let message = format!("{}{what} cannot be sent to a chat completions API", media.kind.name());
             let help = "supported are images, and audio and documents that are files or `data:`";
             return vec![Diagnostic::new(message).at(media.place.clone()).help(help)];
         }

@@ -215,7 +215,7 @@ impl HarnessArguments {
                 }
                 "--retries" => {
                     let written = value()?;
-                    let wrong = |_| invalid_value("--retries", &written, "a whole number");
+                    let wrong = |_| invalid_value("--retries", &written, "expected a whole number");
                     all.retries = Some(written.parse().map_err(wrong)?);
                 }
                 "--timeout" => all.timeout = Some(parse_duration(&value()?)?),
@@ -285,7 +285,8 @@ mod tests {
             ("--test-threads 0", "--test-threads 0: expected a whole number from 1 to 10000"),
             ("--skip", "--skip needs a value"),
             ("--format json", "--format json: expected pretty or terse (write reports with `--output`)"),
-            ("--timeout 30", "--timeout 30: expected expected a duration, for instance 500ms, 30s or 1m30s"),
+            ("--timeout 30", "--timeout 30: expected a duration, for instance 500ms, 30s or 1m30s"),
+            ("--retries 1.5", "--retries 1.5: expected a whole number"),
             ("--min-pass-rate 2", "--min-pass-rate 2: expected a pass rate: more than 0 and at most 1"),
         ] {
             assert_eq!(read(line).unwrap_err().message, words);

@@ -220,7 +220,7 @@ impl ToolCallMatcher {
             (min, Some(max)) if min == max => format!("called exactly {min} times"),
             (min, Some(max)) => format!("called {min} to {max} times"),
         };
-        let words = format!("{} with {} is {often}", self.name, given.join(", "));
+        let words = format!("{} with {} to be {often}", self.name, given.join(", "));
         RustCheck::new(words, move |scope: TurnScope<'_>| {
             let fits = |arguments: &Value| {
                 let mut wanted = call.arguments.iter();
@@ -406,7 +406,7 @@ pub struct PredicateMatcher<F> {
 impl<F: Fn(&Turn) -> bool> Matcher<Agent> for PredicateMatcher<F> {
     fn assertion(&self, agent: &Agent) -> Assertion {
         let found = match agent.last_turn() {
-            None => Err("there is no turn to look at: nothing was said yet".to_string()),
+            None => Err("there is no turn to check yet; send one first".to_string()),
             Some(turn) => panics::catch(|| (self.function)(&turn)),
         };
         agent.scope_assertion(Assertion::from_kind(AssertionKind::Predicate {

@@ -62,8 +62,8 @@ mod tests {
     fn rejects_surrounding_text() {
         for (text, words) in [
             ("", "it is empty"),
-            ("satisfied", "not JSON"),
-            ("not satisfied", "not JSON"),
+            ("satisfied", "it is not exactly one JSON value"),
+            ("not satisfied", "it is not exactly one JSON value"),
             ("true", "is not of type"),
             ("[]", "is not of type"),
             (r#"{"satisfied": true}"#, "\"reasoning\" is a required property"),
@@ -75,9 +75,12 @@ mod tests {
             (r#"{"reasoning": 1, "satisfied": true}"#, "/reasoning"),
             (r#"{"reasoning": " ", "satisfied": true}"#, "`reasoning` is empty"),
             (r#"{"reasoning": "x", "satisfied": true, "score": 1}"#, "'score' was unexpected"),
-            (r#"{"reasoning": "x", "satisfied": false, "satisfied": true}"#, "twice"),
-            (r#"It says {"reasoning": "x", "satisfied": true}"#, "not JSON"),
-            ("The agent wrote:\n```json\n{\"reasoning\": \"x\", \"satisfied\": true}\n```", "not JSON"),
+            (r#"{"reasoning": "x", "satisfied": false, "satisfied": true}"#, "duplicate key \"satisfied\""),
+            (r#"It says {"reasoning": "x", "satisfied": true}"#, "it is not exactly one JSON value"),
+            (
+                "The agent wrote:\n```json\n{\"reasoning\": \"x\", \"satisfied\": true}\n```",
+                "it is not exactly one JSON value",
+            ),
             (r#"{"reasoning": "x", "satisfied": tr"#, "cut off"),
         ] {
             let error = read_criterion(text).unwrap_err();

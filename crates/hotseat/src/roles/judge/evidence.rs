@@ -416,7 +416,7 @@ mod tests {
             |characters| EvidenceBudget { max_characters: characters, on_overflow: EvidenceOverflow::Error };
         assert_eq!(EvidenceText::new(shown, refuse(2_000)).unwrap().omissions, [""; 0]);
         let error = EvidenceText::new(shown, refuse(1_000)).unwrap_err();
-        assert!(error.contains("at most 1000") && error.contains("on_overflow"), "{error}");
+        assert!(error.contains("the limit is 1000;") && error.contains("on_overflow"), "{error}");
 
         let message = || json!({"criteria": "c", "output": "x".repeat(1_000)}).as_object().unwrap().clone();
         assert!(refuse(1_000).fit_message(&mut message()).is_err());

@@ -587,7 +587,7 @@ mod tests {
             ),
             (
                 vec![vote(true), useless(), vote(true)],
-                Ok("2 of 3 votes: satisfied: kind; 1 of no use: it said nothing"),
+                Ok("2 of 3 votes: satisfied: kind; 1 invalid: the answer is empty"),
             ),
             (
                 vec![vote(true), vote(false)],
@@ -595,7 +595,7 @@ mod tests {
             ),
             (
                 vec![vote(true), useless(), useless()],
-                Err("no majority of the votes: 1 for (satisfied: kind); 2 of no use: it said nothing"),
+                Err("no majority of the votes: 1 for (satisfied: kind); 2 invalid: the answer is empty"),
             ),
             (vec![useless(), useless(), useless()], Err("the answer is empty")),
         ] {

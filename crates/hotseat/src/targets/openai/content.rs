@@ -55,11 +55,11 @@ fn attachment_part(media: &MediaAttachment) -> Result<Value, AttemptFailure> {
         | (MediaKind::Audio | MediaKind::Document, MediaSource::Url(_))
         | (_, MediaSource::File(_)) => {
             let what = match &media.source {
-                MediaSource::Url(_) => "the URL of ",
+                MediaSource::Url(_) => " by URL",
                 MediaSource::Data(_) | MediaSource::File(_) => "",
             };
             let message =
-                format!("{what}{} ({}) is not supported by chat completions", media.kind.name(), media.place);
+                format!("{}{what} ({}) is not supported by chat completions", media.kind.name(), media.place);
             Err(AttemptFailure::new(FailureKind::TestError, message))
         }
     }

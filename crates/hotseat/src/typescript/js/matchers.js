@@ -38,7 +38,7 @@ function judged(name, work) {
   const found = tried(() => {
     const returned = work();
     if (isObject(returned) && typeof returned.then === "function") throw new TypeError(ASYNC);
-    return { holds: Boolean(returned), actual: `it returned ${shown(returned)}` };
+    return { holds: Boolean(returned), actual: `the function returned ${shown(returned)}` };
   });
   return { expected, ...found };
 }
@@ -225,7 +225,7 @@ function tool(matcher, way, name, expected, options) {
   const least = exact ?? count?.min ?? (count === undefined ? 1 : 0);
   const most = exact ?? max ?? Infinity;
   const of = called(way).filter((call) => names.includes(call.name));
-  const words = `${names.join(" or ")} with ${show(expected)} is called${count === undefined ? "" : ` ${timesInWords(count)}`}`;
+  const words = `${names.join(" or ")} with ${show(expected)} to be called${count === undefined ? "" : ` ${timesInWords(count)}`}`;
   const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `called were ${called(way).map((call) => call.name).join(", ")}` : "no tool was called";
   const found = () => {
     const fitting = of.filter((call) => holds(call.arguments, expected)).length;
