@@ -432,7 +432,7 @@ fn reports_process_that_cannot_start() {
 
 fn text_command(command: &str) -> Project {
     Project::with_config(&format!(
-        "target: {{ type: command, speaks: text, command: {command}, timeout_ms: 5000 }}\n"
+        "target: {{ type: command, protocol: text, command: {command}, timeout_ms: 5000 }}\n"
     ))
 }
 
@@ -466,14 +466,17 @@ fn rejects_conflicting_settings() {
     for (target, words) in [
         ("{ type: command }", "`target` has no `command`"),
         ("{ type: command, command: [] }", "`command` must be a list that is not empty"),
-        ("{ type: command, command: [echo, '{{message}}'] }", "go with `speaks: text`"),
-        ("{ type: command, speaks: text, command: [echo, '{{mesage}}'] }", "did you mean `{{message}}`?"),
+        ("{ type: command, command: [echo, '{{message}}'] }", "go with `protocol: text`"),
+        ("{ type: command, protocol: text, command: [echo, '{{mesage}}'] }", "did you mean `{{message}}`?"),
         (
-            "{ type: command, speaks: text, command: [echo, '{{attachments}}', '{{message}}'] }",
+            "{ type: command, protocol: text, command: [echo, '{{attachments}}', '{{message}}'] }",
             "`{{attachments}}` is not supported here",
         ),
-        ("{ type: command, speaks: text, command: [cat], history: full }", "goes with `speaks: json_lines`"),
-        ("{ type: command, speaks: text, command: [cat], tools: [{ name: a }] }", "`tools` go with"),
+        (
+            "{ type: command, protocol: text, command: [cat], history: full }",
+            "goes with `protocol: json_lines`",
+        ),
+        ("{ type: command, protocol: text, command: [cat], tools: [{ name: a }] }", "`tools` go with"),
     ] {
         let output =
             Project::with_config(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
