@@ -153,7 +153,7 @@ def main():
         order, _ = runs.imported("order", "--expect", "order", "--cases-only")
         writes, _ = runs.imported("writes", "--writes", ",".join(airline.WRITES), "--cases-only")
         contrary = runs.changed("contrary", order, backwards)
-        beside = runs.changed("beside", calls, lambda _: [{"text": {"beside_calls": "forbid"}}])
+        beside = runs.changed("beside", calls, lambda _: [{"text": {"with_tool_calls": "forbid"}}])
         never = runs.changed("never", calls, lambda _: [{"tools": {"forbid": airline.WRITES}}])
         both = lambda one: all_expected(one) and writes_as_expected(one)
         questions = [

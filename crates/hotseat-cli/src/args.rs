@@ -1,10 +1,12 @@
 //! Command-line arguments. The doc comments are the help texts.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use hotseat::checks::RoleReference;
 use hotseat::config::{parse_bytes, parse_seconds};
@@ -142,9 +144,9 @@ pub struct TestArgs {
     #[arg(long, value_name = "RATE", value_parser = pass_rate, help_heading = "Run")]
     pub min_pass_rate: Option<PassRate>,
     /// With repeated cases: replace up to N invalid runs of a case (failures of a role or the machine, not
-    /// the agent). Default: `redraws` of the project file, or one for every ten runs and at least 3.
+    /// the agent). Default: `max_invalid` of the project file, or one for every ten runs and at least 3.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=10_000), help_heading = "Run")]
-    pub redraws: Option<u16>,
+    pub max_invalid: Option<u16>,
     /// With unrepeated cases: retry a failed case up to N times, overriding the cases.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "Run")]
     pub retries: Option<u8>,
@@ -257,8 +259,8 @@ pub struct RunsArgs {
     #[arg(long)]
     pub prune: bool,
     /// With --prune: delete runs older than this instead: 90d, 12h, 4w.
-    #[arg(long, value_name = "TIME", value_parser = keep, requires = "prune")]
-    pub keep: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = max_age, requires = "prune")]
+    pub max_age: Option<Duration>,
     /// With --prune: delete the oldest runs until the rest fits this size instead: 1GB, 500MB.
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "prune")]
     pub max_size: Option<u64>,
@@ -524,6 +526,23 @@ pub enum ColorChoice {
     Never,
 }
 
+/// Renamed flags: command, former name, current name.
+const RENAMED_FLAGS: [(&str, &str, &str); 2] =
+    [("test", "--redraws", "--max-invalid"), ("runs", "--keep", "--max-age")];
+
+/// Adds the current name of a renamed flag to the error about its former name.
+pub fn with_current_flag(mut error: clap::Error, arguments: impl Iterator<Item = OsString>) -> clap::Error {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return error };
+    let renamed = RENAMED_FLAGS.iter().find(|(_, former, _)| former == unknown);
+    let Some((command, _, current)) = renamed else { return error };
+    if { arguments }.any(|argument| argument == *command) {
+        error.remove(ContextKind::SuggestedArg);
+        let tip = format!("it is called '{current}'").into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
+}
+
 fn up_to_10000(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=10_000) => Ok(n),
@@ -558,7 +577,7 @@ fn shard(text: &str) -> Result<Shard, String> {
     Shard::parse(text)
 }
 
-fn keep(text: &str) -> Result<Duration, String> {
+fn max_age(text: &str) -> Result<Duration, String> {
     let seconds = parse_seconds(text).ok_or_else(|| "expected a duration such as 90d, 12h or 4w".to_string());
     seconds.map(Duration::from_secs)
 }

@@ -21,7 +21,7 @@ pub fn run(args: &RunsArgs, world: &CliContext) -> ExitStatus {
     if args.prune {
         let said = prune_limits(&place.storing);
         let limits =
-            StoreLimits { max_age: args.keep.or(said.max_age), max_size: args.max_size.or(said.max_size) };
+            StoreLimits { max_age: args.max_age.or(said.max_age), max_size: args.max_size.or(said.max_size) };
         return match store.prune(limits) {
             Ok(pruned) => {
                 let (runs, room) = (format_count(pruned.runs, "run"), format_megabytes(pruned.after));

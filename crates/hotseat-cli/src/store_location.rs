@@ -48,5 +48,5 @@ pub fn report_store_error(error: &RunStoreError, world: &CliContext) -> ExitStat
 
 /// Returns the prune limits of the project file, with defaults for missing ones.
 pub fn prune_limits(storing: &StoreSettings) -> StoreLimits {
-    StoreLimits::with_defaults(storing.keep, storing.max_size)
+    StoreLimits::with_defaults(storing.max_age, storing.max_size)
 }

@@ -725,8 +725,8 @@ turns:
 }
 
 /// Result of a "no text next to calls" assertion for an agent behind the given adapter.
-fn check_text_beside_calls(target: &str) -> (bool, String) {
-    let suite = "name: a\nturns: [{ user: go, assert: { text: { beside_calls: forbid } } }]\n";
+fn check_text_with_tool_calls(target: &str) -> (bool, String) {
+    let suite = "name: a\nturns: [{ user: go, assert: { text: { with_tool_calls: forbid } } }]\n";
     let tested = Project::with_config(&format!("target: {{ {target} }}\n")).suite("a", suite).test(&[]);
     let assertion = &tested.case("a")["turns"][0]["assertions"][0];
     let found = assertion["actual"].as_str().unwrap_or_else(|| panic!("{}", tested.output));
@@ -772,7 +772,7 @@ fn ag_ui_keeps_text_next_to_calls() {
             let events = events.iter().flatten().cloned();
             events.fold(FakeRun::for_request(request).started(), FakeRun::raw_event).finished()
         });
-        let (passed, found) = check_text_beside_calls(&format!("endpoint: '{}'", agent.url()));
+        let (passed, found) = check_text_with_tool_calls(&format!("endpoint: '{}'", agent.url()));
         assert!(passed == passes && found.contains(words), "{shown}: {found}");
     }
 }
@@ -792,8 +792,10 @@ fn other_adapters_keep_text_next_to_calls() {
     for (text, passes) in [("Let me look.", false), ("", true)] {
         let agent = completions(text);
         let tools = "tools: [{ name: look, answers: [{ content: 1 }] }]";
-        let (passed, found) =
-            check_text_beside_calls(&format!("type: openai, base_url: '{}', model: m, {tools}", agent.url()));
+        let (passed, found) = check_text_with_tool_calls(&format!(
+            "type: openai, base_url: '{}', model: m, {tools}",
+            agent.url()
+        ));
         assert_eq!(passed, passes, "{found}");
     }
     // Undecidable for interfaces that return one text and all calls of the turn.
@@ -804,12 +806,12 @@ fn other_adapters_keep_text_next_to_calls() {
         let agent = reply(calls);
         let map = "map: { reply: $.text, tool_calls: '$.calls[*]' }, body: '{{message}}'";
         let (passed, found) =
-            check_text_beside_calls(&format!("type: http, endpoint: '{}', {map}", agent.url()));
+            check_text_with_tool_calls(&format!("type: http, endpoint: '{}', {map}", agent.url()));
         assert_eq!(passed, passes, "{found}");
     }
     for (assertion, words) in [
-        ("{ text: { beside_calls: allow } }", "must be `forbid`"),
-        ("{ text: { beside_calls: true } }", "must be"),
+        ("{ text: { with_tool_calls: allow } }", "must be `forbid`"),
+        ("{ text: { with_tool_calls: true } }", "must be"),
     ] {
         let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n");
         let output = project

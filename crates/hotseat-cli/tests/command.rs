@@ -435,7 +435,7 @@ fn reports_process_that_cannot_start() {
 
 fn text_command(command: &str) -> Project {
     Project::with_config(&format!(
-        "target: {{ type: command, speaks: text, command: {command}, timeout_ms: 5000 }}\n"
+        "target: {{ type: command, protocol: text, command: {command}, timeout_ms: 5000 }}\n"
     ))
 }
 
@@ -471,20 +471,20 @@ fn rejects_conflicting_settings() {
         ("{ type: command, command: [] }", "`command` must be a list that is not empty"),
         (
             "{ type: command, command: [echo, '{{message}}'] }",
-            "placeholders in the arguments require `speaks: text`",
+            "placeholders in the arguments require `protocol: text`",
         ),
-        ("{ type: command, speaks: text, command: [echo, '{{mesage}}'] }", "did you mean `{{message}}`?"),
+        ("{ type: command, protocol: text, command: [echo, '{{mesage}}'] }", "did you mean `{{message}}`?"),
         (
-            "{ type: command, speaks: text, command: [echo, '{{attachments}}', '{{message}}'] }",
+            "{ type: command, protocol: text, command: [echo, '{{attachments}}', '{{message}}'] }",
             "`{{attachments}}` is not supported here",
         ),
         (
-            "{ type: command, speaks: text, command: [cat], history: full }",
-            "`history: full` requires `speaks: json_lines`",
+            "{ type: command, protocol: text, command: [cat], history: full }",
+            "`history: full` requires `protocol: json_lines`",
         ),
         (
-            "{ type: command, speaks: text, command: [cat], tools: [{ name: a }] }",
-            "`tools` require `speaks: json_lines`",
+            "{ type: command, protocol: text, command: [cat], tools: [{ name: a }] }",
+            "`tools` require `protocol: json_lines`",
         ),
     ] {
         let output =

@@ -132,6 +132,72 @@ turns:
     ");
 }
 
+/// Keys that had another name are refused with the current one, in files and in tests that are programs.
+#[test]
+fn former_names_are_rejected_with_the_current_ones() {
+    let suite = |text: &str| offline_project().suite("a", text).hotseat(&["test"]);
+    let config = |text: &str| {
+        let target = "target: { endpoint: 'http://127.0.0.1:1' }\n";
+        let text = if text.starts_with("target") { text.to_string() } else { format!("{target}{text}\n") };
+        Project::with_config(&text).suite("a", "name: a\nturns: [{ user: hi }]\n").hotseat(&["test"])
+    };
+    let agent = |connectors: &str| {
+        let agent = format!("name: A\nconnector: c\nconnectors:\n  c: {connectors}\n");
+        Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+            .file("agent.yaml", &agent)
+            .suite("a", "name: a\nturns: [{ user: hi }]\n")
+            .hotseat(&["test"])
+    };
+    let script = |options: &str, body: &str| {
+        let script = format!("it('a', {{ {options} }}, () => {{ user.says('hi'); {body} }});");
+        common::typescript::project(&echo_agent(), &script).hotseat(&["test", "a_test.ts"])
+    };
+    let recorded = "{ type: recorded, file: r.jsonl, in_recorded_time: true }";
+    let beside = "{ text: { beside_calls: 'forbid' } }";
+    let rows = [
+        (config("redraws: 1"), "redraws", "max_invalid"),
+        (config("store: { keep: 7d }"), "keep", "max_age"),
+        (config("target: { type: command, command: [cat], speaks: text }\n"), "speaks", "protocol"),
+        (config(&format!("connectors: {{ c: {recorded} }}")), "in_recorded_time", "recorded_timing"),
+        (agent(recorded), "in_recorded_time", "recorded_timing"),
+        (
+            suite(&format!("name: a\nturns: [{{ user: hi, assert: {beside} }}]\n")),
+            "beside_calls",
+            "with_tool_calls",
+        ),
+        (script(&format!("assert: {beside}"), ""), "beside_calls", "with_tool_calls"),
+    ];
+    for (output, former, current) in rows {
+        assert_eq!(output.code, 2, "{former}: {output}");
+        let shown = format!("{}{}", output.stdout, output.stderr);
+        assert!(shown.contains(&format!("unknown key `{former}`")), "{former}: {shown}");
+        assert!(shown.contains(&format!("it is called `{current}`")), "{former}: {shown}");
+    }
+    // In the body of a test it is an error of the test.
+    let output = script("", &format!("expect(agent).toHold({beside});"));
+    assert_eq!(output.code, 1, "{output}");
+    assert!(output.stdout.contains("it is called `with_tool_calls`"), "{output}");
+}
+
+#[test]
+fn former_flags_are_rejected_with_the_current_ones() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hi }]\n");
+    for (args, former, current) in [
+        (&["test", "--redraws", "2"][..], "--redraws", "--max-invalid"),
+        (&["test", "--redraws=2", "--json"], "--redraws", "--max-invalid"),
+        (&["runs", "--prune", "--keep", "7d"], "--keep", "--max-age"),
+    ] {
+        let output = project.hotseat(args);
+        assert_eq!(output.code, 2, "{output}");
+        let shown = format!("{}{}", output.stdout, output.stderr);
+        assert!(shown.contains(&format!("unexpected argument '{former}' found")), "{shown}");
+        assert!(shown.contains(&format!("it is called '{current}'")), "{shown}");
+    }
+    // A flag that another command never had is only unknown.
+    let output = project.hotseat(&["list", "--redraws", "2"]);
+    assert!(output.code == 2 && !output.stderr.contains("it is called"), "{output}");
+}
+
 #[test]
 fn rejects_wrong_types() {
     assert_snapshot!(suite_error("

@@ -19,7 +19,7 @@ const MODES: [(&str, &[&str], &str); 7] = [
     ("once", &[], ""),
     ("retries", &["--retries", "2"], ""),
     ("runs", &["--runs", "8"], ""),
-    ("runs without redraws", &["--runs", "4", "--redraws", "0"], ""),
+    ("runs without replacements", &["--runs", "4", "--max-invalid", "0"], ""),
     ("a rate", &["--runs", "8", "--min-pass-rate", "0.3"], ""),
     ("reliability", &[], "reliability: { rate: 0.5, confidence: 0.9 }\n"),
     (

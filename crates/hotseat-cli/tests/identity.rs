@@ -234,7 +234,7 @@ fn process_receives_explicit_identity() {
     assert_eq!(seen[1]["ctx"]["authorized"], json!({"user_id": "mary", "team_id": "nurses"}));
 
     let text = Project::with_config(
-        "target: { type: command, speaks: text, command: [echo, '{{user}} of {{ctx.authorized.team_id}}:', '{{message}}'] }\n",
+        "target: { type: command, protocol: text, command: [echo, '{{user}} of {{ctx.authorized.team_id}}:', '{{message}}'] }\n",
     );
     let tested = text.suite("b", MARY).test(&[]);
     tested.assert_all_passed();

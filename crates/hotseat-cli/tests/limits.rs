@@ -206,9 +206,9 @@ fn flooding_projects(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAge
         true => json!({"type": "text", "delta": text_piece()}),
         false => json!({"type": "tool_call", "name": "look", "arguments": {}}),
     };
-    let program = |name: &'static str, speaks: &str, printed: &str| {
+    let program = |name: &'static str, protocol: &str, printed: &str| {
         let target =
-            format!("target:\n  type: command\n  command: [sh, agent.sh]\n  speaks: {speaks}\n{limits}");
+            format!("target:\n  type: command\n  command: [sh, agent.sh]\n  protocol: {protocol}\n{limits}");
         (
             name,
             Project::with_config(&target).file("agent.sh", &format!("read -r message\nyes '{printed}'\n")),

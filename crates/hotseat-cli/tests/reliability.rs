@@ -142,7 +142,7 @@ fn too_many_invalid_attempts_are_inconclusive() {
     let agent = letter_agent();
     let suite = with("ppp", &(unreachable_hook(&agent, "one", "2|3|4|5|6|7|8|9") + HALF));
     let project = Project::with_config("target: { endpoint: '${url}' }\n").suite("a", &suite);
-    let tested = project.test(&["--parallel", "1", "--redraws", "2"]);
+    let tested = project.test(&["--parallel", "1", "--max-invalid", "2"]);
     assert_eq!(
         reliability_result(&tested, "ppp"),
         json!(["failed", "inconclusive", "INCONCLUSIVE", null, 1])

@@ -250,7 +250,7 @@ fn missing_runs_do_not_pass() {
     let agent = letter_agent();
     let suite = with("pp", &unreachable_hook(&agent, "one", "2|3|4|5"));
     let project = Project::with_config("target: { endpoint: '${url}' }\n").suite("a", &suite);
-    let tested = project.test(&["--runs", "2", "--parallel", "1", "--redraws", "2"]);
+    let tested = project.test(&["--runs", "2", "--parallel", "1", "--max-invalid", "2"]);
     assert_eq!(
         result_members(
             &tested,
@@ -266,7 +266,7 @@ fn missing_runs_do_not_pass() {
     // Enough passed runs suffice without the invalid one.
     let agent = letter_agent();
     let suite = with("pp", &unreachable_hook(&agent, "one", "2|3|4|5"));
-    let project = Project::with_config("target: { endpoint: '${url}' }\nredraws: 0\n").suite("a", &suite);
+    let project = Project::with_config("target: { endpoint: '${url}' }\nmax_invalid: 0\n").suite("a", &suite);
     let tested = project.test(&["--runs", "2", "--parallel", "1", "--min-pass-rate", "50%"]);
     assert_eq!((&tested.case("pp")["status"], &tested.case("pp")["redrawn"]), (&json!("passed"), &json!(0)));
 }

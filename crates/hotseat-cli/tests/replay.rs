@@ -458,7 +458,7 @@ fn rejects_invalid_recording_with_location() {
     for (events, place, words) in [
         ("", "2:29", "this turn has no events"),
         (r#"{"type": "mesage", "text": "x"}"#, "2:39", "did you mean `message`?"),
-        (r#"{"type": "message", "text": ""}"#, "2:58", "not empty"),
+        (r#"{"type": "message", "text": ""}"#, "2:58", "this text must not be empty"),
         (r#"{"type": "message"}"#, "2:30", "has no `text`"),
         (r#"{"type": "message", "text": "x", "at_ms": -1}"#, "2:72", "not a number of milliseconds"),
         (

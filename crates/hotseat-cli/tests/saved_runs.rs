@@ -177,12 +177,12 @@ fn saving_can_be_disabled() {
         assert!(!exists(&project.workspace, ".hotseat"));
     }
     let wrong = Project::with_config(
-        "store: { keep: 3 moons, max_size: 1GB }\ntarget: { endpoint: 'http://127.0.0.1:1' }\n",
+        "store: { max_age: 3 moons, max_size: 1GB }\ntarget: { endpoint: 'http://127.0.0.1:1' }\n",
     );
     let output = wrong.suite("a", "name: a\nturns: [{ user: Hello }]\n").hotseat(&["test"]);
     assert_eq!(output.code, 2, "{output}");
     assert!(
-        output.stderr.contains("invalid `keep`: the maximum age of stored runs, for example 90d"),
+        output.stderr.contains("invalid `max_age`: the maximum age of stored runs, for example 90d"),
         "{output}"
     );
     assert!(output.stderr.contains("hotseat.yaml:1:16"), "{output}");

@@ -139,12 +139,21 @@ impl ShapeChecker<'_> {
         let absent = OnceCell::new();
         for MapEntry { key, value } in entries {
             let Some(field) = shape.field(&key.text) else {
+                if let Some(renamed) = shape.renamed_field(&key.text) {
+                    meant.push(renamed.key);
+                    self.report_unknown_key(key, subject, format!("it is called `{}`", renamed.key));
+                    continue;
+                }
                 // No suggestion is computed for errors that are not shown.
                 let near = (self.mistakes.len() < MAX_SHOWN_DIAGNOSTICS)
                     .then(|| absent.get_or_init(|| absent_spellings(shape, entries)))
                     .and_then(|absent| nearest(&key.text, absent.iter().copied()));
                 meant.extend(near);
-                self.report_unknown_key(key, near, shape, subject);
+                let help = match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => list_known_keys(shape),
+                };
+                self.report_unknown_key(key, subject, help);
                 continue;
             };
             if let Some((_, first)) = given.iter().find(|(known, _)| known.key == field.key) {
@@ -202,28 +211,12 @@ impl ShapeChecker<'_> {
         }
     }
 
-    fn report_unknown_key(
-        &mut self,
-        key: &MapKey,
-        near: Option<&str>,
-        shape: &Shape,
-        subject: MessageSubject<'_>,
-    ) {
+    fn report_unknown_key(&mut self, key: &MapKey, subject: MessageSubject<'_>, help: String) {
         let written = shorten(&key.text);
         let message = match subject {
             MessageSubject::Document => format!("unknown key `{written}`"),
             MessageSubject::Value(_) | MessageSubject::EntryOf(_) | MessageSubject::EntryOfDocument => {
                 format!("unknown key `{written}` in {subject}")
-            }
-        };
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => {
-                let keys: Vec<_> = shape.fields.iter().map(|field| format!("`{}`", field.key)).collect();
-                match keys.as_slice() {
-                    [] => "no keys are allowed here".to_owned(),
-                    keys => format!("known keys are {}", keys.join(", ")),
-                }
             }
         };
         self.mistakes.push(Diagnostic::new(message).at(key.place(self.source)).help(help));
@@ -300,6 +293,14 @@ fn lacks_tag(entries: &[MapEntry], tagged: &TaggedShapes) -> bool {
 fn list_advice(kind: &Kind) -> Option<String> {
     let only_list = kind.accepts(JsonType::List) && !kind.accepts(JsonType::Map);
     only_list.then(|| "write it as a list, between `[` and `]`".to_owned())
+}
+
+fn list_known_keys(shape: &Shape) -> String {
+    let keys: Vec<_> = shape.fields.iter().map(|field| format!("`{}`", field.key)).collect();
+    match keys.as_slice() {
+        [] => "no keys are allowed here".to_owned(),
+        keys => format!("known keys are {}", keys.join(", ")),
+    }
 }
 
 /// Returns all spellings of the fields that no entry gives.

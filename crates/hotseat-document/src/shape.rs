@@ -24,6 +24,8 @@ pub struct Field {
     pub key: &'static str,
     /// Alternative spellings.
     pub aliases: &'static [&'static str],
+    /// Name before it was renamed. It is rejected with a message that contains the current one.
+    pub former: Option<&'static str>,
     /// Kind of the value.
     pub kind: Kind,
     /// True if the key must be present.
@@ -149,17 +151,22 @@ impl TaggedShapes {
 impl Field {
     /// Creates a required key.
     pub const fn required(key: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Field { key, aliases: &[], kind, required: true, doc, default: None }
+        Field { key, aliases: &[], former: None, kind, required: true, doc, default: None }
     }
 
     /// Creates an optional key.
     pub const fn optional(key: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Field { key, aliases: &[], kind, required: false, doc, default: None }
+        Field { key, aliases: &[], former: None, kind, required: false, doc, default: None }
     }
 
     /// Adds alternative spellings.
     pub const fn aliases(self, aliases: &'static [&'static str]) -> Self {
         Field { aliases, ..self }
+    }
+
+    /// Rejects a former name of the key with a message that contains the current one.
+    pub const fn renamed_from(self, former: &'static str) -> Self {
+        Field { former: Some(former), ..self }
     }
 
     /// Sets the default value, as YAML.
@@ -188,6 +195,11 @@ impl Shape {
         self.fields.iter().find(|field| field.spellings().any(|spelling| spelling == key))
     }
 
+    /// Returns the field that had this key before it was renamed.
+    pub(super) fn renamed_field(&self, key: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.former == Some(key))
+    }
+
     /// Returns this shape and all shapes it refers to, each once, in order of first mention.
     pub fn all(&'static self) -> Vec<&'static Shape> {
         let mut shapes = vec![self];
@@ -210,7 +222,8 @@ impl Shape {
             if shapes[..number].iter().any(|other| other.name == shape.name) {
                 problems.push(format!("two shapes are named `{}`", shape.name));
             }
-            let spellings: Vec<_> = shape.fields.iter().flat_map(Field::spellings).collect();
+            let keys = |field: &'static Field| field.spellings().chain(field.former);
+            let spellings: Vec<_> = shape.fields.iter().flat_map(keys).collect();
             for (number, spelling) in spellings.iter().enumerate() {
                 if spellings[..number].contains(spelling) {
                     problems.push(format!("`{}` has the key `{spelling}` twice", shape.name));

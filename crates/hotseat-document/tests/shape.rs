@@ -40,7 +40,7 @@ static TURN: Shape = Shape {
     fields: &[
         Field::required("user", Kind::Text, "The message.").aliases(&["input", "message"]),
         Field::optional("assert", Kind::OneOf(&[Kind::False, Kind::Shape(&CHECKS)]), "What must hold."),
-        Field::optional("verbose", Kind::Bool, "Whether to tell more."),
+        Field::optional("verbose", Kind::Bool, "Whether to tell more.").renamed_from("loud"),
         Field::optional("sub", Kind::List(&Kind::Shape(&TURN)), "Turns within."),
     ],
 };
@@ -164,6 +164,17 @@ fn misspelled_key_is_reported_once_with_suggestion() {
     // Existing keys are not suggested.
     let found = error_lines("name: x\nnmae: y\nturns: [{user: hi}]\n");
     assert!(found.len() == 1 && found[0].starts_with("2:1: unknown key `nmae` [known keys are"), "{found:?}");
+}
+
+#[test]
+fn former_key_is_rejected_with_the_current_one() {
+    for more in ["", ", verbose: true"] {
+        assert_eq!(
+            error_lines(&format!("name: x\nturns: [{{user: hi, loud: true{more}}}]\n")),
+            ["2:20: unknown key `loud` in an entry of `turns` [it is called `verbose`]"]
+        );
+    }
+    assert!(!json_schema(&SUITE, "A suite", "https://example.org/suite.json").to_string().contains("loud"));
 }
 
 #[test]

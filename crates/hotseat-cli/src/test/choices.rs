@@ -55,7 +55,7 @@ pub fn run_options(
             .unwrap_or(PassRate::ALL),
         as_declared,
         reliability: project.reliability,
-        redraws: args.redraws.map(usize::from).or(project.redraws),
+        max_invalid: args.max_invalid.map(usize::from).or(project.max_invalid),
         retries: args.retries.map(usize::from),
         default_retries: project.retries,
         fail_on_skip: args.fail_on_skip,

@@ -28,7 +28,7 @@ pub enum ModelConnector {
         /// Text of the recording.
         text: Arc<str>,
         /// True if replies take as long as recorded.
-        in_recorded_time: bool,
+        recorded_timing: bool,
     },
     /// Replies come from a provider over HTTP.
     Provider(Box<hotseat_model::ConnectorConfig>),
@@ -52,8 +52,8 @@ impl ModelConnector {
     pub fn open(&self) -> Result<Arc<dyn Model>, ModelError> {
         Ok(match self {
             ModelConnector::Scripted(script) => Arc::new(LiveModel::new(ScriptedModel::new(script.clone()))),
-            ModelConnector::Recorded { file, text, in_recorded_time } => {
-                Arc::new(LiveModel::new(parse_recording(file, text, *in_recorded_time)?))
+            ModelConnector::Recorded { file, text, recorded_timing } => {
+                Arc::new(LiveModel::new(parse_recording(file, text, *recorded_timing)?))
             }
             ModelConnector::Provider(connector) => hotseat_model::ConnectorConfig::clone(connector).open()?,
         })
@@ -66,18 +66,18 @@ impl ModelConnector {
     pub fn open_pure(&self) -> Result<Option<Box<dyn PureModel>>, ModelError> {
         Ok(match self {
             ModelConnector::Scripted(script) => Some(Box::new(ScriptedModel::new(script.clone()))),
-            ModelConnector::Recorded { file, text, in_recorded_time } => {
-                Some(Box::new(parse_recording(file, text, *in_recorded_time)?))
+            ModelConnector::Recorded { file, text, recorded_timing } => {
+                Some(Box::new(parse_recording(file, text, *recorded_timing)?))
             }
             ModelConnector::Provider(_) => None,
         })
     }
 }
 
-fn parse_recording(file: &str, text: &str, in_recorded_time: bool) -> Result<ReplayModel, ModelError> {
+fn parse_recording(file: &str, text: &str, recorded_timing: bool) -> Result<ReplayModel, ModelError> {
     let played = ReplayModel::parse(file, text)
         .map_err(|error| ModelError::new(ModelErrorKind::Configuration, error.to_string()))?;
-    Ok(if in_recorded_time { played.with_recorded_timing() } else { played })
+    Ok(if recorded_timing { played.with_recorded_timing() } else { played })
 }
 
 /// Prices of a million tokens.
@@ -234,7 +234,7 @@ fn decode_connector(
             Some(ModelConnector::Recorded {
                 file: read.name.clone(),
                 text: read.text.as_str().into(),
-                in_recorded_time: map.bool("in_recorded_time").unwrap_or(false),
+                recorded_timing: map.bool("recorded_timing").unwrap_or(false),
             })
         }
         kind => {

@@ -135,11 +135,12 @@ static RECORDED: Shape = Shape {
         Field::required("type", Kind::Choice(&["recorded"]), "Kind of the model."),
         Field::required("file", Kind::NonEmptyText, "File with the recording."),
         Field::optional(
-            "in_recorded_time",
+            "recorded_timing",
             Kind::Bool,
             "True if replies take as long as recorded; otherwise they are immediate.",
         )
-        .default("false"),
+        .default("false")
+        .renamed_from("in_recorded_time"),
         PRICE,
     ],
 };

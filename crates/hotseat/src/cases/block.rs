@@ -3,7 +3,7 @@
 
 use crate::checks::{
     ArgumentPatterns, CallCount, CallFilter, CalledAfter, Check, CheckKind, CheckStrength,
-    ForbiddenArguments, ForbiddenCall, ForbiddenResult, IdleScope, MaxDuration, MaxIdle, NoTextBesideCalls,
+    ForbiddenArguments, ForbiddenCall, ForbiddenResult, IdleScope, MaxDuration, MaxIdle, NoTextWithToolCalls,
     Pattern, TextMatch, TextPattern, ToolCount, UsageBudget,
 };
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
@@ -233,8 +233,8 @@ fn text_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
             checks.push(Check::new(CheckKind::TextPattern(TextPattern { pattern, expected: must }), place));
         }
     }
-    if let Some(place) = map.place_of("beside_calls") {
-        checks.push(Check::new(CheckKind::NoTextBesideCalls(NoTextBesideCalls), place));
+    if let Some(place) = map.place_of("with_tool_calls") {
+        checks.push(Check::new(CheckKind::NoTextWithToolCalls(NoTextWithToolCalls), place));
     }
     checks
 }

@@ -933,10 +933,11 @@ pub static TEXT: Shape = Shape {
         Field::optional("must_match", PATTERNS, "All of these patterns must match."),
         Field::optional("must_not_match", PATTERNS, "None of these patterns may match."),
         Field::optional(
-            "beside_calls",
+            "with_tool_calls",
             Kind::Choice(&["forbid"]),
             "`forbid`: no message may contain both text and tool calls. The assertion fails if the agent does not report which message makes a call.",
-        ),
+        )
+        .renamed_from("beside_calls"),
     ],
 };
 

@@ -7,7 +7,6 @@ mod after;
 mod agent_text;
 mod all_of;
 mod answer;
-mod beside_calls;
 mod budget;
 mod calls;
 mod condition;
@@ -26,6 +25,7 @@ mod json_answer;
 mod json_path;
 mod json_schema;
 mod judged;
+mod no_text_with_tool_calls;
 mod pattern;
 mod precomputed;
 mod regex;
@@ -50,7 +50,6 @@ pub use after::CalledAfter;
 pub use agent_text::TurnSelection;
 pub use all_of::AllOf;
 pub use answer::{answer, format_text};
-pub use beside_calls::NoTextBesideCalls;
 pub use budget::UsageBudget;
 pub use calls::{ArgumentPatterns, CallFilter};
 pub use condition::{ArgumentCondition, ValueRelation};
@@ -73,6 +72,7 @@ pub use judged::{
     FreeFormCriterion, GoalAchieved, GroundedClaims, JudgeCriterion, JudgeSelector, JudgeSettings,
     JudgedCheck, ResponseCriterion,
 };
+pub use no_text_with_tool_calls::NoTextWithToolCalls;
 pub use pattern::{Pattern, escape};
 pub use precomputed::PrecomputedCheck;
 pub use regex::{MatchMode, RegexCheck};
@@ -142,7 +142,7 @@ pub enum CheckKind {
     /// The text of the agent matches a pattern, or does not.
     TextPattern(TextPattern),
     /// The agent sends no text in messages that call tools.
-    NoTextBesideCalls(NoTextBesideCalls),
+    NoTextWithToolCalls(NoTextWithToolCalls),
     /// The text of the agent contains a text, or does not.
     ContainsText(ContainsText),
     /// The answer equals a value.
@@ -195,7 +195,7 @@ impl CheckKind {
             CheckKind::MaxIdle(check) => check.describe(),
             CheckKind::UsageBudget(check) => check.describe(),
             CheckKind::TextPattern(check) => check.describe(),
-            CheckKind::NoTextBesideCalls(check) => check.describe(),
+            CheckKind::NoTextWithToolCalls(check) => check.describe(),
             CheckKind::ContainsText(check) => check.describe(),
             CheckKind::AnswerEquals(check) => check.describe(),
             CheckKind::Regex(check) => check.describe(),
@@ -229,7 +229,7 @@ impl CheckKind {
             CheckKind::MaxIdle(check) => check.decide(scope),
             CheckKind::UsageBudget(check) => check.decide(scope),
             CheckKind::TextPattern(check) => check.decide(scope),
-            CheckKind::NoTextBesideCalls(check) => check.decide(scope),
+            CheckKind::NoTextWithToolCalls(check) => check.decide(scope),
             CheckKind::ContainsText(check) => check.decide(scope),
             CheckKind::AnswerEquals(check) => check.decide(scope),
             CheckKind::Regex(check) => check.decide(scope),

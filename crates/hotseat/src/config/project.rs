@@ -49,7 +49,7 @@ pub struct Project {
     /// Reliability of cases that declare none.
     pub reliability: Option<Reliability>,
     /// Maximum number of replaced invalid attempts per case, if set.
-    pub redraws: Option<usize>,
+    pub max_invalid: Option<usize>,
     /// Retries of failed cases.
     pub retries: usize,
     /// Traffic limits of agents.
@@ -126,7 +126,7 @@ impl Project {
             runs: None,
             min_pass_rate: None,
             reliability: None,
-            redraws: None,
+            max_invalid: None,
             retries: 0,
             limits: TrafficLimits::default(),
             store: StoreSettings::default(),
@@ -263,7 +263,7 @@ impl Project {
             runs: whole("runs"),
             min_pass_rate,
             reliability,
-            redraws: whole("redraws"),
+            max_invalid: whole("max_invalid"),
             retries: whole("retries").unwrap_or(0),
             limits: read_limits(&map),
             store,

@@ -95,10 +95,11 @@ pub static PROJECT: Shape = Shape {
             "Default required pass rate: each case is repeated until the rate is confirmed or refuted.",
         ),
         Field::optional(
-            "redraws",
+            "max_invalid",
             Kind::Integer { min: 0, max: 10_000 },
             "Maximum number of invalid attempts of a repeated case that are replaced, for example after an error of a role or the machine. Default: one for each ten runs, and at least 3.",
-        ),
+        )
+        .renamed_from("redraws"),
         Field::optional(
             "limits",
             Kind::Shape(&LIMITS),
@@ -259,7 +260,9 @@ pub static STORE: Shape = Shape {
     name: "Store",
     doc: "Limits of stored runs. The oldest runs are deleted first; the latest run is never deleted.",
     fields: &[
-        Field::optional("keep", Kind::NonEmptyText, "Maximum age: `90d`, `12h`, `4w`.").default("\"90d\""),
+        Field::optional("max_age", Kind::NonEmptyText, "Maximum age: `90d`, `12h`, `4w`.")
+            .default("\"90d\"")
+            .renamed_from("keep"),
         Field::optional("max_size", Kind::NonEmptyText, "Maximum total size: `1GB`, `500MB`.")
             .default("\"1GB\""),
     ],
@@ -524,11 +527,12 @@ pub static COMMAND_TARGET: Shape = Shape {
             "The program and its arguments. Runs without a shell, so nothing is expanded.",
         ),
         Field::optional(
-            "speaks",
+            "protocol",
             Kind::Choice(&["json_lines", "text"]),
             "`json_lines`: one process per conversation, one JSON object per line. `text`: one process per turn, which reads the message and prints the reply.",
         )
-        .default("json_lines"),
+        .default("json_lines")
+        .renamed_from("speaks"),
         Field::optional("cwd", Kind::NonEmptyText, "Working directory, relative to the project file.").default("."),
         Field::optional("env", Kind::Map(&Kind::Text), "Additional environment variables."),
         Field::optional(

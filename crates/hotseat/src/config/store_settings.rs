@@ -11,14 +11,14 @@ pub struct StoreSettings {
     /// True if runs are stored.
     pub enabled: bool,
     /// Maximum age, if set.
-    pub keep: Option<Duration>,
+    pub max_age: Option<Duration>,
     /// Maximum size in bytes, if set.
     pub max_size: Option<u64>,
 }
 
 impl Default for StoreSettings {
     fn default() -> Self {
-        StoreSettings { enabled: true, keep: None, max_size: None }
+        StoreSettings { enabled: true, max_age: None, max_size: None }
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) fn read_store_settings(project: &MapView<'_>, mistakes: &mut Diagnost
     };
     StoreSettings {
         enabled: true,
-        keep: read("keep", "the maximum age of stored runs", "90d, 12h or 4w", parse_seconds)
+        max_age: read("max_age", "the maximum age of stored runs", "90d, 12h or 4w", parse_seconds)
             .map(Duration::from_secs),
         max_size: read("max_size", "the maximum size of the run store", "1GB or 500MB", parse_bytes),
     }

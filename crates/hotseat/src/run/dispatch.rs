@@ -111,8 +111,8 @@ impl DispatchState {
     pub(super) fn start_case(&mut self, selected: SelectedCase) {
         let course = match self.options.attempt_policy(&selected) {
             AttemptPolicy::Retried { retries } => AttemptPlan::Retried(retries),
-            AttemptPolicy::Repeated { until, redraws } => AttemptPlan::Repeated(
-                RepeatSeries::new(until, redraws).with_saved_attempts(selected.saved_attempts),
+            AttemptPolicy::Repeated { until, max_invalid } => AttemptPlan::Repeated(
+                RepeatSeries::new(until, max_invalid).with_saved_attempts(selected.saved_attempts),
             ),
         };
         let index = selected.index;
@@ -213,8 +213,8 @@ impl ExecutionOptions {
             }
         };
         // Tolerates occasional errors of roles, but not a role that always fails.
-        let redraws = self.redraws.unwrap_or((until.max_attempts() / 10).max(3));
-        AttemptPolicy::Repeated { until, redraws }
+        let max_invalid = self.max_invalid.unwrap_or((until.max_attempts() / 10).max(3));
+        AttemptPolicy::Repeated { until, max_invalid }
     }
 
     /// Returns the reliability declared for a case, if it applies. The declaration of the case overrides that
@@ -237,7 +237,7 @@ impl Default for ExecutionOptions {
             min_pass_rate: PassRate::ALL,
             as_declared: true,
             reliability: None,
-            redraws: None,
+            max_invalid: None,
             retries: None,
             default_retries: 0,
             fail_on_skip: false,

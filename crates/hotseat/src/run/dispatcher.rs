@@ -49,7 +49,7 @@ pub struct ExecutionOptions {
     /// Maximum number of invalid attempts of a repeated case that are replaced. `None` selects a default
     /// based on the number of repeats.
     #[serde(default)]
-    pub redraws: Option<usize>,
+    pub max_invalid: Option<usize>,
     /// Retries of a failed case that is not repeated. Overrides the value of the case.
     pub retries: Option<usize>,
     /// Retries if neither the command line nor the case sets them.

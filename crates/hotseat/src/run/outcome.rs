@@ -26,7 +26,7 @@ pub enum AttemptPolicy {
         /// Condition to stop.
         until: StopRule,
         /// Maximum number of invalid attempts that are replaced by additional ones.
-        redraws: usize,
+        max_invalid: usize,
     },
 }
 

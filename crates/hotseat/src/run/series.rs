@@ -45,7 +45,7 @@ pub enum AttemptStatus {
 #[derive(Debug)]
 pub(super) struct RepeatSeries {
     until: StopRule,
-    redraws: usize,
+    max_invalid: usize,
     /// Finished attempts that wait for one with a lower number.
     waiting: BTreeMap<usize, AttemptStatus>,
     /// Number of attempts counted in start order.
@@ -112,8 +112,8 @@ impl AttemptStatus {
 }
 
 impl RepeatSeries {
-    /// Creates a series without finished attempts; at most `redraws` invalid attempts are replaced.
-    pub(super) fn new(until: StopRule, redraws: usize) -> RepeatSeries {
+    /// Creates a series without finished attempts; at most `max_invalid` invalid attempts are replaced.
+    pub(super) fn new(until: StopRule, max_invalid: usize) -> RepeatSeries {
         let test = match until {
             StopRule::Made { .. } => None,
             StopRule::Known(Reliability { rate, confidence, .. }) => {
@@ -123,7 +123,7 @@ impl RepeatSeries {
         let (waiting, ended) = (BTreeMap::new(), AttemptCounts::default());
         RepeatSeries {
             until,
-            redraws,
+            max_invalid,
             waiting,
             taken: 0,
             ended,
@@ -166,7 +166,7 @@ impl RepeatSeries {
 
     /// Number of invalid attempts to be replaced.
     pub(super) fn replacements(&self) -> usize {
-        self.ended.invalid.min(self.redraws)
+        self.ended.invalid.min(self.max_invalid)
     }
 
     /// Number of invalid attempts already replaced. An interrupted run lacks the pending ones.
@@ -207,7 +207,7 @@ impl RepeatSeries {
 
     /// True if more attempts are invalid than can be replaced.
     fn lacks_attempts(&self) -> bool {
-        self.ended.invalid > self.redraws || self.ended.test_faults > 0
+        self.ended.invalid > self.max_invalid || self.ended.test_faults > 0
     }
 
     /// Conclusion about the declared reliability, if reached.

@@ -19,9 +19,9 @@ pub struct StoreLimits {
 
 impl StoreLimits {
     /// Creates limits; `None` selects the default value.
-    pub fn with_defaults(keep: Option<Duration>, max_size: Option<u64>) -> StoreLimits {
+    pub fn with_defaults(max_age: Option<Duration>, max_size: Option<u64>) -> StoreLimits {
         let usual = StoreLimits::default();
-        StoreLimits { max_age: keep.or(usual.max_age), max_size: max_size.or(usual.max_size) }
+        StoreLimits { max_age: max_age.or(usual.max_age), max_size: max_size.or(usual.max_size) }
     }
 }
 

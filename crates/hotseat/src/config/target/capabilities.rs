@@ -48,7 +48,7 @@ const ALL_KEYS: [&str; 10] = [
 impl TargetCapabilities {
     /// Determines the capabilities of an agent from its definition.
     pub(in crate::config) fn from_node(kind: TargetKind, node: &DocumentNode) -> TargetCapabilities {
-        let is_text = matches!(node.get("speaks").map(|speaks| &speaks.value), Some(NodeValue::String(speaks)) if speaks == "text");
+        let is_text = matches!(node.get("protocol").map(|protocol| &protocol.value), Some(NodeValue::String(protocol)) if protocol == "text");
         match kind {
             // A recorded agent received everything during the recording.
             TargetKind::AgUi | TargetKind::Replay => {
@@ -242,7 +242,7 @@ impl TargetCapabilities {
         match (self.kind, key, placeholders) {
             (TargetKind::Embedded, "attachments", _) => "embedded agents support text only".to_string(),
             (TargetKind::Command, "attachments", _) => {
-                "files cannot be passed as arguments; use a program with `speaks: json_lines`".to_string()
+                "files cannot be passed as arguments; use a program with `protocol: json_lines`".to_string()
             }
             (TargetKind::OpenAi, "team", _) => {
                 "add `{{team}}` to the `body` of the agent, where its server expects it".to_string()

@@ -16,7 +16,7 @@ pub(super) fn read_target(
     carries: ProtocolCapabilities,
     mistakes: &mut Diagnostics,
 ) -> Option<CommandTarget> {
-    let speaks = match map.text("speaks") {
+    let protocol = match map.text("protocol") {
         Some("text") => CommandProtocol::Text,
         _ => CommandProtocol::JsonLines,
     };
@@ -24,7 +24,7 @@ pub(super) fn read_target(
     let mut wrong = |view: NodeView<'_>, message: &str, help: &str| {
         mistakes.push(Diagnostic::new(message).at(view.place()).help(help));
     };
-    match speaks {
+    match protocol {
         CommandProtocol::JsonLines => {
             let words = command.list().into_iter().flatten();
             let filled = |view: &NodeView<'_>| {
@@ -33,19 +33,23 @@ pub(super) fn read_target(
             if let Some(view) = words.into_iter().find(filled) {
                 wrong(
                     view,
-                    "placeholders in the arguments require `speaks: text`",
-                    "with `speaks: json_lines` the program receives everything on standard input",
+                    "placeholders in the arguments require `protocol: text`",
+                    "with `protocol: json_lines` the program receives everything on standard input",
                 );
             }
         }
         CommandProtocol::Text => {
             if let (false, Some(view)) = (tools.is_empty(), map.get("tools")) {
-                wrong(view, "`tools` require `speaks: json_lines`", "plain text does not support tool calls");
+                wrong(
+                    view,
+                    "`tools` require `protocol: json_lines`",
+                    "plain text does not support tool calls",
+                );
             }
             if let (Some("full"), Some(view)) = (map.text("history"), map.get("history")) {
                 wrong(
                     view,
-                    "`history: full` requires `speaks: json_lines`",
+                    "`history: full` requires `protocol: json_lines`",
                     "use `{{messages}}` in the arguments of the command",
                 );
             }
@@ -61,7 +65,7 @@ pub(super) fn read_target(
             .filter_map(NodeView::text)
             .map(str::to_string)
             .collect(),
-        protocol: speaks,
+        protocol,
         folder: root.join(map.text("cwd").unwrap_or(".")),
         env: env.filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string()))).collect(),
         history: match map.text("history") {

@@ -183,7 +183,7 @@ impl Harness {
             // An explicit `--runs` overrides the number of runs that a declared reliability needs.
             as_declared: arguments.runs.is_none(),
             reliability: project.reliability,
-            redraws: project.redraws,
+            max_invalid: project.max_invalid,
             retries: arguments.retries,
             default_retries: project.retries,
             fail_on_skip: false,
@@ -351,7 +351,7 @@ impl Harness {
             only_failed: arguments.last_failed,
             program: Some(self.file.to_string()),
         };
-        let limits = StoreLimits::with_defaults(project.store.keep, project.store.max_size);
+        let limits = StoreLimits::with_defaults(project.store.max_age, project.store.max_size);
         let keeping = RunWriter::new(&store_path(&project.root), about, limits)?;
         Ok(Some(keeping.with_redactor(redactor)))
     }

@@ -1,4 +1,4 @@
-//! `beside_calls`: the agent does not send text in a message that calls tools.
+//! `with_tool_calls`: the agent does not send text in a message that calls tools.
 
 use hotseat_trace::TurnScope;
 
@@ -7,9 +7,9 @@ use super::{CheckDecision, format_list};
 
 /// No message of the agent has both text and tool calls. White space is not text.
 #[derive(Debug, Clone, Copy)]
-pub struct NoTextBesideCalls;
+pub struct NoTextWithToolCalls;
 
-impl NoTextBesideCalls {
+impl NoTextWithToolCalls {
     /// Describes the expectation.
     pub fn describe(&self) -> String {
         "the agent to say nothing in messages that call tools".to_string()
