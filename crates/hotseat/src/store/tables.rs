@@ -134,7 +134,7 @@ pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStor
     }
     if version > latest_version() {
         let words = format!(
-            "{} was made by a later version of Hotseat (tables {version}; this version supports {}): update Hotseat,  \
+            "{} was made by a later version of Hotseat (tables {version}; this version supports {}): update Hotseat, \
              or use another store",
             path.display(),
             latest_version()
