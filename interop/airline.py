@@ -17,7 +17,7 @@ def data_file():
     named = os.environ.get("HOTSEAT_TRANSCRIPTS")
     if named:
         path = Path(named)
-        return (path, None) if path.is_file() else (None, f"HOTSEAT_TRANSCRIPTS names no file: {named}")
+        return (path, None) if path.is_file() else (None, f"HOTSEAT_TRANSCRIPTS: no such file: {named}")
     checkout = Path(__file__).resolve().parent.parent
     path = checkout.parent / "shared/data/tau-bench-airline/gpt-4o-trials-0-1.json"
     return (path, None) if path.is_file() else (None, None)

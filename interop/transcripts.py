@@ -141,7 +141,7 @@ def main():
     if wrong:
         sys.exit(wrong)
     if data is None:
-        print("  skipped: the conversations are not there (HOTSEAT_TRANSCRIPTS names their file)")
+        print("  skipped: no conversations found (HOTSEAT_TRANSCRIPTS names their file)")
         print("0 0")
         return
     conversations = {

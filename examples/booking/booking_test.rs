@@ -1,9 +1,9 @@
-//! The three complete examples of a conversation DSL: simulated, scripted, and scripted with topics; and a set of scenarios.
-//! `booking.test.yaml` and `booking_test.ts` say the same, and the same is recorded of all three.
+//! Three conversations in Rust (simulated, scripted, and scripted with topics) and a set of scenarios. `booking.test.yaml` and
+//! `booking_test.ts` declare the same tests and produce the same recordings.
 
 use hotseat::dsl::prelude::*;
 
-/// Declares all of them.
+/// Declares all examples.
 pub fn declare(s: &mut Group) {
     s.describe("Event Booking Agent", event_booking);
     s.describe("Room Booking Agent", room_booking);

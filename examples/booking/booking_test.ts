@@ -1,5 +1,5 @@
-// The three complete examples of a conversation DSL: simulated, scripted, and scripted with topics; and a set of scenarios.
-// booking.test.yaml and booking_test.rs say the same, and the same is recorded of all three.
+// Three conversations in TypeScript (simulated, scripted, and scripted with topics) and a set of scenarios. booking.test.yaml
+// and booking_test.rs declare the same tests and produce the same recordings.
 import {
   agent, conversation, criterion, describe, evaluate, expect, expectConversationTo, gte, it, scenarioSet, simulator, topic, user,
 } from "hotseat";

@@ -15,7 +15,7 @@ criterion("wrong", { goodExamples: [{ text: "a" }] });
 simulator({ role: "planner", maxTurns: 15, stopWhen: (_turn, conversation) => conversation.hasToolCall("book_venue") });
 const greeting = topic("greeting", { characteristic: "Initial contact", evaluate: { satisfy: friendly }, forbidClaims: ["venues"] });
 topic("results", { triggers: [{ onToolCall: "search" }, { onResponseMatch: /found/i }, { onCondition: (turn) => turn.number > 2 }] });
-// @ts-expect-error a number is no trigger
+// @ts-expect-error a number is not a trigger
 topic("wrong", { triggers: [5] });
 
 describe("group", { tags: ["a"] }, () => {
@@ -23,13 +23,13 @@ describe("group", { tags: ["a"] }, () => {
     const response = user.says("hello");
     const text: string = response.text;
     user.says({ user: "again", expectError: /x/, attachments: [{ type: "image", source: "a.png" }] });
-    // @ts-expect-error the user says something
+    // @ts-expect-error the user needs a message
     user.says(5);
 
     expect(agent).toCallTool("book_room", { room: /blue/i, capacity: gte(10), time: (value: string) => value > "a", n: between(1, 2) }, { times: 1 });
     expect(agent).not.toCallTool(["a", "b"], { a: gt(1), b: lt(2), c: lte(3), d: oneOf("x", "y"), e: anything() });
     evaluate(agent).toSatisfy("friendly", friendly, (turn: Turn) => turn.agentResponse.length < 300, ["short", (turn) => turn.number > 0]);
-    // @ts-expect-error nothing is asserted of an argument that is undefined
+    // @ts-expect-error an undefined argument asserts nothing
     expect(agent).toCallTool("book_room", { room: undefined });
     const people: number = scenario!.get("verification.people");
     expect(people).toBeGreaterThan(1);
@@ -42,7 +42,7 @@ describe("group", { tags: ["a"] }, () => {
     expect(conversation).toSatisfy((conversation) => conversation.turnCount === 2);
     expect(conversation).toHaveAchievedGoal("booked");
     expect(agent).toHold({ type: "tool_result", tool: "search", result: { ok: true } });
-    // @ts-expect-error an agent is no value
+    // @ts-expect-error an agent is not a value
     expect(agent).toBe(5);
     // @ts-expect-error a number calls no tools
     expect(5).toCallTool("x");
@@ -52,17 +52,17 @@ describe("group", { tags: ["a"] }, () => {
     expect(conversation.allToolCalls.map((call) => call.name)).toContain("a", "b");
     expect({ a: 1 }).toMatchObject({ a: gte(1) });
     expect(() => 1).not.toThrow(TypeError);
-    // @ts-expect-error texts are compared with texts
+    // @ts-expect-error strings are compared with strings
     expect(text).toBe(5);
     expect(scenario?.goal).toBeUndefined();
   });
-  // @ts-expect-error a test has a name
+  // @ts-expect-error a test needs a name
   it(() => {});
   it("simulates", async () => {
     expectConversationTo({ greeting: "results", results: null, other: { next: ["greeting"], characteristic: "other", from: "any" } });
     const { reason } = user.simulate({ goal: "Find a venue", shouldNot: ["small talk"], duringTopic: { greeting: { should: ["greet"] } } });
     expect(reason).toBe("goal_reached");
-    // @ts-expect-error a simulated user has a goal
+    // @ts-expect-error a simulated user needs a goal
     user.simulate({ role: "planner" });
     await user.says("works as well");
   });
@@ -81,7 +81,7 @@ export function TestAll(t: TestingT, ctx: Context): void {
   t.run("part", (t) => t.assert.Equal({ a: 1 }, { a: 1 }, "same"));
   t.assert.Match("x", /x/);
   console.log(process.env.HOME, files.list("."), fetch("http://127.0.0.1/").json());
-  // @ts-expect-error there is no such assertion
+  // @ts-expect-error unknown assertion
   t.assert.Equals(1, 1);
   t.skip("enough");
 }

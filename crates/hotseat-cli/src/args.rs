@@ -553,7 +553,7 @@ fn up_to_10000(text: &str) -> Result<usize, String> {
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n) if n > 0 => Ok(n),
-        _ => Err("a whole number above 0 is needed".to_string()),
+        _ => Err("expected a whole number greater than 0".to_string()),
     }
 }
 

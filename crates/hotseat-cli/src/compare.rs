@@ -14,20 +14,20 @@ use crate::exit::ExitStatus;
 use crate::store_location;
 
 /// Runs the command. Fails if the second run is significantly worse.
-pub fn run(args: &CompareArgs, world: &CliContext) -> ExitStatus {
-    let read = |named: &str| load_run(named, args, world);
+pub fn run(args: &CompareArgs, context: &CliContext) -> ExitStatus {
+    let read = |named: &str| load_run(named, args, context);
     let (before, after) = match (read(&args.before), read(&args.after)) {
         (Ok(before), Ok(after)) => (before, after),
         (one, other) => {
             let mut exit = ExitStatus::Usage;
-            let mut mistakes = Vec::new();
+            let mut diagnostics = Vec::new();
             for refused in one.err().into_iter().chain(other.err()) {
                 match refused {
-                    LoadRunError::InvalidReport(mistake) => mistakes.push(mistake),
-                    LoadRunError::AlreadyReported(said) => exit = said,
+                    LoadRunError::InvalidReport(mistake) => diagnostics.push(mistake),
+                    LoadRunError::AlreadyReported(status) => exit = status,
                 }
             }
-            return if mistakes.is_empty() { exit } else { world.reject(mistakes) };
+            return if diagnostics.is_empty() { exit } else { context.reject(diagnostics) };
         }
     };
     let rules = ComparisonRules { confidence: args.confidence, allow_other_inputs: args.other_inputs };
@@ -39,8 +39,8 @@ pub fn run(args: &CompareArgs, world: &CliContext) -> ExitStatus {
         () => ExitStatus::Passed,
     };
     let printed = match args.json {
-        true => world.print_json(|out| write_json(&comparison, exit.code(), out)),
-        false => world.print(|out| write_text(&comparison, world.width(), out)),
+        true => context.print_json(|out| write_json(&comparison, exit.code(), out)),
+        false => context.print(|out| write_text(&comparison, context.width(), out)),
     };
     if printed == ExitStatus::Passed { exit } else { printed }
 }
@@ -53,18 +53,18 @@ enum LoadRunError {
 }
 
 /// Loads a run by name: a report file if one exists, else a saved run.
-fn load_run(named: &str, args: &CompareArgs, world: &CliContext) -> Result<ReportRun, LoadRunError> {
-    let path = world.folder.join(named);
+fn load_run(named: &str, args: &CompareArgs, context: &CliContext) -> Result<ReportRun, LoadRunError> {
+    let path = context.folder.join(named);
     // A name with a report extension means a file, even if the file does not exist.
     if path.is_file() || ReportFormat::from_path(&path).is_some() {
         return load_report(named, &path).map_err(LoadRunError::InvalidReport);
     }
-    let store = store_location::open_store(&args.location, world).map_err(LoadRunError::AlreadyReported)?;
-    let head = store
-        .find(named)
-        .map_err(|error| LoadRunError::AlreadyReported(store_location::report_store_error(&error, world)))?;
+    let store = store_location::open_store(&args.location, context).map_err(LoadRunError::AlreadyReported)?;
+    let head = store.find(named).map_err(|error| {
+        LoadRunError::AlreadyReported(store_location::report_store_error(&error, context))
+    })?;
     read_saved_run(&store, &head).map_err(|error| {
-        world.report_error(format!("run {}: {error}", head.short_id()));
+        context.report_error(format!("run {}: {error}", head.short_id()));
         LoadRunError::AlreadyReported(ExitStatus::RunError)
     })
 }

@@ -18,40 +18,40 @@ pub fn run(
     made_up: bool,
     plan: &RunPlan,
     project: &Project,
-    world: &CliContext,
+    context: &CliContext,
 ) -> ExitStatus {
     if args.json {
         return match write_case_events(plan, project) {
             Ok(()) => ExitStatus::Passed,
-            Err(mistakes) => report_errors(mistakes, world),
+            Err(diagnostics) => report_errors(diagnostics, context),
         };
     }
     let files =
         args.output.iter().filter(|path| ReportFormat::from_path(path) == Some(ReportFormat::JsonLines));
     for path in files.clone() {
         let not_writable = |error| {
-            world.report_error(ReportWriteError::new(path, error).to_string());
+            context.report_error(ReportWriteError::new(path, error).to_string());
             ExitStatus::RunError
         };
-        let written = match report::create_file(&world.folder.join(path)) {
+        let written = match report::create_file(&context.folder.join(path)) {
             Ok(file) => write_cases(plan, project, &mut BufWriter::new(file)),
             Err(error) => return not_writable(error),
         };
         match written {
             Ok(Ok(())) => {}
-            Ok(Err(mistakes)) => return report_errors(mistakes, world),
+            Ok(Err(diagnostics)) => return report_errors(diagnostics, context),
             Err(error) => return not_writable(error),
         }
     }
     if made_up && files.count() == 0 {
-        let mut mistakes = None;
+        let mut diagnostics = None;
         let printed =
-            world.print_json(|out| write_cases(plan, project, out).map(|read| mistakes = read.err()));
-        return mistakes.map_or(printed, |mistakes| report_errors(mistakes, world));
+            context.print_json(|out| write_cases(plan, project, out).map(|read| diagnostics = read.err()));
+        return diagnostics.map_or(printed, |diagnostics| report_errors(diagnostics, context));
     }
     let (cases, suites) = (format_count(plan.selected, "case"), format_count(plan.selected_suites, "suite"));
     let contacted = if made_up { "the agent was not contacted" } else { "no agent was contacted" };
-    world.print(|out| writeln!(out, "no errors in {cases} in {suites}; {contacted}"))
+    context.print(|out| writeln!(out, "no errors in {cases} in {suites}; {contacted}"))
 }
 
 /// Writes the source of each case, one JSON object per line.
@@ -63,7 +63,7 @@ fn write_cases(
     for selected in plan.cases(project) {
         match selected {
             Ok(selected) => writeln!(out, "{}", selected.case.to_json())?,
-            Err(mistakes) => return Ok(Err(mistakes)),
+            Err(diagnostics) => return Ok(Err(diagnostics)),
         }
     }
     out.flush().map(Ok)
@@ -78,7 +78,7 @@ fn write_case_events(plan: &RunPlan, project: &Project) -> Result<(), Vec<Diagno
     Ok(())
 }
 
-fn report_errors(mistakes: Vec<Diagnostic>, world: &CliContext) -> ExitStatus {
-    world.report_errors(mistakes);
+fn report_errors(diagnostics: Vec<Diagnostic>, context: &CliContext) -> ExitStatus {
+    context.report_errors(diagnostics);
     ExitStatus::Usage
 }

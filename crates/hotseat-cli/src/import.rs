@@ -11,7 +11,7 @@ use crate::context::CliContext;
 use crate::exit::ExitStatus;
 
 /// Imports conversations as test cases and recordings.
-pub fn run(args: ImportArgs, world: &CliContext) -> ExitStatus {
+pub fn run(args: ImportArgs, context: &CliContext) -> ExitStatus {
     let ImportSource::OpenaiTranscripts(args) = args.source;
     let options = ImportOptions {
         expect: match args.expect {
@@ -25,32 +25,33 @@ pub fn run(args: ImportArgs, world: &CliContext) -> ExitStatus {
         force: args.force,
     };
     if options.expect == ExpectedCallsMode::Nothing && !options.writes.is_empty() {
-        world
+        context
             .report_error("--writes cannot be used with --expect none: --writes adds assertions, --expect none disables them");
         return ExitStatus::Usage;
     }
     let shown = args.file.display().to_string();
-    let (file, folder) = (world.folder.join(&args.file), world.folder.join(&args.output));
+    let (file, folder) = (context.folder.join(&args.file), context.folder.join(&args.output));
     match openai_transcripts(&file, &shown, &folder, &options) {
         Ok(imported) => {
             let words = describe_import(&imported, &args);
-            world.print(|out| writeln!(out, "{words}"))
+            context.print(|out| writeln!(out, "{words}"))
         }
-        Err(ImportError::Invalid(mistakes, more)) => {
-            world.report_errors(mistakes);
+        Err(ImportError::Invalid(diagnostics, more)) => {
+            context.report_errors(diagnostics);
             if more > 0 {
-                world.print_message(&format!("… and {} more", format_count(more, "mistake")));
+                context.print_message(&format!("… and {} more", format_count(more, "mistake")));
             }
             ExitStatus::Usage
         }
         Err(ImportError::Exists(_)) => {
             let help = "pass --force to replace it, or another folder with -o";
             let suite = args.output.join(suite_file_name(&args.file));
-            world.report_errors([Diagnostic::new(format!("{} already exists", suite.display())).help(help)]);
+            context
+                .report_errors([Diagnostic::new(format!("{} already exists", suite.display())).help(help)]);
             ExitStatus::Usage
         }
         Err(ImportError::NotWritable(path, error)) => {
-            world.report_error(format!("cannot write {}: {error}", path.display()));
+            context.report_error(format!("cannot write {}: {error}", path.display()));
             ExitStatus::RunError
         }
     }

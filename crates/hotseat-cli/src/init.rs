@@ -17,15 +17,15 @@ const TYPESCRIPT_TEMPLATE: &str = include_str!("../templates/first_test.ts");
 const TSCONFIG_TEMPLATE: &str = include_str!("../templates/tsconfig.json");
 
 /// Creates the files that do not exist yet.
-pub fn run(args: &InitArgs, world: &CliContext) -> ExitStatus {
+pub fn run(args: &InitArgs, context: &CliContext) -> ExitStatus {
     let endpoint = args.endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT).trim();
     if !(endpoint.starts_with("http://") || endpoint.starts_with("https://"))
         || endpoint.contains(['"', '\n'])
     {
-        world.report_error(format!("--endpoint {endpoint}: expected an HTTP URL"));
+        context.report_error(format!("--endpoint {endpoint}: expected an HTTP URL"));
         return ExitStatus::Usage;
     }
-    let folder = world.folder.join(&args.folder);
+    let folder = context.folder.join(&args.folder);
     let mut files = vec![("hotseat.yaml", PROJECT_TEMPLATE.replace("{{endpoint}}", endpoint))];
     match args.typescript {
         true => files.extend([
@@ -47,7 +47,7 @@ pub fn run(args: &InitArgs, world: &CliContext) -> ExitStatus {
             Ok(true) => done.push(format!("wrote  {name}")),
             Ok(false) => done.push(format!("kept   {name} (already exists)")),
             Err(error) => {
-                world.report_error(format!("cannot write {}: {error}", folder.join(name).display()));
+                context.report_error(format!("cannot write {}: {error}", folder.join(name).display()));
                 return ExitStatus::RunError;
             }
         }
@@ -58,7 +58,7 @@ pub fn run(args: &InitArgs, world: &CliContext) -> ExitStatus {
         format!("cd {} && ", args.folder.display())
     };
     let done = done.join("\n");
-    world.print(|out| {
+    context.print(|out| {
         let first =
             if args.endpoint.is_none() { " set the address of your agent in hotseat.yaml, then" } else { "" };
         writeln!(out, "{done}\n\nNext:{first}\n  {run}hotseat test")

@@ -81,11 +81,11 @@ impl TestInput {
         &self,
         select: &SelectionArgs,
         project: &Project,
-        world: &CliContext,
+        context: &CliContext,
     ) -> Result<(), Diagnostics> {
         let TestInput::Generated(reference, _) = self else { return Ok(()) };
-        let target = select.agent.as_ref().and_then(|_| project.agent_of(&world.folder));
-        let whose = ScriptScope { folder: &world.folder, agent: target.as_deref() };
+        let target = select.agent.as_ref().and_then(|_| project.agent_of(&context.folder));
+        let whose = ScriptScope { folder: &context.folder, agent: target.as_deref() };
         let helper = project.find_role(reference, None, whose)?;
         if let ResolvedRole::Agent(agent) = &helper
             && let Some(unset) = agent.missing_variables().next()
@@ -110,9 +110,9 @@ impl TestInput {
         select: &SelectionArgs,
         project: &Arc<Project>,
         http: &Arc<HttpClient>,
-        world: &CliContext,
+        context: &CliContext,
     ) -> Result<Option<Vec<Suite>>, Diagnostics> {
-        let folder = world.folder.clone();
+        let folder = context.folder.clone();
         Ok(match self {
             TestInput::SuiteFile(_) | TestInput::ScriptTests(_) => None,
             TestInput::Message(text) => {

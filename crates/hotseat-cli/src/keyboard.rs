@@ -28,16 +28,20 @@ struct StdinLines {
 }
 
 impl KeyboardInput {
-    pub fn new(world: &CliContext) -> KeyboardInput {
-        KeyboardInput { lines: Mutex::default(), prints_prompts: world.can_ask_human(), width: world.width() }
+    pub fn new(context: &CliContext) -> KeyboardInput {
+        KeyboardInput {
+            lines: Mutex::default(),
+            prints_prompts: context.can_ask_human(),
+            width: context.width(),
+        }
     }
 
-    async fn ask(&self, asked: HumanPrompt<'_>) -> HumanReply {
+    async fn ask(&self, prompt: HumanPrompt<'_>) -> HumanReply {
         let mut lines = self.lines.lock().await;
         if self.prints_prompts {
-            self.show(&asked, &mut lines.shown);
+            self.show(&prompt, &mut lines.shown);
         }
-        let until = Instant::now() + asked.timeout;
+        let until = Instant::now() + prompt.timeout;
         loop {
             let line = match timeout_at(until, lines.next()).await {
                 Ok(Some(line)) => line,
@@ -50,21 +54,21 @@ impl KeyboardInput {
                 // An accidental empty line is not sent to the agent.
                 "" if self.prints_prompts => self.prompt(),
                 "" => {}
-                said => return HumanReply::Text(said.to_string()),
+                text => return HumanReply::Text(text.to_string()),
             }
         }
     }
 
     /// Prints the new turns of the conversation and the prompt, to standard error because standard output
     /// holds the report.
-    fn show(&self, asked: &HumanPrompt<'_>, shown: &mut Option<(String, usize)>) {
+    fn show(&self, prompt: &HumanPrompt<'_>, shown: &mut Option<(String, usize)>) {
         let mut out = CommandGuard::text(io::stderr().lock());
         let rule = "─".repeat(self.width.min(63));
         let seen = match shown {
-            Some((session, turns)) if session == asked.session => *turns,
+            Some((session, turns)) if session == prompt.session => *turns,
             _ => {
-                let case = one_line(asked.case, self.width);
-                let _ = writeln!(out, "{rule}\n{case}, turn {}", asked.turn);
+                let case = one_line(prompt.case, self.width);
+                let _ = writeln!(out, "{rule}\n{case}, turn {}", prompt.turn);
                 let _ = writeln!(
                     out,
                     "Type the user's message; /end ends the conversation, /skip skips the case."
@@ -72,8 +76,8 @@ impl KeyboardInput {
                 0
             }
         };
-        *shown = Some((asked.session.to_string(), asked.dialogue.turns.len()));
-        for turn in asked.dialogue.turns.iter().skip(seen) {
+        *shown = Some((prompt.session.to_string(), prompt.dialogue.turns.len()));
+        for turn in prompt.dialogue.turns.iter().skip(seen) {
             // The human sees the text they typed; it is not repeated.
             let user = turn.user.as_deref().filter(|_| &*turn.caller != "person");
             for (who, text) in [("User", user), ("Agent", turn.answer())] {
@@ -83,7 +87,7 @@ impl KeyboardInput {
                 }
             }
         }
-        if let Some(hint) = asked.hint {
+        if let Some(hint) = prompt.hint {
             let _ = writeln!(out, "  ({})", one_line(hint, self.width));
         }
         drop(out);
@@ -116,7 +120,7 @@ impl StdinLines {
 }
 
 impl HumanPrompter for KeyboardInput {
-    fn ask<'a>(&'a self, asked: HumanPrompt<'a>) -> BoxFuture<'a, HumanReply> {
-        Box::pin(KeyboardInput::ask(self, asked))
+    fn ask<'a>(&'a self, prompt: HumanPrompt<'a>) -> BoxFuture<'a, HumanReply> {
+        Box::pin(KeyboardInput::ask(self, prompt))
     }
 }

@@ -17,37 +17,37 @@ use crate::context::CliContext;
 use crate::exit::ExitStatus;
 
 /// Lists the selected cases.
-pub fn run(args: ListArgs, world: &CliContext) -> ExitStatus {
-    let opened = open_project(&args.select, CallSettings::default(), None, world);
+pub fn run(args: ListArgs, context: &CliContext) -> ExitStatus {
+    let opened = open_project(&args.select, CallSettings::default(), None, context);
     let read = opened.and_then(|project| {
-        let plan = load_plan(&args.select, None, CaseFilter::default(), &project, world)?;
+        let plan = load_plan(&args.select, None, CaseFilter::default(), &project, context)?;
         Ok((project, plan))
     });
     let (project, plan) = match read {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };
-    let mut mistakes = None;
+    let mut diagnostics = None;
     let write = |out: &mut dyn Write| {
         for selected in plan.cases(&project) {
             match selected {
                 Ok(selected) => writeln!(out, "{}", format_case(&selected.case, args.json))?,
                 Err(found) => {
-                    mistakes = Some(found);
+                    diagnostics = Some(found);
                     break;
                 }
             }
         }
         Ok(())
     };
-    let printed = if args.json { world.print_json(write) } else { world.print(write) };
-    if let Some(mistakes) = mistakes {
-        world.report_errors(mistakes);
+    let printed = if args.json { context.print_json(write) } else { context.print(write) };
+    if let Some(diagnostics) = diagnostics {
+        context.report_errors(diagnostics);
         return ExitStatus::Usage;
     }
     if !args.json && printed == ExitStatus::Passed {
         let (all, suites) = (format_count(plan.total, "case"), format_count(plan.suites().len(), "suite"));
-        world.print_message(&format!("{} of {all} in {suites}", plan.selected));
+        context.print_message(&format!("{} of {all} in {suites}", plan.selected));
     }
     printed
 }
@@ -68,19 +68,19 @@ pub fn open_project(
     args: &SelectionArgs,
     calling: CallSettings,
     simulator: Option<&RoleReference>,
-    world: &CliContext,
+    context: &CliContext,
 ) -> Result<Project, ExitStatus> {
-    let complain = |mistakes: Vec<Diagnostic>| {
-        world.report_errors(mistakes);
+    let complain = |diagnostics: Vec<Diagnostic>| {
+        context.report_errors(diagnostics);
         ExitStatus::Usage
     };
-    let mut project = load_project(args, world).map_err(complain)?;
+    let mut project = load_project(args, context).map_err(complain)?;
     if let Some(name) = &args.agent {
         let chosen = match name.strip_prefix("replay:") {
-            Some(from) => project.replay_from(from, &world.folder),
+            Some(from) => project.replay_from(from, &context.folder),
             None => project.override_with(name).map_err(Into::into),
         };
-        chosen.map_err(|mistakes| complain(mistakes.into_iter().collect()))?;
+        chosen.map_err(|diagnostics| complain(diagnostics.into_iter().collect()))?;
     }
     project.set_call_settings(calling);
     if let Some(simulator) = simulator {
@@ -92,7 +92,7 @@ pub fn open_project(
                 project.find_role(simulator, None, whose).map(drop)
             }
         };
-        found.map_err(|mistakes| complain(mistakes.into_iter().collect()))?;
+        found.map_err(|diagnostics| complain(diagnostics.into_iter().collect()))?;
         project.simulator = Some(simulator.clone());
         project.default_simulator = true;
     }
@@ -112,23 +112,23 @@ pub struct CaseFilter {
 /// have been printed.
 pub fn load_plan(
     args: &SelectionArgs,
-    given: Option<Vec<Suite>>,
+    prepared: Option<Vec<Suite>>,
     few: CaseFilter,
     project: &Project,
-    world: &CliContext,
+    context: &CliContext,
 ) -> Result<RunPlan, ExitStatus> {
     let run = match args.run.as_deref().map(Pattern::compile).transpose() {
         Ok(run) => run,
         Err(error) => {
             let written = args.run.as_deref().unwrap_or_default();
-            world.report_error(format!("--run {written:?} is not a valid regular expression: {error}"));
+            context.report_error(format!("--run {written:?} is not a valid regular expression: {error}"));
             return Err(ExitStatus::Usage);
         }
     };
-    let (suites, mut mistakes) = match given {
+    let (suites, mut diagnostics) = match prepared {
         Some(suites) => (suites, Vec::new()),
         None => {
-            let found = discover_suites(&args.paths, &world.folder, project);
+            let found = discover_suites(&args.paths, &context.folder, project);
             (found.suites, found.mistakes)
         }
     };
@@ -136,14 +136,14 @@ pub fn load_plan(
     let selection =
         CaseSelection { run, among: few.only_cases, shard: few.shard, forbid_only: args.forbid_only };
     let plan = match RunPlan::load(suites, selection, project) {
-        Ok(plan) if mistakes.is_empty() => plan,
+        Ok(plan) if diagnostics.is_empty() => plan,
         Ok(_) => {
-            world.report_errors(mistakes);
+            context.report_errors(diagnostics);
             return Err(ExitStatus::Usage);
         }
         Err(found) => {
-            mistakes.extend(found);
-            world.report_errors(mistakes);
+            diagnostics.extend(found);
+            context.report_errors(diagnostics);
             return Err(ExitStatus::Usage);
         }
     };
@@ -155,7 +155,7 @@ pub fn load_plan(
             (true, None) => format!("none of {cases} failed"),
             (true, Some(run)) => format!("--run {run:?} matches none of {cases} that failed"),
         };
-        world.report_error(format!("no case selected: {words}"));
+        context.report_error(format!("no case selected: {words}"));
         return Err(ExitStatus::NothingSelected);
     }
     Ok(plan)
@@ -166,22 +166,23 @@ pub fn load_plan(
 pub fn find_project_file(
     config: Option<&Path>,
     near: Option<&Path>,
-    world: &CliContext,
+    context: &CliContext,
 ) -> Option<(PathBuf, String)> {
     if let Some(config) = config {
-        return Some((world.folder.join(config), config.to_string_lossy().into_owned()));
+        return Some((context.folder.join(config), config.to_string_lossy().into_owned()));
     }
-    let above = |near: &Path| Project::find(&world.folder.join(near));
-    let path = Project::find(&world.folder).or_else(|| near.and_then(above))?;
-    let name = display_path(&path, &world.folder);
+    let above = |near: &Path| Project::find(&context.folder.join(near));
+    let path = Project::find(&context.folder).or_else(|| near.and_then(above))?;
+    let name = display_path(&path, &context.folder);
     Some((path, name))
 }
 
-fn load_project(args: &SelectionArgs, world: &CliContext) -> Result<Project, Vec<Diagnostic>> {
+fn load_project(args: &SelectionArgs, context: &CliContext) -> Result<Project, Vec<Diagnostic>> {
     // Falls back to the project of the first path: `hotseat test examples/checkout`.
     let near = args.paths.first().map(Path::new);
-    let Some((path, name)) = find_project_file(args.config.as_deref(), near, world) else {
-        return Ok(Project::without_file(world.folder.clone(), world.environment.clone()));
+    let Some((path, name)) = find_project_file(args.config.as_deref(), near, context) else {
+        return Ok(Project::without_file(context.folder.clone(), context.environment.clone()));
     };
-    Project::read(&path, &name, world.environment.clone()).map_err(|mistakes| mistakes.into_iter().collect())
+    Project::read(&path, &name, context.environment.clone())
+        .map_err(|diagnostics| diagnostics.into_iter().collect())
 }

@@ -57,21 +57,21 @@ fn main() -> ExitCode {
         _ => false,
     };
     let voice = if events { MessageFormat::JsonEvents } else { MessageFormat::Text };
-    let world = CliContext::read(args.color, voice);
+    let context = CliContext::read(args.color, voice);
     let exit = match args.command {
-        CliCommand::Test(args) => test::run(*args, TestTask::New, &world),
-        CliCommand::Merge(args) => merge::run(args, &world),
-        CliCommand::Recheck(args) => recheck::run(args, world),
-        CliCommand::Resume(args) => resume::run(args, world),
-        CliCommand::List(args) => list::run(args, &world),
-        CliCommand::Init(args) => init::run(&args, &world),
-        CliCommand::Schema(args) => schema::run(args, &world),
-        CliCommand::Serve(args) => serve::run(&args, &world),
-        CliCommand::Import(args) => import::run(args, &world),
-        CliCommand::Compare(args) => compare::run(&args, &world),
-        CliCommand::Runs(args) => runs::run(&args, &world),
-        CliCommand::Show(args) => show::run(args, &world),
-        CliCommand::View(args) => view::run(&args, &world),
+        CliCommand::Test(args) => test::run(*args, TestTask::New, &context),
+        CliCommand::Merge(args) => merge::run(args, &context),
+        CliCommand::Recheck(args) => recheck::run(args, context),
+        CliCommand::Resume(args) => resume::run(args, context),
+        CliCommand::List(args) => list::run(args, &context),
+        CliCommand::Init(args) => init::run(&args, &context),
+        CliCommand::Schema(args) => schema::run(args, &context),
+        CliCommand::Serve(args) => serve::run(&args, &context),
+        CliCommand::Import(args) => import::run(args, &context),
+        CliCommand::Compare(args) => compare::run(&args, &context),
+        CliCommand::Runs(args) => runs::run(&args, &context),
+        CliCommand::Show(args) => show::run(args, &context),
+        CliCommand::View(args) => view::run(&args, &context),
     };
     exit.into()
 }

@@ -14,28 +14,28 @@ use crate::store_location::{self, report_store_error};
 use crate::test::{self, RecheckRequest, TestTask};
 
 /// Runs the command.
-pub fn run(args: RecheckArgs, mut world: CliContext) -> ExitStatus {
-    match prepare(args, &mut world) {
-        Ok((test, rechecked)) => test::run(test, TestTask::Recheck(rechecked), &world),
+pub fn run(args: RecheckArgs, mut context: CliContext) -> ExitStatus {
+    match prepare(args, &mut context) {
+        Ok((test, rechecked)) => test::run(test, TestTask::Recheck(rechecked), &context),
         Err(exit) => exit,
     }
 }
 
 /// Returns the arguments to load the suites with, and the run. Errors have been printed.
-fn prepare(args: RecheckArgs, world: &mut CliContext) -> Result<(TestArgs, RecheckRequest), ExitStatus> {
+fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, RecheckRequest), ExitStatus> {
     if let Some(program) = args.suites.iter().find(|suite| suite.ends_with(".rs")) {
         let message =
             format!("{program} is a Rust test, and conversations of Rust tests cannot be rechecked");
         let help = "run Rust tests again with `cargo test`";
-        return Err(world.reject([Diagnostic::new(message).help(help)]));
+        return Err(context.reject([Diagnostic::new(message).help(help)]));
     }
-    let store = store_location::open_store(&args.location, world)?;
-    let named = store.find(&args.run).map_err(|error| report_store_error(&error, world))?;
-    let mut test = recheck_arguments(&args, &named, world).map_err(|wrong| world.reject([wrong]))?;
-    test.output = args.output.iter().map(|path| world.folder.join(path)).collect();
+    let store = store_location::open_store(&args.location, context)?;
+    let named = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
+    let mut test = recheck_arguments(&args, &named, context).map_err(|wrong| context.reject([wrong]))?;
+    test.output = args.output.iter().map(|path| context.folder.join(path)).collect();
     let head = original_run(&store, named);
     if head.metadata.folder.is_dir() {
-        world.folder.clone_from(&head.metadata.folder);
+        context.folder.clone_from(&head.metadata.folder);
     }
     (test.verbose, test.json) = (args.verbose, args.json);
     Ok((test, RecheckRequest { store, head, ask_judges: args.judge }))
@@ -44,22 +44,22 @@ fn prepare(args: RecheckArgs, world: &mut CliContext) -> Result<(TestArgs, Reche
 /// Returns the run that recorded the conversations. A recheck may have ended some of them early, so it is not
 /// used.
 fn original_run(store: &RunStore, named: StoredRun) -> StoredRun {
-    let mut held = named;
-    while let RunOrigin::Rechecked { of } = &held.metadata.origin {
+    let mut original = named;
+    while let RunOrigin::Rechecked { of } = &original.metadata.origin {
         match store.find(of) {
-            Ok(earlier) => held = earlier,
+            Ok(earlier) => original = earlier,
             // The original run was pruned; the recheck is all that is left.
             Err(_) => break,
         }
     }
-    held
+    original
 }
 
 /// Returns the arguments of the original run, without those that contact agents or write files.
 fn recheck_arguments(
     args: &RecheckArgs,
     head: &StoredRun,
-    world: &CliContext,
+    context: &CliContext,
 ) -> Result<TestArgs, Diagnostic> {
     let (id, folder) = (head.short_id(), &head.metadata.folder);
     if let Some(program) = &head.metadata.program {
@@ -86,8 +86,8 @@ fn recheck_arguments(
             None
         }
         (suites, _) => {
-            let from = if folder.is_dir() { folder.as_path() } else { Path::new(&world.folder) };
-            let here = |suite: &String| display_path(&world.folder.join(suite), from);
+            let from = if folder.is_dir() { folder.as_path() } else { Path::new(&context.folder) };
+            let here = |suite: &String| display_path(&context.folder.join(suite), from);
             select.paths = suites.iter().map(here).collect();
             None
         }

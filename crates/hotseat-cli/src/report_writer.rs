@@ -36,10 +36,10 @@ impl ReportWriter {
         verbose: bool,
         setting: Arc<RunSettings>,
     ) -> io::Result<(ReportWriter, Box<dyn Reporter>)> {
-        let told = tempfile::tempfile()?;
+        let copy = tempfile::tempfile()?;
         let collects =
-            report::open_report(told.try_clone()?, ReportFormat::Json, "the report writer's copy", setting)?;
-        Ok((ReportWriter { writer: who, files, input: told, verbose }, collects))
+            report::open_report(copy.try_clone()?, ReportFormat::Json, "the report writer's copy", setting)?;
+        Ok((ReportWriter { writer: who, files, input: copy, verbose }, collects))
     }
 
     /// Writes the reports.

@@ -13,26 +13,26 @@ use crate::store_location::{self, report_store_error};
 use crate::test::{self, ResumedRun, TestTask};
 
 /// Runs the command.
-pub fn run(args: ResumeArgs, mut world: CliContext) -> ExitStatus {
-    match prepare(args, &mut world) {
-        Ok((test, resumed)) => test::run(test, TestTask::Resume(resumed), &world),
+pub fn run(args: ResumeArgs, mut context: CliContext) -> ExitStatus {
+    match prepare(args, &mut context) {
+        Ok((test, resumed)) => test::run(test, TestTask::Resume(resumed), &context),
         Err(exit) => exit,
     }
 }
 
 /// Returns the original arguments and the run. Errors have been printed.
-fn prepare(args: ResumeArgs, world: &mut CliContext) -> Result<(TestArgs, ResumedRun), ExitStatus> {
-    let path = store_location::locate_store(&args.location, world)?.path;
-    let store = RunStore::open(&path).map_err(|error| report_store_error(&error, world))?;
-    let head = store.find(&args.run).map_err(|error| report_store_error(&error, world))?;
-    check_resumable(&head).map_err(|mistake| world.reject([mistake]))?;
-    let arguments = restore_arguments(&head, world).map_err(|wrong| world.reject([wrong]))?;
-    let mut test = parse_run_arguments(&head, arguments).map_err(|wrong| world.reject([wrong]))?;
-    let outputs = args.output.iter().map(|path| world.folder.join(path));
+fn prepare(args: ResumeArgs, context: &mut CliContext) -> Result<(TestArgs, ResumedRun), ExitStatus> {
+    let path = store_location::locate_store(&args.location, context)?.path;
+    let store = RunStore::open(&path).map_err(|error| report_store_error(&error, context))?;
+    let head = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
+    check_resumable(&head).map_err(|mistake| context.reject([mistake]))?;
+    let arguments = restore_arguments(&head, context).map_err(|wrong| context.reject([wrong]))?;
+    let mut test = parse_run_arguments(&head, arguments).map_err(|wrong| context.reject([wrong]))?;
+    let outputs = args.output.iter().map(|path| context.folder.join(path));
     test.output.extend(outputs);
     test.parallel = args.parallel.or(test.parallel);
     (test.verbose, test.json) = (args.verbose, args.json);
-    world.folder.clone_from(&head.metadata.folder);
+    context.folder.clone_from(&head.metadata.folder);
     Ok((test, ResumedRun { path, store, head }))
 }
 
@@ -55,7 +55,7 @@ pub fn parse_run_arguments(head: &StoredRun, arguments: Vec<String>) -> Result<T
 }
 
 /// Returns the arguments of the run, with redacted secrets restored from the environment.
-fn restore_arguments(head: &StoredRun, world: &CliContext) -> Result<Vec<String>, Diagnostic> {
+fn restore_arguments(head: &StoredRun, context: &CliContext) -> Result<Vec<String>, Diagnostic> {
     let cannot = |why: &str| {
         let message = format!("run {} was started with {why}", head.short_id());
         Diagnostic::new(message).help("start a new run with `hotseat test`")
@@ -68,7 +68,7 @@ fn restore_arguments(head: &StoredRun, world: &CliContext) -> Result<Vec<String>
         let mut whole = pieces.next().unwrap_or_default().to_string();
         for piece in pieces {
             let (name, rest) = piece.split_once(']').unwrap_or((piece, ""));
-            let variable = name.strip_prefix("ENV.").and_then(|variable| world.environment.get(variable));
+            let variable = name.strip_prefix("ENV.").and_then(|variable| context.environment.get(variable));
             let Some(secret) = variable else {
                 return Err(cannot(&format!("the secret `{name}` as an argument, which is not saved")));
             };

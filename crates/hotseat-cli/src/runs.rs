@@ -9,37 +9,40 @@ use crate::exit::ExitStatus;
 use crate::store_location::{self, prune_limits, report_store_error};
 
 /// Lists the saved runs, or prunes them.
-pub fn run(args: &RunsArgs, world: &CliContext) -> ExitStatus {
-    let place = match store_location::locate_store(&args.location, world) {
+pub fn run(args: &RunsArgs, context: &CliContext) -> ExitStatus {
+    let place = match store_location::locate_store(&args.location, context) {
         Ok(place) => place,
         Err(exit) => return exit,
     };
     let store = match RunStore::open(&place.path) {
         Ok(store) => store,
-        Err(error) => return report_store_error(&error, world),
+        Err(error) => return report_store_error(&error, context),
     };
     if args.prune {
-        let said = prune_limits(&place.storing);
-        let limits =
-            StoreLimits { max_age: args.max_age.or(said.max_age), max_size: args.max_size.or(said.max_size) };
+        let configured = prune_limits(&place.storing);
+        let limits = StoreLimits {
+            max_age: args.max_age.or(configured.max_age),
+            max_size: args.max_size.or(configured.max_size),
+        };
         return match store.prune(limits) {
             Ok(pruned) => {
                 let (runs, room) = (format_count(pruned.runs, "run"), format_megabytes(pruned.after));
                 let freed = format_megabytes(pruned.before.saturating_sub(pruned.after));
-                world.print(|out| writeln!(out, "deleted {runs} ({freed}); the remaining runs take {room}"))
+                context.print(|out| writeln!(out, "deleted {runs} ({freed}); the remaining runs take {room}"))
             }
-            Err(error) => report_store_error(&error, world),
+            Err(error) => report_store_error(&error, context),
         };
     }
     let most = if args.limit == 0 { usize::MAX } else { args.limit };
     match store.runs(most) {
         Ok(runs) if args.json => {
             let lines = runs.iter().map(|run| serde_json::to_string(&run.record()));
-            world.print_json(|out| lines.into_iter().try_for_each(|line| writeln!(out, "{}", line?)))
+            context.print_json(|out| lines.into_iter().try_for_each(|line| writeln!(out, "{}", line?)))
         }
-        Ok(runs) => world
-            .print(|out| runs.iter().try_for_each(|run| writeln!(out, "{}", format_run(run, world.width())))),
-        Err(error) => report_store_error(&error, world),
+        Ok(runs) => context.print(|out| {
+            runs.iter().try_for_each(|run| writeln!(out, "{}", format_run(run, context.width())))
+        }),
+        Err(error) => report_store_error(&error, context),
     }
 }
 

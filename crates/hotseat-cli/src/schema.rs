@@ -13,10 +13,10 @@ use crate::context::CliContext;
 use crate::exit::ExitStatus;
 
 /// Prints a schema or a reference page.
-pub fn run(args: SchemaArgs, world: &CliContext) -> ExitStatus {
+pub fn run(args: SchemaArgs, context: &CliContext) -> ExitStatus {
     match args.markdown {
-        true => world.print(|out| out.write_all(reference_page(args.kind).as_bytes())),
-        false => world.print_json(|out| writeln!(out, "{}", schema_text(args.kind))),
+        true => context.print(|out| out.write_all(reference_page(args.kind).as_bytes())),
+        false => context.print_json(|out| writeln!(out, "{}", schema_text(args.kind))),
     }
 }
 

@@ -21,11 +21,11 @@ use crate::context::CliContext;
 use crate::exit::ExitStatus;
 use crate::list::find_project_file;
 
-pub fn run(args: &ServeArgs, world: &CliContext) -> ExitStatus {
-    let agent = match load_agent(args, world) {
+pub fn run(args: &ServeArgs, context: &CliContext) -> ExitStatus {
+    let agent = match load_agent(args, context) {
         Ok(agent) => agent,
-        Err(mistakes) => {
-            world.report_errors(mistakes);
+        Err(diagnostics) => {
+            context.report_errors(diagnostics);
             return ExitStatus::Usage;
         }
     };
@@ -35,27 +35,27 @@ pub fn run(args: &ServeArgs, world: &CliContext) -> ExitStatus {
             opened.into_iter().for_each(|(id, model)| models = models.clone().with_model(&id, model))
         }
         Err(error) => {
-            world.report_error(error.to_string());
+            context.report_error(error.to_string());
             return ExitStatus::Usage;
         }
     }
-    let mut held = HostOptions { limits: agent.limits, ..HostOptions::default() };
-    held.store = Arc::new(InMemoryStore::with_bounds(StoreBounds {
+    let mut host_options = HostOptions { limits: agent.limits, ..HostOptions::default() };
+    host_options.store = Arc::new(InMemoryStore::with_bounds(StoreBounds {
         conversations: args.max_conversations,
         bytes: usize::try_from(args.max_size).unwrap_or(usize::MAX),
         memories: MemoryLimits { records: args.max_memories, ..MemoryLimits::default() },
     }));
     if let Some(path) = &args.store {
-        match SqliteStore::open(&world.folder.join(path)) {
-            Ok(store) => held.store = Arc::new(store),
+        match SqliteStore::open(&context.folder.join(path)) {
+            Ok(store) => host_options.store = Arc::new(store),
             Err(error) => {
-                world.report_error(format!("--store {}: {error}", path.display()));
+                context.report_error(format!("--store {}: {error}", path.display()));
                 return ExitStatus::RunError;
             }
         }
     }
     if !args.host.is_loopback() {
-        world.print_message(&format!(
+        context.print_message(&format!(
             "warning: listening on {}: every machine that reaches this address can talk to the agent and make it use its tools",
             args.host
         ));
@@ -63,20 +63,20 @@ pub fn run(args: &ServeArgs, world: &CliContext) -> ExitStatus {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            world.report_error(format!("cannot start threads: {error}"));
+            context.report_error(format!("cannot start threads: {error}"));
             return ExitStatus::RunError;
         }
     };
-    runtime.block_on(serve(args, world, &agent, models, held))
+    runtime.block_on(serve(args, context, &agent, models, host_options))
 }
 
 /// Loads the agent with the connectors of its own files and of the project.
-fn load_agent(args: &ServeArgs, world: &CliContext) -> Result<LoadedAgent, Diagnostics> {
-    let connectors = match find_project_file(args.config.as_deref(), Some(&args.agent), world) {
+fn load_agent(args: &ServeArgs, context: &CliContext) -> Result<LoadedAgent, Diagnostics> {
+    let connectors = match find_project_file(args.config.as_deref(), Some(&args.agent), context) {
         Some((path, name)) => Project::read_connectors(&path, &name)?,
         None => ConnectorSet::default(),
     };
-    let look_up = |name: &str| world.environment.get(name).cloned();
+    let look_up = |name: &str| context.environment.get(name).cloned();
     let options = files::LoadOptions { environment: &look_up, connectors: Some(&connectors) };
     let agent = files::load(&args.agent, &options)?;
     Ok(match &args.connector {
@@ -90,26 +90,26 @@ fn load_agent(args: &ServeArgs, world: &CliContext) -> Result<LoadedAgent, Diagn
 
 async fn serve(
     args: &ServeArgs,
-    world: &CliContext,
+    context: &CliContext,
     agent: &LoadedAgent,
     models: ModelRegistry,
-    held: HostOptions,
+    host_options: HostOptions,
 ) -> ExitStatus {
     let mut signals = match ShutdownSignals::new() {
         Ok(signals) => signals,
         Err(error) => {
-            world.report_error(format!("cannot receive signals: {error}"));
+            context.report_error(format!("cannot receive signals: {error}"));
             return ExitStatus::RunError;
         }
     };
-    let host = ConversationHost::new(agent.definitions.clone(), models, held);
+    let host = ConversationHost::new(agent.definitions.clone(), models, host_options);
     let served = ServedAgent::new(agent.id.as_str(), host, agent.definitions.clone(), agent.id.clone());
     if args.stdio {
         return tokio::select! {
             printed = answer_lines(&served) => match printed {
                 Ok(()) => ExitStatus::Passed,
                 Err(error) => {
-                    world.report_error(format!("cannot write standard output: {error}"));
+                    context.report_error(format!("cannot write standard output: {error}"));
                     ExitStatus::RunError
                 }
             },
@@ -127,11 +127,11 @@ async fn serve(
     let server = match AgentServer::bind(options, vec![served]).await {
         Ok(server) => server,
         Err(error) => {
-            world.report_error(format!("{error}; use --port 0 to pick a free port"));
+            context.report_error(format!("{error}; use --port 0 to pick a free port"));
             return ExitStatus::RunError;
         }
     };
-    let printed = world.print(|out| out.write_all(introduction(agent, server.address()).as_bytes()));
+    let printed = context.print(|out| out.write_all(introduction(agent, server.address()).as_bytes()));
     if printed != ExitStatus::Passed {
         return printed;
     }
@@ -141,7 +141,7 @@ async fn serve(
     });
     let interrupted = async {
         signals.next().await;
-        world.print_message("stopping after the current replies; press Ctrl-C again to stop at once");
+        context.print_message("stopping after the current replies; press Ctrl-C again to stop at once");
         drop(stop);
         signals.next().await;
     };

@@ -16,23 +16,24 @@ use crate::exit::ExitStatus;
 use crate::store_location::{self, report_store_error};
 
 /// Shows a run, or one of its cases.
-pub fn run(args: ShowArgs, world: &CliContext) -> ExitStatus {
-    match try_run(&args, world) {
+pub fn run(args: ShowArgs, context: &CliContext) -> ExitStatus {
+    match try_run(&args, context) {
         Ok(exit) | Err(exit) => exit,
     }
 }
 
-fn try_run(args: &ShowArgs, world: &CliContext) -> Result<ExitStatus, ExitStatus> {
-    check_formats(&args.output).map_err(|wrong| world.reject(wrong))?;
-    let store = store_location::open_store(&args.location, world)?;
-    let head = store.find(&args.run).map_err(|error| report_store_error(&error, world))?;
+fn try_run(args: &ShowArgs, context: &CliContext) -> Result<ExitStatus, ExitStatus> {
+    check_formats(&args.output).map_err(|wrong| context.reject(wrong))?;
+    let store = store_location::open_store(&args.location, context)?;
+    let head = store.find(&args.run).map_err(|error| report_store_error(&error, context))?;
     if let Some(to) = &args.export {
-        export(&store, &head, &world.folder.join(to)).map_err(|error| report_store_error(&error, world))?;
+        export(&store, &head, &context.folder.join(to))
+            .map_err(|error| report_store_error(&error, context))?;
         return Ok(ExitStatus::Passed);
     }
     match &args.case {
-        Some(case) => show_case(args, &store, &head, case, world),
-        None => show_run(args, &store, &head, world),
+        Some(case) => show_case(args, &store, &head, case, context),
+        None => show_run(args, &store, &head, context),
     }
 }
 
@@ -56,38 +57,42 @@ fn show_case(
     store: &RunStore,
     head: &StoredRun,
     case: &str,
-    world: &CliContext,
+    context: &CliContext,
 ) -> Result<ExitStatus, ExitStatus> {
-    let outcome = store.outcome(head, case).map_err(|error| report_store_error(&error, world))?;
+    let outcome = store.outcome(head, case).map_err(|error| report_store_error(&error, context))?;
     if args.json {
-        return Ok(world.print_json(|out| {
+        return Ok(context.print_json(|out| {
             outcome.attempts.iter().flat_map(|attempt| &attempt.events).try_for_each(|event| {
                 serde_json::to_writer(&mut *out, event)?;
                 out.write_all(b"\n")
             })
         }));
     }
-    let look =
-        ConsoleOptions { color: world.uses_color(), width: world.width(), progress: false, verbose: true };
+    let look = ConsoleOptions {
+        color: context.uses_color(),
+        width: context.width(),
+        progress: false,
+        verbose: true,
+    };
     let text = conversation(&look, &outcome, &head.metadata.setting);
-    Ok(world.print(|out| out.write_all(text.as_bytes())))
+    Ok(context.print(|out| out.write_all(text.as_bytes())))
 }
 
 fn show_run(
     args: &ShowArgs,
     store: &RunStore,
     head: &StoredRun,
-    world: &CliContext,
+    context: &CliContext,
 ) -> Result<ExitStatus, ExitStatus> {
     let setting = &head.metadata.setting;
     let not_writable = |path: &Path, error: io::Error| {
-        world.report_error(ReportWriteError::new(path, error).to_string());
+        context.report_error(ReportWriteError::new(path, error).to_string());
         ExitStatus::RunError
     };
     let mut all: Vec<(&Path, Box<dyn Reporter>)> = Vec::new();
     for path in &args.output {
         let open = |path: &Path| {
-            let file = report::create_file(&world.folder.join(path))?;
+            let file = report::create_file(&context.folder.join(path))?;
             let format = ReportFormat::from_path(path).unwrap_or(ReportFormat::Json);
             report::open_report(file, format, &path.display().to_string(), setting.clone())
         };
@@ -95,22 +100,22 @@ fn show_run(
     }
     if let Some(path) = &args.trace {
         let file =
-            report::create_file(&world.folder.join(path)).map_err(|error| not_writable(path, error))?;
+            report::create_file(&context.folder.join(path)).map_err(|error| not_writable(path, error))?;
         all.push((path, Box::new(TraceReporter::new(file))));
     }
     let out = Path::new("standard output");
     let mut events = args.json.then(|| EventsReporter::new(io::stdout(), setting.clone()));
     if !args.json && all.is_empty() {
         let look = ConsoleOptions {
-            color: world.uses_color(),
-            width: world.width(),
+            color: context.uses_color(),
+            width: context.width(),
             progress: false,
             verbose: args.verbose,
         };
         all.push((out, Box::new(ConsoleReporter::new(stdout(), look, setting.clone()))));
     }
     let mut failed: Option<ExitStatus> = None;
-    let told = store.replay(head, &mut |event| {
+    let replayed = store.replay(head, &mut |event| {
         all.retain_mut(|(path, reporter)| match reporter.report(&event) {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
@@ -126,7 +131,7 @@ fn show_run(
             events = None;
         }
     });
-    told.map_err(|error| report_store_error(&error, world))?;
+    replayed.map_err(|error| report_store_error(&error, context))?;
     if let Some(exit) = failed {
         return Err(exit);
     }
@@ -138,7 +143,7 @@ fn show_run(
         let _ = events.end(came_to.code());
     }
     if let (Some(words), false) = (head.summary.as_ref().and_then(|of| of.broken.as_deref()), args.json) {
-        world.print_with_prefix("note: ", words);
+        context.print_with_prefix("note: ", words);
     }
     if matches!(head.state, RunState::Killed | RunState::Running) && !args.json {
         let _ = io::stdout().flush();
@@ -149,7 +154,7 @@ fn show_run(
                 head.short_id()
             ),
         };
-        world.print_with_prefix("note: ", &words);
+        context.print_with_prefix("note: ", &words);
     }
     Ok(ExitStatus::Passed)
 }

@@ -19,27 +19,27 @@ pub struct StoreLocation {
 }
 
 /// Finds the run store. Errors have been printed.
-pub fn locate_store(at: &StoreArgs, world: &CliContext) -> Result<StoreLocation, ExitStatus> {
+pub fn locate_store(at: &StoreArgs, context: &CliContext) -> Result<StoreLocation, ExitStatus> {
     if let Some(path) = &at.store {
-        return Ok(StoreLocation { path: world.folder.join(path), storing: StoreSettings::default() });
+        return Ok(StoreLocation { path: context.folder.join(path), storing: StoreSettings::default() });
     }
-    let Some((file, shown)) = find_project_file(at.config.as_deref(), None, world) else {
-        return Ok(StoreLocation { path: store_path(&world.folder), storing: StoreSettings::default() });
+    let Some((file, shown)) = find_project_file(at.config.as_deref(), None, context) else {
+        return Ok(StoreLocation { path: store_path(&context.folder), storing: StoreSettings::default() });
     };
-    let project = Project::read(&file, &shown, world.environment.clone());
-    let project = project.map_err(|mistakes| world.reject(mistakes))?;
+    let project = Project::read(&file, &shown, context.environment.clone());
+    let project = project.map_err(|diagnostics| context.reject(diagnostics))?;
     Ok(StoreLocation { path: store_path(&project.root), storing: project.store })
 }
 
 /// Opens the run store. Errors have been printed.
-pub fn open_store(at: &StoreArgs, world: &CliContext) -> Result<RunStore, ExitStatus> {
-    let place = locate_store(at, world)?;
-    RunStore::open(&place.path).map_err(|error| report_store_error(&error, world))
+pub fn open_store(at: &StoreArgs, context: &CliContext) -> Result<RunStore, ExitStatus> {
+    let place = locate_store(at, context)?;
+    RunStore::open(&place.path).map_err(|error| report_store_error(&error, context))
 }
 
 /// Prints an error of the run store and returns its exit status.
-pub fn report_store_error(error: &RunStoreError, world: &CliContext) -> ExitStatus {
-    world.report_error(error.to_string());
+pub fn report_store_error(error: &RunStoreError, context: &CliContext) -> ExitStatus {
+    context.report_error(error.to_string());
     match error {
         RunStoreError::NoRuns(_) | RunStoreError::NoSuchRun(_) => ExitStatus::Usage,
         RunStoreError::Unusable(_) => ExitStatus::RunError,

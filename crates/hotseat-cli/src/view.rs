@@ -18,27 +18,27 @@ use crate::exit::ExitStatus;
 use crate::store_location::{self, report_store_error};
 
 /// Serves the page until Ctrl-C.
-pub fn run(args: &ViewArgs, world: &CliContext) -> ExitStatus {
-    match try_run(args, world) {
+pub fn run(args: &ViewArgs, context: &CliContext) -> ExitStatus {
+    match try_run(args, context) {
         Ok(exit) | Err(exit) => exit,
     }
 }
 
-fn try_run(args: &ViewArgs, world: &CliContext) -> Result<ExitStatus, ExitStatus> {
-    let path = store_location::locate_store(&args.location, world)?.path;
-    let store = RunStore::open(&path).map_err(|error| report_store_error(&error, world))?;
+fn try_run(args: &ViewArgs, context: &CliContext) -> Result<ExitStatus, ExitStatus> {
+    let path = store_location::locate_store(&args.location, context)?.path;
+    let store = RunStore::open(&path).map_err(|error| report_store_error(&error, context))?;
     let head = match &args.run {
         Some(run) => store.find(run),
         None => store.current_run(),
     };
-    let head = head.map_err(|error| report_store_error(&error, world))?;
+    let head = head.map_err(|error| report_store_error(&error, context))?;
     drop(store);
     let meant = match &args.run {
         Some(_) => RunSelector::Run(head.id.clone()),
         None => RunSelector::Current,
     };
     let broken = |words: String| {
-        world.report_error(words);
+        context.report_error(words);
         ExitStatus::RunError
     };
     let runtime = build_runtime().map_err(|error| broken(format!("cannot start: {error}")))?;
@@ -52,11 +52,12 @@ fn try_run(args: &ViewArgs, world: &CliContext) -> Result<ExitStatus, ExitStatus
         let address = server.address();
         let (id, state) = (head.short_id(), head.state.name());
         let printed =
-            world.print(|out| writeln!(out, "run {id} ({state}) on http://{address}/\nCtrl-C stops it."));
+            context.print(|out| writeln!(out, "run {id} ({state}) on http://{address}/\nCtrl-C stops it."));
         if printed != ExitStatus::Passed {
             return Err(printed);
         }
-        let served = server.run(signals.next(), error_printer(world.errors_use_color(), world.width())).await;
+        let served =
+            server.run(signals.next(), error_printer(context.errors_use_color(), context.width())).await;
         served.map_err(|error| broken(format!("the server failed: {error}")))?;
         Ok(ExitStatus::Passed)
     })
@@ -88,12 +89,12 @@ impl ViewServerThread {
     ///
     /// # Errors
     /// If no port is available.
-    pub fn start(store: PathBuf, id: &str, world: &CliContext) -> io::Result<ViewServerThread> {
+    pub fn start(store: PathBuf, id: &str, context: &CliContext) -> io::Result<ViewServerThread> {
         let runtime = build_runtime()?;
         let options = ViewOptions { store, selector: RunSelector::Awaited(id.to_string()), port: 0 };
         let server = runtime.block_on(ViewServer::bind(options))?;
         let address = server.address();
-        let trouble = error_printer(world.errors_use_color(), world.width());
+        let trouble = error_printer(context.errors_use_color(), context.width());
         let (stop, stopped) = oneshot::channel::<()>();
         let serves = move || {
             let stop = async {
@@ -111,8 +112,8 @@ impl ViewServerThread {
     }
 
     /// Keeps the page available until Ctrl-C.
-    pub fn wait_for_interrupt(self, world: &CliContext) {
-        world.print_message(&format!("view: http://{}/ stays available until Ctrl-C", self.address));
+    pub fn wait_for_interrupt(self, context: &CliContext) {
+        context.print_message(&format!("view: http://{}/ stays available until Ctrl-C", self.address));
         let waited = build_runtime().and_then(|runtime| {
             runtime.block_on(async {
                 ShutdownSignals::new()?.next().await;
@@ -120,17 +121,17 @@ impl ViewServerThread {
             })
         });
         if let Err(error) = waited {
-            world.report_error(format!("--view: cannot keep the page available: {error}"));
+            context.report_error(format!("--view: cannot keep the page available: {error}"));
         }
         self.stop();
     }
 
     /// Stops the server with its run, whose id is given if it was saved. Waiting pages receive the final
     /// state.
-    pub fn end(self, kept: Option<&str>, world: &CliContext) {
+    pub fn end(self, kept: Option<&str>, context: &CliContext) {
         if let Some(id) = kept {
             let id = id.get(..8).unwrap_or(id);
-            world.print_message(&format!("view: ended with the run; `hotseat view {id}` shows it"));
+            context.print_message(&format!("view: ended with the run; `hotseat view {id}` shows it"));
         }
         self.stop();
     }

@@ -6,7 +6,7 @@ describe("my agent", () => {
     const response = user.says("Hello, what can you do?");
 
     expect(response.isEmpty).toBe(false);
-    // What is measured decides nothing: `expect` does.
+    // `evaluate` never affects the verdict; `expect` does.
     evaluate(agent).toMatch(/help|can/i);
     expect(conversation.turns.length).toBe(1);
   });

@@ -495,7 +495,7 @@ fn value() {
         (r#"{"type": "value", "of": "tool_names", "equals": 1}"#, "`tool_names` supports `equals`"),
         (
             r#"{"type": "value", "of": "topic_history", "contains": "greeting"}"#,
-            "topics need a `graph`, and there is none",
+            "topics need a `graph`, but none is defined",
         ),
     ] {
         assert_rejected_assertion(assertion, words);

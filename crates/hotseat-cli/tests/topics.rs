@@ -338,7 +338,7 @@ turns: [{ user: Hello }]
             "`on_tool_call` and `on_user_match` cannot be combined in one trigger",
         ),
         ("graph: { a: { triggers: { on_user_match: '(' } } }", "does not compile"),
-        ("graph: { a: { triggers: { on_user_match: x, count: 2 } } }", "`count` goes with `after_turns_in`"),
+        ("graph: { a: { triggers: { on_user_match: x, count: 2 } } }", "`count` requires `after_turns_in`"),
         ("graph: { a: { triggers: { after_turns_in: b } } }", "unknown topic `b`: it is not in the graph"),
         ("topics: { a: { characteristic: A } }", "there is no `graph`"),
         (
@@ -347,7 +347,7 @@ turns: [{ user: Hello }]
         ),
         (
             "assert: { type: reached_topic, name: a, negate: true }",
-            "topics need a `graph`, and there is none",
+            "topics need a `graph`, but none is defined",
         ),
     ] {
         let stderr = rejection_output(&format!("name: g\n{graph}\nturns: [{{ user: Hello }}]\n"));
@@ -577,5 +577,5 @@ final_assertions: {{ type: satisfy, criteria: booked, negate: true }}
     );
     assert!(words.contains("did you mean `booking`?"), "{words}");
     let words = rejection_output(&suite("booking", "").replace("topics:", "metadata:"));
-    assert!(words.contains("topics need a `graph`, and there is none"), "{words}");
+    assert!(words.contains("topics need a `graph`, but none is defined"), "{words}");
 }

@@ -137,7 +137,7 @@ fn test_bugs_are_test_errors() {
         ("it('a', () => { user.says(5); });", "user.says needs a message, got 5"),
         ("it('a', () => { user.says({ user: 'x', tiemout: '1s' }); });", "tiemout"),
         ("it('a', () => { expect(agent).toBe(1); });", "toBe compares values"),
-        ("it('a', () => { expect(1).toCallTool('x'); });", "asserted of `agent` or `conversation`"),
+        ("it('a', () => { expect(1).toCallTool('x'); });", "needs `agent` or `conversation`"),
         ("it('a', () => { expect(1); });", "asserts nothing"),
         ("it('a', () => { expect(agent).toHold({ type: 'contians', value: 'x' }); });", "contians"),
         ("it('a', () => { expect(agent).not.toMatch(/a/, /b/); });", "needs one pattern"),
@@ -173,10 +173,10 @@ fn declaration_errors_are_reported_before_run() {
         ("it('a', () => {}); it('a', () => {});", "another test in this file is called `a`"),
         ("user.says('x');", "can only be used within `it`"),
         ("expect(1).toBe(1);", "can only be used within `it`"),
-        ("describe('a', async () => {});", "cannot be async"),
-        ("simulator({ goal: 'x' });", "belongs to one test"),
-        ("criterion('not a name', 'x');", "is a word like"),
-        ("criterion('x', { match: () => 1, matchMessages: () => 1 });", "one of them decides"),
+        ("describe('a', async () => {});", "must not be async"),
+        ("simulator({ goal: 'x' });", "belongs to a single test"),
+        ("criterion('not a name', 'x');", "must be a word like"),
+        ("criterion('x', { match: () => 1, matchMessages: () => 1 });", "use one of them"),
         ("scenarioSet('s', 'missing.json', () => {});", "missing.json"),
         ("scenarioSet('s', [{ name: 'x' }], () => {});", "missing required fields: goal"),
         ("const x = 1;", "no tests in a_test.ts"),
@@ -1034,7 +1034,7 @@ fn topics_are_tracked_and_asserted() {
     for (name, words) in [
         ("has no such topic", "nowhere"),
         ("asks for no such topic", "strat"),
-        ("has no graph", "topics need a `graph`, and there is none"),
+        ("has no graph", "topics need a `graph`, but none is defined"),
     ] {
         assert!(tested.failure(name).to_string().contains(words), "{name}: {:#}", tested.failure(name));
         assert_eq!(tested.failure(name)["fault"], "test");

@@ -85,7 +85,7 @@ fn scenarios_are_read_as_in_case_files() {
             "`from` and `scenarios` cannot be combined",
         ),
         ("{ form: 'x.json' }", "form"),
-        ("5", "from a file or from a list"),
+        ("5", "expected a file or a list of scenarios"),
         ("'missing.json'", "missing.json"),
         ("'../../../../../../../../etc/hostname'", "outside"),
         ("[{ name: 'x' }]", "missing required fields: goal"),

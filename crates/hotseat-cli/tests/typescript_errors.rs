@@ -84,8 +84,8 @@ fn rejects_options_without_effect() {
     }
     for (declared, words) in [
         ("criterion('x', 'y', { match: () => 1, goodExamples: [] });", "is for a judge"),
-        ("criterion('x', 'y'); criterion('x', 'z');", "declared here before"),
-        ("topic('x', {}); topic('x', {});", "declared here before"),
+        ("criterion('x', 'y'); criterion('x', 'z');", "is already declared here"),
+        ("topic('x', {}); topic('x', {});", "is already declared here"),
     ] {
         let output = refused(&format!("{declared} it('a', () => {{}});"));
         assert!(output.stderr.contains(words), "{declared}: {output}");
@@ -106,7 +106,7 @@ fn rejects_undefined_values_in_expected_calls() {
                 "`at` of the arguments",
             ),
             ("expect(agent).toCallTool('check_availability', { room: { name: agent.x } })", "`room.name`"),
-            ("expect(agent).toCallTool('check_availability', ['Blue Room'])", "are an object"),
+            ("expect(agent).toCallTool('check_availability', ['Blue Room'])", "must be an object"),
             ("agent.calledTool('check_availability', { room: agent.rooom })", "`room`"),
             ("agent.response.hasToolCall('check_availability', { room: agent.rooom })", "`room`"),
             ("conversation.toolCallsFor('check_availability', { room: agent.rooom })", "`room`"),
@@ -136,7 +136,7 @@ fn rejects_undefined_values_in_expected_calls() {
             ),
             (
                 "expect(agent).toCallTool('a', undefined, { times: 1 }, 'x')",
-                "toCallTool takes 3 arguments or less",
+                "toCallTool expects at most 3 arguments",
             ),
         ],
     );
@@ -165,7 +165,7 @@ fn matchers_validate_their_arguments() {
         "",
         &[
             ("expect(agent).not.toContain('Blue', 'Red')", "not.toContain needs one text"),
-            ("expect(agent).toContain('')", "toContain needs the text"),
+            ("expect(agent).toContain('')", "toContain needs a non-empty string"),
             ("expect(agent).toMatch(/Blue/, undefined)", "toMatch needs"),
             ("expect(agent).toMatch('')", "toMatch needs"),
             ("expect(agent).toHold([])", "asserts nothing"),
@@ -183,19 +183,19 @@ fn matchers_validate_their_arguments() {
                 "expect(agent).not.toHold({ tools: { require: [{ name: 'x' }], forbid: ['check_availability'] } })",
                 "`not` cannot negate several assertions at once",
             ),
-            ("expect(conversation).toHaveAchievedGoal('a', 'b')", "takes 1 argument"),
+            ("expect(conversation).toHaveAchievedGoal('a', 'b')", "expects 1 argument"),
             ("expect(agent).toHaveIntent('x', { describeAs: 'y' })", "no option `describeAs`"),
             ("expect(agent).toBeGroundedIn('prices', { fromTool: ['x'] })", "no option `fromTool`"),
-            ("expect(1).toBe()", "toBe takes 1 argument, and was given 0"),
-            ("expect(1).toBe(1, 'words')", "toBe takes 1 argument, and was given 2"),
-            ("expect(1).toBeTruthy(true)", "toBeTruthy takes no argument"),
+            ("expect(1).toBe()", "toBe expects 1 argument, got 0"),
+            ("expect(1).toBe(1, 'words')", "toBe expects 1 argument, got 2"),
+            ("expect(1).toBeTruthy(true)", "toBeTruthy expects no argument"),
             ("expect(undefined).not.toBeGreaterThan(undefined)", "undefined cannot be ordered"),
             ("expect(1).not.toBeGreaterThan(NaN)", "NaN cannot be ordered"),
             ("expect('x').not.toBeTypeOf('strnig')", "toBeTypeOf needs one of"),
             ("expect([1, 2]).not.toHaveLength('2')", "toHaveLength needs a whole number"),
             ("expect([1]).not.toContain(undefined)", "toContain needs a value, got undefined"),
             ("expect([1]).not.toContainEqual(undefined)", "toContainEqual needs a value, got undefined"),
-            ("expect('12').not.toContain(1)", "a text contains texts"),
+            ("expect('12').not.toContain(1)", "toContain of a string needs non-empty strings"),
             ("expect(5).not.toEqual(between(1, undefined))", "between needs two numbers"),
             ("expect(5).not.toEqual(oneOf())", "oneOf needs"),
             ("expect(5).not.toEqual(gt('4'))", "> needs a number"),
@@ -205,7 +205,7 @@ fn matchers_validate_their_arguments() {
             ("expect(1).not.toBeCloseTo('1')", "toBeCloseTo needs a number"),
             (
                 "expect(() => {}).not.toThrow(undefined)",
-                "toThrow expects a string, a pattern, a class or a value, got undefined",
+                "toThrow needs a string, a pattern, a class or a value, got undefined",
             ),
             ("expect('x').not.toMatch(undefined)", "toMatch needs"),
             ("expect(agent).toBeInTopic(5)", "expected the name of a topic, got 5"),

@@ -295,7 +295,7 @@ impl ScriptContext {
         let namespace = self.await_promise(ctx, &promise)?;
         namespace
             .into_object()
-            .ok_or_else(|| ScriptError::new(ScriptErrorKind::Import, "a module is no object"))
+            .ok_or_else(|| ScriptError::new(ScriptErrorKind::Import, "a module is not an object"))
     }
 
     fn function<'js>(

@@ -37,7 +37,7 @@ impl TestWorkspace {
     ///
     /// # Panics
     /// If it cannot be created. All methods panic on file system errors.
-    #[expect(clippy::new_without_default, reason = "making a folder is no default")]
+    #[expect(clippy::new_without_default, reason = "creating a folder is not a default")]
     pub fn new() -> TestWorkspace {
         let folder = tempfile::Builder::new().prefix("hotseat-test-").tempdir().expect("a temporary folder");
         // Programs print the canonical path of their working folder, so redaction must use it too.

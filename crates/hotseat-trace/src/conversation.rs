@@ -577,7 +577,7 @@ pub struct CallingMessages<'a> {
 }
 
 impl CallingMessages<'_> {
-    /// Whether a message of the turn called tools too; none where nobody has said so or the contrary.
+    /// Whether a message of the turn called tools too, or none if unknown.
     pub fn calls_tools(&self, message: &AgentMessage) -> Option<bool> {
         if message.has_tool_use == Some(true) || self.named.contains(&*message.id) {
             return Some(true);

@@ -1,4 +1,4 @@
-// Makes cases up: `hotseat test -n expense -i "scripts:cases.amounts?count=4"`.
+// Generates cases: `hotseat test -n expense -i "scripts:cases.amounts?count=4"`.
 
 import policy from "../policy.json";
 

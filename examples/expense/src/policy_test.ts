@@ -1,4 +1,4 @@
-// What runs around a case, and a function that judges.
+// Hooks of a case, and a judging function.
 
 interface Policy {
   limits: Record<string, number>;
@@ -8,7 +8,7 @@ interface Call {
   result?: { status: string; type: string; amount: number; limit?: number };
 }
 
-/** Looks up the limit for meals: the case asks for a dollar more. */
+/** Looks up the limit for meals; the case requests one dollar more. */
 export function Before() {
   const policy: Policy = JSON.parse(files.read("policy.json"));
   return { AMOUNT: `$${policy.limits.meal + 1}`, data: policy };
@@ -18,7 +18,7 @@ export function After(_ctx: unknown, testCase: { id: string }, result: { status:
   console.log(testCase.id, result.status, "with a limit of", policy.limits.meal);
 }
 
-/** Nothing over the limit became a draft; another conversation with the assistant shows that it is no accident. */
+/** Checks that no draft exceeds the limit, here and in another conversation with the assistant. */
 export function withinPolicy(_output: string, _input: string, _expected: unknown, context: { tool_calls: Call[] }) {
   const policy: Policy = JSON.parse(files.read("policy.json"));
   const again = Process("agents.expense.Stream", `A meal for $${policy.limits.meal}`) as { tool_calls: Call[] };

@@ -72,17 +72,16 @@ pub fn ignored_reliability_note(plan: &RunPlan, options: ExecutionOptions) -> Op
 }
 
 /// Returns how the command line calls agents.
-pub fn call_settings(args: &CallArgs, world: &CliContext) -> Result<CallSettings, Diagnostics> {
-    let context = args
-        .ctx
-        .as_ref()
-        .map(|path| ContextFile::read(&world.folder.join(path), &path.to_string_lossy(), &world.environment));
+pub fn call_settings(args: &CallArgs, context: &CliContext) -> Result<CallSettings, Diagnostics> {
+    let file = args.ctx.as_ref().map(|path| {
+        ContextFile::read(&context.folder.join(path), &path.to_string_lossy(), &context.environment)
+    });
     Ok(CallSettings {
         user: args.user.clone(),
         team: args.team.clone(),
         locale: args.locale.clone(),
         connector: args.connector.clone(),
-        context: context.transpose()?,
+        context: file.transpose()?,
     })
 }
 
@@ -104,6 +103,6 @@ pub fn overrides(args: &TestArgs, input: Option<&TestInput>) -> CaseOverrides {
 }
 
 /// Returns the reader of standard input, unless humans may not be asked.
-pub fn human(args: &TestArgs, world: &CliContext) -> Option<Arc<dyn HumanPrompter>> {
-    (!args.skip_interactive).then(|| -> Arc<dyn HumanPrompter> { Arc::new(KeyboardInput::new(world)) })
+pub fn human(args: &TestArgs, context: &CliContext) -> Option<Arc<dyn HumanPrompter>> {
+    (!args.skip_interactive).then(|| -> Arc<dyn HumanPrompter> { Arc::new(KeyboardInput::new(context)) })
 }

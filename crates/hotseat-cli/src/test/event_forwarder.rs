@@ -77,23 +77,23 @@ impl EventForwarder {
         self.pace.add();
         self.send(ForwarderMessage::Event(Box::new(event)));
         if self.synchronous {
-            let (told, wait) = sync_channel(1);
-            self.send(ForwarderMessage::Flush(FlushWaiter::Thread(told)));
+            let (done, wait) = sync_channel(1);
+            self.send(ForwarderMessage::Flush(FlushWaiter::Thread(done)));
             let _ = wait.recv();
         }
     }
 
     /// Waits until all events are reported.
     pub async fn flush(&self) {
-        let (told, wait) = oneshot::channel();
-        self.send(ForwarderMessage::Flush(FlushWaiter::Task(told)));
+        let (done, wait) = oneshot::channel();
+        self.send(ForwarderMessage::Flush(FlushWaiter::Task(done)));
         let _ = wait.await;
     }
 
     /// Waits for the reporters, but not long. Returns false if they are stuck.
     pub fn flush_with_timeout(&self) -> bool {
-        let (told, wait) = sync_channel(1);
-        self.send(ForwarderMessage::Flush(FlushWaiter::Thread(told)));
+        let (done, wait) = sync_channel(1);
+        self.send(ForwarderMessage::Flush(FlushWaiter::Thread(done)));
         wait.recv_timeout(FLUSH_TIMEOUT).is_ok()
     }
 
@@ -153,8 +153,8 @@ fn forward_events(
         for waiter in settled {
             // The waiting side may be gone.
             match waiter {
-                FlushWaiter::Thread(told) => drop(told.send(())),
-                FlushWaiter::Task(told) => drop(told.send(())),
+                FlushWaiter::Thread(done) => drop(done.send(())),
+                FlushWaiter::Task(done) => drop(done.send(())),
             }
         }
     }

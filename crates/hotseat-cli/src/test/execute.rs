@@ -59,11 +59,11 @@ pub async fn execute_run(
     let cancellation = CancellationSignal::new(control.clone());
     let before = match run_before(plan, args, &outside).await {
         Ok(before) => before,
-        Err(mistakes) => {
+        Err(diagnostics) => {
             run::stop_agents(agents).await;
-            let why = mistakes.first().map(|mistake| mistake.message.as_str());
+            let why = diagnostics.first().map(|mistake| mistake.message.as_str());
             telling.report(RunEvent::Ended(nothing_ran(why)));
-            return Err(mistakes);
+            return Err(diagnostics);
         }
     };
     telling.logs.extend(before.console.iter().cloned());
@@ -79,8 +79,8 @@ pub async fn execute_run(
         // Sorts results by case, since parallel cases end in any order.
         results.sort_by_key(|(index, _)| *index);
         let results: Vec<Value> = results.into_iter().map(|(_, result)| result).collect();
-        let told = json!({"results": results, "before_data": before.data});
-        let after = cancellation.clean_up(outside.run_project_hook(name, told, plan)).await;
+        let input = json!({"results": results, "before_data": before.data});
+        let after = cancellation.clean_up(outside.run_project_hook(name, input, plan)).await;
         match after.and_then(|after| after.map_err(|failure| failure.message)) {
             Ok(after) => telling.logs.extend(after.console),
             Err(words) => telling.warnings.push(format!("--after {name} failed: {words}")),

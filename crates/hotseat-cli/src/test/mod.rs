@@ -60,10 +60,10 @@ pub enum TestTask {
 }
 
 /// Runs or re-evaluates the selected cases.
-pub fn run(args: TestArgs, task: TestTask, world: &CliContext) -> ExitStatus {
+pub fn run(args: TestArgs, task: TestTask, context: &CliContext) -> ExitStatus {
     let json = args.json;
     let mut left = RunCleanup::default();
-    let mut exit = run_task(args, task, world, &mut left);
+    let mut exit = run_task(args, task, context, &mut left);
     if json {
         let ended = match &mut left.events {
             Some(events) => events.end(exit.code()),
@@ -76,7 +76,7 @@ pub fn run(args: TestArgs, task: TestTask, world: &CliContext) -> ExitStatus {
         }
     }
     if let Some(viewing) = left.viewing {
-        viewing.wait_for_interrupt(world);
+        viewing.wait_for_interrupt(context);
     }
     exit
 }
@@ -105,8 +105,8 @@ pub fn report_usage_error(words: &str) {
 }
 
 /// Runs the task and returns its exit status.
-fn run_task(args: TestArgs, task: TestTask, world: &CliContext, left: &mut RunCleanup) -> ExitStatus {
-    match try_run(args, task, world, left) {
+fn run_task(args: TestArgs, task: TestTask, context: &CliContext, left: &mut RunCleanup) -> ExitStatus {
+    match try_run(args, task, context, left) {
         Ok(exit) | Err(exit) => exit,
     }
 }
@@ -115,7 +115,7 @@ fn run_task(args: TestArgs, task: TestTask, world: &CliContext, left: &mut RunCl
 fn try_run(
     mut args: TestArgs,
     task: TestTask,
-    world: &CliContext,
+    context: &CliContext,
     left: &mut RunCleanup,
 ) -> Result<ExitStatus, ExitStatus> {
     let (resumed, rechecked) = match task {
@@ -123,69 +123,69 @@ fn try_run(
         TestTask::Resume(resumed) => (Some(resumed), None),
         TestTask::Recheck(rechecked) => (None, Some(rechecked)),
     };
-    let calling = choices::call_settings(&args.call, world).map_err(|wrong| world.reject(wrong))?;
-    let input = args.input.as_deref().map(|written| TestInput::parse(written, &world.folder));
-    let input = input.transpose().map_err(|wrong| world.reject([wrong]))?;
+    let calling = choices::call_settings(&args.call, context).map_err(|wrong| context.reject(wrong))?;
+    let input = args.input.as_deref().map(|written| TestInput::parse(written, &context.folder));
+    let input = input.transpose().map_err(|wrong| context.reject([wrong]))?;
     if let Some(rechecked) = &rechecked {
         recheck::check_suite_exists(&rechecked.head, input.as_ref())
-            .map_err(|wrong| world.reject([wrong]))?;
+            .map_err(|wrong| context.reject([wrong]))?;
     }
     if let Some(TestInput::SuiteFile(path)) = &input {
         args.select.paths.push(path.clone());
     }
-    let mut project = open_project(&args.select, calling, args.simulator.as_ref(), world)?;
+    let mut project = open_project(&args.select, calling, args.simulator.as_ref(), context)?;
     if let Some(TestInput::ScriptTests(reference)) = &input {
-        let (agent, path) = project.find_script_tests(reference).map_err(|wrong| world.reject([wrong]))?;
+        let (agent, path) = project.find_script_tests(reference).map_err(|wrong| context.reject([wrong]))?;
         if args.select.agent.is_none() {
-            project.override_with(&agent).map_err(|wrong| world.reject([wrong]))?;
+            project.override_with(&agent).map_err(|wrong| context.reject([wrong]))?;
         }
         args.select.paths.push(path.display().to_string());
     }
     let project = Arc::new(project);
     if let Some(input) = &input {
-        input.check_generator(&args.select, &project, world).map_err(|wrong| world.reject(wrong))?;
+        input.check_generator(&args.select, &project, context).map_err(|wrong| context.reject(wrong))?;
     }
-    outputs::check_outputs(&args, world).map_err(|wrong| world.reject(wrong))?;
+    outputs::check_outputs(&args, context).map_err(|wrong| context.reject(wrong))?;
     let http = Arc::new(HttpClient::default());
-    let given = input.as_ref().map(|input| input.build_suites(&args.select, &project, &http, world));
-    let given = given.transpose().map_err(|wrong| {
-        world.report_errors(wrong);
+    let prepared = input.as_ref().map(|input| input.build_suites(&args.select, &project, &http, context));
+    let prepared = prepared.transpose().map_err(|wrong| {
+        context.report_errors(wrong);
         ExitStatus::RunError
     })?;
     let rechecking =
-        rechecked.map(|rechecked| RecheckContext::load(rechecked, &project, world)).transpose()?;
+        rechecked.map(|rechecked| RecheckContext::load(rechecked, &project, context)).transpose()?;
     let among = match &rechecking {
         Some(rechecking) => args.last_failed.then(|| rechecking.cases()),
         None => args
             .last_failed
-            .then(|| saving::last_failed_cases(&project, resumed.as_ref(), world))
+            .then(|| saving::last_failed_cases(&project, resumed.as_ref(), context))
             .transpose()?,
     };
     let few = CaseFilter { only_cases: among, shard: args.shard };
-    let mut plan = load_plan(&args.select, given.flatten(), few, &project, world)?;
+    let mut plan = load_plan(&args.select, prepared.flatten(), few, &project, context)?;
     if let Some(resumed) = &resumed {
-        saving::check_unchanged(resumed, &plan, input.as_ref()).map_err(|wrong| world.reject([wrong]))?;
+        saving::check_unchanged(resumed, &plan, input.as_ref()).map_err(|wrong| context.reject([wrong]))?;
     }
     if let Some(rechecking) = &rechecking {
-        let gone = rechecking.missing_cases(&plan, args.select.paths.is_empty(), &project, world)?;
+        let gone = rechecking.missing_cases(&plan, args.select.paths.is_empty(), &project, context)?;
         plan.notes.extend(gone);
     }
     let hooks = args.before.iter().chain(&args.after);
     let wrong: Vec<Diagnostic> =
         hooks.filter_map(|name| project.check_hook(name, &plan.script_scopes())).collect();
     if !wrong.is_empty() {
-        return Err(world.reject(wrong));
+        return Err(context.reject(wrong));
     }
     if let Some(writer) = &args.reporter {
         plan.add_role(
             project
                 .find_role(writer, None, ScriptScope { folder: &project.root, agent: None })
-                .map_err(|wrong| world.reject(wrong))?,
+                .map_err(|wrong| context.reject(wrong))?,
         );
     }
-    saving::check_viewable(&args, &project).map_err(|wrong| world.reject([wrong]))?;
+    saving::check_viewable(&args, &project).map_err(|wrong| context.reject([wrong]))?;
     if plan.lacks_agent() {
-        return Err(world.reject([project.missing_target()]));
+        return Err(context.reject([project.missing_target()]));
     }
     let keep = match (&args.trace, &args.record) {
         (Some(_), _) => EventRetention::Raw,
@@ -194,7 +194,7 @@ fn try_run(
         (None, None)
             if resumed.is_some()
                 || saving::should_save(&args, &project)
-                || outputs::need_events(&args, world) =>
+                || outputs::need_events(&args, context) =>
         {
             EventRetention::Events
         }
@@ -203,34 +203,34 @@ fn try_run(
     // A recheck needs no target, since no agent is contacted.
     let reached = plan.contacted_agents().filter(|_| rechecking.is_none());
     let outside = RunContext::new(project.clone(), reached, http.clone(), args.timeout, keep);
-    let mut outside = outside.map_err(|wrong| world.reject(wrong))?;
+    let mut outside = outside.map_err(|wrong| context.reject(wrong))?;
     outside.overrides = choices::overrides(&args, input.as_ref());
-    outside.human = choices::human(&args, world);
+    outside.human = choices::human(&args, context);
     outside.recheck = rechecking.as_ref().map(RecheckContext::conversations);
     let mut options = match &rechecking {
         Some(rechecking) => rechecking.options(&project),
-        None => choices::run_options(&args, &project, &plan).map_err(|wrong| world.reject([wrong]))?,
+        None => choices::run_options(&args, &project, &plan).map_err(|wrong| context.reject([wrong]))?,
     };
     if let Some(note) = choices::ignored_reliability_note(&plan, options) {
         plan.notes.push(note);
     }
     // A resumed run does not stop at failures it already has.
     options.fail_fast &= resumed.is_none();
-    outputs::check_no_overwrite(&args, &plan, world).map_err(|wrong| world.reject(wrong))?;
+    outputs::check_no_overwrite(&args, &plan, context).map_err(|wrong| context.reject(wrong))?;
     // A single message or typed conversation has no assertions to warn about.
     if !matches!(input, Some(TestInput::Message(_) | TestInput::StandardInput)) {
-        world.print_notes(&plan.notes);
+        context.print_notes(&plan.notes);
     }
     if args.dry_run {
         let made_up = matches!(input, Some(TestInput::Generated(..)));
-        return Ok(dry_run::run(&args, made_up, &plan, &project, world));
+        return Ok(dry_run::run(&args, made_up, &plan, &project, context));
     }
 
     let broken = |words: String| {
-        world.report_error(words);
+        context.report_error(words);
         ExitStatus::RunError
     };
-    let files = outputs::open(&args, world).map_err(|error| broken(error.to_string()))?;
+    let files = outputs::open(&args, context).map_err(|error| broken(error.to_string()))?;
     let choices = RunChoices {
         options,
         parallel_asked: args.parallel.or(project.parallel).is_some(),
@@ -248,28 +248,28 @@ fn try_run(
         is_single_message: matches!(input, Some(TestInput::Message(_))),
         is_interactive: choices::may_ask_human(&args, &plan),
     };
-    let reporters = reporters::open_reporters(&args, world, &project, look, files, &setting);
+    let reporters = reporters::open_reporters(&args, context, &project, look, files, &setting);
     let (mut reporters, writer) = reporters.map_err(|error| broken(error.to_string()))?;
     let keeping = match &resumed {
         None => {
             let about = match &rechecking {
                 Some(rechecking) => rechecking.run_metadata(&project, &plan, &setting),
-                None => saving::run_metadata(&args, &project, &plan, &setting, world),
+                None => saving::run_metadata(&args, &project, &plan, &setting, context),
             };
             saving::start_saving(&args, &project, about, &mut reporters.warnings)
         }
         // A resumed run that cannot be saved does not start.
         Some(resumed) => Some(
-            saving::resume_saving(resumed, &project).map_err(|error| report_store_error(&error, world))?,
+            saving::resume_saving(resumed, &project).map_err(|error| report_store_error(&error, context))?,
         ),
     };
     let earlier = resumed
         .as_ref()
         .map(saving::completed_cases)
         .transpose()
-        .map_err(|error| report_store_error(&error, world))?;
+        .map_err(|error| report_store_error(&error, context))?;
     let viewing = match args.view {
-        true => saving::serve_page(keeping.as_ref(), &project, world)?,
+        true => saving::serve_page(keeping.as_ref(), &project, context)?,
         false => None,
     };
     let telling = EventForwarder::start(reporters, keeping, look.is_interactive);
@@ -304,14 +304,14 @@ fn try_run(
     }
     let reporters = telling.finish();
     if args.verbose {
-        reporters.logs.iter().for_each(|line| world.print_console_line(line));
+        reporters.logs.iter().for_each(|line| context.print_console_line(line));
     }
-    reporters.warnings.iter().for_each(|words| world.print_warning(words));
+    reporters.warnings.iter().for_each(|words| context.print_warning(words));
     let can_go_on = !args.json && rechecking.is_none();
     if let (Ok(RunSummary { interrupted: true, .. }), Some(id), true) =
         (&ended, &reporters.saved_run, can_go_on)
     {
-        world.print_message(&format!(
+        context.print_message(&format!(
             "note: `hotseat resume {}` runs the remaining cases",
             id.get(..8).unwrap_or(id)
         ));
@@ -319,10 +319,10 @@ fn try_run(
     // After an interruption the page closes too.
     let is_whole = matches!(&ended, Ok(summary) if !summary.interrupted);
     match viewing {
-        Some(viewing) if is_whole && reporters.saved_run.is_some() && world.has_live_viewer() => {
+        Some(viewing) if is_whole && reporters.saved_run.is_some() && context.has_live_viewer() => {
             left.viewing = Some(viewing);
         }
-        Some(viewing) => viewing.end(reporters.saved_run.as_deref(), world),
+        Some(viewing) => viewing.end(reporters.saved_run.as_deref(), context),
         None => {}
     }
     let not_written = reporters.errors;
@@ -330,12 +330,12 @@ fn try_run(
     // Tasks blocked in system calls must not keep the program alive.
     runtime.shutdown_background();
     match ended {
-        Err(mistakes) => {
-            world.report_errors(mistakes);
+        Err(diagnostics) => {
+            context.report_errors(diagnostics);
             Err(ExitStatus::RunError)
         }
         Ok(_) if !not_written.is_empty() => {
-            not_written.into_iter().for_each(|words| world.report_error(words));
+            not_written.into_iter().for_each(|words| context.report_error(words));
             Err(ExitStatus::RunError)
         }
         Ok(summary) => Ok(ExitStatus::from_summary(&summary)),

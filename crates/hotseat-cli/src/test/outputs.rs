@@ -14,19 +14,19 @@ use crate::context::CliContext;
 use crate::list::find_project_file;
 
 /// Returns true if `path` is a folder that receives a report with a generated name.
-pub fn is_folder(path: &Path, world: &CliContext) -> bool {
-    path.as_os_str().as_encoded_bytes().ends_with(b"/") || world.folder.join(path).is_dir()
+pub fn is_folder(path: &Path, context: &CliContext) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/") || context.folder.join(path).is_dir()
 }
 
 /// Returns true if the report is written by the `--reporter` role.
-pub fn is_for_writer(path: &Path, args: &TestArgs, world: &CliContext) -> bool {
+pub fn is_for_writer(path: &Path, args: &TestArgs, context: &CliContext) -> bool {
     let is_ours = ReportFormat::from_path(path).is_some_and(ReportFormat::is_machine_readable);
-    args.reporter.is_some() && !is_ours && !is_folder(path, world)
+    args.reporter.is_some() && !is_ours && !is_folder(path, context)
 }
 
 /// Returns true if a report that Hotseat writes needs the events of conversations.
-pub fn need_events(args: &TestArgs, world: &CliContext) -> bool {
-    let ours = args.output.iter().filter(|path| !is_for_writer(path, args, world));
+pub fn need_events(args: &TestArgs, context: &CliContext) -> bool {
+    let ours = args.output.iter().filter(|path| !is_for_writer(path, args, context));
     ours.filter_map(|path| ReportFormat::from_path(path)).any(ReportFormat::needs_events)
 }
 
@@ -34,39 +34,39 @@ pub fn need_events(args: &TestArgs, world: &CliContext) -> bool {
 ///
 /// # Errors
 /// Lists unknown formats and files that are named twice.
-pub fn check_outputs(args: &TestArgs, world: &CliContext) -> Result<(), Vec<Diagnostic>> {
-    let mut mistakes = Vec::new();
+pub fn check_outputs(args: &TestArgs, context: &CliContext) -> Result<(), Vec<Diagnostic>> {
+    let mut diagnostics = Vec::new();
     for path in &args.output {
-        if ReportFormat::from_path(path).is_none() && args.reporter.is_none() && !is_folder(path, world) {
+        if ReportFormat::from_path(path).is_none() && args.reporter.is_none() && !is_folder(path, context) {
             let message = format!(
                 "-o {}: unknown extension, expected one of {}",
                 path.display(),
                 report::REPORT_EXTENSIONS
             );
             let help = "to write a file named after the time, give a folder with a trailing `/`";
-            mistakes.push(Diagnostic::new(message).help(help));
+            diagnostics.push(Diagnostic::new(message).help(help));
         }
     }
     let mut files: BTreeMap<PathBuf, &str> = BTreeMap::new();
     for (flag, path) in output_files(args) {
-        match files.insert(resolve_path(&world.folder.join(path)), flag) {
+        match files.insert(resolve_path(&context.folder.join(path)), flag) {
             Some(other) if other == flag => {
-                mistakes.push(Diagnostic::new(format!("{flag} {} is given twice", path.display())));
+                diagnostics.push(Diagnostic::new(format!("{flag} {} is given twice", path.display())));
             }
             Some(other) => {
                 let message = format!("{flag} {} is already named by {other}", path.display());
-                mistakes.push(Diagnostic::new(message));
+                diagnostics.push(Diagnostic::new(message));
             }
             None => {}
         }
     }
     if let Some(who) = args.reporter.as_ref().filter(|_| args.json)
-        && !args.output.iter().any(|path| is_for_writer(path, args, world))
+        && !args.output.iter().any(|path| is_for_writer(path, args, context))
     {
         let message = format!("--reporter {who}: cannot write to standard output together with --json");
-        mistakes.push(Diagnostic::new(message).help("name a file, such as `-o report.md`"));
+        diagnostics.push(Diagnostic::new(message).help("name a file, such as `-o report.md`"));
     }
-    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+    if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
 /// Checks that no output file is an input of the run: a suite or the project file.
@@ -76,20 +76,20 @@ pub fn check_outputs(args: &TestArgs, world: &CliContext) -> Result<(), Vec<Diag
 pub fn check_no_overwrite(
     args: &TestArgs,
     plan: &RunPlan,
-    world: &CliContext,
+    context: &CliContext,
 ) -> Result<(), Vec<Diagnostic>> {
     let suites = plan.suites().filter_map(|suite| Some((resolve_path(suite.file()?), "a suite of this run")));
-    let project = find_project_file(args.select.config.as_deref(), None, world);
+    let project = find_project_file(args.select.config.as_deref(), None, context);
     let project = project.map(|(file, _)| (resolve_path(&file), "the project file"));
     let read: BTreeMap<PathBuf, &str> = suites.chain(project).collect();
-    let mistakes: Vec<Diagnostic> = output_files(args)
+    let diagnostics: Vec<Diagnostic> = output_files(args)
         .filter_map(|(flag, path)| {
-            let what = read.get(&resolve_path(&world.folder.join(path)))?;
+            let what = read.get(&resolve_path(&context.folder.join(path)))?;
             let message = format!("{flag} {} would overwrite {what}", path.display());
             Some(Diagnostic::new(message).help("choose another file name"))
         })
         .collect();
-    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+    if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
 /// Returns the output files, each with its flag.
@@ -122,13 +122,13 @@ pub struct ReportFile {
 ///
 /// # Errors
 /// If a file cannot be created.
-pub fn open(args: &TestArgs, world: &CliContext) -> Result<Vec<ReportFile>, ReportWriteError> {
+pub fn open(args: &TestArgs, context: &CliContext) -> Result<Vec<ReportFile>, ReportWriteError> {
     let mut outputs = Vec::new();
-    for path in args.output.iter().filter(|path| !is_for_writer(path, args, world)) {
-        let (path, file) = match is_folder(path, world) {
-            true => create_in(path, world)?,
+    for path in args.output.iter().filter(|path| !is_for_writer(path, args, context)) {
+        let (path, file) = match is_folder(path, context) {
+            true => create_in(path, context)?,
             false => {
-                let file = report::create_file(&world.folder.join(path));
+                let file = report::create_file(&context.folder.join(path));
                 (path.clone(), file.map_err(|error| ReportWriteError::new(path, error))?)
             }
         };
@@ -139,7 +139,7 @@ pub fn open(args: &TestArgs, world: &CliContext) -> Result<Vec<ReportFile>, Repo
 }
 
 /// Creates `output-20260131120000.jsonl`, named after the UTC time. Files of the same second are numbered.
-fn create_in(folder: &Path, world: &CliContext) -> Result<(PathBuf, File), ReportWriteError> {
+fn create_in(folder: &Path, context: &CliContext) -> Result<(PathBuf, File), ReportWriteError> {
     let time = jiff::Timestamp::now().strftime("%Y%m%d%H%M%S").to_string();
     let mut number = 1;
     loop {
@@ -148,7 +148,7 @@ fn create_in(folder: &Path, world: &CliContext) -> Result<(PathBuf, File), Repor
             number => format!("output-{time}-{number}.jsonl"),
         };
         let path = folder.join(name);
-        match report::create_new_file(&world.folder.join(&path)) {
+        match report::create_new_file(&context.folder.join(&path)) {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => number += 1,
             Err(error) => return Err(ReportWriteError::new(&path, error)),

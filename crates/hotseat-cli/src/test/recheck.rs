@@ -46,11 +46,11 @@ impl RecheckContext {
     pub fn load(
         rechecked: RecheckRequest,
         project: &Project,
-        world: &CliContext,
+        context: &CliContext,
     ) -> Result<RecheckContext, ExitStatus> {
         let RecheckRequest { store, head, ask_judges: judge } = rechecked;
         let kept = SavedRunConversations::new(store, &head, |suite| project.suite_name(suite));
-        let kept = Arc::new(kept.map_err(|error| report_store_error(&error, world))?);
+        let kept = Arc::new(kept.map_err(|error| report_store_error(&error, context))?);
         Ok(RecheckContext { head, kept, judge })
     }
 
@@ -66,13 +66,13 @@ impl RecheckContext {
         plan: &RunPlan,
         of_all: bool,
         project: &Project,
-        world: &CliContext,
+        context: &CliContext,
     ) -> Result<Vec<Diagnostic>, ExitStatus> {
         let suites: BTreeSet<String> = plan.suites().map(|suite| project.suite_name(&suite.path)).collect();
         let mut gone = self.cases();
         gone.retain(|(suite, _)| of_all || suites.contains(suite));
         for selected in plan.cases(project) {
-            let selected = selected.map_err(|wrong| world.reject(wrong))?;
+            let selected = selected.map_err(|wrong| context.reject(wrong))?;
             gone.remove(&(project.suite_name(&selected.suite.path), selected.case.id.clone()));
         }
         let run = self.head.short_id();

@@ -75,7 +75,7 @@ impl ReporterSet {
 /// If an output cannot be opened.
 pub fn open_reporters(
     args: &TestArgs,
-    world: &CliContext,
+    context: &CliContext,
     project: &Project,
     looks: OutputMode,
     files: Vec<ReportFile>,
@@ -88,46 +88,46 @@ pub fn open_reporters(
         all.push((shown, report));
     }
     if let Some(path) = &args.trace {
-        let file = report::create_file(&world.folder.join(path))
+        let file = report::create_file(&context.folder.join(path))
             .map_err(|error| ReportWriteError::new(path, error))?;
         all.push((path.display().to_string(), Box::new(TraceReporter::new(file))));
     }
     if let Some(path) = &args.record {
-        let folder = world.folder.join(path);
+        let folder = context.folder.join(path);
         let recordings = RecordingsReporter::open(folder, project.root.clone(), setting.clone())
             .map_err(|error| ReportWriteError::new(path, error))?;
         all.push((format!("recordings in {}", path.display()), Box::new(recordings)));
     }
     if let Some(path) = &args.save {
-        let file = report::create_file(&world.folder.join(path))
+        let file = report::create_file(&context.folder.join(path))
             .map_err(|error| ReportWriteError::new(path, error))?;
         all.push((path.display().to_string(), Box::new(SavedCasesReporter::new(file))));
     }
     let mut writer = None;
     if let Some(who) = &args.reporter {
-        let files = args.output.iter().filter(|path| outputs::is_for_writer(path, args, world));
-        let files = files.map(|path| world.folder.join(path)).collect();
-        let (asked, collects) = ReportWriter::new(who.clone(), files, args.verbose, setting.clone())
+        let files = args.output.iter().filter(|path| outputs::is_for_writer(path, args, context));
+        let files = files.map(|path| context.folder.join(path)).collect();
+        let (report_writer, collects) = ReportWriter::new(who.clone(), files, args.verbose, setting.clone())
             .map_err(|error| ReportWriteError::new(Path::new("a temporary file"), error))?;
         all.push((format!("the input of {who}"), collects));
-        writer = Some(asked);
+        writer = Some(report_writer);
     }
     let events = args.json.then(|| EventsReporter::new(io::stdout(), setting.clone()));
     if events.is_none() && looks.is_single_message && !args.verbose {
-        all.push(("standard output".to_string(), Box::new(ReplyReporter::new(stdout(), world.width()))));
+        all.push(("standard output".to_string(), Box::new(ReplyReporter::new(stdout(), context.width()))));
     } else if events.is_none() {
         let look = ConsoleOptions {
-            color: world.uses_color(),
-            width: world.width(),
+            color: context.uses_color(),
+            width: context.width(),
             // Redrawing the progress line would disturb typing.
-            progress: world.shows_progress() && !looks.is_interactive,
+            progress: context.shows_progress() && !looks.is_interactive,
             verbose: args.verbose,
         };
         let console = ConsoleReporter::new(stdout(), look, setting.clone());
         all.push(("standard output".to_string(), Box::new(console)));
     }
-    if world.environment.get("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
-        let workspace = world.environment.get("GITHUB_WORKSPACE").map(Into::into);
+    if context.environment.get("GITHUB_ACTIONS").is_some_and(|value| value == "true") {
+        let workspace = context.environment.get("GITHUB_WORKSPACE").map(Into::into);
         // GitHub reads annotations from both streams; with JSON events only standard error is free.
         let annotations: Box<dyn Reporter> = match events.is_some() {
             true => Box::new(GitHubReporter::new(io::stderr(), workspace)),
@@ -136,8 +136,8 @@ pub fn open_reporters(
         all.push(("annotations".to_string(), annotations));
     }
     // The summary page of a GitHub job collects Markdown of all steps.
-    if let Some(path) = world.environment.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
-        let file = File::options().append(true).create(true).open(world.folder.join(path));
+    if let Some(path) = context.environment.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
+        let file = File::options().append(true).create(true).open(context.folder.join(path));
         let file = file.map_err(|error| ReportWriteError::new(Path::new(path), error))?;
         all.push(("the step summary".to_string(), Box::new(MarkdownReporter::new(file, setting.clone()))));
     }

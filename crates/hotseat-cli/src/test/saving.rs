@@ -38,16 +38,16 @@ pub fn check_viewable(args: &TestArgs, project: &Project) -> Result<(), Diagnost
 pub fn serve_page(
     keeping: Option<&RunWriter>,
     project: &Project,
-    world: &CliContext,
+    context: &CliContext,
 ) -> Result<Option<ViewServerThread>, ExitStatus> {
     // The reason for not saving the run has been reported.
     let Some(keeping) = keeping else { return Ok(None) };
     let viewing =
-        ViewServerThread::start(store_path(&project.root), keeping.id(), world).map_err(|error| {
-            world.report_error(format!("--view: cannot serve the page: {error}"));
+        ViewServerThread::start(store_path(&project.root), keeping.id(), context).map_err(|error| {
+            context.report_error(format!("--view: cannot serve the page: {error}"));
             ExitStatus::RunError
         })?;
-    world.print_message(&format!("view: http://{}/", viewing.address()));
+    context.print_message(&format!("view: http://{}/", viewing.address()));
     Ok(Some(viewing))
 }
 
@@ -56,16 +56,17 @@ pub fn serve_page(
 pub fn last_failed_cases(
     project: &Project,
     resumed: Option<&ResumedRun>,
-    world: &CliContext,
+    context: &CliContext,
 ) -> Result<BTreeSet<(String, String)>, ExitStatus> {
     let found = RunStore::open(&store_path(&project.root)).and_then(|store| {
         let head = store.last_run_of(None, resumed.map(|resumed| &resumed.head))?;
         let failed = store.failed_cases(&head)?;
         Ok((head, failed))
     });
-    let (head, failed) = found.map_err(|error| report_store_error(&error, world))?;
+    let (head, failed) = found.map_err(|error| report_store_error(&error, context))?;
     if failed.is_empty() {
-        world.report_error(format!("no case selected: no case failed in the last run, {}", head.short_id()));
+        context
+            .report_error(format!("no case selected: no case failed in the last run, {}", head.short_id()));
         return Err(ExitStatus::NothingSelected);
     }
     Ok(failed)
@@ -77,7 +78,7 @@ pub fn run_metadata(
     project: &Project,
     plan: &RunPlan,
     setting: &Arc<RunSettings>,
-    world: &CliContext,
+    context: &CliContext,
 ) -> RunMetadata {
     let redactor = project.redactor();
     RunMetadata {
@@ -85,9 +86,9 @@ pub fn run_metadata(
         total: plan.selected,
         parallel: setting.choices.options.parallel,
         hotseat: env!("CARGO_PKG_VERSION").to_string(),
-        folder: world.folder.clone(),
+        folder: context.folder.clone(),
         project: project.root.clone(),
-        command: world
+        command: context
             .arguments
             .iter()
             .flatten()

@@ -13,8 +13,8 @@ use crate::live::LogEntry;
 use crate::memory::{MemoryLimits, MemoryResult, MemoryStore, MemoryUse};
 use crate::world::DeliveryTime;
 
-/// Keeps everything in this process, up to a bound: then the conversations that nobody has held for longest are
-/// forgotten, and the memories of agents that were used longest ago.
+/// Store in the memory of this process. Above its bounds it deletes the least recently used conversations and
+/// memories of agents.
 #[derive(Debug)]
 pub struct InMemoryStore {
     bounds: StoreBounds,

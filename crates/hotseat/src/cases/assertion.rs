@@ -23,14 +23,14 @@ use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
 
 /// Decodes an assertion that matches its shape: one check, or one per criterion. Returns nothing after
 /// reporting an error.
-pub(super) fn read_assertion(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
-    let known = mistakes.len();
+pub(super) fn read_assertion(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
+    let known = diagnostics.len();
     let checks = match map.text("type") {
-        Some("satisfy") => satisfy_checks(map, mistakes),
-        _ => check_kind(map, mistakes).map(|(kind, place)| Check::new(kind, place)).into_iter().collect(),
+        Some("satisfy") => satisfy_checks(map, diagnostics),
+        _ => check_kind(map, diagnostics).map(|(kind, place)| Check::new(kind, place)).into_iter().collect(),
     };
     // An assertion with an invalid part must not leave a check that could pass without it.
-    if mistakes.len() > known {
+    if diagnostics.len() > known {
         return Vec::new();
     }
     let negated = map.bool("negate").unwrap_or(false);
@@ -39,7 +39,7 @@ pub(super) fn read_assertion(map: &MapView<'_>, mistakes: &mut Diagnostics) -> V
             map.key_place("negate"),
             "`negate` with several criteria is ambiguous: none satisfied, or not all",
         );
-        mistakes.push(wrong.help("write one assertion per criterion"));
+        diagnostics.push(wrong.help("write one assertion per criterion"));
         return Vec::new();
     }
     let message = map.text("message").map(str::to_string);
@@ -54,8 +54,8 @@ pub(super) fn read_assertion(map: &MapView<'_>, mistakes: &mut Diagnostics) -> V
 }
 
 /// Decodes `satisfy`: one check per criterion.
-fn satisfy_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
-    let own = read_judging(map.get("judge"), mistakes);
+fn satisfy_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
+    let own = read_judging(map.get("judge"), diagnostics);
     let Some(criteria) = map.get("criteria") else { return Vec::new() };
     let several: Vec<NodeView<'_>> = criteria.one_or_many().flat_map(NodeView::one_or_many).collect();
     let as_written = |view: NodeView<'_>| {
@@ -69,7 +69,7 @@ fn satisfy_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
     };
     let mut checks = Vec::new();
     for view in several {
-        if let Some(mut check) = criteria::read_criterion_use(view, &own, mistakes) {
+        if let Some(mut check) = criteria::read_criterion_use(view, &own, diagnostics) {
             check.definition = Some(as_written(view));
             checks.push(check);
         }
@@ -78,14 +78,14 @@ fn satisfy_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
 }
 
 /// Decodes the kind of check, and the position of its most significant key.
-fn check_kind(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, SourceSpan)> {
+fn check_kind(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<(CheckKind, SourceSpan)> {
     let place = |key: &str| map.place_of(key).unwrap_or_else(|| map.place());
     let kind = match map.text("type")? {
         word @ ("contains" | "not_contains") => {
             let text = value_text(&map.json("value")?);
             if text.is_empty() {
                 let message = "an empty text is contained in every answer";
-                mistakes.push(diagnostic_at(map.place_of("value"), message));
+                diagnostics.push(diagnostic_at(map.place_of("value"), message));
             }
             let there = word == "contains";
             (
@@ -96,33 +96,33 @@ fn check_kind(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKin
         "equals" => (CheckKind::AnswerEquals(AnswerEquals { value: map.json("value")? }), place("value")),
         "regex" => {
             let patterns =
-                read_patterns(map, "pattern", mistakes).into_iter().map(|(pattern, _)| pattern).collect();
+                read_patterns(map, "pattern", diagnostics).into_iter().map(|(pattern, _)| pattern).collect();
             let fitting = if map.text("match") == Some("any") { MatchMode::Any } else { MatchMode::All };
-            (CheckKind::Regex(regex_check(patterns, fitting, map, mistakes)), place("pattern"))
+            (CheckKind::Regex(regex_check(patterns, fitting, map, diagnostics)), place("pattern"))
         }
         "json_path" => {
             let check =
-                JsonPathCheck { path: json_path(map.get("path")?, mistakes)?, value: map.json("value") };
+                JsonPathCheck { path: json_path(map.get("path")?, diagnostics)?, value: map.json("value") };
             (CheckKind::JsonPath(check), place("path"))
         }
         "type" => {
             let wanted = JsonValueType::from_name(map.text("value")?)?;
-            let path = optional_path(map, mistakes)?;
+            let path = optional_path(map, diagnostics)?;
             (CheckKind::JsonType(JsonTypeCheck { path, expected: wanted }), place("value"))
         }
         "schema" => {
-            let path = optional_path(map, mistakes)?;
+            let path = optional_path(map, diagnostics)?;
             match CompiledSchema::compile(&map.json("schema")?) {
                 Ok(schema) => (CheckKind::JsonSchema(JsonSchemaCheck { schema, path }), place("schema")),
                 Err(words) => {
-                    mistakes.push(diagnostic_at(map.place_of("schema"), words));
+                    diagnostics.push(diagnostic_at(map.place_of("schema"), words));
                     return None;
                 }
             }
         }
-        "tool_called" => tool_called_check(map, mistakes)?,
-        "tool_result" => tool_result_check(map, mistakes)?,
-        "tool_sequence" => (CheckKind::ToolSequence(tool_sequence_check(map, mistakes)?), place("calls")),
+        "tool_called" => tool_called_check(map, diagnostics)?,
+        "tool_result" => tool_result_check(map, diagnostics)?,
+        "tool_sequence" => (CheckKind::ToolSequence(tool_sequence_check(map, diagnostics)?), place("calls")),
         "topic" => {
             let names = map.get("name")?.one_or_many().filter_map(NodeView::text).map(str::to_string);
             (CheckKind::CurrentTopic(CurrentTopic { names: names.collect() }), place("name"))
@@ -139,20 +139,20 @@ fn check_kind(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKin
             };
             (CheckKind::TopicHistory(TopicHistory { names, order }), place("value"))
         }
-        "value" => (CheckKind::ConversationValue(value_check(map, mistakes)?), place("of")),
+        "value" => (CheckKind::ConversationValue(value_check(map, diagnostics)?), place("of")),
         name @ ("max_tokens" | "max_cost" | "max_tool_calls") => {
-            (CheckKind::UsageBudget(read_budget(name, map.get("value")?, mistakes)?), place("value"))
+            (CheckKind::UsageBudget(read_budget(name, map.get("value")?, diagnostics)?), place("value"))
         }
-        "agent" => agent_check(map, mistakes)?,
+        "agent" => agent_check(map, diagnostics)?,
         "grounded" => {
             let matter =
                 GroundedClaims { types: text_list(map, "types"), from_tools: text_list(map, "from_tools") };
-            judged_check(JudgeCriterion::Grounded(matter), map, "types", mistakes)
+            judged_check(JudgeCriterion::Grounded(matter), map, "types", diagnostics)
         }
         "claims" => {
             let absolute = map.bool("absolute") == Some(true);
             let matter = ForbiddenClaims { forbid: text_list(map, "forbid"), absolute };
-            judged_check(JudgeCriterion::Claims(matter), map, "forbid", mistakes)
+            judged_check(JudgeCriterion::Claims(matter), map, "forbid", diagnostics)
         }
         "intent" => {
             let matter = match (map.text("intent"), map.text("described_as")) {
@@ -161,7 +161,7 @@ fn check_kind(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKin
                 (None, None) => {
                     let wrong =
                         diagnostic_at(map.place_of("type"), "`intent` needs the `intent`, or `described_as`");
-                    mistakes.push(
+                    diagnostics.push(
                         wrong.help(
                             "`intent: gather_requirements`, or `described_as: asks what the user needs`",
                         ),
@@ -170,12 +170,12 @@ fn check_kind(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKin
                 }
             };
             let key = if map.has("intent") { "intent" } else { "described_as" };
-            judged_check(JudgeCriterion::Intent(matter), map, key, mistakes)
+            judged_check(JudgeCriterion::Intent(matter), map, key, diagnostics)
         }
         "goal" => {
             let matter = GoalAchieved { text: map.text("goal").map(str::to_string) };
             let key = if map.has("goal") { "goal" } else { "type" };
-            judged_check(JudgeCriterion::Goal(matter), map, key, mistakes)
+            judged_check(JudgeCriterion::Goal(matter), map, key, diagnostics)
         }
         "script" => {
             let options = match map.json("options") {
@@ -183,7 +183,7 @@ fn check_kind(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKin
                 _ => serde_json::Map::new(),
             };
             let function = map.text("use")?.to_string();
-            let (expected, timeout) = (map.json("value"), read_timeout(map, mistakes));
+            let (expected, timeout) = (map.json("value"), read_timeout(map, diagnostics));
             let check = ScriptCheck {
                 function,
                 expected,
@@ -209,12 +209,12 @@ fn regex_check(
     patterns: Vec<Pattern>,
     fitting: MatchMode,
     map: &MapView<'_>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> RegexCheck {
     if patterns.len() > 1 && fitting == MatchMode::All && map.bool("negate") == Some(true) {
         let message = "`negate` with several patterns is ambiguous: none matches, or not all";
         let wrong = diagnostic_at(map.key_place("negate"), message);
-        mistakes
+        diagnostics
             .push(wrong.help(
                 "use `match: any` with `negate` if none may match, or write one assertion per pattern",
             ));
@@ -222,7 +222,7 @@ fn regex_check(
     if patterns.len() == 1 && map.get("pattern").is_some_and(|view| view.text().is_some()) && map.has("match")
     {
         let message = "`match` applies to several patterns, and there is only one";
-        mistakes.push(diagnostic_at(map.key_place("match"), message));
+        diagnostics.push(diagnostic_at(map.key_place("match"), message));
     }
     RegexCheck { patterns, mode: fitting, turns: turns_read(map) }
 }
@@ -235,25 +235,25 @@ fn value_text(value: &Value) -> String {
     }
 }
 
-fn json_path(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<JsonPathQuery> {
+fn json_path(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<JsonPathQuery> {
     match JsonPathQuery::parse(view.text()?) {
         Ok(path) => Some(path),
         Err(words) => {
-            mistakes.push(diagnostic_at(Some(view.place()), format!("invalid JSON path: {words}")));
+            diagnostics.push(diagnostic_at(Some(view.place()), format!("invalid JSON path: {words}")));
             None
         }
     }
 }
 
 /// Decodes an optional path. The outer `None` means that it is invalid.
-fn optional_path(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<Option<JsonPathQuery>> {
+fn optional_path(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Option<JsonPathQuery>> {
     match map.get("path") {
-        Some(view) => json_path(view, mistakes).map(Some),
+        Some(view) => json_path(view, diagnostics).map(Some),
         None => Some(None),
     }
 }
 
-fn tool_called_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, SourceSpan)> {
+fn tool_called_check(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<(CheckKind, SourceSpan)> {
     let value = map.get("value");
     let named = value.and_then(|value| value.map(&TOOL_CALLED_VALUE));
     let names: Vec<&str> = match (map.text("name"), value, &named) {
@@ -261,21 +261,21 @@ fn tool_called_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(C
         (None, Some(_), Some(named)) => vec![named.text("name")?],
         (None, Some(value), None) => value.one_or_many().filter_map(NodeView::text).collect(),
         (Some(_), Some(_), _) => {
-            mistakes.push(diagnostic_at(
+            diagnostics.push(diagnostic_at(
                 map.place_of("value"),
                 "both `name` and `value` name the tool; remove one",
             ));
             return None;
         }
         (None, None, _) => {
-            mistakes.push(diagnostic_at(Some(map.place()), "`tool_called` needs the `name` of a tool"));
+            diagnostics.push(diagnostic_at(Some(map.place()), "`tool_called` needs the `name` of a tool"));
             return None;
         }
     };
     let inner = named.as_ref().and_then(|named| named.json("arguments"));
     let arguments = match (map.json("arguments"), inner) {
         (Some(_), Some(_)) => {
-            mistakes
+            diagnostics
                 .push(diagnostic_at(map.place_of("arguments"), "the arguments are set twice; remove one"));
             return None;
         }
@@ -286,7 +286,7 @@ fn tool_called_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(C
         _ => ArgumentMatch::Subset,
     };
     if map.has("match") && arguments.is_none() {
-        mistakes.push(diagnostic_at(
+        diagnostics.push(diagnostic_at(
             map.key_place("match"),
             "`match` applies to `arguments`, and there are none",
         ));
@@ -294,18 +294,18 @@ fn tool_called_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(C
     let check = ToolCalled {
         names: names.into_iter().map(str::to_string).collect(),
         arguments: arguments.map(|arguments| (arguments, match_mode)),
-        conditions: map.get("where").map(|view| read_conditions(view, mistakes)).unwrap_or_default(),
-        count: read_count(map.map("count"), mistakes),
+        conditions: map.get("where").map(|view| read_conditions(view, diagnostics)).unwrap_or_default(),
+        count: read_count(map.map("count"), diagnostics),
     };
     let place = map.place_of("name").or_else(|| map.place_of("value")).unwrap_or_else(|| map.place());
     Some((CheckKind::ToolCalled(check), place))
 }
 
-fn tool_result_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, SourceSpan)> {
+fn tool_result_check(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<(CheckKind, SourceSpan)> {
     let inner = map.get("value").and_then(|value| value.map(&TOOL_RESULT_VALUE));
     let written = match (&inner, map.has("tool") || map.has("result")) {
         (Some(_), true) => {
-            mistakes.push(diagnostic_at(
+            diagnostics.push(diagnostic_at(
                 map.place_of("value"),
                 "`value` replaces `tool` and `result`; use one or the other",
             ));
@@ -315,7 +315,7 @@ fn tool_result_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(C
         (None, _) => map,
     };
     let Some(name) = written.text("tool") else {
-        mistakes.push(diagnostic_at(Some(map.place()), "`tool_result` needs the name of a `tool`"));
+        diagnostics.push(diagnostic_at(Some(map.place()), "`tool_result` needs the name of a `tool`"));
         return None;
     };
     let result = match written.get("result") {
@@ -323,7 +323,7 @@ fn tool_result_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(C
         Some(view) => match ExpectedResult::parse(&view.json()) {
             Ok(expected) => Some((view.json(), expected)),
             Err(words) => {
-                mistakes.push(diagnostic_at(Some(view.place()), words));
+                diagnostics.push(diagnostic_at(Some(view.place()), words));
                 return None;
             }
         },
@@ -333,9 +333,9 @@ fn tool_result_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(C
     Some((CheckKind::ToolResult(ToolResultCheck { name: name.to_string(), result }), place))
 }
 
-fn agent_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKind, SourceSpan)> {
+fn agent_check(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<(CheckKind, SourceSpan)> {
     let judge = match map.get("use") {
-        Some(view) => Some(role_reference(view, mistakes)?),
+        Some(view) => Some(role_reference(view, diagnostics)?),
         None => None,
     };
     let options = match map.json("options") {
@@ -343,16 +343,16 @@ fn agent_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<(CheckKi
         _ => serde_json::Map::new(),
     };
     let metadata = options.get("metadata");
-    let told = metadata.and_then(|metadata| metadata.get("criteria")).cloned();
-    if told.is_some() && map.has("criteria") {
+    let from_metadata = metadata.and_then(|metadata| metadata.get("criteria")).cloned();
+    if from_metadata.is_some() && map.has("criteria") {
         let words = "`criteria` is set here and under `options.metadata`";
-        mistakes.push(diagnostic_at(map.place_of("criteria"), words).help("remove one of them"));
+        diagnostics.push(diagnostic_at(map.place_of("criteria"), words).help("remove one of them"));
         return None;
     }
-    let criteria = map.json("criteria").or(told);
+    let criteria = map.json("criteria").or(from_metadata);
     if criteria.is_none() && judge.is_none() {
         let words = "`agent` needs `criteria`, or a judge of its own under `use`";
-        mistakes.push(diagnostic_at(map.place_of("type"), words));
+        diagnostics.push(diagnostic_at(map.place_of("type"), words));
         return None;
     }
     let place = map.place_of("criteria").or_else(|| map.place_of("use")).unwrap_or_else(|| map.place());
@@ -372,15 +372,15 @@ fn judged_check(
     matter: JudgeCriterion,
     map: &MapView<'_>,
     key: &str,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> (CheckKind, SourceSpan) {
-    let judging = read_judging(map.get("judge"), mistakes);
+    let judging = read_judging(map.get("judge"), diagnostics);
     let place = map.place_of(key).unwrap_or_else(|| map.place());
     (CheckKind::Judged(JudgedCheck { criterion: matter, settings: judging }), place)
 }
 
 /// Decodes `value`: exactly one comparison, which must suit the compared value.
-fn value_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<ConversationValue> {
+fn value_check(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<ConversationValue> {
     const COMPARISONS: [&str; 4] = ["equals", "at_least", "at_most", "contains"];
     let of = map.text("of")?;
     let is_number = of == "turn_count";
@@ -389,7 +389,8 @@ fn value_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<Conversa
     let suits = format!("`{of}` supports {suits}");
     let mut written = COMPARISONS.iter().filter(|key| map.has(key));
     let (Some(key), None) = (written.next(), written.next()) else {
-        mistakes.push(diagnostic_at(map.place_of("of"), "`value` needs exactly one comparison").help(suits));
+        diagnostics
+            .push(diagnostic_at(map.place_of("of"), "`value` needs exactly one comparison").help(suits));
         return None;
     };
     let view = map.get(key)?;
@@ -415,7 +416,7 @@ fn value_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<Conversa
         _ => list.map(ConversationValue::TopicHistory),
     };
     if compared.is_none() {
-        mistakes.push(diagnostic_at(map.place_of(key), suits));
+        diagnostics.push(diagnostic_at(map.place_of(key), suits));
     }
     compared
 }
@@ -427,17 +428,17 @@ fn text_list(map: &MapView<'_>, key: &str) -> Vec<String> {
 }
 
 /// Decodes a reference to a role.
-pub(super) fn role_reference(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<RoleReference> {
+pub(super) fn role_reference(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<RoleReference> {
     match RoleReference::parse(view.text()?) {
         Ok(reference) => Some(reference),
         Err(words) => {
-            mistakes.push(diagnostic_at(Some(view.place()), words));
+            diagnostics.push(diagnostic_at(Some(view.place()), words));
             None
         }
     }
 }
 
-fn tool_sequence_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<ToolSequence> {
+fn tool_sequence_check(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<ToolSequence> {
     let calls = map.list("calls")?.filter_map(|view| {
         if let Some(name) = view.text() {
             return Some(SequenceCall { name: name.to_string(), arguments: None });
@@ -453,13 +454,13 @@ fn tool_sequence_check(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<
             calls.iter().zip(map.list("calls")?).filter(|(call, _)| !only.contains(&call.name))
         {
             let message = format!("`{}` is expected, but `only` excludes its calls", call.name);
-            mistakes.push(diagnostic_at(Some(view.place()), message));
+            diagnostics.push(diagnostic_at(Some(view.place()), message));
         }
     }
     let order = map.text("order").unwrap_or_default();
     if calls.is_empty() && matches!(order, "in_order" | "superset") {
         let message = format!("no calls with `order: {order}` asserts nothing");
-        mistakes.push(
+        diagnostics.push(
             diagnostic_at(map.place_of("calls"), message)
                 .help("use `order: strict` to require that there are no calls"),
         );

@@ -55,7 +55,7 @@ struct BudgetChecks {
 impl AssertionBlock {
     /// Decodes a value that matches its shape: `false`, a block, a typed assertion, or a list of these.
     /// `None` inherits everything.
-    pub fn read(view: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> AssertionBlock {
+    pub fn read(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -> AssertionBlock {
         let Some(view) = view else { return AssertionBlock::default() };
         if view.bool() == Some(false) {
             return AssertionBlock {
@@ -68,36 +68,36 @@ impl AssertionBlock {
         }
         for entry in view.list().into_iter().flatten() {
             if entry.entries().is_some_and(|entries| entries.len() == 0) {
-                mistakes.push(diagnostic_at(Some(entry.place()), "this asserts nothing"));
+                diagnostics.push(diagnostic_at(Some(entry.place()), "this asserts nothing"));
             }
         }
         let entries = view.one_or_many().filter_map(|entry| entry.tagged(&ASSERTION));
         entries.fold(AssertionBlock::default(), |block, entry| {
-            AssertionBlock::read_entry(&entry, mistakes).merged_onto(&block)
+            AssertionBlock::read_entry(&entry, diagnostics).merged_onto(&block)
         })
     }
 
     /// Decodes a block mapping or a typed assertion.
-    fn read_entry(map: &MapView<'_>, mistakes: &mut Diagnostics) -> AssertionBlock {
+    fn read_entry(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> AssertionBlock {
         if std::ptr::eq(map.shape(), &ASSERT) {
-            return AssertionBlock::read_parts(map, mistakes);
+            return AssertionBlock::read_parts(map, diagnostics);
         }
-        let typed = assertion::read_assertion(map, mistakes).into_iter().collect();
+        let typed = assertion::read_assertion(map, diagnostics).into_iter().collect();
         AssertionBlock { typed: BlockPart::Added(typed), ..AssertionBlock::default() }
     }
 
-    fn read_parts(map: &MapView<'_>, mistakes: &mut Diagnostics) -> AssertionBlock {
+    fn read_parts(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> AssertionBlock {
         let block = AssertionBlock {
-            tools: BlockPart::read(map, "tools", |map| tool_checks(map, mistakes)),
+            tools: BlockPart::read(map, "tools", |map| tool_checks(map, diagnostics)),
             timing: BlockPart::read(map, "timing", timing_checks),
-            budget: BlockPart::read(map, "budget", |map| budget_checks(map, mistakes)),
-            text: BlockPart::read(map, "text", |map| text_checks(map, mistakes)),
+            budget: BlockPart::read(map, "budget", |map| budget_checks(map, diagnostics)),
+            text: BlockPart::read(map, "text", |map| text_checks(map, diagnostics)),
             typed: BlockPart::Inherited,
         };
         // An empty mapping is caught elsewhere; an empty `tools: {}` would silently assert nothing.
         for key in ["tools", "timing", "budget", "text"] {
             if map.map(key).is_some_and(|part| part.is_empty()) {
-                mistakes.push(diagnostic_at(map.place_of(key), format!("`{key}` asserts nothing")));
+                diagnostics.push(diagnostic_at(map.place_of(key), format!("`{key}` asserts nothing")));
             }
         }
         block
@@ -184,10 +184,10 @@ impl BudgetChecks {
     }
 }
 
-fn budget_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> BudgetChecks {
+fn budget_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> BudgetChecks {
     let mut limit = |key: &str| {
         let value = map.get(key)?;
-        Some(Check::new(CheckKind::UsageBudget(read_budget(key, value, mistakes)?), value.place()))
+        Some(Check::new(CheckKind::UsageBudget(read_budget(key, value, diagnostics)?), value.place()))
     };
     BudgetChecks { tokens: limit("max_tokens"), cost: limit("max_cost"), calls: limit("max_tool_calls") }
 }
@@ -196,7 +196,7 @@ fn budget_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> BudgetChecks 
 pub(super) fn read_budget(
     name: &str,
     value: NodeView<'_>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Option<UsageBudget> {
     let whole = || value.integer().and_then(|number| u64::try_from(number).ok());
     Some(match name {
@@ -205,7 +205,7 @@ pub(super) fn read_budget(
         _ => {
             let limit = value.number()?.as_f64()?;
             if limit < 0.0 {
-                mistakes.push(diagnostic_at(Some(value.place()), "the cost limit must not be negative"));
+                diagnostics.push(diagnostic_at(Some(value.place()), "the cost limit must not be negative"));
             }
             UsageBudget::Cost(limit)
         }
@@ -226,10 +226,10 @@ fn timing_checks(map: &MapView<'_>) -> TimingChecks {
     }
 }
 
-fn text_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
+fn text_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
     let mut checks = Vec::new();
     for (key, must) in [("must_match", TextMatch::Match), ("must_not_match", TextMatch::NoMatch)] {
-        for (pattern, place) in read_patterns(map, key, mistakes) {
+        for (pattern, place) in read_patterns(map, key, diagnostics) {
             checks.push(Check::new(CheckKind::TextPattern(TextPattern { pattern, expected: must }), place));
         }
     }
@@ -239,7 +239,7 @@ fn text_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
     checks
 }
 
-fn tool_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
+fn tool_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
     let mut checks = Vec::new();
     for name in map.list("forbid").into_iter().flatten() {
         let calls = CallFilter::for_tool(name.text().unwrap_or_default());
@@ -248,12 +248,12 @@ fn tool_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
     }
     for entry in map.list("require").into_iter().flatten() {
         if let Some(entry) = entry.map(&super::shape::REQUIRE) {
-            required_call_checks(&entry, &mut checks, mistakes);
+            required_call_checks(&entry, &mut checks, diagnostics);
         }
     }
     for entry in map.list("forbid_calls").into_iter().flatten() {
         if let Some(entry) = entry.map(&super::shape::FORBID_CALL) {
-            let calls = call_filter(&entry, mistakes);
+            let calls = call_filter(&entry, diagnostics);
             let kind = CheckKind::ForbiddenCall(ForbiddenCall { calls });
             checks.push(Check::new(kind, name_place(&entry)));
         }
@@ -262,22 +262,22 @@ fn tool_checks(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Check> {
 }
 
 /// Decodes an entry of `require` into up to four checks, each with its own position.
-fn required_call_checks(entry: &MapView<'_>, checks: &mut Vec<Check>, mistakes: &mut Diagnostics) {
-    let calls = call_filter(entry, mistakes);
+fn required_call_checks(entry: &MapView<'_>, checks: &mut Vec<Check>, diagnostics: &mut Diagnostics) {
+    let calls = call_filter(entry, diagnostics);
     let by_arguments = CallFilter { result: Vec::new(), ..calls.clone() };
 
-    let count = read_count(entry.map("count"), mistakes);
+    let count = read_count(entry.map("count"), diagnostics);
     let place = entry.place_of("count").unwrap_or_else(|| name_place(entry));
     // A negative condition or an order alone does not require a call; the count does.
     checks.push(Check::new(CheckKind::ToolCount(ToolCount { calls: calls.clone(), count }), place));
 
     if let Some(place) = entry.place_of("args_not_match") {
-        let arguments = read_argument_patterns(entry, "args_not_match", mistakes);
+        let arguments = read_argument_patterns(entry, "args_not_match", diagnostics);
         let kind =
             CheckKind::ForbiddenArguments(ForbiddenArguments { calls: by_arguments.clone(), arguments });
         checks.push(Check::new(kind, place));
     }
-    for (pattern, place) in read_patterns(entry, "result_not_match", mistakes) {
+    for (pattern, place) in read_patterns(entry, "result_not_match", diagnostics) {
         let kind = CheckKind::ForbiddenResult(ForbiddenResult { calls: by_arguments.clone(), pattern });
         checks.push(Check::new(kind, place));
     }
@@ -291,34 +291,34 @@ fn name_place(entry: &MapView<'_>) -> SourceSpan {
     entry.place_of("name").unwrap_or_else(|| entry.place())
 }
 
-fn call_filter(entry: &MapView<'_>, mistakes: &mut Diagnostics) -> CallFilter {
+fn call_filter(entry: &MapView<'_>, diagnostics: &mut Diagnostics) -> CallFilter {
     CallFilter {
         name: entry.text("name").unwrap_or_default().to_string(),
-        arguments: read_argument_patterns(entry, "args_match", mistakes),
-        result: read_patterns(entry, "result_match", mistakes)
+        arguments: read_argument_patterns(entry, "args_match", diagnostics),
+        result: read_patterns(entry, "result_match", diagnostics)
             .into_iter()
             .map(|(pattern, _)| pattern)
             .collect(),
     }
 }
 
-pub(super) fn read_count(map: Option<MapView<'_>>, mistakes: &mut Diagnostics) -> CallCount {
+pub(super) fn read_count(map: Option<MapView<'_>>, diagnostics: &mut Diagnostics) -> CallCount {
     let Some(map) = map else { return CallCount::AT_LEAST_ONE };
     let number = |key: &str| map.integer(key).and_then(|n| u64::try_from(n).ok());
     match (number("exact"), number("min"), number("max")) {
         (Some(exact), None, None) => CallCount { min: exact, max: Some(exact) },
         (Some(_), _, _) => {
-            mistakes
+            diagnostics
                 .push(diagnostic_at(map.place_of("exact"), "`exact` cannot be combined with `min` or `max`"));
             CallCount::AT_LEAST_ONE
         }
         (None, Some(min), Some(max)) if min > max => {
-            mistakes
+            diagnostics
                 .push(diagnostic_at(map.place_of("min"), format!("`min` {min} is more than `max` {max}")));
             CallCount::AT_LEAST_ONE
         }
         (None, None, None) => {
-            mistakes.push(diagnostic_at(Some(map.place()), "`count` needs `exact`, `min` or `max`"));
+            diagnostics.push(diagnostic_at(Some(map.place()), "`count` needs `exact`, `min` or `max`"));
             CallCount::AT_LEAST_ONE
         }
         (None, min, max) => CallCount { min: min.unwrap_or(0), max },
@@ -329,33 +329,33 @@ pub(super) fn read_count(map: Option<MapView<'_>>, mistakes: &mut Diagnostics) -
 pub(super) fn read_patterns(
     map: &MapView<'_>,
     key: &str,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<(Pattern, SourceSpan)> {
     let Some(view) = map.get(key) else { return Vec::new() };
-    view.one_or_many().filter_map(|view| Some((read_pattern(view, mistakes)?, view.place()))).collect()
+    view.one_or_many().filter_map(|view| Some((read_pattern(view, diagnostics)?, view.place()))).collect()
 }
 
 /// Decodes patterns by argument path.
 pub(super) fn read_argument_patterns(
     map: &MapView<'_>,
     key: &str,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> ArgumentPatterns {
     let Some(entries) = map.get(key).and_then(NodeView::entries) else { return ArgumentPatterns::default() };
     if entries.len() == 0 {
-        mistakes.push(diagnostic_at(map.place_of(key), format!("`{key}` names no argument")));
+        diagnostics.push(diagnostic_at(map.place_of(key), format!("`{key}` names no argument")));
     }
     let patterns =
-        entries.filter_map(|(path, _, view)| Some((path.to_string(), read_pattern(view, mistakes)?)));
+        entries.filter_map(|(path, _, view)| Some((path.to_string(), read_pattern(view, diagnostics)?)));
     ArgumentPatterns(patterns.collect())
 }
 
 /// Decodes one pattern.
-pub(super) fn read_pattern(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Pattern> {
+pub(super) fn read_pattern(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<Pattern> {
     match Pattern::compile(view.text()?) {
         Ok(pattern) => Some(pattern),
         Err(words) => {
-            mistakes
+            diagnostics
                 .push(Diagnostic::new(format!("this pattern does not compile: {words}")).at(view.place()));
             None
         }

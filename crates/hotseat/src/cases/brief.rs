@@ -127,7 +127,7 @@ impl SimulatedPersona {
         }
     }
 
-    fn read(map: &MapView<'_>, mistakes: &mut Diagnostics) -> SimulatedPersona {
+    fn read(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> SimulatedPersona {
         let texts = |key: &str| -> Vec<String> {
             let texts = map.get(key).into_iter().flat_map(NodeView::one_or_many).filter_map(NodeView::text);
             texts.map(|text| text.trim().to_string()).collect()
@@ -139,7 +139,7 @@ impl SimulatedPersona {
             context: map.get("context").map(PersonaNotes::read),
             should: texts("should"),
             should_not: texts("should_not"),
-            never_says: never_says.filter_map(|view| read_pattern(view, mistakes)).collect(),
+            never_says: never_says.filter_map(|view| read_pattern(view, diagnostics)).collect(),
         }
     }
 }
@@ -230,10 +230,10 @@ impl SimulatorBrief {
     pub fn read_shared(
         view: Option<NodeView<'_>>,
         above: &SimulatorBrief,
-        mistakes: &mut Diagnostics,
+        diagnostics: &mut Diagnostics,
     ) -> SimulatorBrief {
         match view.and_then(|view| view.map(&USER)) {
-            Some(map) => SimulatorBrief::read(&map, mistakes).merged_onto(above),
+            Some(map) => SimulatorBrief::read(&map, diagnostics).merged_onto(above),
             None => above.clone(),
         }
     }
@@ -242,7 +242,7 @@ impl SimulatorBrief {
     pub fn read_own(
         view: NodeView<'_>,
         above: &SimulatorBrief,
-        mistakes: &mut Diagnostics,
+        diagnostics: &mut Diagnostics,
     ) -> Option<SimulatorBrief> {
         let map = view.map(&SIMULATE)?;
         let template = map.text("template").map(|path| PromptTemplate {
@@ -251,15 +251,15 @@ impl SimulatorBrief {
             text: None,
         });
         let goal = map.text("goal").map(|goal| goal.trim().to_string());
-        Some(SimulatorBrief { goal, template, ..SimulatorBrief::read(&map, mistakes) }.merged_onto(above))
+        Some(SimulatorBrief { goal, template, ..SimulatorBrief::read(&map, diagnostics) }.merged_onto(above))
     }
 
-    fn read(map: &MapView<'_>, mistakes: &mut Diagnostics) -> SimulatorBrief {
+    fn read(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> SimulatorBrief {
         let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
         let during = map.get("during_topic").and_then(NodeView::entries).into_iter().flatten();
         let during_topic = during
             .filter_map(|(name, place, view)| {
-                let character = SimulatedPersona::read(&view.map(&DURING_TOPIC)?, mistakes);
+                let character = SimulatedPersona::read(&view.map(&DURING_TOPIC)?, diagnostics);
                 Some((name.to_string(), character, place))
             })
             .collect();
@@ -267,12 +267,13 @@ impl SimulatorBrief {
             None => Vec::new(),
             Some(view) => match view.text() {
                 Some(name) => vec![function_check(name, view.place())],
-                None => AssertionBlock::read(Some(view), mistakes).checks(),
+                None => AssertionBlock::read(Some(view), diagnostics).checks(),
             },
         };
-        if let Some(place) = map.place_of("stop_when").filter(|_| stop_when.is_empty() && mistakes.is_empty())
+        if let Some(place) =
+            map.place_of("stop_when").filter(|_| stop_when.is_empty() && diagnostics.is_empty())
         {
-            mistakes
+            diagnostics
                 .push(diagnostic_at(Some(place), "`stop_when` has no assertions, so it would never stop"));
         }
         let options = match map.json("options") {
@@ -280,35 +281,35 @@ impl SimulatorBrief {
             _ => serde_json::Map::new(),
         };
         SimulatorBrief {
-            persona: SimulatedPersona::read(map, mistakes),
+            persona: SimulatedPersona::read(map, diagnostics),
             goal: None,
             max_turns: whole("max_turns"),
             stop_when,
             max_repeats: whole("max_repeats"),
             during_topic,
             template: None,
-            reference: map.get("use").and_then(|view| super::assertion::role_reference(view, mistakes)),
+            reference: map.get("use").and_then(|view| super::assertion::role_reference(view, diagnostics)),
             options,
         }
     }
 
     /// Returns diagnostics for topics that the brief names and the graph does not contain.
     pub fn unknown_topics(&self, topics: Option<&CaseTopics>) -> Diagnostics {
-        let mut mistakes = Diagnostics::new();
+        let mut diagnostics = Diagnostics::new();
         for (name, _, place) in &self.during_topic {
             match topics {
                 None => {
                     let wrong =
-                        diagnostic_at(Some(place.clone()), "topics need a `graph`, and there is none");
-                    mistakes.push(wrong.help("add a `graph` that defines the transitions between topics"));
+                        diagnostic_at(Some(place.clone()), "topics need a `graph`, but none is defined");
+                    diagnostics.push(wrong.help("add a `graph` that defines the transitions between topics"));
                 }
                 Some(topics) if topics.graph.index_of(name).is_none() => {
-                    mistakes.push(unknown_topic(name, &topics.graph, place.clone()));
+                    diagnostics.push(unknown_topic(name, &topics.graph, place.clone()));
                 }
                 Some(_) => {}
             }
         }
-        mistakes
+        diagnostics
     }
 
     /// Creates the simulator for this brief.
@@ -326,10 +327,10 @@ impl SimulatorBrief {
     /// files.
     pub fn prompt_values(&self, topic: Option<&str>) -> BTreeMap<&'static str, Value> {
         let character = self.persona_in(topic);
-        let mut told = BTreeMap::new();
+        let mut values = BTreeMap::new();
         let mut tell = |key: &'static str, value: Option<Value>| {
             if let Some(value) = value {
-                told.insert(key, value);
+                values.insert(key, value);
             }
         };
         let list = |texts: &Vec<String>| (!texts.is_empty()).then(|| Value::from(texts.clone()));
@@ -339,7 +340,7 @@ impl SimulatorBrief {
         tell("context", character.context.as_ref().map(PersonaNotes::to_json));
         tell("should", list(&character.should));
         tell("should_not", list(&character.should_not));
-        told
+        values
     }
 }
 

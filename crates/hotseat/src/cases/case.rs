@@ -263,7 +263,7 @@ impl TestCase {
     }
 
     /// Resolves references in all checks; a check shared by several turns is reported once.
-    fn resolve_references(&mut self, mistakes: &mut Diagnostics) {
+    fn resolve_references(&mut self, diagnostics: &mut Diagnostics) {
         let vocabulary = self.vocabulary.clone();
         let mut said: Vec<SourceSpan> = Vec::new();
         for check in self.every_check_mut() {
@@ -271,7 +271,7 @@ impl TestCase {
                 && !said.contains(&check.place)
             {
                 said.push(check.place.clone());
-                mistakes.push(wrong);
+                diagnostics.push(wrong);
             }
         }
     }
@@ -297,11 +297,11 @@ impl TestCase {
     ) -> Vec<Result<TestCase, Diagnostics>> {
         let node = match parse(source) {
             Ok(node) => node,
-            Err(mistakes) => return vec![Err(mistakes)],
+            Err(diagnostics) => return vec![Err(diagnostics)],
         };
         match read_scenarios(&node, source, with.folders) {
             None => vec![TestCase::decode(source, node, parse, with, None)],
-            Some(Err(mistakes)) => vec![Err(mistakes)],
+            Some(Err(diagnostics)) => vec![Err(diagnostics)],
             Some(Ok(all)) => all
                 .into_iter()
                 .map(|scenario| TestCase::decode(source, node.clone(), parse, with, Some(scenario)))
@@ -318,20 +318,20 @@ impl TestCase {
     ) -> Result<TestCase, Diagnostics> {
         let DecodeSettings { inherited, agents, environment, redactor, default_simulator, .. } =
             with.decoding;
-        let mut mistakes = Diagnostics::new();
+        let mut diagnostics = Diagnostics::new();
         if let Some(scenario) = &scenario {
-            scenario.fill_checked(&mut node, source, redactor, &mut mistakes);
+            scenario.fill_checked(&mut node, source, redactor, &mut diagnostics);
         }
-        check(&node, &Kind::Shape(&CASE), source, &mut mistakes);
+        check(&node, &Kind::Shape(&CASE), source, &mut diagnostics);
         if let Some(head) = node.get("suite") {
             let message = "`suite` is not a key of a case: move it to a separate first document";
-            mistakes.push(Diagnostic::new(message).at(head.place(source)));
+            diagnostics.push(Diagnostic::new(message).at(head.place(source)));
         }
         if let Some(mistake) = missing_name(&node, source) {
-            mistakes.push(mistake);
+            diagnostics.push(mistake);
         }
-        if !mistakes.is_empty() {
-            return Err(mistakes);
+        if !diagnostics.is_empty() {
+            return Err(diagnostics);
         }
         let document = Arc::new(CaseDocument {
             default_simulator,
@@ -345,9 +345,13 @@ impl TestCase {
         });
         let hooks = hook_nodes(&node, source).count();
         let is_given = hooks > 0 || node.get("before").is_some();
-        let given = BTreeMap::new();
-        let variables =
-            VariableScope { environment, hook_variables: &given, allow_undefined: is_given, redactor };
+        let hook_variables = BTreeMap::new();
+        let variables = VariableScope {
+            environment,
+            hook_variables: &hook_variables,
+            allow_undefined: is_given,
+            redactor,
+        };
         let case = decode_case(&document, &node, variables)?;
         if let Some(agent) = case.agent.as_ref().filter(|agent| agent.has_variable()) {
             let message = "`agent` cannot use a variable set by a hook";
@@ -488,14 +492,14 @@ fn decode_case(
     variables: VariableScope<'_>,
 ) -> Result<TestCase, Diagnostics> {
     let source = &document.source;
-    let mut mistakes = Diagnostics::new();
+    let mut diagnostics = Diagnostics::new();
     // Hooks resolve their own variables; everything else is resolved at once.
     let filled = (source.text.contains("${") || document.scenario.is_some()).then(|| {
         let mut node = whole.clone();
         if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
             for entry in entries.iter_mut().filter(|entry| entry.key.text != "hooks") {
                 if let Some(field) = CASE.field(&entry.key.text) {
-                    interpolate(&mut entry.value, &field.kind, variables, source, &mut mistakes);
+                    interpolate(&mut entry.value, &field.kind, variables, source, &mut diagnostics);
                 }
             }
         }
@@ -512,8 +516,8 @@ fn decode_case(
     // Texts with unresolved variables are validated after they are resolved.
     let is_open =
         |mistake: &Diagnostic| mistake.place.as_ref().is_some_and(|place| place.text().contains("${"));
-    mistakes.extend(found.into_iter().filter(|mistake| !variables.allow_undefined || !is_open(mistake)));
-    if mistakes.is_empty() { Ok(case) } else { Err(sort_by_position(mistakes)) }
+    diagnostics.extend(found.into_iter().filter(|mistake| !variables.allow_undefined || !is_open(mistake)));
+    if diagnostics.is_empty() { Ok(case) } else { Err(sort_by_position(diagnostics)) }
 }
 
 /// Decodes a case whose variables are resolved.
@@ -521,15 +525,15 @@ fn read_case(
     document: &Arc<CaseDocument>,
     map: &MapView<'_>,
     variables: VariableScope<'_>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> TestCase {
     let agent = map.get("agent").and_then(AgentName::read).or_else(|| document.shared.agent.clone());
     let of_agent = agent.as_ref().map(|agent| agent.inherited(&document.agents));
     let inherited = of_agent.unwrap_or(Ok(&document.inherited)).unwrap_or_else(|wrong| {
-        mistakes.push(wrong);
+        diagnostics.push(wrong);
         &document.inherited
     });
-    let every_turn = AssertionBlock::read(map.get("turn_assert"), mistakes).merged_onto(&inherited.turn);
+    let every_turn = AssertionBlock::read(map.get("turn_assert"), diagnostics).merged_onto(&inherited.turn);
     // Names are shown in reports; hook variables are not available here.
     let shown = |text: &str| variables.redactor.text(text).into_owned();
     let (id, name) = (map.text("id"), map.text("name"));
@@ -541,34 +545,35 @@ fn read_case(
         Some((name, id)) => (Some(id.as_str()), Some(name.as_str())),
         None => (id, name),
     };
-    let options = read_options(map, None, mistakes);
-    let (mut opening, turns) = read_inputs(map, &every_turn, options.as_ref(), mistakes);
+    let options = read_options(map, None, diagnostics);
+    let (mut opening, turns) = read_inputs(map, &every_turn, options.as_ref(), diagnostics);
     // Used in reports only.
     opening.input = opening.input.map(|input| variables.redactor.json(input));
-    let (simulator, told_max) = input_sources::read_simulator(map, mistakes);
-    let topics = case_topics(document, map, mistakes);
-    let simulator = simulated_user(document, map, mistakes).or(simulator);
-    let interactive = input_sources::read_human_input(map, mistakes);
+    let (simulator, told_max) = input_sources::read_simulator(map, diagnostics);
+    let topics = case_topics(document, map, diagnostics);
+    let simulator = simulated_user(document, map, diagnostics).or(simulator);
+    let interactive = input_sources::read_human_input(map, diagnostics);
     let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok()).or(told_max);
     if let Some(max) = max_turns.filter(|max| turns.len() > *max) {
         let message = format!("there are {} turns, but `max_turns` is {max}", turns.len());
         let place = map.place_of("max_turns").or_else(|| map.key_place("simulator"));
-        mistakes.push(diagnostic_at(place, message));
+        diagnostics.push(diagnostic_at(place, message));
     }
     if map.text("type") == Some("single_turn") && turns.len() > 1 {
         let message = format!("there are {} turns, but `type` allows only one", turns.len());
-        mistakes.push(diagnostic_at(map.place_of("type"), message));
+        diagnostics.push(diagnostic_at(map.place_of("type"), message));
     }
     let expects_more =
         map.text("type") == Some("multi_turn") || simulator.is_some() || map.has("interactive");
-    let mut checks = AssertionBlock::read(map.get("assert"), mistakes).merged_onto(&inherited.case).checks();
-    checks.extend(AssertionBlock::read(map.get("evaluate"), mistakes).soft_checks());
+    let mut checks =
+        AssertionBlock::read(map.get("assert"), diagnostics).merged_onto(&inherited.case).checks();
+    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).soft_checks());
     checks.extend(expected_check(map));
     let is_single_turn = map.text("type") == Some("single_turn");
     let simulator = simulator.or_else(|| {
         (document.default_simulator && !is_single_turn).then(|| CaseSimulator::unnamed(map.place()))
     });
-    let vocabulary = case_vocabulary(map, simulator.as_ref(), &document.shared.vocabulary, mistakes);
+    let vocabulary = case_vocabulary(map, simulator.as_ref(), &document.shared.vocabulary, diagnostics);
     let mut case = TestCase {
         id: shown(id.or(name).unwrap_or_default()),
         place: map.place_of("name").or_else(|| map.place_of("id")).unwrap_or_else(|| map.place()),
@@ -580,9 +585,9 @@ fn read_case(
             (Some(false) | None, None) => None,
         },
         only: false,
-        timeout: read_timeout(map, mistakes),
+        timeout: read_timeout(map, diagnostics),
         retries: map.integer("retries").and_then(|n| usize::try_from(n).ok()),
-        reliability: read_reliability(map, mistakes),
+        reliability: read_reliability(map, diagnostics),
         before: hook::read_named_hook(map, "before"),
         after: hook::read_named_hook(map, "after"),
         hooks: map.list("hooks").into_iter().flatten().count(),
@@ -594,7 +599,7 @@ fn read_case(
             state: map.json("state"),
             context: map.json("context"),
             forwarded_props: map.json("forwardedProps"),
-            tools: read_client_tools(map, "tools", mistakes),
+            tools: read_client_tools(map, "tools", diagnostics),
             metadata: map.json("metadata"),
             user: map.text("user").map(str::to_string),
             team: map.text("team").map(str::to_string),
@@ -602,7 +607,7 @@ fn read_case(
         },
         opening,
         turns,
-        checkpoints: read_checkpoints(map, mistakes),
+        checkpoints: read_checkpoints(map, diagnostics),
         turn_defaults: CaseTurn::with_inherited_checks(Vec::new(), options, map.place(), &every_turn),
         is_dynamic: simulator.is_some() && map.has("checkpoints"),
         simulator,
@@ -627,12 +632,12 @@ fn read_case(
         },
         body: None,
         checks,
-        final_checks: AssertionBlock::read(map.get("final_assertions"), mistakes).checks(),
+        final_checks: AssertionBlock::read(map.get("final_assertions"), diagnostics).checks(),
         vocabulary,
         document: document.clone(),
     };
-    case.resolve_references(mistakes);
-    mistakes.extend(check_unused_topics(map, &case));
+    case.resolve_references(diagnostics);
+    diagnostics.extend(check_unused_topics(map, &case));
     case
 }
 
@@ -641,18 +646,18 @@ fn case_vocabulary(
     map: &MapView<'_>,
     simulator: Option<&CaseSimulator>,
     above: &Arc<CheckVocabulary>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Arc<CheckVocabulary> {
-    let told = |simulator: &CaseSimulator| {
+    let stated_goal = |simulator: &CaseSimulator| {
         Some(simulator.options.get("metadata")?.get("goal")?.as_str()?.to_string())
     };
     let briefed = |simulator: &CaseSimulator| simulator.brief.as_ref()?.goal.clone();
-    let goal = simulator.and_then(|simulator| briefed(simulator).or_else(|| told(simulator)));
+    let goal = simulator.and_then(|simulator| briefed(simulator).or_else(|| stated_goal(simulator)));
     if goal.is_none() && !map.has("criteria") && !map.has("judge") {
         return above.clone();
     }
-    let vocabulary = above.with_criteria(map.get("criteria"), mistakes);
-    let vocabulary = vocabulary.with_judging(read_judging(map.get("judge"), mistakes));
+    let vocabulary = above.with_criteria(map.get("criteria"), diagnostics);
+    let vocabulary = vocabulary.with_judging(read_judging(map.get("judge"), diagnostics));
     Arc::new(vocabulary.with_goal(goal))
 }
 
@@ -660,18 +665,18 @@ fn case_vocabulary(
 fn case_topics(
     document: &CaseDocument,
     map: &MapView<'_>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Option<Arc<CaseTopics>> {
     let shared = &document.shared;
-    let known = read_topics(map.get("topics"), &shared.topics, mistakes);
+    let known = read_topics(map.get("topics"), &shared.topics, diagnostics);
     let Some(view) = map.get("graph").or_else(|| shared.graph()) else {
         if let Some(place) = map.key_place("topics") {
             let wrong = diagnostic_at(Some(place), "these topics are not used: there is no `graph`");
-            mistakes.push(wrong.help("add a `graph` that defines the transitions between topics"));
+            diagnostics.push(wrong.help("add a `graph` that defines the transitions between topics"));
         }
         return None;
     };
-    let topics = read_graph(view, &known, mistakes)?;
+    let topics = read_graph(view, &known, diagnostics)?;
     Some(Arc::new(CaseTopics { settings: TopicSettings::read(map), ..topics }))
 }
 
@@ -680,16 +685,16 @@ fn check_unused_topics(map: &MapView<'_>, case: &TestCase) -> Diagnostics {
     let is_followed = |name: &str| case.topics.as_ref().is_some_and(|own| own.graph.index_of(name).is_some());
     let own = read_topics(map.get("topics"), &[], &mut Diagnostics::new());
     let unfollowed = own.iter().filter(|topic| !is_followed(&topic.name));
-    let mut mistakes = Diagnostics::new();
-    unfollowed.for_each(|topic| mistakes.extend(topic.unknown_criteria(&case.vocabulary)));
-    mistakes
+    let mut diagnostics = Diagnostics::new();
+    unfollowed.for_each(|topic| diagnostics.extend(topic.unknown_criteria(&case.vocabulary)));
+    diagnostics
 }
 
 /// Decodes the simulated user under `simulate`.
 fn simulated_user(
     document: &CaseDocument,
     map: &MapView<'_>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Option<CaseSimulator> {
     let view = map.get("simulate")?;
     let place = map.key_place("simulate").unwrap_or_else(|| view.place());
@@ -698,15 +703,15 @@ fn simulated_user(
             map.key_place("simulator"),
             "`simulate` and `simulator` both define the simulated user",
         );
-        mistakes.push(wrong.help("remove one of them; `simulate` also supports `use`"));
+        diagnostics.push(wrong.help("remove one of them; `simulate` also supports `use`"));
     }
-    let mut brief = SimulatorBrief::read_own(view, &document.shared.simulate, mistakes)?;
+    let mut brief = SimulatorBrief::read_own(view, &document.shared.simulate, diagnostics)?;
     brief.max_turns =
         brief.max_turns.or_else(|| map.integer("max_turns").and_then(|n| usize::try_from(n).ok()));
     if let Some(template) = &mut brief.template
         && let Err(words) = template.load(&document.folders)
     {
-        mistakes.push(diagnostic_at(Some(template.place.clone()), words));
+        diagnostics.push(diagnostic_at(Some(template.place.clone()), words));
     }
     Some(brief.into_simulator(place))
 }
@@ -795,24 +800,24 @@ fn read_inputs(
     map: &MapView<'_>,
     every_turn: &AssertionBlock,
     case_options: Option<&CallOptions>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> (ConversationOpening, Vec<CaseTurn>) {
-    let mut before = read_messages(map.list("messages").into_iter().flatten(), mistakes);
+    let mut before = read_messages(map.list("messages").into_iter().flatten(), diagnostics);
     let Some(input) = map.get("input") else {
         let written = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
-        let turns = written.map(|map| read_turn(&map, every_turn, case_options, mistakes)).collect();
+        let turns = written.map(|map| read_turn(&map, every_turn, case_options, diagnostics)).collect();
         return (ConversationOpening { messages: before, input: None }, turns);
     };
     if let Some(place) = map.key_place("turns") {
         let wrong = diagnostic_at(Some(place), "`input` and `turns` both define the first user input");
-        mistakes.push(
+        diagnostics.push(
             wrong.help("move `input` to the first entry of `turns`, and earlier messages to `messages`"),
         );
     }
     let content = match input.text() {
         Some(text) => vec![ContentPart::Text(text.to_string())],
         None => {
-            let mut said = read_messages(input.one_or_many(), mistakes);
+            let mut said = read_messages(input.one_or_many(), diagnostics);
             let last = said.pop();
             before.extend(said);
             match last {
@@ -820,7 +825,7 @@ fn read_inputs(
                 _ => {
                     let place = input.one_or_many().last().map(NodeView::place);
                     let wrong = diagnostic_at(place, "the last message of `input` must have the role `user`");
-                    mistakes.push(wrong.help("put earlier messages before it, or under `messages`"));
+                    diagnostics.push(wrong.help("put earlier messages before it, or under `messages`"));
                     Vec::new()
                 }
             }
@@ -833,8 +838,8 @@ fn read_inputs(
 }
 
 /// Sorts diagnostics by position in the file.
-fn sort_by_position(mistakes: Diagnostics) -> Diagnostics {
-    let mut all: Vec<Diagnostic> = mistakes.into_iter().collect();
+fn sort_by_position(diagnostics: Diagnostics) -> Diagnostics {
+    let mut all: Vec<Diagnostic> = diagnostics.into_iter().collect();
     all.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| place.span.start));
     let mut ordered = Diagnostics::new();
     ordered.extend(all);
@@ -845,32 +850,33 @@ pub(super) fn read_turn(
     map: &MapView<'_>,
     inherited: &AssertionBlock,
     case_options: Option<&CallOptions>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> CaseTurn {
     let expect_error = map.get("expect_error").map(|view| match view.map(&EXPECTED_ERROR) {
-        None => ExpectedError { message: read_pattern(view, mistakes), code: None },
+        None => ExpectedError { message: read_pattern(view, diagnostics), code: None },
         Some(error) => {
             if error.is_empty() {
-                mistakes.push(diagnostic_at(Some(view.place()), "`expect_error` needs `message` or `code`"));
+                diagnostics
+                    .push(diagnostic_at(Some(view.place()), "`expect_error` needs `message` or `code`"));
             }
             ExpectedError {
-                message: error.get("message").and_then(|view| read_pattern(view, mistakes)),
-                code: error.get("code").and_then(|view| read_pattern(view, mistakes)),
+                message: error.get("message").and_then(|view| read_pattern(view, diagnostics)),
+                code: error.get("code").and_then(|view| read_pattern(view, diagnostics)),
             }
         }
     });
-    let mut content = map.get("user").map(|said| read_user_content(said, mistakes)).unwrap_or_default();
-    content.extend(read_attachments(map, mistakes));
-    let mut checks = AssertionBlock::read(map.get("assert"), mistakes).merged_onto(inherited).checks();
-    checks.extend(AssertionBlock::read(map.get("evaluate"), mistakes).soft_checks());
+    let mut content = map.get("user").map(|said| read_user_content(said, diagnostics)).unwrap_or_default();
+    content.extend(read_attachments(map, diagnostics));
+    let mut checks = AssertionBlock::read(map.get("assert"), diagnostics).merged_onto(inherited).checks();
+    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).soft_checks());
     CaseTurn {
         content,
-        options: read_options(map, case_options, mistakes),
+        options: read_options(map, case_options, diagnostics),
         place: map.place_of("user").unwrap_or_else(|| map.place()),
         checks,
-        timeout: read_timeout(map, mistakes),
+        timeout: read_timeout(map, diagnostics),
         expect_error,
-        resume: read_interrupt_answers(map, mistakes),
+        resume: read_interrupt_answers(map, diagnostics),
     }
 }
 
@@ -878,7 +884,7 @@ pub(super) fn read_turn(
 fn read_options(
     map: &MapView<'_>,
     below: Option<&CallOptions>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Option<CallOptions> {
     let Some(view) = map.get("options") else { return below.cloned() };
     let mut connector = None;
@@ -886,11 +892,11 @@ fn read_options(
         match key {
             "connector" if view.text().is_none_or(str::is_empty) => {
                 let wrong = diagnostic_at(Some(view.place()), "`connector` must be a name");
-                mistakes.push(wrong);
+                diagnostics.push(wrong);
             }
             "connector" => connector = Some(view.place()),
             "metadata" if view.entries().is_none() => {
-                mistakes.push(diagnostic_at(Some(view.place()), "`metadata` must be a mapping"));
+                diagnostics.push(diagnostic_at(Some(view.place()), "`metadata` must be a mapping"));
             }
             _ => {}
         }
@@ -906,13 +912,13 @@ fn read_options(
 }
 
 /// Decodes the user input of a turn: text, parts, or a user message.
-fn read_user_content(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Vec<ContentPart> {
-    let Some(map) = view.map(&MESSAGE) else { return read_parts(view, mistakes) };
-    let said = read_messages(std::iter::once(view), mistakes).pop();
+fn read_user_content(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Vec<ContentPart> {
+    let Some(map) = view.map(&MESSAGE) else { return read_parts(view, diagnostics) };
+    let said = read_messages(std::iter::once(view), diagnostics).pop();
     match said {
         Some(said) if said.role == MessageRole::User => said.content,
         _ => {
-            mistakes
+            diagnostics
                 .push(diagnostic_at(map.place_of("role"), "the message of a turn must have the role `user`"));
             Vec::new()
         }

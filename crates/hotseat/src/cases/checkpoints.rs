@@ -24,7 +24,7 @@ pub struct Checkpoint {
 }
 
 /// Decodes the checkpoints of a case. Reports duplicate names and cycles.
-pub(super) fn read_checkpoints(case: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<Checkpoint> {
+pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Checkpoint> {
     let maps: Vec<MapView<'_>> =
         case.list("checkpoints").into_iter().flatten().filter_map(|view| view.map(&CHECKPOINT)).collect();
     let id = |map: &MapView<'_>| map.text("id").unwrap_or_default().to_string();
@@ -32,7 +32,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, mistakes: &mut Diagnostics) -
     let mut checkpoints = Vec::new();
     for (place, map) in maps.iter().enumerate() {
         if ids[..place].contains(&ids[place]) {
-            mistakes
+            diagnostics
                 .push(diagnostic_at(map.place_of("id"), format!("duplicate checkpoint id `{}`", ids[place])));
         }
         let mut after = Vec::new();
@@ -43,16 +43,16 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, mistakes: &mut Diagnostics) -
                 None => {
                     let known = ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
                     let message = format!("unknown checkpoint `{wanted}`");
-                    mistakes
+                    diagnostics
                         .push(diagnostic_at(Some(name.place()), message).help(format!("there are {known}")));
                 }
             }
         }
-        let checks = AssertionBlock::read(map.get("assertion"), mistakes).checks();
+        let checks = AssertionBlock::read(map.get("assertion"), diagnostics).checks();
         if let Some(assertion) =
             map.get("assertion").filter(|_| checks.is_empty()).filter(|view| is_empty_mapping(*view))
         {
-            mistakes.push(diagnostic_at(Some(assertion.place()), "this checkpoint asserts nothing"));
+            diagnostics.push(diagnostic_at(Some(assertion.place()), "this checkpoint asserts nothing"));
         }
         checkpoints.push(Checkpoint {
             id: ids[place].clone(),
@@ -66,7 +66,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, mistakes: &mut Diagnostics) -
     if let Some(stuck) = find_cycle(&checkpoints) {
         let names: Vec<&str> = stuck.iter().map(|&place| checkpoints[place].id.as_str()).collect();
         let message = format!("these checkpoints depend on each other in a cycle: {}", names.join(", "));
-        mistakes.push(diagnostic_at(Some(checkpoints[stuck[0]].place.clone()), message));
+        diagnostics.push(diagnostic_at(Some(checkpoints[stuck[0]].place.clone()), message));
     }
     checkpoints
 }

@@ -67,14 +67,14 @@ pub static CONDITION: Shape = Shape {
 /// Decodes conditions by argument name.
 pub(super) fn read_conditions(
     view: NodeView<'_>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<(String, ArgumentCondition)> {
     let entries = view.entries().into_iter().flatten();
-    entries.filter_map(|(key, _, view)| Some((key.to_string(), read_condition(view, mistakes)?))).collect()
+    entries.filter_map(|(key, _, view)| Some((key.to_string(), read_condition(view, diagnostics)?))).collect()
 }
 
 /// Decodes a condition. Returns `None` after reporting an error.
-pub(super) fn read_condition(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<ArgumentCondition> {
+pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<ArgumentCondition> {
     let map = view.map(&CONDITION)?;
     let mut all = Vec::new();
     all.extend(map.json("equals").map(ArgumentCondition::Equals));
@@ -84,7 +84,7 @@ pub(super) fn read_condition(view: NodeView<'_>, mistakes: &mut Diagnostics) -> 
     }
     for (key, fitting) in [("regex", MatchMode::All), ("regex_any", MatchMode::Any)] {
         if map.has(key) {
-            let patterns = read_patterns(&map, key, mistakes).into_iter().map(|(pattern, _)| pattern);
+            let patterns = read_patterns(&map, key, diagnostics).into_iter().map(|(pattern, _)| pattern);
             all.push(ArgumentCondition::Matches(patterns.collect(), fitting));
         }
     }
@@ -92,7 +92,7 @@ pub(super) fn read_condition(view: NodeView<'_>, mistakes: &mut Diagnostics) -> 
         let parts = values(&map, key).or_else(|| Some(vec![map.json(key)?]));
         let Some(parts) = parts else { continue };
         if parts.is_empty() || parts.iter().any(|part| part == "") {
-            mistakes
+            diagnostics
                 .push(diagnostic_at(map.place_of(key), format!("`{key}` is empty and would always match")));
         }
         all.push(ArgumentCondition::Contains(parts, fitting));
@@ -102,18 +102,18 @@ pub(super) fn read_condition(view: NodeView<'_>, mistakes: &mut Diagnostics) -> 
         Some(false) => all.push(ArgumentCondition::Equals(Value::Null)),
         None => {}
     }
-    all.extend(map.get("members").map(|view| ArgumentCondition::Members(read_conditions(view, mistakes))));
+    all.extend(map.get("members").map(|view| ArgumentCondition::Members(read_conditions(view, diagnostics))));
     let mut several = |key: &str| -> Option<Vec<ArgumentCondition>> {
-        Some(map.list(key)?.filter_map(|view| read_condition(view, mistakes)).collect())
+        Some(map.list(key)?.filter_map(|view| read_condition(view, diagnostics)).collect())
     };
     all.extend(several("entries").map(ArgumentCondition::Entries));
     all.extend(several("all").map(ArgumentCondition::All));
     if let Some(view) = map.get("not") {
-        all.extend(read_condition(view, mistakes).map(|inner| ArgumentCondition::Not(Box::new(inner))));
+        all.extend(read_condition(view, diagnostics).map(|inner| ArgumentCondition::Not(Box::new(inner))));
     }
     match all.len() {
         0 => {
-            mistakes.push(diagnostic_at(Some(view.place()), "this condition has no keys"));
+            diagnostics.push(diagnostic_at(Some(view.place()), "this condition has no keys"));
             None
         }
         1 => all.pop(),

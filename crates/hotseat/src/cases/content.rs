@@ -10,23 +10,23 @@ use crate::session::{
 use hotseat_document::{Diagnostics, MapView, NodeView};
 
 /// Decodes message content: text, or parts.
-pub(super) fn read_parts(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Vec<ContentPart> {
+pub(super) fn read_parts(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Vec<ContentPart> {
     match view.text() {
         Some(text) => vec![ContentPart::Text(text.to_string())],
         None => {
             let parts = view.list().into_iter().flatten().filter_map(|part| part.tagged(&PART));
-            parts.filter_map(|map| read_part(&map, mistakes)).collect()
+            parts.filter_map(|map| read_part(&map, diagnostics)).collect()
         }
     }
 }
 
 /// Decodes the attachments of a turn.
-pub(super) fn read_attachments(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Vec<ContentPart> {
+pub(super) fn read_attachments(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<ContentPart> {
     let attached = map.list("attachments").into_iter().flatten().filter_map(|view| view.tagged(&ATTACHMENT));
-    attached.filter_map(|map| read_part(&map, mistakes)).collect()
+    attached.filter_map(|map| read_part(&map, diagnostics)).collect()
 }
 
-fn read_part(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<ContentPart> {
+fn read_part(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<ContentPart> {
     let (kind, address) = match map.text("type")? {
         "text" => return Some(ContentPart::Text(map.text("text")?.to_string())),
         "image_url" => {
@@ -44,7 +44,7 @@ fn read_part(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<ContentPar
     let (source, mime) = match parse_source(address.text()?) {
         Ok(source) => source,
         Err(words) => {
-            mistakes.push(
+            diagnostics.push(
                 diagnostic_at(Some(address.place()), words)
                     .help("use `file://PATH`, `https://…`, or `data:TYPE;base64,…`"),
             );
@@ -83,52 +83,53 @@ fn parse_source(written: &str) -> Result<(MediaSource, Option<String>), String> 
 /// Decodes messages.
 pub(super) fn read_messages<'a>(
     views: impl Iterator<Item = NodeView<'a>>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<ConversationMessage> {
     let maps = views.filter_map(|view| view.map(&MESSAGE)).enumerate();
-    maps.map(|(index, map)| read_message(index, &map, mistakes)).collect()
+    maps.map(|(index, map)| read_message(index, &map, diagnostics)).collect()
 }
 
-fn read_message(index: usize, map: &MapView<'_>, mistakes: &mut Diagnostics) -> ConversationMessage {
+fn read_message(index: usize, map: &MapView<'_>, diagnostics: &mut Diagnostics) -> ConversationMessage {
     let role = map.text("role").and_then(MessageRole::from_name).unwrap_or(MessageRole::User);
     let calls = map.list("tool_calls").into_iter().flatten().filter_map(|view| view.map(&MESSAGE_CALL));
-    let tool_calls: Vec<MessageCall> = calls.filter_map(|call| read_message_call(&call, mistakes)).collect();
+    let tool_calls: Vec<MessageCall> =
+        calls.filter_map(|call| read_message_call(&call, diagnostics)).collect();
     if !map.has("content") && tool_calls.is_empty() {
-        mistakes.push(diagnostic_at(Some(map.place()), format!("message {index} has no `content`")));
+        diagnostics.push(diagnostic_at(Some(map.place()), format!("message {index} has no `content`")));
     }
     if map.has("tool_calls") && role != MessageRole::Assistant {
         let message = format!("message {index} has `tool_calls`, which only assistant messages may have");
-        mistakes.push(diagnostic_at(map.key_place("tool_calls"), message));
+        diagnostics.push(diagnostic_at(map.key_place("tool_calls"), message));
     }
     match (role, map.has("tool_call_id")) {
         (MessageRole::Tool, false) => {
             let message = format!("message {index} is a tool result without `tool_call_id`");
-            mistakes.push(diagnostic_at(Some(map.place()), message));
+            diagnostics.push(diagnostic_at(Some(map.place()), message));
         }
         (MessageRole::System | MessageRole::Developer | MessageRole::User | MessageRole::Assistant, true) => {
             let message = format!("message {index} has a `tool_call_id`, which only tool messages may have");
-            mistakes.push(diagnostic_at(map.key_place("tool_call_id"), message));
+            diagnostics.push(diagnostic_at(map.key_place("tool_call_id"), message));
         }
         (MessageRole::Tool, true) | (_, false) => {}
     }
     ConversationMessage {
         role,
-        content: map.get("content").map(|content| read_parts(content, mistakes)).unwrap_or_default(),
+        content: map.get("content").map(|content| read_parts(content, diagnostics)).unwrap_or_default(),
         name: map.text("name").map(str::to_string),
         tool_calls,
         tool_call_id: map.text("tool_call_id").map(str::to_string),
     }
 }
 
-fn read_message_call(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<MessageCall> {
+fn read_message_call(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<MessageCall> {
     let inner = map.map("function");
     let written = inner.as_ref().unwrap_or(map);
     let Some(name) = written.text("name") else {
-        mistakes.push(diagnostic_at(Some(map.place()), "this call has no `name`"));
+        diagnostics.push(diagnostic_at(Some(map.place()), "this call has no `name`"));
         return None;
     };
     if inner.is_some() && (map.has("name") || map.has("arguments")) {
-        mistakes.push(diagnostic_at(
+        diagnostics.push(diagnostic_at(
             Some(map.place()),
             "this call is defined twice, by `function` and next to it",
         ));
@@ -137,7 +138,8 @@ fn read_message_call(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<Me
         None => "{}".to_string(),
         Some(Value::String(text)) => {
             if serde_json::from_str::<Value>(&text).is_err() {
-                mistakes.push(diagnostic_at(written.place_of("arguments"), "these arguments are not JSON"));
+                diagnostics
+                    .push(diagnostic_at(written.place_of("arguments"), "these arguments are not JSON"));
             }
             text
         }

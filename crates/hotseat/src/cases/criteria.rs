@@ -36,18 +36,22 @@ struct CriterionDefinition {
 impl CheckVocabulary {
     /// Adds the criteria of a mapping, replacing inherited ones with the same name.
     #[must_use]
-    pub fn with_criteria(&self, view: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> CheckVocabulary {
+    pub fn with_criteria(
+        &self,
+        view: Option<NodeView<'_>>,
+        diagnostics: &mut Diagnostics,
+    ) -> CheckVocabulary {
         let mut vocabulary = self.clone();
         for (name, place, view) in view.and_then(NodeView::entries).into_iter().flatten() {
             if !is_criterion_name(name) {
                 let wrong = diagnostic_at(Some(place), format!("invalid criterion name `{name}`"));
-                mistakes.push(wrong.help(
+                diagnostics.push(wrong.help(
                     "a name consists of letters, digits and `_`, and may end with `?` or `!`; any other text is judged as a sentence",
                 ));
                 continue;
             }
             let name: Arc<str> = name.into();
-            if let Some(kind) = read_definition(view, Some(&name), mistakes) {
+            if let Some(kind) = read_definition(view, Some(&name), diagnostics) {
                 vocabulary.criteria.insert(name, CriterionDefinition { kind, place });
             }
         }
@@ -184,7 +188,7 @@ fn is_criterion_name(text: &str) -> bool {
 pub(super) fn read_criterion_use(
     view: NodeView<'_>,
     judging: &JudgeSettings,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Option<Check> {
     let (kind, criterion): (CheckKind, Arc<str>) = match view.text() {
         Some(text) if text.starts_with(SCRIPT) => {
@@ -194,12 +198,12 @@ pub(super) fn read_criterion_use(
         None => {
             let map = view.map(&CRITERION_OF_ITS_OWN)?;
             let name: Option<Arc<str>> = map.text("name").map(Arc::from);
-            let mut kind = read_definition(view, name.as_ref(), mistakes)?;
+            let mut kind = read_definition(view, name.as_ref(), diagnostics)?;
             if let CheckKind::Judged(judged) = &mut kind {
                 judged.settings = judging.or_inherit(&judged.settings);
             }
-            let said = map.text("description").or(map.text("function")).or(map.text("match_messages"));
-            let criterion = name.unwrap_or_else(|| said.unwrap_or("criterion").into());
+            let decider = map.text("description").or(map.text("function")).or(map.text("match_messages"));
+            let criterion = name.unwrap_or_else(|| decider.unwrap_or("criterion").into());
             (kind, criterion)
         }
     };
@@ -210,7 +214,7 @@ pub(super) fn read_criterion_use(
 fn read_definition(
     view: NodeView<'_>,
     name: Option<&Arc<str>>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Option<CheckKind> {
     let judged = |text: &str, examples: Vec<CriterionExample>, judging: JudgeSettings| {
         let criterion = ResponseCriterion { name: name.cloned(), text: text.trim().to_string(), examples };
@@ -222,30 +226,30 @@ fn read_definition(
     let shape =
         if name.is_some() && view.node.get("name").is_none() { &CRITERION } else { &CRITERION_OF_ITS_OWN };
     let map = view.map(shape)?;
-    let known = mistakes.len();
+    let known = diagnostics.len();
     let deciders: Vec<&str> =
         ["match", "match_messages", "function"].into_iter().filter(|key| map.has(key)).collect();
     if let [_, second, ..] = deciders.as_slice() {
         let message = format!("`{}` and `{second}` cannot be combined", deciders[0]);
-        mistakes.push(diagnostic_at(map.key_place(second), message).help("remove one of them"));
+        diagnostics.push(diagnostic_at(map.key_place(second), message).help("remove one of them"));
         return None;
     }
     let description = map.text("description");
-    let own = read_judging(map.get("judge"), mistakes);
+    let own = read_judging(map.get("judge"), diagnostics);
     let Some(decider) = deciders.first() else {
         let Some(text) = description else {
             let wrong = diagnostic_at(Some(view.place()), "this criterion has no definition");
-            mistakes.push(
+            diagnostics.push(
                 wrong.help("add a `description` for a judge, or `match`, `match_messages` or `function`"),
             );
             return None;
         };
-        return (mistakes.len() == known).then(|| judged(text, read_examples(&map), own));
+        return (diagnostics.len() == known).then(|| judged(text, read_examples(&map), own));
     };
     for key in ["good_examples", "bad_examples", "edge_cases", "judge"] {
         if let Some(place) = map.key_place(key) {
             let message = format!("`{key}` applies to judges, but `{decider}` decides this criterion");
-            mistakes.push(diagnostic_at(Some(place), message).help("remove one of them"));
+            diagnostics.push(diagnostic_at(Some(place), message).help("remove one of them"));
         }
     }
     let text = match (name, description) {
@@ -253,62 +257,55 @@ fn read_definition(
         (Some(name), None) => Some(format!("satisfies {name}")),
         (None, description) => description.map(|text| format!("satisfies: {text}")),
     };
-    let function = |key: &str, given: ScriptInputKind| {
+    let function = |key: &str, input_kind: ScriptInputKind| {
         let function = map.text(key)?;
-        Some((function, script_check(function, given, text.clone())))
+        Some((function, script_check(function, input_kind, text.clone())))
     };
     let kind = match *decider {
         "match" => match function("match", ScriptInputKind::Conversation) {
             Some((function, kind)) => {
-                check_script_reference(function, map.get("match")?, mistakes).then_some(kind)
+                check_script_reference(function, map.get("match")?, diagnostics).then_some(kind)
             }
-            None => all_of_check(&map, text.clone(), mistakes),
+            None => all_of_check(&map, text.clone(), diagnostics),
         },
         "match_messages" => function("match_messages", ScriptInputKind::Messages).map(|(_, kind)| kind),
         _ => function("function", ScriptInputKind::Turn).map(|(_, kind)| kind),
     };
-    kind.filter(|_| mistakes.len() == known)
+    kind.filter(|_| diagnostics.len() == known)
 }
 
 /// Reports a textual `match` that is not a function reference.
-fn check_script_reference(text: &str, view: NodeView<'_>, mistakes: &mut Diagnostics) -> bool {
+fn check_script_reference(text: &str, view: NodeView<'_>, diagnostics: &mut Diagnostics) -> bool {
     let refers = text.starts_with(SCRIPT);
     if !refers {
         let wrong = diagnostic_at(
             Some(view.place()),
             "`match` must contain assertions, or refer to a script function",
         );
-        mistakes.push(wrong.help(
+        diagnostics.push(wrong.help(
             "write a function reference as `scripts:path.function`, and a pattern as `{type: regex, pattern: …}`",
         ));
     }
     refers
 }
 
-fn script_check(function: &str, given: ScriptInputKind, text: Option<String>) -> CheckKind {
+fn script_check(function: &str, input_kind: ScriptInputKind, text: Option<String>) -> CheckKind {
     let (function, options) = (function.to_string(), serde_json::Map::new());
-    CheckKind::Script(ScriptCheck {
-        function,
-        expected: None,
-        options,
-        timeout: None,
-        input_kind: given,
-        text,
-    })
+    CheckKind::Script(ScriptCheck { function, expected: None, options, timeout: None, input_kind, text })
 }
 
 /// Decodes the assertions that decide a criterion.
-fn all_of_check(map: &MapView<'_>, text: Option<String>, mistakes: &mut Diagnostics) -> Option<CheckKind> {
-    let checks = AssertionBlock::read(map.get("match"), mistakes).checks();
+fn all_of_check(map: &MapView<'_>, text: Option<String>, diagnostics: &mut Diagnostics) -> Option<CheckKind> {
+    let checks = AssertionBlock::read(map.get("match"), diagnostics).checks();
     for check in checks.iter().filter(|check| check.needs_answer()) {
         let wrong = diagnostic_at(
             Some(check.place.clone()),
             "`match` cannot contain assertions that need a judge or a script",
         );
-        mistakes.push(wrong.help("use a `description` for a judge, or `match: scripts:…` for a function"));
+        diagnostics.push(wrong.help("use a `description` for a judge, or `match: scripts:…` for a function"));
     }
     if checks.is_empty() {
-        mistakes.push(diagnostic_at(map.place_of("match"), "this asserts nothing"));
+        diagnostics.push(diagnostic_at(map.place_of("match"), "this asserts nothing"));
         return None;
     }
     let words = || checks.iter().map(Check::describe).collect::<Vec<_>>().join(", and ");

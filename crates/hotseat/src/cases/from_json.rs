@@ -28,9 +28,9 @@ const PROGRAM_SOURCE_NAME: &str = "the test";
 /// # Errors
 /// A message if the JSON is invalid.
 pub fn parse_turn(value: &Value, unwritten: &CaseTurn, place: SourceSpan) -> Result<CaseTurn, String> {
-    parse_kind(value, &Kind::Shape(&TURN), |view, mistakes| {
+    parse_kind(value, &Kind::Shape(&TURN), |view, diagnostics| {
         let map = view.map(&TURN)?;
-        let mut read = read_turn(&map, &AssertionBlock::default(), unwritten.options.as_ref(), mistakes);
+        let mut read = read_turn(&map, &AssertionBlock::default(), unwritten.options.as_ref(), diagnostics);
         move_to(&place, &mut read.checks);
         for part in &mut read.content {
             if let ContentPart::Media(media) = part {
@@ -50,8 +50,8 @@ pub fn parse_turn(value: &Value, unwritten: &CaseTurn, place: SourceSpan) -> Res
 /// # Errors
 /// A message if the JSON is invalid.
 pub fn parse_assertions(value: &Value) -> Result<Vec<Check>, String> {
-    parse_kind(value, &OWN_ASSERT_KIND, |view, mistakes| {
-        Some(AssertionBlock::read(Some(view), mistakes).checks())
+    parse_kind(value, &OWN_ASSERT_KIND, |view, diagnostics| {
+        Some(AssertionBlock::read(Some(view), diagnostics).checks())
     })
 }
 
@@ -69,7 +69,7 @@ pub fn parse_condition(value: &Value) -> Result<ArgumentCondition, String> {
 /// A message if the JSON is invalid.
 pub fn parse_messages(value: &Value) -> Result<Vec<ConversationMessage>, String> {
     static MESSAGES: Kind = Kind::NonEmptyList(&Kind::Shape(&MESSAGE));
-    parse_kind(value, &MESSAGES, |view, mistakes| Some(read_messages(view.list()?, mistakes)))
+    parse_kind(value, &MESSAGES, |view, diagnostics| Some(read_messages(view.list()?, diagnostics)))
 }
 
 /// Decodes JSON of this kind.
@@ -79,22 +79,22 @@ fn parse_kind<T>(
     read: impl FnOnce(NodeView<'_>, &mut Diagnostics) -> Option<T>,
 ) -> Result<T, String> {
     let source = SourceText::new(PROGRAM_SOURCE_NAME, value.to_string(), 1);
-    let describe = |mistakes: Diagnostics| {
-        let words = mistakes.into_iter().map(|mistake| match mistake.help {
+    let describe = |diagnostics: Diagnostics| {
+        let words = diagnostics.into_iter().map(|mistake| match mistake.help {
             Some(help) => format!("{} ({help})", mistake.message),
             None => mistake.message,
         });
         words.collect::<Vec<_>>().join("; ")
     };
     let node = json::parse(&source).map_err(describe)?;
-    let mut mistakes = Diagnostics::new();
-    check(&node, kind, &source, &mut mistakes);
-    if !mistakes.is_empty() {
-        return Err(describe(mistakes));
+    let mut diagnostics = Diagnostics::new();
+    check(&node, kind, &source, &mut diagnostics);
+    if !diagnostics.is_empty() {
+        return Err(describe(diagnostics));
     }
-    match read(NodeView::new(&node, &source), &mut mistakes) {
-        Some(read) if mistakes.is_empty() => Ok(read),
-        _ => Err(describe(mistakes)),
+    match read(NodeView::new(&node, &source), &mut diagnostics) {
+        Some(read) if diagnostics.is_empty() => Ok(read),
+        _ => Err(describe(diagnostics)),
     }
 }
 
@@ -108,10 +108,10 @@ pub fn parse_topics(
     following: TopicSettings,
     place: SourceSpan,
 ) -> Result<CaseTopics, String> {
-    parse_kind(value, &Kind::Shape(&SHARED), |view, mistakes| {
+    parse_kind(value, &Kind::Shape(&SHARED), |view, diagnostics| {
         let map = MapView::from_node(view.node, view.source, &SHARED)?;
-        let known = read_topics(map.get("topics"), above, mistakes);
-        let mut topics = read_graph(map.get("graph")?, &known, mistakes)?;
+        let known = read_topics(map.get("topics"), above, diagnostics);
+        let mut topics = read_graph(map.get("graph")?, &known, diagnostics)?;
         move_to(&place, topics.checks_mut());
         Some(CaseTopics { place, settings: following, ..topics })
     })
@@ -124,19 +124,19 @@ pub fn parse_topics(
 /// A message if the topic is invalid.
 pub fn validate_topic(
     name: &str,
-    said: &Value,
+    definition: &Value,
     criteria: &[&str],
     vocabulary: &CheckVocabulary,
 ) -> Result<(), String> {
-    let named = serde_json::json!({ name: said });
-    parse_kind(&named, &TOPICS_KIND, |view, mistakes| {
-        for topic in read_topics(Some(view), &[], mistakes) {
+    let named = serde_json::json!({ name: definition });
+    parse_kind(&named, &TOPICS_KIND, |view, diagnostics| {
+        for topic in read_topics(Some(view), &[], diagnostics) {
             let checks = topic.checks.iter().chain(&topic.turn_checks);
             let others = checks.filter(|check| match &check.kind {
                 CheckKind::CriterionRef(named) => !criteria.contains(&&*named.name),
                 _ => false,
             });
-            mistakes.extend(others.filter_map(|check| vocabulary.ensure_known(check).err()));
+            diagnostics.extend(others.filter_map(|check| vocabulary.ensure_known(check).err()));
         }
         Some(())
     })
@@ -146,9 +146,9 @@ pub fn validate_topic(
 ///
 /// # Errors
 /// A message if they are invalid.
-pub fn validate_simulated_user(said: &Value) -> Result<(), String> {
-    parse_kind(said, &Kind::Shape(&USER), |view, mistakes| {
-        SimulatorBrief::read_shared(Some(view), &SimulatorBrief::default(), mistakes);
+pub fn validate_simulated_user(definition: &Value) -> Result<(), String> {
+    parse_kind(definition, &Kind::Shape(&USER), |view, diagnostics| {
+        SimulatorBrief::read_shared(Some(view), &SimulatorBrief::default(), diagnostics);
         Some(())
     })
 }
@@ -166,12 +166,12 @@ pub fn parse_brief(
 ) -> Result<SimulatorBrief, String> {
     let mut brief = above.clone();
     for group in groups {
-        brief = parse_kind(group, &Kind::Shape(&USER), |view, mistakes| {
-            Some(SimulatorBrief::read_shared(Some(view), &brief, mistakes))
+        brief = parse_kind(group, &Kind::Shape(&USER), |view, diagnostics| {
+            Some(SimulatorBrief::read_shared(Some(view), &brief, diagnostics))
         })?;
     }
-    let mut brief = parse_kind(own, &Kind::Shape(&SIMULATE), |view, mistakes| {
-        SimulatorBrief::read_own(view, &brief, mistakes)
+    let mut brief = parse_kind(own, &Kind::Shape(&SIMULATE), |view, diagnostics| {
+        SimulatorBrief::read_own(view, &brief, diagnostics)
     })?;
     move_to(place, &mut brief.stop_when);
     for (_, _, said_at) in &mut brief.during_topic {

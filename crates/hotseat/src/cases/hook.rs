@@ -42,11 +42,11 @@ impl HookCommand {
         source: &Arc<SourceText>,
         variables: VariableScope<'_>,
     ) -> Result<HookCommand, Diagnostics> {
-        let mut mistakes = Diagnostics::new();
+        let mut diagnostics = Diagnostics::new();
         let mut node = node.clone();
-        interpolate(&mut node, &Kind::Shape(&HOOK), variables, source, &mut mistakes);
-        if !mistakes.is_empty() {
-            return Err(mistakes);
+        interpolate(&mut node, &Kind::Shape(&HOOK), variables, source, &mut diagnostics);
+        if !diagnostics.is_empty() {
+            return Err(diagnostics);
         }
         let map = MapView::from_node(&node, source, &HOOK).expect("the shape was checked");
         let texts = map.list("cmd").into_iter().flatten().filter_map(NodeView::text);

@@ -56,7 +56,7 @@ impl TestCase {
 fn canonical_check(check: &Check) -> String {
     let kind = match &check.kind {
         CheckKind::Judged(judged) => format!("{judged:?}"),
-        CheckKind::Script(ScriptCheck { function, expected, options, timeout, input_kind: given, text }) => {
+        CheckKind::Script(ScriptCheck { function, expected, options, timeout, input_kind, text }) => {
             let options = serde_json::Value::Object(options.clone());
             format!(
                 "{:?}",
@@ -65,7 +65,7 @@ fn canonical_check(check: &Check) -> String {
                     expected.as_ref().map(ToString::to_string),
                     options.to_string(),
                     timeout,
-                    given,
+                    input_kind,
                     text
                 )
             )

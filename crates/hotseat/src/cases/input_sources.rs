@@ -58,7 +58,7 @@ pub enum TranscriptStyle {
 #[derive(Debug, Clone)]
 pub struct HumanInput {
     /// Policy for asking.
-    pub asked: PromptPolicy,
+    pub policy: PromptPolicy,
     /// Time limit for an answer.
     pub timeout: Duration,
     /// Position in the file.
@@ -67,19 +67,19 @@ pub struct HumanInput {
 
 impl HumanInput {
     /// Creates the settings for human input enabled on the command line.
-    pub fn new(asked: PromptPolicy, place: SourceSpan) -> HumanInput {
-        HumanInput { asked, timeout: DEFAULT_INPUT_TIMEOUT, place }
+    pub fn new(policy: PromptPolicy, place: SourceSpan) -> HumanInput {
+        HumanInput { policy, timeout: DEFAULT_INPUT_TIMEOUT, place }
     }
 }
 
 /// Decodes the simulator of a case, and the maximum number of turns in its metadata.
 pub(super) fn read_simulator(
     case: &MapView<'_>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> (Option<CaseSimulator>, Option<usize>) {
     let Some(map) = case.get("simulator").and_then(|view| view.map(&SIMULATOR)) else { return (None, None) };
     let place = case.key_place("simulator").unwrap_or_else(|| map.place());
-    let reference = map.get("use").and_then(|view| role_reference(view, mistakes));
+    let reference = map.get("use").and_then(|view| role_reference(view, diagnostics));
     let mut options = match map.json("options") {
         Some(Value::Object(options)) => options,
         _ => Members::new(),
@@ -87,16 +87,16 @@ pub(super) fn read_simulator(
     if let Some(metadata) = map.json("metadata") {
         if options.contains_key("metadata") {
             let message = "`metadata` is set here and under `options`";
-            mistakes.push(diagnostic_at(map.key_place("metadata"), message).help("remove one of them"));
+            diagnostics.push(diagnostic_at(map.key_place("metadata"), message).help("remove one of them"));
         }
         options.insert("metadata".to_string(), metadata);
     }
-    let told = options.get("metadata").and_then(|metadata| metadata.get("max_turns"));
-    let max_turns = told.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-    if let (Some(told), None | Some(0)) = (told, max_turns) {
-        let message = format!("`max_turns` is {told}, but must be a number of at least 1");
+    let declared = options.get("metadata").and_then(|metadata| metadata.get("max_turns"));
+    let max_turns = declared.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+    if let (Some(declared), None | Some(0)) = (declared, max_turns) {
+        let message = format!("`max_turns` is {declared}, but must be a number of at least 1");
         let place = map.place_of("metadata").or_else(|| map.place_of("options"));
-        mistakes.push(diagnostic_at(place, message));
+        diagnostics.push(diagnostic_at(place, message));
     }
     let style = match map.text("style") {
         Some("transcript") => TranscriptStyle::Transcript,
@@ -106,7 +106,7 @@ pub(super) fn read_simulator(
 }
 
 /// Decodes the settings for human input.
-pub(super) fn read_human_input(case: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<HumanInput> {
+pub(super) fn read_human_input(case: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<HumanInput> {
     let map = case.get("interactive").and_then(|view| view.map(&INTERACTIVE))?;
     let patience = map.get("timeout").map(|view| {
         let read = parse_duration(view.text().unwrap_or_default());
@@ -115,7 +115,7 @@ pub(super) fn read_human_input(case: &MapView<'_>, mistakes: &mut Diagnostics) -
                 Some(view.place()),
                 "invalid duration: it must be more than zero and at most one week",
             );
-            mistakes.push(wrong.help("for example `500ms`, `30s` or `1m30s`"));
+            diagnostics.push(wrong.help("for example `500ms`, `30s` or `1m30s`"));
         }
         read.unwrap_or(DEFAULT_INPUT_TIMEOUT)
     });

@@ -14,11 +14,11 @@ pub fn from_millis(value: i64) -> Duration {
 const MAX_DURATION: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Decodes the time limit of a case or turn: `timeout_ms`, or `timeout` as a duration.
-pub(super) fn read_timeout(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<Duration> {
+pub(super) fn read_timeout(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Duration> {
     let in_millis = map.integer("timeout_ms").map(from_millis);
     let Some(view) = map.get("timeout") else { return in_millis };
     if in_millis.is_some() {
-        mistakes.push(diagnostic_at(
+        diagnostics.push(diagnostic_at(
             Some(view.place()),
             "`timeout` and `timeout_ms` set the same limit; remove one",
         ));
@@ -30,7 +30,7 @@ pub(super) fn read_timeout(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Opt
             Some(view.place()),
             "invalid duration: it must be more than zero and at most one week",
         );
-        mistakes.push(wrong.help("for example `500ms`, `30s` or `1m30s`"));
+        diagnostics.push(wrong.help("for example `500ms`, `30s` or `1m30s`"));
     }
     read
 }

@@ -43,15 +43,15 @@ impl TestCase {
             return Err(Diagnostic::new(message).at(place.clone()).into());
         }
         let source = SourceText::new(place.file().to_string(), written.to_string(), place.line());
-        let case =
-            TestCase::read(&source, json::parse, decoding).map_err(|mistakes| placed_at(mistakes, place))?;
+        let case = TestCase::read(&source, json::parse, decoding)
+            .map_err(|diagnostics| placed_at(diagnostics, place))?;
         Ok(case.driven_by(body, place.clone()))
     }
 }
 
 /// Moves diagnostics to the position of a test, since their JSON was generated.
-fn placed_at(mistakes: Diagnostics, place: &SourceSpan) -> Diagnostics {
+fn placed_at(diagnostics: Diagnostics, place: &SourceSpan) -> Diagnostics {
     let mut all = Diagnostics::new();
-    all.extend(mistakes.into_iter().map(|mistake| Diagnostic { place: Some(place.clone()), ..mistake }));
+    all.extend(diagnostics.into_iter().map(|mistake| Diagnostic { place: Some(place.clone()), ..mistake }));
     all
 }

@@ -36,7 +36,7 @@ const DEFAULT_CONFIDENCE: f64 = 0.95;
 const DEFAULT_MAX_RUNS_FACTOR: usize = 3;
 
 /// Decodes `reliability` of a case or of the project file.
-pub fn read_reliability(map: &MapView<'_>, mistakes: &mut Diagnostics) -> ReliabilitySetting {
+pub fn read_reliability(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> ReliabilitySetting {
     if map.bool("reliability") == Some(false) {
         return ReliabilitySetting::Nothing;
     }
@@ -49,7 +49,7 @@ pub fn read_reliability(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Reliab
         if !is_part {
             let wrong =
                 diagnostic_at(written.place_of(key), format!("`{key}` must be between 0 and 1: {what}"));
-            mistakes.push(wrong.help(example));
+            diagnostics.push(wrong.help(example));
         }
         is_part.then_some(number)
     };
@@ -78,11 +78,11 @@ pub fn read_reliability(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Reliab
                 DEFAULT_MAX_RUNS_FACTOR * fewest
             ),
         };
-        mistakes.push(diagnostic_at(written.place_of(place), message).help(help));
+        diagnostics.push(diagnostic_at(written.place_of(place), message).help(help));
     }
     if let Some(place) = map.key_place("retries") {
         let wrong = diagnostic_at(Some(place), "`retries` and `reliability` cannot be combined");
-        mistakes.push(wrong.help(
+        diagnostics.push(wrong.help(
             "a case with a declared reliability is never retried, since retries would distort its pass rate",
         ));
     }

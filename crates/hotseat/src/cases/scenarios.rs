@@ -62,26 +62,26 @@ pub(super) fn read_scenarios(
     let view = NodeView::new(whole.get("scenarios")?, source);
     let called = ["name", "id"].iter().find_map(|key| whole.get(key));
     let called = called.and_then(|node| NodeView::new(node, source).text()).unwrap_or("scenarios");
-    let mut mistakes = Diagnostics::new();
+    let mut diagnostics = Diagnostics::new();
     let found = match view.map(&SCENARIO_SET) {
-        _ if view.text().is_some() => from_file(view, None, folders, &mut mistakes),
-        None => from_list(view, called, "", &mut mistakes),
+        _ if view.text().is_some() => from_file(view, None, folders, &mut diagnostics),
+        None => from_list(view, called, "", &mut diagnostics),
         Some(map) => match (map.get("from"), map.get("scenarios")) {
-            (Some(file), None) => from_file(file, map.text("name"), folders, &mut mistakes),
-            (None, Some(list)) => from_list(list, map.text("name").unwrap_or(called), "", &mut mistakes),
+            (Some(file), None) => from_file(file, map.text("name"), folders, &mut diagnostics),
+            (None, Some(list)) => from_list(list, map.text("name").unwrap_or(called), "", &mut diagnostics),
             (Some(_), Some(list)) => {
                 let message = "`from` and `scenarios` cannot be combined";
-                mistakes.push(diagnostic_at(Some(list.place()), message).help("remove one of them"));
+                diagnostics.push(diagnostic_at(Some(list.place()), message).help("remove one of them"));
                 Vec::new()
             }
             (None, None) => {
                 let message = "this set needs `from` or `scenarios`";
-                mistakes.push(diagnostic_at(Some(map.place()), message));
+                diagnostics.push(diagnostic_at(Some(map.place()), message));
                 Vec::new()
             }
         },
     };
-    Some(if mistakes.is_empty() { Ok(found) } else { Err(mistakes) })
+    Some(if diagnostics.is_empty() { Ok(found) } else { Err(diagnostics) })
 }
 
 /// Decodes a set of scenarios declared by a program, in the form of `scenarios` of a case.
@@ -91,12 +91,12 @@ pub(super) fn read_scenarios(
 pub fn read_scenario_set(written: Json, folders: &[PathBuf]) -> Result<Vec<Arc<CaseScenario>>, Diagnostics> {
     let source = SourceText::new("the test", "", 1);
     let whole = DocumentNode::from(serde_json::json!({"scenarios": written}));
-    let mut mistakes = Diagnostics::new();
+    let mut diagnostics = Diagnostics::new();
     if let Some(set) = whole.get("scenarios") {
-        check(set, &Kind::Shape(&SCENARIO_SET), &source, &mut mistakes);
+        check(set, &Kind::Shape(&SCENARIO_SET), &source, &mut diagnostics);
     }
-    if !mistakes.is_empty() {
-        return Err(mistakes);
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
     }
     read_scenarios(&whole, &source, folders).unwrap_or_else(|| Ok(Vec::new()))
 }
@@ -105,10 +105,10 @@ fn from_file(
     named: NodeView<'_>,
     set: Option<&str>,
     folders: &[PathBuf],
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Arc<CaseScenario>> {
     let path = named.text().unwrap_or_default();
-    let mut wrong = |words: String| mistakes.push(diagnostic_at(Some(named.place()), words));
+    let mut wrong = |words: String| diagnostics.push(diagnostic_at(Some(named.place()), words));
     let Some(file) = folders.iter().map(|folder| folder.join(path)).find(|file| file.exists()) else {
         wrong(format!("scenario file `{path}` not found"));
         return Vec::new();
@@ -132,11 +132,11 @@ fn from_file(
         for value in values {
             match value.map_err(Diagnostics::from).and_then(|source| Ok((json::parse(&source)?, source))) {
                 Ok(value) => nodes.push(value),
-                Err(found) => mistakes.extend(found.into_iter().map(used)),
+                Err(found) => diagnostics.extend(found.into_iter().map(used)),
             }
         }
         let views = nodes.iter().map(|(node, source)| NodeView::new(node, source));
-        return from_entries(views, set, path, mistakes);
+        return from_entries(views, set, path, diagnostics);
     }
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -153,14 +153,14 @@ fn from_file(
     let node = match parsed {
         Ok(node) => node,
         Err(found) => {
-            mistakes.extend(found.into_iter().map(used));
+            diagnostics.extend(found.into_iter().map(used));
             return Vec::new();
         }
     };
     let view = NodeView::new(&node, &source);
     let mut found = Diagnostics::new();
     let scenarios = from_list(view, set, path, &mut found);
-    mistakes.extend(found.into_iter().map(used));
+    diagnostics.extend(found.into_iter().map(used));
     scenarios
 }
 
@@ -168,17 +168,17 @@ fn from_list(
     view: NodeView<'_>,
     set: &str,
     file: &str,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Arc<CaseScenario>> {
     match view.list() {
-        Some(entries) if entries.len() > 0 => from_entries(entries, set, file, mistakes),
+        Some(entries) if entries.len() > 0 => from_entries(entries, set, file, diagnostics),
         Some(_) => {
-            mistakes.push(diagnostic_at(Some(view.place()), format!("set `{set}` has no scenario")));
+            diagnostics.push(diagnostic_at(Some(view.place()), format!("set `{set}` has no scenario")));
             Vec::new()
         }
         None => {
             let message = format!("the scenarios of set `{set}` are not a list");
-            mistakes.push(
+            diagnostics.push(
                 diagnostic_at(Some(view.place()), message)
                     .help("use a list of mappings with `name` and `goal`"),
             );
@@ -191,7 +191,7 @@ fn from_entries<'v>(
     entries: impl Iterator<Item = NodeView<'v>>,
     set: &str,
     file: &str,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Arc<CaseScenario>> {
     let mut all: Vec<(Arc<CaseScenario>, SourceSpan)> = Vec::new();
     for (index, view) in entries.enumerate() {
@@ -199,11 +199,11 @@ fn from_entries<'v>(
             "" => format!("scenario at index {index} of set `{set}`"),
             file => format!("scenario at index {index} of set `{set}` in {file}"),
         };
-        let Some(scenario) = read_scenario(view, set, &at, mistakes) else { continue };
+        let Some(scenario) = read_scenario(view, set, &at, diagnostics) else { continue };
         if let Some((_, first)) = all.iter().find(|(known, _)| known.id == scenario.id) {
             let message = format!("{at}: another scenario of the set has the id `{}`", scenario.id);
             let wrong = diagnostic_at(Some(view.place()), message).with_related(first.clone(), "first");
-            mistakes.push(wrong.help("give each scenario a unique `id`"));
+            diagnostics.push(wrong.help("give each scenario a unique `id`"));
         }
         all.push((Arc::new(scenario), view.place()));
     }
@@ -215,11 +215,11 @@ fn read_scenario(
     view: NodeView<'_>,
     set: &str,
     at: &str,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Option<CaseScenario> {
-    let known = mistakes.len();
+    let known = diagnostics.len();
     if view.entries().is_none() {
-        mistakes.push(diagnostic_at(Some(view.place()), format!("{at} is not a mapping")));
+        diagnostics.push(diagnostic_at(Some(view.place()), format!("{at} is not a mapping")));
         return None;
     }
     let member = |key: &str| view.entries()?.find(|(name, ..)| *name == key).map(|(_, _, view)| view);
@@ -227,7 +227,7 @@ fn read_scenario(
     let missing: Vec<&str> = ["name", "goal"].into_iter().filter(|key| member(key).is_none()).collect();
     if !missing.is_empty() {
         let message = format!("{at} is missing required fields: {}", missing.join(", "));
-        mistakes.push(diagnostic_at(Some(view.place()), message));
+        diagnostics.push(diagnostic_at(Some(view.place()), message));
     }
     let is_text = |view: NodeView<'_>| view.text().is_some_and(|text| !text.trim().is_empty());
     type Fits = fn(NodeView<'_>) -> bool;
@@ -246,10 +246,10 @@ fn read_scenario(
     for (key, fits, wanted) in kinds {
         if let Some(view) = member(key).filter(|view| !fits(*view)) {
             let message = format!("{at}: `{key}` must be {wanted}");
-            mistakes.push(diagnostic_at(Some(view.place()), message));
+            diagnostics.push(diagnostic_at(Some(view.place()), message));
         }
     }
-    if mistakes.len() > known {
+    if diagnostics.len() > known {
         return None;
     }
     let data = view.json();
@@ -300,13 +300,13 @@ impl CaseScenario {
         whole: &mut DocumentNode,
         source: &Arc<SourceText>,
         redactor: &SecretRedactor,
-        mistakes: &mut Diagnostics,
+        diagnostics: &mut Diagnostics,
     ) {
         let fill = |text: &str, kind: &Kind| self.fill_text(text, kind, redactor);
         if let NodeValue::Map(entries) = &mut whole.value {
             entries.retain(|entry| entry.key.text != "scenarios");
         }
-        fill_texts(whole, &Kind::Shape(&CASE), &fill, source, mistakes);
+        fill_texts(whole, &Kind::Shape(&CASE), &fill, source, diagnostics);
     }
 
     /// Like `CaseScenario::fill_checked`, for a document that is known to be valid.

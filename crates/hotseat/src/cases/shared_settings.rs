@@ -34,20 +34,20 @@ impl SharedSettings {
     pub fn read<'n>(
         get: impl Fn(&str) -> Option<NodeView<'n>>,
         above: &SharedSettings,
-        mistakes: &mut Diagnostics,
+        diagnostics: &mut Diagnostics,
     ) -> SharedSettings {
         let agent = get("agent").and_then(AgentName::read).or_else(|| above.agent.clone());
         let graph = get("graph").map(|view| Arc::new((view.node.clone(), view.source.clone())));
         SharedSettings {
             agent,
-            topics: read_topics(get("topics"), &above.topics, mistakes),
+            topics: read_topics(get("topics"), &above.topics, diagnostics),
             graph: graph.or_else(|| above.graph.clone()),
-            simulate: SimulatorBrief::read_shared(get("simulate"), &above.simulate, mistakes),
+            simulate: SimulatorBrief::read_shared(get("simulate"), &above.simulate, diagnostics),
             vocabulary: Arc::new(
                 above
                     .vocabulary
-                    .with_criteria(get("criteria"), mistakes)
-                    .with_judging(read_judging(get("judge"), mistakes)),
+                    .with_criteria(get("criteria"), diagnostics)
+                    .with_judging(read_judging(get("judge"), diagnostics)),
             ),
         }
     }
@@ -72,19 +72,20 @@ pub(super) fn read_head(
     }
     let mut node = parse(source).ok()?;
     node.get("suite")?;
-    let mut mistakes = Diagnostics::new();
-    check(&node, &Kind::Shape(&CASE), source, &mut mistakes);
-    mistakes.extend(keys_next_to_suite(&node, source));
-    if !mistakes.is_empty() {
-        return Some(Err(mistakes));
+    let mut diagnostics = Diagnostics::new();
+    check(&node, &Kind::Shape(&CASE), source, &mut diagnostics);
+    diagnostics.extend(keys_next_to_suite(&node, source));
+    if !diagnostics.is_empty() {
+        return Some(Err(diagnostics));
     }
-    let given = BTreeMap::new();
+    let hook_variables = BTreeMap::new();
     let DecodeSettings { environment, redactor, .. } = decoding;
-    let variables = VariableScope { environment, hook_variables: &given, allow_undefined: false, redactor };
-    interpolate(&mut node, &Kind::Shape(&CASE), variables, source, &mut mistakes);
+    let variables =
+        VariableScope { environment, hook_variables: &hook_variables, allow_undefined: false, redactor };
+    interpolate(&mut node, &Kind::Shape(&CASE), variables, source, &mut diagnostics);
     let declared = MapView::from_node(&node, source, &CASE).and_then(|head| head.map("suite"))?;
-    let shared = SharedSettings::read(|key| declared.get(key), decoding.shared, &mut mistakes);
-    Some(if mistakes.is_empty() { Ok(shared) } else { Err(mistakes) })
+    let shared = SharedSettings::read(|key| declared.get(key), decoding.shared, &mut diagnostics);
+    Some(if diagnostics.is_empty() { Ok(shared) } else { Err(diagnostics) })
 }
 
 /// Diagnostics for keys next to `suite`.

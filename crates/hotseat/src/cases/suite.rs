@@ -175,9 +175,9 @@ impl Suite {
                     drop(batch.remove(0));
                     match found {
                         Ok(declared) => shared = Arc::new(declared),
-                        Err(mistakes) => {
+                        Err(diagnostics) => {
                             any = true;
-                            decoded.push_back(Err(mistakes));
+                            decoded.push_back(Err(diagnostics));
                             // Without valid shared settings the cases cannot be decoded.
                             documents = None;
                         }

@@ -44,9 +44,9 @@ impl TopicDefinition {
     /// with it.
     pub fn unknown_criteria(&self, vocabulary: &CheckVocabulary) -> Diagnostics {
         let checks = self.checks.iter().chain(&self.turn_checks);
-        let mut mistakes = Diagnostics::new();
-        mistakes.extend(checks.filter_map(|check| vocabulary.ensure_known(check).err()));
-        mistakes
+        let mut diagnostics = Diagnostics::new();
+        diagnostics.extend(checks.filter_map(|check| vocabulary.ensure_known(check).err()));
+        diagnostics
     }
 }
 
@@ -189,23 +189,23 @@ impl CaseTopics {
         topics: Option<&CaseTopics>,
         checks: impl Iterator<Item = &'c Check>,
     ) -> Diagnostics {
-        let mut mistakes = Diagnostics::new();
+        let mut diagnostics = Diagnostics::new();
         for check in checks {
             if let CheckKind::AllOf(all) = &check.kind {
-                mistakes.extend(CaseTopics::unknown_topics(topics, all.checks.iter()));
+                diagnostics.extend(CaseTopics::unknown_topics(topics, all.checks.iter()));
             }
             let Some(names) = check.topics() else { continue };
             let Some(topics) = topics else {
-                let message = "topics need a `graph`, and there is none";
+                let message = "topics need a `graph`, but none is defined";
                 let help = "add a `graph` that defines the transitions between topics";
-                mistakes.push(Diagnostic::new(message).at(check.place.clone()).help(help));
+                diagnostics.push(Diagnostic::new(message).at(check.place.clone()).help(help));
                 continue;
             };
             for name in names.iter().filter(|name| topics.graph.index_of(name).is_none()) {
-                mistakes.push(unknown_topic(name, &topics.graph, check.place.clone()));
+                diagnostics.push(unknown_topic(name, &topics.graph, check.place.clone()));
             }
         }
-        mistakes
+        diagnostics
     }
 }
 
@@ -225,12 +225,12 @@ pub(super) fn unknown_topic(name: &str, graph: &TopicGraph, place: SourceSpan) -
 pub fn read_topics(
     view: Option<NodeView<'_>>,
     above: &[Arc<TopicDefinition>],
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<Arc<TopicDefinition>> {
     let mut all = above.to_vec();
     for (name, place, view) in view.and_then(NodeView::entries).into_iter().flatten() {
         let Some(map) = view.map(&TOPIC) else { continue };
-        let topic = Arc::new(read_topic(name, place, &map, mistakes));
+        let topic = Arc::new(read_topic(name, place, &map, diagnostics));
         match all.iter_mut().find(|known| known.name == topic.name) {
             Some(known) => *known = topic,
             None => all.push(topic),
@@ -243,11 +243,11 @@ fn read_topic(
     name: &str,
     place: SourceSpan,
     map: &MapView<'_>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> TopicDefinition {
     let mut checks = |hard: &str, soft: &str| {
-        let mut checks = AssertionBlock::read(map.get(hard), mistakes).checks();
-        checks.extend(AssertionBlock::read(map.get(soft), mistakes).soft_checks());
+        let mut checks = AssertionBlock::read(map.get(hard), diagnostics).checks();
+        checks.extend(AssertionBlock::read(map.get(soft), diagnostics).soft_checks());
         checks
     };
     let (mut checks, turn_checks) = (checks("assert", "evaluate"), checks("turn_assert", "turn_evaluate"));
@@ -260,12 +260,12 @@ fn read_topic(
             }
             None => {
                 let message = "`evaluate_intent` needs an `agent_intent`";
-                mistakes.push(diagnostic_at(Some(place), message));
+                diagnostics.push(diagnostic_at(Some(place), message));
             }
         }
     }
     let triggers = map.get("triggers").into_iter().flat_map(NodeView::one_or_many);
-    let triggers = triggers.filter_map(|view| read_trigger(&view.map(&TRIGGER)?, mistakes)).collect();
+    let triggers = triggers.filter_map(|view| read_trigger(&view.map(&TRIGGER)?, diagnostics)).collect();
     TopicDefinition {
         name: name.into(),
         characteristic: text("characteristic"),
@@ -277,12 +277,12 @@ fn read_topic(
     }
 }
 
-fn read_trigger(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<TopicTrigger> {
+fn read_trigger(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<TopicTrigger> {
     const KINDS: [&str; 5] =
         ["on_tool_call", "on_response_match", "on_user_match", "after_turns_in", "on_condition"];
-    let given: Vec<&str> = KINDS.into_iter().filter(|key| map.has(key)).collect();
-    let [kind] = given.as_slice() else {
-        let message = match given.as_slice() {
+    let present: Vec<&str> = KINDS.into_iter().filter(|key| map.has(key)).collect();
+    let [kind] = present.as_slice() else {
+        let message = match present.as_slice() {
             [] => "this trigger never fires".to_string(),
             several => format!("`{}` cannot be combined in one trigger", several.join("` and `")),
         };
@@ -290,12 +290,12 @@ fn read_trigger(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<TopicTr
             "a trigger needs exactly one of `{}`; a list of triggers fires if any of them fires",
             KINDS.join("`, `")
         );
-        mistakes.push(diagnostic_at(Some(map.place()), message).help(help));
+        diagnostics.push(diagnostic_at(Some(map.place()), message).help(help));
         return None;
     };
     for (key, of) in [("with_params", "on_tool_call"), ("count", "after_turns_in")] {
         if map.has(key) && *kind != of {
-            mistakes.push(diagnostic_at(map.key_place(key), format!("`{key}` goes with `{of}`")));
+            diagnostics.push(diagnostic_at(map.key_place(key), format!("`{key}` requires `{of}`")));
         }
     }
     let place = map.place_of(kind).unwrap_or_else(|| map.place());
@@ -305,14 +305,14 @@ fn read_trigger(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<TopicTr
                 None => None,
                 Some(Ok(expected)) => Some(expected),
                 Some(Err(words)) => {
-                    mistakes.push(diagnostic_at(map.place_of("with_params"), words));
+                    diagnostics.push(diagnostic_at(map.place_of("with_params"), words));
                     return None;
                 }
             };
             TopicTrigger::ToolCall(map.text(kind)?.to_string(), arguments)
         }
-        "on_response_match" => TopicTrigger::Response(read_pattern(map.get(kind)?, mistakes)?),
-        "on_user_match" => TopicTrigger::User(read_pattern(map.get(kind)?, mistakes)?),
+        "on_response_match" => TopicTrigger::Response(read_pattern(map.get(kind)?, diagnostics)?),
+        "on_user_match" => TopicTrigger::User(read_pattern(map.get(kind)?, diagnostics)?),
         "after_turns_in" => {
             let count = map.integer("count").and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
             TopicTrigger::TurnsIn(map.text(kind)?.to_string(), count)
@@ -348,7 +348,7 @@ pub(super) fn function_check(name: &str, place: SourceSpan) -> Check {
 pub fn read_graph(
     view: NodeView<'_>,
     known: &[Arc<TopicDefinition>],
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Option<CaseTopics> {
     let mut wired = Vec::new();
     let mut places = Vec::new();
@@ -373,7 +373,7 @@ pub fn read_graph(
         };
         let own = map.filter(|_| says_more(view));
         found.push(match own {
-            Some(map) => Some(Arc::new(read_topic(name, place, &map, mistakes))),
+            Some(map) => Some(Arc::new(read_topic(name, place, &map, diagnostics))),
             None => known.iter().find(|topic| &*topic.name == name).cloned(),
         });
     }
@@ -389,7 +389,7 @@ pub fn read_graph(
                     (Some(topic), None) => places[topic].0.clone(),
                     (None, _) => view.place(),
                 };
-                mistakes.push(Diagnostic::new(wrong.to_string()).at(place).help(wrong.help()));
+                diagnostics.push(Diagnostic::new(wrong.to_string()).at(place).help(wrong.help()));
             }
             return None;
         }
@@ -400,7 +400,7 @@ pub fn read_graph(
             if let TopicTrigger::TurnsIn(name, _) = trigger
                 && graph.index_of(name).is_none()
             {
-                mistakes.push(unknown_topic(name, &graph, topic.place.clone()));
+                diagnostics.push(unknown_topic(name, &graph, topic.place.clone()));
             }
         }
     }

@@ -42,10 +42,10 @@ pub fn interpolate(
     kind: &Kind,
     variables: VariableScope<'_>,
     source: &Arc<SourceText>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) {
     let fill = |text: &str, kind: &Kind| fill_variables(text, text_kind(kind), variables);
-    fill_texts(node, kind, &fill, source, mistakes);
+    fill_texts(node, kind, &fill, source, diagnostics);
 }
 
 /// Replaces a text by another text or a value, for the expected kind. Returns messages if variables are
@@ -58,7 +58,7 @@ pub(super) fn fill_texts(
     kind: &Kind,
     fill: &Fill<'_>,
     source: &Arc<SourceText>,
-    mistakes: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) {
     let place = node.place(source);
     match (&mut node.value, kind) {
@@ -66,14 +66,14 @@ pub(super) fn fill_texts(
             Ok(FilledValue::Text(text)) => node.value = NodeValue::String(text),
             Ok(FilledValue::Json(json)) => node.value = from_json(json, &node.span),
             Err(all) => {
-                mistakes.extend(all.into_iter().map(|words| Diagnostic::new(words).at(place.clone())));
+                diagnostics.extend(all.into_iter().map(|words| Diagnostic::new(words).at(place.clone())));
                 // A placeholder prevents follow-up errors.
                 node.value = NodeValue::String("undefined".to_string());
             }
         },
         (_, Kind::OneOf(kinds)) => {
             if let Some(kind) = kinds.iter().find(|kind| matches_kind(&node.value, kind)) {
-                fill_texts(node, kind, fill, source, mistakes);
+                fill_texts(node, kind, fill, source, diagnostics);
             }
         }
         (NodeValue::List(nodes), kind) => {
@@ -81,7 +81,7 @@ pub(super) fn fill_texts(
                 Kind::List(kind) | Kind::NonEmptyList(kind) => kind,
                 _ => &Kind::Json,
             };
-            nodes.iter_mut().for_each(|node| fill_texts(node, kind, fill, source, mistakes));
+            nodes.iter_mut().for_each(|node| fill_texts(node, kind, fill, source, diagnostics));
         }
         (NodeValue::Map(_), kind) => {
             let shape = match kind {
@@ -96,7 +96,7 @@ pub(super) fn fill_texts(
                     (_, Some(shape)) => shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind),
                     (_, None) => &Kind::Json,
                 };
-                fill_texts(&mut entry.value, kind, fill, source, mistakes);
+                fill_texts(&mut entry.value, kind, fill, source, diagnostics);
             }
         }
         _ => {}
@@ -290,7 +290,7 @@ mod tests {
 
     fn fill(text: &str, kind: &Kind) -> Result<Json, Vec<String>> {
         let environment = BTreeMap::from([("HOST".to_string(), "a.b".to_string())]);
-        let given = BTreeMap::from([
+        let hook_variables = BTreeMap::from([
             ("ID".to_string(), json!("x.1")),
             ("N".to_string(), json!(5)),
             ("S".to_string(), json!("secret value")),
@@ -299,7 +299,7 @@ mod tests {
         let redactor = SecretRedactor::new([("N".to_string(), "secret value".to_string())]);
         let variables = VariableScope {
             environment: &environment,
-            hook_variables: &given,
+            hook_variables: &hook_variables,
             allow_undefined: false,
             redactor: &redactor,
         };

@@ -97,7 +97,7 @@ pub(super) async fn run_attempt(
     attempt.duration = started.elapsed();
     let after = outside.run_after_hook(&attempt, &selected, &before);
     match cancellation.clean_up(after).await {
-        Ok(Ok(said)) => attempt.logs.extend(said),
+        Ok(Ok(lines)) => attempt.logs.extend(lines),
         Ok(Err(words)) | Err(words) => attempt.warnings.push(format!("after script failed: {words}")),
     }
     attempt
@@ -120,7 +120,7 @@ async fn run_case_conversation(
 ) {
     match prepare_case(selected, before, outside).await {
         Err(failure) => attempt.verdict = Verdict::failed(failure),
-        Ok(PreparedCase { case, target, redactor, timeouts, partners, given }) => {
+        Ok(PreparedCase { case, target, redactor, timeouts, partners, hook_variables }) => {
             let suite = outside.project.suite_name(&selected.suite.path);
             let target = target.for_case(&case.target).for_attempt(attempt.number);
             let target = target.with_case_name(suite, &selected.case.id);
@@ -132,10 +132,10 @@ async fn run_case_conversation(
             let traffic = TrafficMeter::new(outside.traffic.clone());
             let recorder = TraceRecorder::new(redactor.clone(), outside.retention != EventRetention::Nothing);
             let recorder = recorder.with_prices(prices).with_traffic(traffic);
-            let held = run_conversation(&case, &mut *agent, script, timeouts, partners, recorder).await;
+            let result = run_conversation(&case, &mut *agent, script, timeouts, partners, recorder).await;
             agent.close().await;
-            attempt.apply_result(held);
-            attempt.hook_variables = given;
+            attempt.apply_result(result);
+            attempt.hook_variables = hook_variables;
             attempt.agent_diagnostics =
                 agent.diagnostic_output().map(|words| redactor.text(&words).into_owned());
             attempt.append_agent_diagnostics();
@@ -178,15 +178,15 @@ impl Attempt {
     }
 
     /// Copies the result of a conversation into the attempt.
-    pub(super) fn apply_result(&mut self, held: ConversationResult) {
-        self.verdict = held.verdict;
-        self.checks = held.checks.into_iter().map(CheckResult::from_checked).collect();
-        self.checkpoints = held.checkpoints.into_iter().map(CheckpointResult::from_reached).collect();
-        self.limit = held.limit;
-        self.logs.extend(held.logs);
-        self.conversation = held.conversation;
-        self.events = held.events;
-        self.lacks_timestamps = held.is_untimed;
+    pub(super) fn apply_result(&mut self, result: ConversationResult) {
+        self.verdict = result.verdict;
+        self.checks = result.checks.into_iter().map(CheckResult::from_checked).collect();
+        self.checkpoints = result.checkpoints.into_iter().map(CheckpointResult::from_reached).collect();
+        self.limit = result.limit;
+        self.logs.extend(result.logs);
+        self.conversation = result.conversation;
+        self.events = result.events;
+        self.lacks_timestamps = result.is_untimed;
     }
 }
 
@@ -207,7 +207,7 @@ struct PreparedCase {
     redactor: SecretRedactor,
     timeouts: SessionTimeouts,
     partners: SessionRoles,
-    given: BTreeMap<String, Value>,
+    hook_variables: BTreeMap<String, Value>,
 }
 
 /// Runs the hooks of a case and resolves its variables.
@@ -222,36 +222,36 @@ async fn prepare_case(
         return Err(AttemptFailure::new(FailureKind::TestError, message));
     };
     let bound = outside.bound_target(agent);
-    let mut given = before.variables.clone();
+    let mut hook_variables = before.variables.clone();
     let folder = match &outside.project.file {
         Some(_) => &outside.project.root,
         None => &selected.suite.folder,
     };
     let identity = outside.project.call_settings().identity_before_hooks(case);
     for index in 0..case.hooks {
-        let variables = outside.case_variables(&given);
+        let variables = outside.case_variables(&hook_variables);
         let mut hook = case.hook(index, variables).map_err(test_failure)?;
         set_identity_env(&identity, &mut hook);
         let (environment, servers) = (outside.project.environment(), outside.target_env.servers);
         let run = run_hook(&hook, folder, environment, servers, None).await;
         let new = run.map_err(|failure| {
             let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
-            outside.redactor(of_target, &given).failure(failure)
+            outside.redactor(of_target, &hook_variables).failure(failure)
         })?;
-        given.extend(new);
+        hook_variables.extend(new);
     }
     let named = CaseScope { case, suite: &selected.suite, agent: Some(agent) };
-    let (partners, of_helpers) = open_roles(outside, named, &given, None).map_err(test_failure)?;
+    let (partners, of_helpers) = open_roles(outside, named, &hook_variables, None).map_err(test_failure)?;
     let (target, redactor) = match bound {
         // Hook variables and role agents may contain secrets as well.
-        Some((target, _)) if !given.is_empty() || !of_helpers.is_empty() => {
+        Some((target, _)) if !hook_variables.is_empty() || !of_helpers.is_empty() => {
             let secrets = [target.secrets.as_slice(), &of_helpers].concat();
-            (target.clone(), outside.redactor(&secrets, &given))
+            (target.clone(), outside.redactor(&secrets, &hook_variables))
         }
         Some((target, redactor)) => (target.clone(), redactor.clone()),
-        None => outside.bind_agent(agent, &given).map_err(test_failure)?,
+        None => outside.bind_agent(agent, &hook_variables).map_err(test_failure)?,
     };
-    let variables = VariableScope { redactor: &redactor, ..outside.case_variables(&given) };
+    let variables = VariableScope { redactor: &redactor, ..outside.case_variables(&hook_variables) };
     let case = case.bind(variables).map_err(test_failure)?;
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case = case
@@ -260,6 +260,7 @@ async fn prepare_case(
     let (case, target) = outside.project.apply_call_settings(agent, &case, target).map_err(test_failure)?;
     let timeouts = SessionTimeouts { case: outside.case_timeout, ..agent.timeouts };
     let case = outside.overrides.apply_to(case);
-    let given = given.into_iter().map(|(name, value)| (name, redactor.json(value))).collect();
-    Ok(PreparedCase { case, target, redactor, timeouts, partners, given })
+    let hook_variables =
+        hook_variables.into_iter().map(|(name, value)| (name, redactor.json(value))).collect();
+    Ok(PreparedCase { case, target, redactor, timeouts, partners, hook_variables })
 }

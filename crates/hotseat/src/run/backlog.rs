@@ -38,11 +38,11 @@ impl ReportBacklog {
     /// Waits until a new conversation may start.
     pub(super) async fn wait_for_room(&self) {
         loop {
-            let told = self.drained.notified();
+            let notified = self.drained.notified();
             if self.has_room() {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 }

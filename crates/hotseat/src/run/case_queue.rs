@@ -66,9 +66,9 @@ impl CaseReader {
 
     async fn next(&mut self) -> Option<CaseRead> {
         match self {
-            CaseReader::Cached(plan, given) => {
-                let next = plan.cached_cases().and_then(|kept| kept.get(*given)).cloned();
-                *given += 1;
+            CaseReader::Cached(plan, next_index) => {
+                let next = plan.cached_cases().and_then(|kept| kept.get(*next_index)).cloned();
+                *next_index += 1;
                 next.map(Ok)
             }
             CaseReader::Streamed(received, thread) => {

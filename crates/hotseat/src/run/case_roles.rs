@@ -109,7 +109,7 @@ pub fn check_functions(
     named: CaseScope<'_>,
 ) -> Result<Vec<(String, ScriptFunction)>, Diagnostics> {
     let (case, whose) = (named.case, named.script_scope());
-    let mut mistakes = Diagnostics::new();
+    let mut diagnostics = Diagnostics::new();
     let mut found: Vec<(String, ScriptFunction)> = Vec::new();
     for check in case.every_check() {
         let Some(ScriptCheck { function: reference, .. }) = check.as_script() else { continue };
@@ -118,10 +118,10 @@ pub fn check_functions(
         }
         match project.find_function(reference, whose) {
             Ok(function) => found.push((reference.clone(), function)),
-            Err(wrong) => mistakes.push(wrong.at_reference(&check.place)),
+            Err(wrong) => diagnostics.push(wrong.at_reference(&check.place)),
         }
     }
-    if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
+    if diagnostics.is_empty() { Ok(found) } else { Err(diagnostics) }
 }
 
 /// Resolves the roles of a case.
@@ -132,15 +132,15 @@ pub fn case_roles(
     project: &Project,
     named: CaseScope<'_>,
 ) -> Result<Vec<(RoleReference, ResolvedRole)>, Diagnostics> {
-    let mut mistakes = Diagnostics::new();
+    let mut diagnostics = Diagnostics::new();
     let mut found = Vec::new();
-    for asked in role_requests(project, named) {
-        match project.resolve_role(asked.query) {
+    for request in role_requests(project, named) {
+        match project.resolve_role(request.query) {
             Ok(helper) => found.push(helper),
-            Err(wrong) => mistakes.extend(wrong),
+            Err(wrong) => diagnostics.extend(wrong),
         }
     }
-    if mistakes.is_empty() { Ok(found) } else { Err(mistakes) }
+    if diagnostics.is_empty() { Ok(found) } else { Err(diagnostics) }
 }
 
 /// Prepares the roles of a case and returns the secrets of those that are agents. During a recheck only
@@ -151,12 +151,12 @@ pub fn case_roles(
 pub fn open_roles(
     outside: &Arc<RunContext>,
     named: CaseScope<'_>,
-    given: &BTreeMap<String, Value>,
+    hook_variables: &BTreeMap<String, Value>,
     answers: Option<Arc<RecordedAnswers>>,
 ) -> Result<(SessionRoles, Vec<(String, String)>), Diagnostics> {
     let case = named.case;
     let identity = outside.project.call_settings().identity_before_hooks(case);
-    let powers = outside.script_permissions(&[named.script_scope()], given, &identity);
+    let powers = outside.script_permissions(&[named.script_scope()], hook_variables, &identity);
     let functions = check_functions(&outside.project, named)?;
     let own = if answers.is_some() { powers.clone().offline() } else { powers.clone() };
     let functions = functions.into_iter().map(|(name, function)| (name, own.bind(function))).collect();
@@ -170,7 +170,12 @@ pub fn open_roles(
     if case.body.is_some() {
         let (outside, powers) = (outside.clone(), powers.clone());
         let noted = OverheardTurnLog { turns: partners.direct_turns.clone(), tested: named.agent.cloned() };
-        let own = outside.script_permissions_with_log(&[named.script_scope()], given, &identity, Some(noted));
+        let own = outside.script_permissions_with_log(
+            &[named.script_scope()],
+            hook_variables,
+            &identity,
+            Some(noted),
+        );
         partners.permissions = Some(if answers.is_some() { own.offline() } else { own });
         let (folder, agent) = (named.suite.folder.clone(), named.agent.cloned());
         partners.role_lookup = Some(Arc::new(RoleResolver {
@@ -178,7 +183,7 @@ pub fn open_roles(
             powers,
             folder,
             agent,
-            given: given.clone(),
+            hook_variables: hook_variables.clone(),
             answers: answers.clone(),
         }));
     }
@@ -187,7 +192,7 @@ pub fn open_roles(
         let found = outside.project.resolve_role(wanted)?;
         let role = match &answers {
             Some(answers) if whom.is_none() || !answers.may_ask() => RoleClient::offline(&found.0),
-            _ => open_role(outside, &powers, &found, Some(wanted), given, &mut secrets)?,
+            _ => open_role(outside, &powers, &found, Some(wanted), hook_variables, &mut secrets)?,
         };
         match whom {
             None => partners.simulators.push((wanted.reference.cloned(), role)),
@@ -205,7 +210,7 @@ struct RoleResolver {
     folder: PathBuf,
     agent: Option<Arc<ProjectAgent>>,
     /// Variables set by hooks.
-    given: BTreeMap<String, Value>,
+    hook_variables: BTreeMap<String, Value>,
     /// Stored answers of judges, during a recheck.
     answers: Option<Arc<RecordedAnswers>>,
 }
@@ -241,9 +246,14 @@ impl RoleResolver {
         let is_silent = self.answers.as_ref().is_some_and(|answers| !answers.may_ask());
         let found = self.outside.project.resolve_role(wanted).and_then(|helper| match is_silent {
             true => Ok(RoleClient::offline(&helper.0)),
-            false => {
-                open_role(&self.outside, &self.powers, &helper, Some(wanted), &self.given, &mut Vec::new())
-            }
+            false => open_role(
+                &self.outside,
+                &self.powers,
+                &helper,
+                Some(wanted),
+                &self.hook_variables,
+                &mut Vec::new(),
+            ),
         });
         found.map_err(|wrong| {
             let words = wrong.into_iter().map(|wrong| match wrong.help {
@@ -264,7 +274,7 @@ pub fn open_role(
     powers: &ScriptCapabilities,
     (reference, helper): &(RoleReference, ResolvedRole),
     wanted: Option<RoleQuery<'_>>,
-    given: &BTreeMap<String, Value>,
+    hook_variables: &BTreeMap<String, Value>,
     secrets: &mut Vec<(String, String)>,
 ) -> Result<RoleClient, Diagnostics> {
     match helper {
@@ -277,7 +287,7 @@ pub fn open_role(
         ResolvedRole::Agent(agent) => {
             let target = match outside.bound_target(agent) {
                 Some((target, _)) => target.clone(),
-                None => outside.bind_agent(agent, given)?.0,
+                None => outside.bind_agent(agent, hook_variables)?.0,
             };
             let named = wanted.and_then(|wanted| Some((wanted.connector?, Some(wanted.place.clone()))));
             let target = outside.project.with_connectors(agent, target, named)?;

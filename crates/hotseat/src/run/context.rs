@@ -125,19 +125,22 @@ impl RunContext {
         bound.map(|(_, target, redactor)| (target, redactor))
     }
 
-    pub(super) fn case_variables<'a>(&'a self, given: &'a BTreeMap<String, Value>) -> VariableScope<'a> {
+    pub(super) fn case_variables<'a>(
+        &'a self,
+        hook_variables: &'a BTreeMap<String, Value>,
+    ) -> VariableScope<'a> {
         let (environment, redactor) = (&**self.project.environment(), self.project.redactor());
-        VariableScope { environment, hook_variables: given, allow_undefined: false, redactor }
+        VariableScope { environment, hook_variables, allow_undefined: false, redactor }
     }
 
     /// Resolves an agent with hook variables and creates the redactor for its secrets.
     pub(super) fn bind_agent(
         &self,
         agent: &ProjectAgent,
-        given: &BTreeMap<String, Value>,
+        hook_variables: &BTreeMap<String, Value>,
     ) -> Result<(BoundTarget, SecretRedactor), Diagnostics> {
-        let target = agent.bind(self.case_variables(given))?;
-        let redactor = self.redactor(&target.secrets, given);
+        let target = agent.bind(self.case_variables(hook_variables))?;
+        let redactor = self.redactor(&target.secrets, hook_variables);
         Ok((target, redactor))
     }
 
@@ -145,10 +148,11 @@ impl RunContext {
     pub(super) fn redactor(
         &self,
         of_target: &[(String, String)],
-        given: &BTreeMap<String, Value>,
+        hook_variables: &BTreeMap<String, Value>,
     ) -> SecretRedactor {
         let (environment, named) = (self.project.environment(), &self.project.secrets);
-        let of_hooks = given.iter().filter_map(|(name, value)| Some((name.clone(), secret_text(value)?)));
+        let of_hooks =
+            hook_variables.iter().filter_map(|(name, value)| Some((name.clone(), secret_text(value)?)));
         let of_hooks = of_hooks.filter(|(name, value)| named.contains(name) || is_secret(name, value));
         let of_target = of_target.iter().cloned();
         SecretRedactor::new(
@@ -175,8 +179,8 @@ impl CaseOverrides {
         let interactive = match (person, &case.interactive) {
             (None, own) => own.clone(),
             (Some(HumanPolicy::Never), _) => None,
-            (Some(HumanPolicy::Always(asked)), Some(own)) => Some(HumanInput { asked, ..own.clone() }),
-            (Some(HumanPolicy::Always(asked)), None) => Some(HumanInput::new(asked, case.place.clone())),
+            (Some(HumanPolicy::Always(policy)), Some(own)) => Some(HumanInput { policy, ..own.clone() }),
+            (Some(HumanPolicy::Always(policy)), None) => Some(HumanInput::new(policy, case.place.clone())),
         };
         let mut case = case;
         let own = Arc::make_mut(&mut case);

@@ -200,7 +200,7 @@ pub async fn execute(
                     report(RunEvent::CaseStarted { case: selected.case_ref.clone(), repetition });
                     dispatch.start_case(selected);
                 }
-                Some(Err(mistakes)) => (all_begun, unreadable) = (true, Some(mistakes)),
+                Some(Err(diagnostics)) => (all_begun, unreadable) = (true, Some(diagnostics)),
                 None => all_begun = true,
             },
             Some(ended) = attempts.join_next_with_id() => {
@@ -209,8 +209,8 @@ pub async fn execute(
                     Err(error) => (error.id(), Err(error)),
                 };
                 let Some((selected, number)) = running.remove(&id) else { continue };
-                let told = &selected.case_ref;
-                let lost = |error| Attempt::not_started(told.clone(), number, Verdict::failed(task_failure(error)));
+                let case_ref = &selected.case_ref;
+                let lost = |error| Attempt::not_started(case_ref.clone(), number, Verdict::failed(task_failure(error)));
                 let mut attempt = ended.unwrap_or_else(lost);
                 append_start_diagnostics(&mut attempt, selected.agent.as_ref(), started_agents).await;
                 let repetition = options.attempt_policy(&selected);
@@ -230,15 +230,15 @@ pub async fn execute(
                     let outcome = dispatch.skip_case(&selected, reason.clone());
                     report(RunEvent::CaseEnded(Arc::new(outcome)));
                 }
-                Err(mistakes) => {
-                    unreadable = Some(mistakes);
+                Err(diagnostics) => {
+                    unreadable = Some(diagnostics);
                     break;
                 }
             }
         }
     }
     let mut summary = dispatch.summary;
-    let first = unreadable.as_ref().and_then(|mistakes: &Vec<Diagnostic>| mistakes.first());
+    let first = unreadable.as_ref().and_then(|diagnostics: &Vec<Diagnostic>| diagnostics.first());
     summary.broken = first.map(|mistake| mistake.message.as_str().into());
     summary.ended_at = wall_millis();
     summary.duration = took + started.elapsed();

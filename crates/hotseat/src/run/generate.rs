@@ -29,22 +29,22 @@ pub async fn generate_cases(
 ) -> Result<Vec<Value>, Diagnostics> {
     let whose = ScriptScope { folder, agent: Some(target) };
     let helper = project.find_role(generator, None, whose)?;
-    let asked = match &helper {
+    let agent_generator = match &helper {
         ResolvedRole::Agent(agent) => Some(agent),
         ResolvedRole::Connector(_) | ResolvedRole::Script(_) => None,
     };
-    if let Some(unset) = asked.and_then(|agent| agent.missing_variables().next()) {
+    if let Some(unset) = agent_generator.and_then(|agent| agent.missing_variables().next()) {
         return Err(unset.clone().into());
     }
     let outside = RunContext::new(
         project.clone(),
-        asked.into_iter().chain([target]),
+        agent_generator.into_iter().chain([target]),
         http.clone(),
         None,
         EventRetention::Nothing,
     )?;
     let failed = |words: String| Diagnostic::new(format!("{generator} generated no cases: {words}"));
-    let started = match asked.and_then(|agent| agent.start.as_ref()) {
+    let started = match agent_generator.and_then(|agent| agent.start.as_ref()) {
         None => None,
         Some(start) => {
             let started = StartedAgent::start(start, project.environment(), project.redactor(), http).await;

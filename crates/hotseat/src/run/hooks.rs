@@ -43,16 +43,16 @@ impl RunContext {
     pub async fn run_named_hook(
         self: &Arc<Self>,
         name: &str,
-        told: &Value,
-        given: &BTreeMap<String, Value>,
+        input: &Value,
+        hook_variables: &BTreeMap<String, Value>,
         identity: &RequestIdentity,
         whose: &[ScriptScope<'_>],
     ) -> Result<HookOutput, AttemptFailure> {
-        match self.project.resolve_hook(name, given, whose).map_err(test_failure)? {
-            ResolvedHook::Command(hook) => self.run_command(hook, told, given, identity).await,
+        match self.project.resolve_hook(name, hook_variables, whose).map_err(test_failure)? {
+            ResolvedHook::Command(hook) => self.run_command(hook, input, hook_variables, identity).await,
             ResolvedHook::Function(function, timeout) => {
-                let function = self.script_permissions(whose, given, identity).bind(function);
-                self.call_function(name, &function, timeout, told, given).await
+                let function = self.script_permissions(whose, hook_variables, identity).bind(function);
+                self.call_function(name, &function, timeout, input, hook_variables).await
             }
         }
     }
@@ -62,32 +62,31 @@ impl RunContext {
         name: &str,
         function: &BoundFunction,
         timeout: Option<Duration>,
-        told: &Value,
-        given: &BTreeMap<String, Value>,
+        input: &Value,
+        hook_variables: &BTreeMap<String, Value>,
     ) -> Result<HookOutput, AttemptFailure> {
-        let arguments = ARGUMENTS.iter().filter_map(|key| told.get(key).cloned()).collect();
-        let ScriptOutput { result, console: said } =
-            function.call(arguments, timeout, DEFAULT_HOOK_TIMEOUT).await;
-        let redactor = self.redactor(&[], given);
-        let said: Vec<String> = said.iter().map(|line| redactor.text(line).into_owned()).collect();
+        let arguments = ARGUMENTS.iter().filter_map(|key| input.get(key).cloned()).collect();
+        let ScriptOutput { result, console } = function.call(arguments, timeout, DEFAULT_HOOK_TIMEOUT).await;
+        let redactor = self.redactor(&[], hook_variables);
+        let console: Vec<String> = console.iter().map(|line| redactor.text(line).into_owned()).collect();
         match result {
             Ok(returned) => {
                 let data = match returned.get("data") {
                     Some(data) => data.clone(),
                     None => returned.clone(),
                 };
-                let given = match returned {
+                let variables = match returned {
                     Value::Object(members) => members.into_iter().collect(),
                     _ => BTreeMap::new(),
                 };
-                Ok(HookOutput { data, variables: given, console: said })
+                Ok(HookOutput { data, variables, console })
             }
             Err(error) => {
                 let place = error.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
                 let message = format!("hook `{name}` failed: {}{place}", error.message);
                 let mut detail = error.diagnostic().render(false, 100);
-                if !said.is_empty() {
-                    detail = format!("{detail}\nconsole:\n{}", said.join("\n"));
+                if !console.is_empty() {
+                    detail = format!("{detail}\nconsole:\n{}", console.join("\n"));
                 }
                 let failure = AttemptFailure::new(FailureKind::HookError, message).with_detail(detail);
                 Err(redactor.failure(failure))
@@ -98,19 +97,19 @@ impl RunContext {
     async fn run_command(
         &self,
         mut hook: HookCommand,
-        told: &Value,
-        given: &BTreeMap<String, Value>,
+        input: &Value,
+        hook_variables: &BTreeMap<String, Value>,
         identity: &RequestIdentity,
     ) -> Result<HookOutput, AttemptFailure> {
         set_identity_env(identity, &mut hook);
         let (root, environment) = (&self.project.root, self.project.environment());
-        let ran = run_hook(&hook, root, environment, self.target_env.servers, Some(told)).await;
-        let given = ran.map_err(|failure| self.redactor(&[], given).failure(failure))?;
-        let data = match given.get("data") {
+        let ran = run_hook(&hook, root, environment, self.target_env.servers, Some(input)).await;
+        let variables = ran.map_err(|failure| self.redactor(&[], hook_variables).failure(failure))?;
+        let data = match variables.get("data") {
             Some(data) => data.clone(),
-            None => Value::Object(given.clone().into_iter().collect()),
+            None => Value::Object(variables.clone().into_iter().collect()),
         };
-        Ok(HookOutput { data, variables: given, console: Vec::new() })
+        Ok(HookOutput { data, variables, console: Vec::new() })
     }
 
     /// Runs a project hook before or after the whole run. The user identity is added to its input as `ctx`.
@@ -120,14 +119,14 @@ impl RunContext {
     pub async fn run_project_hook(
         self: &Arc<Self>,
         name: &str,
-        mut told: Value,
+        mut input: Value,
         plan: &RunPlan,
     ) -> Result<HookOutput, AttemptFailure> {
         let identity = self.project.call_settings().identity();
-        if let Value::Object(members) = &mut told {
+        if let Value::Object(members) = &mut input {
             members.insert("ctx".to_string(), (*identity.ctx).clone());
         }
-        self.run_named_hook(name, &told, &BTreeMap::new(), &identity, &plan.script_scopes()).await
+        self.run_named_hook(name, &input, &BTreeMap::new(), &identity, &plan.script_scopes()).await
     }
 
     /// Runs the `before` hook of a case, if it has one.
@@ -141,12 +140,12 @@ impl RunContext {
         let case = &selected.case;
         let Some(NamedHook { name, .. }) = &case.before else { return Ok(HookOutput::default()) };
         let identity = self.project.call_settings().identity_before_hooks(case);
-        let told = json!({"test_case": case.to_json(), "ctx": identity.ctx});
+        let input = json!({"test_case": case.to_json(), "ctx": identity.ctx});
         let failed = |mut failure: AttemptFailure| {
             failure.message = format!("before script failed: {}", failure.message);
             failure
         };
-        self.run_named_hook(name, &told, &BTreeMap::new(), &identity, &[script_scope(selected)])
+        self.run_named_hook(name, &input, &BTreeMap::new(), &identity, &[script_scope(selected)])
             .await
             .map_err(failed)
     }
@@ -164,14 +163,14 @@ impl RunContext {
         let Some(NamedHook { name, .. }) = &selected.case.after else { return Ok(Vec::new()) };
         let case = &selected.case;
         let identity = self.project.call_settings().identity_before_hooks(case);
-        let told = json!({
+        let input = json!({
             "test_case": case.to_json(),
             "result": attempt_result(attempt),
             "before_data": before.data,
             "ctx": identity.ctx,
         });
         let ran =
-            self.run_named_hook(name, &told, &before.variables, &identity, &[script_scope(selected)]).await;
+            self.run_named_hook(name, &input, &before.variables, &identity, &[script_scope(selected)]).await;
         ran.map(|after| after.console).map_err(|failure| failure.message)
     }
 }
@@ -182,19 +181,19 @@ fn script_scope(selected: &SelectedCase) -> ScriptScope<'_> {
 
 /// Result of a case as passed to hooks: its representative attempt and, for repeated cases, the pass counts.
 pub fn hook_result(outcome: &CaseOutcome) -> Value {
-    let mut told = attempt_result(outcome.representative());
+    let mut result = attempt_result(outcome.representative());
     let failure = outcome.verdict.failure.as_ref();
-    told["status"] = json!(outcome.verdict.status);
-    told["error"] = json!(failure.map(|failure| &failure.message));
-    told["error_kind"] = json!(failure.map(|failure| failure.kind.name()));
+    result["status"] = json!(outcome.verdict.status);
+    result["error"] = json!(failure.map(|failure| &failure.message));
+    result["error_kind"] = json!(failure.map(|failure| failure.kind.name()));
     if outcome.is_flaky() {
-        told["flaky"] = json!(true);
+        result["flaky"] = json!(true);
     }
     if let Some(stability) = &outcome.stability {
-        told["runs"] = json!(stability.runs);
-        told["passed"] = json!(stability.passed);
+        result["runs"] = json!(stability.runs);
+        result["passed"] = json!(stability.passed);
     }
-    told
+    result
 }
 
 /// Result of one attempt as passed to hooks.

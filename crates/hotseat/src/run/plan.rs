@@ -128,7 +128,7 @@ impl RunPlan {
             needs_human: false,
             role_agents: Vec::new(),
         };
-        let mut mistakes = Vec::new();
+        let mut diagnostics = Vec::new();
         let mut without_hooks: Vec<Arc<ProjectAgent>> = Vec::new();
         let mut digest = PlanDigest::new();
         for (suite, agent) in plan.suites.clone() {
@@ -149,7 +149,7 @@ impl RunPlan {
                                 case.name
                             );
                             let wrong = Diagnostic::new(message).at(case.place.clone());
-                            mistakes.push(
+                            diagnostics.push(
                                 wrong.help("remove `only` from this test or its group before committing"),
                             );
                         }
@@ -160,18 +160,18 @@ impl RunPlan {
                         }
                         let is_selected = fits && plan.selection.is_in_shard(&name, &case);
                         if is_selected && case.skip.is_none() {
-                            mistakes.extend(
+                            diagnostics.extend(
                                 agent.into_iter().flat_map(|agent| project.unsupported_parts(agent, &case)),
                             );
                             let whose =
                                 ScriptScope { folder: &suite.folder, agent: agent.map(|agent| &**agent) };
-                            mistakes.extend(project.check_case_hooks(&case, whose));
+                            diagnostics.extend(project.check_case_hooks(&case, whose));
                             let named = CaseScope { case: &case, suite: &suite, agent };
-                            mistakes.extend(check_functions(project, named).err().into_iter().flatten());
+                            diagnostics.extend(check_functions(project, named).err().into_iter().flatten());
                             plan.needs_human |= case.interactive.is_some();
                             match case_roles(project, named) {
                                 Ok(found) => plan.add_roles(found.into_iter().map(|(_, helper)| helper)),
-                                Err(wrong) => mistakes.extend(wrong),
+                                Err(wrong) => diagnostics.extend(wrong),
                             }
                             without_hooks.extend(agent.filter(|_| !case.has_hooks()).cloned());
                             without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
@@ -183,13 +183,13 @@ impl RunPlan {
                             plan.add_case(place, case, &suite, agent);
                         }
                     }
-                    Err(found) => mistakes.extend(found),
+                    Err(found) => diagnostics.extend(found),
                 }
             }
             plan.selected_suites += usize::from(plan.selected > before);
         }
         let (wrong, notes) = plan.check_agents(project);
-        mistakes.splice(0..0, wrong);
+        diagnostics.splice(0..0, wrong);
         plan.notes.splice(0..0, notes);
         if let Some(id) = project.call_settings().chat_id().filter(|_| plan.selected > 1) {
             let note = format!("`chat_id` of --ctx: all conversations of this run use the id {id}");
@@ -197,7 +197,7 @@ impl RunPlan {
         }
         for helper in &plan.role_agents {
             if !plan.agents().any(|agent| Arc::ptr_eq(agent, helper)) {
-                mistakes.extend(helper.missing_variables().cloned());
+                diagnostics.extend(helper.missing_variables().cloned());
             }
         }
         // A case without hooks has environment variables only.
@@ -206,11 +206,11 @@ impl RunPlan {
             .filter(|agent| agent.uses_hook_variables && agent.missing_variables().next().is_none())
         {
             if without_hooks.iter().any(|other| Arc::ptr_eq(other, agent)) {
-                mistakes.extend(project.bind_without_hooks(agent).err().into_iter().flatten());
+                diagnostics.extend(project.bind_without_hooks(agent).err().into_iter().flatten());
             }
         }
         plan.digest = digest.finish();
-        if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
+        if diagnostics.is_empty() { Ok(plan) } else { Err(diagnostics) }
     }
 
     /// Adds a tested agent.
@@ -224,16 +224,16 @@ impl RunPlan {
 
     /// Returns errors and notes about the tested agents.
     fn check_agents(&self, project: &Project) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
-        let mut mistakes = Vec::new();
+        let mut diagnostics = Vec::new();
         let mut notes: Vec<Diagnostic> =
             project.call_settings().notes().into_iter().map(Diagnostic::new).collect();
         for agent in self.agents() {
-            mistakes.extend(agent.missing_variables().cloned());
+            diagnostics.extend(agent.missing_variables().cloned());
             let (wrong, unheard) = project.check_call_settings(agent);
-            mistakes.extend(wrong);
+            diagnostics.extend(wrong);
             notes.extend(unheard);
         }
-        (mistakes, notes)
+        (diagnostics, notes)
     }
 
     /// Adds an agent that performs a role for the run as a whole.
@@ -311,14 +311,15 @@ impl RunPlan {
         agent: Option<&Arc<ProjectAgent>>,
     ) -> SelectedCase {
         let number = agent.and_then(|agent| self.agents.iter().position(|known| Arc::ptr_eq(known, agent)));
-        let told = CaseRef { index, case: CaseInfo::from_case(&case), suite: suite.clone(), agent: number };
-        let (told, case) = (Arc::new(told), Arc::new(case));
+        let case_ref =
+            CaseRef { index, case: CaseInfo::from_case(&case), suite: suite.clone(), agent: number };
+        let (case_ref, case) = (Arc::new(case_ref), Arc::new(case));
         SelectedCase {
             index,
             case,
             suite: suite.clone(),
             agent: agent.cloned(),
-            case_ref: told,
+            case_ref,
             saved_attempts: None,
         }
     }
@@ -369,7 +370,7 @@ impl RunPlan {
                             );
                         }
                     }
-                    Some(Err(mistakes)) => return Some(Err(mistakes.into_iter().collect())),
+                    Some(Err(diagnostics)) => return Some(Err(diagnostics.into_iter().collect())),
                 }
             }
         }))

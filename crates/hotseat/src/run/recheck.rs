@@ -50,8 +50,8 @@ impl RecheckSource {
         let known =
             self.conversations.find_case(&project.suite_name(&selected.suite.path), &selected.case.id);
         let (kept, agent) = known.unwrap_or_default();
-        let told = Arc::new(CaseRef { agent, ..(*selected.case_ref).clone() });
-        SelectedCase { saved_attempts: Some(kept), case_ref: told, ..selected }
+        let case_ref = Arc::new(CaseRef { agent, ..(*selected.case_ref).clone() });
+        SelectedCase { saved_attempts: Some(kept), case_ref, ..selected }
     }
 }
 
@@ -138,19 +138,19 @@ struct PreparedRecheck {
 /// Resolves the variables of a case, with hook variables from the saved attempt.
 fn prepare_recheck(
     selected: &SelectedCase,
-    given: &BTreeMap<String, Value>,
+    hook_variables: &BTreeMap<String, Value>,
     events: &[EventRecord],
     outside: &Arc<RunContext>,
     recheck: &RecheckSource,
 ) -> Result<PreparedRecheck, hotseat_document::Diagnostics> {
     let (case, agent) = (&selected.case, selected.agent.as_ref());
     // An agent that can no longer be resolved has no secrets to redact.
-    let bound = agent.and_then(|agent| outside.bind_agent(agent, given).ok());
-    let redactor = bound.map_or_else(|| outside.redactor(&[], given), |(_, redactor)| redactor);
+    let bound = agent.and_then(|agent| outside.bind_agent(agent, hook_variables).ok());
+    let redactor = bound.map_or_else(|| outside.redactor(&[], hook_variables), |(_, redactor)| redactor);
     let answers = Arc::new(RecordedAnswers::from_events(events, redactor.clone(), recheck.asks_judges));
     let named = CaseScope { case, suite: &selected.suite, agent };
-    let (partners, _) = open_roles(outside, named, given, Some(answers))?;
-    let case = case.bind(VariableScope { redactor: &redactor, ..outside.case_variables(given) })?;
+    let (partners, _) = open_roles(outside, named, hook_variables, Some(answers))?;
+    let case = case.bind(VariableScope { redactor: &redactor, ..outside.case_variables(hook_variables) })?;
     let hears = agent.is_some_and(|agent| agent.supports("metadata"));
     let case = outside.overrides.apply_to(outside.project.call_settings().apply_to_case(&case, hears));
     let turn = agent.map_or(std::time::Duration::MAX, |agent| agent.timeouts.turn);

@@ -28,7 +28,7 @@ const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 struct ProcessCaller {
     outside: Arc<RunContext>,
     /// Variables set by hooks.
-    given: BTreeMap<String, Value>,
+    hook_variables: BTreeMap<String, Value>,
     identity: RequestIdentity,
     /// Log for turns that belong to the case of a program.
     turn_log: Option<OverheardTurnLog>,
@@ -46,22 +46,22 @@ impl RunContext {
     pub fn script_permissions(
         self: &Arc<Self>,
         whose: &[ScriptScope<'_>],
-        given: &BTreeMap<String, Value>,
+        hook_variables: &BTreeMap<String, Value>,
         identity: &RequestIdentity,
     ) -> ScriptCapabilities {
-        self.script_permissions_with_log(whose, given, identity, None)
+        self.script_permissions_with_log(whose, hook_variables, identity, None)
     }
 
     /// Like [`RunContext::script_permissions`], for the program of a case: its own turns with agents are logged.
     pub(super) fn script_permissions_with_log(
         self: &Arc<Self>,
         whose: &[ScriptScope<'_>],
-        given: &BTreeMap<String, Value>,
+        hook_variables: &BTreeMap<String, Value>,
         identity: &RequestIdentity,
         noted: Option<OverheardTurnLog>,
     ) -> ScriptCapabilities {
-        let (given, identity) = (given.clone(), identity.clone());
-        let caller = ProcessCaller { outside: self.clone(), given, identity, turn_log: noted };
+        let (hook_variables, identity) = (hook_variables.clone(), identity.clone());
+        let caller = ProcessCaller { outside: self.clone(), hook_variables, identity, turn_log: noted };
         let places = whose.iter().map(|whose| self.project.script_places(*whose)).collect();
         ScriptCapabilities::new(
             self.project.scripts().clone(),
@@ -76,7 +76,7 @@ impl ProcessRunner for ProcessCaller {
     fn call(&self, name: String, arguments: Vec<Value>) -> ProcessFuture {
         let caller = ProcessCaller {
             outside: self.outside.clone(),
-            given: self.given.clone(),
+            hook_variables: self.hook_variables.clone(),
             identity: self.identity.clone(),
             turn_log: self.turn_log.clone(),
         };
@@ -95,13 +95,13 @@ impl ProcessCaller {
     async fn call_process(&self, name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         let project = &self.outside.project;
         let process = project.resolve_process(name).map_err(describe)?;
-        let told = json!({"name": name, "args": arguments, "ctx": *self.identity.ctx});
+        let input = json!({"name": name, "args": arguments, "ctx": *self.identity.ctx});
         match process {
             ProcessTarget::Command(mut command) => {
                 set_identity_env(&self.identity, &mut command);
                 let (environment, servers) = (project.environment(), self.outside.target_env.servers);
                 let ran =
-                    run_command("command", &command, &project.root, environment, servers, Some(&told)).await;
+                    run_command("command", &command, &project.root, environment, servers, Some(&input)).await;
                 let (printed, _) = ran.map_err(|failure| match failure.detail {
                     Some(detail) => format!("{}\n{detail}", failure.message),
                     None => failure.message,
@@ -113,7 +113,7 @@ impl ProcessCaller {
                 let json = reqwest::header::HeaderValue::from_static("application/json");
                 headers.entry(reqwest::header::CONTENT_TYPE).or_insert(json);
                 let has_body = !matches!(method, reqwest::Method::GET | reqwest::Method::HEAD);
-                let body = has_body.then(|| told.to_string().into_bytes());
+                let body = has_body.then(|| input.to_string().into_bytes());
                 let limits = TurnLimits::new(Instant::now() + timeout, timeout + timeout);
                 let outgoing =
                     HttpRequest { method, url: &url, headers, body, address_key: "`url` of the process" };
@@ -156,7 +156,7 @@ impl ProcessCaller {
     /// Calls an agent: `agents.ID`, `agents.ID.Stream`, `agents.ID.Call`, or `agent.Call` with an object that
     /// names it.
     async fn call_agent(&self, rest: &str, arguments: Vec<Value>) -> Result<Value, String> {
-        let (id, said) = match (rest, arguments.as_slice()) {
+        let (id, input) = match (rest, arguments.as_slice()) {
             ("Call" | "Stream", [Value::Object(members), ..]) if members.contains_key("assistant_id") => {
                 let id = members["assistant_id"].as_str().ok_or("`assistant_id` must be a string")?;
                 (id.to_string(), AgentCallInput::from_object(members)?)
@@ -175,15 +175,15 @@ impl ProcessCaller {
         }
         let target = match bound {
             Some((target, _)) => target.clone(),
-            None => outside.bind_agent(&agent, &self.given).map_err(describe)?.0,
+            None => outside.bind_agent(&agent, &self.hook_variables).map_err(describe)?.0,
         };
-        let connector = said.options["connector"].as_str().map(|name| (name, None));
+        let connector = input.options["connector"].as_str().map(|name| (name, None));
         let target = outside.project.with_connectors(&agent, target, connector).map_err(describe)?;
-        let (carried, of_whom) = (said.options.is_object(), &self.identity);
+        let (carried, of_whom) = (input.options.is_object(), &self.identity);
         let target = target.for_case(&CaseTarget { identity: of_whom.clone(), ..CaseTarget::default() });
         let script = ScriptedAnswers::new(target.tools.clone());
         let mut session = target.target.open(&outside.target_env);
-        let mut messages = parse_messages(&said.messages)?;
+        let mut messages = parse_messages(&input.messages)?;
         let Some(last) = messages.pop().filter(|last| last.role == MessageRole::User) else {
             return Err("the last message must have the role `user`".to_string());
         };
@@ -203,18 +203,18 @@ impl ProcessCaller {
             turn_id: turn_id.clone(),
             text: &text,
             content: &last.content,
-            options: carried.then_some(&said.options),
+            options: carried.then_some(&input.options),
         };
         let limits = TurnLimits::new(Instant::now() + agent.timeouts.turn, agent.timeouts.idle);
         let mut recorder = TraceRecorder::new(SecretRedactor::default(), noted.is_some());
-        let held = run_single_turn(session, script, spoken, limits, &mut recorder).await;
-        let held = held.map_err(|unanswered| match unanswered {
+        let outcome = run_single_turn(session, script, spoken, limits, &mut recorder).await;
+        let outcome = outcome.map_err(|unanswered| match unanswered {
             RoleError::Deadline => format!("no answer after {} ms", agent.timeouts.turn.as_millis()),
             RoleError::Failed(words) => words,
         });
         let answer = response_json(&recorder.conversation().turns);
         if let Some(OverheardTurnLog { turns, tested }) = noted {
-            let message = held.as_ref().err().cloned();
+            let message = outcome.as_ref().err().cloned();
             let is_tested = tested.as_ref().is_none_or(|tested| Arc::ptr_eq(tested, &agent));
             turns.push(DirectTurn {
                 turn_id,
@@ -224,7 +224,7 @@ impl ProcessCaller {
                 other_agent: (!is_tested).then(|| agent.name.as_deref().unwrap_or(&id).to_string()),
             });
         }
-        held.map(|()| answer)
+        outcome.map(|()| answer)
     }
 }
 
@@ -278,8 +278,8 @@ fn describe(wrong: Diagnostics) -> String {
 }
 
 /// Normalises messages to a list.
-fn to_message_list(said: Value) -> Value {
-    match said {
+fn to_message_list(value: Value) -> Value {
+    match value {
         Value::String(text) => json!([{"role": "user", "content": text}]),
         Value::Array(messages) => Value::Array(messages),
         one => json!([one]),

@@ -276,7 +276,7 @@ mod tests {
         }
         let mut series = known(0.9);
         (1..=4).for_each(|number| series.record(number, Invalid));
-        assert!(!series.needs_attempt(4) && series.is_lost(), "nobody can tell any more");
+        assert!(!series.needs_attempt(4) && series.is_lost(), "the series is decided");
     }
 
     #[test]

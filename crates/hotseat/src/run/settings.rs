@@ -133,8 +133,8 @@ impl RunSettings {
     }
 
     /// The agent tested by a case.
-    pub fn agent_of_case(&self, told: &CaseRef) -> Option<&TestedAgent> {
-        self.agents.get(told.agent?)
+    pub fn agent_of_case(&self, case_ref: &CaseRef) -> Option<&TestedAgent> {
+        self.agents.get(case_ref.agent?)
     }
 
     /// Displayable names of the simulators.

@@ -39,11 +39,11 @@ impl WorkerPool {
             .thread_name("conversations")
             .enable_all();
         let runtime = builder.build()?;
-        let (held, all_gone) = channel();
+        let (alive, all_gone) = channel();
         Ok(WorkerPool {
             handle: runtime.handle().clone(),
             runtime: Some(runtime),
-            alive_sender: held,
+            alive_sender: alive,
             alive_receiver: all_gone,
         })
     }
@@ -54,9 +54,9 @@ impl WorkerPool {
         all: &mut JoinSet<T>,
         conversation: impl Future<Output = T> + Send + 'static,
     ) -> AbortHandle {
-        let held = self.alive_sender.clone();
+        let alive = self.alive_sender.clone();
         let holding = async move {
-            let _held = held;
+            let _alive = alive;
             conversation.await
         };
         all.spawn_on(holding, &self.handle)
@@ -102,7 +102,7 @@ mod tests {
             releases.push(release);
         }
         // Every conversation runs while the others block.
-        (0..AT_ONCE).for_each(|_| arrived.recv_timeout(LONG).expect("nobody waits for another one"));
+        (0..AT_ONCE).for_each(|_| arrived.recv_timeout(LONG).expect("a task waits for another one"));
         releases.iter().for_each(|release| release.send(()).unwrap());
         let runtime = Builder::new_current_thread().build().unwrap();
         assert!(runtime.block_on(all.join_all()).into_iter().all(|released| released));

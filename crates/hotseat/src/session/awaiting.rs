@@ -63,12 +63,12 @@ impl AwaitingState {
 
     /// Detects the state after a turn.
     pub fn detect(turn: &ConversationTurn, signs: &AwaitingMarkers) -> AwaitingState {
-        if let Some(told) = &turn.awaiting {
-            return if told.awaiting { AwaitingState::Declared } else { AwaitingState::DeclaredDone };
+        if let Some(awaiting) = &turn.awaiting {
+            return if awaiting.awaiting { AwaitingState::Declared } else { AwaitingState::DeclaredDone };
         }
         let answer = turn.answer().unwrap_or_default();
-        let said = read_json(answer).ok();
-        let declared = [said.as_ref(), turn.result.as_ref(), turn.state.as_deref()];
+        let json = read_json(answer).ok();
+        let declared = [json.as_ref(), turn.result.as_ref(), turn.state.as_deref()];
         match declared.into_iter().flatten().find_map(declared_awaiting) {
             Some(true) => return AwaitingState::Declared,
             Some(false) => return AwaitingState::DeclaredDone,
@@ -80,7 +80,7 @@ impl AwaitingState {
         if matches!(turn.finish_reason.as_deref(), Some("length" | "tool_calls")) {
             return AwaitingState::Unfinished;
         }
-        let text = match said.as_ref().and_then(|said| said.get("content")).and_then(Value::as_str) {
+        let text = match json.as_ref().and_then(|json| json.get("content")).and_then(Value::as_str) {
             Some(content) => content,
             None => answer,
         };
@@ -91,10 +91,10 @@ impl AwaitingState {
 /// Returns the agent's own description of the awaited input: from the protocol, or `input_hint` beside
 /// `awaiting_input`.
 pub fn input_hint(turn: &ConversationTurn) -> Option<String> {
-    let told = turn.awaiting.as_ref().and_then(|awaiting| awaiting.hint.clone());
-    told.or_else(|| {
-        let said = read_json(turn.answer().unwrap_or_default()).ok();
-        let declared = [said.as_ref(), turn.result.as_ref(), turn.state.as_deref()];
+    let hint = turn.awaiting.as_ref().and_then(|awaiting| awaiting.hint.clone());
+    hint.or_else(|| {
+        let json = read_json(turn.answer().unwrap_or_default()).ok();
+        let declared = [json.as_ref(), turn.result.as_ref(), turn.state.as_deref()];
         let value = declared.into_iter().flatten().find(|value| declared_awaiting(value).is_some())?;
         Some(value.get("input_hint")?.as_str()?.to_string())
     })
@@ -102,8 +102,8 @@ pub fn input_hint(turn: &ConversationTurn) -> Option<String> {
 
 /// Returns the awaiting state that a value declares, if any.
 fn declared_awaiting(value: &Value) -> Option<bool> {
-    let said = value.get("awaiting_input").and_then(Value::as_bool);
-    said.or_else(|| (value.get("status")? == "need_input").then_some(true))
+    let declared = value.get("awaiting_input").and_then(Value::as_bool);
+    declared.or_else(|| (value.get("status")? == "need_input").then_some(true))
 }
 
 /// Returns true if a text asks the user for something: it ends with a question mark, or a sentence starts

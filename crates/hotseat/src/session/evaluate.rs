@@ -59,7 +59,7 @@ impl CheckEvaluator<'_> {
         looked: CheckScope,
         recorder: &mut TraceRecorder,
     ) -> EvaluatedCheck {
-        let CheckEvaluation { verdict, error, console_lines: said, opinion } =
+        let CheckEvaluation { verdict, error, console_lines, opinion } =
             self.evaluate_check(check, looked, recorder).await;
         let (turn, is_final) = match looked {
             CheckScope::Turn(place) => (Some(place + 1), false),
@@ -72,7 +72,7 @@ impl CheckEvaluator<'_> {
             is_final,
             verdict,
             error,
-            console_lines: said,
+            console_lines,
             topic: None,
             opinion,
         }
@@ -171,21 +171,22 @@ impl CheckEvaluator<'_> {
                 Vec::new(),
             );
         };
-        let told = ScriptInput {
+        let input = ScriptInput {
             test_id: &self.case.id,
             opening: &self.case.opening.messages,
             turns: so_far,
             evaluated: looked_at,
         };
-        let ScriptVerdict { judgement, console_lines: said } =
-            run_script_check(function, scripted, told).await;
+        let ScriptVerdict { judgement, console_lines } = run_script_check(function, scripted, input).await;
         match judgement {
-            Err(words) => CheckEvaluation::errored(check, format!("{}: {words}", scripted.function), said),
+            Err(words) => {
+                CheckEvaluation::errored(check, format!("{}: {words}", scripted.function), console_lines)
+            }
             Ok((passed, words)) => {
                 let actual = words.unwrap_or_else(|| format!("the function returned {passed}"));
                 let passed = passed != check.negated;
                 let verdict = CheckVerdict { passed, expected: check.describe(), actual };
-                CheckEvaluation { console_lines: said, ..CheckEvaluation::new(verdict) }
+                CheckEvaluation { console_lines, ..CheckEvaluation::new(verdict) }
             }
         }
     }
@@ -231,10 +232,10 @@ impl CheckEvaluator<'_> {
 
 impl CheckEvaluation {
     /// Returns the evaluation of a check that errored. It does not pass, negated or not.
-    fn errored(check: &Check, words: String, said: Vec<String>) -> CheckEvaluation {
+    fn errored(check: &Check, words: String, console_lines: Vec<String>) -> CheckEvaluation {
         let first = words.lines().next().unwrap_or_default().to_string();
         let verdict = CheckVerdict { passed: false, expected: check.describe(), actual: first };
-        CheckEvaluation { verdict, error: Some(words), console_lines: said, opinion: None }
+        CheckEvaluation { verdict, error: Some(words), console_lines, opinion: None }
     }
 
     /// Returns the evaluation of a check with a verdict.

@@ -31,7 +31,7 @@ impl Session<'_> {
     pub async fn judge_external_answer(
         &mut self,
         check: Check,
-        said: ExternalAnswer,
+        external: ExternalAnswer,
     ) -> Result<Result<Judgement, String>, EndedCaseError> {
         self.ensure_open()?;
         self.ensure_check_capacity(1)?;
@@ -39,7 +39,7 @@ impl Session<'_> {
         if let Some(judged) = check.as_judged() {
             self.add_judge(&judged.settings, &check.place);
         }
-        let (outcome, by, suggestions) = self.ask_judge(&check, said).await;
+        let (outcome, by, suggestions) = self.ask_judge(&check, external).await;
         self.paused += begun.elapsed();
         let checked = match &outcome {
             Err(words) => EvaluatedCheck::errored(check, words),
@@ -71,7 +71,7 @@ impl Session<'_> {
     async fn ask_judge(
         &mut self,
         check: &Check,
-        mut said: ExternalAnswer,
+        mut external: ExternalAnswer,
     ) -> (Result<Judgement, String>, Option<JudgeUsage>, Vec<String>) {
         let Some(judged) = check.as_judged() else {
             return (Err("this check has no judge".to_string()), None, Vec::new());
@@ -81,7 +81,7 @@ impl Session<'_> {
             Err(words) => return (Err(words), None, Vec::new()),
         };
         // The judged answer responds to the last user message.
-        let asked = said.history.pop_if(|last| last.role == MessageRole::User);
+        let question = external.history.pop_if(|last| last.role == MessageRole::User);
         let mut other = TraceRecorder::new(self.recorder.redactor().clone(), false);
         let turn_id: Arc<str> = "turn-1".into();
         other.emit(TurnStarted {
@@ -93,14 +93,14 @@ impl Session<'_> {
         other.emit(UserMessage {
             turn_id: turn_id.clone(),
             message_id: "said-1".into(),
-            content: asked.map(|message| joined_text(&message.content)).unwrap_or_default(),
+            content: question.map(|message| joined_text(&message.content)).unwrap_or_default(),
             attachments: Vec::new(),
             options: None,
         });
         other.emit(AssistantMessage {
             turn_id: turn_id.clone(),
             message_id: "said-2".into(),
-            content: said.answer,
+            content: external.answer,
             has_tool_use: None,
             started_us: None,
             origin: Origin::Stream,
@@ -110,7 +110,7 @@ impl Session<'_> {
         let seen = JudgeEvidence {
             test_id: &self.case.id,
             session_id: &self.evaluator.session_id,
-            opening: &said.history,
+            opening: &external.history,
             turns: &other.conversation().turns,
             first_judged: 1,
         };

@@ -79,9 +79,9 @@ pub async fn run_command(
             status
         };
         let tell = async {
-            if let (Some(mut stdin), Some(told)) = (stdin, input) {
+            if let (Some(mut stdin), Some(value)) = (stdin, input) {
                 // A hook need not read its input.
-                let _ = stdin.write_all(told.to_string().as_bytes()).await;
+                let _ = stdin.write_all(value.to_string().as_bytes()).await;
             }
         };
         let (read_out, read_err, status, ()) =

@@ -8,7 +8,7 @@ use crate::targets::BoxFuture;
 /// Prompts a human for the user's next input. At most one conversation prompts at a time.
 pub trait HumanPrompter: Send + Sync {
     /// Prompts for input and waits up to the given timeout.
-    fn ask<'a>(&'a self, asked: HumanPrompt<'a>) -> BoxFuture<'a, HumanReply>;
+    fn ask<'a>(&'a self, prompt: HumanPrompt<'a>) -> BoxFuture<'a, HumanReply>;
 }
 
 /// A prompt for a human.

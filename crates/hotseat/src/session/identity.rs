@@ -33,8 +33,8 @@ pub struct IdentityValue {
 
 impl IdentityValue {
     /// Returns the given value, or else the default.
-    fn new(given: Option<&str>, default: &str) -> IdentityValue {
-        IdentityValue { text: given.unwrap_or(default).into(), is_explicit: given.is_some() }
+    fn new(explicit: Option<&str>, default: &str) -> IdentityValue {
+        IdentityValue { text: explicit.unwrap_or(default).into(), is_explicit: explicit.is_some() }
     }
 
     /// Returns the value, if it was set explicitly.
@@ -57,12 +57,12 @@ impl RequestIdentity {
         let known = json!({
             "authorized": {"user_id": *user.text, "team_id": *team.text}, "locale": *locale.text,
         });
-        let told = file.map_or_else(|| usual.clone(), |file| merge_json(&usual, file));
+        let base = file.map_or_else(|| usual.clone(), |file| merge_json(&usual, file));
         RequestIdentity {
             user,
             team,
             locale,
-            ctx: Arc::new(merge_json(&told, &known)),
+            ctx: Arc::new(merge_json(&base, &known)),
             has_context_file: file.is_some(),
         }
     }

@@ -132,8 +132,16 @@ impl<'a> Session<'a> {
         partners: SessionRoles,
         recorder: TraceRecorder,
     ) -> Session<'a> {
-        let told = check_capabilities(case, agent);
-        Session::build(case, SessionCounterpart::Agent(agent), told, script, timeouts, partners, recorder)
+        let unsupported = check_capabilities(case, agent);
+        Session::build(
+            case,
+            SessionCounterpart::Agent(agent),
+            unsupported,
+            script,
+            timeouts,
+            partners,
+            recorder,
+        )
     }
 
     /// Opens a session that re-evaluates a recorded conversation; the agent is not contacted.
@@ -149,8 +157,8 @@ impl<'a> Session<'a> {
             recorder.set_time(offset, wall);
         }
         let counterpart = SessionCounterpart::Recorded(kept);
-        let told = check_timestamps(counterpart.has_timestamps(), case);
-        Session::build(case, counterpart, told, script, timeouts, partners, recorder)
+        let unsupported = check_timestamps(counterpart.has_timestamps(), case);
+        Session::build(case, counterpart, unsupported, script, timeouts, partners, recorder)
     }
 
     fn build(
@@ -246,12 +254,12 @@ impl<'a> Session<'a> {
             return Err(self.fail(AttemptFailure::new(FailureKind::MaxTurns, message)));
         }
         let mut turn = turn;
-        let mut mistakes = self.unsupported_parts(&turn);
-        mistakes.extend(self.resolve_references(turn.checks.iter_mut()));
-        mistakes.extend(self.unknown_topics(turn.checks.iter()));
-        self.fail_on(mistakes)?;
-        let said = self.run_turn(TurnInput::from_turn(&turn)).await;
-        said.map_err(|failure| self.end_with(ConversationEnding::Failed(failure)))
+        let mut diagnostics = self.unsupported_parts(&turn);
+        diagnostics.extend(self.resolve_references(turn.checks.iter_mut()));
+        diagnostics.extend(self.unknown_topics(turn.checks.iter()));
+        self.fail_on(diagnostics)?;
+        let outcome = self.run_turn(TurnInput::from_turn(&turn)).await;
+        outcome.map_err(|failure| self.end_with(ConversationEnding::Failed(failure)))
     }
 
     /// Evaluates a check and records its result.
@@ -284,12 +292,12 @@ impl<'a> Session<'a> {
         self.ensure_open()?;
         self.ensure_check_capacity(checks.len())?;
         let first = self.checks.len();
-        let mut mistakes = self.resolve_references(checks.iter_mut());
-        mistakes.extend(self.unknown_topics(checks.iter()));
-        if let Some(wrong) = mistakes.first() {
+        let mut diagnostics = self.resolve_references(checks.iter_mut());
+        diagnostics.extend(self.unknown_topics(checks.iter()));
+        if let Some(wrong) = diagnostics.first() {
             let undecided = checks.into_iter().map(|check| EvaluatedCheck::errored(check, wrong.message()));
             self.checks.extend(undecided);
-            return Err(self.fail(test_error(mistakes)));
+            return Err(self.fail(test_error(diagnostics)));
         }
         for check in checks {
             let looked = match (subject, self.turns().len()) {
@@ -400,34 +408,34 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// If the conversation cannot continue after it.
-    pub(super) async fn run_turn(&mut self, mut given: TurnInput) -> Result<(), AttemptFailure> {
+    pub(super) async fn run_turn(&mut self, mut input: TurnInput) -> Result<(), AttemptFailure> {
         let place = self.turns().len();
-        self.script.begin_turn(&given.turn.resume);
-        let (deadline, cause) = self.turn_deadline(&given.turn);
+        self.script.begin_turn(&input.turn.resume);
+        let (deadline, cause) = self.turn_deadline(&input.turn);
         let traffic = self.recorder.traffic().clone();
         let (script, recorder) = (&mut self.script, &mut self.recorder);
-        let (said, cause) = match &mut self.counterpart {
+        let (outcome, cause) = match &mut self.counterpart {
             SessionCounterpart::Agent(agent) => {
                 let limits = TurnLimits::new(deadline, self.timeouts.idle).with_traffic(&traffic);
-                let said = execute_turn(place, &mut given, *agent, script, limits, recorder).await;
-                self.limit = cause.limit().filter(|_| matches!(said, Err(TurnError::Deadline)));
-                (said, cause)
+                let outcome = execute_turn(place, &mut input, *agent, script, limits, recorder).await;
+                self.limit = cause.limit().filter(|_| matches!(outcome, Err(TurnError::Deadline)));
+                (outcome, cause)
             }
             SessionCounterpart::Recorded(kept) => {
-                let said = kept.replay_turn(place, &given, self.case, script, recorder);
+                let outcome = kept.replay_turn(place, &input, self.case, script, recorder);
                 let gave_up = |error: &TurnError| matches!(error, TurnError::Failed(failure) if failure.kind == FailureKind::Timeout);
-                self.limit = kept.limit().filter(|_| said.as_ref().is_err_and(gave_up));
-                (said, DeadlineSource::Check)
+                self.limit = kept.limit().filter(|_| outcome.as_ref().is_err_and(gave_up));
+                (outcome, DeadlineSource::Check)
             }
         };
-        let ended = judge_turn_end(&given.turn, said, cause, &self.script);
+        let ended = judge_turn_end(&input.turn, outcome, cause, &self.script);
 
         // A turn that was stopped by the limit of a check is still evaluated, and fails by that check.
         let judged = ended.is_ok() || ended.as_ref().is_err_and(Option::is_none);
         if judged {
             self.update_topic(place).await?;
             let begun = Instant::now();
-            let (checks, recorder) = (&given.turn.checks, &mut self.recorder);
+            let (checks, recorder) = (&input.turn.checks, &mut self.recorder);
             let decided = self.evaluator.evaluate(checks, CheckScope::Turn(place), recorder).await;
             self.checks.extend(decided);
             let looked = self.evaluator.evaluate_checkpoints(&mut self.checkpoints, place, recorder).await;
@@ -510,7 +518,7 @@ impl<'a> Session<'a> {
             (ConversationEnding::Skipped(reason), None) => Verdict::skipped(reason),
             (ConversationEnding::Completed, None) => Verdict::passed(),
         };
-        let mut held = ConversationResult {
+        let mut result = ConversationResult {
             verdict,
             checks: self.checks,
             checkpoints: self.checkpoints,
@@ -521,10 +529,10 @@ impl<'a> Session<'a> {
             duration: Duration::ZERO,
             is_untimed: !self.counterpart.has_timestamps(),
         };
-        held.redact(&self.recorder);
-        (held.conversation, held.events) = self.recorder.finish();
-        held.duration = held.conversation.scope().duration();
-        held
+        result.redact(&self.recorder);
+        (result.conversation, result.events) = self.recorder.finish();
+        result.duration = result.conversation.scope().duration();
+        result
     }
 
     /// Returns the end of a limit on the whole conversation. Time skipped by a replay counts as elapsed.

@@ -184,14 +184,14 @@ impl RecordedConversation {
     pub(super) fn replay_turn(
         &self,
         place: usize,
-        given: &TurnInput,
+        input: &TurnInput,
         case: &TestCase,
         script: &mut ScriptedAnswers,
         recorder: &mut TraceRecorder,
     ) -> Result<(), TurnError> {
         let Some(range) = self.turns.get(place) else { return Err(self.beyond_recording(place).into()) };
         let events = &self.records[range.clone()];
-        self.compare_input(place, given, events, recorder.redactor())?;
+        self.compare_input(place, input, events, recorder.redactor())?;
         for record in events {
             if let (Payload::InterruptAnswered(answered), None) = (&record.payload, &record.execution) {
                 self.compare_interrupt_answer(place, answered, range.end, case, script, recorder)?;
@@ -200,7 +200,7 @@ impl RecordedConversation {
         }
         match events.last().map(|last| &last.payload) {
             Some(Payload::TurnFailed(failed)) => {
-                Err(self.turn_error(place, &failed.error, &given.turn, case, recorder))
+                Err(self.turn_error(place, &failed.error, &input.turn, case, recorder))
             }
             _ => Ok(()),
         }
@@ -210,7 +210,7 @@ impl RecordedConversation {
     fn compare_input(
         &self,
         place: usize,
-        given: &TurnInput,
+        input: &TurnInput,
         events: &[EventRecord],
         redactor: &SecretRedactor,
     ) -> Result<(), AttemptFailure> {
@@ -218,25 +218,27 @@ impl RecordedConversation {
             Payload::TurnStarted(start) => Some(&*start.caller_id),
             _ => None,
         });
-        let said = events.iter().find_map(|record| match &record.payload {
-            Payload::UserMessage(said) if record.execution.is_none() => Some(said),
+        let message = events.iter().find_map(|record| match &record.payload {
+            Payload::UserMessage(message) if record.execution.is_none() => Some(message),
             _ => None,
         });
-        let (Some(caller), Some(said)) = (caller, said) else { return Err(self.beyond_recording(place)) };
-        let UserMessage { content, attachments, options, .. } = said;
+        let (Some(caller), Some(message)) = (caller, message) else {
+            return Err(self.beyond_recording(place));
+        };
+        let UserMessage { content, attachments, options, .. } = message;
         let clean = |text: &str| redactor.text(text).into_owned();
         let shown = |options: Option<&Value>| {
             options
                 .map_or_else(|| "nothing".to_string(), |options| redactor.json(options.clone()).to_string())
         };
-        let turn = &given.turn;
+        let turn = &input.turn;
         let names = |names: Vec<String>| match names.is_empty() {
             true => "nothing".to_string(),
             false => names.iter().map(|name| clean(name)).collect::<Vec<_>>().join(", "),
         };
         let now_options = turn.options.as_ref().map(|options| &options.value);
         let compared = [
-            ("the source of the input differs", given.caller.to_string(), caller.to_string()),
+            ("the source of the input differs", input.caller.to_string(), caller.to_string()),
             ("the user's text differs", clean(&joined_text(&turn.content)), clean(content)),
             (
                 "the attachments differ",
@@ -271,12 +273,12 @@ impl RecordedConversation {
         });
         let Some(raised) = raised else { return Ok(()) };
         let tool = tool_of(raised, recorder);
-        let asked = InterruptRequest {
+        let request = InterruptRequest {
             reason: raised.reason.as_deref(),
             message: raised.message.as_deref(),
             tool: tool.as_deref(),
         };
-        let now = match script.interrupt_reply(&asked) {
+        let now = match script.interrupt_reply(&request) {
             Some(InterruptReply::Resolved(payload)) => Some(Some(recorder.redactor().json(payload))),
             Some(InterruptReply::Cancelled) => Some(None),
             None => None,
@@ -310,11 +312,11 @@ impl RecordedConversation {
         recorder: &TraceRecorder,
     ) -> TurnError {
         let events = &self.records[self.turns[place].clone()];
-        let said = events.iter().any(|record| match &record.payload {
+        let failed_run = events.iter().any(|record| match &record.payload {
             Payload::AgentRunFailed(failed) => failed.error == *error,
             _ => false,
         });
-        if said {
+        if failed_run {
             return TurnError::Run(error.clone());
         }
         let is_last = place + 1 == self.turns.len();
@@ -392,11 +394,11 @@ impl RecordedConversation {
             Payload::TurnStarted(start) => &*start.caller_id == "person",
             _ => false,
         });
-        let said = turn.iter().find_map(|record| match &record.payload {
-            Payload::UserMessage(said) => Some(said.content.clone()),
+        let message = turn.iter().find_map(|record| match &record.payload {
+            Payload::UserMessage(message) => Some(message.content.clone()),
             _ => None,
         });
-        match (said.filter(|_| typed), &self.outcome.verdict.skip_reason) {
+        match (message.filter(|_| typed), &self.outcome.verdict.skip_reason) {
             (Some(text), _) => Ok(TurnInput::from_text(text, unwritten, "person", None)),
             (None, Some(reason)) => Err(ConversationEnding::Skipped(reason.clone())),
             (None, None) => Err(match self.failure_of(&[FailureKind::NoInput]) {
@@ -410,6 +412,6 @@ impl RecordedConversation {
 /// Returns the tool whose call an interrupt pauses: from the recorded call, or as the agent reports it.
 fn tool_of(raised: &InterruptRaised, recorder: &TraceRecorder) -> Option<String> {
     let call = raised.tool_call_id.as_ref().and_then(|id| recorder.conversation().call(id));
-    let said = raised.value.get("toolName").and_then(Value::as_str);
-    call.map(|call| call.name.to_string()).or_else(|| said.map(str::to_string))
+    let reported = raised.value.get("toolName").and_then(Value::as_str);
+    call.map(|call| call.name.to_string()).or_else(|| reported.map(str::to_string))
 }

@@ -15,26 +15,26 @@ impl Session<'_> {
         checks: impl Iterator<Item = &'c mut Check>,
     ) -> Diagnostics {
         let vocabulary = self.vocabulary.clone();
-        let mut mistakes = Diagnostics::new();
+        let mut diagnostics = Diagnostics::new();
         for check in checks {
             match vocabulary.resolve(check) {
-                Err(wrong) => mistakes.push(wrong),
+                Err(wrong) => diagnostics.push(wrong),
                 Ok(()) if check.is_timing() && !self.counterpart.has_timestamps() => {
-                    mistakes.push(missing_times(&check.place));
+                    diagnostics.push(missing_times(&check.place));
                 }
-                Ok(()) => mistakes.extend(self.require_judge(check).err()),
+                Ok(()) => diagnostics.extend(self.require_judge(check).err()),
             }
         }
-        mistakes
+        diagnostics
     }
 
     /// Returns the parts of a turn that the target does not support.
     pub(super) fn unsupported_parts(&self, turn: &CaseTurn) -> Diagnostics {
         let carries = self.capabilities();
-        let mut mistakes = Diagnostics::new();
+        let mut diagnostics = Diagnostics::new();
         let mut cannot = |what: &str, place: &SourceSpan| {
             let message = format!("{what} cannot be sent: this kind of target does not support it");
-            mistakes.push(Diagnostic::new(message).at(place.clone()));
+            diagnostics.push(Diagnostic::new(message).at(place.clone()));
         };
         if let Some(options) = turn.options.as_ref().filter(|_| !carries.options) {
             cannot("`options`", &options.place);
@@ -42,7 +42,7 @@ impl Session<'_> {
         if let Some(media) = media_parts(&turn.content).next().filter(|_| !carries.attachments) {
             cannot("attachments", &media.place);
         }
-        mistakes
+        diagnostics
     }
 
     /// Returns the problems of checks that name undeclared topics.
@@ -54,8 +54,8 @@ impl Session<'_> {
     ///
     /// # Errors
     /// If there are problems.
-    pub(super) fn fail_on(&mut self, mistakes: Diagnostics) -> Result<(), EndedCaseError> {
-        if mistakes.is_empty() { Ok(()) } else { Err(self.fail(test_error(mistakes))) }
+    pub(super) fn fail_on(&mut self, diagnostics: Diagnostics) -> Result<(), EndedCaseError> {
+        if diagnostics.is_empty() { Ok(()) } else { Err(self.fail(test_error(diagnostics))) }
     }
 
     /// Resolves the judge of a check.
@@ -83,8 +83,8 @@ impl Session<'_> {
 }
 
 /// Returns the failure of an invalid test.
-pub(super) fn test_error(mistakes: Diagnostics) -> AttemptFailure {
-    let mut words = mistakes.into_iter().map(describe_problem);
+pub(super) fn test_error(diagnostics: Diagnostics) -> AttemptFailure {
+    let mut words = diagnostics.into_iter().map(describe_problem);
     let first = words.next().unwrap_or_default();
     AttemptFailure::new(FailureKind::TestError, first).with_detail(words.collect::<Vec<_>>().join("\n"))
 }

@@ -35,8 +35,8 @@ async fn drive(mut session: Session<'_>) -> ConversationResult {
     if session.ensure_open().is_ok() {
         match &case.body {
             Some(body) => {
-                let held = body.drive(&mut session).await;
-                if let Err(failure) = held.and_then(|()| session.ensure_all_turns_sent()) {
+                let outcome = body.drive(&mut session).await;
+                if let Err(failure) = outcome.and_then(|()| session.ensure_all_turns_sent()) {
                     session.fail(failure);
                 }
             }

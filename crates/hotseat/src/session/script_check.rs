@@ -35,10 +35,10 @@ pub(super) struct ScriptVerdict {
 pub(super) async fn run_script_check(
     function: &BoundFunction,
     scripted: &ScriptCheck,
-    told: ScriptInput<'_>,
+    input: ScriptInput<'_>,
 ) -> ScriptVerdict {
-    let ScriptOutput { result, console: said } =
-        function.call(arguments(scripted, &told), scripted.timeout, DEFAULT_FUNCTION_TIMEOUT).await;
+    let ScriptOutput { result, console: console_lines } =
+        function.call(arguments(scripted, &input), scripted.timeout, DEFAULT_FUNCTION_TIMEOUT).await;
     let judgement = match result {
         Ok(returned) => ScriptCheck::parse_judgement(&returned),
         Err(error) => {
@@ -46,7 +46,7 @@ pub(super) async fn run_script_check(
             Err(format!("{error}\n{shown}"))
         }
     };
-    ScriptVerdict { judgement, console_lines: said }
+    ScriptVerdict { judgement, console_lines }
 }
 
 /// Returns the tool calls of a turn as JSON.
@@ -67,33 +67,33 @@ fn calls_json(turn: &ConversationTurn) -> Vec<Value> {
 }
 
 /// Returns the arguments: `(output, input, expected, context)`, or `(subject, context)`.
-fn arguments(scripted: &ScriptCheck, told: &ScriptInput<'_>) -> Vec<Value> {
-    let last = told.evaluated.last();
+fn arguments(scripted: &ScriptCheck, input: &ScriptInput<'_>) -> Vec<Value> {
+    let last = input.evaluated.last();
     let output = last.and_then(|turn| turn.answer()).unwrap_or_default();
-    let response = response_json(told.evaluated);
+    let response = response_json(input.evaluated);
     let context = json!({
-        "test_id": told.test_id,
+        "test_id": input.test_id,
         "metadata": scripted.options.get("metadata").cloned().unwrap_or_else(|| json!({})),
         "tool_calls": response["tool_calls"],
         "response": response,
-        "topic": told.turns.last().and_then(|turn| turn.topic.as_ref()),
-        "topic_history": Visit::from_turns(told.turns).into_iter().map(|visit| visit.topic).collect::<Vec<_>>(),
-        "conversation": Dialogue { opening: told.opening, turns: told.turns }.to_json(),
+        "topic": input.turns.last().and_then(|turn| turn.topic.as_ref()),
+        "topic_history": Visit::from_turns(input.turns).into_iter().map(|visit| visit.topic).collect::<Vec<_>>(),
+        "conversation": Dialogue { opening: input.opening, turns: input.turns }.to_json(),
     });
-    let given = match scripted.input_kind {
+    let subject = match scripted.input_kind {
         ScriptInputKind::Answer => {
-            let said = json!(last.and_then(|turn| turn.user.as_ref()));
-            return vec![json!(output), said, json!(scripted.expected), context];
+            let user = json!(last.and_then(|turn| turn.user.as_ref()));
+            return vec![json!(output), user, json!(scripted.expected), context];
         }
         ScriptInputKind::Turn => last.map_or(Value::Null, turn_json),
         ScriptInputKind::Conversation => json!({
-            "messages": messages_json(told),
-            "turns": told.turns.iter().map(turn_json).collect::<Vec<_>>(),
-            "tool_calls": told.turns.iter().flat_map(calls_json).collect::<Vec<_>>(),
+            "messages": messages_json(input),
+            "turns": input.turns.iter().map(turn_json).collect::<Vec<_>>(),
+            "tool_calls": input.turns.iter().flat_map(calls_json).collect::<Vec<_>>(),
         }),
-        ScriptInputKind::Messages => Value::Array(messages_json(told)),
+        ScriptInputKind::Messages => Value::Array(messages_json(input)),
     };
-    vec![given, context]
+    vec![subject, context]
 }
 
 /// Returns the agent's response in some turns, as passed to script functions.
@@ -127,13 +127,13 @@ fn turn_json(turn: &ConversationTurn) -> Value {
 }
 
 /// Returns the messages with their role, `user` or `agent`.
-fn messages_json(told: &ScriptInput<'_>) -> Vec<Value> {
-    let before = told.opening.iter().map(|message| {
+fn messages_json(input: &ScriptInput<'_>) -> Vec<Value> {
+    let before = input.opening.iter().map(|message| {
         let role = if message.role == MessageRole::Assistant { "agent" } else { message.role.name() };
         json!({"role": role, "content": joined_text(&message.content), "turn": 0})
     });
-    let said = told.turns.iter().flat_map(|turn| {
-        let user = turn.user.iter().map(|said| json!({"role": "user", "content": said, "turn": turn.number}));
+    let messages = input.turns.iter().flat_map(|turn| {
+        let user = turn.user.iter().map(|text| json!({"role": "user", "content": text, "turn": turn.number}));
         let mut contents: Vec<&str> = turn.messages.iter().map(|message| message.content.as_str()).collect();
         if contents.is_empty() && !turn.tool_calls.is_empty() {
             contents.push("");
@@ -146,5 +146,5 @@ fn messages_json(told: &ScriptInput<'_>) -> Vec<Value> {
         });
         user.chain(agent).collect::<Vec<_>>()
     });
-    before.chain(said).collect()
+    before.chain(messages).collect()
 }

@@ -88,11 +88,11 @@ pub(crate) fn response_schema_errors(schema: &Value, payload: &Value) -> Result<
     // Patterns are matched in linear time, because the agent supplies them.
     let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
     let validator = options.build(schema).map_err(|error| error.to_string())?;
-    let mistakes = validator.iter_errors(payload).map(|error| {
+    let diagnostics = validator.iter_errors(payload).map(|error| {
         let at = error.instance_path().to_string();
         if at.is_empty() { error.to_string() } else { format!("{at}: {error}") }
     });
-    Ok(mistakes.take(MAX_REPORTED_ERRORS).collect())
+    Ok(diagnostics.take(MAX_REPORTED_ERRORS).collect())
 }
 
 /// Scripted answers of a conversation, with counts of their use.
@@ -167,15 +167,15 @@ impl ScriptedAnswers {
     }
 
     /// Returns the answer to an interrupt; `None` if no scripted answer matches.
-    pub fn interrupt_reply(&mut self, asked: &InterruptRequest<'_>) -> Option<InterruptReply> {
-        let fits = |pattern: &Option<Pattern>, said: Option<&str>| {
-            pattern.as_ref().is_none_or(|pattern| said.is_some_and(|said| pattern.is_match(said)))
+    pub fn interrupt_reply(&mut self, request: &InterruptRequest<'_>) -> Option<InterruptReply> {
+        let fits = |pattern: &Option<Pattern>, text: Option<&str>| {
+            pattern.as_ref().is_none_or(|pattern| text.is_some_and(|text| pattern.is_match(text)))
         };
         let place = self.interrupts.iter().zip(&self.used_interrupts).position(|(answer, used)| {
             !(answer.once && *used > 0)
-                && fits(&answer.reason, asked.reason)
-                && fits(&answer.message, asked.message)
-                && answer.tool.as_deref().is_none_or(|tool| asked.tool == Some(tool))
+                && fits(&answer.reason, request.reason)
+                && fits(&answer.message, request.message)
+                && answer.tool.as_deref().is_none_or(|tool| request.tool == Some(tool))
         })?;
         self.used_interrupts[place] += 1;
         Some(self.interrupts[place].reply.clone())

@@ -65,8 +65,8 @@ impl Session<'_> {
             Some(brief) => Some(self.resolve_brief(brief)?),
             None => self.case.brief().cloned(),
         };
-        let said = simulation.max_turns.or_else(|| brief.as_ref()?.max_turns).or(self.case.max_turns);
-        let most = said.unwrap_or(DEFAULT_MAX_INPUTS);
+        let limit = simulation.max_turns.or_else(|| brief.as_ref()?.max_turns).or(self.case.max_turns);
+        let most = limit.unwrap_or(DEFAULT_MAX_INPUTS);
         let most = match self.case.max_turns.filter(|_| self.case.body.is_some()) {
             Some(whole) => most.min(whole.saturating_sub(self.turns().len())),
             None => most,
@@ -113,10 +113,10 @@ impl Session<'_> {
         mut brief: Arc<SimulatorBrief>,
     ) -> Result<Arc<SimulatorBrief>, EndedCaseError> {
         self.vocabulary = Arc::new(self.vocabulary.with_goal(brief.goal.clone()));
-        let mut mistakes = self.resolve_references(Arc::make_mut(&mut brief).stop_when.iter_mut());
-        mistakes.extend(self.unknown_topics(brief.stop_when.iter()));
-        mistakes.extend(brief.unknown_topics(self.topics()));
-        self.fail_on(mistakes)?;
+        let mut diagnostics = self.resolve_references(Arc::make_mut(&mut brief).stop_when.iter_mut());
+        diagnostics.extend(self.unknown_topics(brief.stop_when.iter()));
+        diagnostics.extend(brief.unknown_topics(self.topics()));
+        self.fail_on(diagnostics)?;
         Ok(brief)
     }
 
@@ -163,7 +163,7 @@ impl Session<'_> {
             }
             match self.ask_simulator(first + most, brief).await? {
                 SimulatorStep::Done(stopped) => return Ok(stopped),
-                SimulatorStep::Input(given) => self.run_turn(*given).await?,
+                SimulatorStep::Input(input) => self.run_turn(*input).await?,
             }
         }
     }
@@ -227,8 +227,8 @@ impl Session<'_> {
                     self.record_exchange(exchange.with_error(words.clone()));
                     return Err(failed(&words));
                 }
-                let given = TurnInput::from_text(text, &self.case.turn_defaults, "simulator", Some(exchange));
-                Ok(SimulatorStep::Input(Box::new(given)))
+                let input = TurnInput::from_text(text, &self.case.turn_defaults, "simulator", Some(exchange));
+                Ok(SimulatorStep::Input(Box::new(input)))
             }
             UserDecision::GoalAchieved if place == 0 => {
                 Err(self
@@ -269,7 +269,7 @@ impl Session<'_> {
         let topic = self.conversation().current_topic.as_deref();
         let dialogue = Dialogue::new(&self.case.opening.messages, self.recorder.conversation());
         let turn_number = self.turns().len() + 1;
-        let told: Option<Map<String, Value>> = brief.map(|brief| {
+        let brief_values: Option<Map<String, Value>> = brief.map(|brief| {
             brief.prompt_values(topic).into_iter().map(|(key, value)| (key.to_string(), value)).collect()
         });
         let template = brief.and_then(|brief| {
@@ -280,7 +280,7 @@ impl Session<'_> {
         let options = brief.map(|brief| &brief.options).or(simulator.map(|simulator| &simulator.options));
         let question = SimulatorQuestion {
             options: options.unwrap_or(&nothing),
-            brief_values: told.as_ref(),
+            brief_values: brief_values.as_ref(),
             prompt: template.as_deref(),
             test_id: &self.case.id,
             session_id: &self.evaluator.session_id,
@@ -317,7 +317,7 @@ impl Session<'_> {
     }
 
     /// Returns the rule that an input of the simulated user violates, if any.
-    fn rule_violation(&self, brief: &SimulatorBrief, said: &str) -> Option<String> {
+    fn rule_violation(&self, brief: &SimulatorBrief, text: &str) -> Option<String> {
         let conversation = self.conversation();
         let character = brief.persona_in(conversation.current_topic.as_deref());
         let simulated = conversation.turns.iter().filter(|turn| &*turn.caller == "simulator");
@@ -327,7 +327,7 @@ impl Session<'_> {
             last_response: conversation.turns.last().and_then(|turn| turn.answer()).unwrap_or_default(),
             max_repeats: brief.repeat_limit(),
         };
-        conduct.violation(said)
+        conduct.violation(text)
     }
 
     /// Records an exchange that starts no turn as part of the last turn, if there is one.
@@ -362,11 +362,11 @@ fn fill_prompt_template(
     };
     let rules = list("You SHOULD:", &character.should) + &list("You should NOT:", &character.should_not);
     // The dialogue is JSON, one line per message, so that no text can imitate another line.
-    let said: Vec<String> = dialogue.to_json().iter().map(Value::to_string).collect();
+    let messages: Vec<String> = dialogue.to_json().iter().map(Value::to_string).collect();
     let values = [
         ("system", system.trim_end().to_string()),
         ("rules", rules.trim_end().to_string()),
-        ("conversation", said.join("\n")),
+        ("conversation", messages.join("\n")),
         ("turn", turn.to_string()),
         ("max_turns", most.to_string()),
     ];

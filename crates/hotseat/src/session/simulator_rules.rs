@@ -54,27 +54,27 @@ pub(super) struct SimulatorRules<'a> {
 
 impl SimulatorRules<'_> {
     /// Returns the violation of an input, if any.
-    pub fn violation(&self, said: &str) -> Option<String> {
-        if let Some(pattern) = self.character.never_says.iter().find(|pattern| pattern.is_match(said)) {
-            return Some(format!("it states a false fact (`never_says` matches {pattern}): {said:?}"));
+    pub fn violation(&self, text: &str) -> Option<String> {
+        if let Some(pattern) = self.character.never_says.iter().find(|pattern| pattern.is_match(text)) {
+            return Some(format!("it states a false fact (`never_says` matches {pattern}): {text:?}"));
         }
         // A simulated user whose persona is an AI may say so.
         let left = COMPILED_PATTERNS
             .iter()
-            .find(|(pattern, _)| pattern.is_match(said) && !self.character.matches(pattern));
+            .find(|(pattern, _)| pattern.is_match(text) && !self.character.matches(pattern));
         if let Some((_, shows)) = left {
-            return Some(format!("it has left its role: {shows}: {said:?}"));
+            return Some(format!("it has left its role: {shows}: {text:?}"));
         }
-        let words = normalize(said);
+        let words = normalize(text);
         if words.split(' ').count() >= MIN_REPEAT_WORDS && words == normalize(self.last_response) {
-            return Some(format!("it has left its role: it repeats what the agent said: {said:?}"));
+            return Some(format!("it has left its role: it repeats what the agent said: {text:?}"));
         }
         let most = self.max_repeats?;
         let in_a_row = self.earlier.iter().rev().take_while(|earlier| normalize(earlier) == words).count();
         let in_all = self.earlier.iter().filter(|earlier| normalize(earlier) == words).count();
         // Short answers fit several questions, so only repeats in a row count.
         let repeats = if words.split(' ').count() >= MIN_REPEAT_WORDS { in_all } else { in_a_row };
-        (repeats > most).then(|| format!("it repeats itself: this is time number {}: {said:?}", repeats + 1))
+        (repeats > most).then(|| format!("it repeats itself: this is time number {}: {text:?}", repeats + 1))
     }
 }
 
@@ -96,7 +96,7 @@ fn normalize(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn wrong(said: &str, earlier: &[&str]) -> Option<String> {
+    fn wrong(text: &str, earlier: &[&str]) -> Option<String> {
         let character = SimulatedPersona::default();
         let conduct = SimulatorRules {
             character: &character,
@@ -104,7 +104,7 @@ mod tests {
             last_response: "Which room do you want?",
             max_repeats: Some(2),
         };
-        conduct.violation(said)
+        conduct.violation(text)
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn detects_out_of_role_texts() {
-        for said in [
+        for text in [
             "Can you help me?",
             "I need an AI assistant for my shop",
             "I am an agent of the Hotel Adler",
@@ -126,9 +126,9 @@ mod tests {
             "I am a virtual event planner",
             "I'm just an AI researcher, and need a room",
         ] {
-            assert_eq!(wrong(said, &[]), None, "{said}");
+            assert_eq!(wrong(text, &[]), None, "{text}");
         }
-        for said in [
+        for text in [
             "As an AI language model, I cannot book rooms.",
             "I'm an AI assistant and have no budget",
             "I’m an AI language model",
@@ -141,17 +141,17 @@ mod tests {
             "which room do you want",
             "Als KI habe ich keine Termine",
         ] {
-            let words = wrong(said, &[]).unwrap_or_default();
-            assert!(words.contains("left its role"), "{said}: {words}");
+            let words = wrong(text, &[]).unwrap_or_default();
+            assert!(words.contains("left its role"), "{text}: {words}");
         }
     }
 
     #[test]
     fn limits_repeats() {
-        let said = "I need a room for ten";
-        assert_eq!(wrong(said, &[said, "Yes", "I need a room, for ten!"]), None);
+        let text = "I need a room for ten";
+        assert_eq!(wrong(text, &[text, "Yes", "I need a room, for ten!"]), None);
         assert!(
-            wrong(said, &[said, "Yes", said, "No", "i need a room for TEN"])
+            wrong(text, &[text, "Yes", text, "No", "i need a room for TEN"])
                 .unwrap()
                 .contains("time number 4")
         );

@@ -47,12 +47,12 @@ impl SpendingMeter {
     pub fn observe(&mut self, payload: &Payload) {
         match payload {
             Payload::LlmCallStarted(call) => {
-                let asked = (call.model_profile_id.clone(), call.input_tokens);
-                self.open.insert((call.turn_id.clone(), call.call_no), asked);
+                let started = (call.model_profile_id.clone(), call.input_tokens);
+                self.open.insert((call.turn_id.clone(), call.call_no), started);
             }
             Payload::LlmCallCompleted(call) => {
-                let asked = self.open.remove(&(call.turn_id.clone(), call.call_no));
-                let (model, estimate) = asked.unwrap_or_default();
+                let started = self.open.remove(&(call.turn_id.clone(), call.call_no));
+                let (model, estimate) = started.unwrap_or_default();
                 let report = UsageReport {
                     model: Some(model.to_string()),
                     input: Some(call.input_tokens.unwrap_or(estimate)),
@@ -164,8 +164,8 @@ impl UsageReport {
         let priced = match (prices.by_name.get(&model), input, output) {
             (Some(price), Some(input), Some(output)) => {
                 let cached = cached.min(input);
-                let asked = (input - cached) as f64 * price.input + cached as f64 * price.cached_input;
-                Some((asked + output as f64 * price.output) / 1e6)
+                let input_cost = (input - cached) as f64 * price.input + cached as f64 * price.cached_input;
+                Some((input_cost + output as f64 * price.output) / 1e6)
             }
             _ => None,
         };

@@ -48,9 +48,9 @@ impl Session<'_> {
             let message = "the topics of this conversation are already declared";
             return Err(self.fail(AttemptFailure::new(FailureKind::TestError, message)));
         }
-        let mut mistakes = self.resolve_references(Arc::make_mut(&mut topics).checks_mut());
-        mistakes.extend(CaseTopics::unknown_topics(Some(&topics), topics.every_check()));
-        self.fail_on(mistakes)?;
+        let mut diagnostics = self.resolve_references(Arc::make_mut(&mut topics).checks_mut());
+        diagnostics.extend(CaseTopics::unknown_topics(Some(&topics), topics.every_check()));
+        self.fail_on(diagnostics)?;
         if topics.may_ask_judge() {
             let judging = self.case.vocabulary.judging().clone();
             self.add_judge(&judging, &topics.place);
@@ -117,8 +117,8 @@ impl Session<'_> {
         current: usize,
         place: usize,
     ) -> Result<Option<TopicMatch>, AttemptFailure> {
-        let mut asked = topics.graph.trigger_order(current);
-        for candidate in asked.by_ref() {
+        let mut order = topics.graph.trigger_order(current);
+        for candidate in order.by_ref() {
             for trigger in &topics.topics[candidate].triggers {
                 if self.fires(trigger, place).await? {
                     let fired = TopicMatch {
@@ -129,7 +129,7 @@ impl Session<'_> {
                 }
             }
         }
-        match asked.candidates().filter(|_| topics.settings.asks_judge) {
+        match order.candidates().filter(|_| topics.settings.asks_judge) {
             Some(choice) => self.ask_judge_for_topic(topics, current, choice, place).await.map(Some),
             None => Ok(None),
         }
@@ -152,7 +152,7 @@ impl Session<'_> {
                 let scope = self.conversation().turn_scope(place);
                 scope.is_some_and(|scope| pattern.is_match(&scope.text()))
             }
-            TopicTrigger::User(pattern) => turn.user.as_ref().is_some_and(|said| pattern.is_match(said)),
+            TopicTrigger::User(pattern) => turn.user.as_ref().is_some_and(|text| pattern.is_match(text)),
             TopicTrigger::TurnsIn(topic, count) => {
                 let turns = &self.turns()[..=place];
                 turns.iter().filter(|turn| turn.topic.as_deref() == Some(topic)).count() >= *count
@@ -290,17 +290,17 @@ impl Session<'_> {
         let Some(topic) = topics.graph.index_of(&visit.topic).map(|place| &topics.topics[place]) else {
             return;
         };
-        let mut asked: Vec<(Check, CheckScope)> = Vec::new();
+        let mut checks: Vec<(Check, CheckScope)> = Vec::new();
         let (start, end) = (visit.turns.start, visit.turns.end);
-        asked.extend(
+        checks.extend(
             topic.checks.iter().map(|check| (check.for_topic_visit(), CheckScope::Turns { start, end })),
         );
         for place in start.max(before)..end {
-            asked.extend(topic.turn_checks.iter().map(|check| (check.clone(), CheckScope::Turn(place))));
+            checks.extend(topic.turn_checks.iter().map(|check| (check.clone(), CheckScope::Turn(place))));
         }
-        asked.sort_by_key(|(check, _)| check.as_judged().is_some());
+        checks.sort_by_key(|(check, _)| check.as_judged().is_some());
         let begun = Instant::now();
-        for (check, looked) in asked {
+        for (check, looked) in checks {
             let mut checked = self.evaluator.evaluate_one(&check, looked, &mut self.recorder).await;
             checked.topic = Some(TopicVisitRef { topic: visit.topic.clone(), visit: visit.number });
             self.checks.push(checked);

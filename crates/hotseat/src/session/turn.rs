@@ -62,22 +62,22 @@ impl TurnInput {
 /// Sends one input and records the turn.
 pub(super) async fn execute_turn(
     index: usize,
-    given: &mut TurnInput,
+    turn_input: &mut TurnInput,
     agent: &mut dyn AgentSession,
     script: &mut ScriptedAnswers,
     limits: TurnLimits<'_>,
     recorder: &mut TraceRecorder,
 ) -> Result<(), TurnError> {
-    let turn = &given.turn;
+    let turn = &turn_input.turn;
     let turn_id: Arc<str> = format!("turn-{}", index + 1).into();
     let message_id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
     recorder.emit(TurnStarted {
         turn_id: turn_id.clone(),
         conversation_id: agent.conversation_id(),
-        caller_id: given.caller.into(),
+        caller_id: turn_input.caller.into(),
         caller_type: "user".into(),
     });
-    if let Some(exchange) = given.exchange.take() {
+    if let Some(exchange) = turn_input.exchange.take() {
         recorder.emit(exchange.into_payload(turn_id.clone()));
     }
     let text = joined_text(&turn.content);
@@ -104,17 +104,17 @@ pub(super) async fn execute_turn(
         limits,
     };
     recorder.traffic().begin_turn();
-    let said = agent.send_input(input, recorder).await;
-    let said = match (said, recorder.traffic().end_turn()) {
+    let outcome = agent.send_input(input, recorder).await;
+    let outcome = match (outcome, recorder.traffic().end_turn()) {
         (Err(TurnError::Deadline), _) => Err(TurnError::Deadline),
         (_, Some(failure)) => Err(failure.into()),
-        (said, None) => said,
+        (outcome, None) => outcome,
     };
-    if matches!(said, Err(TurnError::Deadline | TurnError::Failed(_))) {
+    if matches!(outcome, Err(TurnError::Deadline | TurnError::Failed(_))) {
         // Errors found by waiting happen now, not at the last arrival.
         recorder.clear_arrival();
     }
-    match &said {
+    match &outcome {
         Ok(()) => recorder.emit(TurnCompleted { turn_id }),
         Err(error) => {
             let error = match error {
@@ -126,7 +126,7 @@ pub(super) async fn execute_turn(
         }
     }
     recorder.clear_arrival();
-    said
+    outcome
 }
 
 fn error_info(code: &str, message: &str) -> ErrorInfo {
@@ -136,12 +136,12 @@ fn error_info(code: &str, message: &str) -> ErrorInfo {
 /// Judges the end of a turn. `Err(None)` means that the turn was stopped by the limit of a check.
 pub(super) fn judge_turn_end(
     turn: &CaseTurn,
-    said: Result<(), TurnError>,
+    outcome: Result<(), TurnError>,
     cause: DeadlineSource,
     script: &ScriptedAnswers,
 ) -> Result<(), Option<AttemptFailure>> {
     let failed = |kind, message: String| Err(Some(AttemptFailure::new(kind, message)));
-    match (said, &turn.expect_error) {
+    match (outcome, &turn.expect_error) {
         (Ok(()), None) => match script.unused_answers().next() {
             None => Ok(()),
             Some(answer) => {

@@ -46,11 +46,11 @@ impl Session<'_> {
                 let _ended = self.simulate(SimulationOptions::default()).await;
                 return ConversationEnding::Completed;
             }
-            let given = match self.next_input().await {
-                Ok(given) => given,
+            let input = match self.next_input().await {
+                Ok(input) => input,
                 Err(ending) => return ending,
             };
-            if let Err(failure) = self.run_turn(given).await {
+            if let Err(failure) = self.run_turn(input).await {
                 return ConversationEnding::Failed(failure);
             }
         }
@@ -68,7 +68,7 @@ impl Session<'_> {
                 true => PromptPolicy::Always,
                 false => PromptPolicy::WhenAwaited,
             }),
-            human: case.interactive.as_ref().map(|person| person.asked),
+            human: case.interactive.as_ref().map(|person| person.policy),
             on_missing: case.on_missing_input,
             on_complete: case.on_complete,
         };
@@ -97,8 +97,8 @@ impl Session<'_> {
             OnMissingInput::Skip => ConversationEnding::Skipped(reason.to_string()),
             OnMissingInput::End => ConversationEnding::Completed,
             OnMissingInput::Fail => {
-                let asked = self.turns().last().and_then(|turn| turn.answer()).unwrap_or_default();
-                let detail = format!("agent asked: {asked:?}\n{MISSING_INPUT_HINT}");
+                let question = self.turns().last().and_then(|turn| turn.answer()).unwrap_or_default();
+                let detail = format!("agent asked: {question:?}\n{MISSING_INPUT_HINT}");
                 ConversationEnding::Failed(
                     AttemptFailure::new(FailureKind::NoInput, reason).with_detail(detail),
                 )
@@ -113,7 +113,7 @@ impl Session<'_> {
             return Err(ConversationEnding::Failed(self.max_turns_failure(most)));
         }
         match self.ask_simulator(most, None).await {
-            Ok(SimulatorStep::Input(given)) => Ok(*given),
+            Ok(SimulatorStep::Input(input)) => Ok(*input),
             Ok(SimulatorStep::Done(_)) => Err(ConversationEnding::Completed),
             Err(failure) if failure.kind == FailureKind::SimulatorError => {
                 Err(self.simulator_failed(failure))
@@ -156,7 +156,7 @@ impl Session<'_> {
             return Err(self.no_input(place, NO_NEXT_TURN));
         };
         let hint = self.turns().last().and_then(input_hint);
-        let asked = HumanPrompt {
+        let prompt = HumanPrompt {
             case: &self.case.name,
             session: &self.evaluator.session_id,
             dialogue: Dialogue::new(&self.case.opening.messages, self.recorder.conversation()),
@@ -165,7 +165,7 @@ impl Session<'_> {
             timeout: interactive.timeout,
         };
         let begun = Instant::now();
-        let typed = person.ask(asked).await;
+        let typed = person.ask(prompt).await;
         self.paused += begun.elapsed();
         match typed {
             HumanReply::Text(text) => {

@@ -92,7 +92,7 @@ declare module "hotseat" {
    */
   export function after(work: () => void | Promise<void>): void;
 
-  // ---- what is declared ------------------------------------------------------------------------------------------------
+  // ---- declarations -----------------------------------------------------------------------------------------------------
 
   /** Example text of the agent, with an explanation. */
   export interface Example {
@@ -394,7 +394,7 @@ declare module "hotseat" {
   /** The whole conversation: `expect(conversation)` checks all its turns. */
   export const conversation: Conversation;
 
-  // ---- what is asserted ------------------------------------------------------------------------------------------------
+  // ---- assertions -------------------------------------------------------------------------------------------------------
 
   /** An assertion or block of a case file. */
   export type Assertion = { [key: string]: any };

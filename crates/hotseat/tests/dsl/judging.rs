@@ -244,7 +244,7 @@ fn topics_follow_triggers_and_judge() {
     }
     let (kind, message) = ran.failure("follows nothing");
     assert!(
-        kind == "test_error" && message.contains("topics need a `graph`, and there is none"),
+        kind == "test_error" && message.contains("topics need a `graph`, but none is defined"),
         "{message}"
     );
     assert_eq!(ran.case("follows nothing")["turns"].as_array().unwrap().len(), 1);

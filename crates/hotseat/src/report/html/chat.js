@@ -9,7 +9,7 @@ function chat(result, turns, marks) {
       parts.push(h('section.turn', {}, turnHead(turn.turn, mark('skipped'), null), note(turn.skip_reason)));
     }
   }
-  if (!parts.length) parts.push(h('p.empty', {}, 'Nothing was said.'));
+  if (!parts.length) parts.push(h('p.empty', {}, 'No messages.'));
   return h('div.chat', {}, parts);
 }
 
@@ -31,7 +31,7 @@ function turnHead(n, status, facts, topic) {
 
 const ITEMS_AT_ONCE = 1000;
 
-// What was said and done, some at a time where it is much.
+// Messages and events of a turn, loaded in portions if there are many.
 function portions(items) {
   if (items.length <= ITEMS_AT_ONCE) return said(items);
   const body = h('div', {});
@@ -127,7 +127,7 @@ function role(item) {
     item.question !== undefined && [h('p.label', {}, 'Asked'), value(item.question)],
     h('p.label', {}, 'Answered'), value(item.answer),
     item.error && h('p.trouble', {}, item.error),
-    item.finding !== undefined && [h('p.label', {}, 'Read as'), value(item.finding)],
+    item.finding !== undefined && [h('p.label', {}, 'Parsed answer'), value(item.finding)],
   ));
 }
 

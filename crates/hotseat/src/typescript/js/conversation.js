@@ -12,11 +12,11 @@ class ToolCall {
 
 /** Validates the expected arguments of a call: none may be undefined. */
 function definite(expected) {
-  if (!isObject(expected) || Array.isArray(expected)) throw misuse(`the arguments of a call are an object, and not ${shown(expected)}`);
+  if (!isObject(expected) || Array.isArray(expected)) throw misuse(`the arguments of a call must be an object, got ${shown(expected)}`);
   const missing = undefinedIn(expected);
   if (missing !== undefined) throw misuse(`\`${missing}\` of the arguments is undefined, which would assert nothing`);
   const none = Object.entries(expected).find(([, one]) => typeof one === "number" && !Number.isFinite(one));
-  if (none !== undefined) throw misuse(`\`${none[0]}\` of the arguments is ${none[1]}, which no argument can be`);
+  if (none !== undefined) throw misuse(`\`${none[0]}\` of the arguments is ${none[1]}, which JSON cannot represent`);
   return expected;
 }
 
@@ -208,7 +208,7 @@ const user = Object.freeze({
   },
 });
 
-/** Data as case files have it: regular expressions are their patterns, and criteria that functions of the test decide are these. */
+/** Converts a value to case file form: regular expressions become patterns, criteria with functions become references to them. */
 function withSources(value) {
   if (value instanceof RegExp) return inline(value);
   if (Array.isArray(value)) return value.map(withSources);
@@ -217,7 +217,7 @@ function withSources(value) {
   return Object.fromEntries(Object.entries(own).map(([key, one]) => [key, withSources(one)]));
 }
 
-/** `satisfy` of case files, whose criteria may be functions of the test. */
+/** Converts a `satisfy` assertion whose criteria may be decided by functions of the test. */
 function withOwnCriteria(assertion) {
   const known = (one) => (typeof one === "string" ? asCriterion(one) : Array.isArray(one) ? one.map(known) : one);
   return assertion.criteria === undefined ? assertion : { ...assertion, criteria: known(assertion.criteria) };

@@ -23,11 +23,11 @@ const tests = [];
 /** `(name, body)` or `(name, options, body)`. */
 function parts(what, name, args) {
   const [options, body] = args.length > 1 ? args : [{}, args[0]];
-  if (typeof name !== "string") throw misuse(`${what} needs a name, and was given ${shown(name)}`);
-  if (!isObject(options)) throw misuse(`the options of ${what} are an object, and not ${shown(options)}`);
-  if (typeof body !== "function") throw misuse(`${what}(${shown(name)}) needs a function`);
+  if (typeof name !== "string") throw misuse(`${what} needs a name, got ${shown(name)}`);
+  if (!isObject(options)) throw misuse(`the options of ${what} must be an object, got ${shown(options)}`);
+  if (typeof body !== "function") throw misuse(`${what}(${shown(name)}) needs a function, got ${shown(body)}`);
   const { skip } = options;
-  if (skip !== undefined && typeof skip !== "boolean" && (typeof skip !== "string" || skip.trim() === "")) throw misuse(`\`skip\` is true, or the reason, and not ${shown(skip)}`);
+  if (skip !== undefined && typeof skip !== "boolean" && (typeof skip !== "string" || skip.trim() === "")) throw misuse(`\`skip\` must be a boolean or a reason, got ${shown(skip)}`);
   return { title: name.trim() === "" ? "(anonymous)" : name.trim().replace(/\s+/g, " "), options, body };
 }
 
@@ -40,7 +40,7 @@ function describing(marks) {
     group = inner;
     try {
       const returned = body();
-      if (isObject(returned) && typeof returned.then === "function") throw misuse(`the function of describe(${shown(name)}) cannot be async: its declarations would come too late`);
+      if (isObject(returned) && typeof returned.then === "function") throw misuse(`the function of describe(${shown(name)}) must not be async: its declarations would come too late`);
     } finally {
       group = outer;
     }
@@ -70,7 +70,7 @@ const after = hook("after");
 
 /** Returns the handle of a named declaration. */
 function named(what, name) {
-  if (typeof name !== "string" || !NAMES.test(name)) throw misuse(`the name of a ${what} is a word like \`friendly\`, and not ${shown(name)}`);
+  if (typeof name !== "string" || !NAMES.test(name)) throw misuse(`the name of a ${what} must be a word like \`friendly\`, got ${shown(name)}`);
   return Object.freeze({ name });
 }
 
@@ -78,17 +78,17 @@ function criterion(name, ...args) {
   outside("criterion");
   const handle = named("criterion", name);
   const [description, details] = typeof args[0] === "string" ? args : [undefined, args[0]];
-  if (details !== undefined && !isObject(details)) throw misuse(`what is said of the criterion \`${name}\` is a text or an object, and not ${shown(details)}`);
+  if (details !== undefined && !isObject(details)) throw misuse(`the criterion \`${name}\` needs a description or an object, got ${shown(details)}`);
   const { match, matchMessages, ...said } = details ?? {};
   for (const [key, work] of Object.entries({ match, matchMessages })) {
-    if (work !== undefined && typeof work !== "function") throw misuse(`\`${key}\` of the criterion \`${name}\` is a function`);
+    if (work !== undefined && typeof work !== "function") throw misuse(`\`${key}\` of the criterion \`${name}\` must be a function, got ${shown(work)}`);
   }
-  if (match !== undefined && matchMessages !== undefined) throw misuse(`the criterion \`${name}\` has \`match\` and \`matchMessages\`: one of them decides`);
+  if (match !== undefined && matchMessages !== undefined) throw misuse(`the criterion \`${name}\` has both \`match\` and \`matchMessages\`; use one of them`);
   if (description !== undefined && said.description !== undefined) throw misuse(`the criterion \`${name}\` is described twice`);
   for (const key of ["goodExamples", "badExamples", "edgeCases", "judge"]) {
-    if ((match ?? matchMessages) !== undefined && said[key] !== undefined) throw misuse(`\`${key}\` of the criterion \`${name}\` is for a judge, and a function decides`);
+    if ((match ?? matchMessages) !== undefined && said[key] !== undefined) throw misuse(`\`${key}\` of the criterion \`${name}\` is for a judge, but this criterion is decided by a function`);
   }
-  if (Object.hasOwn(group.criteria, name)) throw misuse(`the criterion \`${name}\` was declared here before`);
+  if (Object.hasOwn(group.criteria, name)) throw misuse(`the criterion \`${name}\` is already declared here`);
   const whole = { ...said, ...(description === undefined ? {} : { description }) };
   if (match === undefined && matchMessages === undefined && typeof whole.description !== "string") throw misuse(`the criterion \`${name}\` needs a description, or a function that decides`);
   group.criteria[name] = { said: whole, match, matchMessages };
@@ -101,8 +101,8 @@ const declaredAt = new WeakMap();
 function topic(name, definition = {}) {
   outside("topic");
   const handle = named("topic", name);
-  if (!isObject(definition)) throw misuse(`what is said of the topic \`${name}\` is an object, and not ${shown(definition)}`);
-  if (Object.hasOwn(group.topics, name)) throw misuse(`the topic \`${name}\` was declared here before`);
+  if (!isObject(definition)) throw misuse(`the definition of the topic \`${name}\` must be an object, got ${shown(definition)}`);
+  if (Object.hasOwn(group.topics, name)) throw misuse(`the topic \`${name}\` is already declared here`);
   group.topics[name] = definition;
   const where = at();
   stated.push({ topic: name, said: withSources(asTopic(name, definition)), at: where, of: group });
@@ -112,9 +112,9 @@ function topic(name, definition = {}) {
 
 function simulator(brief) {
   outside("simulator");
-  if (!isObject(brief)) throw misuse(`what is said of a simulated user is an object, and not ${shown(brief)}`);
+  if (!isObject(brief)) throw misuse(`simulator needs an object, got ${shown(brief)}`);
   for (const key of ["goal", "template"]) {
-    if (key in brief) throw misuse(`\`${key}\` belongs to one test: give it to \`user.simulate\``);
+    if (key in brief) throw misuse(`\`${key}\` belongs to a single test: pass it to \`user.simulate\``);
   }
   group.simulators.push(brief);
   stated.push({ said: withSources(asBrief(brief)), at: at() });
@@ -126,10 +126,10 @@ let scenario;
 /** Declares tests for each scenario of a file or list. */
 function scenarioSet(name, source, body) {
   outside("scenarioSet");
-  if (typeof name !== "string" || name === "") throw misuse(`a set of scenarios needs a name, and was given ${shown(name)}`);
-  if (typeof body !== "function") throw misuse(`scenarioSet(${shown(name)}) needs a function that is called with each scenario`);
+  if (typeof name !== "string" || name === "") throw misuse(`a set of scenarios needs a name, got ${shown(name)}`);
+  if (typeof body !== "function") throw misuse(`scenarioSet(${shown(name)}) needs a function to call with each scenario`);
   const written = typeof source === "string" ? { from: source } : Array.isArray(source) ? { scenarios: source } : source;
-  if (!isMapping(written)) throw misuse(`scenarioSet(${shown(name)}): scenarios come from a file or from a list, and not from ${shown(source)}`);
+  if (!isMapping(written)) throw misuse(`scenarioSet(${shown(name)}): expected a file or a list of scenarios, got ${shown(source)}`);
   const answer = hidden.scenarios({ ...written, name });
   if (answer.error !== undefined) throw misuse(`scenarioSet(${shown(name)}): ${answer.error}`);
   const outer = scenario;

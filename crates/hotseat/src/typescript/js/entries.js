@@ -29,14 +29,14 @@ function declared(namespace) {
 /** Runs a test. The host knows its result; returns whether it was stopped. */
 async function run(namespace, { kind, place, name, ctx }) {
   const test = kind === "test" ? { group: file } : tests[place];
-  if (kind === "it" && (test === undefined || fullName(test) !== name)) throw new Error(`\`${name}\` was declared when the run was planned, and is not declared now`);
+  if (kind === "it" && (test === undefined || fullName(test) !== name)) throw new Error(`\`${name}\` was declared when the run was planned, but is no longer declared`);
   const chain = test.group.chain;
   const body = () => (kind === "test" ? namespace[name](testing(name, { above: [], failed: false }), ctx) : test.body({ user, agent, conversation, scenario: test.scenario, ctx }));
   running = { criteria: over(chain, "criteria"), topics: over(chain, "topics"), simulators: chain.flatMap((one) => one.simulators) };
   try {
     await around(chain, body).finally(() => ask({ do: "end" }));
     for (const { at: where, soft } of unfinished) {
-      const error = new Error(`\`${soft ? "evaluate" : "expect"}(…)\` asserts nothing: a matcher follows it, for example \`.toBe(…)\``);
+      const error = new Error(`\`${soft ? "evaluate" : "expect"}(…)\` asserts nothing: call a matcher on it, for example \`.toBe(…)\``);
       error.stack = where;
       throw error;
     }

@@ -72,7 +72,7 @@ function answer({ call, first, turn }) {
 
 const thrownWords = (error) => `${error?.name ?? "Error"}: ${error?.message ?? String(error)}`;
 
-const ASYNC = "a function that judges cannot be async";
+const ASYNC = "a judging function must not be async";
 
 const functions = [];
 

@@ -12,10 +12,10 @@ function decide(asserted, way) {
   if (!soft && way.ends && !passed) throw new AssertionError("the assertion failed");
 }
 
-/** An assertion as case files have them. */
+/** Wraps an assertion in case file form. */
 const asWritten = (assertion) => ({ assertion: withSources(assertion) });
 
-/** A comparison that was made here. */
+/** Wraps the result of a comparison made by this library. */
 const asCompared = (kind, { holds: found, expected, actual, said, error, written, criterion }) => ({
   compared: { kind, holds: found === true, expected: short(expected), actual: short(actual ?? ""), said, error, written, criterion },
 });
@@ -32,7 +32,7 @@ function tried(work) {
   }
 }
 
-/** Has a function of the test judge. */
+/** Evaluates a criterion with a function of the test. */
 function judged(name, work) {
   const expected = `satisfies ${name}`;
   const found = tried(() => {
@@ -49,33 +49,33 @@ const called = (way) => lookedAt(way).flatMap((turn) => turn.toolCalls);
 const NO_TURN = "there is no turn yet";
 const needsTurn = (words) => (turns.length === 0 ? { expected: words, error: NO_TURN } : undefined);
 
-/** Regular expressions, and texts to the letter, as patterns of case files. */
+/** Converts regular expressions and literal strings to case file patterns. */
 function asPatterns(name, all) {
   return all.map((one) => {
     if (one instanceof RegExp) return inline(one);
-    if (typeof one !== "string" || one === "") throw misuse(`${name} needs regular expressions or texts, and was given ${shown(one)}`);
+    if (typeof one !== "string" || one === "") throw misuse(`${name} needs regular expressions or strings, got ${shown(one)}`);
     return literally(one);
   });
 }
 
-/** That what the agent says fits patterns, as case files say it. */
+/** Returns an assertion in case file form that the agent's text matches patterns. */
 function asRegex(name, all, match) {
   const patterns = asPatterns(name, all);
   return patterns.length === 1 ? { type: "regex", pattern: patterns[0] } : { type: "regex", pattern: patterns, match };
 }
 
-/** Which turns are read where words are asserted. */
+/** Returns the turns that a text assertion reads, in case file form. */
 const turnsOf = (way) => (way.subject === "conversation" ? { turns: "all" } : {});
 
-/** An object of options has no other keys than these. */
+/** Validates an options object: no keys other than these. Returns it. */
 function only(what, options, keys) {
-  if (!isMapping(options)) throw misuse(`the options of ${what} are an object, and not ${shown(options)}`);
+  if (!isMapping(options)) throw misuse(`the options of ${what} must be an object, got ${shown(options)}`);
   const unknown = Object.keys(options).find((key) => !keys.includes(key));
-  if (unknown !== undefined) throw misuse(`${what} has no option \`${unknown}\`: there ${keys.length === 1 ? "is" : "are"} ${keys.map((key) => `\`${key}\``).join(", ")}`);
+  if (unknown !== undefined) throw misuse(`${what} has no option \`${unknown}\`; expected ${keys.map((key) => `\`${key}\``).join(", ")}`);
   return options;
 }
 
-/** How many arguments matchers of the agent and of the conversation are given, at least and at most. */
+/** Minimum and maximum number of arguments of matchers for `agent` and `conversation`. */
 const GIVEN_OF_AGENT = {
   toSatisfy: [1, Infinity],
   toMatch: [1, Infinity],
@@ -93,7 +93,7 @@ const GIVEN_OF_AGENT = {
   toHold: [1, 1],
 };
 
-/** What is asserted of the agent's last turn, or of the whole conversation. */
+/** Matchers for the agent's last turn or the whole conversation. */
 const ofAgent = {
   toSatisfy(way, ...criteria) {
     const all = criteria.flat(1).length === 2 && typeof criteria[0] === "string" && typeof criteria[1] === "function" ? [criteria] : criteria.flatMap((one) => (isPair(one) ? [one] : Array.isArray(one) ? one : [one]));
@@ -110,7 +110,7 @@ const ofAgent = {
   },
   toContain(way, ...texts) {
     const wrong = texts.find((text) => typeof text !== "string" || text === "");
-    if (wrong !== undefined || texts.includes(undefined)) throw misuse(`toContain needs the text that the agent says, and was given ${shown(wrong)}`);
+    if (wrong !== undefined || texts.includes(undefined)) throw misuse(`toContain needs a non-empty string, got ${shown(wrong)}`);
     if (way.negated && texts.length > 1) throw misuse("not.toContain needs one text: negating several is ambiguous");
     decide(texts.map((value) => asWritten({ type: "contains", value, ...turnsOf(way) })), way);
   },
@@ -130,7 +130,7 @@ const ofAgent = {
     decide([asWritten({ type: "claims", forbid: names, ...options, negate: true })], way);
   },
   toHaveIntent(way, name, options = {}) {
-    if (typeof name !== "string") throw misuse(`toHaveIntent needs the name of an intent, and was given ${shown(name)}`);
+    if (typeof name !== "string") throw misuse(`toHaveIntent needs the name of an intent, got ${shown(name)}`);
     decide([asWritten({ type: "intent", intent: name, ...only("toHaveIntent", options, ["describedAs", "judge"]) })], way);
   },
   toBeInTopic(way, name) {
@@ -143,17 +143,17 @@ const ofAgent = {
     decide([asWritten({ type: "goal" })], way);
   },
   toHaveAchievedGoal(way, goal) {
-    if (typeof goal !== "string" || goal.trim() === "") throw misuse(`toHaveAchievedGoal needs the goal in words, and was given ${shown(goal)}`);
+    if (typeof goal !== "string" || goal.trim() === "") throw misuse(`toHaveAchievedGoal needs the goal as a non-empty string, got ${shown(goal)}`);
     decide([asWritten({ type: "goal", goal })], way);
   },
   toHold(way, assertion) {
     const all = Array.isArray(assertion) ? assertion : [assertion];
     for (const one of all) {
-      if (!isMapping(one)) throw misuse(`toHold needs an assertion as case files have them, and was given ${shown(one)}`);
+      if (!isMapping(one)) throw misuse(`toHold needs an assertion in case file form, got ${shown(one)}`);
       const missing = undefinedIn(one);
       if (missing !== undefined) throw misuse(`\`${missing}\` of the assertion is undefined, which would assert nothing`);
     }
-    if (all.length === 0) throw misuse("toHold of no assertion asserts nothing");
+    if (all.length === 0) throw misuse("toHold needs at least one assertion");
     if (way.negated && all.length > 1) throw misuse("not.toHold needs one assertion: negating several is ambiguous");
     decide(all.map(asWritten), way);
   },
@@ -167,16 +167,16 @@ function topicNamed(name) {
   return named;
 }
 
-/** Names of kinds of facts, and what else is said. */
+/** Splits arguments into names of kinds of facts and options. */
 function typesOf(matcher, args, keys) {
   const last = args.at(-1);
   const options = isObject(last) && !Array.isArray(last) ? only(matcher, args.pop(), keys) : {};
   const names = args.flat();
-  if (names.length === 0 || names.some((name) => typeof name !== "string")) throw misuse(`${matcher} needs the names of kinds of facts, for example "prices"`);
+  if (names.length === 0 || names.some((name) => typeof name !== "string")) throw misuse(`${matcher} needs the names of kinds of facts, for example "prices", got ${args.map((one) => shown(one)).join(", ") || "nothing"}`);
   return { names, options };
 }
 
-/** What one criterion asserts: a name, a text, a function, or both. */
+/** Returns the assertion for one criterion: a name, a description, a function, or a named function. */
 function satisfies(one, way) {
   const code = (name, work, described = name) => asCompared("satisfy", { ...(needsTurn(`satisfies ${described}`) ?? judged(described, work)), criterion: name, written: { type: "satisfy", criteria: name } });
   if (isPair(one) || typeof one === "function") {
@@ -184,7 +184,7 @@ function satisfies(one, way) {
     return code(name, () => work(way.subject === "turn" ? turns.at(-1) : conversation, conversation));
   }
   const name = isObject(one) && typeof one.name === "string" ? one.name : one;
-  if (typeof name !== "string" || name.trim() === "") throw misuse(`toSatisfy needs names of criteria, texts or functions, and was given ${shown(one)}`);
+  if (typeof name !== "string" || name.trim() === "") throw misuse(`toSatisfy needs names of criteria, descriptions or functions, got ${shown(one)}`);
   const known = Object.hasOwn(running.criteria, name) ? running.criteria[name] : undefined;
   const described = known?.said.description === undefined ? name : `${name}: ${known.said.description}`;
   if (known?.match !== undefined) return code(name, () => known.match(conversation), described);
@@ -192,26 +192,26 @@ function satisfies(one, way) {
   return asWritten({ type: "satisfy", criteria: name });
 }
 
-/** How often a tool is called, as case files say it. */
+/** Returns the expected number of calls in case file form. */
 function counted(matcher, options) {
   if (options === undefined) return undefined;
   const { times } = only(matcher, options, ["times"]);
   const said = typeof times === "number" ? { exact: times } : times;
-  const needs = (words) => misuse(`\`times\` of ${matcher} ${words}, and was given ${shown(times)}`);
-  if (!isMapping(said) || Object.keys(said).length === 0) throw needs("is a number, or an object with `min`, `max` or both");
+  const needs = (words) => misuse(`\`times\` of ${matcher} ${words}, got ${shown(times)}`);
+  if (!isMapping(said) || Object.keys(said).length === 0) throw needs("must be a number or an object with `min`, `max` or both");
   only(`\`times\` of ${matcher}`, said, ["exact", "min", "max"]);
-  for (const one of Object.values(said)) if (!Number.isInteger(one) || one < 0) throw needs("counts calls");
-  if (said.exact !== undefined && Object.keys(said).length > 1) throw needs("has `exact` without `min` and `max`");
-  if (said.min > said.max) throw needs("has a `min` that is not more than its `max`");
+  for (const one of Object.values(said)) if (!Number.isInteger(one) || one < 0) throw needs("must be a whole number of calls");
+  if (said.exact !== undefined && Object.keys(said).length > 1) throw needs("must not combine `exact` with `min` or `max`");
+  if (said.min > said.max) throw needs("must have a `min` that is not greater than `max`");
   return said;
 }
 
 const timesInWords = ({ exact, min, max }) => (exact !== undefined ? `${exact} times` : min === undefined ? `at most ${max} times` : max === undefined ? `at least ${min} times` : `${min} to ${max} times`);
 
-/** A call of a tool. Where a function decides of an argument, the call is compared here. */
+/** Asserts a tool call. If a function decides about an argument, this library compares the calls. */
 function tool(matcher, way, name, expected, options) {
   const names = Array.isArray(name) ? name : [name];
-  if (names.length === 0 || names.some((one) => typeof one !== "string" || one === "")) throw misuse(`${matcher} needs the name of a tool, and was given ${shown(name)}`);
+  if (names.length === 0 || names.some((one) => typeof one !== "string" || one === "")) throw misuse(`${matcher} needs the name of a tool, got ${shown(name)}`);
   const count = counted(matcher, options);
   const all = Object.entries(expected === undefined ? {} : definite(expected));
   const [values, others] = [all.filter(([, one]) => isPlain(one)), all.filter(([, one]) => !isPlain(one))];
@@ -226,7 +226,7 @@ function tool(matcher, way, name, expected, options) {
   const most = exact ?? max ?? Infinity;
   const of = called(way).filter((call) => names.includes(call.name));
   const words = `${names.join(" or ")} with ${show(expected)} to be called${count === undefined ? "" : ` ${timesInWords(count)}`}`;
-  const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `called were ${called(way).map((call) => call.name).join(", ")}` : "no tool was called";
+  const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `called: ${called(way).map((call) => call.name).join(", ")}` : "no tool was called";
   const found = () => {
     const fitting = of.filter((call) => holds(call.arguments, expected)).length;
     return { holds: fitting >= least && fitting <= most, actual };
@@ -236,7 +236,7 @@ function tool(matcher, way, name, expected, options) {
 
 const is = (holds) => ({ holds });
 const sized = (value) => (typeof value === "string" ? [...value].length : Array.isArray(value) || ArrayBuffer.isView(value) ? value.length : value instanceof Map || value instanceof Set ? value.size : typeof value?.length === "number" && typeof value !== "function" ? value.length : undefined);
-/** What matchers ask for where their names are not the words for it. */
+/** Descriptions of matchers whose names do not describe them well. */
 const WORDS = {
   toEqual: "to be",
   toBeGreaterThan: "to be more than",
@@ -247,10 +247,10 @@ const WORDS = {
 };
 const inWords = (words) => words.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-/** A path into a value: `a.b[0]`, or a list of keys. */
+/** Looks up a path in a value: `a.b[0]`, or a list of keys. */
 function valueAt(value, path) {
   const keys = Array.isArray(path) ? path : path.replace(/\[(\w+)\]/g, ".$1").split(".").filter((key) => key !== "");
-  if (keys.length === 0 || keys.some((key) => typeof key !== "string" && !Number.isInteger(key))) throw misuse(`toHaveProperty needs a path like "a.b[0]", or a list of keys, and was given ${shown(path)}`);
+  if (keys.length === 0 || keys.some((key) => typeof key !== "string" && !Number.isInteger(key))) throw misuse(`toHaveProperty needs a path like "a.b[0]", or a list of keys, got ${shown(path)}`);
   let here = value;
   for (const key of keys) {
     if (here === undefined || here === null || !(key in Object(here))) return { there: false };
@@ -264,22 +264,22 @@ const kindOfOrder = (value) => (isNumber(value) || typeof value === "bigint" ? "
 const compared = (holds) => (actual, limit) => {
   const order = kindOfOrder(limit);
   if (order === undefined) throw misuse(`${shown(limit)} cannot be ordered`);
-  if (kindOfOrder(actual) !== order) return { error: `${shown(actual)} is no ${order} to compare with ${shown(limit)}` };
+  if (kindOfOrder(actual) !== order) return { error: `${shown(actual)} is not a ${order} that can be compared with ${shown(limit)}` };
   return is(holds(actual, limit));
 };
 
 const TYPES = ["array", "bigint", "boolean", "function", "null", "number", "object", "string", "symbol", "undefined"];
 
-/** The name of a type, which is one. */
+/** Validates the name of a type and returns it. */
 function typeNamed(matcher, name) {
-  if (!TYPES.includes(name)) throw misuse(`${matcher} needs one of ${TYPES.join(", ")}, and was given ${shown(name)}`);
+  if (!TYPES.includes(name)) throw misuse(`${matcher} needs one of ${TYPES.join(", ")}, got ${shown(name)}`);
   return name;
 }
 
-/** The entries of a list; none where it is none. */
+/** Returns the entries of an iterable, or undefined. */
 const entriesOf = (value) => (typeof value?.[Symbol.iterator] === "function" ? [...value] : undefined);
 
-/** How many arguments matchers of values are given, at least and at most. */
+/** Minimum and maximum number of arguments of matchers for values; `[1, 1]` if not listed. */
 const GIVEN_OF_VALUES = {
   toContain: [1, Infinity],
   toContainEqual: [1, Infinity],
@@ -294,18 +294,18 @@ const GIVEN_OF_VALUES = {
   toThrow: [0, 1],
 };
 
-/** What is asserted of plain values: whether it holds, and other words for what was found. */
+/** Matchers for plain values. Each returns whether it passed, and optionally the actual value or an error. */
 const ofValues = {
   toBe: (actual, expected) => is(expected instanceof Matcher ? equal(actual, expected) : Object.is(actual, expected)),
   toEqual: (actual, expected) => is(equal(actual, expected)),
   toMatchObject(actual, expected) {
-    if (!isObject(expected)) throw misuse(`toMatchObject needs an object, and was given ${shown(expected)}`);
-    return isObject(actual) ? is(holds(actual, expected)) : { error: `${shown(actual)} is no object` };
+    if (!isObject(expected)) throw misuse(`toMatchObject needs an object, got ${shown(expected)}`);
+    return isObject(actual) ? is(holds(actual, expected)) : { error: `${shown(actual)} is not an object` };
   },
   toContain(actual, ...all) {
     if (all.includes(undefined)) throw misuse("toContain needs a value, got undefined");
     if (typeof actual === "string") {
-      if (all.some((one) => typeof one !== "string" || one === "")) throw misuse(`a text contains texts, and not ${shown(all.find((one) => typeof one !== "string" || one === ""))}`);
+      if (all.some((one) => typeof one !== "string" || one === "")) throw misuse(`toContain of a string needs non-empty strings, got ${shown(all.find((one) => typeof one !== "string" || one === ""))}`);
       return is(all.every((one) => actual.includes(one)));
     }
     const entries = entriesOf(actual);
@@ -319,17 +319,17 @@ const ofValues = {
     return is(all.every((one) => entries.some((entry) => equal(entry, one))));
   },
   toMatch(actual, pattern) {
-    if (!(pattern instanceof RegExp) && (typeof pattern !== "string" || pattern === "")) throw misuse(`toMatch needs a regular expression or a text, and was given ${shown(pattern)}`);
-    if (typeof actual !== "string") return { error: `${shown(actual)} is no text` };
+    if (!(pattern instanceof RegExp) && (typeof pattern !== "string" || pattern === "")) throw misuse(`toMatch needs a regular expression or a non-empty string, got ${shown(pattern)}`);
+    if (typeof actual !== "string") return { error: `${shown(actual)} is not a string` };
     return is(typeof pattern === "string" ? actual.includes(pattern) : fits(pattern, actual));
   },
   toHaveLength(actual, length) {
-    if (!Number.isInteger(length) || length < 0) throw misuse(`toHaveLength needs a whole number, and was given ${shown(length)}`);
+    if (!Number.isInteger(length) || length < 0) throw misuse(`toHaveLength needs a whole number, got ${shown(length)}`);
     const found = sized(actual);
     return found === undefined ? { error: `${shown(actual)} has no length` } : { holds: found === length, actual: `${found}: ${shown(actual)}` };
   },
   toHaveProperty(actual, path, ...value) {
-    if (typeof path !== "string" && !Array.isArray(path)) throw misuse(`toHaveProperty needs a path like "a.b[0]", or a list of keys, and was given ${shown(path)}`);
+    if (typeof path !== "string" && !Array.isArray(path)) throw misuse(`toHaveProperty needs a path like "a.b[0]", or a list of keys, got ${shown(path)}`);
     const found = valueAt(actual, path);
     if (!isObject(actual) && typeof actual !== "function") return { error: `${shown(actual)} has no properties` };
     return is(found.there && (value.length === 0 || equal(found.value, value[0])));
@@ -339,8 +339,8 @@ const ofValues = {
   toBeLessThan: compared((a, b) => a < b),
   toBeLessThanOrEqual: compared((a, b) => a <= b),
   toBeCloseTo(actual, expected, digits = 2) {
-    for (const one of [expected, digits]) if (!isNumber(one)) throw misuse(`toBeCloseTo needs a number, and was given ${shown(one)}`);
-    if (!isNumber(actual)) return { error: `${shown(actual)} is no number` };
+    for (const one of [expected, digits]) if (!isNumber(one)) throw misuse(`toBeCloseTo needs a number, got ${shown(one)}`);
+    if (!isNumber(actual)) return { error: `${shown(actual)} is not a number` };
     return is(actual === expected || Math.abs(actual - expected) < 10 ** -digits / 2);
   },
   toBeTruthy: (actual) => is(Boolean(actual)),
@@ -348,23 +348,23 @@ const ofValues = {
   toBeNull: (actual) => is(actual === null),
   toBeUndefined: (actual) => is(actual === undefined),
   toBeDefined: (actual) => is(actual !== undefined),
-  toBeNaN: (actual) => (typeof actual === "number" ? is(Number.isNaN(actual)) : { error: `${shown(actual)} is no number` }),
+  toBeNaN: (actual) => (typeof actual === "number" ? is(Number.isNaN(actual)) : { error: `${shown(actual)} is not a number` }),
   toBeTypeOf(actual, name) {
     return is(typeName(actual) === typeNamed("toBeTypeOf", name) || typeof actual === name);
   },
   toBeInstanceOf(actual, type) {
-    if (typeof type !== "function") throw misuse(`${shown(type)} is no class`);
+    if (typeof type !== "function") throw misuse(`${shown(type)} is not a class`);
     return is(actual instanceof type);
   },
   toSatisfy(actual, work) {
-    if (typeof work !== "function") throw misuse("toSatisfy of a value needs a function; criteria are asserted of `agent` or `conversation`");
+    if (typeof work !== "function") throw misuse("toSatisfy of a value needs a function; criteria apply to `agent` or `conversation`");
     const { holds: found, error } = judged("", () => work(actual));
     return { holds: found, error };
   },
   toThrow(actual, ...wanted) {
     const [expected] = wanted;
-    if (wanted.length > 0 && expected === undefined) throw misuse("toThrow expects a string, a pattern, a class or a value, got undefined");
-    if (typeof actual !== "function") return { error: `${shown(actual)} is no function` };
+    if (wanted.length > 0 && expected === undefined) throw misuse("toThrow needs a string, a pattern, a class or a value, got undefined");
+    if (typeof actual !== "function") return { error: `${shown(actual)} is not a function` };
     let thrown;
     try {
       const returned = actual();
@@ -386,15 +386,15 @@ const ofValues = {
 
 const typeName = (value) => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 
-/** A matcher is given as many arguments as it takes, for it would leave out what is too much. */
+/** Validates the number of arguments of a matcher, which would ignore surplus ones. */
 function taken(name, args, [least, most]) {
   if (args.length >= least && args.length <= most) return;
   const many = (count) => (count === 0 ? "no argument" : count === 1 ? "1 argument" : `${count} arguments`);
-  const takes = least === most ? many(most) : args.length < least ? `${many(least)} or more` : `${many(most)} or less`;
-  throw misuse(`${name} takes ${takes}, and was given ${args.length}`);
+  const expected = least === most ? many(most) : args.length < least ? `at least ${many(least)}` : `at most ${many(most)}`;
+  throw misuse(`${name} expects ${expected}, got ${args.length}`);
 }
 
-/** What `expect` and `evaluate` return. */
+/** Returns the object with matchers for `expect` and `evaluate`. */
 function assertion(value, soft, message) {
   within(soft ? "evaluate" : "expect");
   if (message !== undefined && typeof message !== "string") throw misuse(`the failure message must be a string, got ${shown(message)}`);
@@ -414,7 +414,7 @@ function assertion(value, soft, message) {
     for (const [name, matcher] of Object.entries(ofValues)) {
       if (subject !== "value" && name in ofAgent) continue;
       add(name, GIVEN_OF_VALUES[name] ?? [1, 1], (...args) => {
-        if (subject !== "value") throw misuse(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is none: use what it has, for example \`agent.response.text\``);
+        if (subject !== "value") throw misuse(`${name} compares values, and \`${subject === "turn" ? "agent" : "conversation"}\` is not a value: use one of its members, for example \`agent.response.text\``);
         const { holds: found, actual, error } = tried(() => matcher(value, ...args));
         const expected = `${WORDS[name] ?? inWords(name)}${args.length > 0 ? ` ${args.map((one) => show(one)).join(", ")}` : ""}`;
         compare("value", { expected, holds: found, actual: actual ?? show(value), error }, way(negated));
@@ -423,7 +423,7 @@ function assertion(value, soft, message) {
     for (const [name, matcher] of Object.entries(ofAgent)) {
       if (subject === "value" && name in ofValues) continue;
       add(name, GIVEN_OF_AGENT[name], (...args) => {
-        if (subject === "value") throw misuse(`${name} is asserted of \`agent\` or \`conversation\`, and not of ${shown(value)}`);
+        if (subject === "value") throw misuse(`${name} needs \`agent\` or \`conversation\`, got ${shown(value)}`);
         matcher(way(negated), ...args);
       });
     }

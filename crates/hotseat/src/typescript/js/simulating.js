@@ -13,7 +13,7 @@ function invariants(said, of) {
   const whole = [];
   const each = [];
   for (const one of said === undefined ? [] : Array.isArray(said) ? said : [said]) {
-    if (!isObject(one)) throw misuse(`what is asserted of the topic \`${of}\` are objects, and not ${shown(one)}`);
+    if (!isObject(one)) throw misuse(`assertions of the topic \`${of}\` must be objects, got ${shown(one)}`);
     if (one.type !== undefined) {
       whole.push(one);
       continue;
@@ -30,7 +30,7 @@ function invariants(said, of) {
     for (const name of list(forbidToolCall)) whole.push({ type: "tool_called", name, negate: true });
     if (forbidClaims !== undefined) whole.push({ type: "claims", forbid: list(forbidClaims) });
     for (const [words, work] of Object.entries(rest)) {
-      if (typeof work !== "function") throw misuse(`\`${words}\` is nothing that can be asserted of the topic \`${of}\``);
+      if (typeof work !== "function") throw misuse(`\`${words}\` is not an assertion of the topic \`${of}\``);
       each.push({ type: "script", use: reference(words, work) });
     }
   }
@@ -57,7 +57,7 @@ function asTopic(name, definition) {
 }
 
 function asTrigger(name, one) {
-  if (!isObject(one)) throw misuse(`a trigger of the topic \`${name}\` is an object, and not ${shown(one)}`);
+  if (!isObject(one)) throw misuse(`a trigger of the topic \`${name}\` must be an object, got ${shown(one)}`);
   const { onToolCall, onCondition, afterTurnsIn, ...rest } = one;
   if (typeof onCondition === "function") return { ...rest, onCondition: reference("onCondition", onCondition) };
   if (isObject(afterTurnsIn)) return { ...rest, afterTurnsIn: topicNamed(afterTurnsIn.topic), count: afterTurnsIn.count };
@@ -73,10 +73,10 @@ const WIRING = ["next", "from", "maxTurns"];
 
 function expectConversationTo(graph) {
   within("expectConversationTo");
-  if (!isObject(graph) || Array.isArray(graph)) throw misuse(`expectConversationTo needs an object whose keys are topics, and was given ${shown(graph)}`);
+  if (!isObject(graph) || Array.isArray(graph)) throw misuse(`expectConversationTo needs an object whose keys are topics, got ${shown(graph)}`);
   const known = Object.fromEntries(Object.entries(running.topics).map(([name, one]) => [name, asTopic(name, withoutTurns(one))]));
   const nodes = Object.entries(graph).map(([name, node]) => {
-    if (/^\d+$/.test(name)) throw misuse(`a topic cannot be called ${shown(name)}: such keys lose their place in an object`);
+    if (/^\d+$/.test(name)) throw misuse(`a topic cannot be named ${shown(name)}: objects do not keep the order of such keys`);
     if (!isObject(node) || Array.isArray(node)) {
       const most = running.topics[name]?.maxTurns;
       return [name, most === undefined ? node : { next: node, maxTurns: most }];
@@ -93,7 +93,7 @@ function expectConversationTo(graph) {
 const withoutTurns = ({ maxTurns: _, ...rest }) => rest;
 
 function asBrief(brief) {
-  if (!isObject(brief)) throw misuse(`a simulated user is described by an object, and not by ${shown(brief)}`);
+  if (!isObject(brief)) throw misuse(`user.simulate needs an object, got ${shown(brief)}`);
   const { stopWhen, ...rest } = brief;
   // A user without a personality gets none in the prompt.
   if (rest.personality === null) delete rest.personality;

@@ -14,13 +14,13 @@ function testing(name, state) {
     compare(kind, { expected: `${prefix}${expected}`, actual, holds: held, error }, way);
     return held === true;
   };
-  const fail = (words) => note("fail", { holds: false, expected: words, actual: "the test says so" });
+  const fail = (words) => note("fail", { holds: false, expected: words, actual: "reported by the test" });
 
   /** Validates the arguments of an assertion: `count` values and an optional message. Returns a failure or undefined. */
   const given = (name, count, args) => {
-    const expected = `${name} is given ${count} argument${count === 1 ? "" : "s"}, and perhaps a message`;
+    const expected = `${name} expects ${count} argument${count === 1 ? "" : "s"} and an optional message`;
     if (args.length < count || args.length > count + 1) return { holds: false, expected, actual: `${args.length}` };
-    if (args.length > count && args[count] !== undefined && typeof args[count] !== "string") return { holds: false, expected, actual: `${shown(args[count])} is no message` };
+    if (args.length > count && args[count] !== undefined && typeof args[count] !== "string") return { holds: false, expected, actual: `${shown(args[count])} is not a message` };
     return undefined;
   };
   const needs = (name, count, work) =>
@@ -35,27 +35,27 @@ function testing(name, state) {
     const found = (holds) => is(expected, value, holds === wanted);
     if (Array.isArray(value) && part !== undefined) return found(value.some((one) => equal(one, part)));
     const text = typeof part === "number" ? String(part) : part;
-    if (typeof text !== "string" || text === "") return undecided(expected, `${shown(part)} is nothing that is contained`);
+    if (typeof text !== "string" || text === "") return undecided(expected, `${shown(part)} cannot be searched for`);
     if (typeof value === "string") return found(value.includes(text));
-    if (!isObject(value)) return undecided(expected, `${shown(value)} contains nothing`);
+    if (!isObject(value)) return undecided(expected, `${shown(value)} cannot contain anything`);
     return found(show(value).includes(text) || textOf(value).includes(text));
   };
   const length = (value) => sized(value) ?? (isObject(value) ? Object.keys(value).length : undefined);
   const matches = (words, wanted) => (value, one) => {
     const expected = `${words} ${shown(one)}`;
-    if (!(one instanceof RegExp) && (typeof one !== "string" || one === "")) return undecided(expected, `${shown(one)} is no pattern`);
-    if (typeof value !== "string" && !isObject(value)) return undecided(expected, `${shown(value)} is no text`);
+    if (!(one instanceof RegExp) && (typeof one !== "string" || one === "")) return undecided(expected, `${shown(one)} is not a pattern`);
+    if (typeof value !== "string" && !isObject(value)) return undecided(expected, `${shown(value)} is not a string`);
     const pattern = one instanceof RegExp ? one : new RegExp(one);
     return is(`${words} ${pattern}`, value, fits(pattern, textOf(value)) === wanted);
   };
   const numbers = (words, holdsFor) => (a, b) => {
     const expected = `${words} ${shown(b)}`;
     const other = [a, b].find((one) => !isNumber(one));
-    return isNumber(a) && isNumber(b) ? is(expected, a, holdsFor(a, b)) : undecided(expected, `${shown(other)} is no number`);
+    return isNumber(a) && isNumber(b) ? is(expected, a, holdsFor(a, b)) : undecided(expected, `${shown(other)} is not a number`);
   };
   const thrown = (work, wanted) => {
     const expected = wanted ? "the function throws" : "the function does not throw";
-    if (typeof work !== "function") return { holds: false, expected, actual: `${shown(work)} is no function` };
+    if (typeof work !== "function") return { holds: false, expected, actual: `${shown(work)} is not a function` };
     const of = (error) => ({ holds: wanted, expected, actual: `it throws ${shown(error)}` });
     try {
       const returned = work();
@@ -119,7 +119,7 @@ function testing(name, state) {
       NotContains: needs("NotContains", 2, contains("does not contain", false)),
       Len: needs("Len", 2, (value, count) => {
         const [expected, found] = [`of length ${shown(count)}`, length(value)];
-        if (!Number.isInteger(count) || count < 0) return undecided(expected, `${shown(count)} is no length`);
+        if (!Number.isInteger(count) || count < 0) return undecided(expected, `${shown(count)} is not a length`);
         if (found === undefined) return undecided(expected, `${shown(value)} has no length`);
         return { expected, actual: `${found}: ${shown(value)}`, holds: found === count };
       }),
@@ -135,16 +135,16 @@ function testing(name, state) {
       NotMatch: needs("NotMatch", 2, matches("does not match", false)),
       Type: needs("Type", 2, (value, type) => {
         const expected = `of type ${shown(type)}`;
-        if (!TYPES.includes(type)) return undecided(expected, `${shown(type)} is no type: there are ${TYPES.join(", ")}`);
+        if (!TYPES.includes(type)) return undecided(expected, `${shown(type)} is not a type; expected one of ${TYPES.join(", ")}`);
         return { expected, actual: `${typeName(value)}: ${shown(value)}`, holds: typeName(value) === type };
       }),
       JSONPath: needs("JSONPath", 3, (value, path, expected) => {
-        for (const one of [value, path, expected]) if (one === undefined) return undecided(`${shown(path)} is ${shown(expected)}`, "one of the values that are compared is undefined");
+        for (const one of [value, path, expected]) if (one === undefined) return undecided(`${shown(path)} is ${shown(expected)}`, "one of the compared values is undefined");
         const { holds: found, actual, error } = ask({ do: "path", value, path: String(path), expected });
         return { holds: found, error, expected: `${path} is ${shown(expected)}`, actual };
       }),
       Agent(response, judge, options = {}) {
-        if (arguments.length < 2) return note("Agent", { holds: false, expected: "Agent is given a response and a judge", actual: `${arguments.length}` });
+        if (arguments.length < 2) return note("Agent", { holds: false, expected: "Agent expects a response and a judge", actual: `${arguments.length}` });
         const answer = ask({ do: "judge", response: response === undefined ? null : response, judge: String(judge), options: withSources(options), at: at() });
         if (!answer.passed) state.failed = true;
         return answer;

@@ -40,11 +40,11 @@ const isNumber = (value) => typeof value === "number" && !Number.isNaN(value);
 /** Returns true for numbers and false for undefined; throws for other values. */
 function comparable(value, words) {
   if (value === undefined || isNumber(value)) return value !== undefined;
-  throw new TypeError(`${shown(value)} is no number that could be ${words}`);
+  throw new TypeError(`${shown(value)} is not a number, so it cannot be ${words}`);
 }
 
 const number = (words, key, holds) => (limit) => {
-  if (!isNumber(limit)) throw misuse(`${words} needs a number, and was given ${shown(limit)}`);
+  if (!isNumber(limit)) throw misuse(`${words} needs a number, got ${shown(limit)}`);
   return new Matcher(`${words} ${limit}`, (value) => comparable(value, `${words} ${limit}`) && holds(value, limit), { [key]: limit });
 };
 const gt = number(">", "more_than", (value, limit) => value > limit);
@@ -52,13 +52,13 @@ const gte = number(">=", "at_least", (value, limit) => value >= limit);
 const lt = number("<", "less_than", (value, limit) => value < limit);
 const lte = number("<=", "at_most", (value, limit) => value <= limit);
 const between = (least, most) => {
-  for (const one of [least, most]) if (!isNumber(one)) throw misuse(`between needs two numbers, and was given ${shown(one)}`);
-  if (least > most) throw misuse(`between ${least} and ${most} there is nothing: the smaller number comes first`);
+  for (const one of [least, most]) if (!isNumber(one)) throw misuse(`between needs two numbers, got ${shown(one)}`);
+  if (least > most) throw misuse(`between(${least}, ${most}) matches nothing: the smaller number comes first`);
   const words = `from ${least} to ${most}`;
   return new Matcher(words, (value) => comparable(value, words) && value >= least && value <= most, { at_least: least, at_most: most });
 };
 const oneOf = (...values) => {
-  if (values.length === 0 || values.includes(undefined) || values.some(Number.isNaN)) throw misuse("oneOf needs the values that are meant, and none of them is undefined or NaN");
+  if (values.length === 0 || values.includes(undefined) || values.some(Number.isNaN)) throw misuse("oneOf needs at least one value, and none may be undefined or NaN");
   return new Matcher(`one of ${values.map((one) => show(one)).join(", ")}`, (value) => values.some((one) => equal(value, one)), values.every(isPlain) ? { one_of: values } : undefined);
 };
 const anything = () => new Matcher("anything", (value) => value !== undefined && value !== null, { given: true });
@@ -121,7 +121,7 @@ const textOf = (value) => (typeof value === "string" ? value : value === undefin
 
 /** Asks the host to translate or match a regular expression, with the engine used for case files. */
 function ofPattern(pattern, ask) {
-  if (!(pattern instanceof RegExp)) throw misuse(`${shown(pattern)} is no regular expression`);
+  if (!(pattern instanceof RegExp)) throw misuse(`${shown(pattern)} is not a regular expression`);
   const { value, error } = ask(pattern.source, pattern.flags);
   if (error !== undefined) throw misuse(`the regular expression ${shown(pattern)}: ${error}`);
   return value;
