@@ -168,7 +168,7 @@ fn matchers_validate_their_arguments() {
             ("expect(agent).toContain('')", "toContain needs a non-empty string"),
             ("expect(agent).toMatch(/Blue/, undefined)", "toMatch needs"),
             ("expect(agent).toMatch('')", "toMatch needs"),
-            ("expect(agent).toHold([])", "asserts nothing"),
+            ("expect(agent).toHold([])", "toHold needs at least one assertion"),
             ("expect(agent).toHold({})", "this assertion is empty"),
             ("expect(agent).toHold({ tools: {} })", "asserts nothing"),
             (

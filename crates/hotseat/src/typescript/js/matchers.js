@@ -226,7 +226,7 @@ function tool(matcher, way, name, expected, options) {
   const most = exact ?? max ?? Infinity;
   const of = called(way).filter((call) => names.includes(call.name));
   const words = `${names.join(" or ")} with ${show(expected)} to be called${count === undefined ? "" : ` ${timesInWords(count)}`}`;
-  const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `called: ${called(way).map((call) => call.name).join(", ")}` : "no tool was called";
+  const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `no call; tools called: ${called(way).map((call) => call.name).join(", ")}` : "no tool was called";
   const found = () => {
     const fitting = of.filter((call) => holds(call.arguments, expected)).length;
     return { holds: fitting >= least && fitting <= most, actual };
