@@ -215,7 +215,7 @@ fn chat_completions_sends_explicit_user() {
     // A case with identity that its agent cannot receive is rejected.
     let output = target("{}").suite("a", MARY).hotseat(&["test"]);
     assert!(
-        output.code == 2 && output.stderr.contains("gives `team`, which its agent is never told"),
+        output.code == 2 && output.stderr.contains("this case sets `team`, which its agent does not support"),
         "{output}"
     );
     assert_eq!(server.requests().len(), 3);

@@ -565,7 +565,7 @@ mod tests {
             ]
         );
         assert_eq!((found.shared, found.removed, found.added), (1, vec!["gone".into()], vec!["new".into()]));
-        assert_eq!(found.notes, ["other agents: a and b"]);
+        assert_eq!(found.notes, ["different agents: a and b"]);
     }
 
     #[test]
