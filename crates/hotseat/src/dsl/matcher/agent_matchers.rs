@@ -406,7 +406,7 @@ pub struct PredicateMatcher<F> {
 impl<F: Fn(&Turn) -> bool> Matcher<Agent> for PredicateMatcher<F> {
     fn assertion(&self, agent: &Agent) -> Assertion {
         let found = match agent.last_turn() {
-            None => Err("there is no turn to look at: nothing was said yet".to_string()),
+            None => Err("there is no turn to check yet; send one first".to_string()),
             Some(turn) => panics::catch(|| (self.function)(&turn)),
         };
         agent.scope_assertion(Assertion::from_kind(AssertionKind::Predicate {

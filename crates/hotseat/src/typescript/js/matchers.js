@@ -38,7 +38,7 @@ function judged(name, work) {
   const found = tried(() => {
     const returned = work();
     if (isObject(returned) && typeof returned.then === "function") throw new TypeError(ASYNC);
-    return { holds: Boolean(returned), actual: `it returned ${shown(returned)}` };
+    return { holds: Boolean(returned), actual: `the function returned ${shown(returned)}` };
   });
   return { expected, ...found };
 }
