@@ -499,9 +499,9 @@ fn simulated_users_and_checkpoints() {
     2 | ..."}},{"id":"confirm","descripti...
       |              ^^^^^^^^^
       |
-      = got: in turn 3: expected the agent's
-      |   text to contain "paid", got
-      |   "Expense submitted. Reference:
+      = reason: in turn 3: expected the
+      |   agent's text to contain "paid",
+      |   got "Expense submitted. Reference:
       |   EXP-001"
 
     ────────────────────────────────────────
