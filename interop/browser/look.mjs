@@ -120,7 +120,7 @@ await look('checks stand at their turn, with what was expected and found', async
   const checks = await page.$$eval('#turn-2 .check', (all) => all.map((one) => [one.className, one.querySelector('details').open]));
   is(checks, [['check failed', true], ['check failed', true], ['check failed', true], ['check passed', false]], 'checks of turn 2');
   ok((await page.textContent('#turn-2 .check:nth-child(3) dl')).includes('It is 21 degrees'), 'what was found is shown');
-  ok((await page.textContent('#turn-2 .check:nth-child(4)')).includes('measured'), 'what is only measured says so');
+  ok((await page.textContent('#turn-2 .check:nth-child(4)')).includes('informational'), 'what is informational says so');
 }));
 
 await look('what is folded unfolds', async () => within(await open('page.html', link('the weather is looked up')), async (page) => {

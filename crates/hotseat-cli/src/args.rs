@@ -12,9 +12,42 @@ use hotseat::checks::RoleReference;
 use hotseat::config::{parse_bytes, parse_seconds};
 use hotseat::run::{PassRate, Shard};
 
+/// Headings of the flags of `hotseat test`, as in docs/command-line.md.
+const CASES: &str = "Select the cases";
+const CONVERSATIONS: &str = "Control the conversations";
+const RUN: &str = "Control the run";
+const OUTPUT: &str = "Write output";
+
+/// End of `hotseat --help`.
+const NOTES: &str = "\
+Examples:
+  hotseat init --endpoint http://127.0.0.1:8000/  # create a project for this agent
+  hotseat test                                    # run all test cases
+  hotseat test --runs 10                          # run each case 10 times
+  hotseat show last                               # show the last run again
+  hotseat compare last~1 last                     # find regressions between two runs
+
+Documentation: docs/index.md in the repository of Hotseat";
+
+/// End of `hotseat test --help`.
+const TEST_NOTES: &str = "\
+Examples:
+  hotseat test                                    # all suites of the project
+  hotseat test tests/first.test.yaml --run greet  # the cases of a suite that match a pattern
+  hotseat test -i \"Where is my order?\" -v         # a single message, without a suite
+  hotseat test --runs 10 --min-pass-rate 0.9      # require 9 of 10 runs of each case to pass
+  hotseat test -o report.html -o junit.xml        # reports for people and for CI
+  hotseat test --last-failed                      # only the cases that failed last
+
+Exit codes:
+  0 all passed · 1 a case failed · 2 invalid arguments, configuration or case file
+  3 the run could not be completed · 4 no case was selected · 130 interrupted
+
+Documentation: docs/command-line.md in the repository of Hotseat";
+
 /// A test runner for conversational AI agents: talks to an agent and checks its replies and tool calls.
 #[derive(Debug, Parser)]
-#[command(name = "hotseat", version, max_term_width = 100)]
+#[command(name = "hotseat", version, max_term_width = 100, after_help = NOTES)]
 pub struct CliArgs {
     #[command(subcommand)]
     pub command: CliCommand,
@@ -61,26 +94,23 @@ pub struct SelectionArgs {
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
     /// Project file. Default: the nearest hotseat.yaml in this folder or above it.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = CASES)]
     pub config: Option<PathBuf>,
     /// Test this agent of the project, overriding `target`. `replay:PATH` serves recordings in place of every
     /// agent.
-    #[arg(short = 'n', long = "agent", visible_alias = "name", value_name = "NAME")]
+    #[arg(short = 'n', long = "agent", visible_alias = "name", value_name = "NAME", help_heading = CASES)]
     pub agent: Option<String>,
     /// Run only cases whose id or name matches this regular expression.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", help_heading = CASES)]
     pub run: Option<String>,
     /// Reject files that mark tests with `only`. Use it in CI, where `only` would hide the other tests.
-    #[arg(long)]
+    #[arg(long, help_heading = CASES)]
     pub forbid_only: bool,
 }
 
 /// Arguments of `hotseat test`.
 #[derive(Debug, ClapArgs)]
-#[command(
-    after_help = "Exit codes: 0 all passed · 1 a case failed · 2 invalid arguments, configuration or case file · \
-3 the run could not be completed · 4 no case was selected · 130 interrupted"
-)]
+#[command(after_help = TEST_NOTES)]
 pub struct TestArgs {
     #[command(flatten)]
     pub select: SelectionArgs,
@@ -89,116 +119,116 @@ pub struct TestArgs {
     /// Run this instead of suites: a suite file, a message to the agent, a case generator
     /// (agents:ID?count=10&focus=errors, connectors:NAME or scripts:path.function), or `-` to read user
     /// messages from standard input.
-    #[arg(short, long, value_name = "INPUT", conflicts_with = "paths", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "INPUT", conflicts_with = "paths", allow_hyphen_values = true, help_heading = CASES)]
     pub input: Option<String>,
-    /// Write a report. The extension selects the format: .html, .md, .json, .jsonl, .xml (JUnit). A folder
-    /// gets output-TIME.jsonl. Can be repeated.
-    #[arg(short, long, value_name = "FILE", help_heading = "Reports")]
-    pub output: Vec<PathBuf>,
-    /// Write every event of every conversation as JSON lines, including the raw agent output.
-    #[arg(long, value_name = "FILE", help_heading = "Reports")]
-    pub trace: Option<PathBuf>,
-    /// Let an agent, model or script write the human-readable reports, such as report.md: agents:ID,
-    /// connectors:NAME or scripts:path.function. Without such an `--output` the report goes to standard
-    /// output.
-    #[arg(short, long, value_name = "ROLE", value_parser = reference, help_heading = "Reports")]
-    pub reporter: Option<RoleReference>,
-    /// Save conversations continued by a human or a simulated user as test cases with fixed turns.
-    #[arg(long, value_name = "FILE", help_heading = "Reports")]
-    pub save: Option<PathBuf>,
-    /// Record the agent's behavior in each case. Serve the recordings with `-n replay:DIR`.
-    #[arg(long, value_name = "DIR", help_heading = "Reports")]
-    pub record: Option<PathBuf>,
-    /// Show every conversation in full, including passed cases.
-    #[arg(short, long, help_heading = "Reports")]
-    pub verbose: bool,
-    /// Print only JSON lines, for programs: events, errors and, as the last line, a summary.
-    #[arg(long, help_heading = "Reports", conflicts_with = "verbose")]
-    pub json: bool,
-    /// Run up to N conversations at once. Default: `parallel` of the project file, or 8.
-    #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = "Run")]
-    pub parallel: Option<usize>,
-    /// Limit the total duration of each case that sets no limit itself: 30s, 2m, 1m30s.
-    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Run")]
-    pub timeout: Option<Duration>,
-    /// Simulate the user with this agent, model or script in cases that name no simulator: agents:ID,
-    /// connectors:NAME or scripts:path.function.
-    #[arg(long, value_name = "ROLE", value_parser = reference, help_heading = "Conversations")]
-    pub simulator: Option<RoleReference>,
-    /// Ask the human at the keyboard (or read lines of standard input) whenever the agent waits for input
-    /// that nothing else provides.
-    #[arg(long, help_heading = "Conversations")]
-    pub interactive: bool,
-    /// Never ask a human, overriding cases and other flags.
-    #[arg(long, help_heading = "Conversations")]
-    pub skip_interactive: bool,
-    /// Choose the result when the agent waits for input and none is provided, overriding cases.
-    #[arg(long, value_enum, value_name = "ACTION", help_heading = "Conversations")]
-    pub on_missing_input: Option<MissingInputArg>,
-    /// Run each case N times to measure its reliability; `reliability` targets are ignored. Default: `runs`
-    /// of the project file, or 1.
-    #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = "Run")]
-    pub runs: Option<usize>,
-    /// With repeated cases: require this share of the runs to pass, such as 0.8 or 80%. Default:
-    /// `min_pass_rate` of the project file, or all.
-    #[arg(long, value_name = "RATE", value_parser = pass_rate, help_heading = "Run")]
-    pub min_pass_rate: Option<PassRate>,
-    /// With repeated cases: replace up to N invalid runs of a case (failures of a role or the machine, not
-    /// the agent). Default: `max_invalid` of the project file, or one for every ten runs and at least 3.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=10_000), help_heading = "Run")]
-    pub max_invalid: Option<u16>,
-    /// With unrepeated cases: retry a failed case up to N times, overriding the cases.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "Run")]
-    pub retries: Option<u8>,
-    /// Run this hook of the project file before the first case. If it fails, no case runs.
-    #[arg(long, visible_alias = "before-all", value_name = "HOOK", help_heading = "Run")]
-    pub before: Option<String>,
-    /// Run this hook of the project file after the last case, even if cases failed.
-    #[arg(long, visible_alias = "after-all", value_name = "HOOK", help_heading = "Run")]
-    pub after: Option<String>,
     /// Run only the cases that failed in the last saved run.
-    #[arg(long, conflicts_with_all = ["input", "shard"], help_heading = "Run")]
+    #[arg(long, conflicts_with_all = ["input", "shard"], help_heading = CASES)]
     pub last_failed: bool,
     /// Run one shard of the cases: 2/5 is the second of five. The suite and id of a case determine its shard;
     /// `hotseat merge` joins the runs.
-    #[arg(long, value_name = "K/N", value_parser = shard, help_heading = "Run")]
+    #[arg(long, value_name = "K/N", value_parser = shard, help_heading = CASES)]
     pub shard: Option<Shard>,
-    /// Do not save this run, overriding `store` of the project file.
-    #[arg(long, help_heading = "Reports")]
-    pub no_store: bool,
-    /// Serve the page of this run while it is running, as `hotseat view` does. On a terminal the page stays
-    /// available until Ctrl-C; otherwise it closes with the run.
-    #[arg(long, help_heading = "Reports", conflicts_with = "dry_run")]
-    pub view: bool,
+    /// Validate suites and project file without contacting any agent.
+    #[arg(long, help_heading = CASES)]
+    pub dry_run: bool,
+    /// Simulate the user with this agent, model or script in cases that name no simulator: agents:ID,
+    /// connectors:NAME or scripts:path.function.
+    #[arg(long, value_name = "ROLE", value_parser = reference, help_heading = CONVERSATIONS)]
+    pub simulator: Option<RoleReference>,
+    /// Ask the human at the keyboard (or read lines of standard input) whenever the agent waits for input
+    /// that nothing else provides.
+    #[arg(long, help_heading = CONVERSATIONS)]
+    pub interactive: bool,
+    /// Never ask a human, overriding cases and other flags.
+    #[arg(long, help_heading = CONVERSATIONS)]
+    pub skip_interactive: bool,
+    /// Choose the result when the agent waits for input and none is provided, overriding cases.
+    #[arg(long, value_enum, value_name = "ACTION", help_heading = CONVERSATIONS)]
+    pub on_missing_input: Option<MissingInputArg>,
+    /// Run up to N conversations at once. Default: `parallel` of the project file, or 8.
+    #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = RUN)]
+    pub parallel: Option<usize>,
+    /// Limit the total duration of each case that sets no limit itself: 30s, 2m, 1m30s.
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = RUN)]
+    pub timeout: Option<Duration>,
+    /// Run each case N times to measure its reliability; `reliability` targets are ignored. Default: `runs`
+    /// of the project file, or 1.
+    #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = RUN)]
+    pub runs: Option<usize>,
+    /// With repeated cases: require this share of the runs to pass, such as 0.8 or 80%. Default:
+    /// `min_pass_rate` of the project file, or all.
+    #[arg(long, value_name = "RATE", value_parser = pass_rate, help_heading = RUN)]
+    pub min_pass_rate: Option<PassRate>,
+    /// With repeated cases: replace up to N invalid runs of a case (failures of a role or the machine, not
+    /// the agent). Default: `max_invalid` of the project file, or one for every ten runs and at least 3.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=10_000), help_heading = RUN)]
+    pub max_invalid: Option<u16>,
+    /// With unrepeated cases: retry a failed case up to N times, overriding the cases.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = RUN)]
+    pub retries: Option<u8>,
     /// Start no new case after the first failure.
-    #[arg(long, help_heading = "Run")]
+    #[arg(long, help_heading = RUN)]
     pub fail_fast: bool,
     /// Fail if a case is skipped that is not marked `skip`, for example because the agent waits for missing
     /// input.
-    #[arg(long, help_heading = "Run")]
+    #[arg(long, help_heading = RUN)]
     pub fail_on_skip: bool,
-    /// Validate suites and project file without contacting any agent.
-    #[arg(long, help_heading = "Run")]
-    pub dry_run: bool,
+    /// Run this hook of the project file before the first case. If it fails, no case runs.
+    #[arg(long, visible_alias = "before-all", value_name = "HOOK", help_heading = RUN)]
+    pub before: Option<String>,
+    /// Run this hook of the project file after the last case, even if cases failed.
+    #[arg(long, visible_alias = "after-all", value_name = "HOOK", help_heading = RUN)]
+    pub after: Option<String>,
+    /// Write a report. The extension selects the format: .html, .md, .json, .jsonl, .xml (JUnit). A folder
+    /// gets output-TIME.jsonl. Can be repeated.
+    #[arg(short, long, value_name = "FILE", help_heading = OUTPUT)]
+    pub output: Vec<PathBuf>,
+    /// Let an agent, model or script write the human-readable reports, such as report.md: agents:ID,
+    /// connectors:NAME or scripts:path.function. Without such an `--output` the report goes to standard
+    /// output.
+    #[arg(short, long, value_name = "ROLE", value_parser = reference, help_heading = OUTPUT)]
+    pub reporter: Option<RoleReference>,
+    /// Print only JSON lines, for programs: events, errors and, as the last line, a summary.
+    #[arg(long, help_heading = OUTPUT, conflicts_with = "verbose")]
+    pub json: bool,
+    /// Show every conversation in full, including passed cases.
+    #[arg(short, long, help_heading = OUTPUT)]
+    pub verbose: bool,
+    /// Write every event of every conversation as JSON lines, including the raw agent output.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub trace: Option<PathBuf>,
+    /// Record the agent's behavior in each case. Serve the recordings with `-n replay:DIR`.
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    pub record: Option<PathBuf>,
+    /// Save conversations continued by a human or a simulated user as test cases with fixed turns.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub save: Option<PathBuf>,
+    /// Serve the page of this run while it is running, as `hotseat view` does. On a terminal the page stays
+    /// available until Ctrl-C; otherwise it closes with the run.
+    #[arg(long, help_heading = OUTPUT, conflicts_with = "dry_run")]
+    pub view: bool,
+    /// Do not save this run, overriding `store` of the project file.
+    #[arg(long, help_heading = OUTPUT)]
+    pub no_store: bool,
 }
 
 /// Sets identity and connector of the calls to agents.
 #[derive(Debug, ClapArgs)]
 pub struct CallArgs {
     /// Use this connector for every turn, overriding `options.connector` of cases and turns.
-    #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    #[arg(short, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), help_heading = CONVERSATIONS)]
     pub connector: Option<String>,
     /// Call agents on behalf of this user. Default: test-user.
-    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = CONVERSATIONS)]
     pub user: Option<String>,
     /// Team of the user. Default: test-team.
-    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    #[arg(short, long, value_name = "ID", value_parser = NonEmptyStringValueParser::new(), help_heading = CONVERSATIONS)]
     pub team: Option<String>,
     /// Language and region of the user. Default: en-us.
-    #[arg(long, value_name = "LOCALE", value_parser = NonEmptyStringValueParser::new(), help_heading = "Calls")]
+    #[arg(long, value_name = "LOCALE", value_parser = NonEmptyStringValueParser::new(), help_heading = CONVERSATIONS)]
     pub locale: Option<String>,
     /// Read user identity and metadata from this JSON file. Flags and cases take precedence.
-    #[arg(long, value_name = "FILE", help_heading = "Calls")]
+    #[arg(long, value_name = "FILE", help_heading = CONVERSATIONS)]
     pub ctx: Option<PathBuf>,
 }
 

@@ -672,7 +672,7 @@ fn file_errors_use_documented_messages() {
         ("slow", "timeout after 1s", "timeout"),
         ("slow turn", "timeout after 1s", "timeout"),
         ("broken", "agent error: model exploded", "agent_error"),
-        ("asserted", "check failed: the agent's text to contain \"y\"", "assertion"),
+        ("asserted", "expected the agent's text to contain \"y\", got \"You said: x\"", "assertion"),
     ] {
         let case = tested.case(id);
         assert_eq!((&case["error"], &case["error_kind"]), (&json!(error), &json!(kind)), "{case:#}");

@@ -367,7 +367,7 @@ fn failures_include_last_stderr_lines() {
     let wrong = format!("echo 'starting' >&2\n{}", answer_with_text("no"));
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: yes } }\n";
     let tested = script_project(&wrong).suite("a", suite).test(&[]);
-    assert_failed(&tested, 1, "assertion", "check failed: the agent to say something that matches /yes/");
+    assert_failed(&tested, 1, "assertion", "expected the agent to say something that matches /yes/");
     assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("starting")));
 }
 

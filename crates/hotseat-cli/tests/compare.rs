@@ -50,7 +50,7 @@ fn detects_a_regression() {
     write_report(&project, "after.jsonl", &["--runs", "5"]);
     let output = project.hotseat(&["compare", "before.json", "after.jsonl"]);
     assert_eq!(output.code, 1, "{output}");
-    assert_snapshot!(normalized_output(&output), @"
+    assert_snapshot!(normalized_output(&output), @r#"
     before: before.json · …
     after:  after.jsonl · …
     cases:  4 in both and compared
@@ -64,14 +64,14 @@ fn detects_a_regression() {
           they diverge in turn 1:
             before (run 1): the agent says “good”
             after (run 1): the agent says “bad”
-          error: check failed: the agent to say something that matches /good/
+          error: expected the agent to say something that matches /good/, got "bad"
 
     average per case
       time: …
       turns: 1 → 1
 
     WORSE: significantly more failures than before (95% confidence)
-    ");
+    "#);
     let (_, found) = run_compare(&project, &["before.json", "after.jsonl"]);
     let claims: Vec<Value> = found["cases"]
         .as_array()
@@ -116,7 +116,7 @@ fn single_extra_failure_is_significant_only_on_request() {
     write_report(&project, "after.json", &[]);
     let output = project.hotseat(&["compare", "before.json", "after.json"]);
     assert_eq!(output.code, 0, "{output}");
-    assert_snapshot!(normalized_output(&output), @"
+    assert_snapshot!(normalized_output(&output), @r#"
     before: before.json · …
     after:  after.json · …
     cases:  3 in both and compared
@@ -129,7 +129,7 @@ fn single_extra_failure_is_significant_only_on_request() {
           they diverge in turn 1:
             before: the agent says “good”
             after:  the agent says “bad”
-          error: check failed: the agent to say something that matches /good/
+          error: expected the agent to say something that matches /good/, got "bad"
 
     1 case newly passing; not significant
       ✓ fp 0/1 → 1/1
@@ -142,7 +142,7 @@ fn single_extra_failure_is_significant_only_on_request() {
       turns: 1 → 1
 
     nothing got significantly worse (95% confidence), though 1 case newly fails
-    ");
+    "#);
     assert_eq!(project.hotseat(&["compare", "--strict", "before.json", "after.json"]).code, 1);
     assert_eq!(project.hotseat(&["compare", "--strict", "before.json", "before.json"]).code, 0);
 }

@@ -131,7 +131,7 @@ fn prints_failed_check() {
       │    Agent: [tool: validate_cart({"cart_id":"c-1"})] → {"ok":true,"cart_id":"…
       │    Agent: [tool: get_shipping_options({"country":"FR","cart":{"id":"c-1","i…
       │    Agent: "Cart is valid. Shipping options: standard, express."
-      │    ✓ validate_cart with cart_id /^c-1$/ to be called
+      │    ✓ expected validate_cart with cart_id /^c-1$/ to be called
       │
       ├─ Turn 2: "pay twice" → PASSED ([TIME])
       │    Agent: [tool: charge_card({"amount":42.5,"currency":"EUR","token":"tok_1…
@@ -139,12 +139,12 @@ fn prints_failed_check() {
       │    Agent: "Charged twice."
       │
       └─ Final Assertions: FAILED
-         ✓ delete_order never to be called
-         ✗ charge_card to be called exactly once
+         ✓ expected delete_order never to be called
+         ✗ expected charge_card to be called exactly once
       FAILED ([TIME]) - 2 turns, 3 checks
       └─ assertion: 1 of 3 checks failed
 
-         ✗ charge_card to be called exactly once
+         ✗ expected charge_card to be called exactly once
            --> a.test.yaml:18:16
             |
          18 |         count: { exact: 1 }
@@ -207,7 +207,7 @@ fn wraps_output_for_narrow_terminal() {
       │    Agent: [tool: validate_cart({"cart_id":"c-…
       │    Agent: [tool: get_shipping_options({"count…
       │    Agent: "Cart is valid. Shipping options: s…
-      │    ✓ validate_cart with cart_id /^c-1$/ to be…
+      │    ✓ expected validate_cart with cart_id /^c-…
       │
       ├─ Turn 2: "pay twice" → PASSED
       │    Agent: [tool: charge_card({"amount":42.5,"…
@@ -215,12 +215,13 @@ fn wraps_output_for_narrow_terminal() {
       │    Agent: "Charged twice."
       │
       └─ Final Assertions: FAILED
-         ✓ delete_order never to be called
-         ✗ charge_card to be called exactly once
+         ✓ expected delete_order never to be called
+         ✗ expected charge_card to be called exactly …
       FAILED ([TIME]) - 2 turns, 3 checks
       └─ assertion: 1 of 3 checks failed
 
-         ✗ charge_card to be called exactly once
+         ✗ expected charge_card to be called exactly
+           once
            --> a.test.yaml:15:16
             |
          15 |         count: { exact: 1 }
@@ -285,13 +286,13 @@ turns:
       │    Agent: "First thought."
       │    Agent: [tool: look_up({"what":"第二"})] → nothing
       │    Agent: "Second thought,⏎over two lines."
-      │    ✗ look_up with what /^first$/ with a result that matches /something/ and…
-      │    ✗ the agent to say something that matches /Third thought/
-      │    ✗ the agent to say nothing that matches /First/
-      │    ✓ the agent to say nothing that matches /第二/
+      │    ✗ expected look_up with what /^first$/ with a result that matches /somet…
+      │    ✗ expected the agent to say something that matches /Third thought/
+      │    ✗ expected the agent to say nothing that matches /First/
+      │    ✓ expected the agent to say nothing that matches /第二/
       └─ assertion: 3 of 4 checks failed
 
-         ✗ turn 1: look_up with what /^first$/ with a result that matches
+         ✗ turn 1: expected look_up with what /^first$/ with a result that matches
            /something/ and /anything at all/ to be called
           --> a.test.yaml:5:42
            |
@@ -300,7 +301,7 @@ turns:
            |
            = got: 0 of 1 call matching: turn 1: look_up({"what":"第二"}) → nothing
 
-         ✗ turn 1: the agent to say something that matches /Third thought/
+         ✗ turn 1: expected the agent to say something that matches /Third thought/
           --> a.test.yaml:5:157
            |
          5 | ...] }, text: { must_match: 'Third thought', must_not_match: ['First...
@@ -308,7 +309,7 @@ turns:
            |
            = got: "First thought.\nSecond thought,\nover two lines."
 
-         ✗ turn 1: the agent to say nothing that matches /First/
+         ✗ turn 1: expected the agent to say nothing that matches /First/
           --> a.test.yaml:5:191
            |
          5 | ...d thought', must_not_match: ['First', '第二'] } }
@@ -364,7 +365,7 @@ turns: [{ user: hello }]
       │    Agent: "First thought."
       │    Agent: [tool: look_up({"what":"第二"})] → nothing
       │    Agent: "Second thought,⏎over two lines."
-      │    ✓ the agent to say something that matches /thought/
+      │    ✓ expected the agent to say something that matches /thought/
       │
       ├─ Turn 2: "refund" → PASSED ([TIME])
       │    Agent: [tool: refund_order({"order_id":"o-9","amount":42.5})] → {"refund…
@@ -372,8 +373,8 @@ turns: [{ user: hello }]
       │    paused: Refund 42.5 EUR of order o-9? → resolved
       │
       └─ Final Assertions: PASSED
-         ✓ refund_order to be called
-         ✓ refund_order to be called only after look_up
+         ✓ expected refund_order to be called
+         ✓ expected refund_order to be called only after look_up
       PASSED ([TIME]) - 2 turns, 3 checks
 
     ► asserts nothing · hello PASSED ([TIME])

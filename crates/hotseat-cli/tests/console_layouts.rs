@@ -417,7 +417,7 @@ fn simulated_users_and_checkpoints() {
          2 | ...e":"create_expense"}},{"id":"confirm","description":"Agent confir...
            |                                ^^^^^^^^^
            |
-           = got: in turn 3: expected the agent's text to contain "paid", got
+           = reason: in turn 3: expected the agent's text to contain "paid", got
            |   "Expense submitted. Reference: EXP-001"
 
     ───────────────────────────────────────────────────────────────
@@ -499,9 +499,9 @@ fn simulated_users_and_checkpoints() {
     2 | ..."}},{"id":"confirm","descripti...
       |              ^^^^^^^^^
       |
-      = got: in turn 3: expected the agent's
-      |   text to contain "paid", got
-      |   "Expense submitted. Reference:
+      = reason: in turn 3: expected the
+      |   agent's text to contain "paid",
+      |   got "Expense submitted. Reference:
       |   EXP-001"
 
     ────────────────────────────────────────
@@ -579,7 +579,7 @@ fn conversation_failures() {
       FAILED ([TIME]) - 2 turns, 2 checks
       └─ assertion: 1 of 2 checks failed
 
-         ✗ turn 2: submit_expense to be called
+         ✗ turn 2: expected submit_expense to be called
           --> tests/expense.test.jsonl:1:237
            |
          1 | ...e":"tool_called","name":"submit_expense"}]},{"input":"Yes, confir...
@@ -607,7 +607,7 @@ fn conversation_failures() {
       FAILED ([TIME]) - 3 turns, 4 checks
       └─ assertion: 1 of 4 checks failed
 
-         ✗ $.expense.status to be "paid"
+         ✗ expected $.expense.status to be "paid"
           --> tests/expense.test.jsonl:2:323
            |
          2 | ...pe":"json_path","path":"$.expense.status","value":"paid"},{"type"...
@@ -856,7 +856,7 @@ fn verbose_mode_quotes_judges() {
       ├─ Turn 1: "hello" → PASSED ([TIME])
       │    Agent: "What type of expense would you like to submit?"
       │    judge agents:workers.test.user-simulator agrees (score 0.95): It asks po…
-      │    ✓ the judge to agree: It is polite
+      │    ✓ expected the judge to agree: It is polite
       └─ 1 check passed
     "#);
 }

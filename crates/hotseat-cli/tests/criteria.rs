@@ -393,7 +393,7 @@ fn rejects_negation_of_several_criteria() {
     tested.assert_all_passed();
     assert_eq!(
         tested.case("a")["assertions"][0]["expected"],
-        "not: the agent to satisfy friendly: The agent's response should be friendly"
+        "the agent not to satisfy friendly: The agent's response should be friendly"
     );
 }
 
@@ -440,7 +440,10 @@ fn code_criteria_need_no_judge() {
         ["started_workflow?", "showed_price?", "concise", "booked", "scripts:code.concise", "short"]
     );
     assert_eq!(rows("holds", "actual").unwrap()[2], "12 characters in turn 2 of holds");
-    assert_eq!(rows("holds", "expected").unwrap()[0], "satisfies started_workflow?: A room is booked");
+    assert_eq!(
+        rows("holds", "expected").unwrap()[0],
+        "the agent to satisfy started_workflow?: A room is booked"
+    );
     for name in ["holds", "whole", "negated", "soft"] {
         assert_eq!(tested.case(name)["status"], "passed", "{name}: {:#}", tested.case(name));
     }

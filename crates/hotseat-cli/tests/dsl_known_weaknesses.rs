@@ -106,9 +106,11 @@ fn no_declared_example_is_lost() {
     let agent = echo_agent();
     let tested = project(&agent, script).test(&["a_test.ts"]);
     let failure = tested.failure("has words");
-    assert_eq!(failure["message"], "check failed: satisfies polite: The agent says please", "{failure:#}");
+    let words =
+        "expected the agent to satisfy polite: The agent says please, got the function returned false";
+    assert_eq!(failure["message"], words, "{failure:#}");
     let measured = &tested.case("has words")["turns"][0]["assertions"][0];
-    assert_eq!(measured["expected"], "satisfies short: It says little", "{measured:#}");
+    assert_eq!(measured["expected"], "the agent to satisfy short: It says little", "{measured:#}");
     for (name, words) in [("has no such option", "`bogus`"), ("has no such rule", "`may`")] {
         let failure = tested.failure(name);
         assert_eq!(failure["fault"], "test", "{failure:#}");

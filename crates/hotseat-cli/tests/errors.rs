@@ -976,6 +976,76 @@ fn help_and_version_exit_successfully() {
     }
 }
 
+/// Arguments of the example lines of a help text.
+fn help_examples(help: &str) -> Vec<Vec<String>> {
+    let lines = help.lines().filter_map(|line| line.trim_start().strip_prefix("hotseat "));
+    let lines = lines.filter_map(|line| line.split_once('#').map(|(command, _)| command));
+    let words = |command: &str| {
+        let parts = command.split('"').enumerate().flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().map(str::to_string).collect(),
+            _ => vec![part.to_string()],
+        });
+        parts.collect()
+    };
+    lines.map(words).collect()
+}
+
+#[test]
+fn examples_of_help_run() {
+    let agent = echo_agent();
+    let project = Project::empty();
+    for (help, page) in [("--help", "docs/index.md"), ("test --help", "docs/command-line.md")] {
+        let args: Vec<&str> = help.split(' ').collect();
+        let help = project.hotseat(&args).stdout;
+        assert!(help.contains(page), "{help}");
+        assert!(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page).is_file());
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+        let examples = help_examples(&help);
+        assert!((3..=6).contains(&examples.len()), "{examples:?}");
+        for example in examples {
+            let example: Vec<String> =
+                example.iter().map(|word| word.replace("http://127.0.0.1:8000/", &agent.url())).collect();
+            let args: Vec<&str> = example.iter().map(String::as_str).collect();
+            let output = project.hotseat(&args);
+            // No case of the example project has failed.
+            let code = if args.contains(&"--last-failed") { 4 } else { 0 };
+            assert_eq!(output.code, code, "{args:?}: {output}");
+        }
+    }
+}
+
+#[test]
+fn flags_of_test_are_grouped_as_in_the_documentation() {
+    let help = offline_project().hotseat(&["test", "--help"]).stdout;
+    let page = include_str!("../../../docs/command-line.md");
+    let page = &page[page.find("## Flags of `hotseat test`").unwrap()..];
+    let groups =
+        ["Select the cases:", "Control the conversations:", "Control the run:", "Write output:", "Examples:"];
+    for pair in groups.windows(2) {
+        let (start, end) = (help.find(&format!("\n{}", pair[0])), help.find(&format!("\n{}", pair[1])));
+        let (Some(start), Some(end)) = (start, end) else { panic!("{}: {help}", pair[0]) };
+        assert!(start < end, "{}: {help}", pair[0]);
+        let on_page = &page[page.find(pair[0]).unwrap()..];
+        let on_page = on_page.split("\n\n").nth(1).unwrap();
+        let flags = help[start..end].lines().filter(|line| line.starts_with("  ") && line.contains("--"));
+        let flags = flags.filter(|line| line.trim_start().starts_with('-'));
+        let names: Vec<(&str, &str)> = flags
+            .map(|line| {
+                let names = line.trim().split(' ').next().unwrap().trim_end_matches(',');
+                (names, line.trim().split(' ').find(|word| word.starts_with("--")).unwrap())
+            })
+            .collect();
+        assert!(!names.is_empty(), "{help}");
+        for (short, long) in names {
+            let is_listed = [short, long].iter().any(|name| on_page.contains(&format!("`{name}")));
+            assert!(is_listed, "{long} is not under {:?} in the documentation", pair[0]);
+        }
+    }
+    // Only the flags of every command are in no group.
+    let ungrouped = &help[help.find("\nOptions:").unwrap()..help.find("\nSelect the cases:").unwrap()];
+    assert_eq!(ungrouped.matches(" --").count(), 2, "{ungrouped}");
+}
+
 // The agent.
 
 #[test]

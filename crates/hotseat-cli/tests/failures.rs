@@ -31,8 +31,7 @@ fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
         assert_eq!(result["failure"]["kind"], kind, "{}\n{output}", result["name"]);
         assert!(message.contains(words), "{}: {words:?} is not in {message:?}\n{output}", result["name"]);
     }
-    let shown = words.trim_start_matches("check failed: ");
-    assert!(unwrap_lines(&output.stdout).contains(shown), "{shown:?} is not on the console\n{output}");
+    assert!(unwrap_lines(&output.stdout).contains(words), "{words:?} is not on the console\n{output}");
     assert!(output.stdout.contains(&format!("└─ {kind}: ")), "{output}");
     assert!(
         output.stdout.contains("TESTS FAILED") && !output.stdout.contains("ALL TESTS PASSED"),
@@ -98,7 +97,7 @@ fn sees_result_in_content() {
         },
         NO_DECLINED_CHARGE,
     );
-    assert_failed(&tested, 1, "assertion", "check failed: ");
+    assert_failed(&tested, 1, "assertion", "expected ");
     let call = &tested.case("forbidden call")["turns"][0]["tool_calls"][0];
     assert_eq!((&call["name"], &call["result"]), (&json!("charge_card"), &declined()));
 }
@@ -119,7 +118,7 @@ fn sees_result_only_in_snapshot() {
             ])
             .finished()
     };
-    assert_failed(&run_suite(agent, NO_DECLINED_CHARGE), 1, "assertion", "check failed: ");
+    assert_failed(&run_suite(agent, NO_DECLINED_CHARGE), 1, "assertion", "expected ");
 }
 
 #[test]
@@ -130,7 +129,7 @@ fn sees_chunked_calls_and_text() {
             .text_chunks("Declined.")
             .finished()
     };
-    assert_failed(&run_suite(chunks, NO_DECLINED_CHARGE), 1, "assertion", "check failed: ");
+    assert_failed(&run_suite(chunks, NO_DECLINED_CHARGE), 1, "assertion", "expected ");
 
     let never = "
 name: never called
@@ -145,7 +144,7 @@ name: never said
 turns: [{ user: pay }]
 assert: { text: { must_not_match: 'Declined[.]' } }
 ";
-    assert_failed(&run_suite(chunks, never), 1, "assertion", "check failed: ");
+    assert_failed(&run_suite(chunks, never), 1, "assertion", "expected ");
 }
 
 #[test]

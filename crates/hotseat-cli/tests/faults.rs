@@ -180,7 +180,7 @@ fn undecided_check_is_not_counted_as_failed() {
     let failure = tested.failure("a");
     assert_eq!(failure["kind"], "assertion");
     let message = failure["message"].as_str().unwrap();
-    assert!(message.starts_with("check failed: ") && message.ends_with("; 1 errored"), "{message}");
+    assert!(message.starts_with("expected ") && message.ends_with("; 1 errored"), "{message}");
     let words = "1 of 3 checks failed, 1 errored";
     assert!(tested.output.stdout.contains(words), "{}", tested.output);
 }

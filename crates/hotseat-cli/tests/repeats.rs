@@ -546,13 +546,13 @@ fn console_shows_stability() {
 
     ► [pfp] 67% (2/3) Unstable avg:[TIME]
       rate 21–94% (95%) · pass^3 0% · same answer 33% · [TIME]/[TIME]/[TIME]
-      Run 2: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /good/
+      Run 2: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
       ├─ Turn 1: "pfp" → FAILED ([TIME])
       │    Agent: "bad"
-      │    ✗ the agent to say something that matches /good/
+      │    ✗ expected the agent to say something that matches /good/
       └─ assertion: a check failed
 
-         ✗ turn 1: the agent to say something that matches /good/
+         ✗ turn 1: expected the agent to say something that matches /good/
           --> a.test.yaml:5:52
            |
          5 | turns: [{ user: pfp, assert: { text: { must_match: good } } }]
@@ -562,17 +562,17 @@ fn console_shows_stability() {
 
     ► [feu] in words 0% (0/3) Highly Unstable avg:[TIME]
       rate 0–56% (95%) · pass^3 0% · [TIME]/[TIME]/[TIME]
-      Run 1: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /good/
+      Run 1: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
       Run 2: FAILED ([TIME]) agent_error: the agent failed: no
       Run 3: FAILED ([TIME]) protocol_error: http://127.0.0.1:[PORT]/ accepted the connection but did n…
 
       Run 1:
       ├─ Turn 1: "feu" → FAILED ([TIME])
       │    Agent: "bad"
-      │    ✗ the agent to say something that matches /good/
+      │    ✗ expected the agent to say something that matches /good/
       └─ assertion: a check failed
 
-         ✗ turn 1: the agent to say something that matches /good/
+         ✗ turn 1: expected the agent to say something that matches /good/
           --> a.test.yaml:9:52
            |
          9 | turns: [{ user: feu, assert: { text: { must_match: good } } }]
@@ -622,16 +622,16 @@ fn console_limits_attempt_output() {
     let agent = letter_agent();
     let output = project(&agent, &case(&"f".repeat(30))).hotseat(&["test", "--runs", "30"]).redacted();
     let (from, to) = (output.stdout.find('►').unwrap_or(0), output.stdout.find("  Run 1:\n").unwrap_or(0));
-    assert_snapshot!(output.stdout[from..to], @"
+    assert_snapshot!(output.stdout[from..to], @r#"
     ► [ffffffffffffffffffffffffffffff] 0% (0/30) Highly Unstable avg:[TIME]
       rate 0–11% (95%) · pass^5 0% · same answer 100% · [TIME]/[TIME]/[TIME]
-      Run 1: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /good/
-      Run 2: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /good/
-      Run 3: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /good/
-      Run 4: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /good/
-      Run 5: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /good/
+      Run 1: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
+      Run 2: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
+      Run 3: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
+      Run 4: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
+      Run 5: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
       … and 25 more runs that did not pass
-    ");
+    "#);
 }
 
 #[test]
@@ -642,11 +642,11 @@ fn console_shows_retries() {
     let from = output.stdout.find('►').unwrap_or(0);
     assert_snapshot!(output.stdout[from..], @r#"
     ► [fep] fep PASSED ([TIME]) - flaky, attempt 3
-      Attempt 1: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /goo…
+      Attempt 1: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, g…
       Attempt 2: FAILED ([TIME]) agent_error: the agent failed: no
 
     ► [fe] fe FAILED ([TIME]) - attempt 2
-      Attempt 1: FAILED ([TIME]) assertion: check failed: the agent to say something that matches /goo…
+      Attempt 1: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, g…
       ├─ Turn 1: "fe" → FAILED ([TIME])
       │    error: no
       └─ agent_error: the agent failed: no
@@ -735,15 +735,15 @@ fn github_annotates_failures_and_warns_about_flaky_cases() {
         let lines = lines.map(|line| line.split("%0A").next().unwrap_or_default().to_string());
         lines.collect::<Vec<_>>().join("\n")
     };
-    assert_snapshot!(annotations(&agent, &suite, &[]), @"
-    ::warning file=a.test.yaml,line=3,col=51,title=fp::flaky: passed at attempt 2; before: check failed: the agent to say something that matches /good/
-    ::error file=a.test.yaml,line=7,col=51,title=ff::failed in each of 2 attempts: check failed: the agent to say something that matches /good/
-    ");
+    assert_snapshot!(annotations(&agent, &suite, &[]), @r#"
+    ::warning file=a.test.yaml,line=3,col=51,title=fp::flaky: passed at attempt 2; before: expected the agent to say something that matches /good/, got "bad"
+    ::error file=a.test.yaml,line=7,col=51,title=ff::failed in each of 2 attempts: expected the agent to say something that matches /good/, got "bad"
+    "#);
     let repeated = cases(&["fpp", "fff", "ppp"]);
-    assert_snapshot!(annotations(&agent, &repeated, &["--runs", "3", "--min-pass-rate", "0.5"]), @"
-    ::warning file=a.test.yaml,line=2,col=52,title=fpp::2 of 3 runs passed; run 1: check failed: the agent to say something that matches /good/
-    ::error file=a.test.yaml,line=5,col=52,title=fff::0 of 3 runs passed, at least 2 required; run 1: check failed: the agent to say something that matches /good/
-    ");
+    assert_snapshot!(annotations(&agent, &repeated, &["--runs", "3", "--min-pass-rate", "0.5"]), @r#"
+    ::warning file=a.test.yaml,line=2,col=52,title=fpp::2 of 3 runs passed; run 1: expected the agent to say something that matches /good/, got "bad"
+    ::error file=a.test.yaml,line=5,col=52,title=fff::0 of 3 runs passed, at least 2 required; run 1: expected the agent to say something that matches /good/, got "bad"
+    "#);
 }
 
 #[test]

@@ -249,15 +249,15 @@ fn json_contains_all_cases_in_order() {
           "failure": {
             "kind": "assertion",
             "fault": "agent",
-            "message": "check failed: charge_card with a result that matches /approved/ to be called",
+            "message": "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
             "detail": "a.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
           },
-          "error": "check failed: charge_card with a result that matches /approved/ to be called",
+          "error": "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
           "error_kind": "assertion",
           "completion": {
             "state": "fail",
             "failure_type": "assertion",
-            "failure_message": "check failed: charge_card with a result that matches /approved/ to be called",
+            "failure_message": "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
             "final_topic": null,
             "turn_count": 1
           },
@@ -916,7 +916,7 @@ fn annotates_each_failed_case_once() {
     let output = project.command(&["test", "--parallel", "1"]).env("GITHUB_ACTIONS", "true").run();
     let annotations: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("::")).collect();
     assert_snapshot!(annotations.join("\n"), @r#"
-    ::error file=a.test.yaml,line=15,col=27,title=is declined::check failed: charge_card with a result that matches /approved/ to be called%0Aa.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
+    ::error file=a.test.yaml,line=15,col=27,title=is declined::expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}%0Aa.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
     ::error file=a.test.yaml,line=18,col=7,title=crashes::the agent failed: model exploded (BOOM)
     ::error file=a.test.yaml,line=21,col=7,title=hangs::the turn timed out after 100 ms
     "#);

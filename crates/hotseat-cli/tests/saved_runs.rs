@@ -185,7 +185,7 @@ fn saving_can_be_disabled() {
         output.stderr.contains("invalid `max_age`: the maximum age of stored runs, for example 90d"),
         "{output}"
     );
-    assert!(output.stderr.contains("hotseat.yaml:1:16"), "{output}");
+    assert!(output.stderr.contains("hotseat.yaml:1:19"), "{output}");
 }
 
 #[test]

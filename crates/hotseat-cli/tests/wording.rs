@@ -95,9 +95,12 @@ fn documentation_avoids_the_phrases_of_the_glossary() {
     let root = repository();
     let mut pages = files_below(&root.join("docs"), "md");
     pages.retain(|page| !page.ends_with("docs/glossary.md"));
-    pages.extend(["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(|page| root.join(page)));
+    pages.extend(["README.md", "ARCHITECTURE.md"].map(|page| root.join(page)));
     assert!(pages.len() > 30, "{} pages", pages.len());
     assert_plain(pages.iter().flat_map(|page| numbered_lines(page)));
+    // The changelog quotes former names of keys and flags as code.
+    let changes = numbered_lines(&root.join("CHANGELOG.md")).into_iter();
+    assert_plain(changes.map(|(place, line)| (place, line.split('`').step_by(2).collect::<String>())));
 }
 
 #[test]
@@ -126,6 +129,8 @@ fn help_avoids_the_phrases_of_the_glossary() {
     let overview = help(&["--help"]);
     let (_, commands) = overview.split_once("Commands:").expect("the help lists commands");
     let commands = commands.lines().skip(1).take_while(|line| !line.trim().is_empty());
+    // A description that does not fit continues below its column.
+    let commands = commands.filter(|line| !line.starts_with("   "));
     let names: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(names.contains(&"test") && names.contains(&"recheck"), "{names:?}");
     let mut lines: Vec<(String, String)> =

@@ -172,6 +172,28 @@ pub struct CheckVerdict {
     pub actual: String,
 }
 
+impl CheckVerdict {
+    /// Describes a check that did not pass: `expected refund to be called, got no tool calls`. If it errored,
+    /// `actual` is the reason.
+    pub fn describe(&self, errored: bool) -> String {
+        self.describe_with(errored, &self.actual)
+    }
+
+    /// Describes a check that did not pass in one line, without the rest of a longer actual value.
+    pub fn describe_in_one_line(&self, errored: bool) -> String {
+        let mut lines = self.actual.lines().filter(|line| !line.trim().is_empty());
+        let first = lines.next().unwrap_or_default();
+        let rest = if lines.next().is_some() { " …" } else { "" };
+        let first = first.strip_prefix("- ").unwrap_or(first).trim_end();
+        self.describe_with(errored, &format!("{first}{rest}"))
+    }
+
+    fn describe_with(&self, errored: bool, actual: &str) -> String {
+        let label = if errored { "error:" } else { "got" };
+        format!("expected {}, {label} {actual}", self.expected)
+    }
+}
+
 /// Result of an attempt, with the reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {

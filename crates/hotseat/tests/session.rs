@@ -171,7 +171,7 @@ fn failed_hard_check_ends_case_even_if_program_continues() {
             // The recorded trace decides: the program ignores the failure and continues.
             for _ in 0..2 {
                 let ended = send_user_text(session, "again").await.unwrap_err();
-                assert!(ended.reason.starts_with("the case has ended: check failed: "), "{ended:?}");
+                assert!(ended.reason.starts_with("the case has ended: expected "), "{ended:?}");
                 assert!(!ended.ended_now);
             }
             let check = contains(session, "service");
@@ -260,7 +260,7 @@ fn continue_on_failure_reports_all_failures() {
         })
     };
     let held = run_program_with(&agent, case, program, WAIT_LIMIT);
-    assert_failed(&held, FailureKind::Assertion, "2 checks failed; first: to be 4");
+    assert_failed(&held, FailureKind::Assertion, "2 checks failed; first: expected to be 4, got 3");
     let passed: Vec<bool> = held.checks.iter().map(|checked| checked.verdict.passed).collect();
     assert_eq!(passed, [false, true, false]);
 }

@@ -253,9 +253,9 @@ fn read_definition(
         }
     }
     let text = match (name, description) {
-        (Some(name), Some(description)) => Some(format!("satisfies {name}: {description}")),
-        (Some(name), None) => Some(format!("satisfies {name}")),
-        (None, description) => description.map(|text| format!("satisfies: {text}")),
+        (Some(name), Some(description)) => Some(format!("the agent to satisfy {name}: {description}")),
+        (Some(name), None) => Some(format!("the agent to satisfy {name}")),
+        (None, description) => description.map(|text| format!("the agent to satisfy: {text}")),
     };
     let function = |key: &str, input_kind: ScriptInputKind| {
         let function = map.text(key)?;

@@ -23,7 +23,8 @@ impl AllOf {
         let mut unjudged = Vec::new();
         for check in &self.checks {
             let CheckDecision { outcome, actual } = check.kind.decide(scope);
-            let words = format!("{}: {actual}", check.describe());
+            let label = if matches!(outcome, CheckOutcome::NotApplicable) { "error:" } else { "got" };
+            let words = format!("expected {}, {label} {actual}", check.describe());
             match (outcome, check.negated) {
                 (CheckOutcome::NotApplicable, _) => unjudged.push(words),
                 (CheckOutcome::Satisfied, true) | (CheckOutcome::Violated, false) => broken.push(words),

@@ -276,7 +276,7 @@ impl Check {
     /// Describes the expectation.
     pub fn describe(&self) -> String {
         let words = self.kind.describe();
-        if self.negated { format!("not: {words}") } else { words }
+        if self.negated { negate(&words) } else { words }
     }
 
     /// Returns the judged check, if a judge decides.
@@ -392,6 +392,19 @@ struct CheckDecision {
     actual: String,
 }
 
+/// Negates an expectation: `refund to be called` becomes `refund not to be called`. Inserts nothing if the
+/// words before `to` may quote a value, or if they would negate only a part of the meaning.
+fn negate(words: &str) -> String {
+    let is_plain = |subject: &str| {
+        let partial = subject.starts_with("no ") || subject.starts_with("a ") || subject.ends_with(" never");
+        !partial && !subject.contains(['"', '{', '[', '/', ':']) && subject.matches('`').count() % 2 == 0
+    };
+    match words.split_once(" to ") {
+        Some((subject, rest)) if is_plain(subject) => format!("{subject} not to {rest}"),
+        _ => format!("not: {words}"),
+    }
+}
+
 /// Truth of an assertion, before negation.
 enum CheckOutcome {
     Satisfied,
@@ -435,5 +448,25 @@ fn format_list(entries: &[String]) -> String {
         [] => "none".to_string(),
         [one] => one.clone(),
         several => several.iter().map(|entry| format!("\n- {entry}")).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn negates_only_the_whole_expectation() {
+        for (words, negated) in [
+            ("refund to be called", "refund not to be called"),
+            ("`1 + 1` to be 3", "`1 + 1` not to be 3"),
+            ("the agent's text to contain \"go to bed\"", "the agent's text not to contain \"go to bed\""),
+            ("go with {\"a\":\"to b\"} to be called", "not: go with {\"a\":\"to b\"} to be called"),
+            ("`a to b` to be 3", "not: `a to b` to be 3"),
+            ("refund never to be called", "not: refund never to be called"),
+            ("no result of refund to match /x/", "not: no result of refund to match /x/"),
+            ("a call of refund to succeed", "not: a call of refund to succeed"),
+            ("at most 100 tokens", "not: at most 100 tokens"),
+        ] {
+            assert_eq!(super::negate(words), negated);
+        }
     }
 }

@@ -221,7 +221,7 @@ pub(super) fn build_checks(
         }
         AssertionKind::Predicate { name, found } => {
             let found = found.map(|holds| (holds, format!("the function returned {holds}")));
-            let native = RustCheck::new(format!("satisfies {name}"), move |_| found.clone());
+            let native = RustCheck::new(format!("the agent to satisfy {name}"), move |_| found.clone());
             Ok(as_criterion(&name, one(CheckKind::RustFunction(native)), negated))
         }
         AssertionKind::Function(native) => Ok(one(CheckKind::RustFunction(native))),

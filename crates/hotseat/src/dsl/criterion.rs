@@ -140,8 +140,8 @@ impl Criterion {
     /// Returns the description that reports show.
     pub(super) fn description(&self) -> String {
         match self.text.trim() {
-            "" => format!("satisfies {}", self.name),
-            text => format!("satisfies {}: {text}", self.name),
+            "" => format!("the agent to satisfy {}", self.name),
+            text => format!("the agent to satisfy {}: {text}", self.name),
         }
     }
 }

@@ -10,7 +10,7 @@ use hotseat_trace::{ConversationTurn, VerdictStatus};
 
 use super::text::{format_count, format_duration, one_line, safe_lines};
 use super::{Reporter, RunEvent};
-use crate::run::{CaseOutcome, CheckResult, RunSettings, RunSummary};
+use crate::run::{CaseOutcome, CheckResult, CheckState, RunSettings, RunSummary};
 
 /// Maximum size of the failure sections. GitHub limits comments to 65,536 characters, including the text
 /// around the sections.
@@ -137,7 +137,8 @@ fn failure_section(outcome: &CaseOutcome) -> String {
         let turn = checked.turn.map_or_else(String::new, |turn| format!("turn {turn}: "));
         let (expected, actual) =
             (escape_inline(&checked.verdict.expected), escape_inline(&checked.verdict.actual));
-        let _ = writeln!(out, "- {turn}expected {expected},<br>got {actual}");
+        let label = if checked.state() == CheckState::Errored { "error:" } else { "got" };
+        let _ = writeln!(out, "- {turn}expected {expected},<br>{label} {actual}");
     }
     if !told.conversation.turns.is_empty() {
         let turns = format_count(told.conversation.turns.len(), "turn");

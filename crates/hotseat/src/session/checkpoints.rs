@@ -40,9 +40,8 @@ impl CheckpointProgress {
     /// Records the results of its checks in a turn. It is reached if all of them pass in the same turn.
     pub fn record_results(&mut self, decided: &[EvaluatedCheck], turn: usize) {
         let failed = decided.iter().filter(|checked| !checked.verdict.passed);
-        let words: Vec<String> = failed
-            .map(|checked| format!("expected {}, got {}", checked.verdict.expected, checked.verdict.actual))
-            .collect();
+        let words: Vec<String> =
+            failed.map(|checked| checked.verdict.describe(checked.error.is_some())).collect();
         match words.is_empty() {
             true => (self.reached_in, self.missing) = (Some(turn), None),
             false => self.missing = Some(format!("in turn {turn}: {}", words.join("; "))),

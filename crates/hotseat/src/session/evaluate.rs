@@ -306,21 +306,16 @@ pub(super) fn failure_from_checks(checks: &[EvaluatedCheck]) -> Option<AttemptFa
     }
     let mut message = match (failed.len(), &first.check.message) {
         (1, Some(own)) => own.clone(),
-        (1, None) => format!("check failed: {}", first.verdict.expected),
-        (n, own) => {
-            format!("{n} checks failed; first: {}", own.as_ref().unwrap_or(&first.verdict.expected))
-        }
+        (1, None) => first.verdict.describe_in_one_line(false),
+        (n, Some(own)) => format!("{n} checks failed; first: {own}"),
+        (n, None) => format!("{n} checks failed; first: {}", first.verdict.describe_in_one_line(false)),
     };
     if !undecided.is_empty() {
         message.push_str(&format!("; {} errored", undecided.len()));
     }
     let detail = all.iter().map(|checked| {
-        format!(
-            "{}: expected {}, got {}",
-            describe_place(&checked.check),
-            checked.verdict.expected,
-            checked.verdict.actual
-        )
+        let words = checked.verdict.describe(checked.error.is_some());
+        format!("{}: {words}", describe_place(&checked.check))
     });
     Some(
         AttemptFailure::new(FailureKind::Assertion, message)

@@ -215,12 +215,12 @@ impl ToolCallMatcher {
             (None, min, max) => (min.unwrap_or(0), max),
         };
         let often = match (min, max) {
-            (1, None) => "called".to_string(),
-            (min, None) => format!("called at least {min} times"),
-            (min, Some(max)) if min == max => format!("called exactly {min} times"),
-            (min, Some(max)) => format!("called {min} to {max} times"),
+            (1, None) => "to be called".to_string(),
+            (min, None) => format!("to be called at least {min} times"),
+            (min, Some(max)) if min == max => format!("to be called exactly {min} times"),
+            (min, Some(max)) => format!("to be called {min} to {max} times"),
         };
-        let words = format!("{} with {} to be {often}", self.name, given.join(", "));
+        let words = format!("{} with {} {often}", self.name, given.join(", "));
         RustCheck::new(words, move |scope: TurnScope<'_>| {
             let fits = |arguments: &Value| {
                 let mut wanted = call.arguments.iter();
@@ -250,7 +250,7 @@ fn describe_calls(name: &str, scope: TurnScope<'_>) -> String {
         }
     }
     match names.as_slice() {
-        [] => "no tool was called".to_string(),
+        [] => "no tool calls".to_string(),
         names => format!("no call; tools called: {}", names.join(", ")),
     }
 }

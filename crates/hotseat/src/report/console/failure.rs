@@ -97,12 +97,16 @@ pub(super) fn write_failure(
 
 /// Writes a failed check: the expectation, its location, and the actual value.
 fn write_failed_check(look: &ConsoleOptions, checked: &CheckResult, out: &mut String) {
-    let words = checked.check.message.as_ref().unwrap_or(&checked.verdict.expected);
-    let expected = match checked.turn {
-        Some(turn) => format!("turn {turn}: {words}"),
-        None => words.clone(),
+    let words = match &checked.check.message {
+        Some(own) => own.clone(),
+        None => format!("expected {}", checked.verdict.expected),
     };
-    write_snippet(look, &expected, &checked.check.place, &checked.verdict.actual, out);
+    let title = match checked.turn {
+        Some(turn) => format!("turn {turn}: {words}"),
+        None => words,
+    };
+    let label = if checked.state() == CheckState::Errored { "error:" } else { "got:" };
+    write_snippet(look, &title, &checked.check.place, (label, &checked.verdict.actual), out);
 }
 
 /// Writes a missing checkpoint: its location, and the reason why it was not reached.
@@ -113,14 +117,20 @@ fn write_missing_checkpoint(look: &ConsoleOptions, reached: &CheckpointResult, o
         None => format!("checkpoint: {}", checkpoint.id),
     };
     let why = reached.missing.as_deref().unwrap_or("no turn was checked");
-    write_snippet(look, &title, &checkpoint.place, why, out);
+    write_snippet(look, &title, &checkpoint.place, ("reason:", why), out);
 }
 
-/// Writes the expectation, the source line, and the actual value.
-fn write_snippet(look: &ConsoleOptions, expected: &str, place: &SourceSpan, actual: &str, out: &mut String) {
+/// Writes a title, the source line, and the actual value or reason with its label.
+fn write_snippet(
+    look: &ConsoleOptions,
+    title: &str,
+    place: &SourceSpan,
+    (label, actual): (&str, &str),
+    out: &mut String,
+) {
     let margin = margin(look);
     let left = look.columns_left(columns(margin) + 2);
-    for (number, line) in wrap(&one_line(expected, 4000), left, left).iter().enumerate() {
+    for (number, line) in wrap(&one_line(title, 4000), left, left).iter().enumerate() {
         let mark = if number == 0 { look.paint(TextStyle::Bad, "✗") } else { " ".to_string() };
         let _ = writeln!(out, "{margin}{mark} {}", look.paint(TextStyle::Strong, line));
     }
@@ -136,7 +146,7 @@ fn write_snippet(look: &ConsoleOptions, expected: &str, place: &SourceSpan, actu
     let mut found = safe_lines(actual);
     let first = found.next().unwrap_or_default();
     let room = look.columns_left(columns(&gutter) + 4);
-    let mut shown = wrap(&first, room.saturating_sub(columns("got: ") - 2), room);
+    let mut shown = wrap(&first, room.saturating_sub(columns(label) - 1), room);
     for line in found {
         let hang = if line.starts_with("- ") { "  " } else { "" };
         let broken = wrap(&line, room, room - hang.len());
@@ -146,8 +156,8 @@ fn write_snippet(look: &ConsoleOptions, expected: &str, place: &SourceSpan, actu
     let more = shown.len().saturating_sub(MAX_ACTUAL_LINES);
     shown.truncate(MAX_ACTUAL_LINES);
     let first = if shown[0].is_empty() { String::new() } else { format!(" {}", shown[0]) };
-    let (equals, title) = (look.paint(TextStyle::Frame, "="), look.paint(TextStyle::Strong, "got:"));
-    let _ = writeln!(out, "{bar}\n{gutter}{equals} {title}{first}");
+    let (equals, label) = (look.paint(TextStyle::Frame, "="), look.paint(TextStyle::Strong, label));
+    let _ = writeln!(out, "{bar}\n{gutter}{equals} {label}{first}");
     for line in &shown[1..] {
         let _ = writeln!(out, "{bar}   {line}");
     }

@@ -4,15 +4,15 @@ use serde_json::Value;
 
 use crate::run::{CheckResult, CheckpointResult};
 
-/// Returns the label of a check: its form in the test file if it has an entry of its own, otherwise its
-/// description.
+/// Returns the label of a check: its form in the test file if it has an entry of its own, otherwise what it
+/// expects.
 pub(super) fn check_label(checked: &CheckResult) -> String {
     let criterion = checked.check.criterion.as_deref().map(|criterion| format!("satisfies {criterion}"));
     let typed = criterion.or_else(|| checked.check.written.as_deref().and_then(typed_label));
     match typed {
         Some(label) if checked.check.negated => format!("not: {label}"),
         Some(label) => label,
-        None => checked.verdict.expected.clone(),
+        None => format!("expected {}", checked.verdict.expected),
     }
 }
 

@@ -138,10 +138,10 @@ function checks(all) {
     const status = check.soft && !check.passed ? 'soft' : check.passed ? 'passed' : 'failed';
     const title = `${check.passed ? 'passed' : check.error ? 'errored' : 'failed'}${check.soft ? ', informational' : ''}`;
     const details = fold({ open: !check.passed }, [
-      mark(status, title), h('span.expected', {}, line(check.expected, 300)),
+      mark(status, title), h('span.expected', {}, line(`expected ${check.expected}`, 300)),
       check.soft && h('span.tag', {}, 'informational'), check.error && h('span.tag', {}, 'errored'),
     ], () => h('dl', {},
-      line(check.expected, 300) !== check.expected && [h('dt', {}, 'Expected'), h('dd', {}, words(check.expected))],
+      line(check.expected, 290) !== check.expected && [h('dt', {}, 'Expected'), h('dd', {}, words(check.expected))],
       h('dt', {}, check.error ? 'Error' : 'Got'), h('dd', {}, words(check.error || check.actual)),
       check.reasoning && [h('dt', {}, 'Reasoning'), h('dd', {}, words(check.reasoning))],
       check.judgement && [h('dt', {}, 'Judged by'), h('dd', {}, judgement(check.judgement))],

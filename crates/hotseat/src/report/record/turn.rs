@@ -334,7 +334,7 @@ pub(super) fn failed_check_messages<'a>(checks: impl Iterator<Item = &'a CheckRe
     let failed = checks.filter(|checked| checked.fails());
     let words = failed.map(|checked| match &checked.check.message {
         Some(own) => own.clone(),
-        None => format!("expected {}, got {}", checked.verdict.expected, checked.verdict.actual),
+        None => checked.verdict.describe(checked.state() == CheckState::Errored),
     });
     words.collect()
 }

@@ -34,7 +34,7 @@ function tried(work) {
 
 /** Evaluates a criterion with a function of the test. */
 function judged(name, work) {
-  const expected = `satisfies ${name}`;
+  const expected = `the agent to satisfy ${name}`;
   const found = tried(() => {
     const returned = work();
     if (isObject(returned) && typeof returned.then === "function") throw new TypeError(ASYNC);
@@ -178,7 +178,7 @@ function typesOf(matcher, args, keys) {
 
 /** Returns the assertion for one criterion: a name, a description, a function, or a named function. */
 function satisfies(one, way) {
-  const code = (name, work, described = name) => asCompared("satisfy", { ...(needsTurn(`satisfies ${described}`) ?? judged(described, work)), criterion: name, written: { type: "satisfy", criteria: name } });
+  const code = (name, work, described = name) => asCompared("satisfy", { ...(needsTurn(`the agent to satisfy ${described}`) ?? judged(described, work)), criterion: name, written: { type: "satisfy", criteria: name } });
   if (isPair(one) || typeof one === "function") {
     const [name, work] = isPair(one) ? one : [one.name || "a function", one];
     return code(name, () => work(way.subject === "turn" ? turns.at(-1) : conversation, conversation));
@@ -226,7 +226,7 @@ function tool(matcher, way, name, expected, options) {
   const most = exact ?? max ?? Infinity;
   const of = called(way).filter((call) => names.includes(call.name));
   const words = `${names.join(" or ")} with ${show(expected)} to be called${count === undefined ? "" : ` ${timesInWords(count)}`}`;
-  const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `no call; tools called: ${called(way).map((call) => call.name).join(", ")}` : "no tool was called";
+  const actual = of.length > 0 ? of.map((call) => `${call.name}(${show(call.arguments)})`).join("; ") : called(way).length > 0 ? `no call; tools called: ${called(way).map((call) => call.name).join(", ")}` : "no tool calls";
   const found = () => {
     const fitting = of.filter((call) => holds(call.arguments, expected)).length;
     return { holds: fitting >= least && fitting <= most, actual };

@@ -14,7 +14,7 @@ function testing(name, state) {
     compare(kind, { expected: `${prefix}${expected}`, actual, holds: held, error }, way);
     return held === true;
   };
-  const fail = (words) => note("fail", { holds: false, expected: words, actual: "reported by the test" });
+  const fail = (words) => note("fail", { holds: false, expected: "the test not to report a failure", actual: words }, words);
 
   /** Validates the arguments of an assertion: `count` values and an optional message. Returns a failure or undefined. */
   const given = (name, count, args) => {
@@ -54,7 +54,7 @@ function testing(name, state) {
     return isNumber(a) && isNumber(b) ? is(expected, a, holdsFor(a, b)) : undecided(expected, `${shown(other)} is not a number`);
   };
   const thrown = (work, wanted) => {
-    const expected = wanted ? "the function throws" : "the function does not throw";
+    const expected = wanted ? "the function to throw" : "the function not to throw";
     if (typeof work !== "function") return { holds: false, expected, actual: `${shown(work)} is not a function` };
     const of = (error) => ({ holds: wanted, expected, actual: `it throws ${shown(error)}` });
     try {
@@ -111,40 +111,40 @@ function testing(name, state) {
     assert: {
       True: needs("True", 1, (value) => ({ holds: Boolean(value), expected: "true", actual: shown(value) })),
       False: needs("False", 1, (value) => ({ holds: !value, expected: "false", actual: shown(value) })),
-      Equal: needs("Equal", 2, (actual, expected) => ({ holds: equal(actual, expected), expected: `equal to ${shown(expected)}`, actual: shown(actual) })),
-      NotEqual: needs("NotEqual", 2, (actual, expected) => ({ holds: !equal(actual, expected), expected: `not equal to ${shown(expected)}`, actual: shown(actual) })),
+      Equal: needs("Equal", 2, (actual, expected) => ({ holds: equal(actual, expected), expected: `the value to equal ${shown(expected)}`, actual: shown(actual) })),
+      NotEqual: needs("NotEqual", 2, (actual, expected) => ({ holds: !equal(actual, expected), expected: `the value not to equal ${shown(expected)}`, actual: shown(actual) })),
       Nil: needs("Nil", 1, (value) => ({ holds: value === null || value === undefined, expected: "null or undefined", actual: shown(value) })),
       NotNil: needs("NotNil", 1, (value) => ({ holds: value !== null && value !== undefined, expected: "neither null nor undefined", actual: shown(value) })),
-      Contains: needs("Contains", 2, contains("contains", true)),
-      NotContains: needs("NotContains", 2, contains("does not contain", false)),
+      Contains: needs("Contains", 2, contains("the value to contain", true)),
+      NotContains: needs("NotContains", 2, contains("the value not to contain", false)),
       Len: needs("Len", 2, (value, count) => {
-        const [expected, found] = [`of length ${shown(count)}`, length(value)];
+        const [expected, found] = [`a length of ${shown(count)}`, length(value)];
         if (!Number.isInteger(count) || count < 0) return undecided(expected, `${shown(count)} is not a length`);
         if (found === undefined) return undecided(expected, `${shown(value)} has no length`);
         return { expected, actual: `${found}: ${shown(value)}`, holds: found === count };
       }),
-      Greater: needs("Greater", 2, numbers("greater than", (a, b) => a > b)),
-      GreaterOrEqual: needs("GreaterOrEqual", 2, numbers("greater than or equal to", (a, b) => a >= b)),
-      Less: needs("Less", 2, numbers("less than", (a, b) => a < b)),
-      LessOrEqual: needs("LessOrEqual", 2, numbers("less than or equal to", (a, b) => a <= b)),
+      Greater: needs("Greater", 2, numbers("a number greater than", (a, b) => a > b)),
+      GreaterOrEqual: needs("GreaterOrEqual", 2, numbers("a number greater than or equal to", (a, b) => a >= b)),
+      Less: needs("Less", 2, numbers("a number less than", (a, b) => a < b)),
+      LessOrEqual: needs("LessOrEqual", 2, numbers("a number less than or equal to", (a, b) => a <= b)),
       Error: needs("Error", 1, (value) => ({ holds: value !== null && value !== undefined, expected: "an error", actual: shown(value) })),
       NoError: needs("NoError", 1, (value) => ({ holds: value === null || value === undefined, expected: "no error", actual: shown(value) })),
       Panic: panics("Panic", true),
       NoPanic: panics("NoPanic", false),
-      Match: needs("Match", 2, matches("matches", true)),
-      NotMatch: needs("NotMatch", 2, matches("does not match", false)),
+      Match: needs("Match", 2, matches("the value to match", true)),
+      NotMatch: needs("NotMatch", 2, matches("the value not to match", false)),
       Type: needs("Type", 2, (value, type) => {
-        const expected = `of type ${shown(type)}`;
-        if (!TYPES.includes(type)) return undecided(expected, `${shown(type)} is not a type; expected one of ${TYPES.join(", ")}`);
+        const expected = `a value of type ${shown(type)}`;
+        if (!TYPES.includes(type)) return undecided(expected, `${shown(type)} is not a type: there are ${TYPES.join(", ")}`);
         return { expected, actual: `${typeName(value)}: ${shown(value)}`, holds: typeName(value) === type };
       }),
       JSONPath: needs("JSONPath", 3, (value, path, expected) => {
-        for (const one of [value, path, expected]) if (one === undefined) return undecided(`${shown(path)} is ${shown(expected)}`, "one of the compared values is undefined");
+        for (const one of [value, path, expected]) if (one === undefined) return undecided(`${shown(path)} to be ${shown(expected)}`, "one of the values that are compared is undefined");
         const { holds: found, actual, error } = ask({ do: "path", value, path: String(path), expected });
-        return { holds: found, error, expected: `${path} is ${shown(expected)}`, actual };
+        return { holds: found, error, expected: `${path} to be ${shown(expected)}`, actual };
       }),
       Agent(response, judge, options = {}) {
-        if (arguments.length < 2) return note("Agent", { holds: false, expected: "Agent expects a response and a judge", actual: `${arguments.length}` });
+        if (arguments.length < 2) return note("Agent", { holds: false, expected: "Agent to be given a response and a judge", actual: `${arguments.length}` });
         const answer = ask({ do: "judge", response: response === undefined ? null : response, judge: String(judge), options: withSources(options), at: at() });
         if (!answer.passed) state.failed = true;
         return answer;
