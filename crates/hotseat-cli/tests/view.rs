@@ -436,7 +436,7 @@ fn lists_and_names_runs() {
     assert_eq!(site.get("/api/runs?most=x").status, 400);
 
     let taken = project.hotseat(&["view", "--port", site.port()]);
-    assert!(taken.code == 3 && taken.stderr.contains("without --port any port is taken"), "{taken}");
+    assert!(taken.code == 3 && taken.stderr.contains("omit --port to pick a free port"), "{taken}");
     assert_stops(viewing);
 }
 

@@ -85,7 +85,7 @@ async fn used_rules_are_inspectable_while_model_lives() {
     let model = scripted([Rule::new().say("a"), Rule::new().turn(9).say("b")]);
     model.call(&request(), &mut DiscardSink).await.unwrap();
     assert_eq!(model.inspect(|scripted| scripted.unused().len()), 1);
-    assert_eq!(format!("{model:?}"), "Live { name: \"s\", .. }");
+    assert_eq!(format!("{model:?}"), "LiveModel { name: \"s\", .. }");
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ const CASES: &[Case] = &[
         "wrong connectors",
         &[(
             "agent.yaml",
-            "name: A\nconnector: a\nconnectors:\n  a: { type: openai }\n  b: { type: openai, model: m, script: s.yaml }\n  c: { type: gpt }\n  d: { script: s.yaml }\n  e: { type: recorded, file: e.jsonl, in_recorded_tme: true }\n",
+            "name: A\nconnector: a\nconnectors:\n  a: { type: openai }\n  b: { type: openai, model: m, script: s.yaml }\n  c: { type: gpt }\n  d: { script: s.yaml }\n  e: { type: recorded, file: e.jsonl, recorded_timng: true }\n",
         )],
     ),
     (

@@ -25,7 +25,8 @@ pub fn signed_rank_test(differences: &[f64]) -> SignedRankTest {
     let total: usize = ranks.iter().sum();
     let grown: usize = all.iter().zip(&ranks).filter(|(one, _)| **one > 0.0).map(|(_, rank)| rank).sum();
     let (most, least) = (grown.max(total - grown), all.len());
-    let tail = if least <= MAX_EXACT_DIFFERENCES { exact_tail(&ranks, most) } else { normal_tail(&ranks, most) };
+    let tail =
+        if least <= MAX_EXACT_DIFFERENCES { exact_tail(&ranks, most) } else { normal_tail(&ranks, most) };
     SignedRankTest {
         p: (2.0 * tail).min(1.0),
         min_p: (2.0 * 0.5_f64.powi(least.min(1_000) as i32)).min(1.0),
