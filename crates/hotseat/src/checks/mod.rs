@@ -397,7 +397,9 @@ struct CheckDecision {
 fn negate(words: &str) -> String {
     let is_plain = |subject: &str| {
         let partial = subject.starts_with("no ") || subject.starts_with("a ") || subject.ends_with(" never");
-        !partial && !subject.contains(['"', '{', '[', '/', ':']) && subject.matches('`').count() % 2 == 0
+        !partial
+            && !subject.contains(['"', '{', '[', '/', ':'])
+            && subject.matches('`').count().is_multiple_of(2)
     };
     match words.split_once(" to ") {
         Some((subject, rest)) if is_plain(subject) => format!("{subject} not to {rest}"),

@@ -190,7 +190,7 @@ impl SimulatorQuestion<'_> {
     }
 
     /// The message, and the part of it that is also metadata of the call.
-    fn to_message(&self) -> (Value, Map<String, Value>) {
+    fn to_message(self) -> (Value, Map<String, Value>) {
         let mut metadata = Map::new();
         metadata.insert("test_mode".to_string(), json!("simulator"));
         metadata.insert("test_id".to_string(), json!(self.test_id));

@@ -59,12 +59,12 @@ impl SpendingMeter {
                     output: Some(call.output_tokens),
                     ..UsageReport::default()
                 };
-                let spent = report.to_spent(&self.prices);
+                let spent = report.into_totals(&self.prices);
                 self.pending.push(UsageTotals { estimated: call.input_tokens.is_none(), ..spent });
             }
             Payload::AgentRunFinished(run) => {
                 for report in run.usage.iter().flat_map(UsageReport::parse_all) {
-                    self.pending.push(report.to_spent(&self.prices));
+                    self.pending.push(report.into_totals(&self.prices));
                 }
             }
             _ => {}
@@ -155,7 +155,7 @@ impl UsageReport {
         }
     }
 
-    fn to_spent(self, prices: &ModelPrices) -> UsageTotals {
+    fn into_totals(self, prices: &ModelPrices) -> UsageTotals {
         let UsageReport { model, input, cached, output, total, cost } = self;
         let model = model
             .filter(|model| !model.is_empty())
@@ -219,11 +219,11 @@ mod tests {
         let prices = prices.with_default_model(Some("m".to_string()));
         let usage = json!({"prompt_tokens": 1_000_000, "completion_tokens": 100_000,
             "prompt_tokens_details": {"cached_tokens": 500_000}});
-        let spent = UsageReport::parse_all(&usage).remove(0).to_spent(&prices);
+        let spent = UsageReport::parse_all(&usage).remove(0).into_totals(&prices);
         assert_eq!(spent.cost, Some(1.5 + 0.15 + 1.5));
         assert_eq!(spent.total_tokens, 1_100_000);
         let other = json!({"model": "other", "prompt_tokens": 1, "completion_tokens": 1});
-        let spent = UsageReport::parse_all(&other).remove(0).to_spent(&prices);
+        let spent = UsageReport::parse_all(&other).remove(0).into_totals(&prices);
         assert_eq!((spent.cost, spent.unpriced), (None, vec!["other".to_string()]));
     }
 }
