@@ -69,7 +69,7 @@ export async function live(browser, hotseat, folder) {
     await page.click('.banner a');
     await runs(page, 'stands still once');
     is(await chip(page, 'passed'), String(HELLOS + 1), 'passed');
-    ok((await page.textContent('.how-far')).includes(`Goes on: ${HELLOS + 1} of ${CASES.length} cases have ended.`), 'how far it is');
+    ok((await page.textContent('.how-far')).includes(`Running: ${HELLOS + 1} of ${CASES.length} cases have ended.`), 'how far it is');
     is((await rowNames(page))[0], 'stands still once', 'what goes on stands first');
     ok((await page.title()).startsWith('… '), 'and the title says so');
     ok(!(await page.$('.banner p')), 'the notice is gone');

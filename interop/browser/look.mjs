@@ -60,7 +60,7 @@ await look('counts, reasons and figures are those of the run', async () => withi
   const chips = await page.$$eval('.chip', (all) => all.map((one) => one.textContent.replace(/[^a-z0-9 ]/g, '').trim().replace(/ +/g, ' ')));
   is(chips, [`all ${summary.total}`, `failed ${summary.failed}`, `passed ${summary.passed}`, `skipped ${summary.skipped}`], 'chips');
   is(await page.$$eval('[aria-label="Why cases failed"] .meter b', (all) => all.map((one) => one.textContent)), ['2', '1'], 'reasons');
-  is(await page.$$eval('[aria-label="Measured"] .meter b', (all) => all.map((one) => one.textContent.trim())), ['0.0% 0/1', '100.0% 1/1'], 'measured');
+  is(await page.$$eval('[aria-label="Soft checks"] .meter b', (all) => all.map((one) => one.textContent.trim())), ['0.0% 0/1', '100.0% 1/1'], 'measured');
 }));
 
 await look('filters narrow the list, and the address keeps them', async () => within(await open('page.html'), async (page) => {

@@ -222,6 +222,10 @@ fn documented_agents_are_valid() {
 
 #[test]
 fn documented_commands_run() {
+    // The pages start this agent with `cargo run`; building it takes longer than an agent has to answer.
+    let build = ["build", "--quiet", "--locked", "-p", "hotseat-testkit", "--bin", "checkout-agent"];
+    let built = Command::new(env!("CARGO")).args(build).current_dir(repository()).status().unwrap();
+    assert!(built.success(), "the example agent compiles");
     let workspace = TestWorkspace::new();
     let mut ran = Vec::new();
     // README.md comes first: later commands use its files.

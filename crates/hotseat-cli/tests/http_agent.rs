@@ -679,7 +679,12 @@ fn redacts_secrets_in_templates() {
     let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: impossible } }\n";
     let project = project(&server, &more).suite("a", suite);
     let tested = project.test_in(&[("PLAIN", secret)], &["-v", "--trace", "out/t.jsonl"]);
-    assert_failed(&tested, 1, "assertion", "check failed");
+    assert_failed(
+        &tested,
+        1,
+        "assertion",
+        "expected the agent to say something that matches /impossible/, got",
+    );
     let all = format!("{}{}{}", tested.output, tested.report, project.workspace.read("out/t.jsonl"));
     assert!(!all.contains(secret) && all.contains("I was sent Bearer [redacted:"), "{all}");
 }

@@ -152,7 +152,7 @@ def a_failure(stream):
     talk = Talk(stream)
     talk.say("I am Ada")
     error = raised(lambda: talk.say("crash"), APIError if stream else InternalServerError)
-    assert "plays a failure" in str(error), error
+    assert "simulates a failure" in str(error), error
     talk.messages.pop()
     message, _ = talk.say("anything else")
     assert message.content == "Yes.", message
@@ -163,7 +163,7 @@ def what_is_not_done_is_refused(stream):
     assert error.param == "n", error
     asked = {"model": "other", "messages": [{"role": "user", "content": "hello"}], "stream": stream}
     error = raised(lambda: client.chat.completions.create(**asked), NotFoundError)
-    assert "there is clerk" in str(error), error
+    assert "available agents: clerk" in str(error), error
 
 
 def models(_stream):
