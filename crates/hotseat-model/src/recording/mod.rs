@@ -5,7 +5,7 @@
 //!
 //! # File format
 //! JSON Lines. The first line is the header: `{"format":"hotseat-model-traffic","version":1,"model":"…"}`.
-//! Each further line is an [`RecordedExchange`]: the request with its position, its digest, the duration, and the
+//! Each further line is a [`RecordedExchange`]: the request with its position, its digest, the duration, and the
 //! reply or the error.
 
 mod diff;
