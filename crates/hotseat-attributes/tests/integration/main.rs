@@ -1,0 +1,4 @@
+//! Tests declared by attributes.
+
+mod booking;
+mod outcomes;

@@ -1,0 +1,142 @@
+//! Target selection: `target`, `agents`, `-n`, and the folder of a suite.
+use hotseat_testkit::completions::ChatCompletion;
+use hotseat_testkit::{FakeAgent, FakeReply};
+
+use crate::common::{Project, echo_agent};
+
+const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
+
+/// Two agents that answer with their own name.
+fn named_agents() -> [FakeAgent; 2] {
+    [
+        FakeAgent::start(|_| ChatCompletion::new().text("I am red.").finish("stop")),
+        FakeAgent::start(|_| FakeReply::text(200, "I am blue.")),
+    ]
+}
+
+/// A project with both agents, preceded by further settings.
+fn project(agents: &[FakeAgent; 2], before: &str) -> Project {
+    let [red, blue] = agents;
+    Project::with_config(&format!(
+        "{before}agents:
+  red: {{ type: openai, base_url: '{}', model: m, folder: red, assert: {{ text: {{ must_match: red }} }} }}
+  blue: {{ type: http, endpoint: '{}', body: '{{{{message}}}}', assert: {{ text: {{ must_match: blue }} }} }}
+",
+        red.url(),
+        blue.url()
+    ))
+}
+
+fn request_counts(agents: &[FakeAgent; 2]) -> (usize, usize) {
+    (agents[0].requests().len(), agents[1].requests().len())
+}
+
+#[test]
+fn target_flag_accepts_agent_name() {
+    let agents = named_agents();
+    project(&agents, "target: blue\n").suite("a", HELLO).test(&[]).assert_all_passed();
+    assert_eq!(request_counts(&agents), (0, 1));
+}
+
+#[test]
+fn command_line_overrides_target() {
+    for flag in ["-n", "--agent", "--name"] {
+        let agents = named_agents();
+        let tested = project(&agents, "target: blue\n").suite("a", HELLO).test(&[flag, "red"]);
+        tested.assert_all_passed();
+        assert_eq!(request_counts(&agents), (1, 0));
+        assert!(tested.output.stdout.contains("ℹ Agent: red (http://127.0.0.1:"), "{}", tested.output);
+    }
+}
+
+#[test]
+fn suite_in_agent_folder_targets_that_agent() {
+    let agents = named_agents();
+    let suites = || {
+        project(&agents, "target: blue\n")
+            .suite("a", HELLO)
+            .suite("red/deep/b", &HELLO.replace("name: a", "name: b"))
+    };
+    let tested = suites().test(&[]);
+    tested.assert_all_passed();
+    assert_eq!(request_counts(&agents), (1, 1));
+    suites().test(&["red/deep"]).assert_all_passed();
+    assert_eq!(request_counts(&agents), (2, 1));
+    // The command line applies to every case.
+    let chosen = suites().test(&["-n", "red"]);
+    assert_eq!(request_counts(&agents), (4, 1));
+    chosen.assert_all_passed();
+}
+
+#[test]
+fn single_agent_is_default_target() {
+    let agent = echo_agent();
+    let project = Project::with_config(&format!("agents: {{ only: {{ endpoint: '{}' }} }}\n", agent.url()));
+    project.suite("a", HELLO).test(&[]).assert_all_passed();
+}
+
+#[test]
+fn rejects_unknown_agent_names() {
+    let agents = named_agents();
+    for (before, args, words) in [
+        ("target: blu\n", &["test"][..], "unknown agent `blu`"),
+        ("target: blu\n", &["test"], "did you mean `blue`?"),
+        ("target: blue\n", &["test", "-n", "rad"], "did you mean `red`?"),
+        ("target: blue\n", &["list", "-n", "purple"], "there are red, blue"),
+        ("", &["test"], "has several agents (red, blue) and no `target`"),
+    ] {
+        let output = project(&agents, before).suite("a", HELLO).hotseat(args);
+        assert_eq!(output.code, 2, "{output}");
+        assert!(output.stderr.contains(words), "{words}: {output}");
+    }
+    let output = Project::with_agent(&echo_agent()).suite("a", HELLO).hotseat(&["test", "-n", "red"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("unknown agent `red`"), "{output}");
+    assert!(output.stderr.contains("define agents under `agents:` in the project file"), "{output}");
+    let folder =
+        Project::with_config("target: { endpoint: 'http://127.0.0.1:9/', folder: x }\n").suite("a", HELLO);
+    let output = folder.hotseat(&["test"]);
+    assert!(
+        output.code == 2 && output.stderr.contains("`folder` is supported only for entries of `agents`"),
+        "{output}"
+    );
+    assert_eq!(request_counts(&agents), (0, 0));
+}
+
+#[test]
+fn unused_agent_needs_no_variables() {
+    let agent = echo_agent();
+    let project = Project::with_config(&format!(
+        "target: here\nagents:\n  here: {{ endpoint: '{}' }}\n  there: {{ endpoint: '${{ENV.NOT_SET}}' }}\n",
+        agent.url()
+    ))
+    .suite("a", HELLO);
+    project.test(&[]).assert_all_passed();
+    let output = project.hotseat(&["test", "-n", "there"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("environment variable `NOT_SET` is not set"), "{output}");
+}
+
+#[test]
+fn starts_only_used_agents() {
+    let agents = named_agents();
+    let start = |name: &str, agent: &FakeAgent| {
+        // The address answers only after the program has started, so a passing case proves that it was
+        // started.
+        format!(
+            "  {name}: {{ endpoint: '{}', folder: {name}, start: {{ command: [sh, start.sh, {name}], ready: '{}' }} }}\n",
+            agent.url(),
+            agent.url()
+        )
+    };
+    let file = format!("agents:\n{}{}", start("red", &agents[0]), start("blue", &agents[1]));
+    let project =
+        Project::with_config(&file).file("start.sh", "touch started-$1; sleep 1000\n").suite("red/a", HELLO);
+    // Both addresses are already in use, so starting fails: only the agent that is used is started.
+    let output = project.hotseat(&["test"]);
+    assert_eq!(output.code, 3, "{output}");
+    assert!(
+        output.stderr.contains(&agents[0].url()) && !output.stderr.contains(&agents[1].url()),
+        "{output}"
+    );
+}

@@ -1,0 +1,818 @@
+//! Typed assertions, one table for each type: passing, failing and undecidable cases. Each table runs in JSON
+//! and in YAML, and every passing assertion must fail when negated.
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::ChatCompletion;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use serde_json::{Value, json};
+
+use crate::common::Project;
+
+/// Expected result of an assertion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ExpectedCheck {
+    /// Passes; fails when negated.
+    Passes,
+    /// Fails; passes when negated.
+    Fails,
+    /// Cannot be decided: fails both plain and negated.
+    Undecidable,
+}
+use ExpectedCheck::{Fails, Passes, Undecidable};
+
+/// Runs each assertion, plain and negated, on a conversation of one turn.
+#[track_caller]
+fn assert_table<R: Into<FakeReply>>(
+    agent: impl Fn(&FakeRequest) -> R + Send + Sync + 'static,
+    rows: &[(Value, ExpectedCheck)],
+) {
+    let agent = FakeAgent::start(agent);
+    let mut cases = Vec::new();
+    for (number, (assertion, _)) in rows.iter().enumerate() {
+        for negate in [false, true] {
+            let mut assertion = assertion.clone();
+            if negate {
+                assertion["negate"] = json!(true);
+            }
+            cases.push(json!({"id": format!("{number}-{negate}"), "input": "go", "assertions": [assertion]}));
+        }
+    }
+    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
+    let files = [("a.test.jsonl", lines.join("\n")), ("a.test.yaml", lines.join("\n---\n"))];
+    for (name, text) in files {
+        let tested = Project::with_agent(&agent).file(name, &text).test(&[]);
+        for (number, (assertion, expected)) in rows.iter().enumerate() {
+            let passed = |negate: bool| tested.case(&format!("{number}-{negate}"))["status"] == "passed";
+            let found = match (passed(false), passed(true)) {
+                (true, false) => Passes,
+                (false, true) => Fails,
+                (false, false) => Undecidable,
+                (true, true) => panic!("{assertion} holds, and so does its negation"),
+            };
+            let case = tested.case(&format!("{number}-false"));
+            assert_eq!(found, *expected, "{name}: {assertion}: {:#}", case["assertions"]);
+            // The failure names this assertion as it was written.
+            let reported = &case["assertions"][0];
+            assert_eq!(reported["type"], assertion["type"]);
+            assert_eq!(reported["passed"], found == Passes);
+            assert!(reported["line"].as_u64().is_some() && reported["expected"].is_string());
+        }
+        assert_eq!(tested.output.code, 1, "{}", tested.output);
+    }
+}
+
+/// An agent that answers with this text.
+fn agent_saying(text: &'static str) -> impl Fn(&FakeRequest) -> FakeRun + Send + Sync {
+    move |request| FakeRun::for_request(request).started().text(text).finished()
+}
+
+/// Asserts that the case is rejected before any agent is contacted, with this message at this line and
+/// column.
+#[track_caller]
+fn assert_rejected(case: &Value, place: &str, words: &str) {
+    assert_rejected_text(&case.to_string(), place, words);
+}
+
+#[track_caller]
+fn assert_rejected_text(text: &str, place: &str, words: &str) {
+    let project =
+        Project::with_config("target:\n  endpoint: http://127.0.0.1:9/\n").file("a.test.jsonl", text);
+    let output = project.hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    let stderr = output.stderr.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ");
+    assert!(stderr.contains(words), "{words:?} is not in {output}");
+    assert!(stderr.contains(&format!("a.test.jsonl:{place}")), "{place:?} is not in {output}");
+}
+
+/// Like `assert_rejected`, for one assertion of a case on one line.
+#[track_caller]
+fn assert_rejected_assertion(assertion: &str, words: &str) {
+    let text = format!("{{\"id\": \"a\", \"input\": \"go\",\n \"assertions\": [{assertion}]}}");
+    assert_rejected_text(&text, "2:", words);
+    // Negation makes no difference.
+    let negated = assertion.replacen('{', "{\"negate\": true, ", 1);
+    assert_rejected_text(
+        &format!("{{\"id\": \"a\", \"input\": \"go\",\n \"assertions\": [{negated}]}}"),
+        "2:",
+        words,
+    );
+}
+
+#[test]
+fn contains_and_not_contains() {
+    assert_table(
+        agent_saying("Hi there, {\"n\": 42} a & b"),
+        &[
+            (json!({"type": "contains", "value": "Hi"}), Passes),
+            (json!({"type": "contains", "value": "hi"}), Fails),
+            (json!({"type": "contains", "value": "a & b"}), Passes),
+            (json!({"type": "contains", "value": 42}), Passes),
+            (json!({"type": "contains", "value": 43}), Fails),
+            (json!({"type": "contains", "value": "H.*i"}), Fails),
+            (json!({"type": "not_contains", "value": "hi"}), Passes),
+            (json!({"type": "not_contains", "value": "Hi"}), Fails),
+        ],
+    );
+    assert_rejected_assertion(
+        r#"{"type": "contains", "value": ""}"#,
+        "an empty text is contained in every answer",
+    );
+    assert_rejected_assertion(r#"{"type": "contains"}"#, "has no `value`");
+    assert_rejected_assertion(r#"{"type": "contains", "pattern": "x"}"#, "unknown key `pattern`");
+}
+
+#[test]
+fn equals() {
+    assert_table(
+        agent_saying("{\"b\": [1, 2.0], \"a\": {\"x\": 1, \"y\": null}}"),
+        &[
+            (json!({"type": "equals", "value": {"a": {"y": null, "x": 1.0}, "b": [1.0, 2]}}), Passes),
+            (json!({"type": "equals", "value": {"a": {"x": 1}, "b": [1, 2]}}), Fails),
+            (json!({"type": "equals", "value": {"a": {"y": null, "x": 1}, "b": [2, 1]}}), Fails),
+            (json!({"type": "equals", "value": {"a": {"y": null, "x": "1"}, "b": [1, 2]}}), Fails),
+            (json!({"type": "equals", "value": null}), Fails),
+        ],
+    );
+    assert_table(
+        agent_saying("OK"),
+        &[
+            (json!({"type": "equals", "value": "OK"}), Passes),
+            (json!({"type": "equals", "value": "ok"}), Fails),
+            (json!({"type": "equals", "value": "O"}), Fails),
+            (json!({"type": "equals", "value": true}), Fails),
+        ],
+    );
+    // An empty answer neither equals nor differs from any value.
+    let silent = |request: &FakeRequest| FakeRun::for_request(request).started().finished();
+    assert_table(
+        silent,
+        &[
+            (json!({"type": "equals", "value": {}}), Undecidable),
+            (json!({"type": "equals", "value": null}), Undecidable),
+            (json!({"type": "equals", "value": "OK"}), Fails),
+        ],
+    );
+}
+
+#[test]
+fn regex() {
+    assert_table(
+        agent_saying("Your ORDER-17 is on its way.\nBye."),
+        &[
+            (json!({"type": "regex", "pattern": "order-\\d+"}), Fails),
+            (json!({"type": "regex", "pattern": "(?i)order-\\d+"}), Passes),
+            (json!({"type": "regex", "pattern": "/order-\\d+/i"}), Passes),
+            (json!({"type": "regex", "value": "ORDER"}), Passes),
+            (json!({"type": "regex", "pattern": "^ORDER"}), Fails),
+        ],
+    );
+    assert_rejected_assertion(r#"{"type": "regex", "pattern": "(unclosed"}"#, "does not compile");
+    assert_rejected_assertion(r#"{"type": "regex", "pattern": ""}"#, "must be a regular expression");
+    assert_rejected_assertion(r#"{"type": "regex"}"#, "has no `pattern`");
+    assert_rejected_assertion(
+        r#"{"type": "regex", "pattern": "a", "value": "b"}"#,
+        "two spellings of one key",
+    );
+}
+
+#[test]
+fn json_path() {
+    let rows = [
+        (json!({"type": "json_path", "path": "$.status", "value": "ok"}), Passes),
+        (json!({"type": "json_path", "path": "status", "value": "ok"}), Passes),
+        (json!({"type": "json_path", "path": "$.status", "value": "bad"}), Fails),
+        (json!({"type": "json_path", "path": "$.status", "value": ["ok", "done"]}), Passes),
+        (json!({"type": "json_path", "path": "$.status", "value": ["bad"]}), Fails),
+        (json!({"type": "json_path", "path": "$.n", "value": 3.0}), Passes),
+        (json!({"type": "json_path", "path": "$.n", "value": "3"}), Fails),
+        (json!({"type": "json_path", "path": "$.none", "value": null}), Passes),
+        (json!({"type": "json_path", "path": "$.none"}), Passes),
+        (json!({"type": "json_path", "path": "$.tags", "value": ["db", "web"]}), Passes),
+        (json!({"type": "json_path", "path": "$.tags", "value": ["web", "db"]}), Fails),
+        (json!({"type": "json_path", "path": "tags[0]", "value": "db"}), Passes),
+        (json!({"type": "json_path", "path": "$.tags[-1]", "value": "web"}), Passes),
+        (json!({"type": "json_path", "path": "$['a b']", "value": true}), Passes),
+        (json!({"type": "json_path", "path": "$.items[*].id", "value": [1, 2]}), Passes),
+        (json!({"type": "json_path", "path": "$.items[*].id", "value": [1]}), Fails),
+        (json!({"type": "json_path", "path": "$.items[?@.id == 2].name", "value": "B"}), Passes),
+        // A missing value is neither null nor different from anything; its absence can be asserted.
+        (json!({"type": "json_path", "path": "$.missing", "value": null}), Undecidable),
+        (json!({"type": "json_path", "path": "$.missing", "value": "ok"}), Undecidable),
+        (json!({"type": "json_path", "path": "$.missing"}), Fails),
+    ];
+    let json = "{\"status\": \"ok\", \"n\": 3, \"none\": null, \"tags\": [\"db\", \"web\"], \"a b\": true, \"items\": [{\"id\": 1, \"name\": \"A\"}, {\"id\": 2, \"name\": \"B\"}]}";
+    assert_table(agent_saying(json), &rows);
+    let fenced: &'static str = Box::leak(format!("Result:\n```json\n{json}\n```\nDone.").into_boxed_str());
+    assert_table(agent_saying(fenced), &rows);
+    let prose: &'static str = Box::leak(format!("Here: {json} as you asked").into_boxed_str());
+    assert_table(agent_saying(prose), &rows);
+    // Prose is neither JSON nor YAML.
+    assert_table(
+        agent_saying("status: ok"),
+        &[
+            (json!({"type": "json_path", "path": "$.status", "value": "ok"}), Undecidable),
+            (json!({"type": "json_path", "path": "$.status"}), Undecidable),
+        ],
+    );
+    for path in ["$.a[", "$..", "a..b..", "$[?@.a ~ 1]", "$."] {
+        assert_rejected_assertion(
+            &format!("{{\"type\": \"json_path\", \"path\": \"{path}\"}}"),
+            "error: invalid JSON path: ",
+        );
+    }
+    assert_rejected_assertion(
+        r#"{"type": "json_path", "path": ""}"#,
+        "`path` must be a text that is not empty",
+    );
+    assert_rejected_assertion(r#"{"type": "json_path", "value": 1}"#, "has no `path`");
+}
+
+#[test]
+fn json_path_reads_state_and_tool_results() {
+    let agent = |request: &FakeRequest| {
+        FakeRun::for_request(request)
+            .started()
+            .state(json!({"cart": {"total": 12}, "status": "of the state"}))
+            .tool("c1", "create_expense", &json!({}), Some(json!({"expense": {"status": "draft"}})))
+            .tool(
+                "c2",
+                "create_expense",
+                &json!({}),
+                Some(json!({"expense": {"status": "submitted"}, "status": "of a tool"})),
+            )
+            .text("Submitted.")
+            .finished()
+    };
+    assert_table(
+        agent,
+        &[
+            (json!({"type": "json_path", "path": "$.expense.status", "value": "submitted"}), Passes),
+            (json!({"type": "json_path", "path": "$.expense.status", "value": "draft"}), Fails),
+            (json!({"type": "json_path", "path": "$.cart.total", "value": 12}), Passes),
+            (json!({"type": "json_path", "path": "$.status", "value": "of the state"}), Passes),
+            (json!({"type": "json_path", "path": "$.status", "value": "of a tool"}), Fails),
+            (json!({"type": "json_path", "path": "$.nowhere", "value": 1}), Undecidable),
+        ],
+    );
+}
+
+#[test]
+fn value_type() {
+    assert_table(
+        agent_saying(
+            "{\"count\": 3, \"part\": 0.5, \"name\": \"x\", \"list\": [], \"none\": null, \"yes\": true}",
+        ),
+        &[
+            (json!({"type": "type", "value": "object"}), Passes),
+            (json!({"type": "type", "value": "string"}), Fails),
+            (json!({"type": "type", "path": "$.count", "value": "number"}), Passes),
+            (json!({"type": "type", "path": "$.count", "value": "integer"}), Passes),
+            (json!({"type": "type", "path": "$.part", "value": "integer"}), Fails),
+            (json!({"type": "type", "path": "$.count", "value": "string"}), Fails),
+            (json!({"type": "type", "path": "$.name", "value": "string"}), Passes),
+            (json!({"type": "type", "path": "$.list", "value": "array"}), Passes),
+            (json!({"type": "type", "path": "$.list", "value": "object"}), Fails),
+            (json!({"type": "type", "path": "$.none", "value": "null"}), Passes),
+            (json!({"type": "type", "path": "$.yes", "value": "boolean"}), Passes),
+            (json!({"type": "type", "path": "$.missing", "value": "null"}), Undecidable),
+        ],
+    );
+    assert_table(
+        agent_saying("Three of them."),
+        &[
+            (json!({"type": "type", "value": "string"}), Passes),
+            (json!({"type": "type", "value": "number"}), Fails),
+            (json!({"type": "type", "path": "$.count", "value": "number"}), Undecidable),
+        ],
+    );
+    assert_rejected_assertion(r#"{"type": "type", "value": "text"}"#, "`value` must be `string`, `number`");
+    assert_rejected_assertion(
+        r#"{"type": "type", "value": "string", "path": "$["}"#,
+        "error: invalid JSON path: ",
+    );
+}
+
+#[test]
+fn schema() {
+    let person = json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}}});
+    assert_table(
+        agent_saying("{\"name\": \"Ann\", \"age\": 3}"),
+        &[
+            (json!({"type": "schema", "schema": person}), Passes),
+            (json!({"type": "schema", "value": person}), Passes),
+            (json!({"type": "schema", "schema": {"required": ["email"]}}), Fails),
+            (json!({"type": "schema", "schema": {"properties": {"age": {"maximum": 2}}}}), Fails),
+            (json!({"type": "schema", "schema": {"type": "integer"}, "path": "$.age"}), Passes),
+            (json!({"type": "schema", "schema": {"pattern": "^B"}, "path": "$.name"}), Fails),
+            (json!({"type": "schema", "schema": {"type": "integer"}, "path": "$.missing"}), Undecidable),
+        ],
+    );
+    assert_table(agent_saying("no JSON here"), &[(json!({"type": "schema", "schema": person}), Undecidable)]);
+    for (schema, words) in [
+        (r#"{"type": "strng"}"#, "this is not a JSON Schema"),
+        (r#"{"required": "name"}"#, "this is not a JSON Schema"),
+        (r#"{"pattern": "("}"#, "this is not a JSON Schema"),
+        (r#"{"$ref": "http://127.0.0.1:9/schema"}"#, "this is not a JSON Schema"),
+        (r#"{"$ref": "file:///etc/passwd"}"#, "this is not a JSON Schema"),
+        ("{}", "this schema accepts every value"),
+        ("true", "this schema accepts every value"),
+        (r#"{"tpye": "object"}"#, "this schema accepts every value"),
+        ("7", "`schema` must be true or false or a mapping"),
+    ] {
+        assert_rejected_assertion(&format!("{{\"type\": \"schema\", \"schema\": {schema}}}"), words);
+    }
+}
+
+/// An agent that books twice and searches once.
+fn booking_agent(request: &FakeRequest) -> FakeRun {
+    FakeRun::for_request(request)
+        .started()
+        .tool(
+            "c1",
+            "book",
+            &json!({"to": "Rome", "seats": 2, "who": {"name": "Ann", "age": 30}}),
+            Some(json!({"ok": true, "message": "Booked it", "n": 1})),
+        )
+        .tool("c2", "agents__lookup", &json!({}), Some(json!("plain text")))
+        .tool(
+            "c3",
+            "book",
+            &json!({"to": "Oslo"}),
+            Some(json!({"ok": false, "message": "Setup complete", "list": [1, 2]})),
+        )
+        .tool("c4", "forgotten", &json!({}), None)
+        .text("Done.")
+        .finished()
+}
+
+#[test]
+fn tool_called() {
+    assert_table(
+        booking_agent,
+        &[
+            (json!({"type": "tool_called", "name": "book"}), Passes),
+            (json!({"type": "tool_called", "value": "book"}), Passes),
+            (json!({"type": "tool_called", "name": "cancel"}), Fails),
+            // Names must match exactly.
+            (json!({"type": "tool_called", "name": "boo"}), Fails),
+            (json!({"type": "tool_called", "name": "lookup"}), Fails),
+            (json!({"type": "tool_called", "name": "agents__lookup"}), Passes),
+            (json!({"type": "tool_called", "value": ["cancel", "book"]}), Passes),
+            (json!({"type": "tool_called", "value": ["cancel", "pay"]}), Fails),
+            (json!({"type": "tool_called", "name": "book", "arguments": {"to": "Rome"}}), Passes),
+            (json!({"type": "tool_called", "name": "book", "args": {"seats": 2.0}}), Passes),
+            (json!({"type": "tool_called", "name": "book", "args": {"seats": "2"}}), Fails),
+            (json!({"type": "tool_called", "name": "book", "args": {"who": {"age": 30}}}), Passes),
+            (json!({"type": "tool_called", "name": "book", "args": {"to": "Oslo", "seats": 2}}), Fails),
+            (
+                json!({"type": "tool_called", "name": "book", "args": {"to": "Oslo"}, "match": "exact"}),
+                Passes,
+            ),
+            (json!({"type": "tool_called", "name": "book", "args": {"to": "Rome"}, "match": "exact"}), Fails),
+            (json!({"type": "tool_called", "value": {"name": "book", "arguments": {"to": "Oslo"}}}), Passes),
+            (json!({"type": "tool_called", "name": "book", "count": {"exact": 2}}), Passes),
+            (json!({"type": "tool_called", "name": "book", "count": {"max": 1}}), Fails),
+            (json!({"type": "tool_called", "name": "forgotten"}), Passes),
+        ],
+    );
+    assert_rejected_assertion(r#"{"type": "tool_called"}"#, "needs the `name` of a tool");
+    assert_rejected_assertion(
+        r#"{"type": "tool_called", "name": "a", "value": "b"}"#,
+        "both `name` and `value` name the tool",
+    );
+    assert_rejected_assertion(r#"{"type": "tool_called", "value": []}"#, "found an empty list");
+    assert_rejected_assertion(r#"{"type": "tool_called", "name": ""}"#, "must be a text that is not empty");
+    assert_rejected_assertion(r#"{"type": "tool_called", "name": "a", "match": "exact"}"#, "there are none");
+    assert_rejected_assertion(
+        r#"{"type": "tool_called", "name": "a", "count": {}}"#,
+        "needs `exact`, `min` or `max`",
+    );
+}
+
+#[test]
+fn non_json_arguments_never_match() {
+    let agent = |request: &FakeRequest| {
+        FakeRun::for_request(request)
+            .started()
+            .raw_event(json!({"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "book"}))
+            .raw_event(json!({"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{\"to\": "}))
+            .raw_event(json!({"type": "TOOL_CALL_END", "toolCallId": "c"}))
+            .finished()
+    };
+    assert_table(
+        agent,
+        &[
+            (json!({"type": "tool_called", "name": "book"}), Passes),
+            (json!({"type": "tool_called", "name": "book", "args": {}}), Fails),
+            (
+                json!({"type": "tool_sequence", "calls": [{"name": "book", "args": {}}], "arguments": "subset"}),
+                Fails,
+            ),
+            (json!({"type": "tool_sequence", "calls": ["book"]}), Passes),
+        ],
+    );
+}
+
+#[test]
+fn tool_result() {
+    assert_table(
+        booking_agent,
+        &[
+            (json!({"type": "tool_result", "tool": "book"}), Passes),
+            (json!({"type": "tool_result", "value": {"tool": "book", "result": {"ok": true}}}), Passes),
+            (json!({"type": "tool_result", "tool": "book", "result": {"ok": true, "n": 1.0}}), Passes),
+            // Any call may match, but a single call must meet all conditions.
+            (json!({"type": "tool_result", "tool": "book", "result": {"ok": false}}), Passes),
+            (json!({"type": "tool_result", "tool": "book", "result": {"ok": false, "n": 1}}), Fails),
+            (json!({"type": "tool_result", "tool": "book", "result": {"ok": "true"}}), Fails),
+            (
+                json!({"type": "tool_result", "tool": "book", "result": {"message": "regex:(?i)setup.*complete"}}),
+                Passes,
+            ),
+            (json!({"type": "tool_result", "tool": "book", "result": {"message": "setup.*complete"}}), Fails),
+            (json!({"type": "tool_result", "tool": "book", "result": {"list": [1, 2]}}), Passes),
+            (json!({"type": "tool_result", "tool": "book", "result": {"list": [1]}}), Fails),
+            (json!({"type": "tool_result", "tool": "agents__lookup", "result": "plain text"}), Passes),
+            (json!({"type": "tool_result", "tool": "agents__lookup", "result": "plain"}), Fails),
+            (json!({"type": "tool_result", "tool": "agents__lookup", "result": {"ok": true}}), Fails),
+            // A tool that was not called, or whose call has no result, cannot have a different result.
+            (json!({"type": "tool_result", "tool": "cancel", "result": {"ok": true}}), Undecidable),
+            (json!({"type": "tool_result", "tool": "cancel"}), Undecidable),
+            (json!({"type": "tool_result", "tool": "forgotten"}), Undecidable),
+        ],
+    );
+    assert_rejected_assertion(r#"{"type": "tool_result"}"#, "needs the name of a `tool`");
+    assert_rejected_assertion(r#"{"type": "tool_result", "value": {"result": 1}}"#, "has no `tool`");
+    assert_rejected_assertion(
+        r#"{"type": "tool_result", "tool": "a", "result": "regex:("}"#,
+        "does not compile",
+    );
+    assert_rejected_assertion(
+        r#"{"type": "tool_result", "tool": "a", "result": {"x": ["regex:"]}}"#,
+        "`regex:` needs a pattern",
+    );
+    assert_rejected_assertion(
+        r#"{"type": "tool_result", "tool": "a", "value": {"tool": "a"}}"#,
+        "`value` replaces `tool` and `result`; use one or the other",
+    );
+}
+
+#[test]
+fn value() {
+    let of = |of: &str, how: &str, what: Value| json!({"type": "value", "of": of, how: what});
+    assert_table(
+        booking_agent,
+        &[
+            (of("turn_count", "equals", json!(1)), Passes),
+            (of("turn_count", "equals", json!(2)), Fails),
+            (of("turn_count", "at_least", json!(1)), Passes),
+            (of("turn_count", "at_least", json!(2)), Fails),
+            (of("turn_count", "at_most", json!(1)), Passes),
+            (of("turn_count", "at_most", json!(0)), Fails),
+            (of("tool_names", "equals", json!(["book", "agents__lookup", "book", "forgotten"])), Passes),
+            (of("tool_names", "equals", json!(["book", "agents__lookup", "forgotten"])), Fails),
+            (of("tool_names", "contains", json!(["forgotten", "book"])), Passes),
+            (of("tool_names", "contains", json!("book")), Passes),
+            (of("tool_names", "contains", json!(["book", "pay"])), Fails),
+        ],
+    );
+    for (assertion, words) in [
+        (
+            r#"{"type": "value", "of": "turns", "equals": 1}"#,
+            "`of` must be `turn_count`, `tool_names` or `topic_history`",
+        ),
+        (r#"{"type": "value", "of": "turn_count"}"#, "`value` needs exactly one comparison"),
+        (
+            r#"{"type": "value", "of": "turn_count", "at_least": 1, "at_most": 2}"#,
+            "needs exactly one comparison",
+        ),
+        (r#"{"type": "value", "of": "turn_count", "contains": "a"}"#, "`turn_count` supports `equals`"),
+        (r#"{"type": "value", "of": "turn_count", "equals": ["a"]}"#, "`turn_count` supports `equals`"),
+        (r#"{"type": "value", "of": "tool_names", "at_least": 1}"#, "`tool_names` supports `equals`"),
+        (r#"{"type": "value", "of": "tool_names", "equals": 1}"#, "`tool_names` supports `equals`"),
+        (
+            r#"{"type": "value", "of": "topic_history", "contains": "greeting"}"#,
+            "topics need a `graph`, but none is defined",
+        ),
+    ] {
+        assert_rejected_assertion(assertion, words);
+    }
+}
+
+#[test]
+fn tool_sequence() {
+    let made = json!([
+        {"name": "book", "arguments": {"to": "Rome", "seats": 2, "who": {"name": "Ann", "age": 30}}},
+        "agents__lookup",
+        {"name": "book", "arguments": {"to": "Oslo"}},
+        "forgotten",
+    ]);
+    let with = |calls: Value, order: &str, arguments: &str| json!({"type": "tool_sequence", "calls": calls, "order": order, "arguments": arguments});
+    let only = |tools: &[&str], calls: Value, order: &str| json!({"type": "tool_sequence", "calls": calls, "order": order, "only": tools});
+    let swapped = json!(["agents__lookup", {"name": "book", "args": {"to": "Oslo"}}, "forgotten", {"name": "book", "args": {"to": "Rome"}}]);
+    assert_table(
+        booking_agent,
+        &[
+            (json!({"type": "tool_sequence", "calls": made}), Passes),
+            (with(json!(["book", "agents__lookup", "book", "forgotten"]), "strict", "exact"), Passes),
+            (with(json!(["book", "book", "agents__lookup", "forgotten"]), "strict", "exact"), Fails),
+            (with(json!(["book", "agents__lookup", "book"]), "strict", "exact"), Fails),
+            (with(json!([]), "strict", "exact"), Fails),
+            (with(swapped.clone(), "strict", "subset"), Fails),
+            (with(swapped.clone(), "unordered", "subset"), Passes),
+            (with(swapped.clone(), "unordered", "exact"), Fails),
+            (with(swapped.clone(), "unordered", "ignored"), Passes),
+            (with(json!(["book", "book", "agents__lookup"]), "unordered", "exact"), Fails),
+            (
+                with(json!(["book", "book", "agents__lookup", "forgotten", "pay"]), "unordered", "exact"),
+                Fails,
+            ),
+            (with(json!(["book", "book", "agents__lookup", "forgotten", "pay"]), "subset", "exact"), Passes),
+            (with(json!(["book", "agents__lookup", "forgotten"]), "subset", "exact"), Fails),
+            (with(json!([]), "subset", "exact"), Fails),
+            (with(json!(["book"]), "superset", "exact"), Passes),
+            (with(json!(["book", "book", "book"]), "superset", "exact"), Fails),
+            (
+                with(json!([{"name": "book", "args": {"to": "Oslo"}}, "forgotten"]), "superset", "exact"),
+                Passes,
+            ),
+            (with(json!([{"name": "book", "args": {"to": "Paris"}}]), "superset", "subset"), Fails),
+            (with(json!([{"name": "book", "args": {"to": "Paris"}}]), "superset", "ignored"), Passes),
+            (with(json!(["book", "book", "forgotten"]), "in_order", "exact"), Passes),
+            (with(made.clone(), "in_order", "exact"), Passes),
+            (with(json!(["book", "book", "agents__lookup"]), "in_order", "exact"), Fails),
+            (with(json!(["book", "book", "book"]), "in_order", "exact"), Fails),
+            (with(json!([{"name": "book", "args": {"to": "Oslo"}}, "book"]), "in_order", "exact"), Fails),
+            (only(&["forgotten"], json!(["forgotten"]), "strict"), Passes),
+            (only(&["forgotten"], json!([]), "strict"), Fails),
+            (only(&["pay", "cancel"], json!([]), "strict"), Passes),
+            (only(&["book", "pay"], json!(["book", "book"]), "unordered"), Passes),
+            (only(&["book", "pay"], json!(["book", "book", "pay"]), "unordered"), Fails),
+            // The first call matches both patterns; only the other assignment satisfies both.
+            (
+                with(
+                    json!([{"name": "book", "args": {}}, {"name": "book", "args": {"to": "Rome"}}]),
+                    "superset",
+                    "subset",
+                ),
+                Passes,
+            ),
+        ],
+    );
+    assert_table(
+        agent_saying("nothing to do"),
+        &[
+            (with(json!([]), "strict", "exact"), Passes),
+            (with(json!(["book"]), "subset", "exact"), Passes),
+            (with(json!(["book"]), "superset", "exact"), Fails),
+        ],
+    );
+    assert_rejected_assertion(r#"{"type": "tool_sequence"}"#, "has no `calls`");
+    assert_rejected_assertion(
+        r#"{"type": "tool_sequence", "calls": ["a"], "order": "any"}"#,
+        "`order` must be `strict`",
+    );
+    assert_rejected_assertion(
+        r#"{"type": "tool_sequence", "calls": [{"nme": "a"}]}"#,
+        "did you mean `name`?",
+    );
+    for order in ["superset", "in_order"] {
+        let nothing = format!(r#"{{"type": "tool_sequence", "calls": [], "order": "{order}"}}"#);
+        assert_rejected_assertion(&nothing, "asserts nothing");
+    }
+    assert_rejected_assertion(
+        r#"{"type": "tool_sequence", "calls": ["a", {"name": "b"}], "only": ["b"]}"#,
+        "`a` is expected, but `only` excludes its calls",
+    );
+    assert_rejected_assertion(r#"{"type": "tool_sequence", "calls": ["a"], "only": []}"#, "not empty");
+}
+
+#[test]
+fn rejects_invalid_assertions() {
+    assert_rejected_assertion(r#"{"type": "contain", "value": "x"}"#, "did you mean `contains`?");
+    assert_rejected_assertion(r#"{"typ": "contains", "value": "x"}"#, "did you mean `type`?");
+    assert_rejected_assertion(r#"{"value": "x"}"#, "has no `type`");
+    assert_rejected_assertion(r#"{"type": 3, "value": "x"}"#, "`type` must be one of `contains`");
+    assert_rejected_assertion(
+        r#"{"type": "agent", "use": "agents:judge", "value": "be polite"}"#,
+        "unknown agent `judge`",
+    );
+    assert_rejected_assertion(
+        r#"{"type": "script", "use": "scripts:tests.validate"}"#,
+        "no script found for `scripts:tests.validate`",
+    );
+    assert_rejected_assertion(
+        r#"{"type": "contains", "value": "x", "massage": "y"}"#,
+        "did you mean `message`?",
+    );
+    assert_rejected(
+        &json!({"id": "a", "input": "go", "assertions": "contains"}),
+        "1:",
+        "must be false, a mapping or a list",
+    );
+    assert_rejected(&json!({"id": "a", "input": "go", "assertions": []}), "1:", "found an empty list");
+    assert_rejected(&json!({"id": "a", "input": "go", "assertions": [{}]}), "1:", "this asserts nothing");
+    assert_rejected(
+        &json!({"id": "a", "input": "go", "assertions": ["contains"]}),
+        "1:",
+        "must be a mapping",
+    );
+    assert_rejected(
+        &json!({"id": "a", "input": "go", "asserts": [{"type": "contains", "value": "x"}]}),
+        "1:",
+        "unknown key `asserts`",
+    );
+    let both = json!({"id": "a", "input": "go", "assert": [{"type": "contains", "value": "x"}], "assertions": [{"type": "contains", "value": "y"}]});
+    assert_rejected(&both, "1:", "`assert` and `assertions` are two spellings of one key");
+}
+
+#[test]
+fn block_and_list_forms_are_equivalent() {
+    let agent = FakeAgent::start(booking_agent);
+    let cases = [
+        json!({"id": "block", "input": "go", "assert": {"tools": {"require": [{"name": "book", "count": {"exact": 2}}]}, "text": {"must_match": "Done"}}}),
+        json!({"id": "one", "input": "go", "assert": {"type": "tool_called", "name": "book"}}),
+        json!({"id": "mixed", "input": "go", "assertions": [{"type": "contains", "value": "Done"}, {"tools": {"forbid": ["cancel"]}}, {"timing": {"max_duration_ms": 60000}}]}),
+        json!({"id": "mixed fails", "input": "go", "assertions": [{"type": "contains", "value": "Done"}, {"tools": {"forbid": ["book"]}}]}),
+    ];
+    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
+    let tested = Project::with_agent(&agent).file("a.test.jsonl", &lines.join("\n")).test(&[]);
+    for (name, status) in
+        [("block", "passed"), ("one", "passed"), ("mixed", "passed"), ("mixed fails", "failed")]
+    {
+        assert_eq!(tested.case(name)["status"], status, "{name}\n{}", tested.output);
+    }
+    assert_eq!(tested.case("mixed")["assertions"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn reports_every_failed_assertion() {
+    let agent = FakeAgent::start(agent_saying("Hello."));
+    let case = json!({"id": "a", "input": "go", "assertions": [
+        {"type": "contains", "value": "Hello"},
+        {"type": "contains", "value": "Bye", "message": "it says goodbye"},
+        {"type": "regex", "pattern": "^x"},
+    ]});
+    let tested = Project::with_agent(&agent).file("a.test.json", &json!([case]).to_string()).test(&[]);
+    let failed = tested.case("a");
+    assert_eq!(
+        failed["assertion_errors"],
+        json!(["it says goodbye", "expected the agent's text to match /^x/, got \"Hello.\""])
+    );
+    let written = &failed["assertions"][1];
+    assert_eq!(
+        (&written["value"], &written["message"], &written["passed"]),
+        (&json!("Bye"), &json!("it says goodbye"), &json!(false))
+    );
+    assert!(tested.output.stdout.contains("✗ it says goodbye"), "{}", tested.output);
+}
+
+#[test]
+fn informational_checks_do_not_affect_verdict() {
+    let agent = FakeAgent::start(agent_saying("Hello."));
+    let cases = [
+        json!({"id": "soft", "input": "go", "assertions": [{"type": "contains", "value": "Hello"}], "evaluate": [{"type": "contains", "value": "Bye"}, {"type": "contains", "value": "Hell"}]}),
+        json!({"id": "soft block", "turns": [{"input": "go", "evaluate": {"text": {"must_match": "Bye"}}}]}),
+        json!({"id": "hard", "input": "go", "assertions": [{"type": "contains", "value": "Bye"}], "evaluate": {"type": "contains", "value": "Hello"}}),
+        // A soft time limit does not end a turn.
+        json!({"id": "slow", "turns": [{"input": "go", "evaluate": {"timing": {"max_duration_ms": 1}}}]}),
+    ];
+    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
+    let tested = Project::with_agent(&agent).file("a.test.jsonl", &lines.join("\n")).test(&["-v"]);
+    let soft = tested.case("soft");
+    assert_eq!(soft["status"], "passed");
+    let passed: Vec<(&Value, &Value)> =
+        soft["assertions"].as_array().unwrap().iter().map(|a| (&a["soft"], &a["passed"])).collect();
+    assert_eq!(
+        passed,
+        [(&Value::Null, &json!(true)), (&json!(true), &json!(false)), (&json!(true), &json!(true))]
+    );
+    assert_eq!(soft.get("assertion_errors"), None);
+    assert_eq!(tested.case("soft block")["status"], "passed");
+    assert_eq!(tested.case("soft block")["turns"][0]["status"], "passed");
+    assert_eq!(tested.case("hard")["status"], "failed");
+    assert_eq!(tested.case("slow")["status"], "passed");
+    assert!(tested.output.stdout.contains("(informational)"), "{}", tested.output);
+    // A case with only informational checks is reported as asserting nothing.
+    assert!(tested.output.stderr.contains("this case asserts nothing"), "{}", tested.output);
+}
+
+#[test]
+fn assertions_resolve_variables_and_redact_secrets() {
+    let agent = FakeAgent::start(agent_saying("order A.17, key sk-very-secret"));
+    let suite = r#"
+name: a
+hooks: [{ cmd: ["sh", "-c", "echo '{\"ORDER\": \"A.17\", \"PATTERN\": \"A\"}'"] }]
+turns:
+  - user: go
+    assertions:
+      - { type: regex, pattern: "order ${ORDER}" }
+      - { type: contains, value: "${ORDER}" }
+      - { type: contains, value: "${ENV.MY_TOKEN}", negate: true, message: "no ${ENV.MY_TOKEN}" }
+      - { type: json_path, path: "$.${PATTERN}", negate: true, message: "fails all the same" }
+"#;
+    let tested =
+        Project::with_agent(&agent).suite("a", suite).test_in(&[("MY_TOKEN", "sk-very-secret")], &[]);
+    let assertions = &tested.case("a")["turns"][0]["assertions"];
+    assert_eq!(assertions[0]["passed"], true, "{assertions:#}");
+    assert_eq!(assertions[1]["passed"], true);
+    assert_eq!(assertions[3]["passed"], false, "there is no JSON to look at");
+    let all = format!("{}{}", tested.report, tested.output);
+    assert!(!all.contains("sk-very-secret"), "{all}");
+}
+
+/// Result of a "no text next to calls" assertion for an agent behind the given adapter.
+fn check_text_with_tool_calls(target: &str) -> (bool, String) {
+    let suite = "name: a\nturns: [{ user: go, assert: { text: { with_tool_calls: forbid } } }]\n";
+    let tested = Project::with_config(&format!("target: {{ {target} }}\n")).suite("a", suite).test(&[]);
+    let assertion = &tested.case("a")["turns"][0]["assertions"][0];
+    let found = assertion["actual"].as_str().unwrap_or_else(|| panic!("{}", tested.output));
+    assert_eq!(assertion["passed"].as_bool().unwrap(), tested.output.code == 0);
+    (assertion["passed"] == true, found.to_string())
+}
+
+#[test]
+fn ag_ui_keeps_text_next_to_calls() {
+    let parent = |call: &str, parent: Option<&str>| {
+        let mut event = json!({"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": "look"});
+        if let Some(parent) = parent {
+            event["parentMessageId"] = json!(parent);
+        }
+        vec![event, json!({"type": "TOOL_CALL_END", "toolCallId": call})]
+    };
+    let text = |id: &str, text: &str| {
+        vec![
+            json!({"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"}),
+            json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": text}),
+            json!({"type": "TEXT_MESSAGE_END", "messageId": id}),
+        ]
+    };
+    let beside = "\"Let me look.\" in a message that calls tools";
+    let rows: [(Vec<Vec<Value>>, bool, &str); 8] = [
+        (vec![text("m", "Hi."), text("n", "Bye.")], true, "no message with both text and tool calls"),
+        (vec![text("m", "Let me look."), parent("c", Some("m"))], false, beside),
+        (vec![parent("c", Some("m")), text("m", "Let me look.")], false, beside),
+        (vec![parent("c", Some("m")), text("n", "Done.")], true, "no message with both text and tool calls"),
+        (
+            vec![text("m", " \n"), parent("c", Some("m")), text("n", "Done.")],
+            true,
+            "no message with both text and tool calls",
+        ),
+        (vec![parent("c", None)], true, "no message with both text and tool calls"),
+        // Undecidable if the producer does not say which message contains the calls.
+        (vec![text("m", "Hi."), parent("c", None)], false, "does not report which message makes a call"),
+        (vec![text("m", "Let me look."), parent("c", Some("m")), parent("d", None)], false, beside),
+    ];
+    for (events, passes, words) in rows {
+        let shown = format!("{events:?}");
+        let agent = FakeAgent::start(move |request| {
+            let events = events.iter().flatten().cloned();
+            events.fold(FakeRun::for_request(request).started(), FakeRun::raw_event).finished()
+        });
+        let (passed, found) = check_text_with_tool_calls(&format!("endpoint: '{}'", agent.url()));
+        assert!(passed == passes && found.contains(words), "{shown}: {found}");
+    }
+}
+
+#[test]
+fn other_adapters_keep_text_next_to_calls() {
+    let completions = |text: &'static str| {
+        FakeAgent::start(move |request| {
+            match String::from_utf8_lossy(&request.body).contains("tool_call_id") {
+                true => ChatCompletion::new().text("Done.").finish("stop"),
+                false => {
+                    ChatCompletion::new().text(text).tool(0, "c", "look", &json!({})).finish("tool_calls")
+                }
+            }
+        })
+    };
+    for (text, passes) in [("Let me look.", false), ("", true)] {
+        let agent = completions(text);
+        let tools = "tools: [{ name: look, answers: [{ content: 1 }] }]";
+        let (passed, found) = check_text_with_tool_calls(&format!(
+            "type: openai, base_url: '{}', model: m, {tools}",
+            agent.url()
+        ));
+        assert_eq!(passed, passes, "{found}");
+    }
+    // Undecidable for interfaces that return one text and all calls of the turn.
+    let reply = |calls: Value| {
+        FakeAgent::start(move |_| FakeReply::json(200, &json!({"text": "Done.", "calls": calls})))
+    };
+    for (calls, passes) in [(json!([{"name": "look", "result": 1}]), false), (json!([]), true)] {
+        let agent = reply(calls);
+        let map = "map: { reply: $.text, tool_calls: '$.calls[*]' }, body: '{{message}}'";
+        let (passed, found) =
+            check_text_with_tool_calls(&format!("type: http, endpoint: '{}', {map}", agent.url()));
+        assert_eq!(passed, passes, "{found}");
+    }
+    for (assertion, words) in [
+        ("{ text: { with_tool_calls: allow } }", "must be `forbid`"),
+        ("{ text: { with_tool_calls: true } }", "must be"),
+    ] {
+        let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n");
+        let output = project
+            .suite("a", &format!("name: a\nturns: [{{ user: go }}]\nassert: {assertion}\n"))
+            .hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+    }
+}

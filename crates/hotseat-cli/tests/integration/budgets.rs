@@ -1,0 +1,267 @@
+//! Usage and costs: reported by agents, priced by the project, limited by budgets.
+use serde_json::{Value, json};
+
+use crate::common::Project;
+
+/// A program that prints the user text as its output lines, so each case defines what its agent reports.
+const AGENT: &str = r#"
+while read -r line; do
+  case $line in
+    *two\ calls*) echo '{"type":"tool_call","name":"a","arguments":{},"result":1}'; echo '{"type":"tool_call","name":"b","arguments":{},"result":1}';;
+  esac
+  case $line in
+    *priced*) echo '{"type":"usage","usage":{"model":"m-1","prompt_tokens":1000,"completion_tokens":100}}';;
+    *foreign*) echo '{"type":"usage","usage":{"model":"m-9","input_tokens":1000,"output_tokens":100}}';;
+    *huge*) echo '{"type":"usage","usage":{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615}}';;
+    *half*) echo '{"type":"usage","usage":{"completion_tokens":5}}';;
+    *tenth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.1}}';;
+    *fifth*) echo '{"type":"usage","usage":{"total_tokens":1,"cost":0.2}}';;
+    *counted*) echo '{"type":"usage","usage":{"prompt_tokens":1000,"completion_tokens":100}}';;
+  esac
+  echo '{"type":"text","text":"hello"}'
+  echo '{"type":"done"}'
+done
+"#;
+
+const PROJECT: &str = r#"
+target:
+  type: command
+  command: ["sh", "agent.sh"]
+connectors:
+  fast:
+    type: openai
+    model: m-1
+    price: { input: 3, output: 15 }
+"#;
+
+fn project(suite: &str) -> Project {
+    Project::with_config(PROJECT).file("agent.sh", AGENT).suite("a", suite)
+}
+
+/// Single-turn cases as rows of `name | user text | assertion`.
+fn cases(rows: &[(&str, &str, &str)]) -> Project {
+    let case = |(name, said, assert): &(&str, &str, &str)| {
+        format!("name: {name}\nturns: [{{ user: {said}, assert: {assert} }}]\n")
+    };
+    project(&rows.iter().map(case).collect::<Vec<_>>().join("---\n"))
+}
+
+#[test]
+fn budgets_pass_and_fail() {
+    let project = cases(&[
+        ("holds", "priced", "{ budget: { max_tokens: 1100, max_cost: 0.0045, max_tool_calls: 0 } }"),
+        (
+            "typed holds",
+            "priced two calls",
+            "[{ type: max_tokens, value: 1100 }, { type: max_cost, value: 0.0045 }, { type: max_tool_calls, value: 2 }]",
+        ),
+        ("too many tokens", "priced", "{ budget: { max_tokens: 1099 } }"),
+        ("too dear", "priced", "{ type: max_cost, value: 0.0044 }"),
+        ("too many calls", "two calls", "{ budget: { max_tool_calls: 1 } }"),
+        ("negated", "priced", "{ type: max_tokens, value: 1000, negate: true }"),
+    ]);
+    let tested = project.test(&[]);
+    for name in ["holds", "typed holds", "negated"] {
+        assert_eq!(tested.case(name)["status"], "passed", "{}", tested.output);
+    }
+    let found = |name: &str| tested.case(name)["turns"][0]["assertions"][0]["actual"].clone();
+    assert_eq!(tested.failure("too many tokens")["kind"], "assertion");
+    assert_eq!(found("too many tokens"), "1100 tokens");
+    assert_eq!(tested.failure("too dear")["kind"], "assertion");
+    assert_eq!(found("too dear"), "0.004500");
+    assert_eq!(tested.failure("too many calls")["kind"], "assertion");
+    assert_eq!(found("too many calls"), "2: \n- turn 1: a\n- turn 1: b");
+}
+
+#[test]
+fn unreported_usage_errors_budget_checks() {
+    let project = cases(&[
+        ("tokens", "silent", "{ budget: { max_tokens: 1000000 } }"),
+        ("negated", "silent", "{ type: max_tokens, value: 1, negate: true }"),
+        ("cost", "silent", "{ budget: { max_cost: 1000 } }"),
+        ("no price", "foreign", "{ budget: { max_cost: 1000 } }"),
+        ("no model", "counted", "{ type: max_cost, value: 1000 }"),
+    ]);
+    let tested = project.test(&[]);
+    for (name, words) in [
+        ("tokens", "neither the agent nor a model reports the usage of turn 1"),
+        ("negated", "neither the agent nor a model reports the usage of turn 1"),
+        ("cost", "neither the agent nor a model reports the usage of turn 1"),
+        ("no price", "the tokens of `m-9` have no price; give its connector a `price`"),
+        ("no model", "the model and the price of the tokens of turn 1 are unknown"),
+    ] {
+        let failure = tested.failure(name);
+        assert_eq!(
+            (&failure["kind"], &failure["fault"]),
+            (&json!("usage_error"), &json!("test")),
+            "{failure}"
+        );
+        assert!(failure["message"].as_str().is_some_and(|message| message.contains(words)), "{failure}");
+        assert!(tested.case(name)["turns"][0]["assertions"][0]["error"].is_string());
+    }
+}
+
+#[test]
+fn case_budget_covers_all_turns() {
+    let suite = "
+name: together
+turns: [{ user: priced }, { user: priced }]
+assert: { budget: { max_tokens: 2200 } }
+---
+name: too much together
+turns: [{ user: priced }, { user: priced, assert: { budget: { max_tokens: 1100 } } }]
+assert: { budget: { max_tokens: 2199 } }
+---
+name: partly known
+turns: [{ user: priced }, { user: silent }]
+assert: { budget: { max_tokens: 5000 } }
+---
+name: known to be too much
+turns: [{ user: priced }, { user: silent }]
+assert: { budget: { max_tokens: 500 } }
+";
+    let tested = project(suite).test(&[]);
+    assert_eq!(tested.case("together")["status"], "passed", "{}", tested.output);
+    assert_eq!(tested.failure("too much together")["kind"], "assertion");
+    assert_eq!(tested.failure("partly known")["kind"], "usage_error");
+    assert_eq!(tested.failure("known to be too much")["kind"], "assertion");
+    let found = &tested.case("known to be too much")["assertions"][0]["actual"];
+    assert_eq!(found, "1100 tokens or more");
+}
+
+#[test]
+fn inner_budget_overrides_outer() {
+    let suite = "
+name: own
+turns: [{ user: priced, assert: { budget: { max_tokens: 2000 } } }]
+";
+    let text = PROJECT.replace("connectors:", "  turn_assert: { budget: { max_tokens: 1 } }\nconnectors:");
+    let project = Project::with_config(&text).file("agent.sh", AGENT).suite("a", suite);
+    project.test(&[]).assert_all_passed();
+}
+
+#[test]
+fn every_report_contains_usage() {
+    let project = project(
+        "
+name: both
+turns: [{ user: priced }, { user: priced }]
+---
+name: one
+turns: [{ user: priced }]
+",
+    );
+    let tested = project.test(&["-o", "r.html", "--trace", "trace.jsonl"]);
+    tested.assert_all_passed();
+    let spent = json!({"input_tokens": 1000, "output_tokens": 100, "total_tokens": 1100, "cost": 0.0045});
+    assert_eq!(tested.case("both")["turns"][0]["spent"], spent);
+    assert_eq!(tested.case("both")["spent"]["cost"], 0.009);
+    assert_eq!(tested.report["summary"]["spent"]["total_tokens"], 3300);
+    assert!(tested.output.stdout.contains("Tokens:    3300 (3000 in, 300 out)"), "{}", tested.output);
+    assert!(tested.output.stdout.contains("Cost:      0.0135"), "{}", tested.output);
+    let trace = project.workspace.read("trace.jsonl");
+    let events: Vec<Value> = trace.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let spent: Vec<&Value> = events.iter().filter(|event| event["type"] == "turn.spent").collect();
+    assert_eq!(spent.len(), 3);
+    assert_eq!(spent[0]["payload"]["spent"]["totalTokens"], 1100);
+}
+
+#[test]
+fn embedded_agents_report_their_own_usage() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/expense/");
+    let project = Project::with_config(&format!("target: {{ type: embedded, agent: {root} }}\n")).suite(
+        "a",
+        "name: counted\nturns: [{ user: I want to submit an expense, assert: { budget: { max_tokens: 5000 } } }]\n",
+    );
+    let tested = project.test(&[]);
+    tested.assert_all_passed();
+    let spent = &tested.case("counted")["spent"];
+    assert_eq!(spent["estimated"], true, "a script does not count: {spent}");
+    assert!(spent["total_tokens"].as_u64() > Some(10), "{spent}");
+}
+
+#[test]
+fn rejects_invalid_budgets_and_prices_before_run() {
+    let text = PROJECT.replace("input: 3", "input: -3");
+    let output = Project::with_config(&text)
+        .file("agent.sh", AGENT)
+        .suite("a", "name: a\nturns: [{ user: hi }]\n")
+        .hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("`input` must be 0 or more"), "{output}");
+    for (assert, words) in [
+        ("{ budget: {} }", "`budget` asserts nothing"),
+        ("{ budget: { max_token: 5 } }", "unknown key `max_token`"),
+        ("{ budget: { max_tokens: 1.5 } }", "a whole number"),
+        ("{ budget: { max_cost: -1 } }", "the cost limit must not be negative"),
+        ("{ type: max_cost, value: -1 }", "the cost limit must not be negative"),
+    ] {
+        let output = cases(&[("a", "hi", assert)]).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{assert}: {output}");
+        assert!(output.stderr.contains(words), "{assert}: {output}");
+    }
+}
+
+#[test]
+fn overflowing_usage_exceeds_every_budget() {
+    let suite = "
+name: great
+turns: [{ user: huge }, { user: huge }]
+assert: { budget: { max_tokens: 5000 } }
+";
+    let tested = project(suite).test(&[]);
+    assert_eq!(tested.failure("great")["kind"], "assertion");
+    assert_eq!(tested.case("great")["assertions"][0]["actual"], format!("{} tokens", u64::MAX));
+    assert_eq!(tested.report["summary"]["spent"]["total_tokens"], u64::MAX);
+}
+
+#[test]
+fn partial_usage_is_not_treated_as_total() {
+    let tested = cases(&[("half", "half", "{ budget: { max_tokens: 5 } }")]).test(&[]);
+    assert_eq!(tested.failure("half")["kind"], "usage_error");
+}
+
+#[test]
+fn cost_sums_are_exact_for_partial_usage() {
+    let suite = "
+name: known
+turns: [{ user: tenth }, { user: fifth }]
+assert: { budget: { max_cost: 0.3 } }
+---
+name: partly known
+turns: [{ user: tenth }, { user: fifth }, { user: silent }]
+assert: { budget: { max_cost: 0.3 } }
+";
+    let tested = project(suite).test(&[]);
+    assert_eq!(tested.case("known")["status"], "passed", "{}", tested.output);
+    assert_eq!(tested.failure("partly known")["kind"], "usage_error");
+}
+
+#[test]
+fn criterion_budget_errors_without_usage() {
+    let case = |name: &str, more: &str, said: &str, negate: bool| {
+        format!(
+            "name: {name}
+criteria:
+  cheap: {{ match: [{{ budget: {{ max_tokens: 5000 }} }}{more}] }}
+turns: [{{ user: {said}, assert: {{ type: satisfy, criteria: cheap, negate: {negate} }} }}]
+"
+        )
+    };
+    let broken = ", { text: { must_match: never } }";
+    let suite = [
+        case("holds", "", "priced", false),
+        case("silent", "", "silent", false),
+        case("negated", "", "silent", true),
+        case("broken anyhow", broken, "silent", false),
+    ];
+    let tested = project(&suite.join("---\n")).test(&[]);
+    assert_eq!(tested.case("holds")["status"], "passed", "{}", tested.output);
+    for name in ["silent", "negated"] {
+        let failure = tested.failure(name);
+        assert_eq!(failure["kind"], "usage_error", "{failure:#}");
+        let words = "neither the agent nor a model reports the usage of turn 1";
+        assert!(failure["message"].as_str().unwrap().contains(words), "{failure:#}");
+    }
+    assert_eq!(tested.failure("broken anyhow")["kind"], "assertion");
+}

@@ -1,0 +1,498 @@
+//! Agents that are programs, run from the binary. The programs are small shell scripts.
+use hotseat_testkit::{FakeAgent, FakeReply};
+use serde_json::{Value, json};
+
+use crate::common::{Lifeline, Project, TestRun};
+
+const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
+
+/// A project whose target is a script that prints lines for each line it reads.
+fn script_project(text: &str) -> Project {
+    script_project_with(text, "")
+}
+
+fn script_project_with(text: &str, more: &str) -> Project {
+    let target = format!("target:\n  type: command\n  command: [sh, agent.sh]\n{more}");
+    Project::with_config(&target).file("agent.sh", text)
+}
+
+/// A script that answers every message with these lines.
+fn answer_script(lines: &[Value]) -> String {
+    let printed: String = lines.iter().map(|line| format!("  echo '{line}'\n")).collect();
+    format!("while read -r message; do\n  printf '%s\\n' \"$message\" >> seen.jsonl\n{printed}done\n")
+}
+
+fn answer_with_text(text: &str) -> String {
+    answer_script(&[json!({"type": "text", "text": text}), json!({"type": "done"})])
+}
+
+/// Messages that the script received.
+fn received_messages(project: &Project) -> Vec<Value> {
+    let seen = project.workspace.read("seen.jsonl");
+    seen.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+#[track_caller]
+fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
+    let failure = tested.failure("a");
+    assert_eq!(failure["kind"], kind, "{failure:#}");
+    let message = failure["message"].as_str().unwrap_or_default();
+    assert!(message.contains(words), "{words:?} is not in {message:?}");
+    assert_eq!(tested.output.code, code, "{}", tested.output);
+}
+
+// Requests and answers.
+
+#[test]
+fn process_lives_for_whole_conversation() {
+    let agent = "n=0\nwhile read -r message; do\n  n=$((n+1))\n  printf '%s\\n' \"$message\" >> seen.jsonl\n  echo \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"message $n\\\"}\"\n  echo '{\"type\":\"done\"}'\ndone\n";
+    let suite = "name: a\nthreadId: t-1\nstate: { cart: [] }\nturns:\n  - user: 'say \"hi\"'\n  - { user: two, assert: { text: { must_match: '^message 2$' } } }\n";
+    let project = script_project(agent).suite("a", suite);
+    project.test(&[]).assert_all_passed();
+    assert_eq!(
+        received_messages(&project),
+        [
+            json!({"type": "message", "conversation_id": "t-1", "turn": 1, "text": "say \"hi\"", "state": {"cart": []}}),
+            json!({"type": "message", "conversation_id": "t-1", "turn": 2, "text": "two", "state": {"cart": []}}),
+        ]
+    );
+}
+
+#[test]
+fn stateless_process_receives_history() {
+    let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
+    let project = script_project_with(&answer_with_text("fine"), "  history: full\n").suite("a", suite);
+    project.test(&[]).assert_all_passed();
+    let seen = received_messages(&project);
+    assert_eq!(seen[0]["history"], json!([]));
+    assert_eq!(
+        seen[1]["history"],
+        json!([{"role": "user", "content": "one"}, {"role": "assistant", "content": "fine"}])
+    );
+}
+
+#[test]
+fn messages_carry_history_attachments_and_options() {
+    let case = json!({
+        "id": "a", "options": {"connector": "large", "skip": {"history": false}}, "metadata": {"owner": "me"},
+        "messages": [
+            {"role": "user", "content": "Book it"},
+            {"role": "assistant", "tool_calls": [{"id": "c1", "name": "book", "arguments": {"to": "Rome"}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        ],
+        "turns": [
+            {"input": "And this?", "attachments": [{"type": "image", "source": "file://a.png"}]},
+            {"input": "Thanks"},
+        ],
+    });
+    let lines = answer_script(&[
+        json!({"type": "text", "text": "One moment."}),
+        json!({"type": "tool_call", "id": "s1", "name": "file", "arguments": {"n": 1}, "result": {"ok": true}}),
+        json!({"type": "text", "text": "Done."}),
+        json!({"type": "done"}),
+    ]);
+    let run = |more: &str| {
+        let project =
+            script_project_with(&lines, more).file("a.test.json", &case.to_string()).file("a.png", "PNG");
+        project.test(&[]).assert_all_passed();
+        received_messages(&project)
+    };
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}});
+    let opening = vec![
+        json!({"role": "user", "content": "Book it"}),
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "c1", "content": "ok"}),
+    ];
+    let image = json!({"type": "image", "name": "a.png", "mimeType": "image/png", "data": "UE5H"});
+
+    // A stateful program receives the history once.
+    let told = run("");
+    assert_eq!(told[0]["history"], Value::Array(opening.clone()));
+    assert_eq!(told[0]["attachments"], json!([image]));
+    assert_eq!(
+        told[0]["options"],
+        json!({"connector": "large", "skip": {"history": false}, "metadata": {"owner": "me"}})
+    );
+    assert_eq!((told[1].get("history"), told[1].get("attachments")), (None, None));
+
+    let told = run("  history: full\n");
+    let call =
+        json!({"id": "s1", "type": "function", "function": {"name": "file", "arguments": "{\"n\":1}"}});
+    let turn = vec![
+        json!({"role": "user", "content": [{"type": "text", "text": "And this?"}, image]}),
+        json!({"role": "assistant", "content": "One moment.", "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "s1", "content": "{\"ok\":true}"}),
+        json!({"role": "assistant", "content": "Done."}),
+    ];
+    assert_eq!(told[1]["history"], Value::Array([opening, turn].concat()));
+}
+
+#[test]
+fn records_every_line_type() {
+    let agent = answer_script(&[
+        json!({"type": "reasoning", "text": "Let me see."}),
+        json!({"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": "shoes"}}),
+        json!({"type": "text", "delta": "One mo"}),
+        json!({"type": "text", "delta": "ment."}),
+        json!({"type": "tool_result", "id": "c1", "result": {"total": 3}}),
+        json!({"type": "tool_call", "name": "pay", "arguments": "{\"amount\": 5}", "error": "declined"}),
+        json!({"type": "tool_call", "name": "log", "result": null}),
+        json!({"type": "state", "state": {"step": 2}}),
+        json!({"type": "text", "text": "How much?", "turn": 1}),
+        json!({"type": "usage", "usage": {"tokens": 12}}),
+        json!({"type": "done", "awaiting_input": true, "input_hint": "an amount", "finish_reason": "stop"}),
+    ]);
+    let project = script_project(&agent).suite("a", HELLO);
+    let tested = project.test(&["--trace", "out/trace.jsonl"]);
+    tested.assert_all_passed();
+    let turn = &tested.case("a")["turns"][0];
+    assert_eq!(turn["messages"], json!(["One moment.", "How much?"]));
+    assert_eq!(turn["reasoning"], json!(["Let me see."]));
+    assert_eq!(turn["usage"], json!([{"tokens": 12}]));
+    let calls = turn["tool_calls"].as_array().expect("a list");
+    assert_eq!((&calls[0]["args"], &calls[0]["result"]), (&json!({"q": "shoes"}), &json!({"total": 3})));
+    assert_eq!((&calls[1]["args"], &calls[1]["error"]), (&json!({"amount": 5}), &json!("declined")));
+    assert_eq!(calls[2]["result"], Value::Null);
+    assert!(calls[2].as_object().is_some_and(|call| call.contains_key("result")));
+    let trace = project.workspace.read("out/trace.jsonl");
+    assert!(trace.contains(r#""type":"agent.awaiting_input","payload":{"turnId":"turn-1","awaiting":true,"hint":"an amount"}"#), "{trace}");
+    assert!(
+        trace.contains(r#""finishReason":"stop""#) && trace.contains(r#""type":"state.snapshot""#),
+        "{trace}"
+    );
+}
+
+#[test]
+fn client_tools_are_answered_by_case() {
+    let agent = r#"
+read -r message; printf '%s\n' "$message" >> seen.jsonl
+echo '{"type":"tool_call","id":"c","name":"confirm","arguments":{"what":"pay"}}'
+read -r answer; printf '%s\n' "$answer" >> seen.jsonl
+echo '{"type":"tool_call","name":"confirm","arguments":{"what":"delete"}}'
+read -r answer; printf '%s\n' "$answer" >> seen.jsonl
+echo '{"type":"text","text":"Paid."}'
+echo '{"type":"done"}'
+"#;
+    let suite = "
+name: a
+tools:
+  - name: confirm
+    answers: [{ args_match: { what: pay }, content: { ok: true } }, { error: no }]
+turns: [{ user: pay }]
+assert: { tools: { require: [{ name: confirm, result_match: ok, count: { exact: 1 } }] } }
+";
+    let project = script_project(agent).suite("a", suite);
+    project.test(&[]).assert_all_passed();
+    let seen = received_messages(&project);
+    assert_eq!(seen[0]["tools"][0]["name"], "confirm");
+    assert_eq!(seen[1], json!({"type": "tool_result", "id": "c", "result": {"ok": true}}));
+    assert_eq!(seen[2], json!({"type": "tool_result", "id": "call", "error": "no"}));
+}
+
+#[test]
+fn client_tools_are_answered_by_server() {
+    let tools = FakeAgent::start(|_| FakeReply::json(200, &json!({"ok": 1})));
+    let agent = "
+read -r message
+echo '{\"type\":\"tool_call\",\"id\":\"c\",\"name\":\"confirm\"}'
+read -r answer; printf '%s\\n' \"$answer\" >> seen.jsonl
+echo '{\"type\":\"text\",\"text\":\"Done.\"}'
+echo '{\"type\":\"done\"}'
+";
+    let suite =
+        format!("name: a\ntools: [{{ name: confirm, url: '{}' }}]\nturns: [{{ user: go }}]\n", tools.url());
+    let project = script_project(agent).suite("a", &suite);
+    project.test(&[]).assert_all_passed();
+    assert_eq!(received_messages(&project), [json!({"type": "tool_result", "id": "c", "result": {"ok": 1}})]);
+    assert_eq!(tools.requests()[0].json(), json!({"id": "c", "name": "confirm", "arguments": {}}));
+}
+
+#[test]
+fn early_output_does_not_block_process() {
+    let long = "x".repeat(300_000);
+    let agent = r#"head -c 400000 /dev/zero | tr '\0' ' '
+echo
+read -r message
+echo '{"type":"text","text":"read"}'
+echo '{"type":"done"}'
+"#;
+    let suite = format!("name: a\nturns: [{{ user: {long} }}]\nassert: {{ text: {{ must_match: read }} }}\n");
+    script_project(agent).suite("a", &suite).test(&[]).assert_all_passed();
+}
+
+#[test]
+fn uses_configured_working_directory_and_environment() {
+    let agent = "read -r message\necho \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"$(basename \"$PWD\") $COLOUR $FROM_OUTSIDE\\\"}\"\necho '{\"type\":\"done\"}'\n";
+    let target = "target:\n  type: command\n  command: [sh, ../agent.sh]\n  cwd: inner\n  env: { COLOUR: '${ENV.FROM_OUTSIDE}-blue' }\n";
+    let suite =
+        "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: '^inner dark-blue dark$' } }\n";
+    let project = Project::with_config(target).file("agent.sh", agent).file("inner/x", "").suite("a", suite);
+    project.test_in(&[("FROM_OUTSIDE", "dark")], &[]).assert_all_passed();
+}
+
+// End of the program.
+
+#[test]
+fn process_exits_cleanly() {
+    let agent = format!("exec 3>alive\ntrap 'echo bye > ended' EXIT\n{}sleep 0\n", answer_with_text("fine"));
+    let project = script_project(&agent).suite("a", HELLO);
+    let alive = Lifeline::new(&project.workspace, "alive");
+    project.test(&[]).assert_all_passed();
+    alive.wait_for_end();
+    assert_eq!(project.workspace.read("ended"), "bye\n");
+}
+
+#[test]
+fn descendants_end_with_process() {
+    for agent in [
+        // Exits on request but leaves a child; does not exit; fails in between.
+        format!("exec 3>alive\nsleep 1000 &\n{}", answer_with_text("fine")),
+        format!(
+            "exec 3>alive\ntrap '' TERM\nsleep 1000 &\n{}while :; do sleep 1000; done\n",
+            answer_with_text("fine")
+        ),
+        "exec 3>alive\nsleep 1000 &\nread -r message\necho nonsense\nsleep 1000\n".to_string(),
+    ] {
+        let project = script_project(&agent).suite("a", HELLO);
+        let alive = Lifeline::new(&project.workspace, "alive");
+        project.test(&[]);
+        alive.wait_for_end();
+    }
+}
+
+// Failures.
+
+#[test]
+fn reports_unknown_lines() {
+    let done = json!({"type": "done"}).to_string();
+    for (line, words) in [
+        ("hello", "line 1 of the program's output is not JSON"),
+        ("[1]", "is not a JSON object: [1]"),
+        ("{\"text\": \"x\"}", "missing field `type`"),
+        ("{\"type\": \"txt\", \"text\": \"x\"}", "unknown variant `txt`"),
+        ("{\"type\": \"text\"}", "needs either `text` or `delta`"),
+        (
+            "{\"type\": \"text\", \"text\": 5}",
+            "is not a known event (invalid type: integer `5`, expected a string)",
+        ),
+        ("{\"type\": \"tool_call\"}", "missing field `name`"),
+        ("{\"type\": \"tool_call\", \"name\": \"\"}", "calls a tool without a name"),
+        (
+            "{\"type\": \"tool_call\", \"name\": \"a\", \"result\": 1, \"error\": \"b\"}",
+            "both `result` and `error`",
+        ),
+        ("{\"type\": \"tool_result\", \"id\": \"c\"}", "needs either `result` or `error`"),
+        (
+            "{\"type\": \"tool_result\", \"id\": \"c\", \"result\": 1}",
+            "a result of tool call c, which was never announced",
+        ),
+        ("{\"type\": \"text\", \"text\": \"x\", \"turn\": 2}", "has turn 2, expected 1"),
+        (&done, "the agent's answer is empty: no text and no tool call"),
+    ] {
+        let agent = format!("read -r message\ncat <<'END'\n{line}\nEND\nread -r message\n");
+        assert_failed(&script_project(&agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
+    }
+    let twice = answer_script(&[
+        json!({"type": "tool_call", "id": "c", "name": "a", "result": 1}),
+        json!({"type": "tool_result", "id": "c", "result": 2}),
+    ]);
+    assert_failed(
+        &script_project(&twice).suite("a", HELLO).test(&[]),
+        1,
+        "protocol_error",
+        "which already has one",
+    );
+    let binary = "read -r message\nprintf '\\377\\376\\n'\nread -r message\n";
+    assert_failed(&script_project(binary).suite("a", HELLO).test(&[]), 1, "protocol_error", "not UTF-8");
+}
+
+#[test]
+fn early_exit_reports_exit_status() {
+    for (agent, words) in [
+        ("exit 3\n", "the program ended (exit status: 3) without a single line"),
+        ("read -r message\nexit 0\n", "the program ended (exit status: 0) without a single line"),
+        (
+            "read -r message\necho '{\"type\":\"text\",\"text\":\"half\"}'\nkill -9 $$\n",
+            "the program ended (signal: 9 (SIGKILL)) after 1 line(s), without `done`",
+        ),
+        ("read -r message\nprintf '{\"type\":\"te'\nexit 1\n", "is not JSON"),
+        ("read -r message\nexec >&-\nsleep 1000\n", "the program closed its output without a single line"),
+    ] {
+        assert_failed(&script_project(agent).suite("a", HELLO).test(&[]), 1, "protocol_error", words);
+    }
+}
+
+#[test]
+fn process_that_exited_between_turns_fails_next_turn() {
+    let agent = "read -r message\necho '{\"type\":\"text\",\"text\":\"fine\"}'\necho '{\"type\":\"done\"}'\n";
+    let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
+    assert_failed(
+        &script_project(agent).suite("a", suite).test(&[]),
+        1,
+        "protocol_error",
+        "the program ended (exit status: 0)",
+    );
+}
+
+#[test]
+fn output_after_done_is_not_in_next_turn() {
+    // Both lines are written at once, so the second is available before the next message is sent.
+    let agent = "read -r message\nprintf '%s\\n%s\\n%s\\n' '{\"type\":\"text\",\"text\":\"a\"}' '{\"type\":\"done\"}' '{\"type\":\"text\",\"text\":\"late\"}'\nread -r message\necho '{\"type\":\"done\"}'\nread -r message\n";
+    let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
+    let tested = script_project(agent).suite("a", suite).test(&[]);
+    assert_failed(
+        &tested,
+        1,
+        "protocol_error",
+        "the program printed something after `done`: {\"type\":\"text\",\"text\":\"late\"}",
+    );
+}
+
+#[test]
+fn failures_include_last_stderr_lines() {
+    let crash = "read -r message\necho 'Traceback: no such key KEY-123456' >&2\nexit 1\n";
+    let tested = script_project(crash).suite("a", HELLO).test_in(&[("MY_SECRET", "KEY-123456")], &[]);
+    assert_failed(&tested, 1, "protocol_error", "the program ended (exit status: 1)");
+    let detail = tested.failure("a")["detail"].as_str().expect("a detail").to_string();
+    assert!(
+        detail.contains("standard error of the program:\nTraceback: no such key [redacted:ENV.MY_SECRET]"),
+        "{detail}"
+    );
+    assert!(tested.output.stdout.contains("Traceback"), "{}", tested.output);
+
+    let wrong = format!("echo 'starting' >&2\n{}", answer_with_text("no"));
+    let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: yes } }\n";
+    let tested = script_project(&wrong).suite("a", suite).test(&[]);
+    assert_failed(&tested, 1, "assertion", "expected the agent to say something that matches /yes/");
+    assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("starting")));
+}
+
+#[test]
+fn error_line_is_an_agent_error() {
+    let agent = answer_script(&[json!({"type": "error", "message": "out of stock", "code": "E7"})]);
+    let project = script_project(&agent).suite("a", HELLO);
+    assert_failed(&project.test(&[]), 1, "agent_error", "the agent failed: out of stock (E7)");
+    let expected = "name: a\nturns: [{ user: hello, expect_error: { message: out of, code: ^E7$ } }]\n";
+    script_project(&agent).suite("a", expected).test(&[]).assert_all_passed();
+}
+
+#[test]
+fn silent_slow_and_endless_processes_time_out() {
+    let tested = script_project_with("read -r message\nsleep 1000\n", "  idle_timeout_ms: 100\n")
+        .suite("a", HELLO)
+        .test(&[]);
+    assert_failed(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
+    let chatter = "read -r message\nwhile :; do echo; sleep 0.01; done\n";
+    let tested = script_project_with(chatter, "  timeout_ms: 200\n").suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 200 ms");
+    let endless = "read -r message\nhead -c 20000000 /dev/zero | tr '\\0' x\nsleep 1000\n";
+    let tested = script_project(endless).suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 1, "protocol_error", "a line longer than 16777216 bytes");
+    let asks =
+        "read -r message\nwhile :; do echo '{\"type\":\"tool_call\",\"name\":\"t\"}'; read -r answer; done\n";
+    for (case, words) in [
+        (json!({"id": "a", "input": [{"content": "x"}, {"content": "y"}]}), "messages before the first turn"),
+        (json!({"id": "a", "input": "x", "options": {"mode": "y"}}), "`options.mode`"),
+        (
+            json!({"id": "a", "input": {"content": [{"type": "image", "source": "data:image/png;base64,AA"}]}}),
+            "`attachments`",
+        ),
+    ] {
+        let output = text_command("[cat]").file("a.test.json", &case.to_string()).hotseat(&["test"]);
+        let words = format!("this case sets {words}, which its agent does not support");
+        assert!(output.code == 2 && output.stderr.contains(&words), "{words}: {output}");
+    }
+    // Input with a placeholder in the arguments can be passed.
+    let case = json!({"id": "a", "options": {"connector": "large"}, "messages": [{"content": "one"}], "turns": [{"input": "two"}]});
+    let tested = text_command("[echo, '{{options.connector}} {{history.0.content}} {{message}}']")
+        .file("a.test.json", &case.to_string())
+        .test(&[]);
+    tested.assert_all_passed();
+    assert_eq!(tested.case("a")["turns"][0]["output"], "large one two");
+    let suite = "name: a\ntools: [{ name: t, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
+    assert_failed(
+        &script_project(asks).suite("a", suite).test(&[]),
+        1,
+        "agent_error",
+        "the agent made 25 requests to the client in one turn",
+    );
+}
+
+#[test]
+fn reports_process_that_cannot_start() {
+    let target = "target: { type: command, command: [./no-such-program] }\n";
+    let tested = Project::with_config(target).suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 3, "unreachable", "the program `./no-such-program` cannot be started");
+    let tested = script_project_with("", "  cwd: nowhere\n").suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 3, "unreachable", "there is no folder");
+}
+
+// Plain text.
+
+fn text_command(command: &str) -> Project {
+    Project::with_config(&format!(
+        "target: {{ type: command, protocol: text, command: {command}, timeout_ms: 5000 }}\n"
+    ))
+}
+
+#[test]
+fn plain_text_mode_uses_whole_output() {
+    let suite = "name: a\nturns:\n  - { user: hello, assert: { text: { must_match: '^HELLO$' } } }\n  - { user: two, assert: { text: { must_match: '^TWO$' } } }\n";
+    text_command("[tr, a-z, A-Z]").suite("a", suite).test(&[]).assert_all_passed();
+    let suite = "name: a\nthreadId: t\nturns: [{ user: 'a b' }, { user: c, assert: { text: { must_match: '^t 2 <c> .{3}role' } } }]\n";
+    text_command("[echo, '{{conversation_id}} {{turn}} <{{message}}>', '{{history}}']")
+        .suite("a", suite)
+        .test(&[])
+        .assert_all_passed();
+}
+
+#[test]
+fn plain_text_process_fails_or_prints_nothing() {
+    let tested = text_command("[sh, -c, 'echo half; echo broken >&2; exit 4']").suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 1, "agent_error", "the program failed (exit status: 4)");
+    assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("broken")));
+    assert_eq!(tested.case("a")["turns"][0]["output"], "half");
+    let tested = text_command("['true']").suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 1, "protocol_error", "the agent's answer is empty: no text and no tool call");
+    let tested = text_command("[sh, -c, 'sleep 1000']")
+        .suite("a", "name: a\nturns: [{ user: hello, timeout_ms: 100 }]\n")
+        .test(&[]);
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 100 ms");
+}
+
+#[test]
+fn rejects_conflicting_settings() {
+    for (target, words) in [
+        ("{ type: command }", "`target` has no `command`"),
+        ("{ type: command, command: [] }", "`command` must be a list that is not empty"),
+        (
+            "{ type: command, command: [echo, '{{message}}'] }",
+            "placeholders in the arguments require `protocol: text`",
+        ),
+        ("{ type: command, protocol: text, command: [echo, '{{mesage}}'] }", "did you mean `{{message}}`?"),
+        (
+            "{ type: command, protocol: text, command: [echo, '{{attachments}}', '{{message}}'] }",
+            "`{{attachments}}` is not supported here",
+        ),
+        (
+            "{ type: command, protocol: text, command: [cat], history: full }",
+            "`history: full` requires `protocol: json_lines`",
+        ),
+        (
+            "{ type: command, protocol: text, command: [cat], tools: [{ name: a }] }",
+            "`tools` require `protocol: json_lines`",
+        ),
+    ] {
+        let output =
+            Project::with_config(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{output}");
+        assert!(output.stderr.contains(words), "{words}: {output}");
+    }
+    let suite = "name: a\ntools: [{ name: t, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
+    let output = text_command("[cat]").suite("a", suite).hotseat(&["test"]);
+    assert!(
+        output.code == 2
+            && output.stderr.contains("this case sets `tools`, which its agent does not support"),
+        "{output}"
+    );
+}

@@ -1,0 +1,241 @@
+//! The binary under test in a project folder of its own, and its output.
+
+pub mod letters;
+pub mod records;
+pub mod typescript;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramInvocation, ProgramOutput, TestWorkspace};
+use serde_json::Value;
+
+/// Tests fail after waiting this long.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The binary under test.
+pub const HOTSEAT: &str = env!("CARGO_BIN_EXE_hotseat");
+
+/// A folder with a project file in which `hotseat` runs.
+pub struct Project {
+    pub workspace: TestWorkspace,
+}
+
+/// Result of `hotseat test`: output and report.
+pub struct TestRun {
+    pub output: ProgramOutput,
+    pub report: Value,
+}
+
+impl Project {
+    /// An empty folder.
+    pub fn empty() -> Project {
+        Project { workspace: TestWorkspace::new() }
+    }
+
+    /// A project whose target is a local agent.
+    pub fn with_agent(agent: &FakeAgent) -> Project {
+        Project::with_config(&format!("target:\n  endpoint: {}\n", agent.url()))
+    }
+
+    /// A project with the given project file.
+    pub fn with_config(text: &str) -> Project {
+        let project = Project::empty();
+        project.workspace.file("hotseat.yaml", text);
+        project
+    }
+
+    /// Writes `name.test.yaml`.
+    #[track_caller]
+    pub fn suite(self, name: &str, text: &str) -> Project {
+        self.workspace.file(&format!("{name}.test.yaml"), text);
+        self
+    }
+
+    /// Writes any file.
+    #[track_caller]
+    pub fn file(self, path: &str, text: &str) -> Project {
+        self.workspace.file(path, text);
+        self
+    }
+
+    /// `hotseat ARGS…`, not started yet.
+    pub fn command(&self, args: &[&str]) -> ProgramInvocation {
+        self.workspace.command(HOTSEAT, args).timeout(TEST_TIMEOUT)
+    }
+
+    /// Runs `hotseat ARGS…` to its end.
+    #[track_caller]
+    pub fn hotseat(&self, args: &[&str]) -> ProgramOutput {
+        let output = self.command(args).run();
+        assert_no_panic(&output);
+        output
+    }
+
+    /// Runs `hotseat test` with a report.
+    #[track_caller]
+    pub fn test(&self, args: &[&str]) -> TestRun {
+        self.test_in(&[], args)
+    }
+
+    /// Runs `hotseat test` with a report and environment variables.
+    #[track_caller]
+    pub fn test_in(&self, env: &[(&str, &str)], args: &[&str]) -> TestRun {
+        // Removes the report of an earlier run.
+        let _ = std::fs::remove_file(self.workspace.path(REPORT));
+        let command = self.command(&[&["test", "-o", REPORT], args].concat());
+        let output = env.iter().fold(command, |command, (name, value)| command.env(name, value)).run();
+        assert_no_panic(&output);
+        let Ok(report) = std::fs::read_to_string(self.workspace.path(REPORT)) else {
+            panic!("no report was written\n{output}")
+        };
+        let report =
+            serde_json::from_str(&report).unwrap_or_else(|error| panic!("{error}: {report}\n{output}"));
+        TestRun { output, report }
+    }
+}
+
+/// Path of the report.
+const REPORT: &str = "out/report.json";
+
+impl TestRun {
+    /// The result of a case.
+    #[track_caller]
+    pub fn case(&self, name: &str) -> &Value {
+        let results = self.report["results"].as_array().expect("a list of results");
+        results
+            .iter()
+            .find(|result| result["name"] == name)
+            .unwrap_or_else(|| panic!("no case {name}\n{}", self.output))
+    }
+
+    /// The failure of a case. Panics if it passed.
+    #[track_caller]
+    pub fn failure(&self, name: &str) -> &Value {
+        let case = self.case(name);
+        assert_eq!(case["status"], "failed", "{name}: {case:#}\n{}", self.output);
+        &case["failure"]
+    }
+
+    /// Asserts that every case passed and the exit code is 0.
+    #[track_caller]
+    pub fn assert_all_passed(&self) {
+        let all = self.report["results"].as_array().expect("a list of results");
+        let passed = !all.is_empty() && all.iter().all(|result| result["status"] == "passed");
+        assert!(passed && self.output.code == 0, "{}", self.output);
+    }
+
+    /// A number of the summary.
+    #[track_caller]
+    pub fn count(&self, what: &str) -> u64 {
+        self.report["summary"][what]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no count {what}: {}", self.report["summary"]))
+    }
+}
+
+/// Copies a folder of `examples` into a project.
+pub fn example(name: &str) -> Project {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let project = Project::empty();
+    let mut folders = vec![from.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            match path.is_dir() {
+                // Files of earlier runs do not belong to the example.
+                _ if name.starts_with('.') => {}
+                true => folders.push(path),
+                false => {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    project.workspace.file(path.strip_prefix(&from).unwrap().to_str().unwrap(), &text);
+                }
+            }
+        }
+    }
+    project
+}
+
+/// Asserts that the output contains no panic.
+#[track_caller]
+pub fn assert_no_panic(output: &ProgramOutput) {
+    let panicked = output.stderr.contains("panicked at") || output.stdout.contains("a fault of Hotseat");
+    assert!(!panicked, "{output}");
+}
+
+/// Answers with the user text.
+pub fn echo(request: &FakeRequest) -> FakeReply {
+    let said = request.last_user_text();
+    FakeRun::for_request(request).started().text(&format!("You said: {said}")).finished().into()
+}
+
+/// An agent that repeats the user text.
+pub fn echo_agent() -> FakeAgent {
+    FakeAgent::start(echo)
+}
+
+/// An unreachable address.
+pub fn unreachable_address() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("127.0.0.1 has a free port");
+    let address = listener.local_addr().expect("a listener has an address");
+    format!("http://{address}/")
+}
+
+/// A named pipe that processes keep open while they live; end of file means that all have ended.
+pub struct Lifeline {
+    seen: mpsc::Receiver<Seen>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Start,
+    End,
+}
+
+impl Lifeline {
+    /// Creates the pipe `name` in the workspace. It is held by every process that opens it for writing, and
+    /// by its children.
+    pub fn new(workspace: &TestWorkspace, name: &str) -> Lifeline {
+        assert_eq!(workspace.run("mkfifo", &[name]).code, 0);
+        let path = workspace.path(name);
+        let (sender, seen) = mpsc::channel();
+        thread::spawn(move || {
+            // Opening waits for the first holder, reading for the end of the last one.
+            let Ok(mut pipe) = File::open(path) else { return };
+            let _ = sender.send(Seen::Start);
+            let _ = pipe.read_to_end(&mut Vec::new());
+            let _ = sender.send(Seen::End);
+        });
+        Lifeline { seen }
+    }
+
+    /// Waits until a process holds the pipe.
+    #[track_caller]
+    pub fn wait_for_start(&self) {
+        assert_eq!(self.seen.recv_timeout(TEST_TIMEOUT), Ok(Seen::Start), "no process opened the pipe");
+    }
+
+    /// Waits until all holders have ended.
+    #[track_caller]
+    pub fn wait_for_end(&self) {
+        while self.seen.recv_timeout(TEST_TIMEOUT).expect("what held the pipe should have ended") != Seen::End
+        {
+        }
+    }
+
+    /// Returns true if all holders have ended, and resets the state.
+    pub fn has_ended(&self) -> bool {
+        self.seen.try_iter().any(|seen| seen == Seen::End)
+    }
+}
+
+/// Returns true if the file exists.
+pub fn exists(workspace: &TestWorkspace, path: &str) -> bool {
+    Path::exists(&workspace.path(path))
+}

@@ -1,0 +1,434 @@
+//! Comparison of two runs.
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, ProgramOutput};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::common::letters::{case, cases, letter_agent, project, with};
+use crate::common::{Project, echo_agent};
+
+/// Runs all cases and writes a report.
+#[track_caller]
+fn write_report(project: &Project, file: &str, args: &[&str]) {
+    let output = project.hotseat(&[&["test", "--parallel", "1", "-o", file], args].concat());
+    assert!(output.code <= 1, "{output}");
+}
+
+#[track_caller]
+fn run_compare(project: &Project, args: &[&str]) -> (ProgramOutput, Value) {
+    let output = project.hotseat(&[&["compare", "--json"], args].concat());
+    let found: Value =
+        serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output}"));
+    assert_eq!(found["exit_code"], output.code, "{output}");
+    (output, found)
+}
+
+/// Console output without values that differ from run to run.
+fn normalized_output(output: &ProgramOutput) -> String {
+    let lines = output.redacted().stdout;
+    let lines = lines.lines().map(|line| match line.split_once(" · ") {
+        Some((before, _)) if line.starts_with("before:") || line.starts_with("after:") => {
+            format!("{before} · …")
+        }
+        _ if line.starts_with("  time:") => "  time: …".to_string(),
+        _ => line.to_string(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn detects_a_regression() {
+    let agent = letter_agent();
+    let project = project(&agent, &cases(&["pppppfffff", "pppppppppp", "ppfppppfpp", "pppppppppppp"]));
+    write_report(&project, "before.json", &["--runs", "5"]);
+    write_report(&project, "after.jsonl", &["--runs", "5"]);
+    let output = project.hotseat(&["compare", "before.json", "after.jsonl"]);
+    assert_eq!(output.code, 1, "{output}");
+    assert_snapshot!(normalized_output(&output), @r#"
+    before: before.json · …
+    after:  after.jsonl · …
+    cases:  4 in both and compared
+
+    pass rate: 95.0% (19/20, 76–99%) → 70.0% (14/20, 48–85%)
+      run by run: 95.0% ± 10.0 → 70.0% ± 10.0; their ranges overlap
+      not significant (p = 0.050)
+
+    1 case significantly worse
+      ✗ pppppfffff 5/5 → 0/5
+          they diverge in turn 1:
+            before (run 1): the agent says “good”
+            after (run 1): the agent says “bad”
+          error: expected the agent to say something that matches /good/, got "bad"
+
+    average per case
+      time: …
+      turns: 1 → 1
+
+    WORSE: significantly more failures than before (95% confidence)
+    "#);
+    let (_, found) = run_compare(&project, &["before.json", "after.jsonl"]);
+    let claims: Vec<Value> = found["cases"]
+        .as_array()
+        .expect("cases")
+        .iter()
+        .map(|case| json!([case["id"], case["claim"], case["before"]["passed"], case["after"]["passed"]]))
+        .collect();
+    assert_eq!(
+        json!(claims),
+        json!([
+            ["pppppfffff", "worse", 5, 0],
+            ["pppppppppp", "nothing", 5, 5],
+            ["ppfppppfpp", "nothing", 4, 4],
+            ["pppppppppppp", "nothing", 5, 5]
+        ])
+    );
+    let (turned, found) = run_compare(&project, &["after.jsonl", "before.json"]);
+    assert_eq!((turned.code, &found["cases"][0]["claim"]), (0, &json!("better")));
+}
+
+#[test]
+fn identical_runs_show_no_difference() {
+    let agent = letter_agent();
+    let project = project(&agent, &cases(&["ppfpppfppp", "pfppppppfp", "pppppppppp"]));
+    write_report(&project, "before.json", &["--runs", "5"]);
+    write_report(&project, "after.json", &["--runs", "5"]);
+    let (output, found) = run_compare(&project, &["before.json", "after.json"]);
+    assert_eq!(
+        (output.code, &found["pass_rate"]["claim"], &found["worse"]),
+        (0, &json!("nothing"), &json!(false))
+    );
+    let other =
+        |key: &str| found[key].as_array().expect("a list").iter().all(|one| one["claim"] == "nothing");
+    assert!(["cases", "figures", "tools", "evaluations"].into_iter().all(other), "{output}");
+}
+
+#[test]
+fn single_extra_failure_is_significant_only_on_request() {
+    let agent = letter_agent();
+    let project = project(&agent, &cases(&["pf", "pp", "fp"]));
+    write_report(&project, "before.json", &[]);
+    write_report(&project, "after.json", &[]);
+    let output = project.hotseat(&["compare", "before.json", "after.json"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert_snapshot!(normalized_output(&output), @r#"
+    before: before.json · …
+    after:  after.json · …
+    cases:  3 in both and compared
+
+    pass rate: 66.7% (2/3, 21–94%) → 66.7% (2/3, 21–94%)
+      too few attempts to detect a change: raise `--runs` in both runs
+
+    1 case newly failing; not significant
+      ✗ pf 1/1 → 0/1
+          they diverge in turn 1:
+            before: the agent says “good”
+            after:  the agent says “bad”
+          error: expected the agent to say something that matches /good/, got "bad"
+
+    1 case newly passing; not significant
+      ✓ fp 0/1 → 1/1
+          they diverge in turn 1:
+            before: the agent says “bad”
+            after:  the agent says “good”
+
+    average per case
+      time: …
+      turns: 1 → 1
+
+    nothing got significantly worse (95% confidence), though 1 case newly fails
+    "#);
+    assert_eq!(project.hotseat(&["compare", "--strict", "before.json", "after.json"]).code, 1);
+    assert_eq!(project.hotseat(&["compare", "--strict", "before.json", "before.json"]).code, 0);
+}
+
+/// An agent that calls a search tool before it answers, with other arguments (`after`) from the second
+/// conversation on.
+fn searching_agent(before: Value, after: Value) -> FakeAgent {
+    let told = AtomicUsize::new(0);
+    FakeAgent::start(move |request| {
+        let arguments = if told.fetch_add(1, Ordering::SeqCst) == 0 { &before } else { &after };
+        let run = FakeRun::for_request(request).started().tool(
+            "c1",
+            "find",
+            &json!({"all": true}),
+            Some(json!("ok")),
+        );
+        let run = match arguments {
+            Value::Null => run,
+            arguments => run.tool("c2", "book", arguments, Some(json!("booked"))),
+        };
+        run.text("Done. \u{1b}[31m::error::").finished()
+    })
+}
+
+const BOOKS: &str = "id: books\nturns: [{ user: go, assert: { tools: { require: [{ name: book, args_match: { to: SEA } }] } } }]\n";
+
+#[test]
+fn reports_where_conversations_diverge() {
+    for (after, place, words) in [
+        (
+            json!({"to": "JFK", "bags": [1]}),
+            json!([1, 2]),
+            "book with different arguments: to: \"SEA\" → \"JFK\"; bags[0]: nothing → 1",
+        ),
+        (Value::Null, json!([1, 2]), "after:  the agent says"),
+    ] {
+        let agent = searching_agent(json!({"to": "SEA", "bags": []}), after);
+        let project = Project::with_agent(&agent).suite("a", BOOKS);
+        write_report(&project, "before.json", &[]);
+        write_report(&project, "after.json", &[]);
+        let (output, found) = run_compare(&project, &["before.json", "after.json"]);
+        let parting = &found["cases"][0]["parting"];
+        assert_eq!(json!([parting["turn"], parting["call"]]), place, "{output}");
+        assert_eq!(parting["before"]["does"]["tool"], "book");
+        let output = project.hotseat(&["compare", "before.json", "after.json"]);
+        assert!(output.stdout.contains(words), "{output}");
+        assert!(
+            !output.stdout.contains('\u{1b}') && !output.stdout.lines().any(|line| line.starts_with("::")),
+            "{output}"
+        );
+    }
+}
+
+#[test]
+fn lists_incomparable_cases() {
+    let agent = letter_agent();
+    let folder = project(&agent, &(cases(&["pp", "ppp"]) + "---\n" + &case("pppp")));
+    write_report(&folder, "before.json", &[]);
+    let other = case("pp").replace("must_match: good", "must_match: goo");
+    let asked = case("ppp").replace("turns: [{", "state: { a: 1 }\nturns: [{");
+    // Case names and key order do not matter.
+    let moved = format!("name: another name\ntags: [x]\n{}", case("pppp"));
+    folder.workspace.file("a.test.yaml", &[other, asked, moved, case("ppppp")].join("---\n"));
+    write_report(&folder, "after.json", &[]);
+    let (_, found) = run_compare(&folder, &["before.json", "after.json"]);
+    let why: Vec<Value> = found["not_compared"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|not| json!([not["id"], not["why"]]))
+        .collect();
+    assert_eq!(
+        json!(why),
+        json!([["pp", "different checks"], ["ppp", "the user inputs or the agent context differ"]])
+    );
+    assert_eq!(
+        (&found["cases_compared"], &found["cases_added"]),
+        (&json!(1), &json!(["ppppp"])),
+        "{found:#}"
+    );
+
+    let agent = letter_agent();
+    let folder = project(&agent, &case("p"));
+    write_report(&folder, "one.json", &[]);
+    folder.workspace.file("a.test.yaml", &case("pp"));
+    write_report(&folder, "two.json", &[]);
+    let output = folder.hotseat(&["compare", "one.json", "two.json"]);
+    assert_eq!(output.code, 4, "{output}");
+    assert!(output.stdout.contains("nothing could be compared"), "{output}");
+}
+
+#[test]
+fn informational_checks_are_compared_without_effect() {
+    let agent = letter_agent();
+    let suite = |letters: &str| {
+        format!(
+            "id: {letters}\nturns: [{{ user: {letters}, evaluate: {{ text: {{ must_match: good }} }} }}]\n"
+        )
+    };
+    let letters = ["pppppfffff", "pppppfffff0", "pppppfffff1"].map(suite).join("---\n");
+    let project = project(&agent, &letters);
+    write_report(&project, "before.json", &["--runs", "5"]);
+    write_report(&project, "after.json", &["--runs", "5"]);
+    let (output, found) = run_compare(&project, &["before.json", "after.json"]);
+    let check = &found["evaluations"][0];
+    assert_eq!((&check["claim"], output.code), (&json!("worse"), 0), "{output}");
+    assert_eq!((&check["before"]["holds"], &check["after"]["holds"]), (&json!(15), &json!(0)));
+}
+
+#[test]
+fn rejects_files_that_are_not_reports() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).file("words.json", "hello").file("other.json", "{\"a\": 1}");
+    let output = project.hotseat(&["compare", "gone.json", "words.json"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert_snapshot!(output.stderr, @"
+    error: gone.json: cannot be read: No such file or directory (os error 2)
+     |
+     = help: name a report written by `hotseat test -o FILE.json` or `-o FILE.jsonl`, or a saved run by its id in `hotseat runs`
+
+    error: words.json: this is not JSON: expected value at line 1 column 1
+    ");
+    let output = project.hotseat(&["compare", "other.json", "other.json"]);
+    assert!(output.stderr.contains("other.json: this is not a run report: it has no results"), "{output}");
+    for confidence in ["0", "1", "x", "-1"] {
+        assert_eq!(project.hotseat(&["compare", "a", "b", "--confidence", confidence]).code, 2);
+    }
+}
+
+#[test]
+fn output_fits_narrow_width() {
+    let agent = letter_agent();
+    let project = project(&agent, &cases(&["pppppfffff", "ppfppppfpp"]));
+    write_report(&project, "before.json", &["--runs", "5"]);
+    write_report(&project, "after.json", &["--runs", "5"]);
+    let output = project.command(&["compare", "before.json", "after.json"]).env("COLUMNS", "50").run();
+    assert!(output.stdout.lines().all(|line| line.chars().count() <= 50), "{output}");
+    assert!(output.stdout.contains("WORSE"), "{output}");
+}
+
+#[test]
+fn saved_runs_compare_like_their_reports() {
+    let agent = letter_agent();
+    let project = project(&agent, &cases(&["pppppfffff", "pppppppppp", "ppfppppfpp", "pppppppppppp"]));
+    write_report(&project, "before.json", &["--runs", "5"]);
+    write_report(&project, "after.jsonl", &["--runs", "5"]);
+    let listed = project.hotseat(&["runs", "--json"]);
+    let listed: Vec<Value> = listed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [after, before] = listed.as_slice() else { panic!("two runs are kept: {listed:?}") };
+    let id = |run: &Value| run["id"].as_str().unwrap().to_string();
+    let (_, of_reports) = run_compare(&project, &["before.json", "after.jsonl"]);
+    for (before, after) in [(id(before), id(after)), (id(before)[..8].to_string(), "last".to_string())] {
+        let (output, of_kept) = run_compare(&project, &[&before, &after]);
+        assert_eq!(output.code, 1, "{output}");
+        for part in ["pass_rate", "cases", "evaluations", "figures", "tools", "not_compared"] {
+            assert_eq!(of_kept[part], of_reports[part], "{part}");
+        }
+    }
+    let nowhere = project.hotseat(&["compare", "before.json", "ffffffff"]);
+    assert_eq!(nowhere.code, 2, "{nowhere}");
+    assert!(nowhere.stderr.contains("ffffffff"), "{nowhere}");
+}
+
+/// A report of cases with the given token counts.
+fn usage_report(tokens: &[u32]) -> String {
+    let result = |(at, tokens): (usize, &u32)| json!({"id": format!("c{at}"), "status": "passed", "spent": {"total_tokens": tokens}, "turns": [{"duration_ms": 1.0}]});
+    json!({"summary": {}, "results": tokens.iter().enumerate().map(result).collect::<Vec<_>>()}).to_string()
+}
+
+#[test]
+fn dominant_case_does_not_reverse_conclusion() {
+    let (mut before, mut after) = (vec![100; 30], vec![110; 30]);
+    let project = Project::empty()
+        .file("before.json", &usage_report(&before))
+        .file("after.json", &usage_report(&after));
+    let claim = || {
+        let (_, found) = run_compare(&project, &["before.json", "after.json"]);
+        let tokens =
+            found["figures"].as_array().unwrap().iter().find(|figure| figure["name"] == "tokens").unwrap();
+        tokens["claim"].clone()
+    };
+    assert_eq!(claim(), "more");
+    (before[29], after[29]) = (10_000, 100);
+    project.workspace.file("before.json", &usage_report(&before));
+    project.workspace.file("after.json", &usage_report(&after));
+    assert_eq!(claim(), "nothing", "29 of 30 cases take more, and the mean is less");
+}
+
+#[test]
+fn any_number_in_report_can_be_printed() {
+    let report = usage_report(&[1]).replace("1.0", "1e30");
+    let project = Project::empty().file("before.json", &report).file("after.json", &report);
+    let output = project.hotseat(&["compare", "before.json", "after.json"]);
+    assert_eq!(output.code, 0, "{output}");
+}
+
+#[test]
+fn lost_passing_cases_fail_on_request() {
+    let stays = case("ppppp");
+    let others = [
+        ("it is missing", case("ppp"), String::new()),
+        ("it is skipped", case("pppp"), with("pppp", "skip: later\n")),
+        ("its hook fails", case("pu"), with("pu", "hooks: [{ cmd: ['false'] }]\n")),
+        (
+            "it checks something else and fails",
+            case("pf"),
+            case("pf").replace("must_match: good", "must_match: goo"),
+        ),
+    ];
+    for (why, was, is) in others {
+        let agent = letter_agent();
+        let folder = project(&agent, &[&stays, "---\n", &was].concat());
+        write_report(&folder, "before.json", &[]);
+        folder.workspace.file("a.test.yaml", &[&stays, "---\n", &is].concat());
+        if is.is_empty() {
+            folder.workspace.file("a.test.yaml", &stays);
+        }
+        write_report(&folder, "after.json", &[]);
+        let plain = folder.hotseat(&["compare", "before.json", "after.json"]);
+        assert_eq!(plain.code, 0, "{why}: {plain}");
+        let words = "1 case passed before and did not pass now, and cannot be compared";
+        assert!(
+            plain.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(words),
+            "{why}: {plain}"
+        );
+        let (strict, found) = run_compare(&folder, &["--strict", "before.json", "after.json"]);
+        assert_eq!((strict.code, &found["no_longer_passing"]), (1, &json!(1)), "{why}: {strict}");
+    }
+}
+
+/// Reason why the only case is not compared after a change of the project; `None` if it is compared.
+#[track_caller]
+fn skip_reason(project: &Project, file: &str, from: &str, to: &str) -> Option<String> {
+    project.hotseat(&["test", "-o", "one.json"]);
+    let text = project.workspace.read(file);
+    assert!(text.contains(from), "{from} in {text}");
+    project.workspace.file(file, &text.replace(from, to));
+    project.hotseat(&["test", "-o", "two.json"]);
+    project.workspace.file(file, &text);
+    let (_, found) = run_compare(project, &["one.json", "two.json"]);
+    let why = found["not_compared"].as_array().expect("a list").first()?;
+    Some(why["why"].as_str().expect("a text").to_string())
+}
+
+#[test]
+fn judge_configuration_is_part_of_check_identity() {
+    let agent = echo_agent();
+    let with =
+        |project: &str| Project::with_config(&format!("target:\n  endpoint: {}\n{project}", agent.url()));
+    let checks = Some("different checks".to_string());
+    let case = "name: a\nturns: [{ user: hello, timeout_ms: 20000, assert: [{ type: satisfy, criteria: polite }] }]\n";
+
+    let project = with("  assert: { text: { must_match: hello } }\ncriteria:\n  polite: { match: [{ type: contains, value: You }] }\n")
+        .suite("a", case);
+    assert_eq!(skip_reason(&project, "hotseat.yaml", "value: You", "value: said"), checks, "a criterion");
+    assert_eq!(
+        skip_reason(&project, "hotseat.yaml", "must_match: hello", "must_match: ello"),
+        checks,
+        "the target"
+    );
+    assert_eq!(skip_reason(&project, "a.test.yaml", "20000", "20001"), None, "a limit of time is no input");
+    assert_eq!(
+        skip_reason(&project, "a.test.yaml", "hello", "hello!"),
+        Some("the user inputs or the agent context differ".to_string())
+    );
+
+    let head = "suite:\n  criteria:\n    polite: { match: [{ type: contains, value: You }] }\n---\n";
+    let project = with("").suite("a", &format!("{head}{case}"));
+    assert_eq!(
+        skip_reason(&project, "a.test.yaml", "value: You", "value: said"),
+        checks,
+        "a criterion of the suite"
+    );
+
+    let topics = "name: a\nclassify_topics: triggers\ndecide_topics: always\ntopics: { begin: { assert: { text: { must_match: said } } } }\ngraph:\n  begin: []\nturns: [{ user: hello }]\n";
+    let project = with("").suite("a", topics);
+    assert_eq!(
+        skip_reason(&project, "a.test.yaml", "must_match: said", "must_match: You"),
+        checks,
+        "a topic"
+    );
+
+    let script = "import { it, user, agent, expect } from 'hotseat';\nimport { greeting } from './greeting.ts';\n\
+                  it('greets', () => { user.says(greeting); expect(agent).toContain('hello'); });\n";
+    let project =
+        with("").file("a_test.ts", script).file("greeting.ts", "export const greeting = 'hello';\n");
+    assert_eq!(
+        skip_reason(&project, "a_test.ts", "toContain('hello')", "toContain('You')"),
+        checks,
+        "a test in TypeScript"
+    );
+    assert_eq!(skip_reason(&project, "a_test.ts", "\nit(", "\n// unchanged\nit("), None);
+}

@@ -1,0 +1,272 @@
+//! Language models defined in the project file and the agents that use them.
+use crate::common::{Project, TEST_TIMEOUT, TestRun, echo_agent};
+use hotseat_testkit::FakeAgent;
+use hotseat_testkit::completions::ChatCompletion;
+use serde_json::{Value, json};
+
+const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
+
+/// An agent that names a connector of the project.
+const AGENT: &str = "name: Clerk\nconnector: loud\n";
+
+/// A scripted model with a constant answer.
+fn constant_script(words: &str) -> String {
+    format!("use: always\nrules: [{{ reply: '{words}' }}]\n")
+}
+
+/// A project whose agent uses the connector `loud`, with a second connector.
+fn project() -> Project {
+    Project::with_config(
+        "target: { type: embedded, agent: agent.yaml }
+connectors:
+  loud: { type: scripted, script: models/loud.yaml }
+  quiet: { type: scripted, script: models/quiet.yaml }
+  remote: { type: openai, base_url: 'http://127.0.0.1:9/v1', model: m, api_key: '${ENV.NOT_SET}' }
+",
+    )
+    .file("agent.yaml", AGENT)
+    .file("models/loud.yaml", &constant_script("GOOD DAY!"))
+    .file("models/quiet.yaml", &constant_script("good day"))
+}
+
+/// First answer of the agent in a case.
+#[track_caller]
+fn first_answer(tested: &TestRun, case: &str) -> String {
+    outputs(tested, case)[0].as_str().unwrap_or_default().to_string()
+}
+
+/// Answers of the agent by turn.
+#[track_caller]
+fn outputs(tested: &TestRun, case: &str) -> Vec<Value> {
+    let turns = tested.case(case)["turns"].as_array().expect("a list of turns");
+    turns.iter().map(|turn| turn["output"].clone()).collect()
+}
+
+#[test]
+fn agent_uses_project_connector() {
+    let tested = project().suite("a", HELLO).test(&[]);
+    tested.assert_all_passed();
+    assert_eq!(first_answer(&tested, "a"), "GOOD DAY!");
+}
+
+#[test]
+fn agent_connector_overrides_project_connector() {
+    let own = format!("{AGENT}connectors: {{ loud: {{ type: scripted, script: own.yaml }} }}\n");
+    let tested = project()
+        .file("agent.yaml", &own)
+        .file("own.yaml", &constant_script("mine"))
+        .suite("a", HELLO)
+        .test(&[]);
+    tested.assert_all_passed();
+    assert_eq!(first_answer(&tested, "a"), "mine");
+}
+
+#[test]
+fn rejects_invalid_connectors_with_location() {
+    for (connectors, words) in [
+        ("loud: { type: scripted, scrpt: a }", "did you mean `script`?"),
+        ("loud: { type: sripted, script: a }", "hotseat.yaml:3:"),
+        ("lout: { type: scripted, script: models/loud.yaml }", "did you mean `lout`?"),
+        (
+            "loud: { type: scripted, script: models/nothing.yaml }",
+            "/models/nothing.yaml: No such file or directory",
+        ),
+        (
+            "loud: { type: openai, model: m, api_key: '${ENV.NOT_SET}' }",
+            "environment variable `NOT_SET` is not set",
+        ),
+    ] {
+        let text = format!("target: {{ type: embedded, agent: agent.yaml }}\nconnectors:\n  {connectors}\n");
+        let project = Project::with_config(&text).file("agent.yaml", AGENT).suite("a", HELLO);
+        let output = project.hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{words}: {output}");
+    }
+}
+
+#[test]
+fn model_flag_overrides_case_and_turn_options() {
+    let case = json!({
+        "id": "a", "options": {"connector": "quiet"},
+        "turns": [{"input": "1"}, {"input": "2", "options": {"connector": "own"}}, {"input": "3"}],
+    });
+    // The last named connector is a file of the agent.
+    let own = format!("{AGENT}connectors: {{ own: {{ type: scripted, script: own.yaml }} }}\n");
+    let project = project()
+        .file("agent.yaml", &own)
+        .file("own.yaml", &constant_script("mine"))
+        .file("a.test.json", &case.to_string())
+        .suite("b", "name: b\nturns: [{ user: hello }]\n");
+    let tested = project.test(&[]);
+    tested.assert_all_passed();
+    assert_eq!(outputs(&tested, "a"), ["good day", "mine", "good day"]);
+    assert_eq!(outputs(&tested, "b"), ["GOOD DAY!"]);
+    for flag in ["-c", "--connector"] {
+        let tested = project.test(&[flag, "quiet"]);
+        tested.assert_all_passed();
+        assert_eq!(outputs(&tested, "a"), ["good day", "good day", "good day"]);
+        assert_eq!(outputs(&tested, "b"), ["good day"]);
+    }
+}
+
+#[test]
+fn chosen_model_persists_for_conversation() {
+    let counting = "rules: [{ reply: one }, { reply: two }]\n";
+    let case = json!({"id": "a", "turns": [
+        {"input": "1", "options": {"connector": "quiet"}}, {"input": "2"},
+        {"input": "3", "options": {"connector": "quiet"}},
+    ]});
+    let tested =
+        project().file("models/quiet.yaml", counting).file("a.test.json", &case.to_string()).test(&[]);
+    tested.assert_all_passed();
+    assert_eq!(outputs(&tested, "a"), ["one", "GOOD DAY!", "two"]);
+}
+
+#[test]
+fn rejects_unknown_connector_before_run() {
+    let case =
+        json!({"id": "a", "turns": [{"input": "1"}, {"input": "2", "options": {"connector": "quite"}}]});
+    let output = project().file("a.test.json", &case.to_string()).hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("unknown connector `quite`"), "{output}");
+    assert!(
+        output.stderr.contains("did you mean `quiet`?") && output.stderr.contains("a.test.json:1:"),
+        "{output}"
+    );
+    let output = project().suite("a", HELLO).hotseat(&["test", "-c", "lout"]);
+    assert!(output.code == 2 && output.stderr.contains("did you mean `loud`?"), "{output}");
+    // The command line overrides the case, so the connector of the case is not validated.
+    project().file("a.test.json", &case.to_string()).test(&["-c", "quiet"]).assert_all_passed();
+    // A named connector is validated.
+    let output = project().suite("a", HELLO).hotseat(&["test", "-c", "remote"]);
+    assert!(output.code == 2 && output.stderr.contains("`NOT_SET` is not set"), "{output}");
+    for (connector, words) in
+        [(json!(7), "`connector` must be a name"), (json!(""), "`connector` must be a name")]
+    {
+        let case = json!({"id": "a", "input": "x", "options": {"connector": connector}});
+        let output = project().file("a.test.json", &case.to_string()).hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{words}: {output}");
+    }
+}
+
+#[test]
+fn hook_can_choose_model() {
+    let suite = |name: &str| {
+        format!(
+            "name: a\nhooks: [{{ cmd: [echo, '{{\"model\": \"{name}\"}}'] }}]\noptions: {{ connector: '${{model}}' }}\nturns: [{{ user: hello }}]\n"
+        )
+    };
+    let tested = project().suite("a", &suite("quiet")).test(&[]);
+    tested.assert_all_passed();
+    assert_eq!(first_answer(&tested, "a"), "good day");
+    let tested = project().suite("a", &suite("quite")).test(&[]);
+    let failure = tested.failure("a");
+    assert_eq!(failure["kind"], "test_error");
+    assert!(
+        failure["message"].as_str().is_some_and(|words| words.contains("unknown connector `quite`")),
+        "{failure}"
+    );
+}
+
+#[test]
+fn embedded_agent_rejects_other_options() {
+    let held = |options: serde_json::Value| {
+        let case = json!({"id": "a", "input": "x", "options": options});
+        project().file("a.test.json", &case.to_string()).hotseat(&["test"])
+    };
+    for (options, words) in [
+        (
+            json!({"mode": "chat", "metadata": {"a": 1}}),
+            "this case sets `options.mode`, which its agent does not support",
+        ),
+        (json!({"mode": "chat"}), "embedded agents support `connector` and `metadata`"),
+        (json!({"skip": "all"}), "this case sets `options.skip`, which its agent does not support"),
+        (
+            json!({"skip": {"history": false}}),
+            "this case sets `options.skip.history: false`, which embedded agents do not support",
+        ),
+        (json!({"skip": {"history": true, "trace": true}}), "this case sets `options.skip.trace: true`"),
+        (json!({"skip": {"output": true}}), "this case sets `options.skip.output: true`"),
+    ] {
+        let output = held(options);
+        assert!(output.code == 2 && output.stderr.contains(words), "{words}\n{output}");
+    }
+    // Properties common to all embedded agents are not repeated.
+    let output = held(json!({"skip": {"history": true, "trace": false}}));
+    assert_eq!(output.code, 0, "{output}");
+}
+
+#[test]
+fn connector_replaces_chat_completions_server() {
+    let [server, other] =
+        [0, 1].map(|_| FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop")));
+    let file = format!(
+        "target: {{ type: openai, base_url: '{}v1', model: m, api_key: target-key-1, headers: {{ X-Team: blue }}, body: {{ max_tokens: 5 }} }}
+connectors:
+  other: {{ type: openai, base_url: '{}v2', model: large, api_key: '${{ENV.OTHER}}', temperature: 0.5, max_tokens: 9, headers: {{ X-Org: red }}, extra: {{ seed: 3 }} }}
+  claude: {{ type: anthropic, model: c }}
+",
+        server.url(),
+        other.url()
+    );
+    let case = json!({"id": "a", "turns": [
+        {"input": "1"}, {"input": "2", "options": {"connector": "other"}}, {"input": "3", "options": {"connector": "small"}},
+    ]});
+    let project = Project::with_config(&file).file("a.test.json", &case.to_string());
+    project.test_in(&[("OTHER", "other-key-12345")], &["--trace", "out/t.jsonl"]).assert_all_passed();
+    let here = server.requests();
+    let models: Vec<Value> = here.iter().map(|request| request.json()["model"].clone()).collect();
+    assert_eq!(models, ["m", "small"]);
+    let [there] = other.requests().try_into().expect("one request");
+    let body = there.json();
+    assert_eq!(there.path, "/v2/chat/completions");
+    assert_eq!(
+        (&body["model"], &body["temperature"], &body["seed"]),
+        (&json!("large"), &json!(0.5), &json!(3))
+    );
+    assert_eq!(body["max_tokens"], 5, "what the target says of all requests stays");
+    assert_eq!(body["messages"].as_array().map(Vec::len), Some(3), "the conversation continues");
+    assert_eq!(there.header("authorization"), Some("Bearer other-key-12345"));
+    assert_eq!((there.header("x-org"), there.header("x-team")), (Some("red"), None));
+
+    let output = project.command(&["test", "-c", "claude"]).env("OTHER", "other-key-12345").run();
+    assert!(
+        output.code == 2 && output.stderr.contains("the connector `claude` must have `type: openai`"),
+        "{output}"
+    );
+    assert_eq!((server.requests().len(), other.requests().len()), (2, 1));
+}
+
+#[test]
+fn other_adapters_receive_connector_name() {
+    let agent = echo_agent();
+    Project::with_agent(&agent).suite("a", HELLO).test(&["-c", "large"]).assert_all_passed();
+    assert_eq!(agent.requests()[0].json()["forwardedProps"]["options"], json!({"connector": "large"}));
+    // A template without a placeholder for the model is rejected.
+    let target = format!("target: {{ type: http, endpoint: '{}', body: '{{{{message}}}}' }}\n", agent.url());
+    let output = Project::with_config(&target).suite("a", HELLO).hotseat(&["test", "-c", "large"]);
+    assert!(
+        output.code == 2
+            && output.stderr.contains("`-c` selects a connector, but the agent does not support this"),
+        "{output}"
+    );
+    assert!(output.stderr.contains("`{{options.connector}}` to the template"), "{output}");
+}
+
+#[test]
+fn served_agent_uses_project_connector() {
+    for (args, words) in [(&[][..], "GOOD DAY!"), (&["-c", "quiet"], "good day")] {
+        let project = project();
+        let command = [&["serve", "agent.yaml", "--port", "0"], args].concat();
+        let mut running = project.command(&command).timeout(TEST_TIMEOUT).spawn();
+        let printed = running.wait_for_stdout("Ctrl-C stops it.");
+        let address = printed.split_whitespace().nth(2).expect("an address");
+        let target = format!("target: {{ type: openai, base_url: '{address}/v1', model: clerk }}\n");
+        let tested = Project::with_config(&target).suite("a", HELLO).test(&[]);
+        tested.assert_all_passed();
+        assert_eq!(first_answer(&tested, "a"), words);
+        running.interrupt();
+        assert_eq!(running.wait().code, 0);
+    }
+    let output = project().hotseat(&["serve", "agent.yaml", "-c", "quite"]);
+    assert!(output.code == 2 && output.stderr.contains("did you mean `quiet`?"), "{output}");
+}

@@ -1,0 +1,192 @@
+//! Damaged run stores and full disks: the saved data is shown, or an error explains the damage.
+use std::fs;
+use std::path::PathBuf;
+
+use hotseat_testkit::FakeAgent;
+use hotseat_testkit::agui::FakeRun;
+use serde_json::json;
+
+use crate::common::{HOTSEAT, Project, TEST_TIMEOUT};
+
+/// Deterministic random number generator.
+struct SeededRandom(u64);
+
+impl SeededRandom {
+    fn next_below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).unwrap()
+    }
+}
+
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request| {
+        let said = request.last_user_text();
+        let run = FakeRun::for_request(request).started();
+        run.tool("c1", "look_up", &json!({"what": said}), Some(json!({"found": said})))
+            .text(&format!("It is {said}."))
+            .finished()
+    })
+}
+
+fn store_path(project: &Project) -> PathBuf {
+    let folder = project.workspace.path(".hotseat");
+    let mut files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .find(|path| path.extension().is_some_and(|extension| extension == "db" || extension == "sqlite"))
+        .expect("a store")
+}
+
+/// A store with two runs that use every table.
+fn project(agent: &FakeAgent) -> Project {
+    let case = |n: usize| {
+        format!(
+            "---\nid: c{n}\nretries: 1\nturns: [{{ user: 'number {n}', assert: {{ text: {{ must_match: '{n}\\.' }} }} }}, {{ user: bye }}]\n"
+        )
+    };
+    let failing = "---\nid: bad\nturns: [{ user: x, assert: { text: { must_match: never } } }]\n";
+    let suite: String = (0..12).map(case).chain([failing.to_string()]).collect();
+    let project = Project::with_agent(agent).suite("a", &suite);
+    for _ in 0..2 {
+        assert_eq!(project.hotseat(&["test"]).code, 1);
+    }
+    project
+}
+
+/// Exit code, stdout and stderr of commands that read the store.
+fn store_output(project: &Project) -> Vec<(i32, String, String)> {
+    [&["show", "last", "-v"][..], &["show", "last~1", "--json"], &["show", "last", "c3"]]
+        .iter()
+        .map(|arguments| {
+            let output = project.hotseat(arguments);
+            (output.code, output.stdout.clone(), output.stderr.clone())
+        })
+        .collect()
+}
+
+#[test]
+fn damaged_store_is_reported_or_still_readable() {
+    let agent = agent();
+    let project = project(&agent);
+    let path = store_path(&project);
+    let sound = fs::read(&path).unwrap();
+    let expected = store_output(&project);
+    assert!(expected.iter().all(|(code, ..)| *code == 1 || *code == 0), "{expected:#?}");
+    let mut numbers = SeededRandom(0x9e37_79b9_7f4a_7c15);
+    let (mut told, mut unharmed) = (0, 0);
+    for round in 0..150 {
+        let mut bytes = sound.clone();
+        let at = numbers.next_below(bytes.len());
+        let what = match round % 5 {
+            // Flips a bit, changes a byte, zeroes a block, swaps blocks, truncates the file.
+            0 => {
+                bytes[at] ^= 1 << numbers.next_below(8);
+                "a bit"
+            }
+            1 => {
+                bytes[at] = u8::try_from(numbers.next_below(256)).unwrap();
+                "a byte"
+            }
+            2 => {
+                let end = (at + 1 + numbers.next_below(600)).min(bytes.len());
+                bytes[at..end].fill(0);
+                "zeros"
+            }
+            3 => {
+                let (page, count) = (4096, bytes.len() / 4096);
+                let (one, other) = (numbers.next_below(count), numbers.next_below(count));
+                for offset in 0..page {
+                    bytes.swap(one * page + offset, other * page + offset);
+                }
+                "pages"
+            }
+            _ => {
+                bytes.truncate(at);
+                "the end"
+            }
+        };
+        fs::write(&path, &bytes).unwrap();
+        for ((code, stdout, stderr), (was_code, was_stdout, was_stderr)) in
+            store_output(&project).iter().zip(&expected)
+        {
+            if (code, stdout, stderr) == (was_code, was_stdout, was_stderr) {
+                unharmed += 1;
+                continue;
+            }
+            let context = format!("{what} at {at} in round {round}\nexit code {code}\n{stdout}\n{stderr}");
+            assert!(*code == 3 || *code == 2, "{context}");
+            assert!(stderr.contains("error: "), "{context}");
+            told += 1;
+        }
+    }
+    assert!(told > 20 && unharmed > 20, "{told} told, {unharmed} unharmed: the test tries both");
+}
+
+/// Changes that SQLite does not detect: characters within stored values.
+#[test]
+fn altered_rows_are_detected() {
+    let agent = agent();
+    let project = project(&agent);
+    let path = store_path(&project);
+    let sound = fs::read(&path).unwrap();
+    let mut found = 0;
+    for (what, by) in
+        [("c3", "c4"), ("passed", "failed"), ("a.test.yaml", "b.test.yaml"), ("assertion", "assertiom")]
+    {
+        let at: Vec<usize> = (0..sound.len() - what.len())
+            .filter(|at| &sound[*at..*at + what.len()] == what.as_bytes())
+            .collect();
+        for at in at.into_iter().take(12) {
+            let mut bytes = sound.clone();
+            bytes[at..at + by.len()].copy_from_slice(by.as_bytes());
+            fs::write(&path, &bytes).unwrap();
+            let before = ["last", "last~1"].map(|run| project.hotseat(&["show", run]));
+            if before.iter().any(|output| output.stderr.contains("damaged")) {
+                found += 1;
+            }
+            for output in before {
+                let is_sound = matches!(output.code, 0 | 1) && output.stderr.is_empty();
+                let is_told = output.code == 3 && output.stderr.contains("error: ");
+                assert!(is_sound || is_told, "{what} at {at}: {output}");
+            }
+        }
+    }
+    assert!(found > 10, "{found}");
+}
+
+/// Simulates a full disk by limiting the file size.
+#[test]
+fn reports_run_that_cannot_be_saved() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request)
+            .started()
+            .text(&format!("{} {}", request.last_user_text(), incompressible_text(&request.last_user_text())))
+            .finished()
+    });
+    let case = |n: usize| format!("---\nid: c{n}\nturns: [{{ user: 'number {n}' }}]\n");
+    let project = Project::with_agent(&agent).suite("a", &(0..60).map(case).collect::<String>());
+    // The limit is in blocks of 512 bytes.
+    let script = format!("ulimit -f 400; exec '{HOTSEAT}' test --parallel 1");
+    let output = project.workspace.command("sh", &["-c", &script]).timeout(TEST_TIMEOUT).run();
+    assert_eq!(output.code, 0, "what the agent did is known: {output}");
+    assert!(output.stderr.contains("this run is not saved: "), "{output}");
+    let output = project.hotseat(&["show", "last"]);
+    let says_so = output.stderr.contains("the last events of this run were not saved: ")
+        || output.stderr.contains("this run is incomplete; `hotseat resume")
+        || output.stderr.contains("there are no saved runs in ");
+    assert!(says_so, "{output}");
+    // An unwritable report is an error.
+    let script = format!("ulimit -f 40; exec '{HOTSEAT}' test --parallel 1 --no-store -o out.json");
+    let output = project.workspace.command("sh", &["-c", &script]).timeout(TEST_TIMEOUT).run();
+    assert_eq!(output.code, 3, "{output}");
+    assert!(output.stderr.contains("out.json"), "{output}");
+}
+
+/// Incompressible text.
+fn incompressible_text(seed: &str) -> String {
+    let seed =
+        seed.bytes().fold(0x1234_5678_9abc_def1_u64, |sum, byte| sum.wrapping_mul(31) ^ u64::from(byte));
+    let mut numbers = SeededRandom(seed | 1);
+    (0..8_000).map(|_| char::from(b'!' + u8::try_from(numbers.next_below(90)).unwrap())).collect()
+}

@@ -1,0 +1,78 @@
+//! Data that an embedded agent receives besides the user text.
+use crate::common::Project;
+use serde_json::json;
+
+/// A scripted model that reports which data its system prompt contains.
+const SCRIPT: &str = r#"
+use: always
+rules:
+  - when: { system: 'application that runs this conversation: Be brief', user: rules }
+    reply: I was told to be brief.
+  - when: { system: 'Earlier messages of this conversation.*My name is Mary.*"name":"book".*"role":"tool".*Booked', user: before }
+    reply: Mary has booked.
+  - when: { system: '- scenario: refund\n- level: 3', user: now }
+    reply: a refund of level 3
+  - when: { system: '- scenario: refund\n- level: 1', user: now }
+    reply: a refund of level 1
+  - reply: Nobody told me.
+"#;
+
+fn project() -> Project {
+    Project::with_config("target: { type: embedded, agent: . }\n")
+        .file("agent.yaml", "name: Clerk\nsystem: You are a clerk.\n")
+        .file("script.yaml", SCRIPT)
+}
+
+#[test]
+fn model_receives_history_before_first_turn() {
+    let case = json!({
+        "id": "a",
+        "messages": [
+            {"role": "system", "content": "Be brief"},
+            {"role": "user", "content": "My name is Mary"},
+            {"role": "assistant", "tool_calls": [{"id": "c1", "name": "book", "arguments": {}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "Booked"},
+        ],
+        "turns": [
+            {"input": "rules", "assert": [{"type": "equals", "value": "I was told to be brief."}]},
+            {"input": "before", "assert": [{"type": "equals", "value": "Mary has booked."}]},
+        ],
+    });
+    let tested = project().file("a.test.json", &case.to_string()).test(&[]);
+    tested.assert_all_passed();
+    // History is not a turn.
+    assert_eq!(tested.case("a")["turns"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn model_receives_turn_metadata() {
+    let is = |value: &str| json!([{"type": "equals", "value": value}]);
+    let case = json!({
+        "id": "a", "options": {"metadata": {"scenario": "refund", "level": 1}},
+        "turns": [
+            {"input": "now", "assert": is("a refund of level 1")},
+            {"input": "now", "options": {"metadata": {"level": 3}}, "assert": is("a refund of level 3")},
+            {"input": "now", "assert": is("a refund of level 1")},
+        ],
+    });
+    project().file("a.test.json", &case.to_string()).test(&[]).assert_all_passed();
+    let without = json!({"id": "a", "input": "now", "assert": is("Nobody told me.")});
+    project().file("a.test.json", &without.to_string()).test(&[]).assert_all_passed();
+}
+
+#[test]
+fn rejects_attachments() {
+    let image = json!({"type": "image", "source": "data:image/png;base64,AA"});
+    for case in [
+        json!({"id": "a", "turns": [{"input": "x", "attachments": [image]}]}),
+        json!({"id": "a", "messages": [{"role": "user", "content": [image]}], "turns": [{"input": "x"}]}),
+    ] {
+        let output = project().file("a.test.json", &case.to_string()).hotseat(&["test"]);
+        assert!(output.code == 2, "{output}");
+        assert!(
+            output.stderr.contains("this case sets `attachments`, which its agent does not support"),
+            "{output}"
+        );
+        assert!(output.stderr.contains("embedded agents support text only"), "{output}");
+    }
+}

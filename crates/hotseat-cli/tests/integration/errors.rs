@@ -1,0 +1,1117 @@
+//! Error output for invalid files, flags and output paths.
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, ProgramOutput};
+use insta::assert_snapshot;
+
+use crate::common::{Project, echo_agent, unreachable_address};
+
+/// A project with an unreachable agent, for runs that must not contact it.
+fn offline_project() -> Project {
+    Project::with_config("target:\n  endpoint: http://127.0.0.1:9/\n")
+}
+
+/// Output without values that differ from run to run.
+#[track_caller]
+fn normalized_output(project: &Project, args: &[&str]) -> ProgramOutput {
+    project.hotseat(args).redacted()
+}
+
+/// Output for an invalid suite.
+#[track_caller]
+fn suite_error(suite: &str) -> ProgramOutput {
+    let output = normalized_output(&offline_project().suite("a", suite), &["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert_eq!(output.stdout, "");
+    output
+}
+
+// Suites.
+
+#[test]
+fn reports_errors_of_all_files() {
+    let project = offline_project()
+        .suite("first", "name: a\nturn: []\n---\nname: ''\nturns: []\n")
+        .suite("second", "turns: [{ usr: hello }]\n")
+        .suite("fine", "name: b\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: unknown key `turn`
+     --> first.test.yaml:2:1
+      |
+    2 | turn: []
+      | ^^^^
+      |
+      = help: did you mean `turns`?
+
+    error: `name` must be a text that is not empty, found an empty text
+     --> first.test.yaml:4:7
+      |
+    4 | name: ''
+      |       ^^
+
+    error: `turns` must be a list that is not empty, found an empty list
+     --> first.test.yaml:5:8
+      |
+    5 | turns: []
+      |        ^^
+
+    error: unknown key `usr` in an entry of `turns`
+     --> second.test.yaml:1:11
+      |
+    1 | turns: [{ usr: hello }]
+      |           ^^^
+      |
+      = help: did you mean `user`?
+
+    error: this case has neither `name` nor `id`
+     --> second.test.yaml:1:1
+      |
+    1 | turns: [{ usr: hello }]
+      | ^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: `name` is the display name in reports; `id` is a short name that stays the same when the display name changes
+    ");
+}
+
+#[test]
+fn unknown_keys_suggest_similar_key() {
+    assert_snapshot!(suite_error("
+name: a
+turns:
+  - user: hello
+    asert: { text: { must_match: hello } }
+  - user: hello
+    assert:
+      tools:
+        requires: [{ name: charge_card }]
+        require: [{ name: charge_card, arg_match: { amount: 1 } }]
+      colour: red
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: unknown key `asert` in an entry of `turns`
+     --> a.test.yaml:5:5
+      |
+    5 |     asert: { text: { must_match: hello } }
+      |     ^^^^^
+      |
+      = help: did you mean `assert`?
+
+    error: unknown key `requires` in `tools`
+     --> a.test.yaml:9:9
+      |
+    9 |         requires: [{ name: charge_card }]
+      |         ^^^^^^^^
+      |
+      = help: known keys are `forbid`, `require`, `forbid_calls`
+
+    error: unknown key `arg_match` in an entry of `require`
+      --> a.test.yaml:10:40
+       |
+    10 |         require: [{ name: charge_card, arg_match: { amount: 1 } }]
+       |                                        ^^^^^^^^^
+       |
+       = help: did you mean `args_match`?
+
+    error: unknown key `colour` in `assert`
+      --> a.test.yaml:11:7
+       |
+    11 |       colour: red
+       |       ^^^^^^
+       |
+       = help: known keys are `tools`, `timing`, `budget`, `text`
+    ");
+}
+
+/// Keys that had another name are refused with the current one, in files and in tests that are programs.
+#[test]
+fn former_names_are_rejected_with_the_current_ones() {
+    let suite = |text: &str| offline_project().suite("a", text).hotseat(&["test"]);
+    let config = |text: &str| {
+        let target = "target: { endpoint: 'http://127.0.0.1:1' }\n";
+        let text = if text.starts_with("target") { text.to_string() } else { format!("{target}{text}\n") };
+        Project::with_config(&text).suite("a", "name: a\nturns: [{ user: hi }]\n").hotseat(&["test"])
+    };
+    let agent = |connectors: &str| {
+        let agent = format!("name: A\nconnector: c\nconnectors:\n  c: {connectors}\n");
+        Project::with_config("target: { type: embedded, agent: agent.yaml }\n")
+            .file("agent.yaml", &agent)
+            .suite("a", "name: a\nturns: [{ user: hi }]\n")
+            .hotseat(&["test"])
+    };
+    let script = |options: &str, body: &str| {
+        let script = format!("it('a', {{ {options} }}, () => {{ user.says('hi'); {body} }});");
+        crate::common::typescript::project(&echo_agent(), &script).hotseat(&["test", "a_test.ts"])
+    };
+    let recorded = "{ type: recorded, file: r.jsonl, in_recorded_time: true }";
+    let beside = "{ text: { beside_calls: 'forbid' } }";
+    let rows = [
+        (config("redraws: 1"), "redraws", "max_invalid"),
+        (config("store: { keep: 7d }"), "keep", "max_age"),
+        (config("target: { type: command, command: [cat], speaks: text }\n"), "speaks", "protocol"),
+        (config(&format!("connectors: {{ c: {recorded} }}")), "in_recorded_time", "recorded_timing"),
+        (agent(recorded), "in_recorded_time", "recorded_timing"),
+        (
+            suite(&format!("name: a\nturns: [{{ user: hi, assert: {beside} }}]\n")),
+            "beside_calls",
+            "with_tool_calls",
+        ),
+        (script(&format!("assert: {beside}"), ""), "beside_calls", "with_tool_calls"),
+    ];
+    for (output, former, current) in rows {
+        assert_eq!(output.code, 2, "{former}: {output}");
+        let shown = format!("{}{}", output.stdout, output.stderr);
+        assert!(shown.contains(&format!("unknown key `{former}`")), "{former}: {shown}");
+        assert!(shown.contains(&format!("it is called `{current}`")), "{former}: {shown}");
+    }
+    // In the body of a test it is an error of the test.
+    let output = script("", &format!("expect(agent).toHold({beside});"));
+    assert_eq!(output.code, 1, "{output}");
+    assert!(output.stdout.contains("it is called `with_tool_calls`"), "{output}");
+}
+
+#[test]
+fn former_flags_are_rejected_with_the_current_ones() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hi }]\n");
+    for (args, former, current) in [
+        (&["test", "--redraws", "2"][..], "--redraws", "--max-invalid"),
+        (&["test", "--redraws=2", "--json"], "--redraws", "--max-invalid"),
+        (&["runs", "--prune", "--keep", "7d"], "--keep", "--max-age"),
+    ] {
+        let output = project.hotseat(args);
+        assert_eq!(output.code, 2, "{output}");
+        let shown = format!("{}{}", output.stdout, output.stderr);
+        assert!(shown.contains(&format!("unexpected argument '{former}' found")), "{shown}");
+        assert!(shown.contains(&format!("it is called '{current}'")), "{shown}");
+    }
+    // A flag that another command never had is only unknown.
+    let output = project.hotseat(&["list", "--redraws", "2"]);
+    assert!(output.code == 2 && !output.stderr.contains("it is called"), "{output}");
+}
+
+#[test]
+fn rejects_wrong_types() {
+    assert_snapshot!(suite_error("
+name: [a]
+timeout_ms: soon
+skip: 3
+turns:
+  - user: 5
+    timeout_ms: 0
+    assert: true
+  - hello
+assert:
+  tools:
+    forbid: delete_order
+    require: [{ name: charge_card, count: { exact: -1 } }, { name: x, count: 1 }]
+  timing: { max_duration_ms: 1.5 }
+"), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `name` must be a text that is not empty, found a list
+     --> a.test.yaml:2:7
+      |
+    2 | name: [a]
+      |       ^^^
+
+    error: `timeout_ms` must be a whole number from 1 to 604800000, found the text "soon"
+     --> a.test.yaml:3:13
+      |
+    3 | timeout_ms: soon
+      |             ^^^^
+
+    error: `skip` must be true or false or a text that is not empty, found the number 3
+     --> a.test.yaml:4:7
+      |
+    4 | skip: 3
+      |       ^
+      |
+      = help: write "3" to mean text
+
+    error: `user` must be text, a mapping or a list that is not empty, found the number 5
+     --> a.test.yaml:6:11
+      |
+    6 |   - user: 5
+      |           ^
+      |
+      = help: write "5" to mean text
+
+    error: `timeout_ms` must be a whole number from 1 to 604800000, found the number 0
+     --> a.test.yaml:7:17
+      |
+    7 |     timeout_ms: 0
+      |                 ^
+
+    error: `assert` must be false, a mapping or a list that is not empty, found true
+     --> a.test.yaml:8:13
+      |
+    8 |     assert: true
+      |             ^^^^
+
+    error: an entry of `turns` must be a mapping, found the text "hello"
+     --> a.test.yaml:9:5
+      |
+    9 |   - hello
+      |     ^^^^^
+
+    error: `forbid` must be a list, found the text "delete_order"
+      --> a.test.yaml:12:13
+       |
+    12 |     forbid: delete_order
+       |             ^^^^^^^^^^^^
+       |
+       = help: write it as a list, between `[` and `]`
+
+    error: `exact` must be a whole number from 0 to 1000000, found the number -1
+      --> a.test.yaml:13:52
+       |
+    13 |     require: [{ name: charge_card, count: { exact: -1 } }, { name: x, count: 1 }]
+       |                                                    ^^
+
+    error: `count` must be a mapping, found the number 1
+      --> a.test.yaml:13:78
+       |
+    13 |     require: [{ name: charge_card, count: { exact: -1 } }, { name: x, count: 1 }]
+       |                                                                              ^
+
+    error: `max_duration_ms` must be a whole number from 1 to 604800000, found the number 1.5
+      --> a.test.yaml:14:30
+       |
+    14 |   timing: { max_duration_ms: 1.5 }
+       |                              ^^^
+    "#);
+}
+
+#[test]
+fn rejects_contradictory_counts_and_blocks() {
+    assert_snapshot!(suite_error("
+name: a
+turns: [{ user: hello, resume: [{ status: cancelled, payload: 1 }] }]
+tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: confirm }]
+assert:
+  tools:
+    require:
+      - { name: a, count: { exact: 1, min: 1 } }
+      - { name: a, count: { min: 3, max: 2 } }
+      - { name: a, count: {} }
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: a cancelled interrupt has no `payload`
+     --> a.test.yaml:3:63
+      |
+    3 | turns: [{ user: hello, resume: [{ status: cancelled, payload: 1 }] }]
+      |                                                               ^
+
+    error: an answer needs either `content` or `error`
+     --> a.test.yaml:4:36
+      |
+    4 | tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: conf...
+      |                                    ^^^^^^^^^^^^^^^^^^^^^^^^^
+
+    error: an answer needs either `content` or `error`
+     --> a.test.yaml:4:63
+      |
+    4 | tools: [{ name: confirm, answers: [{ content: 1, error: no }, { once: true }] }, { name: conf...
+      |                                                               ^^^^^^^^^^^^^^
+
+    error: tool `confirm` is defined twice
+     --> a.test.yaml:4:90
+      |
+    4 | ... error: no }, { once: true }] }, { name: confirm }]
+      |                                             ^^^^^^^
+
+    error: `exact` cannot be combined with `min` or `max`
+     --> a.test.yaml:8:36
+      |
+    8 |       - { name: a, count: { exact: 1, min: 1 } }
+      |                                    ^
+
+    error: `min` 3 is more than `max` 2
+     --> a.test.yaml:9:34
+      |
+    9 |       - { name: a, count: { min: 3, max: 2 } }
+      |                                  ^
+
+    error: `count` needs `exact`, `min` or `max`
+      --> a.test.yaml:10:27
+       |
+    10 |       - { name: a, count: {} }
+       |                           ^^
+    ");
+}
+
+#[test]
+fn rejects_duplicate_keys() {
+    assert_snapshot!(suite_error("
+name: a
+turns: [{ user: hello }]
+name: b
+assert:
+  text: { must_match: a, must_match: b }
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: the key `name` is written twice
+     --> a.test.yaml:4:1
+      |
+    2 | name: a
+      | ---- first
+    3 | turns: [{ user: hello }]
+    4 | name: b
+      | ^^^^ again
+
+    error: the key `must_match` is written twice
+     --> a.test.yaml:6:26
+      |
+    6 |   text: { must_match: a, must_match: b }
+      |           ----------     ^^^^^^^^^^ again
+      |           |
+      |           first
+    ");
+}
+
+#[test]
+fn rejects_invalid_yaml() {
+    assert_snapshot!(suite_error("name: a\nturns:\n  - user: \"hello\n    assert: {}\n"), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this quoted text has no closing quote, or its lines are not indented
+     --> a.test.yaml:3:11
+      |
+    3 |   - user: "hello
+      |           ^
+      |
+      = help: indent the continuation lines of a quoted text
+    "#);
+    assert_snapshot!(suite_error("name: a\nturns: [{ user: hello }\n"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: expected `,` or `]` here
+     --> a.test.yaml:2:24
+      |
+    2 | turns: [{ user: hello }
+      |                        ^
+      |
+      = help: write text that contains `,`, `{`, `}`, `[` or `]` in quotes
+    ");
+    assert_snapshot!(suite_error("name: a\n\tturns: []\n"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: a tab cannot be used for indentation
+     --> a.test.yaml:1:7
+      |
+    1 | name: a
+      |       ^
+      |
+      = help: use spaces
+    ");
+    assert_snapshot!(suite_error("- name: a\n- name: b\n"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this document must be a mapping, found a list
+     --> a.test.yaml:1:1
+      |
+    1 | - name: a
+      | ^^^^^^^^^
+    ");
+    assert_snapshot!(suite_error("just words\n"), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this document must be a mapping, found the text "just words"
+     --> a.test.yaml:1:1
+      |
+    1 | just words
+      | ^^^^^^^^^^
+    "#);
+}
+
+#[test]
+fn rejects_invalid_utf8() {
+    let project = offline_project();
+    std::fs::write(project.workspace.path("a.test.yaml"), b"name: a\nturns: [{ user: \"\xff\" }]\n")
+        .expect("a file");
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this is not UTF-8
+     --> a.test.yaml:2:18
+      |
+    2 | turns: [{ user: "�" }]
+      |                  ^
+      |
+      = help: save the file as UTF-8
+    "#);
+}
+
+#[test]
+fn rejects_suite_without_cases() {
+    assert_snapshot!(suite_error(""), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no test cases found in a.test.yaml
+     |
+     = help: a case needs a `name` and `turns`; `hotseat init` creates an example
+    ");
+    assert_snapshot!(suite_error("# nothing yet\n---\n"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no test cases found in a.test.yaml
+     |
+     = help: a case needs a `name` and `turns`; `hotseat init` creates an example
+    ");
+}
+
+#[test]
+fn rejects_unknown_version() {
+    assert_snapshot!(suite_error("version: \"2.0\"\nname: a\nturns: [{ user: hello }]\n"), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `version` must be `1` or `1.0`, found the text "2.0"
+     --> a.test.yaml:1:10
+      |
+    1 | version: "2.0"
+      |          ^^^^^
+      |
+      = help: did you mean `1.0`?
+    "#);
+}
+
+#[test]
+fn rejects_duplicate_case_names() {
+    assert_snapshot!(suite_error("name: a\nturns: [{ user: hello }]\n---\nname: a\nturns: [{ user: bye }]\n"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: duplicate case id `a` in this file
+     --> a.test.yaml:4:7
+      |
+    4 | name: a
+      |       ^
+      |
+      = help: change the `id` of one of them
+    ");
+}
+
+#[test]
+fn rejects_invalid_pattern() {
+    assert_snapshot!(suite_error("
+name: a
+turns:
+  - user: hello
+    assert:
+      text: { must_match: ['(unclosed', '(?!look)ahead'] }
+      tools: { forbid_calls: [{ name: x, args_match: { a: '[z-a]' } }] }
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: this pattern does not compile: unclosed group
+     --> a.test.yaml:6:28
+      |
+    6 |       text: { must_match: ['(unclosed', '(?!look)ahead'] }
+      |                            ^^^^^^^^^^^
+
+    error: this pattern does not compile: look-around, including look-ahead and look-behind, is not supported (patterns are matched in linear time, which rules them out)
+     --> a.test.yaml:6:41
+      |
+    6 |       text: { must_match: ['(unclosed', '(?!look)ahead'] }
+      |                                         ^^^^^^^^^^^^^^^
+
+    error: this pattern does not compile: invalid character class range, the start must be <= the end
+     --> a.test.yaml:7:59
+      |
+    7 |       tools: { forbid_calls: [{ name: x, args_match: { a: '[z-a]' } }] }
+      |                                                           ^^^^^^^
+    ");
+}
+
+#[test]
+fn rejects_undefined_variable() {
+    assert_snapshot!(suite_error("
+name: a
+turns:
+  - user: 'order ${ORDER} of ${ENV.SHOP}'
+  - user: 'order ${ORDER'
+  - user: 'order ${OR-DER}'
+    assert: { text: { must_match: '${HOME}' } }
+"), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: variable `ORDER` is not defined: no hook sets it
+     --> a.test.yaml:4:11
+      |
+    4 |   - user: 'order ${ORDER} of ${ENV.SHOP}'
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+    error: environment variable `SHOP` is not set
+     --> a.test.yaml:4:11
+      |
+    4 |   - user: 'order ${ORDER} of ${ENV.SHOP}'
+      |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+    error: `${` without a closing `}`; write `$${` for a literal `${`
+     --> a.test.yaml:5:11
+      |
+    5 |   - user: 'order ${ORDER'
+      |           ^^^^^^^^^^^^^^^
+
+    error: `${OR-DER}` is not a valid variable: names consist of letters, digits and `_`; write `$${` for a literal `${`
+     --> a.test.yaml:6:11
+      |
+    6 |   - user: 'order ${OR-DER}'
+      |           ^^^^^^^^^^^^^^^^^
+
+    error: variable `HOME` is not defined; for the environment variable write `${ENV.HOME}`
+     --> a.test.yaml:7:35
+      |
+    7 |     assert: { text: { must_match: '${HOME}' } }
+      |                                   ^^^^^^^^^
+    ");
+}
+
+/// Long error lists are shortened, with the number of omitted errors.
+#[test]
+fn error_count_includes_every_error() {
+    let cases: Vec<String> =
+        (0..60).map(|n| format!("name: case {n}\nturns: [{{ user: hello, asert: {{}} }}]\n")).collect();
+    let output = suite_error(&cases.join("---\n"));
+    assert_eq!(output.stderr.matches("unknown key `asert`").count(), 60, "{output}");
+}
+
+// The project file.
+
+#[test]
+fn reports_missing_project_file() {
+    let project = Project::empty().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no project file (hotseat.yaml) in this folder or above it
+     |
+     = help: set the URL of the agent under `target: endpoint:`, or run `hotseat init`
+    ");
+}
+
+#[test]
+fn reports_missing_target() {
+    let project = Project::with_config("parallel: 2\n").suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: hotseat.yaml has no `target`
+     |
+     = help: set the URL of the agent under `target: endpoint:`, or run `hotseat init`
+    ");
+}
+
+#[test]
+fn rejects_invalid_target() {
+    let project = Project::with_config(
+        "target:\n  type: ag_ui\n  endpoint: ftp://example.com/\n  header: { a: b }\n  timeout_ms: fast\nparalel: 2\n",
+    )
+    .suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `endpoint` must be a URL, found the text "ftp://example.com/"
+     --> hotseat.yaml:3:13
+      |
+    3 |   endpoint: ftp://example.com/
+      |             ^^^^^^^^^^^^^^^^^^
+      |
+      = help: a URL starts with `http://` or `https://`
+
+    error: unknown key `header` in `target`
+     --> hotseat.yaml:4:3
+      |
+    4 |   header: { a: b }
+      |   ^^^^^^
+      |
+      = help: did you mean `headers`?
+
+    error: `timeout_ms` must be a whole number from 1 to 604800000, found the text "fast"
+     --> hotseat.yaml:5:15
+      |
+    5 |   timeout_ms: fast
+      |               ^^^^
+
+    error: unknown key `paralel`
+     --> hotseat.yaml:6:1
+      |
+    6 | paralel: 2
+      | ^^^^^^^
+      |
+      = help: did you mean `parallel`?
+    "#);
+    let project = Project::with_config("target:\n  type: comand\n  endpoint: http://127.0.0.1:9/\n")
+        .suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `type` must be one of `ag_ui`, `openai`, `http`, `command`, `embedded`, `replay`, found the text "comand"
+     --> hotseat.yaml:2:9
+      |
+    2 |   type: comand
+      |         ^^^^^^
+      |
+      = help: did you mean `command`?
+    "#);
+    let project = Project::with_config(
+        "target:\n  endpoint: 'not an address'\n  headers: { 'a b': c, X-A: \"line\\nend\" }\n",
+    )
+    .suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: `endpoint` must be a URL, found the text "not an address"
+     --> hotseat.yaml:2:13
+      |
+    2 |   endpoint: 'not an address'
+      |             ^^^^^^^^^^^^^^^^
+      |
+      = help: a URL starts with `http://` or `https://`
+    "#);
+}
+
+#[test]
+fn reports_nonexistent_project_file() {
+    assert_snapshot!(normalized_output(&offline_project(), &["test", "--config", "other.yaml"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: cannot read project file other.yaml: No such file or directory (os error 2)
+    ");
+}
+
+// Selection and flags.
+
+#[test]
+fn reports_no_suites() {
+    assert_snapshot!(normalized_output(&offline_project(), &["test"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no suites found: no file under . matches **/*.test.{yaml,yml,json,jsonl}, **/*_test.{ts,mts,js,mjs}
+     |
+     = help: pass a file, or run `hotseat init` to create an example
+    ");
+}
+
+#[test]
+fn reports_nonexistent_paths() {
+    let project =
+        offline_project().file("empty/readme.md", "").suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test", "b.test.yaml", "empty", "c/*.yaml", "[", "a.test.yaml"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no such file or folder: b.test.yaml
+
+    error: no suites (*.test.yaml, .yml, .json or .jsonl, *_test.ts with tests) in empty
+
+    error: no files match c/*.yaml
+
+    error: `[` is not a glob: error parsing glob '[': unclosed character class; missing ']'
+    ");
+}
+
+#[test]
+fn rejects_invalid_filter_pattern() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test", "--run", "(a"]), @r#"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: --run "(a" is not a valid regular expression: unclosed group
+    "#);
+}
+
+#[test]
+fn reports_filter_without_matches() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test", "--run", "b"]), @r#"
+    exit code: 4
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no case selected: --run "b" matches none of 1 case
+    "#);
+    assert_snapshot!(normalized_output(&project, &["list", "--run", "b"]), @r#"
+    exit code: 4
+    ----- stdout -----
+
+    ----- stderr -----
+    error: no case selected: --run "b" matches none of 1 case
+    "#);
+}
+
+#[test]
+fn rejects_unknown_report_extensions() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test", "-o", "report.txt", "-o", "report", "-o", "a.json", "-o", "./a.json"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: -o report.txt: unknown extension, expected one of .json, .jsonl, .xml, .html, .md
+     |
+     = help: to write a file named after the time, give a folder with a trailing `/`
+
+    error: -o report: unknown extension, expected one of .json, .jsonl, .xml, .html, .md
+     |
+     = help: to write a file named after the time, give a folder with a trailing `/`
+
+    error: -o ./a.json is given twice
+    ");
+}
+
+#[test]
+fn rejects_two_reports_in_one_file() {
+    let project = offline_project().suite("a", "name: a\nturns: [{ user: hello }]\n");
+    assert_snapshot!(normalized_output(&project, &["test", "-o", "out/a.jsonl", "--trace", "out/./a.jsonl"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: --trace out/./a.jsonl is already named by -o
+    ");
+}
+
+#[test]
+fn rejects_unwritable_report() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent)
+        .suite("a", "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n")
+        .file("taken", "a file, not a folder");
+    assert_snapshot!(normalized_output(&project, &["test", "-o", "taken/report.json"]), @"
+    exit code: 3
+    ----- stdout -----
+
+    ----- stderr -----
+    error: cannot write taken/report.json: its folder cannot be created: File exists (os error 17)
+    ");
+    assert_snapshot!(normalized_output(&project, &["test", "--trace", "."]), @"
+    exit code: 3
+    ----- stdout -----
+
+    ----- stderr -----
+    error: cannot write .: Is a directory (os error 21)
+    ");
+    assert_eq!(agent.requests().len(), 0, "nothing is run whose report would be lost");
+}
+
+/// A disk that becomes full during the run: the run continues, and the exit code reports it.
+#[test]
+#[cfg(target_os = "linux")]
+fn reports_write_failure_during_run() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent)
+        .suite("a", "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n");
+    std::os::unix::fs::symlink("/dev/full", project.workspace.path("full.jsonl")).expect("a link");
+    assert_snapshot!(normalized_output(&project, &["test", "-o", "full.jsonl"]), @"
+    exit code: 3
+    ----- stdout -----
+    ═══════════════════════════════════════════════════════════════
+      Agent Test                                      Hotseat 0.1.0
+    ═══════════════════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: a.test.yaml (1 test case)
+    ℹ Timeout: [TIME] per turn
+
+    ───────────────────────────────────────────────────────────────
+      Running Tests
+    ───────────────────────────────────────────────────────────────
+    ► a · hello PASSED ([TIME])
+
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     1
+      Passed:    1
+      Failed:    0
+      Pass Rate: 100.0%
+      Duration:  [TIME]
+
+    ═══════════════════════════════════════════════════════════════
+      ✨ ALL TESTS PASSED ✨
+    ═══════════════════════════════════════════════════════════════
+
+    ----- stderr -----
+    error: cannot write full.jsonl: No space left on device (os error 28)
+    ");
+}
+
+#[test]
+fn rejects_unknown_or_meaningless_flags() {
+    let project = offline_project();
+    assert_snapshot!(normalized_output(&project, &["test", "--paralell", "2"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: unexpected argument '--paralell' found
+
+      tip: a similar argument exists: '--parallel'
+
+    Usage: hotseat test --parallel <N> [PATH]...
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(normalized_output(&project, &["test", "--parallel", "0"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: invalid value '0' for '--parallel <N>': expected a whole number from 1 to 10000
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(normalized_output(&project, &["test", "--timeout", "soon"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: invalid value 'soon' for '--timeout <DURATION>': expected a duration such as [TIME], [TIME] or [TIME]
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(normalized_output(&project, &["test", "--color", "pink"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: invalid value 'pink' for '--color <WHEN>'
+      [possible values: auto, always, never]
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(normalized_output(&project, &["tset"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: unrecognized subcommand 'tset'
+
+      tip: a similar subcommand exists: 'test'
+
+    Usage: hotseat [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+    assert_snapshot!(normalized_output(&project, &["init", "--endpoint", "localhost:8000"]), @"
+    exit code: 2
+    ----- stdout -----
+
+    ----- stderr -----
+    error: --endpoint localhost:[PORT]: expected an HTTP URL
+    ");
+}
+
+#[test]
+fn missing_subcommand_prints_help() {
+    let output = offline_project().hotseat(&[]);
+    assert_eq!(output.code, 2);
+    assert!(output.stderr.contains("Usage: hotseat [OPTIONS] <COMMAND>"), "{output}");
+}
+
+#[test]
+fn help_and_version_exit_successfully() {
+    for args in [&["--help"][..], &["test", "--help"], &["--version"], &["help", "list"]] {
+        let output = offline_project().hotseat(args);
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output}");
+        assert!(output.stdout.contains("hotseat"), "{output}");
+    }
+}
+
+/// Arguments of the example lines of a help text.
+fn help_examples(help: &str) -> Vec<Vec<String>> {
+    let lines = help.lines().filter_map(|line| line.trim_start().strip_prefix("hotseat "));
+    let lines = lines.filter_map(|line| line.split_once('#').map(|(command, _)| command));
+    let words = |command: &str| {
+        let parts = command.split('"').enumerate().flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().map(str::to_string).collect(),
+            _ => vec![part.to_string()],
+        });
+        parts.collect()
+    };
+    lines.map(words).collect()
+}
+
+#[test]
+fn examples_of_help_run() {
+    let agent = echo_agent();
+    let project = Project::empty();
+    for (help, page) in [("--help", "docs/index.md"), ("test --help", "docs/command-line.md")] {
+        let args: Vec<&str> = help.split(' ').collect();
+        let help = project.hotseat(&args).stdout;
+        assert!(help.contains(page), "{help}");
+        assert!(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page).is_file());
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+        let examples = help_examples(&help);
+        assert!((3..=6).contains(&examples.len()), "{examples:?}");
+        for example in examples {
+            let example: Vec<String> =
+                example.iter().map(|word| word.replace("http://127.0.0.1:8000/", &agent.url())).collect();
+            let args: Vec<&str> = example.iter().map(String::as_str).collect();
+            let output = project.hotseat(&args);
+            // No case of the example project has failed.
+            let code = if args.contains(&"--last-failed") { 4 } else { 0 };
+            assert_eq!(output.code, code, "{args:?}: {output}");
+        }
+    }
+}
+
+#[test]
+fn flags_of_test_are_grouped_as_in_the_documentation() {
+    let help = offline_project().hotseat(&["test", "--help"]).stdout;
+    let page = include_str!("../../../../docs/command-line.md");
+    let page = &page[page.find("## Flags of `hotseat test`").unwrap()..];
+    let groups =
+        ["Select the cases:", "Control the conversations:", "Control the run:", "Write output:", "Examples:"];
+    for pair in groups.windows(2) {
+        let (start, end) = (help.find(&format!("\n{}", pair[0])), help.find(&format!("\n{}", pair[1])));
+        let (Some(start), Some(end)) = (start, end) else { panic!("{}: {help}", pair[0]) };
+        assert!(start < end, "{}: {help}", pair[0]);
+        let on_page = &page[page.find(pair[0]).unwrap()..];
+        let on_page = on_page.split("\n\n").nth(1).unwrap();
+        let flags = help[start..end].lines().filter(|line| line.starts_with("  ") && line.contains("--"));
+        let flags = flags.filter(|line| line.trim_start().starts_with('-'));
+        let names: Vec<(&str, &str)> = flags
+            .map(|line| {
+                let names = line.trim().split(' ').next().unwrap().trim_end_matches(',');
+                (names, line.trim().split(' ').find(|word| word.starts_with("--")).unwrap())
+            })
+            .collect();
+        assert!(!names.is_empty(), "{help}");
+        for (short, long) in names {
+            let is_listed = [short, long].iter().any(|name| on_page.contains(&format!("`{name}")));
+            assert!(is_listed, "{long} is not under {:?} in the documentation", pair[0]);
+        }
+    }
+    // Only the flags of every command are in no group.
+    let ungrouped = &help[help.find("\nOptions:").unwrap()..help.find("\nSelect the cases:").unwrap()];
+    assert_eq!(ungrouped.matches(" --").count(), 2, "{ungrouped}");
+}
+
+// The agent.
+
+#[test]
+fn reports_unreachable_address() {
+    let project = Project::with_config(&format!("target: {{ endpoint: '{}' }}\n", unreachable_address()))
+        .suite("a", "name: a\nturns: [{ user: hello, assert: { text: { must_match: hello } } }]\n");
+    assert_snapshot!(normalized_output(&project, &["test"]), @r#"
+    exit code: 3
+    ----- stdout -----
+    ═══════════════════════════════════════════════════════════════
+      Agent Test                                      Hotseat 0.1.0
+    ═══════════════════════════════════════════════════════════════
+    ℹ Agent: http://127.0.0.1:[PORT]/
+    ℹ Input: a.test.yaml (1 test case)
+    ℹ Timeout: [TIME] per turn
+
+    ───────────────────────────────────────────────────────────────
+      Running Tests
+    ───────────────────────────────────────────────────────────────
+    ► a · hello FAILED ([TIME])
+      ├─ Turn 1: "hello" → FAILED ([TIME])
+      └─ unreachable: cannot reach http://127.0.0.1:[PORT]/: Connection refused (os error 111)
+
+         --> a.test.yaml:1:7
+
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+      Agent:     http://127.0.0.1:[PORT]/
+      Total:     1
+      Passed:    0
+      Failed:    1
+      Errors:    1 of them
+      Pass Rate: 0.0%
+      Duration:  [TIME]
+
+      Next: start the agent, or correct its address in the project file
+
+    ═══════════════════════════════════════════════════════════════
+      ❌ TESTS FAILED
+    ═══════════════════════════════════════════════════════════════
+
+    ----- stderr -----
+    "#);
+}
+
+// Colours.
+
+/// Output with every coloured element, including an error.
+#[track_caller]
+fn has_colors(env: &[(&str, &str)], args: &[&str]) -> (bool, bool) {
+    let agent = FakeAgent::start(|request| FakeRun::for_request(request).started().text("No.").finished());
+    let fails = "name: a\nturns: [{ user: hello, assert: { text: { must_match: 'yes' } } }]\n";
+    let run = |project: &Project| {
+        let command = project.command(&[&["test"], args].concat());
+        env.iter().fold(command, |command, (name, value)| command.env(name, value)).run()
+    };
+    let run_through = run(&Project::with_agent(&agent).suite("a", fails));
+    assert_eq!(run_through.code, 1, "{run_through}");
+    let refused = run(&offline_project().suite("a", "nam: a\n"));
+    assert_eq!(refused.code, 2, "{refused}");
+    (run_through.stdout.contains('\x1b'), refused.stderr.contains('\x1b'))
+}
+
+#[test]
+fn piped_output_has_no_colors_by_default() {
+    assert_eq!(has_colors(&[], &[]), (false, false));
+    assert_eq!(has_colors(&[("NO_COLOR", "1")], &[]), (false, false));
+    assert_eq!(has_colors(&[("TERM", "xterm-256color")], &[]), (false, false));
+    assert_eq!(has_colors(&[], &["--color", "never"]), (false, false));
+    assert_eq!(has_colors(&[], &["--color", "always"]), (true, true));
+    assert_eq!(has_colors(&[("NO_COLOR", "1")], &["--color", "always"]), (true, true));
+}

@@ -1,0 +1,363 @@
+//! Hooks: their input, their output, and its use.
+use std::collections::BTreeSet;
+
+use hotseat_testkit::FakeAgent;
+use hotseat_testkit::agui::FakeRun;
+use serde_json::json;
+
+use crate::common::{Project, TestRun, echo, echo_agent, exists};
+
+/// Runs a suite against an echo agent; returns the texts that it received.
+#[track_caller]
+fn received_texts(project: impl FnOnce(Project) -> Project) -> Vec<String> {
+    let agent = echo_agent();
+    let tested = project(Project::with_agent(&agent)).test_in(&[("FROM_OUTSIDE", "outside")], &[]);
+    tested.assert_all_passed();
+    agent.requests().iter().map(|request| request.last_user_text()).collect()
+}
+
+// Before the conversation.
+
+#[test]
+fn hooks_run_in_order() {
+    let agent = echo_agent();
+    let suite = "
+name: a
+hooks:
+  - cmd: [sh, '-c', 'echo first >> order']
+  - cmd: [sh, '-c', 'echo second >> order']
+  - cmd: [sh, '-c', 'echo third >> order']
+turns: [{ user: hello, assert: { text: { must_match: hello } } }]
+";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    project.test(&[]).assert_all_passed();
+    assert_eq!(project.workspace.read("order"), "first\nsecond\nthird\n");
+}
+
+#[test]
+fn agent_is_contacted_after_last_before_hook() {
+    let project = Project::empty();
+    let done = project.workspace.path("done");
+    let agent = FakeAgent::start(move |request| {
+        assert_eq!(std::fs::read_to_string(&done).expect("the hooks have run"), "1\n2\n");
+        echo(request)
+    });
+    let suite = "
+name: a
+hooks: [{ cmd: [sh, '-c', 'echo 1 >> done'] }, { cmd: [sh, '-c', 'echo 2 >> done'] }]
+turns: [{ user: hello, assert: { text: { must_match: hello } } }, { user: bye }]
+";
+    let project = project.file("hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
+    project.suite("a", suite).test(&[]).assert_all_passed();
+    assert_eq!(agent.requests().len(), 2);
+}
+
+#[test]
+fn failing_hook_ends_only_its_case() {
+    let agent = echo_agent();
+    let suite = "
+name: fails
+hooks: [{ cmd: [sh, '-c', 'touch first'] }, { cmd: ['false'] }, { cmd: [sh, '-c', 'touch third'] }]
+turns: [{ user: never sent }]
+---
+name: goes on
+hooks: [{ cmd: [echo, '{\"WORD\":\"hello\"}'] }]
+turns: [{ user: '${WORD}', assert: { text: { must_match: hello } } }]
+";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    let tested = project.test(&["--parallel", "1"]);
+    assert_eq!(tested.failure("fails")["kind"], "hook_error");
+    assert_eq!(tested.failure("fails")["fault"], "test");
+    assert_eq!(tested.case("goes on")["status"], "passed");
+    assert_eq!(tested.output.code, 1);
+    assert!(
+        exists(&project.workspace, "first") && !exists(&project.workspace, "third"),
+        "no hook runs after one failed"
+    );
+    assert_eq!(agent.requests().len(), 1);
+}
+
+#[test]
+fn skipped_case_runs_no_hooks() {
+    let agent = echo_agent();
+    let suite = "name: a\nskip: later\nhooks: [{ cmd: [touch, ran] }]\nturns: [{ user: hello }]\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    assert_eq!(project.test(&[]).output.code, 0);
+    assert!(!exists(&project.workspace, "ran"));
+}
+
+// Input of hooks.
+
+#[test]
+fn hook_has_environment_and_own_variables() {
+    let said = received_texts(|project| {
+        project.file("env.sh", r#"printf '{"SAID":"%s %s %s"}' "$FROM_OUTSIDE" "$OWN" "$FROM_SUITE""#).suite(
+            "a",
+            "
+name: a
+hooks: [{ cmd: [sh, env.sh], env: { OWN: own, FROM_SUITE: '${ENV.FROM_OUTSIDE}!' } }]
+turns: [{ user: '${SAID}' }]
+---
+name: b
+hooks: [{ cmd: [sh, env.sh], env: { FROM_OUTSIDE: mine } }]
+turns: [{ user: '${SAID}' }]
+",
+        )
+    });
+    let said: BTreeSet<&str> = said.iter().map(|text| text.trim_end()).collect();
+    assert_eq!(said, BTreeSet::from(["outside own outside!", "mine"]));
+}
+
+#[test]
+fn hook_runs_in_project_folder() {
+    let agent = echo_agent();
+    let where_am_i = r#"printf '{"WHERE":"%s"}' "$(pwd)""#;
+    let project =
+        Project::with_agent(&agent).file("where.sh", where_am_i).file("scripts/here.sh", where_am_i).file(
+            "deep/down/a.test.yaml",
+            "
+name: default
+hooks: [{ cmd: [sh, where.sh] }]
+turns: [{ user: '${WHERE}' }]
+---
+name: its own
+hooks: [{ cmd: [sh, here.sh], cwd: scripts }]
+turns: [{ user: '${WHERE}' }]
+",
+        );
+    // Independent of the working directory.
+    for folder in [".", "deep/down"] {
+        let output = project.command(&["test", "--parallel", "1"]).cwd(folder).run();
+        assert_eq!(output.code, 0, "{output}");
+    }
+    let said: Vec<String> = agent.requests().iter().map(|request| request.last_user_text()).collect();
+    let root = project.workspace.root().display().to_string();
+    let scripts = format!("{root}/scripts");
+    assert_eq!(said, [root.clone(), scripts.clone(), root, scripts]);
+}
+
+#[test]
+fn command_words_bypass_shell() {
+    let words = r#"$HOME * ~ `id` $(id) ; | & > x 'single' !"#;
+    let said = received_texts(|project| {
+        let suite = format!(
+            "name: a\nhooks: [{{ cmd: [printf, '{{\"SAID\":\"%s\"}}', {words:?}] }}]\nturns: [{{ user: '${{SAID}}' }}]\n"
+        );
+        project.suite("a", &suite)
+    });
+    assert_eq!(said, [words]);
+}
+
+/// A hook that reads stdin does not block.
+#[test]
+fn hook_stdin_is_empty() {
+    assert_eq!(
+        received_texts(
+            |project| project.suite("a", "name: a\nhooks: [{ cmd: [cat] }]\nturns: [{ user: hello }]\n")
+        ),
+        ["hello"]
+    );
+}
+
+#[test]
+fn hook_output_is_available_to_next_hook() {
+    let said = received_texts(|project| {
+        project.file("next.sh", r#"printf '{"BOTH":"%s-%s"}' "$1" "$ID""#).suite(
+            "a",
+            "
+name: a
+hooks:
+  - { cmd: [echo, '{\"ID\":\"x 1\",\"PART\":\"a b\"}'] }
+  - { cmd: [sh, next.sh, '${PART}'], env: { ID: '${ID}' } }
+turns: [{ user: '${BOTH}' }]
+",
+        )
+    });
+    assert_eq!(said, ["a b-x 1"]);
+}
+
+#[test]
+fn first_hook_cannot_use_hook_variables() {
+    let project = Project::with_agent(&echo_agent())
+        .suite("a", "name: a\nhooks: [{ cmd: [echo, '${ID}'] }]\nturns: [{ user: hello }]\n");
+    let output = project.hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("variable `ID` is not defined"), "{output}");
+}
+
+// Output of hooks.
+
+#[test]
+fn later_variables_override_earlier_ones() {
+    let said = received_texts(|project| {
+        project.suite(
+            "a",
+            "
+name: a
+hooks: [{ cmd: [echo, '{\"A\":\"1\",\"B\":\"1\"}'] }, { cmd: ['true'] }, { cmd: [echo, '{\"B\":\"2\",\"C\":\"2\"}'] }]
+turns: [{ user: '${A}${B}${C}' }]
+",
+        )
+    });
+    assert_eq!(said, ["122"]);
+}
+
+#[test]
+fn values_of_every_type_interpolate_into_text() {
+    let said = received_texts(|project| {
+        let values = r#"{"TEXT":"two words","NUMBER":42.50,"TRUTH":true,"NOTHING":null,"LIST":[1,"a"],"MAP":{"a":{"b":1}}}"#;
+        let suite = format!(
+            "name: a\nhooks: [{{ cmd: [echo, {values:?}] }}]\nturns: [{{ user: '${{TEXT}} ${{NUMBER}} ${{TRUTH}} ${{NOTHING}} ${{LIST}} ${{MAP}} $${{TEXT}}' }}]\n"
+        );
+        project.suite("a", &suite)
+    });
+    assert_eq!(said, [r#"two words 42.5 true null [1,"a"] {"a":{"b":1}} ${TEXT}"#]);
+}
+
+/// Values are text and are not interpolated again.
+#[test]
+fn values_are_interpolated_once() {
+    let said = received_texts(|project| {
+        project.suite(
+            "a",
+            "name: a\nhooks: [{ cmd: [printf, '%s', '{\"A\":\"$${B} $${ENV.HOME}\",\"B\":\"b\"}'] }]\nturns: [{ user: '${A}' }]\n",
+        )
+    });
+    assert_eq!(said, ["${B} ${ENV.HOME}"]);
+}
+
+#[test]
+fn values_are_escaped_in_patterns() {
+    let agent = echo_agent();
+    let suite = |id: &str| {
+        format!(
+            "
+name: a
+hooks: [{{ cmd: [echo, '{{\"ID\":\"a.c+(\"}}'] }}]
+turns: [{{ user: 'is it {id}', assert: {{ text: {{ must_match: 'is it ${{ID}}$' }} }} }}]
+"
+        )
+    };
+    Project::with_agent(&agent).suite("a", &suite("a.c+(")).test(&[]).assert_all_passed();
+    let tested = Project::with_agent(&agent).suite("a", &suite("abcc(")).test(&[]);
+    assert_eq!(tested.failure("a")["kind"], "assertion");
+}
+
+#[test]
+fn state_values_keep_their_type() {
+    let agent = echo_agent();
+    let suite = "
+name: a
+hooks: [{ cmd: [echo, '{\"CART\":{\"items\":[1,2]},\"N\":5,\"TEXT\":\"5\",\"NO\":false}'] }]
+state: { cart: '${CART}', n: '${N}', text: '${TEXT}', no: '${NO}', mixed: 'n=${N}', deep: [{ n: '${N}' }] }
+forwardedProps: { n: '${N}' }
+context: [{ description: cart, value: '${CART}' }]
+turns: [{ user: hello }]
+";
+    Project::with_agent(&agent).suite("a", suite).test(&[]).assert_all_passed();
+    let input = agent.requests()[0].json();
+    let state = json!({
+        "cart": {"items": [1, 2]}, "n": 5, "text": "5", "no": false, "mixed": "n=5", "deep": [{"n": 5}],
+    });
+    assert_eq!(input["state"], state);
+    assert_eq!(input["forwardedProps"], json!({"n": 5}));
+    assert_eq!(input["context"], json!([{"description": "cart", "value": "{\"items\":[1,2]}"}]));
+}
+
+#[test]
+fn target_values_differ_per_case() {
+    let agent = echo_agent();
+    let target = format!(
+        "target: {{ endpoint: '{}shops/${{SHOP}}', threadId: 'of-${{SHOP}}', headers: {{ X-Shop: '${{SHOP}}', Authorization: 'Bearer ${{KEY}}' }} }}\n",
+        agent.url()
+    );
+    let case = |shop: &str| {
+        format!(
+            "name: {shop}\nhooks: [{{ cmd: [echo, '{{\"SHOP\":\"{shop}\",\"KEY\":\"key-of-{shop}\"}}'] }}]\nturns: [{{ user: hello }}]\n"
+        )
+    };
+    let suite = [case("one"), case("two")].join("---\n");
+    Project::with_config(&target).suite("a", &suite).test(&["--parallel", "1"]).assert_all_passed();
+    let seen: Vec<_> = agent
+        .requests()
+        .iter()
+        .map(|request| {
+            let header = |name| request.header(name).unwrap_or_default().to_string();
+            (request.path.clone(), header("x-shop"), header("authorization"), request.input().thread_id)
+        })
+        .collect();
+    let of = |shop: &str| {
+        (format!("/shops/{shop}"), shop.to_string(), format!("Bearer key-of-{shop}"), format!("of-{shop}"))
+    };
+    assert_eq!(seen, [of("one"), of("two")]);
+}
+
+#[test]
+fn rejects_address_made_invalid_by_variable() {
+    let target = "target: { endpoint: '${URL}' }\n";
+    let case = |name: &str, url: &str| {
+        format!(
+            "name: {name}\nhooks: [{{ cmd: [echo, '{{\"URL\":\"{url}\"}}'] }}]\nturns: [{{ user: hello }}]\n"
+        )
+    };
+    let suite = [case("no address", "nowhere"), case("no protocol", "ftp://127.0.0.1/")].join("---\n");
+    let tested: TestRun = Project::with_config(target).suite("a", &suite).test(&[]);
+    for name in ["no address", "no protocol"] {
+        assert_eq!(tested.failure(name)["kind"], "test_error", "{}", tested.output);
+        let message = tested.failure(name)["message"].as_str().unwrap_or_default();
+        assert!(message.contains("target.endpoint") && message.contains("hotseat.yaml:1:21"), "{message}");
+    }
+}
+
+#[test]
+fn concurrent_cases_have_separate_variables() {
+    const CASES: usize = 8;
+    // All conversations are open at the same time.
+    let agent = FakeAgent::start(|request| {
+        let said = request.last_user_text();
+        FakeRun::for_request(request)
+            .started()
+            .gate("all are here")
+            .text(&format!("You said: {said}"))
+            .finished()
+    });
+    let case = |n: usize| {
+        format!(
+            "
+name: case {n}
+hooks: [{{ cmd: [echo, '{{\"ID\":\"id-{n}.\",\"N\":{n}}}'] }}]
+threadId: 'thread-${{ID}}'
+state: {{ n: '${{N}}' }}
+turns: [{{ user: 'I am ${{ID}}', assert: {{ text: {{ must_match: '^You said: I am ${{ID}}$' }} }} }}]
+"
+        )
+    };
+    let cases: Vec<String> = (0..CASES).map(case).collect();
+    let project = Project::with_agent(&agent).suite("a", &cases.join("---\n"));
+    let running = project.command(&["test", "-o", "out.json", "--parallel", "8"]).spawn();
+    let requests = agent.wait_for_requests(CASES, crate::common::TEST_TIMEOUT);
+    agent.release("all are here");
+    let output = running.wait();
+    assert_eq!(output.code, 0, "{output}");
+
+    let told = requests.iter().map(|request| {
+        let n = request.json()["state"]["n"].as_u64();
+        (request.last_user_text(), request.input().thread_id, n.expect("the number stays a number"))
+    });
+    let expected = (0..CASES).map(|n| (format!("I am id-{n}."), format!("thread-id-{n}."), n as u64));
+    assert_eq!(told.collect::<BTreeSet<_>>(), expected.collect());
+}
+
+#[test]
+fn hook_output_is_limited() {
+    let agent = echo_agent();
+    let suite = "name: a\nhooks: [{ cmd: [head, '-c', '9000000', /dev/zero] }]\nturns: [{ user: hello }]\n";
+    let tested = Project::with_agent(&agent).suite("a", suite).test(&[]);
+    assert_eq!(tested.failure("a")["kind"], "hook_error");
+    assert!(
+        tested.failure("a")["message"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("printed more than 8388608 bytes")
+    );
+}

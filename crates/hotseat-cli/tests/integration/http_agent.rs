@@ -1,0 +1,686 @@
+//! Agents behind custom HTTP interfaces.
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TestRun, unreachable_address};
+
+const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
+
+/// A project whose target is this server, with more settings.
+fn project(server: &FakeAgent, more: &str) -> Project {
+    Project::with_config(&format!("target:\n  type: http\n  endpoint: '{}chat'\n{more}", server.url()))
+}
+
+/// Minimal settings: message in, reply out.
+const SIMPLE: &str = "  body: { message: '{{message}}' }\n  map: { reply: $.reply }\n";
+
+/// Settings with a mapping.
+fn mapping_settings(map: &str) -> String {
+    format!("  body: {{ message: '{{{{message}}}}' }}\n  map: {map}\n")
+}
+
+/// Runs one turn with a server that answers with this JSON.
+#[track_caller]
+fn run_with_answer(map: &str, answer: Value) -> TestRun {
+    let server = FakeAgent::start(move |_| FakeReply::json(200, &answer));
+    project(&server, &mapping_settings(map)).suite("a", HELLO).test(&[])
+}
+
+#[track_caller]
+fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
+    let failure = tested.failure("a");
+    assert_eq!(failure["kind"], kind, "{failure:#}");
+    let message = failure["message"].as_str().unwrap_or_default();
+    assert!(message.contains(words), "{words:?} is not in {message:?}");
+    assert_eq!(tested.output.code, code, "{}", tested.output);
+}
+
+// Requests.
+
+#[test]
+fn template_substitution_keeps_types() {
+    let server = FakeAgent::start(|request| {
+        FakeReply::json(200, &json!({"reply": format!("answer {}", request.index + 1)}))
+    });
+    let more = "
+  headers: { X-Session: 's-{{conversation_id}}', Authorization: 'Bearer ${ENV.KEY}' }
+  body:
+    input: { text: '{{message}}', turn: '{{turn}}', label: 'turn {{turn}}', fixed: [1, null] }
+    history: '{{history}}'
+    messages: '{{messages}}'
+    session: '{{conversation_id}}'
+    extra: '{{forwardedProps}}'
+    state: '{{state}}'
+  map: { reply: $.reply }
+";
+    let suite = "name: a\nthreadId: t-1\nforwardedProps: { seed: 7 }\nturns:\n  - user: 'say \"{{turn}}\"'\n  - user: two\n";
+    let project = project(&server, more).suite("a", suite);
+    project.test_in(&[("KEY", "k-12345678")], &[]).assert_all_passed();
+    let requests = server.requests();
+    assert_eq!((requests[1].method.as_str(), requests[1].path.as_str()), ("POST", "/chat"));
+    assert_eq!(requests[1].header("x-session"), Some("s-t-1"));
+    assert_eq!(requests[1].header("authorization"), Some("Bearer k-12345678"));
+    assert_eq!(requests[1].header("content-type"), Some("application/json"));
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+    let history = json!([said("user", "say \"{{turn}}\""), said("assistant", "answer 1")]);
+    let messages =
+        json!([said("user", "say \"{{turn}}\""), said("assistant", "answer 1"), said("user", "two")]);
+    assert_eq!(
+        requests[1].json(),
+        json!({
+            "input": {"text": "two", "turn": 2, "label": "turn 2", "fixed": [1, null]},
+            "history": history, "messages": messages, "session": "t-1", "extra": {"seed": 7}, "state": null,
+        })
+    );
+    assert_eq!(requests[0].json()["input"]["text"], "say \"{{turn}}\"");
+}
+
+/// A case with every kind of input besides the user text.
+fn full_case() -> Value {
+    json!({
+        "id": "a",
+        "options": {"connector": "large", "metadata": {"trace-id": "t-1"}, "skip": {"history": false}, "search": [1, 2]},
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "name": "mary", "content": [{"type": "text", "text": "Book this"}, {"type": "image", "source": "https://example.com/a.png"}]},
+            {"role": "assistant", "tool_calls": [{"id": "c1", "name": "book", "arguments": {"to": "Rome"}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        ],
+        "turns": [
+            {"input": "And this?", "attachments": [{"type": "file", "source": "file://notes.txt"}, {"type": "video", "source": "https://example.com/a.mp4", "name": "v"}]},
+            {"input": "Thanks", "options": {"connector": "small"}},
+        ],
+    })
+}
+
+/// History of that case in the form that agents receive.
+fn expected_history() -> Vec<Value> {
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}});
+    vec![
+        json!({"role": "system", "content": "Be brief."}),
+        json!({"role": "user", "name": "mary", "content": [{"type": "text", "text": "Book this"}, {"type": "image", "url": "https://example.com/a.png"}]}),
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "c1", "content": "ok"}),
+    ]
+}
+
+/// Attachments of that case in the form that agents receive.
+fn expected_attachments() -> Value {
+    json!([
+        {"type": "document", "name": "notes.txt", "mimeType": "text/plain", "data": "bm90ZXM="},
+        {"type": "video", "name": "v", "url": "https://example.com/a.mp4"},
+    ])
+}
+
+#[test]
+fn template_places_history_attachments_and_options() {
+    let answer = json!({"reply": "Done.", "calls": [{"id": "s1", "name": "file", "arguments": {"n": 1}, "result": {"ok": true}}]});
+    let more = "  body:
+    messages: '{{messages}}'
+    history: '{{history}}'
+    files: '{{attachments}}'
+    first: '{{attachments.0.name}}'
+    text: '{{message}}'
+    model: '{{options.connector}}'
+    options: '{{options}}'
+    trace: 'id={{options.metadata.trace-id}}'
+    second: '{{options.search.1}}'
+    history_is_left_out: '{{options.skip.history}}'
+    nothing: '{{options.nothing}}'
+  map: { reply: $.reply, tool_calls: $.calls }
+";
+    let run = |more: &str| {
+        let answer = answer.clone();
+        let server = FakeAgent::start(move |_| FakeReply::json(200, &answer));
+        let project =
+            project(&server, more).file("a.test.json", &full_case().to_string()).file("notes.txt", "notes");
+        project.test(&[]).assert_all_passed();
+        server.requests().iter().map(|request| request.json()).collect::<Vec<_>>()
+    };
+    let sent = run(more);
+    let parts = [
+        &[json!({"type": "text", "text": "And this?"})],
+        expected_attachments().as_array().unwrap().as_slice(),
+    ]
+    .concat();
+    let now = json!({"role": "user", "content": parts});
+    assert_eq!(sent[0]["history"], Value::Array(expected_history()));
+    assert_eq!(sent[0]["messages"], Value::Array([expected_history(), vec![now.clone()]].concat()));
+    assert_eq!(
+        (&sent[0]["files"], &sent[0]["first"], &sent[0]["text"]),
+        (&expected_attachments(), &json!("notes.txt"), &json!("And this?"))
+    );
+    assert_eq!(sent[0]["options"], full_case()["options"]);
+    assert_eq!((&sent[0]["model"], &sent[0]["trace"]), (&json!("large"), &json!("id=t-1")));
+    assert_eq!((&sent[0]["second"], &sent[0]["history_is_left_out"]), (&json!(2), &json!(false)));
+    assert_eq!(sent[0]["nothing"], Value::Null);
+    // Text and calls of the agent are part of the history.
+    let call =
+        json!({"id": "s1", "type": "function", "function": {"name": "file", "arguments": "{\"n\":1}"}});
+    let did = vec![
+        now,
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "s1", "content": "{\"ok\":true}"}),
+        json!({"role": "assistant", "content": "Done."}),
+    ];
+    assert_eq!(sent[1]["history"], Value::Array([expected_history(), did].concat()));
+    assert_eq!((&sent[1]["model"], &sent[1]["files"]), (&json!("small"), &json!([])));
+
+    // A stateful server receives only new messages.
+    let sent = run(&format!("  history: delta\n{more}"));
+    assert_eq!(sent[0]["history"], Value::Array(expected_history()));
+    assert_eq!(
+        (&sent[1]["history"], &sent[1]["messages"]),
+        (&json!([]), &json!([{"role": "user", "content": "Thanks"}]))
+    );
+}
+
+#[test]
+fn rejects_input_without_template_placeholder() {
+    let server = FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "fine"})));
+    let plain = "  body: { m: '{{message}}', c: '{{options.connector}}' }\n  map: { reply: $.reply }\n";
+    for (case, words, help) in [
+        (
+            json!({"input": [{"content": "x"}, {"content": "y"}]}),
+            "messages before the first turn",
+            "`{{messages}}` or `{{history}}`",
+        ),
+        (
+            json!({"input": "x", "messages": [{"content": "y"}]}),
+            "messages before the first turn",
+            "`{{messages}}`",
+        ),
+        (
+            json!({"turns": [{"input": "x"}, {"input": "x", "attachments": [{"type": "image", "source": "https://e.org/a"}]}]}),
+            "`attachments`",
+            "`{{attachments}}` or `{{messages}}`",
+        ),
+        (
+            json!({"turns": [{"input": "x"}, {"input": "x", "options": {"metadata": {}}}]}),
+            "`options.metadata`",
+            "`{{options}}` or `{{options.metadata}}`",
+        ),
+        (
+            json!({"input": "x", "options": {"connector": "a", "skip": {"history": false}}}),
+            "`options.skip`",
+            "`{{options.skip}}`",
+        ),
+        (json!({"input": "x", "user": "mary"}), "`user`", "`{{user}}`"),
+        (json!({"input": "x", "team": "ops"}), "`team`", "`{{team}}`"),
+        (json!({"input": "x", "threadId": "t"}), "`threadId`", "`{{conversation_id}}`"),
+    ] {
+        let mut case = case;
+        case["id"] = json!("a");
+        let output = project(&server, plain).file("a.test.json", &case.to_string()).hotseat(&["test"]);
+        let words = format!("this case sets {words}, which its agent does not support");
+        assert!(output.code == 2 && output.stderr.contains(&words), "{words}: {output}");
+        assert!(output.stderr.contains(help) && output.stderr.contains("a.test.json:1:"), "{help}: {output}");
+    }
+    // Report-only keys of a case are not sent to the agent.
+    let case = json!({"id": "a", "input": "x", "metadata": {"owner": "me"}, "options": {"connector": "a"}});
+    project(&server, plain).file("a.test.json", &case.to_string()).test(&[]).assert_all_passed();
+    assert_eq!(server.requests()[0].json(), json!({"m": "x", "c": "a"}));
+}
+
+#[test]
+fn message_in_url_is_percent_encoded() {
+    let server = FakeAgent::start(|_| FakeReply::text(200, "fine"));
+    let target = format!(
+        "target: {{ type: http, method: GET, endpoint: '{}a/{{{{conversation_id}}}}?q={{{{message}}}}&x=1' }}\n",
+        server.url()
+    );
+    let suite = "name: a\nthreadId: 'a/b'\nturns: [{ user: 'c&d=é #1' }]\n";
+    Project::with_config(&target).suite("a", suite).test(&[]).assert_all_passed();
+    let [request] = server.requests().try_into().expect("one request");
+    assert_eq!(
+        (request.method.as_str(), request.path.as_str()),
+        ("GET", "/a/a%2Fb?q=c%26d%3D%C3%A9%20%231&x=1")
+    );
+    assert_eq!((request.body.len(), request.header("content-type")), (0, None));
+}
+
+#[test]
+fn carries_server_assigned_id() {
+    let server = FakeAgent::start(|request| {
+        let id = match request.index {
+            0 => json!({"reply": "one", "session": {"id": 41}}),
+            1 => json!({"reply": "two"}),
+            _ => json!({"reply": "three", "session": {"id": 42}}),
+        };
+        FakeReply::json(200, &id)
+    });
+    let more = "  body: { m: '{{message}}', session: '{{conversation_id}}' }\n  map: { reply: $.reply, conversation_id: $.session.id }\n";
+    let suite = "name: a\nturns: [{ user: a }, { user: b }, { user: c }, { user: d }]\n";
+    project(&server, more).suite("a", suite).test(&[]).assert_all_passed();
+    let sent: Vec<Value> =
+        server.requests().iter().map(|request| request.json()["session"].clone()).collect();
+    assert_eq!(sent, [json!(null), json!("41"), json!("41"), json!("42")]);
+
+    let forgets = FakeAgent::start(|_| FakeReply::json(200, &json!({"reply": "one"})));
+    let tested = project(&forgets, more).suite("a", suite).test(&[]);
+    assert_failed(&tested, 1, "protocol_error", "`map.conversation_id` ($.session.id) selects nothing");
+}
+
+// Answers.
+
+#[test]
+fn records_values_selected_by_paths() {
+    let map = "
+    reply: $.out[?@.kind == 'text'].text
+    tool_calls: { path: '$.out[?@.kind == \"tool\"]', name: $.fn.name, arguments: $.fn.args, result: $.ret, error: $.err, id: $.uid }
+    awaiting: { path: $.status, equals: need_input }
+    hint: $.question
+    usage: $.cost
+    finish_reason: $.why
+    error: $.error";
+    let answer = json!({
+        "out": [
+            {"kind": "text", "text": "One moment."},
+            {"kind": "tool", "uid": 7, "fn": {"name": "search", "args": {"q": "shoes"}}, "ret": {"total": 3}},
+            {"kind": "tool", "fn": {"name": "pay", "args": "{\"amount\":5}"}, "err": {"message": "declined"}},
+            {"kind": "tool", "fn": {"name": "log", "args": "not json"}, "ret": "[1,2]"},
+            {"kind": "tool", "fn": {"name": "wait"}, "ret": null},
+            {"kind": "text", "text": "How much?"},
+        ],
+        "status": "need_input", "question": "an amount", "cost": {"tokens": 3}, "why": "stop", "error": null,
+    });
+    let server = FakeAgent::start(move |_| FakeReply::json(200, &answer));
+    let project = project(&server, &mapping_settings(map)).suite("a", HELLO);
+    let tested = project.test(&["--trace", "out/trace.jsonl"]);
+    tested.assert_all_passed();
+    let turn = &tested.case("a")["turns"][0];
+    assert_eq!(turn["messages"], json!(["One moment.", "How much?"]));
+    assert_eq!(turn["usage"], json!([{"tokens": 3}]));
+    let calls = turn["tool_calls"].as_array().expect("a list");
+    assert_eq!(
+        (&calls[0]["id"], &calls[0]["args"], &calls[0]["result"]),
+        (&json!("7"), &json!({"q": "shoes"}), &json!({"total": 3}))
+    );
+    assert_eq!((&calls[1]["args"], &calls[1]["error"]), (&json!({"amount": 5}), &json!("declined")));
+    assert_eq!((&calls[2]["args_broken"], &calls[2]["result"]), (&json!(true), &json!([1, 2])));
+    assert!(calls[3].get("result").is_none() && calls[3].get("error").is_none(), "{}", calls[3]);
+    let trace = project.workspace.read("out/trace.jsonl");
+    assert!(
+        trace.contains(r#""awaiting":true,"hint":"an amount""#) && trace.contains(r#""finishReason":"stop""#),
+        "{trace}"
+    );
+}
+
+#[test]
+fn reads_answer_formats() {
+    // A list of calls with the most common names.
+    let answer =
+        json!({"reply": "", "tool_calls": [{"name": "search", "arguments": {"q": 1}, "result": "ok"}]});
+    let tested = run_with_answer("{ reply: $.reply, tool_calls: $.tool_calls }", answer);
+    tested.assert_all_passed();
+    assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["args"], json!({"q": 1}));
+    // A structured answer.
+    let tested = run_with_answer("{ reply: $.data }", json!({"data": {"status": "ok"}}));
+    assert_eq!(tested.case("a")["turns"][0]["output"], "{\"status\":\"ok\"}");
+    // Without a mapping the body is the answer.
+    let server = FakeAgent::start(|request| {
+        FakeReply::text(200, &format!("You said {}.\n", request.json()["message"]))
+    });
+    let tested = project(&server, "  body: { message: '{{message}}' }\n").suite("a", HELLO).test(&[]);
+    assert_eq!(tested.case("a")["turns"][0]["output"], "You said \"hello\".\n");
+    // A boolean tells whether the agent waits.
+    for (answer, passed) in
+        [(json!(true), true), (json!(false), true), (json!(null), true), (json!("yes"), false)]
+    {
+        let tested =
+            run_with_answer("{ reply: $.r, awaiting: $.awaiting }", json!({"r": "Hm", "awaiting": answer}));
+        assert_eq!(tested.case("a")["status"] == "passed", passed, "{}", tested.output);
+    }
+}
+
+#[test]
+fn warns_if_tool_call_path_matches_nothing() {
+    let tested = run_with_answer(
+        "{ reply: $.reply, tool_calls: $.toolCalls }",
+        json!({"reply": "Hi", "tool_calls": []}),
+    );
+    tested.assert_all_passed();
+    let notes = tested.case("a")["turns"][0]["notes"].to_string();
+    assert!(notes.contains("`map.tool_calls` ($.toolCalls) selects nothing"), "{notes}");
+    let tested = run_with_answer(
+        "{ reply: $.reply, tool_calls: $.tool_calls }",
+        json!({"reply": "Hi", "tool_calls": []}),
+    );
+    assert!(tested.case("a")["turns"][0].get("notes").is_none());
+}
+
+// Streams.
+
+const STREAM: &str = "{ reply: $.delta, tool_calls: { path: $.call, name: $.name }, usage: $.cost, done: { path: $.type, equals: end }, error: $.error }";
+
+fn piece(text: &str) -> Value {
+    json!({"type": "piece", "delta": text})
+}
+
+fn ndjson(events: &[Value]) -> FakeReply {
+    let reply = FakeReply::status(200).header("content-type", "application/x-ndjson");
+    events.iter().fold(reply, |reply, event| reply.bytes(format!("{event}\n")))
+}
+
+fn sse(events: &[Value]) -> FakeReply {
+    events.iter().cloned().fold(FakeReply::sse(), FakeReply::event)
+}
+
+/// Runs one turn with a server that streams.
+#[track_caller]
+fn run_with_stream(form: &str, reply: FakeReply) -> TestRun {
+    let server = FakeAgent::start(move |_| reply.clone());
+    project(&server, &format!("{}  stream: {form}\n", mapping_settings(STREAM)))
+        .suite("a", HELLO)
+        .test(&["--trace", "out/t.jsonl"])
+}
+
+#[test]
+fn reads_stream_events_individually() {
+    let events = [
+        piece("One mo"),
+        piece("ment."),
+        json!({"type": "begin", "call": {"id": 1, "name": "search", "arguments": {"q": "shoes"}}}),
+        json!({"type": "ended", "call": {"id": 1, "result": {"total": 3}}}),
+        piece("Found "),
+        piece("3."),
+        json!({"type": "end", "cost": {"tokens": 5}}),
+    ];
+    for (form, reply) in [
+        ("sse", sse(&events)),
+        ("ndjson", ndjson(&events)),
+        ("sse", sse(&events).with_piece_size(1)),
+        ("ndjson", ndjson(&events).with_piece_size(1)),
+    ] {
+        let tested = run_with_stream(form, reply);
+        tested.assert_all_passed();
+        let turn = &tested.case("a")["turns"][0];
+        assert_eq!(turn["messages"], json!(["One moment.", "Found 3."]));
+        assert_eq!(turn["tool_calls"].as_array().map(Vec::len), Some(1));
+        let call = &turn["tool_calls"][0];
+        assert_eq!((&call["args"], &call["result"]), (&json!({"q": "shoes"}), &json!({"total": 3})));
+        assert_eq!(turn["usage"], json!([{"tokens": 5}]));
+    }
+    // `[DONE]` ends the stream too, and the last line may lack its line end.
+    run_with_stream("sse", sse(&[piece("Hello.")]).bytes("data: [DONE]\n\n")).assert_all_passed();
+    run_with_stream("ndjson", ndjson(&[piece("Hello.")]).bytes("{\"type\": \"end\"}")).assert_all_passed();
+}
+
+#[test]
+fn rejects_invalid_streams() {
+    let unfinished = "none of which is the last one by `map.done`";
+    for (form, reply, kind, words) in [
+        ("sse", sse(&[]), "protocol_error", "the stream ended without a single event"),
+        ("ndjson", ndjson(&[]), "protocol_error", "the stream ended without a single event"),
+        ("sse", sse(&[piece("Hel")]), "protocol_error", unfinished),
+        ("ndjson", ndjson(&[piece("Hel")]), "protocol_error", unfinished),
+        ("sse", sse(&[piece("Hel")]).cut(), "protocol_error", "the connection broke after 1 event(s)"),
+        ("ndjson", ndjson(&[piece("Hel")]).bytes("{\"type"), "protocol_error", "event 2 is not JSON"),
+        (
+            "sse",
+            sse(&[json!({"type": "end"})]),
+            "protocol_error",
+            "`map.reply` ($.delta) selects nothing in any event",
+        ),
+        ("sse", sse(&[json!({"type": "piece", "delta": 5})]), "protocol_error", "selects the number 5"),
+        (
+            "sse",
+            sse(&[json!({"call": {"id": 9}})]),
+            "protocol_error",
+            "`map.tool_calls.name` ($.name) selects nothing in a tool call",
+        ),
+        (
+            "sse",
+            sse(&[piece("Hel"), json!({"error": "out of stock"})]),
+            "agent_error",
+            "the agent failed: out of stock",
+        ),
+    ] {
+        assert_failed(&run_with_stream(form, reply), 1, kind, words);
+    }
+    let cut = run_with_stream("sse", sse(&[piece("Deleting"), json!({"call": {"name": "delete"}})]));
+    let turn = &cut.case("a")["turns"][0];
+    assert_eq!((&turn["output"], &turn["tool_calls"][0]["name"]), (&json!("Deleting"), &json!("delete")));
+}
+
+// Failures.
+
+#[test]
+fn reports_missing_or_mistyped_path_values() {
+    let simple = "{ reply: $.reply, tool_calls: $.calls, conversation_id: $.id }";
+    for (answer, words) in [
+        (json!({}), "`map.reply` ($.reply) selects nothing in the answer"),
+        (json!({"reply": null, "calls": []}), "`map.reply` ($.reply) selects nothing"),
+        (json!([]), "`map.reply` ($.reply) selects nothing"),
+        (json!({"reply": ""}), "selects nothing in the answer to the first message"),
+        (json!({"reply": "", "id": "1"}), "the agent's answer is empty: no text and no tool call"),
+        (
+            json!({"reply": 42}),
+            "`map.reply` ($.reply) selects the number 42, expected a text, an object or a list",
+        ),
+        (json!({"reply": true}), "selects true"),
+        (
+            json!({"reply": "x", "calls": "none"}),
+            "`map.tool_calls` ($.calls) selects the text \"none\", expected an object for each call",
+        ),
+        (
+            json!({"reply": "x", "calls": [{"function": "a"}]}),
+            "`map.tool_calls.name` ($.name) selects nothing in a tool call",
+        ),
+        (
+            json!({"reply": "x", "calls": [{"name": 3}]}),
+            "`map.tool_calls.name` ($.name) selects the number 3",
+        ),
+        (json!({"reply": "x", "id": {}}), "`map.conversation_id` ($.id) selects an object"),
+    ] {
+        assert_failed(&run_with_answer(simple, answer), 1, "protocol_error", words);
+    }
+    let tested = run_with_answer(simple, json!({"answer": "Hello from elsewhere"}));
+    assert!(
+        tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("Hello from elsewhere"))
+    );
+}
+
+#[test]
+fn keeps_calls_before_an_invalid_one() {
+    let calls = json!([{"name": "delete", "arguments": {"all": true}}, {"nome": "x"}]);
+    let tested =
+        run_with_answer("{ reply: $.reply, tool_calls: $.calls }", json!({"reply": "Done", "calls": calls}));
+    assert_failed(&tested, 1, "protocol_error", "selects nothing in a tool call");
+    assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["name"], "delete");
+}
+
+#[test]
+fn rejects_invalid_answers() {
+    let cases: [(FakeReply, &str, &str); 9] = [
+        (FakeReply::status(200), "protocol_error", "HTTP 200 OK with an empty body"),
+        (FakeReply::text(200, "  \n"), "protocol_error", "with an empty body"),
+        (FakeReply::text(200, "<html>Hello</html>"), "protocol_error", "the answer is not JSON"),
+        (
+            FakeReply::text(200, "{\"reply\": \"Hel"),
+            "protocol_error",
+            "the answer is not JSON (EOF while parsing a string",
+        ),
+        (
+            FakeReply::text(200, "{\"reply\": \"Hello\"").cut(),
+            "protocol_error",
+            "the connection broke before the answer was complete",
+        ),
+        (FakeReply::status(200).bytes(&b"\xff\xfe{}"[..]), "protocol_error", "the answer is not UTF-8"),
+        (
+            FakeReply::text(200, "{}").header("content-encoding", "gzip"),
+            "protocol_error",
+            "the answer has the unsupported encoding gzip",
+        ),
+        (FakeReply::json(500, &json!({"reply": "Hello"})), "agent_error", "HTTP 500"),
+        (
+            FakeReply::status(302).header("location", "/other"),
+            "agent_error",
+            "redirects are not followed, set target.endpoint to /other",
+        ),
+    ];
+    for (reply, kind, words) in cases {
+        let server = FakeAgent::start(move |_: &FakeRequest| reply.clone());
+        assert_failed(&project(&server, SIMPLE).suite("a", HELLO).test(&[]), 1, kind, words);
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
+fn reports_agent_errors() {
+    let map = "{ reply: $.reply, error: $.error }";
+    for (error, words) in [
+        (json!("out of stock"), "the agent failed: out of stock"),
+        (json!({"message": "out of stock", "code": 7}), "the agent failed: out of stock (7)"),
+        (json!({"reason": "x"}), "the agent failed: {\"reason\":\"x\"}"),
+        (json!(true), "the agent failed: true"),
+    ] {
+        assert_failed(
+            &run_with_answer(map, json!({"reply": "Hello", "error": error})),
+            1,
+            "agent_error",
+            words,
+        );
+    }
+    for error in [json!(null), json!(false), json!(""), json!({})] {
+        run_with_answer(map, json!({"reply": "Hello", "error": error})).assert_all_passed();
+    }
+    let server = FakeAgent::start(|_| FakeReply::json(200, &json!({"error": "out of stock"})));
+    let suite = "name: a\nturns: [{ user: hello, expect_error: out of }]\n";
+    project(&server, &mapping_settings(map)).suite("a", suite).test(&[]).assert_all_passed();
+}
+
+#[test]
+fn silent_slow_and_missing_servers_fail() {
+    let silent = FakeAgent::start(|_| FakeReply::text(200, "{\"reply\"").hang());
+    let tested = project(&silent, &format!("{SIMPLE}  idle_timeout_ms: 100\n")).suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
+    let never = FakeAgent::start(|_| FakeReply::never());
+    let tested = project(&never, &format!("{SIMPLE}  timeout_ms: 100\n")).suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 100 ms");
+    let target = format!(
+        "target: {{ type: http, endpoint: '{}', body: {{ m: '{{{{message}}}}' }} }}\n",
+        unreachable_address()
+    );
+    assert_failed(
+        &Project::with_config(&target).suite("a", HELLO).test(&[]),
+        3,
+        "unreachable",
+        "cannot reach",
+    );
+}
+
+#[test]
+fn rejects_message_that_changes_url_target() {
+    let server = FakeAgent::start(|_| FakeReply::text(200, "fine"));
+    let target =
+        format!("target: {{ type: http, method: GET, endpoint: '{}a/{{{{message}}}}/b' }}\n", server.url());
+    let suite = "name: a\nturns: [{ user: '..' }]\n";
+    assert_failed(
+        &Project::with_config(&target).suite("a", suite).test(&[]),
+        1,
+        "test_error",
+        "whose `.` or `..` segments change the path",
+    );
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn rejects_message_invalid_in_header() {
+    let server = FakeAgent::start(|_| FakeReply::text(200, "fine"));
+    let target = format!(
+        "target: {{ type: http, endpoint: '{}', headers: {{ X-M: '{{{{message}}}}' }} }}\n",
+        server.url()
+    );
+    let suite = "name: a\nturns: [{ user: \"two\\nlines\" }]\n";
+    assert_failed(
+        &Project::with_config(&target).suite("a", suite).test(&[]),
+        1,
+        "test_error",
+        "header `x-m` expands to a value with a line end",
+    );
+    assert_eq!(server.requests().len(), 0);
+}
+
+// Settings.
+
+#[test]
+fn rejects_invalid_settings_before_sending() {
+    for (target, words) in [
+        ("{ type: http, endpoint: 'http://127.0.0.1:9/' }", "the user's message is never sent to the agent"),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: { m: '{{history}}' } }",
+            "the user's message is never sent to the agent",
+        ),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: { m: '{{mesage}}', n: '{{message}}' } }",
+            "did you mean `{{message}}`?",
+        ),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: { m: '{{message}}', n: '{{user.name}}' } }",
+            "`{{user}}` is a text or a number, which has no members",
+        ),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: { m: '{{message}}', n: '{{option.a}}' } }",
+            "did you mean `{{options}}`?",
+        ),
+        ("{ type: http, endpoint: 'http://{{message}}:9/' }", "the server name cannot contain a placeholder"),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/{{message}}', body: 1, method: GET }",
+            "a `GET` request cannot have a `body`",
+        ),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: '{{message}}', map: { reply: reply } }",
+            "`reply` is not a JSONPath",
+        ),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: '{{message}}', map: { reply: $.r, tool_calls: { path: $.a, name: '$[' } } }",
+            "`$[` is not a JSONPath",
+        ),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: '{{message}}', map: { tool_calls: $.a } }",
+            "`map` has no `reply`",
+        ),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: '{{message}}', map: { reply: $.r, hint: $.h } }",
+            "`hint` requires `awaiting`",
+        ),
+        (
+            "{ type: http, endpoint: 'http://127.0.0.1:9/', body: '{{message}}', tools: [] }",
+            "unknown key `tools`",
+        ),
+    ] {
+        let output =
+            Project::with_config(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{output}");
+        assert!(output.stderr.contains(words), "{words}: {output}");
+    }
+    let suite = "name: a\nstate: {}\nturns: [{ user: hello }]\n";
+    let target = "target: { type: http, endpoint: 'http://127.0.0.1:9/', body: '{{message}}' }\n";
+    let output = Project::with_config(target).suite("a", suite).hotseat(&["test"]);
+    assert!(
+        output.code == 2 && output.stderr.contains("sets `state`, which its agent does not support"),
+        "{output}"
+    );
+}
+
+#[test]
+fn redacts_secrets_in_templates() {
+    let secret = "k-0123456789";
+    let server = FakeAgent::start(|request| {
+        let header = request.header("authorization").unwrap_or_default().to_string();
+        FakeReply::json(200, &json!({"reply": format!("I was sent {header}")}))
+    });
+    let more = format!("  headers: {{ Authorization: 'Bearer ${{ENV.PLAIN}}' }}\n{SIMPLE}");
+    let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: impossible } }\n";
+    let project = project(&server, &more).suite("a", suite);
+    let tested = project.test_in(&[("PLAIN", secret)], &["-v", "--trace", "out/t.jsonl"]);
+    assert_failed(
+        &tested,
+        1,
+        "assertion",
+        "expected the agent to say something that matches /impossible/, got",
+    );
+    let all = format!("{}{}{}", tested.output, tested.report, project.workspace.read("out/t.jsonl"));
+    assert!(!all.contains(secret) && all.contains("I was sent Bearer [redacted:"), "{all}");
+}

@@ -1,0 +1,178 @@
+//! Human input: at a terminal, through a pipe, and without any human.
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TEST_TIMEOUT, TestRun};
+
+/// An agent that asks for the amount and then finishes.
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        match request.last_user_text().as_str() {
+            said if said.contains("250") => run.text("Done. Reference: EXP-1."),
+            "evil" => run.text("\u{1b}[2JWhat now?\nYou> forged?"),
+            _ => run.text("How much is it?"),
+        }
+        .finished()
+    })
+}
+
+fn case(id: &str, more: Value) -> Value {
+    let mut case = json!({"id": id, "turns": [{"input": "A dinner"}], "interactive": {"enabled": true},
+        "final_assertions": [{"type": "contains", "value": "EXP-1"}]});
+    case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    case
+}
+
+fn project(agent: &FakeAgent, cases: &[Value]) -> Project {
+    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
+    Project::with_agent(agent).file("a.test.jsonl", &lines.join("\n"))
+}
+
+/// Runs `hotseat test` with these lines on stdin.
+fn run_with_stdin(project: &Project, lines: &str, args: &[&str]) -> TestRun {
+    let output = project.command(&[&["test", "-o", "out.json"], args].concat()).stdin(lines).run();
+    crate::common::assert_no_panic(&output);
+    let report = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
+    TestRun { output, report }
+}
+
+#[test]
+fn piped_lines_answer_agent() {
+    let agent = agent();
+    let tested =
+        run_with_stdin(&project(&agent, &[case("a", json!({}))]), "\n  it is 250 \nnever read\n", &[]);
+    tested.assert_all_passed();
+    let turns = tested.case("a")["turns"].as_array().unwrap();
+    assert_eq!((&turns[1]["input"], &turns[1]["input_source"]), (&json!("it is 250"), &json!("interactive")));
+    assert_eq!(turns.len(), 2, "the agent waits for nothing any more");
+    assert_eq!(agent.requests()[1].last_user_text(), "it is 250");
+}
+
+#[test]
+fn missing_human_does_not_block_run() {
+    let agent = agent();
+    let cases = [
+        case("skips", json!({})),
+        case("fails", json!({"on_missing_input": "fail"})),
+        case("ends", json!({"on_missing_input": "end"})),
+    ];
+    let tested = run_with_stdin(&project(&agent, &cases), "", &[]);
+    for (name, status) in [("skips", "skipped"), ("fails", "failed"), ("ends", "failed")] {
+        assert_eq!(tested.case(name)["status"], status, "{name}");
+    }
+    assert_eq!(
+        tested.case("skips")["skip_reason"],
+        "Agent awaiting input, no next turn defined (standard input has ended)"
+    );
+    assert_eq!(tested.case("fails")["error_kind"], "no_input");
+    assert_eq!(tested.case("ends")["error_kind"], "assertion");
+}
+
+#[test]
+fn flags_control_human_input() {
+    let agent = agent();
+    let plain = json!({"id": "plain", "type": "multi_turn", "turns": [{"input": "A dinner"}]});
+    let held = project(&agent, std::slice::from_ref(&plain));
+    assert_eq!(run_with_stdin(&held, "250\n", &[]).case("plain")["status"], "skipped");
+    assert_eq!(run_with_stdin(&held, "250\n", &["--interactive"]).case("plain")["total_turns"], 2);
+    let both = &["--interactive", "--skip-interactive"];
+    assert_eq!(run_with_stdin(&held, "250\n", both).case("plain")["status"], "skipped");
+
+    let asks = project(&agent, &[case("asks", json!({}))]);
+    assert_eq!(run_with_stdin(&asks, "250\n", &["--skip-interactive"]).case("asks")["status"], "skipped");
+    let fails = &["--skip-interactive", "--on-missing-input", "fail"];
+    assert_eq!(run_with_stdin(&asks, "250\n", fails).case("asks")["error_kind"], "no_input");
+    let ends = &["--skip-interactive", "--on-missing-input=end"];
+    assert_eq!(run_with_stdin(&asks, "250\n", ends).case("asks")["error_kind"], "assertion");
+}
+
+#[test]
+fn human_can_end_or_skip() {
+    let agent = agent();
+    let ends = case("a", json!({"final_assertions": [{"type": "contains", "value": "How much"}]}));
+    let held = project(&agent, &[ends]);
+    assert_eq!(run_with_stdin(&held, "/end\n", &[]).case("a")["status"], "passed");
+    let skipped = run_with_stdin(&held, "/skip\n", &[]);
+    assert_eq!(skipped.case("a")["status"], "skipped");
+    assert_eq!(skipped.case("a")["skip_reason"], "skipped by the human");
+}
+
+#[test]
+fn human_at_terminal_sees_conversation_and_answers() {
+    let agent = agent();
+    let held = project(&agent, &[case("dinner", json!({}))]);
+    let mut running = held.command(&["test", "--color", "never"]).terminal(60).timeout(TEST_TIMEOUT).spawn();
+    let seen = running.wait_for_stdout("You> ");
+    assert!(seen.contains("dinner, turn 2"), "{seen}");
+    assert!(seen.contains("  User: A dinner\r\n  Agent: How much is it?"), "{seen}");
+    // An accidental key press is not an answer.
+    running.type_line("");
+    running.type_line("250, please");
+    let output = running.wait();
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.stdout.contains("PASSED"), "{output}");
+}
+
+#[test]
+fn end_of_terminal_input_is_not_an_answer() {
+    let agent = agent();
+    let held = project(&agent, &[case("dinner", json!({"on_missing_input": "fail"}))]);
+    let mut running = held.command(&["test"]).terminal(60).timeout(TEST_TIMEOUT).spawn();
+    running.wait_for_stdout("You> ");
+    running.press_ctrl_d();
+    let output = running.wait();
+    assert_eq!(output.code, 1, "{output}");
+}
+
+#[test]
+fn ctrl_c_stops_run_waiting_for_human() {
+    let agent = agent();
+    let held = project(&agent, &[case("dinner", json!({}))]);
+    let mut running = held.command(&["test"]).terminal(60).timeout(TEST_TIMEOUT).spawn();
+    running.wait_for_stdout("You> ");
+    running.press_ctrl_c();
+    running.wait_for_stdout("waiting for running cases");
+    running.press_ctrl_c();
+    let output = running.wait();
+    assert_eq!(output.code, 130, "{output}");
+}
+
+#[test]
+fn agent_output_cannot_control_terminal() {
+    let agent = agent();
+    let evil = json!({"id": "evil", "turns": [{"input": "evil"}], "interactive": {"enabled": true}, "on_missing_input": "end"});
+    let held = project(&agent, &[evil]);
+    let mut running = held.command(&["test", "--color", "never"]).terminal(60).timeout(TEST_TIMEOUT).spawn();
+    let seen = running.wait_for_stdout("\r\nYou> ");
+    running.type_line("/end");
+    let output = running.wait();
+    assert_eq!(output.code, 0, "{output}");
+    assert!(!seen.contains("\u{1b}[2JWhat"), "{seen:?}");
+    assert!(seen.contains("  Agent: ␛[2JWhat now?\r\n    You> forged?"), "{seen:?}");
+}
+
+#[test]
+fn prompts_one_human_question_at_a_time() {
+    let agent = agent();
+    let cases: Vec<Value> = (0..6).map(|n| case(&format!("c{n}"), json!({}))).collect();
+    let tested = run_with_stdin(&project(&agent, &cases), &"250\n".repeat(6), &["--parallel", "6"]);
+    tested.assert_all_passed();
+}
+
+#[test]
+fn human_answer_times_out() {
+    let agent = agent();
+    let held = project(&agent, &[case("a", json!({"interactive": {"enabled": true, "timeout": "50ms"}}))]);
+    // A terminal without input: stdin does not end.
+    let running = held.command(&["test", "-o", "out.json"]).terminal(80).timeout(TEST_TIMEOUT).spawn();
+    let output = running.wait();
+    assert_eq!(output.code, 0, "{output}");
+    let report: Value = serde_json::from_str(&held.workspace.read("out.json")).unwrap();
+    assert_eq!(
+        report["results"][0]["skip_reason"],
+        "Agent awaiting input, no next turn defined (no input was typed in time)"
+    );
+}

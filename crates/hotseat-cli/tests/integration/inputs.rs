@@ -1,0 +1,276 @@
+//! Input sources of `-i`: files, messages, generators and stdin; and roles that write reports.
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ProgramOutput};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TEST_TIMEOUT, echo_agent, unreachable_address};
+
+fn constant_agent(text: &'static str) -> FakeAgent {
+    FakeAgent::start(move |request: &FakeRequest| -> FakeReply {
+        FakeRun::for_request(request).started().text(text).finished().into()
+    })
+}
+
+/// A project with these agents, none of which is the target.
+fn project(agents: &[(&str, String)]) -> Project {
+    let agents: String = agents
+        .iter()
+        .map(|(name, url)| format!("  {name}: {{ endpoint: '{url}', description: 'Repeats' }}\n"))
+        .collect();
+    Project::with_config(&format!("agents:\n{agents}"))
+}
+
+fn assert_exit_code(output: &ProgramOutput, code: i32) {
+    assert_eq!(output.code, code, "{output}");
+}
+
+#[test]
+fn message_prints_only_reply() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        match request.last_user_text().as_str() {
+            "json" => run.text("{\"a\": {\"b\": 1}}").finished(),
+            "tools" => run
+                .tool("c1", "find_order", &json!({"id": 7}), Some(json!({"status": "sent"})))
+                .text("It was sent.")
+                .finished(),
+            "fail" => run.error("out of order", None),
+            said => run.text(&format!("You said: {said}")).finished(),
+        }
+    });
+    let project = project(&[("mock", agent.url())]);
+    let said = |text: &str| project.hotseat(&["test", "-n", "mock", "-i", text]);
+    assert_eq!(said("Hello, how are you?").stdout, "You said: Hello, how are you?\n");
+    assert_eq!(said("a/b?").stdout, "You said: a/b?\n");
+    assert_eq!(said("Note: buy milk").stdout, "You said: Note: buy milk\n");
+    assert_eq!(said("x\n::error::forged").stdout, "You said: x\n:: error::forged\n");
+    assert_eq!(said("json").stdout, "{\n  \"a\": {\n    \"b\": 1\n  }\n}\n");
+    assert_eq!(
+        said("tools").stdout,
+        "It was sent.\n--- Tool Calls ---\nfind_order → OK (args: {\"id\":7})\n"
+    );
+    let failed = said("fail");
+    assert_exit_code(&failed, 1);
+    assert!(failed.stdout.starts_with("error: the agent failed: out of order"), "{failed}");
+    assert_eq!(agent.requests()[0].user_texts(), ["Hello, how are you?"]);
+
+    let verbose = project.hotseat(&["test", "-n", "mock", "-i", "hi", "-v", "-o", "out.json"]);
+    assert!(verbose.stdout.contains("PASSED"), "{verbose}");
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
+    assert_eq!(report["results"][0]["output"], "You said: hi");
+}
+
+#[test]
+fn rejects_invalid_input_sources() {
+    let agent = echo_agent();
+    let project = project(&[("mock", agent.url()), ("other", agent.url())]);
+    for (args, words) in [
+        (&["-i", "./nope.jsonl", "-n", "mock"][..], "no such file or folder: ./nope.jsonl"),
+        (&["-i", "agnets:x", "-n", "mock"], "did you mean `agents:x`?"),
+        (&["-i", "hello"], "`-n`"),
+        (&["-i", "agents:", "-n", "mock"], "`agents:` does not name an agent, connector or script"),
+        (&["-i", "hello", "a.test.yaml"], "cannot be used with"),
+    ] {
+        let output = project.hotseat(&[&["test"], args].concat());
+        assert_exit_code(&output, 2);
+        assert!(output.stderr.contains(words), "{words}\n{output}");
+    }
+    assert_eq!(agent.requests().len(), 0);
+}
+
+#[test]
+fn accepts_every_input_flag_spelling() {
+    let agent = echo_agent();
+    let project = project(&[("mock", agent.url())])
+        .file("some/cases.jsonl", "// one\n{\"id\": \"a\", \"input\": \"hi\", \"assertions\": [{\"type\": \"contains\", \"value\": \"hi\"}]}\n");
+    for input in ["some/cases.jsonl", "./some/cases.jsonl", "@some/cases.jsonl"] {
+        assert_exit_code(&project.hotseat(&["test", "-n", "mock", "-i", input]), 0);
+    }
+    let absolute = project.workspace.path("some/cases.jsonl");
+    assert_exit_code(&project.hotseat(&["test", "-i", absolute.to_str().unwrap()]), 0);
+    assert_eq!(agent.requests().len(), 4);
+}
+
+const CASES: &str = r#"```json
+{"cases": [
+  {"id": "G001", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]},
+  {"id": "G002", "name": "Two turns", "turns": [{"input": "a"}, {"input": "b", "assert": [{"type": "equals", "value": "You said: b"}]}]},
+  {"id": "G003", "simulator": {"use": "user"}, "checkpoints": [{"id": "x", "assertion": {"type": "contains", "value": "bye"}}], "tags": ["made-up"]}
+]}
+```"#;
+
+#[test]
+fn generates_cases() {
+    let (agent, generator, user) = (echo_agent(), constant_agent(CASES), constant_agent("good bye"));
+    let project =
+        project(&[("mock", agent.url()), ("workers.test.generator", generator.url()), ("user", user.url())]);
+    let input = "agents:workers.test.generator?count=10&focus=edge-cases";
+    let tested = project.test(&["-i", input, "-n", "mock"]);
+    tested.assert_all_passed();
+    assert_eq!(tested.count("total"), 3);
+    assert_eq!(agent.requests().len(), 4);
+    let told: Value = serde_json::from_str(&generator.requests()[0].last_user_text()).unwrap();
+    for (key, value) in [
+        ("test_mode", json!("generator")),
+        ("target_agent", json!("mock")),
+        ("target_description", json!("Repeats")),
+        ("count", json!(10)),
+        ("focus", json!("edge-cases")),
+    ] {
+        assert_eq!(told[key], value, "{key}: {told:#}");
+    }
+}
+
+#[test]
+fn generated_cases_can_be_saved_and_rerun() {
+    let (agent, generator, user) = (echo_agent(), constant_agent(CASES), constant_agent("good bye"));
+    let project = project(&[("mock", agent.url()), ("gen", generator.url()), ("user", user.url())]);
+    let printed = project.hotseat(&["test", "-i", "agents:gen", "-n", "mock", "--dry-run"]);
+    assert_exit_code(&printed, 0);
+    assert_eq!(printed.stdout.lines().count(), 3, "{printed}");
+    let kept = project.hotseat(&[
+        "test",
+        "-i",
+        "agents:gen",
+        "-n",
+        "mock",
+        "--dry-run",
+        "-o",
+        "tests/generated.jsonl",
+    ]);
+    assert_exit_code(&kept, 0);
+    assert_eq!(project.workspace.read("tests/generated.jsonl"), printed.stdout);
+    let third: Value = serde_json::from_str(printed.stdout.lines().nth(2).unwrap()).unwrap();
+    assert_eq!(third["tags"], json!(["made-up"]), "nothing is lost");
+    assert_eq!(agent.requests().len(), 0);
+    let told: Value = serde_json::from_str(&generator.requests()[0].last_user_text()).unwrap();
+    assert_eq!(told["count"], 5, "default number of cases");
+
+    let tested = project.test(&["-i", "tests/generated.jsonl", "-n", "mock"]);
+    tested.assert_all_passed();
+    assert_eq!(tested.count("total"), 3);
+}
+
+#[test]
+fn failing_generators_end_run() {
+    let agent = echo_agent();
+    let prose = constant_agent("I cannot think of any.");
+    let wrong = constant_agent(r#"{"cases": [{"id": "G1", "input": "hi", "asserts": []}]}"#);
+    let nameless = constant_agent(r#"{"cases": [{"id": "G0", "input": "x"}, {"input": "hi"}]}"#);
+    let project = project(&[
+        ("mock", agent.url()),
+        ("prose", prose.url()),
+        ("wrong", wrong.url()),
+        ("nameless", nameless.url()),
+        ("gone", unreachable_address()),
+    ]);
+    for (input, code, words) in [
+        ("agents:prose", 3, "failed to parse generator response as JSON"),
+        ("agents:gone", 3, "agents:gone generated no cases"),
+        ("agents:wrong", 2, "did you mean `assert`?"),
+        ("agents:nameless", 2, "neither `name` nor `id`"),
+        ("agents:nobody", 2, "unknown agent `nobody`"),
+        ("connectors:none", 2, "none"),
+    ] {
+        let output = project.hotseat(&["test", "-i", input, "-n", "mock"]);
+        assert_exit_code(&output, code);
+        assert!(output.stderr.contains(words), "{words}\n{output}");
+    }
+    let without = project.hotseat(&["test", "-i", "agents:prose"]);
+    assert_exit_code(&without, 2);
+    assert!(without.stderr.contains("no agent is selected for the generated cases"), "{without}");
+    assert_eq!((agent.requests().len(), prose.requests().len()), (0, 1));
+}
+
+#[test]
+fn interactive_conversation_can_be_saved() {
+    let agent = echo_agent();
+    let project = project(&[("mock", agent.url())]);
+    let args = ["test", "-i", "-", "-n", "mock", "--interactive", "-o", "out.json", "--save", "saved.jsonl"];
+    let output = project.command(&args).stdin("hi\nbye\n").run();
+    assert_exit_code(&output, 0);
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
+    let turns = report["results"][0]["turns"].as_array().unwrap();
+    let said: Vec<&Value> = turns.iter().map(|turn| &turn["input"]).collect();
+    assert_eq!(said, ["hi", "bye"]);
+    assert!(turns.iter().all(|turn| turn["input_source"] == "interactive"));
+
+    let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
+    assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "bye"}]));
+    let again = project.test(&["-n", "mock", "-i", "saved.jsonl"]);
+    again.assert_all_passed();
+    assert_eq!(agent.requests().len(), 4);
+
+    let empty = project.command(&["test", "-i", "-", "-n", "mock"]).stdin("").run();
+    assert_exit_code(&empty, 1);
+    assert!(empty.stdout.contains("no initial input"), "{empty}");
+}
+
+#[test]
+fn interactive_terminal_shows_new_output() {
+    let agent = echo_agent();
+    let project = project(&[("mock", agent.url())]);
+    let mut running =
+        project.command(&["test", "-i", "-", "-n", "mock"]).terminal(70).timeout(TEST_TIMEOUT).spawn();
+    running.wait_for_stdout("You> ");
+    running.type_line("hello");
+    running.wait_for_stdout("Agent: You said: hello\r\nYou> ");
+    running.type_line("more");
+    let seen = running.wait_for_stdout("Agent: You said: more\r\nYou> ");
+    assert_eq!(seen.matches("Agent: You said: hello").count(), 1, "{seen}");
+    running.type_line("/end");
+    assert_exit_code(&running.wait(), 0);
+}
+
+#[test]
+fn saved_case_includes_simulated_turns() {
+    let (agent, user) = (echo_agent(), constant_agent("good bye"));
+    let case = json!({
+        "id": "a", "tags": ["x"], "input": "hi", "simulator": {"use": "user"},
+        "checkpoints": [{"id": "end", "assertion": {"type": "contains", "value": "bye"}}]
+    });
+    let project =
+        project(&[("mock", agent.url()), ("user", user.url())]).file("a.test.jsonl", &case.to_string());
+    assert_exit_code(&project.hotseat(&["test", "-n", "mock", "--save", "saved.jsonl"]), 0);
+    let saved: Value = serde_json::from_str(&project.workspace.read("saved.jsonl")).unwrap();
+    assert_eq!(saved["turns"], json!([{"input": "hi"}, {"input": "good bye"}]));
+    assert_eq!((&saved["tags"], &saved["checkpoints"]), (&case["tags"], &case["checkpoints"]));
+    assert_eq!((saved.get("simulator"), saved.get("input")), (None, None));
+}
+
+#[test]
+fn role_can_write_report() {
+    let (agent, writer) = (echo_agent(), constant_agent("# All is well\n\u{1b}[31mred"));
+    let suite = r#"{"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}"#;
+    let project = project(&[("mock", agent.url()), ("rep", writer.url())]).file("a.test.jsonl", suite);
+    assert_exit_code(
+        &project.hotseat(&["test", "-n", "mock", "-r", "rep", "-o", "report.md", "-o", "out.json"]),
+        0,
+    );
+    assert_eq!(project.workspace.read("report.md"), "# All is well\n\u{1b}[31mred");
+    let told: Value = serde_json::from_str(&writer.requests()[0].last_user_text()).unwrap();
+    assert_eq!((&told["format"], &told["test_mode"]), (&json!("md"), &json!("reporter")));
+    let own: Value = serde_json::from_str(&project.workspace.read("out.json")).unwrap();
+    assert_eq!(told["report"]["results"][0]["id"], own["results"][0]["id"]);
+    assert_eq!(told["report"]["summary"]["passed"], 1);
+
+    let printed = project.hotseat(&["test", "-n", "mock", "-r", "agents:rep"]);
+    assert!(printed.stdout.ends_with("# All is well\n␛[31mred\n"), "{printed}");
+}
+
+#[test]
+fn report_exists_if_report_writer_fails() {
+    let agent = echo_agent();
+    let failing = FakeAgent::start(|_: &FakeRequest| FakeReply::text(500, "out of order"));
+    let suite = r#"{"id": "a", "input": "hi", "assertions": [{"type": "contains", "value": "hi"}]}"#;
+    let project = project(&[("mock", agent.url()), ("rep", failing.url())]).file("a.test.jsonl", suite);
+    let output = project.hotseat(&["test", "-n", "mock", "-r", "rep", "-o", "report.md"]);
+    assert_exit_code(&output, 3);
+    assert!(output.stderr.contains("agents:rep wrote no report"), "{output}");
+    let kept: Value = serde_json::from_str(&project.workspace.read("report.json")).unwrap();
+    assert_eq!(kept["summary"]["passed"], 1);
+    let unknown = project.hotseat(&["test", "-n", "mock", "-r", "nobody", "-o", "report.md"]);
+    assert_exit_code(&unknown, 2);
+    assert_eq!(agent.requests().len(), 1, "nothing is run for a helper that there is not");
+}

@@ -1,0 +1,260 @@
+//! Interrupted runs: finished cases are kept and the remaining ones can be resumed.
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hotseat_testkit::FakeAgent;
+use hotseat_testkit::agui::FakeRun;
+use serde_json::Value;
+
+use crate::common::{Project, TEST_TIMEOUT};
+
+/// Number of cases of a run.
+const CASE_COUNT: usize = 60;
+
+/// An agent with a short delay that answers some questions incorrectly.
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request| {
+        let said = request.last_user_text();
+        let number: usize = said.parse().expect("it is told numbers");
+        let answer = if number.is_multiple_of(7) { "bad" } else { "good" };
+        FakeRun::for_request(request)
+            .started()
+            .pause(Duration::from_millis(3 + number as u64 % 5))
+            .text(answer)
+            .finished()
+    })
+}
+
+fn suite() -> String {
+    let case = |n: usize| {
+        format!("---\nid: c{n}\nturns: [{{ user: '{n}', assert: {{ text: {{ must_match: good }} }} }}]\n")
+    };
+    (0..CASE_COUNT).map(case).collect()
+}
+
+/// Status of each case by id. Panics on duplicates.
+#[track_caller]
+fn verdicts<'a>(results: impl IntoIterator<Item = &'a Value>) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for result in results {
+        let text = |key: &str| result[key].as_str().expect("a text").to_string();
+        let before = all.insert(text("id"), text("status"));
+        assert_eq!(before, None, "{} is not unique", result["id"]);
+    }
+    all
+}
+
+fn expected_verdicts() -> BTreeMap<String, String> {
+    let status = |n: usize| if n.is_multiple_of(7) { "failed" } else { "passed" };
+    (0..CASE_COUNT).map(|n| (format!("c{n}"), status(n).to_string())).collect()
+}
+
+/// Result events; a truncated line is ignored.
+fn result_events(events: &str) -> Vec<Value> {
+    let events = events.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    events.filter(|event| event["type"] == "result").collect()
+}
+
+/// Kills runs at different moments. Reported results are kept without duplicates, the rest can be resumed,
+/// and the verdicts equal those of an uninterrupted run.
+#[expect(clippy::print_stdout, reason = "what was seen is told by the long test")]
+fn assert_runs_survive_kills(times: u64) {
+    let agent = agent();
+    let (mut in_the_middle, mut kept_more) = (0, 0);
+    for round in 0..times {
+        let project = Project::with_agent(&agent).suite("a", &suite());
+        let args = ["test", "--json", "--parallel", "4", "-o", "report.json"];
+        let mut running = project.command(&args).spawn();
+        // Kill after a varying number of cases plus a delay.
+        running.wait_for_stdout(&format!("\"id\":\"c{}\"", (round * 37) % CASE_COUNT as u64));
+        std::thread::sleep(Duration::from_micros((round * 7_919) % 9_000));
+        let id = running.id().to_string();
+        project.workspace.run("kill", &["-9", &id]);
+        let killed = running.wait();
+        let told = verdicts(&result_events(&killed.stdout));
+
+        let listed = project.hotseat(&["runs", "--json"]);
+        let Some(run) = listed.stdout.lines().next() else {
+            assert!(told.is_empty(), "{killed}");
+            continue;
+        };
+        let run: Value = serde_json::from_str(run).expect("a run");
+        let shown = project.hotseat(&["show", "--json"]);
+        assert_eq!(shown.code, 0, "{shown}");
+        let results = self::result_events(&shown.stdout);
+        let kept = verdicts(&results);
+        for (id, status) in &told {
+            assert_eq!(kept.get(id), Some(status), "{id} was told as {status}: {killed}");
+        }
+        kept_more += usize::from(kept.len() > told.len());
+        if run["state"] == "ended" {
+            assert_eq!(kept, expected_verdicts());
+            continue;
+        }
+        in_the_middle += usize::from(!kept.is_empty());
+        assert_eq!(run["state"], "killed", "{run}");
+        let resumed = project.hotseat(&["resume", "last", "--json"]);
+        assert_eq!(resumed.code, 1, "{resumed}");
+        assert_eq!(verdicts(&self::result_events(&resumed.stdout)), expected_verdicts(), "{resumed}");
+        let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
+        assert_eq!(verdicts(report["results"].as_array().expect("results")), expected_verdicts());
+
+        // Finished cases were not repeated, and the store contains one run.
+        let after: Value =
+            serde_json::from_str(&project.hotseat(&["runs", "--json"]).stdout).expect("one run");
+        assert_eq!((&after["id"], &after["state"]), (&run["id"], &Value::from("ended")));
+        let again = project.hotseat(&["show", "-o", "again.json"]);
+        assert_eq!(again.code, 0, "{again}");
+        let again = project.workspace.read("again.json").replace("again.json", "report.json");
+        assert_eq!(again, project.workspace.read("report.json"));
+        for result in &results {
+            let same = |other: &&Value| other["id"] == result["id"];
+            let all = report["results"].as_array().expect("results");
+            let now = all.iter().find(same).expect("it is there");
+            assert_eq!(now["started_at"], result["started_at"], "{} was run again", result["id"]);
+        }
+        let nothing = project.hotseat(&["resume"]);
+        assert!(
+            nothing.code == 2 && nothing.stderr.contains("is complete: all its cases have ended"),
+            "{nothing}"
+        );
+    }
+    println!(
+        "{times} runs killed, {in_the_middle} of them in the middle; {kept_more} had kept more than they had told"
+    );
+    assert!(in_the_middle * 3 >= times as usize, "only {in_the_middle} of {times} were killed in the middle");
+}
+
+#[test]
+fn killed_run_keeps_finished_cases() {
+    assert_runs_survive_kills(6);
+}
+
+#[test]
+#[ignore = "takes minutes: .ci/run calls it"]
+fn finished_cases_survive_two_hundred_kills() {
+    assert_runs_survive_kills(200);
+}
+
+#[test]
+fn interrupted_run_resumes() {
+    let agent = FakeAgent::start(|request| {
+        let run = FakeRun::for_request(request).started();
+        match request.last_user_text().as_str() {
+            "wait" => run.gate("open").text("good").finished(),
+            _ => run.text("good").finished(),
+        }
+    });
+    let case = |id: &str, said: &str| {
+        format!("---\nid: {id}\nturns: [{{ user: {said}, assert: {{ text: {{ must_match: good }} }} }}]\n")
+    };
+    let suite = [case("first", "hello"), case("second", "wait"), case("third", "hello")].concat();
+    let project = Project::with_agent(&agent).suite("a", &suite);
+    let mut running = project.command(&["test", "--parallel", "1"]).spawn();
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    let busy = project.hotseat(&["resume"]);
+    assert!(busy.code == 2 && busy.stderr.contains("is still running in another process"), "{busy}");
+    let listed = project.hotseat(&["runs"]);
+    assert!(listed.stdout.contains("1 of 3 (running)"), "{listed}");
+    running.interrupt();
+    running.wait_for_stdout("no new cases");
+    agent.release("open");
+    let output = running.wait();
+    assert_eq!(output.code, 130, "{output}");
+    assert!(output.stderr.contains("runs the remaining cases"), "{output}");
+    let listed = project.hotseat(&["runs"]);
+    assert!(listed.stdout.contains("2 of 3 (interrupted)"), "{listed}");
+
+    let resumed = project.hotseat(&["resume", "-o", "out.json"]);
+    assert_eq!(resumed.code, 0, "{resumed}");
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    assert_eq!(
+        (&report["summary"]["total"], &report["summary"]["passed"]),
+        (&Value::from(3), &Value::from(3))
+    );
+    let told = agent.requests().iter().filter(|request| request.last_user_text() == "hello").count();
+    assert_eq!(told, 2, "the first case is not run again");
+}
+
+#[test]
+fn changed_suites_cannot_be_resumed() {
+    let agent = agent();
+    let project = Project::with_agent(&agent).suite("a", &suite());
+    let mut running = project.command(&["test", "--parallel", "1"]).spawn();
+    running.wait_for_stdout("PASSED");
+    running.interrupt();
+    assert_eq!(running.wait().code, 130);
+    let project = project.suite("a", &suite().replace("must_match: good", "must_match: bad"));
+    let resumed = project.hotseat(&["resume"]);
+    assert_eq!(resumed.code, 2, "{resumed}");
+    assert!(resumed.stderr.contains("the suites have changed since"), "{resumed}");
+}
+
+/// A project whose run was interrupted after its first finished case.
+fn interrupted_project(project: Project) -> Project {
+    let mut running = project.command(&["test", "--parallel", "1"]).spawn();
+    running.wait_for_stdout("PASSED");
+    running.interrupt();
+    assert_eq!(running.wait().code, 130);
+    project
+}
+
+#[test]
+fn changed_judging_configuration_cannot_be_resumed() {
+    let agent = agent();
+    let target = format!("target:\n  endpoint: {}\n", agent.url());
+    let of = |more: &str| Project::with_config(&format!("{target}{more}"));
+    let head = "suite:\n  criteria:\n    good: { match: [{ type: contains, value: good }] }\n---\n";
+    let judged = suite()
+        .replace("text: { must_match: good }", "XX")
+        .replace("{ XX }", "[{ type: satisfy, criteria: good }]");
+    let tests: String = (1..CASE_COUNT).map(|n| format!("it('c{n}', () => ask('{n}'));\n")).collect();
+    let tests = format!("import {{ it }} from 'hotseat';\nimport {{ ask }} from './ask.ts';\n{tests}");
+    let ask = "import { user, agent, expect } from 'hotseat';\n\
+               export const ask = (said: string) => { user.says(said); expect(agent).toContain('o'); };\n";
+    for (project, file, from, to) in [
+        (of("").suite("a", &format!("{head}{judged}")), "a.test.yaml", "value: good", "value: d"),
+        (
+            of("  assert: { text: { must_not_match: never } }\n").suite("a", &suite()),
+            "hotseat.yaml",
+            "never",
+            "nothing",
+        ),
+        (of("").file("a_test.ts", &tests).file("ask.ts", ask), "ask.ts", "toContain('o')", "toContain('d')"),
+    ] {
+        let project = interrupted_project(project);
+        let text = project.workspace.read(file);
+        project.workspace.file(file, &text.replace(from, to));
+        let resumed = project.hotseat(&["resume"]);
+        assert!(
+            resumed.code == 2 && resumed.stderr.contains("the suites have changed since"),
+            "{file}: {resumed}"
+        );
+        project.workspace.file(file, &text);
+        let resumed = project.hotseat(&["resume"]);
+        assert!(resumed.code <= 1, "{file}: {resumed}");
+    }
+}
+
+#[test]
+fn pending_retry_is_resumed() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().gate("open").text("bad").finished()
+    });
+    let case = "id: a\nretries: 1\nturns: [{ user: hi, assert: { text: { must_match: good } } }]\n";
+    let project = Project::with_agent(&agent).suite("a", case);
+    let mut running = project.command(&["test"]).spawn();
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    running.interrupt();
+    running.wait_for_stdout("no new cases");
+    agent.release("open");
+    assert_eq!(running.wait().code, 130);
+    assert_eq!(project.hotseat(&["show", "last", "--export", "there.hotseat"]).code, 0);
+    let there = project.hotseat(&["runs", "--store", "there.hotseat"]);
+    assert!(there.stdout.contains("(interrupted)"), "what was written into a file knows it too: {there}");
+    let resumed = project.hotseat(&["resume", "-o", "out.json"]);
+    assert_eq!(resumed.code, 1, "{resumed}");
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    assert_eq!(report["results"][0]["attempts"].as_array().map(Vec::len), Some(2), "{report:#}");
+    assert_eq!(agent.requests().len(), 3);
+}

@@ -1,0 +1,230 @@
+//! Isolation: a flooding agent does not affect concurrent conversations.
+use std::time::{Duration, Instant};
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, ReplyStep};
+use serde_json::{Value, json};
+
+use crate::common::{Lifeline, Project, TEST_TIMEOUT, TestRun, echo_agent};
+
+/// A project with a hostile agent and a good one, whose cases start later.
+fn project_with_both(hostile: &FakeAgent, good: &FakeAgent) -> Project {
+    Project::with_config(&format!(
+        "store: false\nagents:\n  hostile: {{ endpoint: '{}', folder: first }}\n  good: {{ endpoint: '{}', folder: second }}\n",
+        hostile.url(),
+        good.url()
+    ))
+}
+
+/// Cases with one turn each, with further keys.
+fn suite(name: &str, count: usize, keys: &str) -> String {
+    let one = |number| format!("name: {name}-{number}\n{keys}turns: [{{ user: hello }}]\n");
+    (1..=count).map(one).collect::<Vec<_>>().join("---\n")
+}
+
+/// Results of the cases of this agent.
+fn results_of_agent<'a>(tested: &'a TestRun, agent: &str) -> Vec<&'a Value> {
+    let results = tested.report["results"].as_array().expect("a list of results");
+    results
+        .iter()
+        .filter(|result| result["name"].as_str().is_some_and(|name| name.starts_with(agent)))
+        .collect()
+}
+
+/// A state of about one megabyte in small values, which is slow to process.
+fn large_state() -> &'static [u8] {
+    let state: Vec<Value> = (0..20_000).map(|n| json!({"id": n, "words": ["one", "two", "three"]})).collect();
+    format!("data: {}\n\n", json!({"type": "STATE_SNAPSHOT", "snapshot": state})).leak().as_bytes()
+}
+
+/// An agent that sends such states until the connection closes.
+fn send_states(request: &FakeRequest, state: &'static [u8]) -> FakeReply {
+    let run = FakeRun::for_request(request).started();
+    (0..10_000).fold(run, |run, _| run.step(ReplyStep::Bytes(state.into()))).hang().into()
+}
+
+/// An agent that sends text immediately and endlessly.
+fn endless_reply(request: &FakeRequest) -> FakeReply {
+    let open = json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"});
+    let more = json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "and so on "});
+    let much: &'static [u8] = format!("data: {more}\n\n").repeat(1_000).leak().as_bytes();
+    let run = FakeRun::for_request(request).started().raw_event(open);
+    (0..100_000).fold(run, |run, _| run.step(ReplyStep::Bytes(much.into()))).hang().into()
+}
+
+#[test]
+fn slow_check_does_not_slow_other_agents() {
+    let long: &'static str = "abcdefgh ".repeat(100_000).leak();
+    let hostile =
+        FakeAgent::start(move |request| FakeRun::for_request(request).started().text(long).finished());
+    let good = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().pause(Duration::from_millis(50)).text("Hello.").finished()
+    });
+    let slow = "assert: { text: { must_match: '([a-h]+ )+[0-9]$' } }\n";
+    let limited = "assert: { timing: { max_duration_ms: 1000 } }\n";
+    let project = project_with_both(&hostile, &good)
+        .suite("first/a", &suite("hostile", 4, slow))
+        .suite("second/a", &suite("good", 40, limited));
+    let tested = project.test(&["--parallel", "8"]);
+    let passed =
+        results_of_agent(&tested, "good").iter().filter(|result| result["status"] == "passed").count();
+    assert_eq!((passed, results_of_agent(&tested, "good").len()), (40, 40), "{}", tested.output);
+    for result in results_of_agent(&tested, "hostile") {
+        assert_eq!(result["failure"]["kind"], "assertion", "{result:#}");
+    }
+}
+
+#[test]
+fn turn_times_out_during_flood() {
+    let hostile = FakeAgent::start(endless_reply);
+    let good = echo_agent();
+    let keys = "timeout_ms: 1000\n";
+    let project = project_with_both(&hostile, &good).suite("first/a", &suite("hostile", 2, keys));
+    let tested = project.test(&["--parallel", "2"]);
+    for result in results_of_agent(&tested, "hostile") {
+        assert_eq!(result["status"], "failed", "{result:#}");
+        let took = result["duration_ms"].as_f64().expect("a duration");
+        // The limit is 250 ms; the rest is tolerance for concurrent tests.
+        assert!(took < 2500.0, "{took} ms instead of 1000: {:#}", result["failure"]);
+    }
+}
+
+#[test]
+fn third_ctrl_c_ends_run_during_flood() {
+    let state = large_state();
+    let hostile = FakeAgent::start(move |request| send_states(request, state));
+    let project = Project::with_config(&format!(
+        "store: false\nagents:\n  hostile: {{ endpoint: '{}', folder: first }}\n  program: {{ type: command, command: [sh, agent.sh], folder: second }}\n",
+        hostile.url()
+    ))
+    .file("agent.sh", "exec 3>alive\ntrap '' TERM\nsleep 1000\n")
+    .suite("first/a", &suite("hostile", 3, ""))
+    .suite("second/a", &suite("program", 1, ""));
+    let alive = Lifeline::new(&project.workspace, "alive");
+    let mut running = project.command(&["test", "--parallel", "4"]).spawn();
+    hostile.wait_for_requests(3, TEST_TIMEOUT);
+    alive.wait_for_start();
+    running.press_ctrl_c();
+    running.wait_for_stdout("no new cases");
+    running.press_ctrl_c();
+    running.press_ctrl_c();
+    let pressed = Instant::now();
+    let output = running.wait();
+    assert_eq!(output.code, 130, "{output}");
+    assert!(pressed.elapsed() < Duration::from_secs(5), "{:?}: {output}", pressed.elapsed());
+    alive.wait_for_end();
+}
+
+/// Hostile or broken behaviour, selected by the user text.
+fn hostile_reply(request: &FakeRequest, state: &'static [u8]) -> FakeReply {
+    let run = FakeRun::for_request(request).started();
+    let lines = |line: &'static str, count: usize| {
+        (0..count).fold(FakeReply::sse(), |reply, _| reply.bytes(line.as_bytes())).hang()
+    };
+    match request.last_user_text().as_str() {
+        "text" => endless_reply(request),
+        "states" => send_states(request, state),
+        "deltas" => {
+            let delta = json!([{"op": "add", "path": "/-", "value": "more"}]);
+            let run = run.state(json!([]));
+            (0..3_000).fold(run, |run, _| run.delta(delta.clone())).hang().into()
+        }
+        "silence" => run.hang().into(),
+        "cut" => run.text("Hel").cut().into(),
+        "a page" => FakeReply::text(200, "<html>").header("content-type", "text/html"),
+        "comments" => lines(": still here\n\n", 200_000),
+        "a line" => lines("data: without an end", 200_000),
+        "depth" => {
+            let deep = format!("data: {}\n\n", "[".repeat(1_000_000));
+            FakeReply::sse().bytes(deep).hang()
+        }
+        "an error" => {
+            let body: &'static [u8] = vec![b'x'; 1_000_000].leak();
+            (0..100).fold(FakeReply::status(500), |reply, _| reply.bytes(body)).hang()
+        }
+        other => panic!("nothing is done for {other}"),
+    }
+}
+
+/// What hostile agents do, with what their cases may fail as: the kind of the failure, and a part of its message. Whether a
+/// flood ends by its time or by its size depends on the machine.
+#[cfg(target_os = "linux")]
+const HOSTILE_KINDS: [(&str, &[(&str, &str)]); 10] = [
+    ("text", &[("timeout", "timed out after 2000 ms"), ("limit", "`limits.turn.bytes`")]),
+    ("states", &[("timeout", "timed out after 2000 ms"), ("limit", "`limits.turn.bytes`")]),
+    ("deltas", &[("timeout", "timed out after 2000 ms")]),
+    ("silence", &[("timeout", "timed out after 2000 ms")]),
+    ("cut", &[("protocol_error", "the connection broke")]),
+    ("a page", &[("protocol_error", "the stream ended without a single event")]),
+    ("comments", &[("timeout", "timed out after 2000 ms")]),
+    ("a line", &[("timeout", "timed out after 2000 ms")]),
+    ("depth", &[("protocol_error", "not an event, it is not JSON")]),
+    ("an error", &[("agent_error", "500")]),
+];
+
+/// The durations of the good cases of a run, in order of their length; all have passed, and every hostile one has failed with
+/// words of its own.
+#[cfg(target_os = "linux")]
+fn durations(project: &Project, output: &hotseat_testkit::ProgramOutput) -> Vec<f64> {
+    let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
+    let results = report["results"].as_array().expect("a list of results");
+    let (mut durations, mut unexpected) = (Vec::new(), Vec::new());
+    for result in results {
+        let name = result["name"].as_str().expect("a name");
+        if name.starts_with("good") {
+            assert_eq!(result["status"], "passed", "{result:#}\n{output}");
+            durations.push(result["duration_ms"].as_f64().expect("a duration"));
+        } else {
+            assert_eq!(result["status"], "failed", "{result:#}");
+            let failure = &result["failure"];
+            assert_eq!(failure["fault"], "agent", "{name}: {failure:#}");
+            let (_, expected) = HOSTILE_KINDS
+                .iter()
+                .find(|(kind, _)| name.starts_with(&format!("bad {kind} ")))
+                .expect("a kind");
+            let message = failure["message"].as_str().expect("a message");
+            let fits = |(kind, words): &(&str, &str)| failure["kind"] == *kind && message.contains(words);
+            if !expected.iter().any(fits) {
+                unexpected.push(format!("{name}: {failure:#}"));
+            }
+        }
+    }
+    assert!(unexpected.is_empty(), "{}", unexpected.join("\n"));
+    durations.sort_by(f64::total_cmp);
+    durations
+}
+
+/// Ten conversations with agents of each kind of malice beside a hundred with one that behaves. With the environment
+/// variable `HOTSEAT_SOAK` there are that many times as many of both in one run.
+#[cfg(target_os = "linux")]
+#[test]
+fn hundred_good_cases_pass_with_ten_hostile_agents() {
+    let times =
+        std::env::var("HOTSEAT_SOAK").map_or(1, |times| times.parse().expect("HOTSEAT_SOAK is a number"));
+    const MAX_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
+    let state = large_state();
+    let bad = FakeAgent::start(move |request| hostile_reply(request, state));
+    let good = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().pause(Duration::from_millis(300)).text("Hello.").finished()
+    });
+    let limited = "assert: { timing: { max_duration_ms: 1500 } }\n";
+    let bad_case = |number: usize| {
+        let (kind, _) = HOSTILE_KINDS[number % HOSTILE_KINDS.len()];
+        format!("name: bad {kind} {number}\ntimeout_ms: 2000\nturns: [{{ user: {kind} }}]\n")
+    };
+    let project = project_with_both(&bad, &good)
+        .suite("first/a", &(0..10 * times).map(bad_case).collect::<Vec<_>>().join("---\n"))
+        .suite("second/a", &suite("good", 100 * times, limited));
+    let run = |paths: &[&str]| {
+        let args = [&["test", "-o", "report.json", "--parallel", "20"], paths].concat();
+        let timeout = (1 + u32::try_from(times).expect("a small number")) * TEST_TIMEOUT;
+        let (output, peak) = project.command(&args).timeout(timeout).spawn().wait_and_measure();
+        (durations(&project, &output), peak)
+    };
+    let (alone, _) = run(&["second"]);
+    let (beside, peak) = run(&[]);
+    assert_eq!((alone.len(), beside.len()), (100 * times, 100 * times));
+    let median = |durations: &[f64]| durations[durations.len() / 2];
+    assert!(median(&beside) <= 1.1 * median(&alone), "{} ms, {} ms", median(&alone), median(&beside));
+    assert!(peak <= MAX_MEMORY_BYTES, "{} MB", peak / 1024 / 1024);
+}

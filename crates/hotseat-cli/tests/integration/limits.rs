@@ -1,0 +1,324 @@
+//! Limits on depth, size and number of everything an agent sends, in every adapter.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::ChatCompletion;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TEST_TIMEOUT, TestRun};
+
+const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
+
+/// Patch operations that each double the depth of a document.
+fn deepening_patch() -> Value {
+    let mut path = "/a".to_string();
+    let operations = (0..13).map(|_| {
+        let operation = json!({"op": "copy", "from": "", "path": format!("{path}/a")});
+        path = format!("{path}/a{}", path.clone());
+        operation
+    });
+    operations.collect()
+}
+
+/// Patch operations that each double the size of a document.
+fn growing_patch() -> Value {
+    (0..40).map(|n| json!({"op": "copy", "from": "", "path": format!("/a/{n}")})).collect()
+}
+
+#[test]
+fn oversized_state_patches_are_rejected() {
+    for (patch, words) in [(deepening_patch(), "nested"), (growing_patch(), "")] {
+        let state = json!({"a": {}});
+        for on in ["STATE", "ACTIVITY"] {
+            let (patch, state) = (patch.clone(), state.clone());
+            let agent = FakeAgent::start(move |request: &FakeRequest| {
+                let run = FakeRun::for_request(request).started();
+                let run = match on {
+                    "STATE" => run.state(state.clone()).delta(patch.clone()),
+                    _ => run
+                        .raw_event(json!({"type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "x", "content": state}))
+                        .raw_event(json!({"type": "ACTIVITY_DELTA", "messageId": "a", "activityType": "x", "patch": patch})),
+                };
+                run.text("Done.").finished()
+            });
+            let project = Project::with_agent(&agent)
+                .suite("a", HELLO)
+                .suite("b", "name: b\nturns: [{ user: hello }]\n");
+            let tested = project.test(&["--trace", "out/trace.jsonl"]);
+            tested.assert_all_passed();
+            let trace = project.workspace.read("out/trace.jsonl");
+            let note = format!("{on}_DELTA does not apply and changes nothing");
+            assert!(trace.contains(&note) && trace.contains(words), "{on} {words}");
+            assert!(trace.len() < 1_000_000, "{} bytes of trace", trace.len());
+            for again in [&["show", "last"][..], &["recheck", "last"], &["resume", "last"]] {
+                let output = project.hotseat(again);
+                assert!(output.code == 0 || again[0] == "resume" && output.code == 2, "{again:?}: {output}");
+            }
+        }
+    }
+}
+
+/// What agents do that once ended whole runs is done again where the run is resumed.
+#[test]
+fn a_run_that_was_killed_under_a_hostile_agent_is_resumed_to_its_verdicts() {
+    type Attack = fn(FakeRun) -> FakeRun;
+    let attacks: [(&str, &str, Attack); 4] = [
+        ("depth", "-KILL", |run| run.state(json!({"a": {}})).delta(deepening_patch())),
+        ("size", "-ABRT", |run| run.state(json!({"a": {}})).delta(growing_patch())),
+        ("calls", "-KILL", |run| {
+            (0..1_000)
+                .fold(run, |run, n| run.tool(&format!("c{n}"), "look", &json!({"n": n}), Some(json!("ok"))))
+        }),
+        ("text", "-ABRT", |run| run.text(&"word ".repeat(40_000))),
+    ];
+    for (name, signal, attack) in attacks {
+        let is_killed = Arc::new(AtomicBool::new(false));
+        let over = is_killed.clone();
+        let agent = FakeAgent::start(move |request: &FakeRequest| {
+            let run = FakeRun::for_request(request).started();
+            match request.last_user_text().as_str() {
+                "attack" => attack(run).text("Done.").finished().reply(),
+                "hold" if !over.load(Ordering::SeqCst) => run.hang().into(),
+                _ => run.text("Done.").finished().reply(),
+            }
+        });
+        let turns = "turns: [{ user: attack }, { user: hold }]\n";
+        let project = Project::with_agent(&agent).suite("a", HELLO).suite("b", &format!("name: b\n{turns}"));
+        let running = project.command(&["test", "--parallel", "1"]).spawn();
+        // The attack was taken in before the next turn is sent.
+        agent.wait_for_requests(3, TEST_TIMEOUT);
+        assert_eq!(project.workspace.run("kill", &[signal, &running.id().to_string()]).code, 0);
+        assert_ne!(running.wait().code, 0);
+        is_killed.store(true, Ordering::SeqCst);
+        let resumed = project.hotseat(&["resume", "last", "-o", "report.json"]);
+        assert_eq!(resumed.code, 0, "{name}: {resumed}");
+        let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
+        let statuses: Vec<&Value> =
+            report["results"].as_array().expect("results").iter().map(|result| &result["status"]).collect();
+        assert_eq!(statuses, ["passed", "passed"], "{name}: {resumed}");
+    }
+}
+
+#[test]
+fn stores_small_state_changes_as_deltas() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let state = json!({"big": "x".repeat(200_000), "n": -1});
+        let change = |n: usize| json!([{"op": "replace", "path": "/n", "value": n}]);
+        (0..100)
+            .fold(FakeRun::for_request(request).started().state(state), |run, n| run.delta(change(n)))
+            .text("Done.")
+            .finished()
+    });
+    let project = Project::with_agent(&agent).suite("a", HELLO);
+    project.test(&["--trace", "out/trace.jsonl"]).assert_all_passed();
+    let trace = project.workspace.read("out/trace.jsonl");
+    assert!(trace.len() < 500_000, "{} bytes of trace", trace.len());
+    assert_eq!(trace.matches("\"state.delta\"").count(), 100);
+}
+
+/// Kind of excessive output.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Flood {
+    Text,
+    Calls,
+}
+
+/// Number of text pieces or calls that a flooding agent sends.
+const FLOOD_SIZE: usize = 400;
+
+fn text_piece() -> String {
+    "word ".repeat(200)
+}
+
+/// One project per adapter whose agent sends the given flood.
+fn flooding_projects(flood: Flood) -> Vec<(&'static str, Project, Option<FakeAgent>)> {
+    let is_text = flood == Flood::Text;
+    // Unstreamed answers are measured in bytes before their calls are counted, so these limits leave room for
+    // them.
+    let limits = if is_text { LIMITS.to_string() } else { LIMITS.replace("100000,", "10000000,") };
+    let served = |name: &'static str, target: &str, reply: FakeReply| {
+        let agent = FakeAgent::start(move |_| reply.clone());
+        let target = target.replace("URL", &agent.url());
+        (name, Project::with_config(&format!("target:\n{target}{limits}")), Some(agent))
+    };
+    let ag_ui = move |request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let run = (0..FLOOD_SIZE).fold(run, |run, n| match is_text {
+            true => run
+                .raw_event(json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": text_piece()})),
+            false => run.tool(&format!("c{n}"), "look", &json!({"n": n}), Some(json!("ok"))),
+        });
+        run.finished().reply()
+    };
+    let agent = FakeAgent::start(ag_ui);
+    let target = format!("target:\n  endpoint: {}\n{limits}", agent.url());
+    let mut all = vec![("ag_ui", Project::with_config(&target), Some(agent))];
+
+    let completion = (0..FLOOD_SIZE).fold(ChatCompletion::new(), |completion, n| match is_text {
+        true => completion.text(&text_piece()),
+        false => completion.tool(n, &format!("c{n}"), "look", &json!({"n": n})),
+    });
+    all.push(served(
+        "openai",
+        "  type: openai\n  base_url: URLv1\n  model: m\n",
+        completion.finish("stop").streamed(),
+    ));
+
+    let events: Vec<Value> = (0..FLOOD_SIZE)
+        .map(|n| match is_text {
+            true => json!({"delta": text_piece()}),
+            false => json!({"delta": "x", "call": {"id": format!("c{n}"), "name": "look", "arguments": {}}}),
+        })
+        .chain([json!({"end": true})])
+        .collect();
+    let map = "  body: { m: '{{message}}' }\n  map: { reply: $.delta, tool_calls: $.call, done: $.end }\n";
+    let sse = events.iter().cloned().fold(FakeReply::sse(), FakeReply::event);
+    all.push(served("http sse", &format!("  type: http\n  endpoint: URLchat\n  stream: sse\n{map}"), sse));
+    let head = FakeReply::status(200).header("content-type", "application/x-ndjson");
+    let lines = events.iter().fold(head, |reply, event| reply.bytes(format!("{event}\n")));
+    all.push(served(
+        "http ndjson",
+        &format!("  type: http\n  endpoint: URLchat\n  stream: ndjson\n{map}"),
+        lines,
+    ));
+    let whole = match is_text {
+        true => json!({"delta": text_piece().repeat(FLOOD_SIZE)}),
+        false => {
+            json!({"delta": "x", "call": (0..FLOOD_SIZE).map(|n| json!({"id": n.to_string(), "name": "look"})).collect::<Vec<_>>()})
+        }
+    };
+    let map = "  body: { m: '{{message}}' }\n  map: { reply: $.delta, tool_calls: $.call }\n";
+    all.push(served(
+        "http",
+        &format!("  type: http\n  endpoint: URLchat\n{map}"),
+        FakeReply::json(200, &whole),
+    ));
+
+    // The programs never stop by themselves.
+    let line = match is_text {
+        true => json!({"type": "text", "delta": text_piece()}),
+        false => json!({"type": "tool_call", "name": "look", "arguments": {}}),
+    };
+    let program = |name: &'static str, protocol: &str, printed: &str| {
+        let target =
+            format!("target:\n  type: command\n  command: [sh, agent.sh]\n  protocol: {protocol}\n{limits}");
+        (
+            name,
+            Project::with_config(&target).file("agent.sh", &format!("read -r message\nyes '{printed}'\n")),
+            None,
+        )
+    };
+    all.push(program("command", "json_lines", &line.to_string()));
+    if is_text {
+        all.push(program("command text", "text", "word"));
+        let script = json!({"use": "always", "rules": [{"reply": text_piece().repeat(FLOOD_SIZE)}]});
+        let target = format!("target: {{ type: embedded, agent: . }}\n{limits}");
+        let project = Project::with_config(&target)
+            .file("agent.yaml", "name: Clerk\nsystem: You are a clerk.\n")
+            .file("script.yaml", &script.to_string());
+        all.push(("embedded", project, None));
+    }
+    // Recordings made without limits are replayed within them.
+    let agent = FakeAgent::start(ag_ui);
+    let project = Project::with_agent(&agent).suite("a", HELLO);
+    project.test(&["--record", "rec"]).assert_all_passed();
+    project.workspace.file("hotseat.yaml", &format!("target:\n  type: replay\n  from: rec\n{limits}"));
+    all.push(("replay", project, None));
+    all
+}
+
+/// Limits that every flood exceeds.
+const LIMITS: &str = "limits:\n  turn: { bytes: 100000, calls: 50, events: 100000 }\n";
+
+fn assert_limited(name: &str, tested: &TestRun, limit: &str) {
+    let failure = tested.failure("a");
+    assert_eq!(
+        (&failure["kind"], &failure["fault"]),
+        (&json!("limit"), &json!("agent")),
+        "{name}: {failure:#}"
+    );
+    let message = failure["message"].as_str().unwrap_or_default();
+    assert!(message.contains(&format!("`limits.{limit}`")), "{name}: {message}");
+    assert_eq!(tested.output.code, 1, "{name}: {}", tested.output);
+}
+
+#[test]
+fn unbounded_output_hits_limit_in_every_adapter() {
+    for flood in [Flood::Text, Flood::Calls] {
+        for (name, project, _agent) in flooding_projects(flood) {
+            let limit = if flood == Flood::Text { "turn.bytes" } else { "turn.calls" };
+            let project = project.suite("a", HELLO);
+            let tested = project.test(&[]);
+            assert_limited(&format!("{name}, {flood:?}"), &tested, limit);
+            // Keeps the output before the limit and little more. Chat completions send three characters per
+            // chunk.
+            let report = tested.case("a").to_string();
+            assert!(report.len() < 3_000_000, "{name}: {} bytes of report", report.len());
+            if ["ag_ui", "openai", "http sse", "http ndjson", "command"].contains(&name) {
+                let turn = &tested.case("a")["turns"][0];
+                let kept = match flood {
+                    Flood::Text => turn["output"].as_str().is_some_and(|text| text.len() > 1_000),
+                    Flood::Calls => turn["tool_calls"].as_array().is_some_and(|calls| calls.len() >= 50),
+                };
+                assert!(kept, "{name}, {flood:?}: {turn}");
+            }
+        }
+    }
+}
+
+#[test]
+fn size_limits_apply_to_conversations_and_runs() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text(&"word ".repeat(2000)).finished()
+    });
+    let turns = "turns: [{ user: one }, { user: two }, { user: three }, { user: four }]\n";
+    for (limits, limit, failed) in [
+        ("conversation: { bytes: 30000 }", "conversation.bytes", ["a", "b"]),
+        ("conversation: { events: 10 }", "conversation.events", ["a", "b"]),
+        ("run: { bytes: 70000 }", "run.bytes", ["b", "b"]),
+    ] {
+        let target = format!("target:\n  endpoint: {}\nparallel: 1\nlimits:\n  {limits}\n", agent.url());
+        let project = Project::with_config(&target)
+            .suite("a", &format!("name: a\n{turns}"))
+            .suite("b", &format!("name: b\n{turns}"));
+        let tested = project.test(&[]);
+        for name in failed {
+            let failure = tested.failure(name);
+            assert_eq!(failure["kind"], "limit", "{limits}: {failure:#}");
+            assert!(failure["message"].as_str().unwrap_or_default().contains(limit), "{failure:#}");
+        }
+    }
+}
+
+#[test]
+fn rejects_invalid_limits_with_location() {
+    for (limits, words) in [
+        ("turn: { bytes: 0 }", "hotseat.yaml:3"),
+        ("turn: { byte: 7 }", "did you mean"),
+        ("case: { bytes: 7 }", "hotseat.yaml:3"),
+    ] {
+        let project = Project::with_config(&format!(
+            "target: {{ endpoint: 'http://127.0.0.1:1/' }}\nlimits:\n  {limits}\n"
+        ));
+        let output = project.suite("a", HELLO).hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{limits}: {output}");
+    }
+}
+
+/// An endless agent is never idle.
+#[test]
+fn time_limits_apply_during_output_flood() {
+    let target = "target:\n  type: command\n  command: [sh, agent.sh]\n  timeout_ms: 1000\nlimits:\n  turn: { bytes: 1000000000000, events: 1000000000 }\n  conversation: { bytes: 1000000000000, events: 1000000000 }\n";
+    let program = "read -r message\nyes '{\"type\":\"usage\",\"usage\":{}}'\n";
+    let project = Project::with_config(target).file("agent.sh", program).suite("a", HELLO);
+    let begun = Instant::now();
+    let tested = project.test(&[]);
+    let failure = tested.failure("a");
+    assert_eq!(failure["kind"], "timeout", "{failure:#}");
+    let took = tested.case("a")["turns"][0]["duration_ms"].as_f64().expect("a duration");
+    assert!((1000.0..2000.0).contains(&took), "the turn took {took} ms");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}

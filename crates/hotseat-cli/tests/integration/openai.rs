@@ -1,0 +1,723 @@
+//! Agents behind chat completions.
+use std::time::Duration;
+
+use hotseat_testkit::completions::{ChatCompletion, chunk, complete_reply};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TestRun, unreachable_address};
+
+const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
+
+/// A project whose target is this server.
+fn project(server: &FakeAgent, more: &str) -> Project {
+    Project::with_config(&format!(
+        "target:\n  type: openai\n  base_url: {}v1\n  model: small\n  api_key: '${{ENV.KEY}}'\n{more}",
+        server.url()
+    ))
+}
+
+fn run_hello(project: &Project) -> TestRun {
+    project.test_in(&[("KEY", "sk-0123456789")], &["--trace", "out/trace.jsonl"])
+}
+
+/// Runs one turn with a server that answers like this.
+#[track_caller]
+fn run_with_reply<R: Into<FakeReply>>(reply: impl Fn(&FakeRequest) -> R + Send + Sync + 'static) -> TestRun {
+    let server = FakeAgent::start(reply);
+    run_hello(&project(&server, "").suite("a", HELLO))
+}
+
+/// Asserts that the run failed with this kind and message.
+#[track_caller]
+fn assert_failed(tested: &TestRun, code: i32, kind: &str, words: &str) {
+    let failure = tested.failure("a");
+    assert_eq!(failure["kind"], kind, "{failure:#}");
+    let message = failure["message"].as_str().unwrap_or_default();
+    assert!(message.contains(words), "{words:?} is not in {message:?}");
+    assert_eq!(tested.output.code, code, "{}", tested.output);
+}
+
+// Requests.
+
+#[test]
+fn request_matches_protocol() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Hello there.").finish("stop"));
+    let more = "  system: Be brief.\n  temperature: 0.5\n  headers: { X-Team: blue }\n  body: { max_tokens: 50, stream_options: null, user: '{{conversation_id}}' }\n";
+    let tested = run_hello(&project(&server, more).suite("a", HELLO));
+    tested.assert_all_passed();
+    let [request] = server.requests().try_into().expect("one request");
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/v1/chat/completions"));
+    assert_eq!(request.header("authorization"), Some("Bearer sk-0123456789"));
+    assert_eq!(request.header("x-team"), Some("blue"));
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    let mut body = request.json();
+    let id = body["user"].take();
+    assert_eq!(id.as_str().map(str::len), Some(36), "{id}");
+    assert_eq!(
+        body,
+        json!({
+            "model": "small",
+            "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}],
+            "temperature": 0.5, "stream": true, "max_tokens": 50, "user": null,
+        })
+    );
+}
+
+#[test]
+fn address_may_include_route() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Hello.").finish("stop"));
+    let target =
+        format!("target: {{ type: openai, base_url: '{}x/chat/completions/', model: m }}\n", server.url());
+    Project::with_config(&target).suite("a", HELLO).test(&[]).assert_all_passed();
+    assert_eq!(server.requests()[0].path, "/x/chat/completions");
+    assert_eq!(server.requests()[0].header("authorization"), None);
+}
+
+#[test]
+fn later_turns_resend_conversation() {
+    let server = FakeAgent::start(|request| {
+        ChatCompletion::new().text(&format!("answer {}", request.index + 1)).finish("stop")
+    });
+    let suite = "name: a\nturns: [{ user: one }, { user: two }]\n";
+    run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+    assert_eq!(
+        server.requests()[1].json()["messages"],
+        json!([said("user", "one"), said("assistant", "answer 1"), said("user", "two")])
+    );
+}
+
+#[test]
+fn stateful_server_receives_only_new_messages() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("fine").finish("stop"));
+    let suite = "name: a\nthreadId: t-7\nturns: [{ user: one }, { user: two }]\n";
+    let more = "  history: delta\n  body: { metadata: { chat_id: '{{conversation_id}}' } }\n";
+    run_hello(&project(&server, more).suite("a", suite)).assert_all_passed();
+    for (request, said) in server.requests().iter().zip(["one", "two"]) {
+        assert_eq!(request.json()["messages"], json!([{"role": "user", "content": said}]));
+        assert_eq!(request.json()["metadata"]["chat_id"], "t-7");
+    }
+}
+
+// Answers.
+
+#[test]
+fn records_text_calls_usage_and_finish_reason() {
+    let tested = run_with_reply(|_| {
+        ChatCompletion::new()
+            .chunk(chunk(json!({"reasoning_content": "Let me "}), None))
+            .chunk(chunk(json!({"reasoning_content": "see."}), None))
+            .text("One moment.")
+            .tool(0, "c1", "search", &json!({"query": "shoes", "limit": 3}))
+            .tool(1, "c2", "search", &json!({"query": "socks"}))
+            .finish("stop")
+    });
+    tested.assert_all_passed();
+    let turn = &tested.case("a")["turns"][0];
+    assert_eq!(turn["output"], "One moment.");
+    assert_eq!(turn["reasoning"], json!(["Let me see."]));
+    let calls: Vec<(&Value, &Value)> = turn["tool_calls"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|call| (&call["name"], &call["args"]))
+        .collect();
+    assert_eq!(
+        calls,
+        [
+            (&json!("search"), &json!({"query": "shoes", "limit": 3})),
+            (&json!("search"), &json!({"query": "socks"}))
+        ]
+    );
+    assert_eq!(turn["usage"], json!([{"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}]));
+}
+
+#[test]
+fn accepts_unstreamed_completion() {
+    let call =
+        json!({"id": "c", "type": "function", "function": {"name": "search", "arguments": "{\"q\":1}"}});
+    for stream in ["true", "false"] {
+        let call = call.clone();
+        let server = FakeAgent::start(move |_| {
+            complete_reply(json!({"role": "assistant", "content": "Hi.", "tool_calls": [call]}), "stop")
+        });
+        let tested = run_hello(&project(&server, &format!("  stream: {stream}\n")).suite("a", HELLO));
+        tested.assert_all_passed();
+        let turn = &tested.case("a")["turns"][0];
+        assert_eq!((&turn["output"], &turn["tool_calls"][0]["args"]), (&json!("Hi."), &json!({"q": 1})));
+        assert_eq!(server.requests()[0].json()["stream"], stream == "true");
+    }
+    let streamed = FakeAgent::start(|_| ChatCompletion::new().text("Hi.").finish("stop"));
+    run_hello(&project(&streamed, "  stream: false\n").suite("a", HELLO)).assert_all_passed();
+}
+
+#[test]
+fn stream_may_be_split_anywhere() {
+    let tested = run_with_reply(|_| {
+        let tool = json!({"city": "Zürich", "note": "a \"quoted\" word"});
+        ChatCompletion::new()
+            .text("Grüezi 🙂.")
+            .tool(0, "c", "weather", &tool)
+            .finish("stop")
+            .streamed()
+            .with_piece_size(1)
+    });
+    tested.assert_all_passed();
+    let turn = &tested.case("a")["turns"][0];
+    assert_eq!(turn["output"], "Grüezi 🙂.");
+    assert_eq!(turn["tool_calls"][0]["args"]["city"], "Zürich");
+}
+
+#[test]
+fn records_declared_tools() {
+    let server = FakeAgent::start(|_| {
+        let declared = json!({"content": "How much?", "awaiting_input": true, "input_hint": "an amount"});
+        ChatCompletion::new().chunk(chunk(declared, None)).finish("stop")
+    });
+    let project = project(&server, "").suite("a", HELLO);
+    run_hello(&project).assert_all_passed();
+    let trace = project.workspace.read("out/trace.jsonl");
+    let event = |name: &str| {
+        let lines = trace.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+        lines.into_iter().find(|line| line["type"] == name).unwrap_or_else(|| panic!("no {name}: {trace}"))
+    };
+    let awaiting = &event("agent.awaiting_input")["payload"];
+    assert_eq!((&awaiting["awaiting"], &awaiting["hint"]), (&json!(true), &json!("an amount")));
+    assert_eq!(event("agent.run.finished")["payload"]["finishReason"], "stop");
+}
+
+#[test]
+fn server_may_report_its_tool_results() {
+    let server = FakeAgent::start(|request| {
+        let result = json!({"role": "tool", "tool_call_id": "c", "content": "{\"total\":3}"});
+        match request.index {
+            0 => ChatCompletion::new()
+                .tool(0, "c", "search", &json!({}))
+                .chunk(chunk(result, None))
+                .text("Found 3.")
+                .finish("stop"),
+            _ => ChatCompletion::new().text("Bye.").finish("stop"),
+        }
+    });
+    let suite = "name: a\nturns: [{ user: search }, { user: bye }]\nassert: { tools: { require: [{ name: search, result_match: '\"total\":3' }] } }\n";
+    run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
+    // Calls that the server ran itself are not resent.
+    let history = server.requests()[1].json()["messages"].clone();
+    assert_eq!(history[1], json!({"role": "assistant", "content": "Found 3."}));
+    assert_eq!(history.as_array().map(Vec::len), Some(3));
+}
+
+// Client tools.
+
+const CONFIRM: &str = "
+name: a
+tools:
+  - name: confirm
+    description: Asks the user
+    parameters: { type: object, properties: { what: { type: string } } }
+    answers:
+      - args_match: { what: ^pay }
+        content: { ok: true }
+        once: true
+      - error: the user said no
+turns:
+  - user: pay
+    assert: { tools: { require: [{ name: confirm, result_match: ok }] }, text: { must_match: Paid } }
+  - user: thanks
+";
+
+#[test]
+fn client_tools_are_answered_by_case() {
+    let server = FakeAgent::start(|request| match request.index {
+        0 => ChatCompletion::new()
+            .text("Wait.")
+            .tool(0, "c-1", "confirm", &json!({"what": "pay 5"}))
+            .finish("tool_calls"),
+        // Some servers send `stop` although calls are pending.
+        1 => ChatCompletion::new().tool(0, "c-1", "confirm", &json!({"what": "really"})).finish("stop"),
+        2 => ChatCompletion::new().text("Paid.").finish("stop"),
+        _ => ChatCompletion::new().text("You are welcome.").finish("stop"),
+    });
+    let tested = run_hello(&project(&server, "").suite("a", CONFIRM));
+    tested.assert_all_passed();
+    let requests = server.requests();
+    assert_eq!(
+        requests[0].json()["tools"],
+        json!([{"type": "function", "function": {
+            "name": "confirm", "description": "Asks the user",
+            "parameters": {"type": "object", "properties": {"what": {"type": "string"}}},
+        }}])
+    );
+    let call = |arguments: &str| json!([{"id": "c-1", "type": "function", "function": {"name": "confirm", "arguments": arguments}}]);
+    let history = requests[3].json()["messages"].clone();
+    assert_eq!(
+        history,
+        json!([
+            {"role": "user", "content": "pay"},
+            {"role": "assistant", "content": "Wait.", "tool_calls": call("{\"what\":\"pay 5\"}")},
+            {"role": "tool", "tool_call_id": "c-1", "content": "{\"ok\":true}"},
+            {"role": "assistant", "content": "", "tool_calls": call("{\"what\":\"really\"}")},
+            {"role": "tool", "tool_call_id": "c-1", "content": "the user said no"},
+            {"role": "assistant", "content": "Paid."},
+            {"role": "user", "content": "thanks"},
+        ])
+    );
+    // The server reused an id; these are two calls.
+    let calls = tested.case("a")["turns"][0]["tool_calls"].as_array().expect("a list").clone();
+    assert_eq!((&calls[0]["result"], &calls[1]["error"]), (&json!({"ok": true}), &json!("the user said no")));
+}
+
+#[test]
+fn unanswered_calls_never_pass() {
+    let tested =
+        run_with_reply(|_| ChatCompletion::new().tool(0, "c", "pay", &json!({})).finish("tool_calls"));
+    assert_failed(
+        &tested,
+        1,
+        "test_error",
+        "the agent called tool pay and awaits its result, but the test does not offer this tool",
+    );
+
+    let server = FakeAgent::start(|_| {
+        ChatCompletion::new().tool(0, "c", "confirm", &json!({"what": "x"})).finish("tool_calls")
+    });
+    let suite = "name: a\ntools: [{ name: confirm, answers: [{ args_match: { what: ^pay }, content: ok }] }]\nturns: [{ user: hello }]\n";
+    let tested = run_hello(&project(&server, "").suite("a", suite));
+    assert_failed(
+        &tested,
+        1,
+        "test_error",
+        "client tool confirm was called with {\"what\":\"x\"}, but no scripted answer matches",
+    );
+}
+
+/// A suite whose tool is answered by a server, unless the scripted answer matches first.
+fn tool_server_suite(tools: &FakeAgent, must_match: &str) -> String {
+    format!(
+        "
+name: a
+tools:
+  - name: confirm
+    answers: [{{ args_match: {{ what: ^pay }}, content: scripted }}]
+    url: '{}tools/confirm'
+turns: [{{ user: go }}]
+assert: {{ text: {{ must_match: '{must_match}' }} }}
+",
+        tools.url()
+    )
+}
+
+/// An agent that calls the tool with the first user text and then repeats the tool result.
+fn confirming_agent(what: &'static str) -> FakeAgent {
+    FakeAgent::start(move |request| match request.index {
+        0 => ChatCompletion::new().tool(0, "c-1", "confirm", &json!({"what": what})).finish("tool_calls"),
+        _ => {
+            let messages = request.json()["messages"].clone();
+            let told = messages.as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+            ChatCompletion::new().text(told["content"].as_str().unwrap_or("nothing")).finish("stop")
+        }
+    })
+}
+
+#[test]
+fn client_tools_are_answered_by_server() {
+    let tools = FakeAgent::start(|_| FakeReply::json(200, &json!({"confirmed": 7})));
+    let agent = confirming_agent("delete");
+    let suite = tool_server_suite(&tools, "^.\"confirmed\":7.$");
+    let tested = run_hello(&project(&agent, "").suite("a", &suite));
+    tested.assert_all_passed();
+    assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["result"], json!({"confirmed": 7}));
+    let [asked] = tools.requests().try_into().expect("one request");
+    assert_eq!((asked.method.as_str(), asked.path.as_str()), ("POST", "/tools/confirm"));
+    assert_eq!(asked.json(), json!({"id": "c-1", "name": "confirm", "arguments": {"what": "delete"}}));
+
+    // Scripted answers take precedence.
+    run_hello(&project(&confirming_agent("pay 5"), "").suite("a", &tool_server_suite(&tools, "^scripted$")))
+        .assert_all_passed();
+    assert_eq!(tools.requests().len(), 1);
+
+    // The agent is informed about a failed tool.
+    let broken = FakeAgent::start(|_| FakeReply::text(500, "no database"));
+    let suite = tool_server_suite(&broken, "HTTP 500 Internal Server Error: no database");
+    let tested = run_hello(&project(&confirming_agent("delete"), "").suite("a", &suite));
+    tested.assert_all_passed();
+    let error = tested.case("a")["turns"][0]["tool_calls"][0]["error"].clone();
+    assert!(error.as_str().is_some_and(|error| error.contains("no database")), "{error}");
+}
+
+#[test]
+fn unresponsive_tool_server_never_passes() {
+    let silent = FakeAgent::start(|_| FakeReply::never());
+    let suite = tool_server_suite(&silent, "x");
+    let tested =
+        run_hello(&project(&confirming_agent("delete"), "  idle_timeout_ms: 100\n").suite("a", &suite));
+    assert_failed(
+        &tested,
+        1,
+        "test_error",
+        "client tool confirm could not be asked: it sent nothing for 100 ms",
+    );
+    let tested = run_hello(&project(&confirming_agent("delete"), "  timeout_ms: 200\n").suite("a", &suite));
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 200 ms");
+    let cut = FakeAgent::start(|_| FakeReply::text(200, "half").cut());
+    let tested =
+        run_hello(&project(&confirming_agent("delete"), "").suite("a", &tool_server_suite(&cut, "x")));
+    assert_failed(&tested, 1, "test_error", "client tool confirm could not be asked: the connection broke");
+    let suite = tool_server_suite(&cut, "x").replace(&cut.url(), &unreachable_address());
+    let tested = run_hello(&project(&confirming_agent("delete"), "").suite("a", &suite));
+    assert_failed(&tested, 1, "test_error", "client tool confirm could not be asked: cannot reach");
+}
+
+#[test]
+fn endless_tool_calls_are_stopped() {
+    let server =
+        FakeAgent::start(|_| ChatCompletion::new().tool(0, "c", "confirm", &json!({})).finish("tool_calls"));
+    let suite = "name: a\ntools: [{ name: confirm, answers: [{ content: ok }] }]\nturns: [{ user: hello }]\n";
+    let tested = run_hello(&project(&server, "").suite("a", suite));
+    assert_failed(
+        &tested,
+        1,
+        "agent_error",
+        "the agent made 25 requests to the client in one turn, the maximum",
+    );
+    assert_eq!(server.requests().len(), 25);
+}
+
+// Failures.
+
+#[test]
+fn truncated_stream_is_not_a_reply() {
+    let cases: [(FakeReply, &str); 7] = [
+        (FakeReply::sse(), "the stream ended without a single chunk"),
+        (FakeReply::sse().bytes("data: {\"choi"), "in the middle of its first chunk"),
+        (ChatCompletion::new().text("Hel").without_end(), "without finish_reason and `[DONE]`"),
+        (
+            ChatCompletion::new().text("Hello.").finish("stop").without_end(),
+            "with finish_reason stop and without `[DONE]`",
+        ),
+        (ChatCompletion::new().text("Hel").without_end().cut(), "the connection broke"),
+        (ChatCompletion::new().text("Hel").without_end().reset(), "the connection broke"),
+        (
+            ChatCompletion::new().text("Hel").without_end().until_close().cut(),
+            "without finish_reason and `[DONE]`",
+        ),
+    ];
+    for (reply, words) in cases {
+        assert_failed(&run_with_reply(move |_| reply.clone()), 1, "protocol_error", words);
+    }
+}
+
+#[test]
+fn keeps_output_before_truncation() {
+    let tested = run_with_reply(|_| {
+        ChatCompletion::new().text("Deleting.").tool(0, "c", "delete", &json!({"all": true})).without_end()
+    });
+    assert_failed(&tested, 1, "protocol_error", "without finish_reason");
+    let turn = &tested.case("a")["turns"][0];
+    assert_eq!((&turn["output"], &turn["tool_calls"][0]["name"]), (&json!("Deleting."), &json!("delete")));
+}
+
+#[test]
+fn invalid_completion_is_quoted() {
+    let cases: [(FakeReply, &str); 12] = [
+        (FakeReply::sse().bytes("data: hello\n\n"), "chunk 1 is not JSON"),
+        (
+            FakeReply::sse().event(json!({"choices": [{"delta": {"content": 42}}]})),
+            "chunk 1 has a `content` that is not text: 42",
+        ),
+        (FakeReply::sse().event(json!([])), "chunk 1 is not a chat completion"),
+        (
+            FakeReply::sse().event(json!({"choices": []})).bytes("data: [DONE]\n\n"),
+            "the reply contains no choice",
+        ),
+        (FakeReply::sse().bytes("data: [DONE]\n\n"), "the reply contains no choice"),
+        (FakeReply::json(200, &json!({"choices": []})), "the reply contains no choice"),
+        (FakeReply::json(200, &json!({})), "the reply contains no choice"),
+        (FakeReply::text(200, "hello"), "HTTP 200 OK with text/plain is neither a completion"),
+        (FakeReply::status(200), "with no content type is neither a completion"),
+        (
+            FakeReply::status(200).header("content-type", "application/json").bytes("{\"choices\": [{"),
+            "the answer is not JSON",
+        ),
+        (
+            ChatCompletion::new().chunk(chunk(json!({"function_call": {"name": "x"}}), None)).into(),
+            "has a `function_call`, which `tool_calls` replaced",
+        ),
+        (
+            {
+                ChatCompletion::new()
+                    .chunk(chunk(json!({"role": "tool", "tool_call_id": "x", "content": "1"}), None))
+                    .into()
+            },
+            "a result of tool call x, which was never announced",
+        ),
+    ];
+    for (reply, words) in cases {
+        assert_failed(&run_with_reply(move |_| reply.clone()), 1, "protocol_error", words);
+    }
+}
+
+#[test]
+fn rejects_call_without_name() {
+    let nameless = |_: &FakeRequest| {
+        let call = json!({"index": 0, "id": "c", "function": {"arguments": "{\"a\":1}"}});
+        ChatCompletion::new()
+            .text("Hm.")
+            .chunk(chunk(json!({"tool_calls": [call]}), None))
+            .finish("tool_calls")
+    };
+    assert_failed(
+        &run_with_reply(nameless),
+        1,
+        "protocol_error",
+        "a tool call has no name; its arguments are {\"a\":1}",
+    );
+}
+
+#[test]
+fn empty_answer_is_an_error() {
+    let nothing = |_: &FakeRequest| ChatCompletion::new().finish("stop");
+    assert_failed(
+        &run_with_reply(nothing),
+        1,
+        "protocol_error",
+        "the agent's answer is empty: no text and no tool call",
+    );
+    let null = |_: &FakeRequest| complete_reply(json!({"role": "assistant", "content": null}), "stop");
+    assert_failed(
+        &run_with_reply(null),
+        1,
+        "protocol_error",
+        "the agent's answer is empty: no text and no tool call",
+    );
+    let thinks = |_: &FakeRequest| {
+        ChatCompletion::new().chunk(chunk(json!({"reasoning": "Hm."}), None)).finish("stop")
+    };
+    assert_failed(
+        &run_with_reply(thinks),
+        1,
+        "protocol_error",
+        "the agent's answer is empty: no text and no tool call",
+    );
+}
+
+#[test]
+fn server_errors_are_agent_errors() {
+    let told = json!({"error": {"message": "no such model", "code": "model_not_found"}});
+    let status = told.clone();
+    let tested = run_with_reply(move |_| FakeReply::json(404, &status));
+    assert_failed(&tested, 1, "agent_error", "answered HTTP 404 Not Found; check target.base_url");
+    assert!(tested.failure("a")["detail"].as_str().is_some_and(|detail| detail.contains("no such model")));
+    assert_failed(&run_with_reply(|_| FakeReply::text(429, "slow down")), 1, "agent_error", "HTTP 429");
+    let in_stream = told.clone();
+    let tested = run_with_reply(move |_| FakeReply::sse().event(in_stream.clone()));
+    assert_failed(&tested, 1, "agent_error", "the agent failed: no such model (model_not_found)");
+    assert_failed(&run_with_reply(move |_| FakeReply::json(200, &told)), 1, "agent_error", "no such model");
+    assert_failed(
+        &run_with_reply(|_| ChatCompletion::new().text("Oh").finish("error")),
+        1,
+        "agent_error",
+        "finish_reason error",
+    );
+}
+
+#[test]
+fn requests_are_never_retried() {
+    for reply in [
+        || FakeReply::text(503, "busy"),
+        || FakeReply::refused(),
+        || ChatCompletion::new().text("H").without_end().cut(),
+    ] {
+        let server = FakeAgent::start(move |_| reply());
+        let tested = run_hello(&project(&server, "").suite("a", HELLO));
+        assert_eq!(tested.case("a")["status"], "failed");
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
+fn silent_slow_and_missing_servers_fail() {
+    let silent = FakeAgent::start(|_| ChatCompletion::new().text("Hel").without_end().hang());
+    let tested = run_hello(&project(&silent, "  idle_timeout_ms: 100\n").suite("a", HELLO));
+    assert_failed(&tested, 1, "timeout", "the agent sent nothing for 100 ms");
+
+    let never = FakeAgent::start(|_| FakeReply::never());
+    let tested = run_hello(&project(&never, "  timeout_ms: 100\n").suite("a", HELLO));
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 100 ms");
+
+    let drips = FakeAgent::start(|_| {
+        let drip = |reply: FakeReply| {
+            reply.event(chunk(json!({"content": "x"}), None)).pause(Duration::from_millis(20))
+        };
+        (0..500).fold(FakeReply::sse(), |reply, _| drip(reply))
+    });
+    let tested = run_hello(&project(&drips, "  timeout_ms: 200\n  idle_timeout_ms: 150\n").suite("a", HELLO));
+    assert_failed(&tested, 1, "timeout", "the turn timed out after 200 ms");
+
+    let target = format!("target: {{ type: openai, base_url: '{}', model: m }}\n", unreachable_address());
+    let tested = Project::with_config(&target).suite("a", HELLO).test(&[]);
+    assert_failed(&tested, 3, "unreachable", "cannot reach");
+}
+
+#[test]
+fn reports_reply_cut_at_token_limit() {
+    let tested = run_with_reply(|_| ChatCompletion::new().text("And then").finish("length"));
+    tested.assert_all_passed();
+    let notes = tested.case("a")["turns"][0]["notes"].to_string();
+    assert!(notes.contains("truncated at its token limit"), "{notes}");
+}
+
+// Secrets and settings.
+
+#[test]
+fn api_key_is_redacted_even_in_fragments() {
+    let secret = "sk-0123456789";
+    let server = FakeAgent::start(move |_| {
+        ChatCompletion::new()
+            .text(&format!("The key is {secret}."))
+            .tool(0, "c", "tell", &json!({"key": secret}))
+            .finish("stop")
+    });
+    let suite = "name: a\nturns: [{ user: hello }]\nassert: { text: { must_match: impossible } }\n";
+    let project = project(&server, "").suite("a", suite);
+    let output = project
+        .command(&["test", "-v", "-o", "out/r.json", "-o", "out/r.xml", "--trace", "out/t.jsonl"])
+        .env("KEY", secret)
+        .run();
+    assert_eq!(output.code, 1, "{output}");
+    let trace = project.workspace.read("out/t.jsonl");
+    let files = [trace.clone(), project.workspace.read("out/r.json"), project.workspace.read("out/r.xml")];
+    for text in files.iter().chain([&output.stdout, &output.stderr]) {
+        assert!(!text.contains(secret), "{text}");
+    }
+    // Joining the received fragments does not reveal it either.
+    let pieces: String = trace
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"))
+        .filter(|line| line["type"] == "raw")
+        .flat_map(|line| {
+            let delta = line["payload"]["event"]["choices"][0]["delta"].clone();
+            let arguments = delta["tool_calls"][0]["function"]["arguments"].as_str().map(str::to_string);
+            delta["content"].as_str().map(str::to_string).into_iter().chain(arguments)
+        })
+        .collect();
+    assert!(pieces.contains("The key is [redacted:") && !pieces.contains(secret), "{pieces}");
+}
+
+#[test]
+fn rejects_unsupported_input() {
+    let target = "target: { type: openai, base_url: 'http://127.0.0.1:9/', model: m }\n";
+    for (key, value) in [("threadId", "t"), ("state", "{}"), ("context", "[]")] {
+        let suite = format!("name: a\n{key}: {value}\nturns: [{{ user: hello }}]\n");
+        let output = Project::with_config(target).suite("a", &suite).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{output}");
+        assert!(
+            output.stderr.contains(&format!("sets `{key}`, which its agent does not support")),
+            "{output}"
+        );
+    }
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Hi.").finish("stop"));
+    let suite = "name: a\nforwardedProps: { seed: 7 }\nturns: [{ user: hello }]\n";
+    run_hello(&project(&server, "").suite("a", suite)).assert_all_passed();
+    assert_eq!(server.requests()[0].json()["seed"], 7);
+}
+
+#[test]
+fn rejects_invalid_settings_before_sending() {
+    for (target, words) in [
+        ("{ type: openai, base_url: 'http://127.0.0.1:9/' }", "`target` has no `model`"),
+        (
+            "{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, endpoint: x }",
+            "unknown key `endpoint`",
+        ),
+        ("{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, history: some }", "`history` must be"),
+        (
+            "{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, body: { a: '{{conversation}}' } }",
+            "unknown placeholder `{{conversation}}`",
+        ),
+        (
+            "{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, api_key: k, headers: { authorization: b } }",
+            "`api_key` and the header `Authorization` cannot be combined",
+        ),
+        (
+            "{ type: openai, base_url: 'http://127.0.0.1:9/', model: m, api_key: '${ENV.NOT_SET}' }",
+            "environment variable `NOT_SET` is not set",
+        ),
+    ] {
+        let output =
+            Project::with_config(&format!("target: {target}\n")).suite("a", HELLO).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{output}");
+        assert!(output.stderr.contains(words), "{words}: {output}");
+    }
+}
+
+// History, attachments, options.
+
+#[test]
+fn history_attachments_and_options_are_encoded() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop"));
+    let case = json!({
+        "id": "a",
+        "options": {"connector": "large", "metadata": {"scenario": "x"}},
+        "messages": [
+            {"role": "user", "content": "Book it"},
+            {"role": "assistant", "tool_calls": [{"id": "c1", "name": "book", "arguments": {"to": "Rome"}}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        ],
+        "turns": [{"input": "And this?", "attachments": [
+            {"type": "image", "source": "data:image/png;base64,AAAA"},
+            {"type": "image", "source": "https://example.com/a.png"},
+            {"type": "audio", "source": "data:audio/mpeg;base64,BBBB"},
+            {"type": "file", "source": "file://notes.txt"},
+        ]}],
+    });
+    let project = project(&server, "").file("a.test.json", &case.to_string()).file("notes.txt", "notes");
+    run_hello(&project).assert_all_passed();
+    let body = server.requests()[0].json();
+    assert_eq!((&body["model"], &body["metadata"]), (&json!("large"), &json!({"scenario": "x"})));
+    assert_eq!(
+        body["messages"],
+        json!([
+            {"role": "user", "content": "Book it"},
+            {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{\"to\":\"Rome\"}"}}]},
+            {"role": "tool", "content": "ok", "tool_call_id": "c1"},
+            {"role": "user", "content": [
+                {"type": "text", "text": "And this?"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+                {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+                {"type": "input_audio", "input_audio": {"data": "BBBB", "format": "mp3"}},
+                {"type": "file", "file": {"filename": "notes.txt", "file_data": "data:text/plain;base64,bm90ZXM="}},
+            ]},
+        ])
+    );
+}
+
+#[test]
+fn rejects_unencodable_input_before_sending() {
+    let server = FakeAgent::start(|_| ChatCompletion::new().text("Fine.").finish("stop"));
+    let video = json!({"id": "a", "turns": [{"input": "x", "attachments": [{"type": "video", "source": "https://example.com/a.mp4"}]}]});
+    let output = project(&server, "").file("a.test.json", &video.to_string()).hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("video by URL cannot be sent to a chat completions API"), "{output}");
+    assert!(output.stderr.contains("a.test.json:1:"), "{output}");
+    assert_eq!(server.requests().len(), 0);
+
+    let plain = format!(
+        "target:\n  type: http\n  endpoint: {}\n  body: {{ message: '{{{{message}}}}' }}\n",
+        server.url()
+    );
+    for (case, words) in [
+        (json!({"id": "a", "input": [{"content": "x"}, {"content": "y"}]}), "messages before the first turn"),
+        (json!({"id": "a", "input": "x", "options": {"mode": "y"}}), "`options.mode`"),
+        (
+            json!({"id": "a", "input": {"content": [{"type": "image", "source": "data:image/png;base64,AA"}]}}),
+            "`attachments`",
+        ),
+    ] {
+        let output = Project::with_config(&plain).file("a.test.json", &case.to_string()).hotseat(&["test"]);
+        let words = format!("this case sets {words}, which its agent does not support");
+        assert!(output.code == 2 && output.stderr.contains(&words), "{words}: {output}");
+    }
+    assert_eq!(server.requests().len(), 0);
+}

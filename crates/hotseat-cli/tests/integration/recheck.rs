@@ -1,0 +1,654 @@
+//! `hotseat recheck`: an unchanged suite gives identical results, a changed one its own verdict, without
+//! contacting any agent.
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::complete_reply;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use serde_json::{Value, json};
+
+use crate::common::letters::{case, letter_agent, with};
+use crate::common::{Project, TestRun, assert_no_panic, echo_agent};
+
+/// Runs `hotseat recheck` with a report.
+#[track_caller]
+fn recheck_in(project: &Project, env: &[(&str, &str)], args: &[&str]) -> TestRun {
+    const REPORT: &str = "out/again.json";
+    let _ = std::fs::remove_file(project.workspace.path(REPORT));
+    let command = project.command(&[&["recheck", "-o", REPORT], args].concat());
+    let output = env.iter().fold(command, |command, (name, value)| command.env(name, value)).run();
+    assert_no_panic(&output);
+    let report = std::fs::read_to_string(project.workspace.path(REPORT));
+    let report = report.unwrap_or_else(|_| panic!("no report was written\n{output}"));
+    TestRun { report: serde_json::from_str(&report).expect("JSON"), output }
+}
+
+#[track_caller]
+fn recheck(project: &Project, args: &[&str]) -> TestRun {
+    recheck_in(project, &[], args)
+}
+
+/// Verdict, checks, messages, turns and times of every case, without judge durations and skipped cases.
+fn normalized_results(tested: &TestRun) -> Value {
+    fn remove_volatile(value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                if members.get("status").is_some_and(|status| status == "skipped") {
+                    members.remove("started_at");
+                }
+                if let Some(Value::Object(judgement)) = members.get_mut("judgement") {
+                    judgement.remove("duration_ms");
+                }
+                members.values_mut().for_each(remove_volatile);
+            }
+            Value::Array(values) => values.iter_mut().for_each(remove_volatile),
+            _ => {}
+        }
+    }
+    let mut results = tested.report["results"].clone();
+    remove_volatile(&mut results);
+    results
+}
+
+/// Asserts that an unchanged suite gives identical results and exit code.
+#[track_caller]
+fn assert_recheck_is_identical(project: &Project, before: &TestRun) {
+    assert_recheck_is_identical_in(project, &[], before);
+}
+
+#[track_caller]
+fn assert_recheck_is_identical_in(project: &Project, env: &[(&str, &str)], before: &TestRun) {
+    let again = recheck_in(project, env, &[]);
+    let (one, other) = (normalized_results(before), normalized_results(&again));
+    let (Some(ones), Some(others)) = (one.as_array(), other.as_array()) else { panic!("lists of results") };
+    for (one, other) in ones.iter().zip(others) {
+        assert_eq!(one, other, "{}: {:#}\n{:#}\n{}", one["name"], one, other, again.output);
+    }
+    assert_eq!(ones.len(), others.len());
+    assert_eq!(before.output.code, again.output.code, "{}", again.output);
+}
+
+/// Message of a case that could not be rechecked.
+#[track_caller]
+fn error_message(tested: &TestRun, case: &str) -> String {
+    let failure = tested.failure(case);
+    assert_eq!(failure["kind"], "not_kept", "{}", tested.output);
+    assert_ne!(tested.output.code, 0);
+    failure["message"].as_str().unwrap().to_string()
+}
+
+const GREETS: &str = "
+name: greets
+turns:
+  - { user: Hello, assert: { text: { must_match: 'You said: Hello' } } }
+  - { user: Bye }
+";
+
+#[test]
+fn changed_assertion_is_rechecked_without_agent() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", GREETS);
+    project.test(&[]).assert_all_passed();
+    let heard = agent.requests().len();
+
+    let project = project.suite("a", &GREETS.replace("You said: Hello", "Good evening"));
+    let again = recheck(&project, &["last"]);
+    assert_eq!((again.output.code, again.failure("greets")["kind"].as_str()), (1, Some("assertion")));
+    let detail = again.failure("greets")["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains("Good evening") && detail.contains("You said: Hello"), "{detail}");
+    assert_eq!(agent.requests().len(), heard, "the agent is not contacted");
+
+    let runs = project.hotseat(&["runs"]);
+    assert!(runs.stdout.contains("recheck of"), "{runs}");
+    let of: Vec<Value> = project
+        .hotseat(&["runs", "--json"])
+        .stdout
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert_eq!(of[0]["origin"]["rechecked"]["of"], of[1]["id"]);
+    let shown = project.hotseat(&["show", "last"]);
+    let short = &of[1]["id"].as_str().unwrap()[..8];
+    assert!(shown.stdout.contains(&format!("Recheck: conversations of run {short}")), "{shown}");
+    assert_eq!(again.report["metadata"]["recheck_of"].as_str(), Some(short), "{}", again.report["metadata"]);
+    let compared = project.hotseat(&["compare", "last~1", "last"]);
+    assert!(compared.stdout.contains("greets"), "{compared}");
+    let resumed = project.hotseat(&["resume", "last"]);
+    assert_eq!(resumed.code, 2, "{resumed}");
+
+    // A rechecked run can be rechecked again, offline and with another suite.
+    drop(agent);
+    let project = project.suite("a", GREETS);
+    recheck(&project, &["last"]).assert_all_passed();
+    recheck(&project, &["last~1"]).assert_all_passed();
+    recheck(&project, &["last~2", "a.test.yaml"]).assert_all_passed();
+}
+
+/// An agent with output for every kind of check.
+fn versatile_agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let said = request.last_user_text();
+        if !request.tool_results_since_last_user().is_empty() {
+            return FakeReply::from(run.text("Thank you for the answer.").finished());
+        }
+        match said.as_str() {
+            "break" => run.text("I").error("broken", Some("E1")).into(),
+            "refuse" => FakeReply::status(500),
+            "hang" => run.text("One moment").hang().into(),
+            "ask" => run.tool_call("call-ask", "ask_form", &json!({"form": "7"})).finished().into(),
+            "token" => run.text("It is s3cr3t-value, and order o-77.").finished().into(),
+            said => run
+                .state(json!({"step": 2, "for": said}))
+                .tool(
+                    &format!("c-{said}"),
+                    "look",
+                    &json!({"for": said, "n": 3}),
+                    Some(json!({"found": [1, 2]})),
+                )
+                .text(&format!("You said: {said}. Shall I go on?"))
+                .finished()
+                .into(),
+        }
+    })
+}
+
+const EVERYTHING: &str = r#"
+name: all kinds of assertions
+tags: [x]
+turn_assert: { timing: { max_duration_ms: 20000 } }
+turns:
+  - user: one
+    assert:
+      tools:
+        require:
+          - { name: look, count: { exact: 1 }, args_match: { for: '^one$' }, result_match: found }
+        forbid: [delete]
+      text: { must_match: 'You said: one', must_not_match: sorry }
+    evaluate: { text: { must_match: nothing like it } }
+  - user: two
+    assertions:
+      - { type: contains, value: two }
+      - { type: regex, value: 'You said: \w+' }
+      - { type: tool_called, value: look }
+      - { type: equals, value: something else, negate: true }
+      - { type: script, use: scripts:short }
+      - { type: tool_result, value: { tool: look, result: { found: [1, 2] } } }
+assert: { timing: { max_duration_ms: 60000, max_idle_ms: 60000 } }
+final_assertions:
+  - { type: contains, value: two }
+checkpoints:
+  - { id: looked, assert: [{ type: tool_called, value: look }] }
+  - { id: later, after: [looked], required: false, assert: [{ type: contains, value: nobody says this }] }
+---
+name: goes on after failures
+continue_on_failure: true
+turns:
+  - { user: one, assert: { text: { must_match: no } } }
+  - { user: two, assert: { text: { must_match: neither } } }
+---
+name: stops at the first failure
+turns:
+  - { user: one, assert: { text: { must_match: no } } }
+  - { user: two }
+---
+name: misses a checkpoint
+checkpoints: [{ id: paid, assert: [{ type: tool_called, value: pay }] }]
+turns: [{ user: one }]
+---
+name: breaks
+turns: [{ user: break }]
+---
+name: is expected to break
+turns: [{ user: break, expect_error: { code: E1 } }, { user: on }]
+---
+name: is expected to break otherwise
+turns: [{ user: break, expect_error: { code: E2 } }]
+---
+name: is refused
+turns: [{ user: refuse }]
+---
+name: takes too long for the turn
+turns: [{ user: hang, timeout_ms: 300 }]
+---
+name: takes too long for the case
+timeout_ms: 300
+turns: [{ user: hang }]
+---
+name: takes too long for a check
+turns: [{ user: hang, assert: { timing: { max_duration_ms: 300 } } }]
+---
+name: asks for a form
+tools: [{ name: ask_form, answers: [{ content: { ok: true } }] }]
+turns: [{ user: ask, assert: { text: { must_match: Thank you } } }]
+---
+name: asks for a form that nobody answers
+tools: [{ name: ask_form, answers: [{ args_match: { form: '9' }, content: 1 }] }]
+turns: [{ user: ask }]
+---
+name: is left out
+skip: not yet
+turns: [{ user: one }]
+---
+name: waits for an answer
+on_missing_input: fail
+turns: [{ user: one }]
+---
+name: knows what hooks know
+hooks: [{ cmd: [./order] }]
+turns: [{ user: token, assert: { text: { must_match: 'order ${order_id}' } } }]
+---
+name: has no hook
+hooks: [{ cmd: [./nothing] }]
+turns: [{ user: one }]
+---
+name: takes secrets out
+turns: [{ user: 'token', assert: [{ type: contains, value: s3cr3t-value }] }]
+---
+name: knows a secret
+turns: [{ user: 'token ${ENV.API_TOKEN}', assert: [{ type: contains, value: 'token ${ENV.API_TOKEN}' }] }]
+---
+name: asserts what is spent
+turns: [{ user: one, assert: { budget: { max_tool_calls: 1 } } }, { user: two, evaluate: { budget: { max_tokens: 10 } } }]
+---
+name: follows topics
+topics:
+  first: { assert: { text: { must_match: one } } }
+  second: { triggers: [{ on_user_match: two }], assert: { text: { must_match: no such words } } }
+graph: { first: second, second: }
+decide_topics: always
+classify_topics: triggers
+turns: [{ user: one }, { user: two }]
+"#;
+
+fn versatile_project(agent: &FakeAgent) -> Project {
+    let project = Project::with_agent(agent)
+        .suite("a", EVERYTHING)
+        .file(
+            "short.ts",
+            "export default function short(output) { console.log('looked'); return output.length < 1000; }\n",
+        )
+        .file("order", "#!/bin/sh\necho '{\"order_id\": \"o-77\"}'\n");
+    project.workspace.run("chmod", &["+x", "order"]);
+    project
+}
+
+const TOKEN: &[(&str, &str)] = &[("API_TOKEN", "s3cr3t-value")];
+
+#[test]
+fn unchanged_suite_gives_identical_results() {
+    let agent = versatile_agent();
+    let project = versatile_project(&agent);
+    let before = project.test_in(TOKEN, &["--retries", "1"]);
+    assert_ne!(before.count("passed"), 0, "{}", before.output);
+    let heard = agent.requests().len();
+    assert_recheck_is_identical_in(&project, TOKEN, &before);
+    assert_eq!(agent.requests().len(), heard);
+    drop(agent);
+    assert_recheck_is_identical_in(&project, TOKEN, &before);
+}
+
+#[test]
+fn repeated_attempts_are_rechecked_individually() {
+    let agent = letter_agent();
+    let half = "reliability: { rate: 0.5, confidence: 0.9 }\n";
+    let few = "reliability: { rate: 0.5, confidence: 0.9, max_runs: 6 }\n";
+    let suite = [
+        with("pppppppp", half),
+        with("pffffffffff", half),
+        with("pfpfpf", few),
+        with("upppppppppppppppppp", half),
+        case("p"),
+    ];
+    let project = crate::common::letters::project(&agent, &suite.join("---\n"));
+    let before = project.test(&["--parallel", "1"]);
+    assert_recheck_is_identical(&project, &before);
+    // The current declaration applies, limited to the recorded runs.
+    let suite = suite.join("---\n").replace("rate: 0.5, confidence: 0.9 }", "rate: 0.8, confidence: 0.9 }");
+    let project = project.suite("a", &suite);
+    let again = recheck(&project, &[]);
+    assert_eq!(again.case("pppppppp")["reliability"]["status"], "INCONCLUSIVE", "{}", again.output);
+    assert_eq!(again.case("pppppppp")["runs"], 4);
+
+    let agent = letter_agent();
+    let project =
+        crate::common::letters::project(&agent, &[case("ppp"), case("pfp"), case("fff")].join("---\n"));
+    let before = project.test(&["--runs", "3", "--min-pass-rate", "0.6"]);
+    assert_recheck_is_identical(&project, &before);
+    let agent = letter_agent();
+    let project = crate::common::letters::project(
+        &agent,
+        &[with("ffp", "retries: 3\n"), with("fff", "retries: 2\n")].join("---\n"),
+    );
+    let before = project.test(&[]);
+    assert_recheck_is_identical(&project, &before);
+    let project = project.suite(
+        "a",
+        &[with("ffp", "retries: 3\n"), with("fff", "retries: 2\n")]
+            .join("---\n")
+            .replace("must_match: good", "must_match: bad"),
+    );
+    recheck(&project, &[]).assert_all_passed();
+}
+
+#[test]
+fn changed_input_is_not_rechecked() {
+    let agent = echo_agent();
+    const ASKS: &str = "
+name: asks
+metadata: { of: test }
+turns:
+  - { user: Hello, assert: { text: { must_match: Hello } } }
+  - { user: Bye }
+";
+    let project = Project::with_agent(&agent).suite("a", ASKS);
+    project.test(&[]).assert_all_passed();
+    let heard = agent.requests().len();
+    for (from, to, named) in [
+        ("user: Bye", "user: Good bye", "`user` of turn 2"),
+        ("  - { user: Bye }\n", "", "turn 2 was removed"),
+        ("  - { user: Bye }\n", "  - { user: Bye }\n  - { user: Well }\n", "turn 3 is new"),
+        ("of: test", "of: another", "`metadata`"),
+        ("name: asks\n", "name: asks\nstate: { a: 1 }\n", "`state`"),
+        (
+            "name: asks\n",
+            "name: asks\nmessages: [{ role: user, content: Before }, { role: assistant, content: Yes }]\n",
+            "`messages`",
+        ),
+        (
+            "user: Bye }",
+            "user: Bye, attachments: [{ type: image, url: 'http://127.0.0.1/a.png' }] }",
+            "`attachments` of turn 2",
+        ),
+        ("user: Bye }", "user: Bye, resume: [{ status: resolved, payload: {} }] }", "`resume` of turn 2"),
+    ] {
+        let text = ASKS.replace(from, to);
+        assert_ne!(text, ASKS);
+        project.workspace.file("a.test.yaml", &text);
+        let again = recheck(&project, &[]);
+        let message = error_message(&again, "asks");
+        assert!(
+            message.starts_with("the input of the case has changed since run") && message.contains(named),
+            "{named}: {message}"
+        );
+    }
+    assert_eq!(agent.requests().len(), heard);
+    // Assertions and time limits are not inputs.
+    let text = ASKS.replace(
+        "name: asks\n",
+        "name: asks\ntags: [new]\ntimeout_ms: 9000\nretries: 2\non_missing_input: end\n",
+    );
+    let project = project.suite("a", &text);
+    recheck(&project, &[]).assert_all_passed();
+    // A variable with another value.
+    let project = project.suite("b", "name: says\nturns: [{ user: 'I am ${ENV.WHO}' }]\n");
+    project.test_in(&[("WHO", "Ann")], &["b.test.yaml"]).assert_all_passed();
+    recheck_in(&project, &[("WHO", "Ann")], &[]).assert_all_passed();
+    let again = recheck_in(&project, &[("WHO", "Bob")], &[]);
+    assert!(error_message(&again, "says").contains("turn 1: the user's text differs"), "{}", again.output);
+}
+
+#[test]
+fn missing_recorded_data_is_a_distinct_error() {
+    let agent = echo_agent();
+    let project =
+        Project::with_agent(&agent).suite("a", GREETS).suite("b", "name: goes\nturns: [{ user: a }]\n");
+    project.test(&[]).assert_all_passed();
+    let project =
+        project.suite("b", "name: comes\nturns: [{ user: a }]\n---\nname: greets\nturns: [{ user: a }]\n");
+    let again = recheck(&project, &[]);
+    assert!(error_message(&again, "comes").contains("has no conversation of this case"), "{}", again.output);
+    let results = again.report["results"].as_array().unwrap();
+    let words = results.last().unwrap()["failure"]["message"].as_str().unwrap_or_default();
+    assert!(words.contains("it has `greets` in a.test.yaml, but this case is in b.test.yaml"), "{words}");
+    assert_eq!((again.count("failed"), again.count("errors"), again.count("passed")), (2, 2, 1));
+    assert!(
+        again.output.stderr.contains("has `goes` of b.test.yaml, which no longer exists"),
+        "{}",
+        again.output
+    );
+    assert_eq!(again.output.code, 1);
+
+    // A conversation ended by a check has no further turns.
+    let strict = GREETS.replace("You said: Hello", "Good evening");
+    let project = project.suite("a", &strict);
+    project.test(&["a.test.yaml"]);
+    let project = project.suite("a", GREETS);
+    let again = recheck(&project, &[]);
+    assert!(
+        error_message(&again, "greets").contains("the recorded conversation ended after turn 1"),
+        "{}",
+        again.output
+    );
+    let turns = again.case("greets")["turns"].as_array().unwrap();
+    assert_eq!(turns.len(), 1, "no turn is made up: {}", again.output);
+
+    // A skipped case has no conversation.
+    let project = project.suite("a", &GREETS.replace("name: greets", "name: greets\nskip: later"));
+    project.test(&["a.test.yaml"]);
+    let project = project.suite("a", GREETS);
+    assert!(error_message(&recheck(&project, &[]), "greets").contains("the case was skipped in run"));
+}
+
+/// A judge model that always passes and counts its requests.
+fn counting_judge(asked: &'static AtomicUsize) -> FakeAgent {
+    FakeAgent::start(move |_: &FakeRequest| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        let answer = json!({"reasoning": "It greets.", "satisfied": true});
+        complete_reply(json!({"role": "assistant", "content": answer.to_string()}), "stop")
+    })
+}
+
+fn judged_project(agent: &FakeAgent, judge: &FakeAgent, suite: &str) -> Project {
+    Project::with_config(&format!(
+        "target: {{ endpoint: '{}' }}\nconnectors:\n  j: {{ type: openai, base_url: '{}v1', model: m, stream: false }}\njudge: connectors:j\n",
+        agent.url(),
+        judge.url()
+    ))
+    .suite("a", suite)
+}
+
+#[test]
+fn judge_answers_are_reused_unless_requested() {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let (agent, model) = (echo_agent(), counting_judge(&ASKED));
+    const JUDGED: &str = "
+name: judged
+criteria: { friendly: Is friendly. }
+turns:
+  - user: Hello
+    assert: [{ type: satisfy, criterion: friendly }, { type: satisfy, criterion: friendly, judge: { votes: 3 } }]
+final_assertions: [{ type: satisfy, criterion: friendly, negate: true }]
+";
+    let project = judged_project(&agent, &model, JUDGED);
+    let before = project.test(&[]);
+    let asked = ASKED.load(Ordering::SeqCst);
+    assert_ne!(asked, 0, "{}", before.output);
+    assert_recheck_is_identical(&project, &before);
+    assert_eq!(ASKED.load(Ordering::SeqCst), asked, "the judge is not contacted");
+
+    let project = project
+        .suite("a", &JUDGED.replace("Is friendly.", "Is friendly and short.").replace(", negate: true", ""));
+    let again = recheck(&project, &[]);
+    let failure = again.failure("judged");
+    assert_eq!((failure["kind"].as_str(), failure["fault"].as_str()), (Some("judge_error"), Some("judge")));
+    let words = failure["message"].as_str().unwrap_or_default();
+    assert!(words.contains("this question has no recorded answer") && words.contains("--judge"), "{words}");
+    assert_eq!(ASKED.load(Ordering::SeqCst), asked, "the judge is not contacted");
+    recheck(&project, &["--judge"]).assert_all_passed();
+    assert!(ASKED.load(Ordering::SeqCst) > asked);
+}
+
+#[test]
+fn simulated_user_turns_are_reused() {
+    let agent = echo_agent();
+    let user = FakeAgent::start(|request: &FakeRequest| {
+        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let answer = match told["turn_number"].as_u64() {
+            Some(3..) => json!({"message": "", "done": true, "goal_progress": "achieved", "reason": "r"}),
+            turn => {
+                json!({"message": format!("Turn {turn:?}"), "done": false, "goal_progress": "partial", "reason": "r"})
+            }
+        };
+        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+    });
+    const SIMULATED: &str = "
+name: simulated
+simulate: { goal: A room, max_turns: 5 }
+assert: { text: { must_match: 'Turn Some' } }
+checkpoints: [{ id: said, assert: [{ type: contains, value: 'Some(2)' }] }]
+";
+    let project = Project::with_config(&format!(
+        "target: {{ endpoint: '{}' }}\nagents:\n  user: {{ endpoint: '{}' }}\nsimulator: agents:user\n",
+        agent.url(),
+        user.url()
+    ))
+    .suite("a", SIMULATED);
+    let before = project.test(&[]);
+    before.assert_all_passed();
+    let heard = (agent.requests().len(), user.requests().len());
+    assert_recheck_is_identical(&project, &before);
+    let project =
+        project.suite("a", &SIMULATED.replace("'Turn Some'", "nothing").replace("id: said", "id: other"));
+    let again = recheck(&project, &[]);
+    assert_eq!(again.failure("simulated")["kind"], "assertion", "{}", again.output);
+    let project = project.suite("a", &SIMULATED.replace("A room", "A hall"));
+    assert!(error_message(&recheck(&project, &[]), "simulated").contains("`simulate`"));
+    assert_eq!((agent.requests().len(), user.requests().len()), heard);
+}
+
+const TESTS: &str = "import { it, user, agent, conversation, expect, evaluate } from 'hotseat';
+it('greets', () => {
+  user.says('Hello');
+  expect(agent.response.text).toContain('You said: Hello');
+  user.says('Bye');
+  expect(conversation.turns.length).toBe(2);
+  evaluate(agent.response.text).toContain('nothing');
+});
+";
+
+#[test]
+fn typescript_tests_drive_recorded_conversation() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).file("a_test.ts", TESTS);
+    let before = project.test(&["a_test.ts"]);
+    before.assert_all_passed();
+    let heard = agent.requests().len();
+    assert_recheck_is_identical(&project, &before);
+    let project = project.file("a_test.ts", &TESTS.replace("toBe(2)", "toBe(3)"));
+    assert_eq!(recheck(&project, &[]).failure("greets")["kind"], "assertion");
+    let project = project.file("a_test.ts", &TESTS.replace("'Bye'", "'Good bye'"));
+    let again = recheck(&project, &[]);
+    assert!(error_message(&again, "greets").contains("turn 2: the user's text differs"), "{}", again.output);
+    let project = project.file("a_test.ts", &TESTS.replace("  evaluate", "  user.says('More');\n  evaluate"));
+    assert!(error_message(&recheck(&project, &[]), "greets").contains("ended after turn 2"));
+    let project =
+        project.file("a_test.ts", &TESTS.replace("  user.says('Bye');\n", "").replace("toBe(2)", "toBe(1)"));
+    assert!(error_message(&recheck(&project, &[]), "greets").contains("but now the test ends after turn 1"));
+    assert_eq!(agent.requests().len(), heard);
+}
+
+#[test]
+fn script_checks_run_without_contacting_agent() {
+    let agent = echo_agent();
+    let other = echo_agent();
+    let project = Project::with_config(&format!(
+        "target: {{ endpoint: '{}' }}\nscripts: {{ hosts: ['127.0.0.1:{}'] }}\n",
+        agent.url(),
+        other.port()
+    ))
+    .suite("a", "name: looked at\nturns: [{ user: Hello, assert: [{ type: script, use: scripts:look }] }]\n")
+    .file("look.ts", "export default function look(output) { return output.includes('Hello'); }\n");
+    project.test(&[]).assert_all_passed();
+    recheck(&project, &[]).assert_all_passed();
+    let asks = format!(
+        "export default async function look(output) {{ const r = await fetch('{}'); return r.ok; }}\n",
+        other.url()
+    );
+    let project = project.file("look.ts", &asks);
+    let again = recheck(&project, &[]);
+    let failure = again.failure("looked at");
+    assert_eq!(failure["kind"], "script_error", "{}", again.output);
+    assert!(
+        failure.to_string().contains("not available during a recheck, which contacts nothing"),
+        "{}",
+        again.output
+    );
+    assert!(other.requests().is_empty());
+}
+
+#[test]
+fn reports_value_that_is_no_longer_secret() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text("It is s3cr3t-value.").finished()
+    });
+    let project = Project::with_agent(&agent)
+        .suite("a", "name: tells\nturns: [{ user: Hi, assert: { text: { must_not_match: s3cr3t } } }]\n");
+    project.test_in(TOKEN, &[]).assert_all_passed();
+    let again = recheck_in(&project, TOKEN, &[]);
+    assert!(!again.output.stdout.contains("a redacted secret"), "{}", again.output);
+    let again = recheck(&project, &[]);
+    assert!(
+        again.output.stdout.contains("this conversation contains a redacted secret that is no longer known"),
+        "{}",
+        again.output
+    );
+    assert!(again.output.stdout.contains("ENV.API_TOKEN"), "{}", again.output);
+}
+
+#[test]
+fn aborted_conversation_keeps_original_time_limit() {
+    let agent = versatile_agent();
+    const HANGS: &str =
+        "name: hangs\nturns: [{ user: hang, assert: { timing: { max_duration_ms: 300 } } }]\n";
+    let project = Project::with_agent(&agent).suite("a", HANGS);
+    let before = project.test(&[]);
+    assert_recheck_is_identical(&project, &before);
+    let project = project.suite("a", &HANGS.replace("300", "250"));
+    assert_eq!(recheck(&project, &[]).failure("hangs")["kind"], "assertion");
+    let project = project.suite("a", &HANGS.replace("300", "20000"));
+    assert!(
+        error_message(&recheck(&project, &[]), "hangs")
+            .contains("of the recorded conversation was stopped after")
+    );
+}
+
+#[test]
+fn rejects_runs_that_cannot_be_rechecked() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", GREETS);
+    let nothing = project.hotseat(&["recheck"]);
+    assert_eq!(nothing.code, 2, "{nothing}");
+    project.test(&[]).assert_all_passed();
+    let program = project.hotseat(&["recheck", "last", "tests/greets.rs"]);
+    assert!(program.code == 2 && program.stderr.contains("tests/greets.rs is a Rust test"), "{program}");
+    let missing = project.hotseat(&["recheck", "last", "nowhere.test.yaml"]);
+    assert!(missing.code == 2 && missing.stderr.contains("nowhere.test.yaml"), "{missing}");
+    let events = project.hotseat(&["recheck", "last", "--json"]);
+    let last: Value = serde_json::from_str(events.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((events.code, last["exit_code"].as_u64()), (0, Some(0)), "{events}");
+    // A merged run is rechecked as one.
+    for part in ["1/2", "2/2"] {
+        project.hotseat(&["test", "--shard", part]);
+    }
+    assert_eq!(project.hotseat(&["merge", "last", "last~1"]).code, 0);
+    recheck(&project, &["last"]).assert_all_passed();
+}
+
+#[test]
+fn unknown_times_remain_unknown() {
+    let agent = echo_agent();
+    let recording = r#"{"version": 1, "case": "greets", "turns": [
+        {"user": "Hello", "events": [{"type": "message", "text": "You said: Hello"}, {"type": "finished"}]}]}"#;
+    const ONE: &str = "name: greets\nturns: [{ user: Hello, assert: { text: { must_match: Hello } } }]\n";
+    let project = Project::with_agent(&agent).suite("a", ONE).file("greets.json", recording);
+    project.test(&["-n", "replay:greets.json"]).assert_all_passed();
+    recheck(&project, &[]).assert_all_passed();
+    let project = project.suite("a", &ONE.replace("text:", "timing: { max_duration_ms: 5000 }, text:"));
+    let again = recheck(&project, &[]);
+    let failure = again.failure("greets");
+    assert_eq!(failure["kind"], "test_error", "{}", again.output);
+    assert!(
+        failure["message"].as_str().unwrap_or_default().contains("times of this conversation are unknown")
+    );
+}

@@ -1,0 +1,529 @@
+//! Simulated users and judges: their input, interpretation of their answers, and results.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hotseat_testkit::agui::{FakeRun, RunAgentInput};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TestRun, unreachable_address};
+
+/// A sales agent that asks for details and finally confirms.
+fn sales_agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        let said = request.last_user_text().to_lowercase();
+        match said {
+            said if said.contains("confirm") => run
+                .tool("c9", "create_expense", &json!({"amount": 250}), Some(json!({"status": "submitted"})))
+                .text("Expense submitted. Reference: EXP-001")
+                .finished(),
+            said if said.contains("250") => run.text("I will create it. Please confirm.").finished(),
+            said if said.contains("thanks") => run.text("Good bye.").finished(),
+            _ => run.text("What type of expense is it?").finished(),
+        }
+    })
+}
+
+/// A simulated user that sends these messages in order.
+fn simulated_user(script: &'static [&'static str]) -> FakeAgent {
+    FakeAgent::start(move |request: &FakeRequest| {
+        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let turn = usize::try_from(told["turn_number"].as_u64().unwrap()).unwrap();
+        // If the first turn is written, the user starts with the second.
+        let first = usize::try_from(told["first"].as_u64().unwrap_or(1)).unwrap();
+        text_answer(request, script.get(turn - first).copied().unwrap_or(r#"{"goal_achieved": true}"#))
+    })
+}
+
+fn text_answer(request: &FakeRequest, text: &str) -> FakeReply {
+    FakeRun::for_request(request).started().text(text).finished().into()
+}
+
+/// A judge with a constant answer.
+fn constant_judge(text: &'static str) -> FakeAgent {
+    FakeAgent::start(move |request: &FakeRequest| text_answer(request, text))
+}
+
+/// Input of a role in each request.
+fn received_inputs(helper: &FakeAgent) -> Vec<Value> {
+    let requests = helper.requests();
+    requests.iter().map(|request| serde_json::from_str(&request.last_user_text()).unwrap()).collect()
+}
+
+fn project(target: &FakeAgent, helpers: &[(&str, &FakeAgent)]) -> Project {
+    let mut text = format!("target: {{ endpoint: '{}' }}\nagents:\n", target.url());
+    for (name, agent) in helpers {
+        text.push_str(&format!("  {name}: {{ endpoint: '{}' }}\n", agent.url()));
+    }
+    Project::with_config(&text)
+}
+
+/// Runs cases, one JSON value each.
+fn run_cases(project: Project, cases: &[Value], args: &[&str]) -> TestRun {
+    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
+    project.file("a.test.jsonl", &lines.join("\n")).test(args)
+}
+
+const DONE: &[&str] = &[
+    r#"{"input": "Client dinner, $250", "goal_achieved": false, "reasoning": "says what it is"}"#,
+    "Confirm",
+];
+
+fn dynamic_case() -> Value {
+    json!({
+        "id": "T004",
+        "name": "Expense Submission Coverage",
+        "simulator": {
+            "use": "workers.test.user-simulator",
+            "options": {"metadata": {"persona": "New employee", "goal": "Submit a $250 expense"}}
+        },
+        "checkpoints": [
+            {"id": "ask_type", "description": "Agent asks for a confirmation", "assertion": {"type": "contains", "value": "confirm"}},
+            {"id": "call_create", "after": ["ask_type"], "assertion": {"type": "tool_called", "name": "create_expense"}},
+            {"id": "confirm", "after": ["call_create"], "assertion": {"type": "contains", "value": "submitted"}}
+        ],
+        "max_turns": 10,
+        "timeout": "2m"
+    })
+}
+
+#[test]
+fn dynamic_case_runs_until_checkpoints_are_reached() {
+    let (agent, user) = (sales_agent(), simulated_user(DONE));
+    let tested =
+        run_cases(project(&agent, &[("workers.test.user-simulator", &user)]), &[dynamic_case()], &[]);
+    tested.assert_all_passed();
+    let case = tested.case("Expense Submission Coverage");
+    let reached: Vec<(&str, u64)> = case["checkpoints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|checkpoint| {
+            (checkpoint["id"].as_str().unwrap(), checkpoint["reached_at_turn"].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(reached, [("ask_type", 1), ("call_create", 2), ("confirm", 2)]);
+    assert_eq!(case["total_turns"], 2);
+    let said: Vec<&Value> = case["turns"].as_array().unwrap().iter().map(|turn| &turn["input"]).collect();
+    assert_eq!(said, ["Client dinner, $250", "Confirm"]);
+    // No request is made after all checkpoints are reached.
+    assert_eq!((user.requests().len(), agent.requests().len()), (2, 2));
+    let threads: Vec<Value> = agent.requests().iter().map(|r| r.json()["threadId"].clone()).collect();
+    assert_eq!(threads[0], threads[1], "one conversation");
+}
+
+#[test]
+fn simulated_user_receives_full_context() {
+    let (agent, user) = (sales_agent(), simulated_user(DONE));
+    run_cases(project(&agent, &[("workers.test.user-simulator", &user)]), &[dynamic_case()], &[])
+        .assert_all_passed();
+    let told = received_inputs(&user);
+    let first = &told[0];
+    for (key, value) in [
+        ("test_mode", json!("simulator")),
+        ("test_id", json!("T004")),
+        ("persona", json!("New employee")),
+        ("goal", json!("Submit a $250 expense")),
+        ("turn_number", json!(1)),
+        ("max_turns", json!(10)),
+        ("last_response", json!("")),
+        ("conversation", json!([])),
+        ("tool_results", json!({})),
+        ("checkpoints_pending", json!(["ask_type", "call_create", "confirm"])),
+        ("checkpoints_reached", json!([])),
+    ] {
+        assert_eq!(first[key], value, "{key}: {first:#}");
+    }
+    let second = &told[1];
+    assert_eq!(second["turn_number"], 2);
+    assert_eq!(second["last_response"], "I will create it. Please confirm.");
+    assert_eq!(second["checkpoints_reached"], json!(["ask_type"]));
+    assert_eq!(
+        second["conversation"],
+        json!([
+            {"role": "user", "content": "Client dinner, $250"},
+            {"role": "assistant", "content": "I will create it. Please confirm."}
+        ])
+    );
+    // Each question is a separate conversation.
+    let threads: Vec<Value> = user.requests().iter().map(|r| r.json()["threadId"].clone()).collect();
+    assert_ne!(threads[0], threads[1]);
+    assert_eq!(RunAgentInput::from_request(&user.requests()[1]).unwrap().messages().len(), 1);
+}
+
+/// The hybrid sample: two written turns, then simulated ones.
+#[test]
+fn written_turns_precede_simulated_ones() {
+    let agent = sales_agent();
+    let user = simulated_user(&[
+        r#"{"message": "It was $250"}"#,
+        "Please confirm it",
+        r#"{"input": "", "goal_achieved": true}"#,
+    ]);
+    let case = json!({
+        "id": "hybrid",
+        "turns": [{"input": "Start expense report"}, {"input": "Travel expense"}],
+        "simulator": {"use": "agents:workers.test.user-sim", "metadata": {"goal": "Complete the submission", "first": 3}},
+        "final_assertions": [{"type": "tool_called", "name": "create_expense"}, {"type": "contains", "value": "submitted"}]
+    });
+    let tested = run_cases(project(&agent, &[("workers.test.user-sim", &user)]), &[case], &[]);
+    tested.assert_all_passed();
+    let turns = tested.case("hybrid")["turns"].as_array().unwrap();
+    let sources: Vec<&str> = turns.iter().map(|turn| turn["input_source"].as_str().unwrap()).collect();
+    assert_eq!(sources, ["static", "static", "simulated", "simulated"]);
+    // The agent does not wait after submitting, so the simulated user is not asked.
+    assert_eq!(user.requests().len(), 2);
+}
+
+#[test]
+fn simulated_user_is_asked_only_if_agent_waits() {
+    let (agent, user) = (sales_agent(), simulated_user(&["never said"]));
+    let case = json!({"id": "done", "turns": [{"input": "thanks"}], "simulator": {"use": "u"}});
+    run_cases(project(&agent, &[("u", &user)]), &[case], &[]).assert_all_passed();
+    assert_eq!(user.requests().len(), 0);
+}
+
+#[test]
+fn achieved_goal_ends_conversation() {
+    let agent = sales_agent();
+    let user = simulated_user(&[
+        "250 it is",
+        r#"{"input": "Bye, thanks", "goal_achieved": true, "reasoning": "it asked"}"#,
+    ]);
+    let goes_on = |id: &str, more: Value| {
+        let mut case = json!({"id": id, "simulator": {"use": "u"}});
+        case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        case
+    };
+    let asserted = |value: &str| json!({"final_assertions": [{"type": "contains", "value": value}]});
+    let checkpoint = |value: &str| json!({"checkpoints": [{"id": "said", "assertion": {"type": "contains", "value": value}}, {"id": "extra", "required": false, "assertion": {"type": "contains", "value": "nowhere"}}]});
+    let tested = run_cases(
+        project(&agent, &[("u", &user)]),
+        &[
+            goes_on("holds", asserted("confirm")),
+            goes_on("does not hold", asserted("submitted")),
+            goes_on("reached", checkpoint("confirm")),
+            goes_on("missing", checkpoint("submitted")),
+            goes_on("no checkpoints", json!({"checkpoints": []})),
+        ],
+        &[],
+    );
+    for (name, status, turns, error) in [
+        ("holds", "passed", 1, Value::Null),
+        ("does not hold", "failed", 1, json!("assertion")),
+        ("reached", "passed", 1, Value::Null),
+        ("missing", "failed", 1, json!("missing_checkpoints")),
+        ("no checkpoints", "passed", 1, Value::Null),
+    ] {
+        let case = tested.case(name);
+        assert_eq!(
+            (&case["status"], &case["total_turns"]),
+            (&json!(status), &json!(turns)),
+            "{name}: {case:#}"
+        );
+        assert_eq!(case["error_kind"], error, "{name}");
+    }
+    assert_eq!(tested.case("missing")["error"], "missing checkpoints: said");
+    // Its message is not sent.
+    assert!(agent.requests().iter().all(|request| !request.last_user_text().contains("Bye")));
+}
+
+#[test]
+fn conversation_ends_at_turn_limit() {
+    let agent = FakeAgent::start(|request: &FakeRequest| text_answer(request, "And then?"));
+    let user = FakeAgent::start(|request: &FakeRequest| text_answer(request, "More"));
+    let pending = json!([{"id": "end", "assertion": {"type": "contains", "value": "The end"}}]);
+    let tested = run_cases(
+        project(&agent, &[("u", &user)]),
+        &[
+            json!({"id": "own", "simulator": {"use": "u"}, "max_turns": 3}),
+            json!({"id": "told", "simulator": {"use": "u", "options": {"metadata": {"max_turns": 2}}}}),
+            json!({"id": "own wins", "simulator": {"use": "u", "metadata": {"max_turns": 2}}, "max_turns": 4}),
+            json!({"id": "usual", "simulator": {"use": "u"}, "input": "Go"}),
+            json!({"id": "dynamic", "simulator": {"use": "u"}, "max_turns": 2, "checkpoints": pending}),
+        ],
+        &[],
+    );
+    for (name, turns, error) in [
+        ("own", 3, "max turns (3) exceeded"),
+        ("told", 2, "max turns (2) exceeded"),
+        ("own wins", 4, "max turns (4) exceeded"),
+        ("usual", 20, "max turns (20) exceeded"),
+        ("dynamic", 2, "max turns (2) exceeded; missing checkpoints: end"),
+    ] {
+        let case = tested.case(name);
+        assert_eq!((&case["error"], &case["total_turns"]), (&json!(error), &json!(turns)), "{name}");
+        assert_eq!(case["error_kind"], "max_turns");
+    }
+}
+
+#[test]
+fn failing_simulated_user_is_not_agent_failure() {
+    let agent = sales_agent();
+    let broken = constant_judge(r#"{"answer": "?"}"#);
+    let empty = constant_judge(r#"{"input": " ", "goal_achieved": false}"#);
+    let failing = FakeAgent::start(|_: &FakeRequest| FakeReply::text(500, "out of order"));
+    let gone = unreachable_address();
+    let project = project(&agent, &[("broken", &broken), ("empty", &empty), ("failing", &failing)]);
+    project.workspace.file(
+        "hotseat.yaml",
+        &format!("{}  gone: {{ endpoint: '{gone}' }}\n", project.workspace.read("hotseat.yaml")),
+    );
+    let case = |id: &str, who: &str, more: Value| {
+        let mut case = json!({"id": id, "turns": [{"input": "Help me"}], "simulator": {"use": who}});
+        case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        case
+    };
+    let dynamic =
+        json!({"checkpoints": [{"id": "x", "assertion": {"type": "contains", "value": "nowhere"}}]});
+    let tested = run_cases(
+        project,
+        &[
+            case("multi", "broken", json!({})),
+            case("multi fails", "empty", json!({"on_missing_input": "fail"})),
+            case("dynamic", "failing", dynamic.clone()),
+            case("nobody", "gone", dynamic.clone()),
+            json!({"id": "first", "simulator": {"use": "broken"}, "checkpoints": dynamic["checkpoints"]}),
+        ],
+        &[],
+    );
+    let multi = tested.case("multi");
+    assert_eq!(multi["status"], "skipped");
+    assert!(multi["skip_reason"].as_str().unwrap().starts_with("simulator error: "), "{multi:#}");
+    for (name, words) in [
+        ("multi fails", "simulator error: the answer has neither a message nor `goal_achieved: true`"),
+        ("dynamic", "simulator error: "),
+        ("nobody", "simulator error: "),
+        ("first", "simulator error: the answer has neither `input` nor `goal_achieved`"),
+    ] {
+        let case = tested.case(name);
+        assert_eq!(
+            (&case["status"], &case["error_kind"]),
+            (&json!("failed"), &json!("simulator_error")),
+            "{name}"
+        );
+        assert_eq!(case["failure"]["fault"], "simulator", "{name}");
+        assert!(case["error"].as_str().unwrap().starts_with(words), "{name}: {}", case["error"]);
+    }
+}
+
+#[test]
+fn unresponsive_simulated_user_ends_with_case() {
+    let agent = sales_agent();
+    let silent = FakeAgent::start(|_: &FakeRequest| FakeReply::never());
+    let checkpoints = json!([{"id": "x", "assertion": {"type": "contains", "value": "nowhere"}}]);
+    let case = json!({"id": "a", "simulator": {"use": "u"}, "timeout": "300ms", "checkpoints": checkpoints});
+    let tested = run_cases(project(&agent, &[("u", &silent)]), &[case], &[]);
+    let case = tested.case("a");
+    assert_eq!((&case["error"], &case["error_kind"]), (&json!("timeout after 300ms"), &json!("timeout")));
+}
+
+#[test]
+fn default_simulator_applies_to_all_cases() {
+    let (agent, first, second) = (sales_agent(), simulated_user(DONE), simulated_user(DONE));
+    let without = json!({"id": "without", "simulator": {}, "checkpoints": dynamic_case()["checkpoints"]});
+    let own =
+        json!({"id": "own", "simulator": {"use": "second"}, "checkpoints": dynamic_case()["checkpoints"]});
+    let project = || project(&agent, &[("first", &first), ("second", &second)]);
+    run_cases(project(), &[without.clone(), own], &["--simulator", "first"]).assert_all_passed();
+    assert_eq!((first.requests().len(), second.requests().len()), (2, 2));
+
+    let text = |project: &Project| project.workspace.read("hotseat.yaml");
+    let project_wide = project();
+    project_wide
+        .workspace
+        .file("hotseat.yaml", &format!("{}simulator: agents:second\n", text(&project_wide)));
+    run_cases(project_wide, std::slice::from_ref(&without), &[]).assert_all_passed();
+    assert_eq!(second.requests().len(), 4);
+
+    let nobody = project().file("a.test.jsonl", &without.to_string());
+    let output = nobody.hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("no simulated user is configured"), "{output}");
+    assert!(output.stderr.contains("a.test.jsonl:1:"), "{output}");
+    let output = nobody.hotseat(&["test", "--simulator", "frist"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("unknown agent `frist`") && output.stderr.contains("`first`"), "{output}");
+    assert_eq!(agent.requests().len(), 3 * 2, "no agent was contacted");
+}
+
+const MODEL: &str = r#"
+name: a user
+rules:
+  - when: { turn: 1, system: "You play the user", user: '"goal":"dinner"' }
+    reply: { json: { input: "It was $250", goal_achieved: false } }
+  - when: { turn: 2 }
+    reply: "Confirm"
+"#;
+
+#[test]
+fn model_simulates_and_judges_with_builtin_prompts() {
+    let agent = sales_agent();
+    let judge = "name: a judge\nuse: always\nrules:\n  - when: { system: 'You judge', user: 'EXP-001' }\n    reply: { json: { passed: true, score: 0.9, reason: 'it names the reference' } }\n";
+    let project = Project::with_config(&format!(
+        "target: {{ endpoint: '{}' }}\nconnectors:\n  user: {{ type: scripted, script: user.yaml }}\n  judge: {{ type: scripted, script: judge.yaml }}\njudge: connectors:judge\n",
+        agent.url()
+    ))
+    .file("user.yaml", MODEL)
+    .file("judge.yaml", judge);
+    let case = json!({
+        "id": "models",
+        "simulator": {"use": "connectors:user", "metadata": {"goal": "dinner"}},
+        "final_assertions": [{"type": "agent", "criteria": "names a reference"}]
+    });
+    let tested = run_cases(project, &[case], &[]);
+    tested.assert_all_passed();
+    let check = &tested.case("models")["final_assertions"][0];
+    assert_eq!(check["actual"], "the judge agrees (score 0.9): it names the reference");
+}
+
+#[test]
+fn judge_receives_context_and_decides() {
+    let agent = sales_agent();
+    let (kind, strict) = (
+        constant_judge(r#"{"passed": true, "score": 0.95, "reason": "helpful", "suggestions": []}"#),
+        constant_judge("```json\n{\"passed\": false, \"reason\": \"rude\"}\n```"),
+    );
+    let judged = |judge: &str, more: Value| {
+        let mut check = json!({"type": "agent", "use": judge, "options": {"metadata": {"criteria": "be polite", "tone": "friendly"}}});
+        check.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        check
+    };
+    let tested = run_cases(
+        project(&agent, &[("kind", &kind), ("strict", &strict)]),
+        &[
+            json!({"id": "agrees", "input": "confirm it", "assertions": [judged("agents:kind", json!({}))]}),
+            json!({"id": "does not", "input": "confirm it", "assertions": [judged("agents:strict", json!({}))]}),
+            json!({"id": "negated", "input": "confirm it", "assertions": [judged("agents:strict", json!({"negate": true}))]}),
+            json!({"id": "measured", "input": "confirm it", "evaluate": [judged("strict", json!({}))]}),
+            json!({"id": "message", "input": "confirm it", "assertions": [judged("strict", json!({"message": "It was rude."}))]}),
+        ],
+        &["--parallel", "1"],
+    );
+    for (name, status) in [
+        ("agrees", "passed"),
+        ("does not", "failed"),
+        ("negated", "passed"),
+        ("measured", "passed"),
+        ("message", "failed"),
+    ] {
+        assert_eq!(tested.case(name)["status"], status, "{name}: {:#}", tested.case(name));
+    }
+    assert_eq!(tested.case("does not")["error_kind"], "assertion");
+    assert_eq!(tested.case("does not")["assertions"][0]["actual"], "the judge does not agree: rude");
+    assert_eq!(tested.case("message")["error"], "It was rude.");
+    let told = &received_inputs(&kind)[0];
+    for (key, value) in [
+        ("test_mode", json!("validator")),
+        ("test_id", json!("agrees")),
+        ("criteria", json!("be polite")),
+        ("tone", json!("friendly")),
+        ("input", json!("confirm it")),
+        ("output", json!("Expense submitted. Reference: EXP-001")),
+        (
+            "tool_calls",
+            json!([{"name": "create_expense", "arguments": {"amount": 250}, "result": {"status": "submitted"}, "error": null}]),
+        ),
+    ] {
+        assert_eq!(told[key], value, "{key}: {told:#}");
+    }
+    let roles: Vec<&Value> =
+        told["conversation"].as_array().unwrap().iter().map(|said| &said["role"]).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
+}
+
+#[test]
+fn invalid_judge_answer_is_judge_error() {
+    let agent = sales_agent();
+    let judges = [
+        ("prose", constant_judge("It is fine, passed.")),
+        ("silent", constant_judge(r#"{"score": 1}"#)),
+        ("texts", constant_judge(r#"{"passed": "true"}"#)),
+        ("failing", FakeAgent::start(|_: &FakeRequest| FakeReply::text(500, "out of order"))),
+    ];
+    let helpers: Vec<(&str, &FakeAgent)> = judges.iter().map(|(name, agent)| (*name, agent)).collect();
+    let mut cases = Vec::new();
+    for (name, _) in &judges {
+        for negate in [false, true] {
+            let check = json!({"type": "agent", "use": name, "criteria": "x", "negate": negate});
+            cases.push(json!({"id": format!("{name} {negate}"), "input": "confirm", "assertions": [check]}));
+        }
+    }
+    let measured = json!({"type": "agent", "use": "prose", "criteria": "x"});
+    cases.push(json!({"id": "measured", "input": "confirm", "evaluate": [measured]}));
+    let both =
+        json!([{"type": "agent", "use": "prose", "criteria": "x"}, {"type": "contains", "value": "nowhere"}]);
+    cases.push(json!({"id": "both", "input": "confirm", "assertions": both}));
+    let checkpoint =
+        json!([{"id": "polite", "assertion": {"type": "agent", "use": "silent", "criteria": "x"}}]);
+    cases.push(json!({"id": "checkpoint", "input": "confirm", "checkpoints": checkpoint}));
+    let tested = run_cases(project(&agent, &helpers), &cases, &[]);
+    for (name, words) in [
+        ("prose", "judge error: invalid response format"),
+        ("silent", "judge error: validator response missing 'passed' field"),
+        ("texts", "judge error: validator response missing 'passed' field"),
+        ("failing", "judge error: "),
+    ] {
+        for negate in [false, true] {
+            let case = tested.case(&format!("{name} {negate}"));
+            assert_eq!(
+                (&case["status"], &case["error_kind"]),
+                (&json!("failed"), &json!("judge_error")),
+                "{case:#}"
+            );
+            assert_eq!(case["failure"]["fault"], "judge");
+            assert!(case["error"].as_str().unwrap().starts_with(words), "{}", case["error"]);
+            assert!(case["assertions"][0]["error"].is_string(), "{case:#}");
+        }
+    }
+    assert_eq!(tested.case("measured")["status"], "passed");
+    // A failed check is a statement about the agent, even if another judge fails.
+    assert_eq!(tested.case("both")["error_kind"], "assertion");
+    let error = tested.case("checkpoint")["error"].as_str().unwrap().to_string();
+    assert!(
+        error.starts_with("checkpoint polite failed: validator response missing 'passed' field"),
+        "{error}"
+    );
+}
+
+#[test]
+fn waiting_checkpoint_asks_no_judge() {
+    let agent = sales_agent();
+    let judge = constant_judge(r#"{"passed": true}"#);
+    let case = json!({
+        "id": "order",
+        "turns": [{"input": "Help"}, {"input": "250"}],
+        "checkpoints": [
+            {"id": "second", "after": ["first"], "assertion": {"type": "agent", "use": "j", "criteria": "x"}},
+            {"id": "first", "assertion": {"type": "contains", "value": "confirm"}}
+        ]
+    });
+    let tested = run_cases(project(&agent, &[("j", &judge)]), &[case], &[]);
+    tested.assert_all_passed();
+    assert_eq!(judge.requests().len(), 1, "only in the turn in which it could be reached");
+}
+
+#[test]
+fn role_agents_are_started_like_targets() {
+    let agent = sales_agent();
+    let asked = std::sync::Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let user = FakeAgent::start(move |request: &FakeRequest| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        text_answer(request, "250, and confirm")
+    });
+    let project = Project::with_config(&format!(
+        "target: {{ endpoint: '{}' }}\nagents:\n  u:\n    endpoint: '{}'\n    headers: {{ authorization: 'Bearer ${{ENV.USER_TOKEN}}' }}\n",
+        agent.url(),
+        user.url()
+    ));
+    let case = json!({"id": "a", "simulator": {"use": "u"}, "checkpoints": [{"id": "x", "assertion": {"type": "contains", "value": "submitted"}}]});
+    let project = project.file("a.test.jsonl", &case.to_string());
+    let output = project.hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("USER_TOKEN"), "{output}");
+    project.test_in(&[("USER_TOKEN", "very-secret-token")], &[]).assert_all_passed();
+    assert_eq!(user.requests()[0].header("authorization"), Some("Bearer very-secret-token"));
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}

@@ -1,0 +1,675 @@
+//! Saved runs: their reports, failed cases, and pruning.
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use base64::Engine;
+use hotseat_testkit::FakeAgent;
+use hotseat_testkit::agui::FakeRun;
+use serde_json::{Value, json};
+
+use crate::common::{Project, TEST_TIMEOUT, echo_agent, exists};
+
+/// Cases that pass, fail by checks, fail by errors, and are skipped.
+const MIXED: &str = "
+name: greets
+tags: [easy]
+turns:
+  - user: Hello
+    assert: { text: { must_match: 'You said: Hello' } }
+  - user: Bye, ünïcode 👋
+    assert: { timing: { max_duration_ms: 20000 } }
+---
+name: is wrong
+turns: [{ user: Hi, assert: { text: { must_match: nothing of that, must_not_match: Hi } } }]
+evaluate: { text: { must_match: soft } }
+---
+name: breaks
+turns: [{ user: BREAK }]
+---
+name: is left out
+skip: not yet
+turns: [{ user: Hello }]
+";
+
+/// An echo agent that fails on request.
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request| {
+        let said = request.last_user_text();
+        let run = FakeRun::for_request(request).started();
+        match said.contains("BREAK") {
+            true => run.text("I").error("broken", Some("E1")),
+            false => {
+                let (id, args) = (format!("call for {said}"), json!({"for": said}));
+                let run = run.tool(&id, "look", &args, Some(json!({"found": true})));
+                run.text(&format!("You said: {said}")).finished()
+            }
+        }
+    })
+}
+
+/// Output of `hotseat runs --json`.
+#[track_caller]
+fn list_runs(project: &Project) -> Vec<Value> {
+    let output = project.hotseat(&["runs", "--json"]);
+    assert_eq!(output.code, 0, "{output}");
+    output.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+#[test]
+fn saved_run_reproduces_reports_exactly() {
+    let agent = agent();
+    for more in [
+        &[][..],
+        &["--runs", "3", "--parallel", "2"],
+        &["--retries", "1"],
+        &["--fail-fast", "--parallel", "1"],
+    ] {
+        let project = Project::with_agent(&agent)
+            .suite("a", MIXED)
+            .suite("b", &MIXED.replace("greets", "greets again"));
+        let reports = [
+            "-o",
+            "out/r.json",
+            "-o",
+            "out/r.jsonl",
+            "-o",
+            "out/r.xml",
+            "-o",
+            "out/r.html",
+            "--trace",
+            "out/r.trace",
+        ];
+        let live = project.hotseat(&[&["test"], more, &reports[..]].concat());
+        assert_eq!(live.code, 1, "{live}");
+        let files = ["r.json", "r.jsonl", "r.xml", "r.html", "r.trace"].map(|name| format!("out/{name}"));
+        let before = files.clone().map(|file| project.workspace.read(&file));
+        assert!(before.iter().all(|text| text.len() > 300), "{before:?}");
+        std::fs::remove_dir_all(project.workspace.path("out")).expect("the reports are there");
+
+        let shown = project.hotseat(&[&["show", "last"], &reports[..]].concat());
+        assert_eq!(shown.code, 0, "{shown}");
+        for (file, before) in files.iter().zip(before) {
+            assert!(project.workspace.read(file) == before, "{file} with {more:?}");
+        }
+        let console = project.hotseat(&["show"]);
+        let without_outputs = |text: &str| {
+            let lines = text.lines().filter(|line| !line.starts_with("  Output: "));
+            lines.collect::<Vec<_>>().join("\n").replace("\n\n\n", "\n\n")
+        };
+        assert_eq!(without_outputs(&console.stdout), without_outputs(&live.stdout), "{more:?}");
+
+        let live = project.hotseat(&[&["test", "--json"], more].concat());
+        let shown = project.hotseat(&["show", "--json"]);
+        // Warnings about suites precede the run and do not belong to it.
+        let events = live.stdout.lines().filter(|line| !line.contains(r#""type":"log""#));
+        let (shown, live): (Vec<&str>, Vec<&str>) = (shown.stdout.lines().collect(), events.collect());
+        assert!(shown == live, "{more:?}: {shown:#?}\nis not\n{live:#?}");
+    }
+}
+
+#[test]
+fn shows_one_conversation() {
+    let agent = agent();
+    let project = Project::with_agent(&agent).suite("a", MIXED);
+    project.hotseat(&["test"]);
+    let shown = project.hotseat(&["show", "last", "is wrong"]);
+    assert_eq!(shown.code, 0, "{shown}");
+    for words in ["You said: Hi", "nothing of that", "a.test.yaml:"] {
+        assert!(shown.stdout.contains(words), "{words}: {shown}");
+    }
+    let events = project.hotseat(&["show", "last", "is wrong", "--json"]);
+    let first: Value = serde_json::from_str(events.stdout.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(first["type"], "turn.started");
+
+    let unknown = project.hotseat(&["show", "last", "is worng"]);
+    assert_eq!(unknown.code, 2, "{unknown}");
+    assert!(unknown.stderr.contains("has no case `is worng`; did you mean `is wrong`?"), "{unknown}");
+}
+
+#[test]
+fn lists_and_names_saved_runs() {
+    let agent = agent();
+    let project = Project::with_agent(&agent).suite("a", MIXED);
+    let none = project.hotseat(&["runs"]);
+    assert_eq!(none.code, 2, "{none}");
+    assert!(none.stderr.contains("there are no saved runs in"), "{none}");
+
+    project.hotseat(&["test"]);
+    project.hotseat(&["test", "--run", "greets"]);
+    let listed = list_runs(&project);
+    let of =
+        |run: &Value| ["total", "passed", "failed", "skipped", "unfinished"].map(|key| run[key].as_u64());
+    assert_eq!(of(&listed[0]), [Some(1), Some(1), Some(0), Some(0), Some(0)]);
+    assert_eq!(of(&listed[1]), [Some(4), Some(1), Some(2), Some(1), Some(0)]);
+    assert_eq!(listed[0]["state"], "ended");
+    assert_eq!(listed[0]["command"], json!(["test", "--run", "greets"]));
+
+    let words = project.hotseat(&["runs"]).stdout;
+    assert!(words.contains("1 passed, 2 failed, 1 skipped"), "{words}");
+    let id = listed[1]["id"].as_str().expect("an id");
+    for name in [id, &id[..8], "last~1"] {
+        let shown = project.hotseat(&["show", name]);
+        assert!(shown.stdout.contains("Total:     4"), "{name}: {shown}");
+    }
+    for (name, words) in [
+        ("last~2", "fewer runs are saved"),
+        ("zzz", "there is no run `zzz`"),
+        ("%", "there is no run `%`"),
+        ("", "there is no run ``"),
+    ] {
+        let shown = project.hotseat(&["show", name]);
+        assert!(shown.code == 2 && shown.stderr.contains(words), "{name}: {shown}");
+    }
+    assert_eq!(project.hotseat(&["show", "last", "-o", "x.pdf"]).code, 2);
+    assert!(project.workspace.read(".hotseat/.gitignore").contains("\n*\n"));
+}
+
+#[test]
+fn saving_can_be_disabled() {
+    let agent = echo_agent();
+    let off = Project::with_config(&format!("target:\n  endpoint: {}\nstore: false\n", agent.url()));
+    for (project, args) in [(off, &["test"][..]), (Project::with_agent(&agent), &["test", "--no-store"])] {
+        let project = project.suite("a", "name: greets\nturns: [{ user: Hello }]\n");
+        assert_eq!(project.hotseat(args).code, 0);
+        assert!(!exists(&project.workspace, ".hotseat"));
+    }
+    let wrong = Project::with_config(
+        "store: { max_age: 3 moons, max_size: 1GB }\ntarget: { endpoint: 'http://127.0.0.1:1' }\n",
+    );
+    let output = wrong.suite("a", "name: a\nturns: [{ user: Hello }]\n").hotseat(&["test"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(
+        output.stderr.contains("invalid `max_age`: the maximum age of stored runs, for example 90d"),
+        "{output}"
+    );
+    assert!(output.stderr.contains("hotseat.yaml:1:19"), "{output}");
+}
+
+#[test]
+fn unwritable_store_does_not_change_verdict() {
+    let agent = echo_agent();
+    let suite = "name: greets\nturns: [{ user: Hello }]\n";
+    let blocked = Project::with_agent(&agent).suite("a", suite).file(".hotseat", "a file, and no folder");
+    let output = blocked.hotseat(&["test"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.stderr.contains("warning: this run is not saved: "), "{output}");
+
+    let foreign =
+        Project::with_agent(&agent).suite("a", suite).file(".hotseat/runs.db", &"no database ".repeat(500));
+    let output = foreign.hotseat(&["test"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.stderr.contains("not a database"), "{output}");
+    assert_eq!(foreign.hotseat(&["runs"]).code, 3);
+    assert!(foreign.workspace.read(".hotseat/runs.db").starts_with("no database"), "it is left as it was");
+}
+
+#[test]
+fn reruns_only_failed_cases() {
+    let agent = agent();
+    let project = Project::with_agent(&agent)
+        .suite("a", MIXED)
+        .suite("b", &MIXED.replace("Hi", "Hello").replace("BREAK", "Hi"));
+    let none = project.hotseat(&["test", "--last-failed"]);
+    assert_eq!(none.code, 2, "{none}");
+
+    project.hotseat(&["test"]);
+    let again = project.test(&["--last-failed"]);
+    let ids: Vec<_> = again.report["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| (r["file"].as_str().unwrap(), r["id"].as_str().unwrap()))
+        .collect();
+    assert_eq!(ids, [("a.test.yaml", "is wrong"), ("a.test.yaml", "breaks"), ("b.test.yaml", "is wrong")]);
+
+    let narrowed = project.test(&["--last-failed", "--run", "breaks"]);
+    assert_eq!(narrowed.count("total"), 1);
+    project.file("c.test.yaml", "name: passes\nturns: [{ user: Hello }]\n").hotseat(&["test", "c.test.yaml"]);
+}
+
+#[test]
+fn rerun_without_failures_runs_nothing() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", "name: greets\nturns: [{ user: Hello }]\n");
+    project.hotseat(&["test"]);
+    let output = project.hotseat(&["test", "--last-failed"]);
+    assert_eq!(output.code, 4, "{output}");
+    assert!(output.stderr.contains("no case failed in the last run"), "{output}");
+}
+
+#[test]
+fn two_processes_share_one_store() {
+    let agent = agent();
+    let many: String =
+        (0..40).map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello {n} }}]\n")).collect();
+    let project = Project::with_agent(&agent).suite("a", &many);
+    let all: Vec<_> = (0..4).map(|_| project.command(&["test", "--parallel", "4"]).spawn()).collect();
+    for running in all {
+        let output = running.wait();
+        assert!(output.code == 0 && !output.stderr.contains("warning"), "{output}");
+    }
+    let listed = list_runs(&project);
+    assert_eq!(listed.len(), 4);
+    for run in &listed {
+        assert_eq!((run["passed"].as_u64(), run["state"].as_str()), (Some(40), Some("ended")), "{run}");
+    }
+}
+
+#[test]
+fn prunes_old_runs_but_never_last() {
+    let agent = agent();
+    let project =
+        Project::with_config(&format!("target:\n  endpoint: {}\nstore: {{ max_size: 1B }}\n", agent.url()))
+            .suite("a", MIXED);
+    for _ in 0..3 {
+        project.hotseat(&["test"]);
+    }
+    assert_eq!(list_runs(&project).len(), 1, "each run leaves no room for those before it");
+
+    let project = Project::with_agent(&agent).suite("a", MIXED);
+    for _ in 0..3 {
+        project.hotseat(&["test"]);
+    }
+    assert_eq!(list_runs(&project).len(), 3);
+    let pruned = project.hotseat(&["runs", "--prune", "--max-size", "1B"]);
+    assert!(pruned.code == 0 && pruned.stdout.starts_with("deleted 2 runs"), "{pruned}");
+    assert_eq!(list_runs(&project).len(), 1);
+    assert_eq!(project.hotseat(&["show", "last", "greets"]).code, 0);
+}
+
+#[test]
+fn shards_partition_suite() {
+    let agent = echo_agent();
+    let many: String =
+        (0..30).map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello }}]\n")).collect();
+    let ids = |project: &Project, part: &str| -> Vec<String> {
+        let tested = project.test(&["--shard", part]);
+        let all = tested.report["results"].as_array().unwrap();
+        all.iter().map(|result| result["id"].as_str().unwrap().to_string()).collect()
+    };
+    let project = Project::with_agent(&agent).suite("a", &many);
+    let parts = ["1/3", "2/3", "3/3"].map(|part| ids(&project, part));
+    let mut all: Vec<&String> = parts.iter().flatten().collect();
+    all.sort();
+    all.dedup();
+    assert_eq!((all.len(), parts.iter().map(Vec::len).sum::<usize>()), (30, 30));
+
+    // The position of a case does not matter.
+    let shifted =
+        Project::with_agent(&agent).suite("a", &format!("name: new\nturns: [{{ user: Hello }}]\n{many}"));
+    for (part, before) in ["1/3", "2/3", "3/3"].iter().zip(&parts) {
+        let now: Vec<String> = ids(&shifted, part).into_iter().filter(|id| id != "new").collect();
+        assert_eq!(&now, before);
+    }
+    for wrong in ["0/3", "4/3", "3", "a/b"] {
+        assert_eq!(project.hotseat(&["test", "--shard", wrong]).code, 2, "{wrong}");
+    }
+    // A shard may be empty.
+    let one = Project::with_agent(&agent).suite("a", "name: one\nturns: [{ user: Hello }]\n");
+    let codes: Vec<i32> =
+        (1..=4).map(|n| one.hotseat(&["test", "--shard", &format!("{n}/4")]).code).collect();
+    assert_eq!(codes, [0; 4]);
+}
+
+#[test]
+fn secrets_are_not_saved() {
+    static TOLD: AtomicUsize = AtomicUsize::new(0);
+    let agent = FakeAgent::start(|request| {
+        TOLD.fetch_add(1, Ordering::Relaxed);
+        FakeRun::for_request(request).started().text("your key is sk-very-secret-0815, isn't it").finished()
+    });
+    let project = Project::with_config(&format!(
+        "target:\n  endpoint: {}\n  headers: {{ Authorization: 'Bearer ${{ENV.API_KEY}}' }}\n",
+        agent.url()
+    ))
+    .suite("a", "name: asks\nturns: [{ user: Which key? }]\n");
+    let output = project.command(&["test"]).env("API_KEY", "sk-very-secret-0815").run();
+    assert_eq!(output.code, 0, "{output}");
+    assert_eq!(TOLD.load(Ordering::Relaxed), 1);
+    for args in [&["show", "--json"][..], &["show", "last", "asks", "--json"], &["runs", "--json"]] {
+        let shown = project.hotseat(args);
+        assert!(shown.code == 0 && !shown.stdout.contains("very-secret"), "{args:?}: {shown}");
+    }
+    let kept = std::fs::read(project.workspace.path(".hotseat/runs.db")).expect("it is there");
+    assert!(!kept.windows(11).any(|bytes| bytes == b"very-secret"));
+}
+
+#[test]
+fn encoded_secrets_reach_no_output() {
+    const SECRET: &str = "-----BEGIN KEY-----\nMIIE/very-secret\n-----END KEY-----";
+    let encoded = base64::engine::general_purpose::STANDARD.encode(format!("user:{SECRET}"));
+    let inner = json!({ "pem": SECRET }).to_string();
+    let nested = json!({ "inner": inner, "slashes": SECRET.replace('/', "\\/") }).to_string();
+    let agent = FakeAgent::start(move |request| {
+        let run = FakeRun::for_request(request).started().tool(
+            "c",
+            "read_key",
+            &json!({ "in": inner }),
+            Some(json!(nested)),
+        );
+        run.text(&format!("Basic {encoded} {}", SECRET.replace('\n', "%0A").replace('/', "%2f"))).finished()
+    });
+    let project = Project::with_agent(&agent)
+        .suite("a", "name: asks\nturns: [{ user: Which key? }]\nassert: { tools: { forbid: [read_key] } }\n");
+    let reports = ["-o", "r.html", "-o", "r.json", "-o", "r.xml", "-o", "r.md", "--trace", "t.jsonl", "-v"];
+    let output = project.command(&[&["test"][..], &reports].concat()).env("SIGNING_KEY", SECRET).run();
+    assert_eq!(output.code, 1, "{output}");
+    let files = ["r.html", "r.json", "r.xml", "r.md", "t.jsonl"].map(|file| project.workspace.read(file));
+    let shown = project.hotseat(&["show", "last", "asks", "--json"]).stdout;
+    for text in files.iter().chain([&output.stdout, &shown]) {
+        assert!(!text.contains("MIIE") && !text.contains("TUlJR"), "{text}");
+    }
+    assert!(shown.contains("[redacted:ENV.SIGNING_KEY]"), "{shown}");
+}
+
+#[test]
+fn error_next_to_key_does_not_print_it() {
+    let project =
+        Project::with_config("connectors: { a: { type: openai, api_key: sk-very-secret, modl: x } }\n")
+            .suite("a", "name: a\nturns: [{ user: Hi }]\n");
+    for args in [&["test"][..], &["test", "--json"], &["list"]] {
+        let output = project.hotseat(args);
+        let all = output.stdout.clone() + &output.stderr;
+        assert!(output.code == 2 && all.contains("modl") && !all.contains("very-secret"), "{output}");
+    }
+}
+
+#[test]
+fn merges_sharded_runs() {
+    let agent = agent();
+    let many: String = (0..30)
+        .map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello {n}, assert: {{ text: {{ must_not_match: Hello 7 }} }} }}]\n"))
+        .collect();
+    let project = Project::with_agent(&agent).suite("a", &many);
+    let whole = project.test(&[]);
+    for part in ["1/3", "2/3", "3/3"] {
+        project.hotseat(&["test", "--shard", part]);
+    }
+    // One shard comes from another machine.
+    assert_eq!(project.hotseat(&["show", "last", "--export", "third.hotseat"]).code, 0);
+    let again = project.hotseat(&["show", "last", "--export", "third.hotseat"]);
+    assert!(again.code == 2 && again.stderr.contains("third.hotseat already exists"), "{again}");
+    let exported = project.hotseat(&["runs", "--json", "--store", "third.hotseat"]);
+    assert_eq!(
+        exported.stdout.lines().next(),
+        project.hotseat(&["runs", "--json", "-n", "1"]).stdout.lines().next()
+    );
+
+    let merged = project.hotseat(&["merge", "last~2", "third.hotseat", "last~1", "-o", "all.json"]);
+    assert_eq!(merged.code, 1, "case 7 fails: {merged}");
+    let all: Value = serde_json::from_str(&project.workspace.read("all.json")).expect("a report");
+    let told = |report: &Value| -> Vec<(u64, String, String)> {
+        let results = report["results"].as_array().expect("results");
+        let told = results.iter().map(|result| {
+            let text = |key: &str| result[key].as_str().expect("a text").to_string();
+            (result["index"].as_u64().expect("a number"), text("id"), text("status"))
+        });
+        told.collect()
+    };
+    assert_eq!(told(&all), told(&whole.report));
+    for key in ["total", "passed", "failed", "skipped", "errors"] {
+        assert_eq!(all["summary"][key], whole.report["summary"][key], "{key}");
+    }
+    assert_eq!(list_runs(&project)[0]["origin"]["merged"]["of"].as_array().map(Vec::len), Some(3));
+
+    for (parts, words) in [
+        (&["last~3", "last~2"][..], "are in none of these runs: 3/3 missing"),
+        (&["last~3", "last~2", "third.hotseat", "last~1"], "is in both runs"),
+        (&["last~4", "last~3"], "is in both runs"),
+    ] {
+        let output = project.hotseat(&[&["merge"], parts].concat());
+        assert!(output.code == 2 && output.stderr.contains(words), "{parts:?}: {output}");
+    }
+    let project = project.suite("a", &many.replace("Hello 7", "Hello 8"));
+    project.hotseat(&["test", "--shard", "3/3"]);
+    let output = project.hotseat(&["merge", "last~4", "last~3", "last"]);
+    assert!(output.code == 2 && output.stderr.contains("do not have the same cases"), "{output}");
+}
+
+#[test]
+fn pruning_frees_disk_space() {
+    let agent = FakeAgent::start(|request| {
+        // Compressible data needs no space.
+        let noise = (0..12_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        FakeRun::for_request(request).started().text(&noise.collect::<String>()).finished()
+    });
+    let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    let size = || std::fs::metadata(project.workspace.path(".hotseat/runs.db")).expect("it is there").len();
+    project.hotseat(&["test"]);
+    let of_one = size();
+    for _ in 0..4 {
+        project.hotseat(&["test"]);
+    }
+    assert!(size() > 3 * of_one, "{} {of_one}", size());
+    let pruned = project.hotseat(&["runs", "--prune", "--max-size", "1B"]);
+    assert!(pruned.code == 0 && pruned.stdout.starts_with("deleted 4 runs"), "{pruned}");
+    assert!(size() < 2 * of_one, "{} {of_one}", size());
+}
+
+#[test]
+fn merge_rejects_different_configurations() {
+    let agent = agent();
+    let many: String =
+        (0..20).map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello {n} }}]\n")).collect();
+    let other = format!(
+        "agents:\n  other: {{ endpoint: '{}' }}\n  one: {{ endpoint: '{}' }}\ntarget: one\n",
+        agent.url(),
+        agent.url()
+    );
+    let project = Project::with_config(&other).suite("a", &many);
+    project.hotseat(&["test", "--shard", "1/2"]);
+    for (args, words) in [
+        (&["--retries", "2"][..], "used different options"),
+        (&["--agent", "other"], "did not test the same agent: one and other"),
+    ] {
+        project.hotseat(&[&["test", "--shard", "2/2"], args].concat());
+        let output = project.hotseat(&["merge", "last~1", "last"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{args:?}: {output}");
+        assert_eq!(project.hotseat(&["runs", "--prune", "--max-size", "1GB"]).code, 0);
+        project.hotseat(&["test", "--shard", "1/2"]);
+    }
+    project.hotseat(&["test", "--shard", "2/2", "--parallel", "1"]);
+    assert_eq!(project.hotseat(&["merge", "last~1", "last"]).code, 0, "how many run at once does not matter");
+}
+
+#[test]
+fn interrupted_rerun_keeps_remaining_failures() {
+    let agent = FakeAgent::start(|request| {
+        let run = FakeRun::for_request(request).started();
+        match request.last_user_text().as_str() {
+            "wait" if request.header("x-gate").is_some() => run.gate("open").text("bad").finished(),
+            _ => run.text("bad").finished(),
+        }
+    });
+    let case = |id: &str, said: &str| {
+        format!("---\nid: {id}\nturns: [{{ user: {said}, assert: {{ text: {{ must_match: good }} }} }}]\n")
+    };
+    let suite = [case("first", "wait"), case("second", "hello"), case("third", "hello")].concat();
+    let project = Project::with_config(&format!("target:\n  endpoint: {}\n", agent.url())).suite("a", &suite);
+    project.hotseat(&["test"]);
+    project.workspace.file(
+        "hotseat.yaml",
+        &format!("target:\n  endpoint: {}\n  headers: {{ x-gate: yes }}\n", agent.url()),
+    );
+    let mut running = project.command(&["test", "--last-failed", "--parallel", "1"]).spawn();
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    running.interrupt();
+    running.wait_for_stdout("no new cases");
+    agent.release("open");
+    assert_eq!(running.wait().code, 130);
+    let again = project.test(&["--last-failed"]);
+    assert_eq!(again.count("total"), 3, "{}", again.output);
+}
+
+#[test]
+fn reruns_failures_from_another_machine() {
+    let agent = agent();
+    let text = format!("target:\n  endpoint: {}\n", agent.url());
+    let many: String = (0..20)
+        .map(|n| format!("---\nname: case {n}\nturns: [{{ user: Hello {n}, assert: {{ text: {{ must_not_match: Hello 1 }} }} }}]\n"))
+        .collect();
+    let (here, there) =
+        (Project::with_config(&text).suite("a", &many), Project::with_config(&text).suite("a", &many));
+    let failed = here.test(&[]).count("failed");
+    here.hotseat(&["test", "--shard", "1/2"]);
+    there.hotseat(&["test", "--shard", "2/2"]);
+    assert_eq!(there.hotseat(&["show", "last", "--export", "part.hotseat"]).code, 0);
+    std::fs::copy(there.workspace.path("part.hotseat"), here.workspace.path("part.hotseat"))
+        .expect("it is there");
+    for parts in [["last", "part.hotseat"], ["part.hotseat", "last~1"]] {
+        let merged = here.hotseat(&[&["merge"][..], &parts].concat());
+        assert_eq!(merged.code, 1, "{merged}");
+        let again = here.command(&["test", "--last-failed", "-o", "out.json", "--no-store"]).run();
+        assert_eq!(again.code, 1, "{again}");
+        let report: Value = serde_json::from_str(&here.workspace.read("out.json")).expect("a report");
+        assert_eq!(report["summary"]["total"].as_u64(), Some(failed), "{parts:?}: {again}");
+    }
+}
+
+#[test]
+fn redacts_command_line_and_suite_secrets() {
+    const SECRET: &str = "tok-very-secret-0815";
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent)
+        .suite("a", &format!("name: asks\nturns: [{{ user: 'I am {SECRET}' }}]\n"));
+    for args in [
+        &["-u", SECRET, "-t", SECRET, "--locale", SECRET][..],
+        &["--run", "asks|tok-very-secret-0815"],
+        &["-i", "I am tok-very-secret-0815, too"],
+    ] {
+        let reports = ["-o", "out.json", "-o", "out.jsonl", "-o", "out.html"];
+        let output = project.command(&[&["test"], args, &reports].concat()).env("MY_TOKEN", SECRET).run();
+        assert_eq!(output.code, 0, "{output}");
+        for file in ["out.json", "out.jsonl", "out.html"] {
+            let text = project.workspace.read(file);
+            assert!(!text.contains("very-secret"), "{args:?}: {file}: {text}");
+        }
+    }
+    let kept = std::fs::read(project.workspace.path(".hotseat/runs.db")).expect("it is there");
+    assert!(!kept.windows(11).any(|bytes| bytes == b"very-secret"));
+    for run in ["last", "last~1", "last~2"] {
+        let shown = project.hotseat(&["show", run, "--json"]);
+        assert!(shown.code == 0 && !shown.stdout.contains("very-secret"), "{shown}");
+    }
+}
+
+#[test]
+fn resumed_run_does_not_expose_redaction_markers() {
+    const SECRET: &str = "tok-very-secret-0815";
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().gate("open").text("good").finished()
+    });
+    let suite: String = (0..3).map(|n| format!("---\nid: c{n}\nturns: [{{ user: hello }}]\n")).collect();
+    let project = Project::with_agent(&agent).suite("a", &suite);
+    let mut running =
+        project.command(&["test", "--parallel", "1", "-u", SECRET]).env("MY_TOKEN", SECRET).spawn();
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    running.interrupt();
+    running.wait_for_stdout("no new cases");
+    agent.release("open");
+    assert_eq!(running.wait().code, 130);
+    let without = project.hotseat(&["resume"]);
+    assert!(
+        without.code == 2
+            && without.stderr.contains("was started with the secret `ENV.MY_TOKEN` as an argument"),
+        "{without}"
+    );
+    let with = project.command(&["resume"]).env("MY_TOKEN", SECRET).run();
+    assert_eq!(with.code, 0, "{with}");
+    let told: Vec<String> = agent.requests().iter().map(|request| request.json().to_string()).collect();
+    assert!(told.len() == 3 && told.iter().all(|body| body.contains(SECRET)), "{told:#?}");
+}
+
+#[test]
+fn deeply_nested_agent_output_can_be_reloaded() {
+    let nested = |depth: usize| (0..depth).fold(json!("the end"), |inner, _| json!({ "in": inner }));
+    let agent = FakeAgent::start(move |request| {
+        let depth = request.last_user_text().parse().expect("it is told a number");
+        let run =
+            FakeRun::for_request(request).started().tool("c1", "look", &nested(depth), Some(nested(depth)));
+        run.state(nested(depth.min(100))).text("Done.").finished()
+    });
+    let suite: String =
+        [3, 60, 100, 124].map(|n| format!("---\nid: c{n}\nturns: [{{ user: '{n}' }}]\n")).concat();
+    let project = Project::with_agent(&agent).suite("a", &suite);
+    let output = project.hotseat(&["test", "-o", "out.json", "-o", "out.jsonl"]);
+    assert_eq!(output.code, 0, "{output}");
+    for args in [
+        &["show", "last", "-v"][..],
+        &["show", "last", "-o", "again.json"],
+        &["show", "last", "--export", "part.db"],
+        &["merge", "part.db"],
+        &["compare", "last", "out.json"],
+        &["compare", "out.jsonl", "last~1"],
+    ] {
+        let output = project.hotseat(args);
+        assert_eq!(output.code, 0, "{args:?}: {output}");
+    }
+    let report: Value = serde_json::from_str(&project.workspace.read("out.json")).expect("a report");
+    let of = |case: usize| &report["results"][case]["turns"][0]["tool_calls"][0];
+    assert_eq!((&of(0)["args"], &of(0)["result"]), (&nested(3), &nested(3)));
+    assert!(of(3)["args"].to_string().contains("the end"), "nothing is lost");
+}
+
+#[test]
+fn concurrent_first_runs_create_one_store() {
+    let agent = echo_agent();
+    for round in 0..4 {
+        let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+        let all: Vec<_> = (0..6).map(|_| project.command(&["test"]).spawn()).collect();
+        for running in all {
+            let output = running.wait();
+            assert!(output.code == 0 && !output.stderr.contains("warning"), "{round}: {output}");
+        }
+        assert_eq!(list_runs(&project).len(), 6, "{round}");
+    }
+}
+
+#[test]
+fn reading_store_modifies_nothing() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ user: hello }]\n");
+    project.hotseat(&["test"]);
+    assert_eq!(project.hotseat(&["show", "last", "--export", "alone/part.db"]).code, 0);
+    project.workspace.file("alone/empty.db", "");
+    let folder = project.workspace.path("alone");
+    let there = || {
+        let files = std::fs::read_dir(&folder).expect("it is there").map(|file| file.expect("a file").path());
+        let mut all: Vec<_> =
+            files.map(|path| (path.clone(), std::fs::read(path).expect("a file"))).collect();
+        all.sort();
+        all
+    };
+    let before = there();
+    assert_eq!(before.len(), 2, "a file that was written stands alone");
+    for args in [&["runs", "--store", "alone/part.db"][..], &["show", "last", "--store", "alone/part.db"]] {
+        let output = project.hotseat(args);
+        assert_eq!(output.code, 0, "{output}");
+    }
+    let empty = project.hotseat(&["runs", "--store", "alone/empty.db"]);
+    assert!(
+        empty.code == 2 && empty.stderr.contains("alone/empty.db is empty: it contains no saved runs"),
+        "{empty}"
+    );
+    assert_eq!(there(), before);
+}
+
+#[test]
+fn resumed_run_is_saved_despite_project_changes() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().gate("open").text("good").finished()
+    });
+    let suite: String = (0..3).map(|n| format!("---\nid: c{n}\nturns: [{{ user: hello }}]\n")).collect();
+    let project = Project::with_agent(&agent).suite("a", &suite);
+    let mut running = project.command(&["test", "--parallel", "1"]).spawn();
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    running.interrupt();
+    running.wait_for_stdout("no new cases");
+    agent.release("open");
+    assert_eq!(running.wait().code, 130);
+    project.workspace.file("hotseat.yaml", &format!("target:\n  endpoint: {}\nstore: false\n", agent.url()));
+    assert_eq!(project.hotseat(&["resume"]).code, 0);
+    for case in ["c0", "c2"] {
+        let events = project.hotseat(&["show", "last", case, "--json"]);
+        assert!(events.stdout.contains("turn.completed"), "{case}: {events}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Scenario sets: one case per scenario with its data; ids; and errors with their location.
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
+use serde_json::{Value, json};
+
+use crate::common::Project;
+
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let said = request.last_user_text();
+        FakeRun::for_request(request)
+            .started()
+            .tool("c1", "add_service", &json!({"service_type": "catering", "count": 15}), Some(json!("ok")))
+            .text(&format!("You want: {said}"))
+            .finished()
+    })
+}
+
+const SCENARIOS: &str = r#"[
+  {"id": "one", "name": "Corporate workshop", "goal": "Find a venue (for 50)", "context": ["Acme"], "personality": "Calm",
+   "verification": {"services": ["catering"], "count": 15, "assert": [{"type": "tool_called", "name": "add_service", "arguments": {"service_type": "catering"}}]}},
+  {"name": "Two", "goal": "g2", "extra": "${HOME}", "verification": {"services": ["x"], "count": 15, "assert": [{"type": "contains", "value": "g2"}]}}
+]"#;
+
+const SUITE: &str = r"
+name: handles ${scenario.name}
+id: venues
+scenarios: venues.json
+metadata: { extra: '${scenario.extra}' }
+turns:
+  - user: '${scenario.goal} please'
+    assert:
+      - { type: regex, pattern: '${scenario.goal}' }
+      - { type: tool_called, name: add_service, arguments: { count: '${scenario.verification.count}' } }
+final_assertions: '${scenario.verification.assert}'
+";
+
+#[test]
+fn each_scenario_becomes_a_case() {
+    let agent = agent();
+    let suite = SUITE.replace("metadata: { extra: '${scenario.extra}' }\n", "");
+    let project = Project::with_agent(&agent).suite("a", &suite).file("venues.json", SCENARIOS);
+    let tested = project.test(&["--parallel", "1"]);
+    tested.assert_all_passed();
+    let said: Vec<String> = agent.requests().iter().map(FakeRequest::last_user_text).collect();
+    assert_eq!(said, ["Find a venue (for 50) please", "g2 please"]);
+    let one = tested.case("handles Corporate workshop");
+    assert_eq!(one["id"], "venues@one");
+    assert_eq!(one["scenario"]["set"], "venues");
+    assert_eq!(one["scenario"]["id"], "one");
+    assert_eq!(one["scenario"]["data"]["verification"]["count"], 15);
+    let two = tested.case("handles Two");
+    let id = two["scenario"]["id"].as_str().unwrap();
+    assert!(id.starts_with("scenario_") && id.len() == 17 && two["scenario"]["fingerprint"] == id, "{two:#}");
+    assert_eq!(two["final_assertions"].as_array().unwrap().len(), 1);
+    assert!(two["stable_id"].as_str().unwrap().starts_with("example:"));
+    assert_ne!(one["stable_id"], two["stable_id"]);
+    // Variable syntax inside scenario values is literal.
+    let listed = project.hotseat(&["test", "--run", "venues@one", "--dry-run"]);
+    assert_eq!(listed.code, 0, "{listed}");
+}
+
+#[test]
+fn case_ids_are_stable_when_data_moves_or_changes() {
+    let agent = agent();
+    let ids = |scenarios: &str, suite: &str, name: &str| -> Vec<(Value, Value, Value)> {
+        let tested = Project::with_agent(&agent).suite(name, suite).file("venues.json", scenarios).test(&[]);
+        tested.report["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|r| {
+                (r["stable_id"].clone(), r["scenario"]["id"].clone(), r["scenario"]["fingerprint"].clone())
+            })
+            .collect()
+    };
+    let suite = "name: x ${scenario.name}\nscenarios: venues.json\nturns: [{ user: hi }]\n";
+    let first = ids(r#"[{"id": "a", "name": "A", "goal": "g"}]"#, suite, "a");
+    let moved = ids(r#"[{"goal": "g", "name": "A", "id": "a"}]"#, &format!("# moved\n\n{suite}"), "b");
+    assert_eq!(first, moved);
+    let changed = ids(r#"[{"id": "a", "name": "A", "goal": "another"}]"#, suite, "a");
+    assert_eq!((&changed[0].0, &changed[0].1), (&first[0].0, &first[0].1), "the id identifies the case");
+    assert_ne!(changed[0].2, first[0].2, "and its fingerprint tells that it changed");
+}
+
+#[test]
+fn inline_scenarios_and_other_formats_work() {
+    let agent = agent();
+    for (suite, file) in [
+        (
+            "name: x\nscenarios: [{ name: A, goal: g }, { name: B, goal: h }]\nturns: [{ user: '${scenario.goal}' }]\n",
+            "",
+        ),
+        (
+            "name: x\nscenarios: { name: set, scenarios: [{ name: A, goal: g }, { name: B, goal: h }] }\nturns: [{ user: '${scenario.goal}' }]\n",
+            "",
+        ),
+        ("name: x\nscenarios: { from: s.yaml }\nturns: [{ user: '${scenario.goal}' }]\n", "s.yaml"),
+        ("name: x\nscenarios: s.jsonl\nturns: [{ user: '${scenario.goal}' }]\n", "s.jsonl"),
+    ] {
+        let before = agent.requests().len();
+        let project = Project::with_agent(&agent).suite("a", suite);
+        let project = match file {
+            "s.yaml" => project.file("s.yaml", "- { name: A, goal: g }\n- { name: B, goal: h }\n"),
+            "s.jsonl" => project
+                .file("s.jsonl", "{\"name\": \"A\", \"goal\": \"g\"}\n{\"name\": \"B\", \"goal\": \"h\"}\n"),
+            _ => project,
+        };
+        let tested = project.test(&["--parallel", "1"]);
+        tested.assert_all_passed();
+        let said: Vec<String> = agent.requests()[before..].iter().map(FakeRequest::last_user_text).collect();
+        assert_eq!(said, ["g", "h"], "{suite}");
+        // A name without scenario data is extended to be unique.
+        tested.case("x: A");
+    }
+}
+
+#[test]
+fn errors_name_scenario_set_file_and_index() {
+    let agent = agent();
+    let suite = "name: x\nscenarios: { name: venues, from: s.json }\nturns: [{ user: '${scenario.goal}' }]\n";
+    for (file, words) in [
+        (
+            r#"[{"name": "A", "goal": "g"}, {"name": "B"}]"#,
+            "scenario at index 1 of set `venues` in s.json is missing required fields: goal",
+        ),
+        (
+            r#"[{"name": "A", "goal": "g"}, {}]"#,
+            "scenario at index 1 of set `venues` in s.json is missing required fields: name, goal",
+        ),
+        (
+            r#"[{"name": "A", "goal": "g", "context": "x"}]"#,
+            "index 0 of set `venues` in s.json: `context` must be a list",
+        ),
+        (r#"[{"name": "A", "goal": "g", "personality": ["x"]}]"#, "`personality` must be a text"),
+        (r#"[{"name": "A", "goal": "g", "verification": []}]"#, "`verification` must be a mapping"),
+        (r#"[{"name": "A", "goal": 7}]"#, "`goal` must be a text"),
+        (r#"[7]"#, "scenario at index 0 of set `venues` in s.json is not a mapping"),
+        (r#"{"name": "A", "goal": "g"}"#, "the scenarios of set `venues` are not a list"),
+        ("[]", "set `venues` has no scenario"),
+        ("[{]", "s.json:1:"),
+        (
+            r#"[{"id": "a", "name": "A", "goal": "g"}, {"id": "a", "name": "B", "goal": "g"}]"#,
+            "another scenario of the set has the id `a`",
+        ),
+    ] {
+        let output = Project::with_agent(&agent).suite("a", suite).file("s.json", file).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{file}: {output}");
+        assert!(output.stderr.contains(words), "{words}: {output}");
+    }
+    for (scenarios, words) in [
+        ("scenarios: nowhere.json", "scenario file `nowhere.json` not found"),
+        ("scenarios: .", "cannot be read"),
+        ("scenarios: { name: set }", "this set needs `from` or `scenarios`"),
+        (
+            "scenarios: { from: s.json, scenarios: [{ name: A, goal: g }] }",
+            "`from` and `scenarios` cannot be combined",
+        ),
+        ("scenarios: []", "set `x` has no scenario"),
+        (
+            "scenarios: [{ name: A, goal: g }]\nmetadata: { x: '${scenario.nothing}' }",
+            "has no `scenario.nothing`",
+        ),
+    ] {
+        let suite = format!("name: x\n{scenarios}\nturns: [{{ user: hi }}]\n");
+        let output = Project::with_agent(&agent).suite("a", &suite).file("s.json", "[]").hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{scenarios}: {output}");
+        assert!(output.stderr.contains(words), "{words}: {output}");
+    }
+    assert!(agent.requests().is_empty());
+}
+
+#[test]
+fn scenario_configures_simulated_user() {
+    let agent = agent();
+    let user = FakeAgent::start(|request: &FakeRequest| {
+        let told: Value = serde_json::from_str(&request.last_user_text()).unwrap();
+        let answer = match told["turn_number"].as_u64() {
+            Some(1) => json!({"message": "Hello", "done": false, "goal_progress": "none", "reason": "r"}),
+            _ => json!({"message": "", "done": true, "goal_progress": "achieved", "reason": "r"}),
+        };
+        FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+    });
+    let project = Project::with_config(&format!(
+        "target: {{ endpoint: '{}' }}\nagents: {{ user: {{ endpoint: '{}' }} }}\nsimulator: agents:user\n",
+        agent.url(),
+        user.url()
+    ));
+    let suite = "
+name: handles ${scenario.name}
+scenarios: venues.json
+simulate:
+  goal: ${scenario.goal}
+  context: ${scenario.context}
+  personality: ${scenario.personality}
+";
+    let scenarios = r#"[{"id": "one", "name": "One", "goal": "g1", "context": ["Acme", "Budget"], "personality": "Calm"}]"#;
+    project.suite("a", suite).file("venues.json", scenarios).test(&[]).assert_all_passed();
+    let told: Value = serde_json::from_str(&user.requests()[0].last_user_text()).unwrap();
+    assert_eq!(
+        (&told["goal"], &told["context"], &told["personality"]),
+        (&json!("g1"), &json!(["Acme", "Budget"]), &json!("Calm"))
+    );
+}

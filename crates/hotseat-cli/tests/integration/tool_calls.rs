@@ -1,0 +1,380 @@
+//! Calls and results are counted alike in every adapter, and missing ones are reported.
+use std::time::Duration;
+
+use crate::common::{Project, TEST_TIMEOUT, TestRun};
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::completions::{ChatCompletion, chunk};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use serde_json::{Value, json};
+
+/// Asserts that the run failed with this kind and message.
+#[track_caller]
+fn assert_failed(tested: &TestRun, kind: &str, words: &str) {
+    let failure = tested.failure("a");
+    assert_eq!(failure["kind"], kind, "{failure:#}");
+    let said = failure.to_string();
+    assert!(said.contains(words), "{words:?} is not in {failure:#}");
+    assert_ne!(tested.output.code, 0, "{}", tested.output);
+}
+
+/// A project whose agent is a script that answers each message with these lines.
+fn line_project(lines: &[Value]) -> Project {
+    let printed: String = lines.iter().map(|line| format!("  cat <<'END'\n{line}\nEND\n")).collect();
+    Project::with_config("target: { type: command, command: [sh, agent.sh] }\n")
+        .file("agent.sh", &format!("while read -r message; do\n{printed}done\n"))
+}
+
+/// A project whose agent uses chat completions.
+fn chat_project(server: &FakeAgent) -> Project {
+    Project::with_config(&format!(
+        "target: {{ type: openai, base_url: '{}v1', model: small }}\n",
+        server.url()
+    ))
+}
+
+/// A suite with one turn.
+fn suite(asserted: &str) -> String {
+    format!("name: a\nturns:\n  - user: pay\n    assert:\n{asserted}")
+}
+
+const HELLO: &str = "name: a\nturns: [{ user: hello }]\n";
+const NO_DECLINED_PAYMENT: &str = "      tools: { forbid_calls: [{ name: pay, result_match: declined }] }\n";
+
+/// A call of `pay` with this result, sent through every adapter.
+fn run_in_every_adapter(arguments: &Value, result: &Value, test: &str) -> Vec<(&'static str, TestRun)> {
+    let mut told = Vec::new();
+    let (own, written) = (result.clone(), arguments.clone());
+    let streamed = FakeAgent::start(move |request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started().tool_call("c", "pay", &written);
+        let result = json!({"type": "TOOL_CALL_RESULT", "messageId": "t", "toolCallId": "c", "content": own});
+        run.raw_event(result).text("Done.").finished()
+    });
+    told.push(("AG-UI", Project::with_agent(&streamed).suite("a", test).test(&["--record", "made"])));
+
+    let (own, written) = (result.clone(), arguments.clone());
+    let snapshot = FakeAgent::start(move |request: &FakeRequest| {
+        let mut all = request.input().messages().to_vec();
+        let call = json!({"id": "c", "type": "function", "function": {"name": "pay", "arguments": written.to_string()}});
+        all.push(json!({"id": "a", "role": "assistant", "toolCalls": [call]}));
+        all.push(json!({"id": "t", "role": "tool", "toolCallId": "c", "content": own}));
+        FakeRun::for_request(request).started().messages_snapshot(all).text("Done.").finished()
+    });
+    let project = Project::with_agent(&snapshot).suite("a", test);
+    told.push(("snapshots", project.test(&["--record", "made"])));
+    told.push(("a recording", project.test(&["-n", "replay:made"])));
+
+    let (own, written) = (result.clone(), arguments.clone());
+    let server = FakeAgent::start(move |_: &FakeRequest| {
+        ChatCompletion::new()
+            .tool(0, "c", "pay", &written)
+            .chunk(chunk(json!({"role": "tool", "tool_call_id": "c", "content": own}), None))
+            .text("Done.")
+            .finish("stop")
+    });
+    told.push(("chat completions", chat_project(&server).suite("a", test).test(&[])));
+
+    let project = line_project(&[
+        json!({"type": "tool_call", "id": "c", "name": "pay", "arguments": arguments}),
+        json!({"type": "tool_result", "id": "c", "result": result}),
+        json!({"type": "text", "text": "Done."}),
+        json!({"type": "done"}),
+    ]);
+    told.push(("JSON lines", project.suite("a", test).test(&[])));
+
+    let call = json!({"id": "c", "type": "function", "function": {"name": "pay", "arguments": arguments.to_string()}});
+    let transcript = json!([{"id": "a", "messages": [
+        {"role": "user", "content": "pay"},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": result},
+        {"role": "assistant", "content": "Done."},
+    ]}]);
+    let project = Project::empty().file("held.json", &transcript.to_string());
+    let imported = project.hotseat(&["import", "openai-transcripts", "held.json", "-o", "in"]);
+    assert_eq!(imported.code, 0, "{imported}");
+    let project = project.file("a.test.yaml", test);
+    told.push(("a transcript", project.test(&["-n", "replay:in/recordings", "a.test.yaml"])));
+    told
+}
+
+#[test]
+fn result_is_counted_alike_in_every_adapter() {
+    for result in [
+        json!("declined"),
+        json!({"status": "declined"}),
+        json!([{"type": "payment", "status": "declined"}]),
+        json!([{"type": "text", "text": "declined"}]),
+        json!([{"type": "text", "text": "ok"}, {"type": "payment", "status": "declined"}]),
+    ] {
+        for (way, tested) in run_in_every_adapter(&json!({}), &result, &suite(NO_DECLINED_PAYMENT)) {
+            let failure = tested.failure("a");
+            assert_eq!(failure["kind"], "assertion", "{way} {result}: {failure:#}");
+            assert!(failure.to_string().contains("declined"), "{way} {result}: {failure:#}");
+        }
+    }
+    let once = "      tools: { require: [{ name: pay, result_match: '^true$', count: { exact: 1 } }] }\n";
+    for (way, tested) in run_in_every_adapter(&json!({"n": 1}), &json!("true"), &suite(once)) {
+        assert_eq!(tested.case("a")["status"], "passed", "{way}: {}", tested.output);
+        assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["args"], json!({"n": 1}), "{way}");
+    }
+}
+
+#[test]
+fn missing_arguments_are_an_empty_object() {
+    let empty = "      - { type: tool_called, name: pay, arguments: {} }\n";
+    for (way, tested) in run_in_every_adapter(&json!({}), &json!("ok"), &suite(empty)) {
+        assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["args"], json!({}), "{way}");
+    }
+    let call = |arguments: Value| {
+        FakeAgent::start(move |_: &FakeRequest| {
+            let call = json!({"index": 0, "id": "c", "function": {"name": "pay", "arguments": arguments}});
+            ChatCompletion::new().chunk(chunk(json!({"tool_calls": [call]}), None)).finish("stop")
+        })
+    };
+    for arguments in [json!(""), json!("{}"), json!({}), Value::Null, json!(" ")] {
+        let tested = chat_project(&call(arguments.clone())).suite("a", &suite(empty)).test(&[]);
+        assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["args"], json!({}), "{arguments}");
+    }
+    let bare = line_project(&[json!({"type": "tool_call", "name": "pay"}), json!({"type": "done"})]);
+    let tested = bare.suite("a", &suite(empty)).test(&[]);
+    assert_eq!(tested.case("a")["turns"][0]["tool_calls"][0]["args"], json!({}));
+}
+
+#[test]
+fn preserves_digits_and_surrogate_pairs() {
+    let (one, other) = ("123456789012345678901234567890", "123456789012345678901234567891");
+    let with = |id: &str| {
+        suite(&format!(
+            "      tools: {{ require: [{{ name: pay, args_match: {{ id: '^{id}$', t: '^😀$' }} }}] }}\n      text: {{ must_match: '^a😀b$' }}\n"
+        ))
+    };
+    let server = FakeAgent::start(move |_: &FakeRequest| {
+        let mut reply = FakeReply::sse();
+        for data in [
+            r#"{"choices":[{"delta":{"content":"a\ud83d"}}]}"#.to_string(),
+            r#"{"choices":[{"delta":{"content":"\ude00b"}}]}"#.to_string(),
+            format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":0,"id":"c","function":{{"name":"pay","arguments":"{{\"id\":{one},\"t\":\"\ud83d"}}}}]}}}}]}}"#),
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\ude00\"}"}}]},"finish_reason":"stop"}]}"#.to_string(),
+            // The last event lacks its blank line.
+        ] {
+            reply = reply.bytes(format!("data: {data}\n\n"));
+        }
+        reply.bytes("data: [DONE]")
+    });
+    chat_project(&server).suite("a", &with(one)).test(&[]).assert_all_passed();
+    assert_failed(&chat_project(&server).suite("a", &with(other)).test(&[]), "assertion", "pay");
+
+    let agent = format!(
+        "while read -r message; do\n  cat <<'END'\n{{\"type\":\"text\",\"delta\":\"a\\ud83d\"}}\n{{\"type\":\"text\",\"delta\":\"\\ude00b\"}}\n{{\"type\":\"tool_call\",\"name\":\"pay\",\"arguments\":{{\"id\":{one},\"t\":\"\\ud83d\\ude00\"}}}}\n{{\"type\":\"done\"}}\nEND\ndone\n"
+    );
+    let project = |test: String| {
+        Project::with_config("target: { type: command, command: [sh, agent.sh] }\n")
+            .file("agent.sh", &agent)
+            .suite("a", &test)
+    };
+    project(with(one)).test(&[]).assert_all_passed();
+    assert_failed(&project(with(other)).test(&[]), "assertion", "pay");
+}
+
+// Unanswered calls.
+
+#[test]
+fn announced_result_must_arrive() {
+    let open = |tool: &str, done: Value| {
+        line_project(&[
+            json!({"type": "tool_call", "id": "c", "name": tool}),
+            json!({"type": "text", "text": "ok"}),
+            done,
+        ])
+    };
+    let tested = open("pay", json!({"type": "done"})).suite("a", HELLO).test(&[]);
+    assert_failed(&tested, "protocol_error", "no result came before `done`");
+    // A tool that asks the user, or an agent that waits, leaves the call open.
+    open("ask_user", json!({"type": "done"})).suite("a", HELLO).test(&[]).assert_all_passed();
+    open("pay", json!({"type": "done", "awaiting_input": true}))
+        .suite("a", HELLO)
+        .test(&[])
+        .assert_all_passed();
+}
+
+#[test]
+fn pending_call_waits_or_fails() {
+    let waiting = |tool: &'static str| {
+        FakeAgent::start(move |_: &FakeRequest| {
+            ChatCompletion::new().tool(0, "c", tool, &json!({})).finish("tool_calls")
+        })
+    };
+    let tested = chat_project(&waiting("pick")).suite("a", HELLO).test(&[]);
+    assert_failed(&tested, "test_error", "awaits its result, but the test does not offer this tool");
+    let tested = chat_project(&waiting("ask_user")).suite("a", HELLO).test(&["-v"]);
+    tested.assert_all_passed();
+    let turn = &tested.case("a")["turns"][0];
+    assert_eq!(turn["awaiting_reason"], "tool_requires_confirmation");
+    assert_eq!(turn["tool_calls"][0]["unanswered"], true);
+    assert!(tested.output.stdout.contains("no result"), "{}", tested.output);
+}
+
+#[test]
+fn imported_call_without_result_never_passes() {
+    let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "pay", "arguments": ""}});
+    let transcript = json!({"id": "a", "messages": [
+        {"role": "user", "content": "pay"},
+        {"role": "assistant", "content": null, "tool_calls": [call("c"), call("d")]},
+        {"role": "tool", "tool_call_id": "c", "content": "ok"},
+        {"role": "assistant", "content": "Done."},
+    ]});
+    let project = Project::empty().file("held.json", &transcript.to_string());
+    let imported = project.hotseat(&["import", "openai-transcripts", "held.json", "-o", "in"]);
+    assert!(imported.stdout.contains("1 tool call without a result"), "{imported}");
+    let project = project.file("a.test.yaml", &suite(NO_DECLINED_PAYMENT));
+    let tested = project.test(&["-n", "replay:in/recordings", "a.test.yaml"]);
+    assert_failed(&tested, "assertion", "the agent gave no result");
+    let calls = &tested.case("a")["turns"][0]["tool_calls"];
+    assert_eq!((&calls[0]["unanswered"], &calls[1]["unanswered"]), (&Value::Null, &json!(true)));
+}
+
+const CLERK: &str = "\
+name: Clerk
+system: You are a clerk.
+tools:
+  - { name: pick, client: true, description: Asks which }
+  - { name: ask_user, client: true, description: Asks the user }
+connectors: { clerk: { type: scripted, script: clerk.script.yaml } }
+connector: clerk
+";
+const CLERK_SCRIPT: &str = "\
+use: always
+rules:
+  - when: { user: which }
+    reply: { tool_calls: [pick] }
+  - when: { user: ask }
+    reply: { tool_calls: [ask_user] }
+  - when: { tool_result: { tool: pick } }
+    reply: 'You picked {{ result }}'
+  - reply: Hello.
+";
+
+/// The case answers a tool that the agent file leaves to its client, embedded and served.
+#[test]
+fn case_answers_client_tool_calls() {
+    let answered = "name: a\ntools: [{ name: pick, answers: [{ content: red }] }]\nturns:\n  - user: which\n    assert:\n      tools: { require: [{ name: pick, result_match: '^red$', count: { exact: 1 } }] }\n      text: { must_match: '^You picked red$' }\n";
+    let unanswered = "name: a\nturns: [{ user: which }]\n";
+    let awaiting =
+        "name: a\nturns: [{ user: ask }, { user: blue, assert: { text: { must_match: '^Hello' } } }]\n";
+    let project =
+        Project::empty().file("clerk/agent.yaml", CLERK).file("clerk/clerk.script.yaml", CLERK_SCRIPT);
+    let mut running = project.command(&["serve", "clerk", "--port", "0"]).timeout(TEST_TIMEOUT).spawn();
+    let printed = running.wait_for_stdout("Ctrl-C stops it.");
+    let address = printed.split_whitespace().nth(2).expect("an address").to_string();
+    for target in [
+        format!("target: {{ endpoint: '{address}/' }}\n"),
+        format!("target: {{ type: openai, base_url: '{address}/v1', model: clerk }}\n"),
+        "target: { type: embedded, agent: clerk }\n".to_string(),
+    ] {
+        project.workspace.file("hotseat.yaml", &target);
+        let test = |text: &str| {
+            project.workspace.file("a.test.yaml", text);
+            project.test(&["a.test.yaml"])
+        };
+        let tested = test(answered);
+        assert_eq!(tested.output.code, 0, "{target}{}", tested.output);
+        assert_failed(
+            &test(unanswered),
+            "test_error",
+            "pick and awaits its result, but the test does not offer this tool",
+        );
+        let tested = test(awaiting);
+        assert_eq!(tested.output.code, 0, "{target}{}", tested.output);
+        let turn = &tested.case("a")["turns"][0];
+        assert_eq!(turn["awaiting_reason"], "tool_requires_confirmation", "{target}");
+    }
+    running.interrupt();
+    running.wait();
+}
+
+// Events after the end.
+
+#[test]
+fn output_after_last_turn_never_passes() {
+    let late = [
+        json!({"type": "text", "text": "ok"}),
+        json!({"type": "done"}),
+        json!({"type": "tool_call", "name": "delete"}),
+    ];
+    let forbidden = "name: a\nturns: [{ user: hello, assert: { tools: { forbid: [delete] } } }]\n";
+    let tested = line_project(&late).suite("a", forbidden).test(&[]);
+    assert_failed(&tested, "protocol_error", "printed something after `done`");
+    // One program prints it later, another when its input ends.
+    for late in ["sleep 0.3; ", "cat > /dev/null; "] {
+        let agent = format!(
+            "read -r message\necho '{{\"type\":\"text\",\"text\":\"ok\"}}'\necho '{{\"type\":\"done\"}}'\n{late}echo '{{\"type\":\"tool_call\",\"name\":\"delete\"}}'\n"
+        );
+        let project = Project::with_config("target: { type: command, command: [sh, agent.sh] }\n")
+            .file("agent.sh", &agent);
+        assert_failed(
+            &project.suite("a", forbidden).test(&[]),
+            "protocol_error",
+            "printed something after `done`",
+        );
+    }
+}
+
+#[test]
+fn rejects_line_with_two_types() {
+    let agent = "read -r message\necho '{\"type\":\"note\",\"type\":\"text\",\"text\":\"ok\"}'\necho '{\"type\":\"done\"}'\n";
+    let project =
+        Project::with_config("target: { type: command, command: [sh, agent.sh] }\n").file("agent.sh", agent);
+    assert_failed(&project.suite("a", HELLO).test(&[]), "protocol_error", "has two `type` members");
+}
+
+#[test]
+fn comments_after_end_do_not_hold_turn_open() {
+    let server = FakeAgent::start(|_: &FakeRequest| {
+        let done = ChatCompletion::new().text("Hi.").finish("stop").streamed();
+        (0..200).fold(done, |reply, _| reply.bytes(": ping\n\n").pause(Duration::from_millis(50)))
+    });
+    let tested = chat_project(&server).suite("a", HELLO).test(&[]);
+    tested.assert_all_passed();
+    let took = tested.case("a")["turns"][0]["duration_ms"].as_f64().expect("a duration");
+    assert!(took < 5000.0, "{took} ms");
+}
+
+#[test]
+fn chunk_after_end_is_recorded() {
+    let server = FakeAgent::start(|_: &FakeRequest| {
+        let done = ChatCompletion::new().text("Hi.").finish("stop").streamed();
+        let call = json!({"index": 0, "id": "c", "function": {"name": "delete", "arguments": "{}"}});
+        done.event(chunk(json!({"tool_calls": [call]}), None))
+    });
+    let forbidden = "name: a\nturns: [{ user: hello, assert: { tools: { forbid: [delete] } } }]\n";
+    assert_failed(&chat_project(&server).suite("a", forbidden).test(&[]), "assertion", "delete");
+}
+
+#[test]
+fn console_shows_cancelled_run() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let cancelled = json!({"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}});
+        FakeRun::for_request(request).started().text("Hi.").raw_event(cancelled)
+    });
+    let forbidden = "name: a\nturns: [{ user: hello, assert: { text: { must_match: nothing } } }]\n";
+    let tested = Project::with_agent(&agent).suite("a", forbidden).test(&[]);
+    assert!(tested.output.stdout.contains("cancelled"), "{}", tested.output);
+    assert_eq!(tested.case("a")["turns"][0]["run_outcome"], "cancelled");
+    let passed = Project::with_agent(&agent).suite("a", HELLO).test(&[]);
+    assert!(passed.output.stdout.contains("cancelled"), "{}", passed.output);
+}
+
+/// Empty or repeated call ids work in recordings.
+#[test]
+fn replays_recordings_with_any_call_ids() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        run.tool("", "pay", &json!({}), Some(json!("ok")))
+            .tool("", "pay", &json!({"n": 2}), Some(json!("ok")))
+            .text("Hi.")
+            .finished()
+    });
+    let twice = suite("      tools: { require: [{ name: pay, count: { exact: 2 } }] }\n");
+    let project = Project::with_agent(&agent).suite("a", &twice);
+    project.test(&["--record", "made"]).assert_all_passed();
+    project.test(&["-n", "replay:made"]).assert_all_passed();
+}

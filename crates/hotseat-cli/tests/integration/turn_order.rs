@@ -1,0 +1,123 @@
+//! Order of written turns: agents that finish early, failing turns, expected answers.
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeRequest};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TestRun};
+
+/// An agent that asks once and then finishes.
+fn agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started();
+        match request.last_user_text().as_str() {
+            "ask" => run.text("Which one?"),
+            "json" => run.text("{\"b\": 1.0, \"a\": [1, 2]}"),
+            said => run.text(&format!("Done: {said}.")),
+        }
+        .finished()
+    })
+}
+
+fn run_cases(agent: &FakeAgent, cases: &[Value]) -> TestRun {
+    let lines: Vec<String> = cases.iter().map(Value::to_string).collect();
+    Project::with_agent(agent).file("a.test.jsonl", &lines.join("\n")).test(&[])
+}
+
+#[test]
+fn agent_finishes_before_all_turns_are_sent() {
+    let agent = agent();
+    let case = |id: &str, how: Value| {
+        let mut case = json!({"id": id, "turns": [{"input": "ask"}, {"input": "one"}, {"input": "two"}],
+            "final_assertions": [{"type": "contains", "value": "Done: one."}]});
+        case.as_object_mut().unwrap().extend(how.as_object().unwrap().clone());
+        case
+    };
+    let tested = run_cases(
+        &agent,
+        &[
+            case("usual", json!({})),
+            case("continue", json!({"on_complete": "continue"})),
+            case("stop", json!({"on_complete": "stop"})),
+            case("fail", json!({"on_complete": "fail"})),
+        ],
+    );
+    for (name, status, turns) in
+        [("usual", "failed", 3), ("continue", "failed", 3), ("stop", "passed", 2), ("fail", "failed", 2)]
+    {
+        let case = tested.case(name);
+        assert_eq!((&case["status"], &case["total_turns"]), (&json!(status), &json!(turns)), "{name}");
+    }
+    let error = tested.case("fail")["error"].as_str().unwrap();
+    assert_eq!(
+        error,
+        "the agent completed after turn 2, but `on_complete: fail` requires it to await turn 3"
+    );
+}
+
+#[test]
+fn failed_turn_ends_conversation_by_default() {
+    let agent = agent();
+    let turns = json!([
+        {"input": "first", "assert": [{"type": "contains", "value": "nowhere"}]},
+        {"input": "second", "assert": [{"type": "contains", "value": "second"}]},
+        {"input": "third", "assert": [{"type": "contains", "value": "nowhere"}]}
+    ]);
+    let last = json!([{"type": "contains", "value": "third"}]);
+    let tested = run_cases(
+        &agent,
+        &[
+            json!({"id": "ends", "turns": turns, "final_assertions": last}),
+            json!({"id": "goes on", "turns": turns, "final_assertions": last, "continue_on_failure": true}),
+        ],
+    );
+    let ends = tested.case("ends");
+    assert_eq!((&ends["status"], &ends["total_turns"]), (&json!("failed"), &json!(1)));
+    assert_eq!(ends.get("final_assertions"), None);
+    let goes_on = tested.case("goes on");
+    assert_eq!((&goes_on["status"], &goes_on["total_turns"]), (&json!("failed"), &json!(3)));
+    assert_eq!(goes_on["final_assertions"][0]["passed"], true);
+    let statuses: Vec<&Value> =
+        goes_on["turns"].as_array().unwrap().iter().map(|turn| &turn["status"]).collect();
+    assert_eq!(statuses, ["failed", "passed", "failed"]);
+    assert_eq!(goes_on["assertion_errors"].as_array().unwrap().len(), 2);
+    assert_eq!(agent.requests().len(), 4);
+}
+
+#[test]
+fn agent_error_always_ends_conversation() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().error("out of order", None)
+    });
+    let case = json!({"id": "a", "turns": [{"input": "x"}, {"input": "y"}], "continue_on_failure": true});
+    let tested = run_cases(&agent, &[case]);
+    assert_eq!(tested.failure("a")["kind"], "agent_error");
+    assert_eq!(agent.requests().len(), 1);
+}
+
+#[test]
+fn matches_whole_answer() {
+    let agent = agent();
+    let wrong = "nothing of the kind";
+    let tested = run_cases(
+        &agent,
+        &[
+            json!({"id": "text", "input": "x", "expected": "Done: x."}),
+            json!({"id": "not this", "input": "x", "expected": "Done: y."}),
+            json!({"id": "json", "input": "json", "expected": {"a": [1, 2], "b": 1}}),
+            json!({"id": "decided otherwise", "input": "x", "expected": wrong, "assert": [{"type": "contains", "value": "x"}]}),
+            json!({"id": "by a turn", "turns": [{"input": "x", "assert": [{"type": "contains", "value": "x"}]}], "expected": wrong}),
+        ],
+    );
+    for (name, status) in [
+        ("text", "passed"),
+        ("not this", "failed"),
+        ("json", "passed"),
+        ("decided otherwise", "passed"),
+        ("by a turn", "passed"),
+    ] {
+        assert_eq!(tested.case(name)["status"], status, "{name}: {:#}", tested.case(name));
+    }
+    let measured = &tested.case("decided otherwise")["assertions"][1];
+    assert_eq!((&measured["passed"], &measured["soft"]), (&json!(false), &json!(true)));
+}

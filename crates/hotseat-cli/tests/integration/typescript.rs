@@ -1,0 +1,1172 @@
+//! TypeScript tests: declared by a file, run individually, decided by the recorded trace.
+
+use std::time::{Duration, Instant};
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::common::typescript::{
+    IMPORTS, JUDGE, USER, assert_outcomes, booking, project, project_with_roles, refused, run_script,
+    statuses, user_texts,
+};
+use crate::common::{Project, echo_agent, example};
+
+const MIXED: &str = "
+export function TestFirst(t) { t.assert.True(true); }
+function helper() {}
+export const notATest = () => {};
+describe('Booking', () => {
+  context('by day', { tags: ['day'] }, () => {
+    it('finds a room', () => { user.says('hello'); expect(agent).toCallTool('check_availability'); });
+    it.skip('waits', () => {});
+  });
+  it('is left', { skip: 'no rooms yet' }, () => {});
+});
+export const TestSecond = async (t) => { await null; t.assert.Equal(t.name, 'TestSecond'); };
+// export function TestThird(t) {}
+it('stands alone', () => {});
+";
+
+#[test]
+fn test_file_is_a_suite() {
+    let agent = booking();
+    let project = project(&agent, MIXED);
+    let listed = project.hotseat(&["list", "a_test.ts"]);
+    assert_snapshot!(listed.stdout, @r#"
+    a_test.ts:3 TestFirst
+    a_test.ts:8 Booking > by day > finds a room
+    a_test.ts:9 Booking > by day > waits (skipped: `skip: true`)
+    a_test.ts:11 Booking > is left (skipped: no rooms yet)
+    a_test.ts:13 TestSecond
+    a_test.ts:15 stands alone
+    "#);
+    let tested = project.test(&["a_test.ts"]);
+    assert_eq!(tested.output.code, 0, "{}", tested.output);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "Booking > by day > finds a room passed",
+            "Booking > by day > waits skipped",
+            "Booking > is left skipped",
+            "TestFirst passed",
+            "TestSecond passed",
+            "stands alone passed",
+        ]
+    );
+    assert_eq!(tested.case("Booking > is left")["skip_reason"], "no rooms yet");
+    assert_eq!(tested.case("Booking > by day > finds a room")["tags"], json!(["day"]));
+    assert_eq!(user_texts(&agent), ["hello"]);
+    let chosen = project.test(&["a_test.ts", "--run", "^Test"]);
+    assert_eq!(statuses(&chosen), ["TestFirst passed", "TestSecond passed"]);
+}
+
+#[test]
+fn discovers_only_hotseat_tests_in_folders() {
+    let agent = booking();
+    let project = project(&agent, "it('one', () => {});")
+        .suite("b", "name: written\nturns: [{user: hi}]")
+        .file("src/env_test.ts", "export function Before() {} Deno.test('x', () => {});")
+        .file("src/other_test.ts", "import { test } from 'node:test'; test('x', () => {});")
+        .file("src/more_test.js", "export function TestMore(t) { t.assert.True(1); }");
+    for args in [&[][..], &["."]] {
+        let tested = project.test(args);
+        assert_eq!(statuses(&tested), ["TestMore passed", "one passed", "written passed"], "{args:?}");
+    }
+    let output = project.hotseat(&["test", "src/env_test.ts"]);
+    assert_eq!(output.code, 2, "{output}");
+    assert!(
+        output.stderr.contains("no tests in src/env_test.ts") || output.stderr.contains("Deno"),
+        "{output}"
+    );
+}
+
+#[test]
+fn hard_assertion_ends_test_and_soft_one_does_not() {
+    let agent = booking();
+    let script = "it('a', () => {
+      user.says('one');
+      evaluate(agent).toCallTool('book_room');
+      user.says('two');
+      expect(agent).toCallTool('book_room');
+      user.says('three');
+    });";
+    let tested = project(&agent, script).test(&["a_test.ts"]);
+    assert_eq!(user_texts(&agent), ["one", "two"]);
+    let failure = tested.failure("a");
+    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("assertion"), &json!("agent")));
+    assert!(failure["detail"].as_str().unwrap().contains("a_test.ts:6:21"), "{failure:#}");
+    assert_eq!(tested.output.code, 1);
+    let soft = "it('a', () => { user.says('one'); evaluate(agent).toCallTool('book_room'); });";
+    assert_eq!(run_script(soft).output.code, 0);
+}
+
+#[test]
+fn caught_failure_still_fails() {
+    let agent = booking();
+    let script = "it('a', async () => {
+      user.says('one');
+      for (const again of [1, 2]) {
+        try { expect(agent).toCallTool('book_room'); } catch {}
+        await Promise.resolve().then(() => expect(1).toBe(2)).catch(() => {});
+      }
+      try { user.says('two'); } catch (error) { console.log(error.message); }
+    });
+    export function TestB(t) {
+      try { t.fatal('no'); } catch {}
+      t.assert.True(true);
+    }";
+    let tested = project(&agent, script).test(&["a_test.ts"]);
+    assert_eq!(user_texts(&agent), ["one"]);
+    assert_eq!(tested.failure("a")["kind"], "assertion");
+    let said = tested.case("a")["logs"].as_array().unwrap();
+    assert!(said.iter().any(|line| line.as_str().unwrap().starts_with("the case has ended: ")), "{said:?}");
+    assert!(tested.failure("TestB")["message"].as_str().unwrap().contains("no"));
+}
+
+#[test]
+fn test_bugs_are_test_errors() {
+    for (script, words) in [
+        ("it('a', () => { missing(); });", "missing is not defined"),
+        ("it('a', () => { throw new Error('broken'); });", "broken"),
+        ("it('a', async () => { await null; throw 'words'; });", "words"),
+        ("it('a', async () => { Promise.reject(new Error('lost')); });", "lost"),
+        ("it('a', () => { user.says(5); });", "user.says needs a message, got 5"),
+        ("it('a', () => { user.says({ user: 'x', tiemout: '1s' }); });", "tiemout"),
+        ("it('a', () => { expect(agent).toBe(1); });", "toBe compares values"),
+        ("it('a', () => { expect(1).toCallTool('x'); });", "needs `agent` or `conversation`"),
+        ("it('a', () => { expect(1); });", "asserts nothing"),
+        ("it('a', () => { expect(agent).toHold({ type: 'contians', value: 'x' }); });", "contians"),
+        ("it('a', () => { expect(agent).not.toMatch(/a/, /b/); });", "needs one pattern"),
+        ("it('a', () => { criterion('x', 'y'); });", "must be used outside of `it`"),
+        ("it('a', () => { describe('x', () => {}); });", "must be used outside of `it`"),
+        ("it('a', () => { const a = []; while (true) a.push(new Array(1e6).fill(a)); });", "memory"),
+        ("it('a', { timeout: '300ms' }, () => { while (true) {} });", "did not finish within 300 ms"),
+        ("after(() => { throw new Error('of after'); }); it('a', () => {});", "of after"),
+        ("before(() => { throw new Error('of before'); }); it('a', () => {});", "of before"),
+    ] {
+        let tested = run_script(script);
+        let failure = tested.failure("a");
+        assert_eq!(
+            (&failure["kind"], &failure["fault"]),
+            (&json!("script_error"), &json!("test")),
+            "{script}: {failure:#}"
+        );
+        let shown = failure.to_string();
+        assert!(shown.contains(words), "{script}: {failure:#}");
+        if !words.contains("memory") && !words.contains("words") && !words.contains("300 ms") {
+            assert!(shown.contains("a_test.ts:2:"), "{script}: {failure:#}");
+        }
+    }
+}
+
+#[test]
+fn declaration_errors_are_reported_before_run() {
+    for (script, words) in [
+        ("it('a', { tiemout: '1s' }, () => {});", "unknown key `tiemout`"),
+        ("it('a', { timeout: 'soon' }, () => {});", "soon"),
+        ("it('a', { turns: [] }, () => {});", "`turns` is not supported for tests in code"),
+        ("it('a', 5);", "needs a function"),
+        ("it('a', () => {}); it('a', () => {});", "another test in this file is called `a`"),
+        ("user.says('x');", "can only be used within `it`"),
+        ("expect(1).toBe(1);", "can only be used within `it`"),
+        ("describe('a', async () => {});", "must not be async"),
+        ("simulator({ goal: 'x' });", "belongs to a single test"),
+        ("criterion('not a name', 'x');", "must be a word like"),
+        ("criterion('x', { match: () => 1, matchMessages: () => 1 });", "use one of them"),
+        ("scenarioSet('s', 'missing.json', () => {});", "missing.json"),
+        ("scenarioSet('s', [{ name: 'x' }], () => {});", "missing required fields: goal"),
+        ("const x = 1;", "no tests in a_test.ts"),
+        ("it('a', () => {}", "Expected"),
+        ("import { x } from './nowhere'; it('a', () => {});", "nowhere"),
+        ("import { nothing } from 'hotseat'; it('a', () => {});", "nothing"),
+        ("missing();", "missing is not defined"),
+        ("while (true) {}", "did not finish"),
+    ] {
+        let output = refused(script);
+        assert!(output.stderr.contains(words), "{script}: {output}");
+        if !words.contains("no tests") && !words.contains("did not finish") {
+            assert!(
+                output.stderr.contains("a_test.ts:2:") || output.stderr.contains("a_test.ts:1:"),
+                "{script}: {output}"
+            );
+        }
+    }
+}
+
+#[test]
+fn errors_report_their_lines() {
+    let shown = |script: &str| {
+        let tested = run_script(script);
+        let detail = tested.failure("a")["detail"].as_str().unwrap().to_string();
+        format!("{}\n{detail}", tested.failure("a")["message"].as_str().unwrap())
+    };
+    assert_snapshot!(shown("it('a', () => {\n  const room: any = undefined;\n  room.name();\n});"), @r#"
+    TypeError: cannot read property 'name' of undefined (a_test.ts:4:3)
+    error: TypeError: cannot read property 'name' of undefined
+     --> a_test.ts:4:3
+      |
+    4 |   room.name();
+      |   ^^^^
+    "#);
+    assert_snapshot!(shown("it('a', () => {\n  user.says('hello');\n  expect(agent).toCallTool('book_room', { room: /blue/i });\n});"), @"
+    expected book_room with room: matching /(?i)blue/ to be called, got no call; tools called: check_availability
+    a_test.ts:4:17: expected book_room with room: matching /(?i)blue/ to be called, got no call; tools called: check_availability
+    ");
+    assert_snapshot!(shown("it('a', () => {\n  expect(1 + 1, 'sums are right').toBe(3);\n});"), @r#"
+    sums are right
+    a_test.ts:3:35: expected `1 + 1` to be 3, got 2
+    "#);
+    assert_snapshot!(shown("it('a', { timeout: '200ms' }, () => {\n  while (true) {}\n});"), @r#"
+    the script did not finish within 200 ms (a_test.ts:2:1)
+    error: the script did not finish within 200 ms
+     --> a_test.ts:2:1
+      |
+    2 | it('a', { timeout: '200ms' }, () => {
+      | ^^
+    "#);
+    assert_snapshot!(shown("it('a', () => {\n  const all = [];\n  while (true) all.push(new Array(1e6).fill(all));\n});"), @r#"
+    the script needs more than 64 MiB of memory (a_test.ts:4:45)
+    error: the script needs more than 64 MiB of memory
+     --> a_test.ts:4:45
+      |
+    4 |   while (true) all.push(new Array(1e6).fill(all));
+      |                                             ^^^
+    "#);
+    let refused = |script: &str| refused(script).stderr;
+    assert_snapshot!(refused("import { rooms } from './rooms';\nit('a', () => {});"), @r#"
+    error: no file found for `./rooms`
+     --> a_test.ts:2:23
+      |
+    2 | import { rooms } from './rooms';
+      |                       ^^^^^^^^^
+      |
+      = help: looked for rooms.ts, rooms.js, rooms.mjs, rooms.json, rooms/index.ts, rooms/index.js
+    "#);
+    assert_snapshot!(refused("import { rooms } from 'hotseat';\nit('a', () => {});"), @r#"
+    error: hotseat exports no `rooms`
+     --> a_test.ts:1:207
+      |
+    1 | ...t, lte, between, oneOf, anything } from 'hotseat';
+      |                                            ^^^^^^^^^
+      |
+      = help: if `rooms` is a type, write `import type`
+    "#);
+    assert_snapshot!(refused("it('a', () => {\n  const = 1;\n});"), @r#"
+    error: Expected identifier or destructuring pattern, found '='
+     --> a_test.ts:3:9
+      |
+    3 |   const = 1;
+      |         ^
+    "#);
+    assert_snapshot!(refused("\nit('a', { tags: 5 }, () => {});"), @r#"
+    error: an entry of `tags` must be a text that is not empty, found the number 5
+     --> a_test.ts:3:1
+      |
+    3 | it('a', { tags: 5 }, () => {});
+      | ^^
+      |
+      = help: write "5" to mean text
+    "#);
+}
+
+#[test]
+fn each_test_has_its_own_engine() {
+    let script = "let count = 0;
+      for (const name of ['a', 'b', 'c']) it(name, () => { count += 1; expect(count).toBe(1); globalThis.seen = (globalThis.seen ?? 0) + 1; expect(globalThis.seen).toBe(1); });";
+    let tested = run_script(script);
+    tested.assert_all_passed();
+    let repeated = project(&booking(), script).test(&["a_test.ts", "--runs", "3", "--parallel", "4"]);
+    repeated.assert_all_passed();
+}
+
+#[test]
+fn failed_test_is_retried_like_any_case() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().text(if request.index == 0 { "no" } else { "yes" }).finished()
+    });
+    let script = "it('a', { retries: 1 }, () => { expect(user.says('hi').text).toBe('yes'); });";
+    let tested = project(&agent, script).test(&["a_test.ts"]);
+    tested.assert_all_passed();
+    assert_eq!(agent.requests().len(), 2);
+}
+
+#[test]
+fn hooks_run_around_each_test_for_every_outcome() {
+    let script = "before(() => console.log('file'));
+      after(() => console.log('file after'));
+      describe('g', () => {
+        before(() => console.log('group'));
+        after(() => console.log('group after'));
+        it('a', () => { console.log('body'); expect(1).toBe(2); });
+      });";
+    let tested = run_script(script);
+    assert_eq!(tested.failure("g > a")["kind"], "assertion");
+    assert_eq!(tested.case("g > a")["logs"], json!(["file", "group", "body", "group after", "file after"]));
+}
+
+#[test]
+fn focused_tests_run_alone() {
+    let script = "it('a', () => { throw 1; }); it.only('b', () => {}); describe.only('g', () => { it('c', () => {}); });";
+    let tested = run_script(script);
+    assert_eq!(statuses(&tested), ["a skipped", "b passed", "g > c passed"]);
+    assert_eq!(tested.case("a")["skip_reason"], "another test of this file is marked `only`");
+}
+
+#[test]
+fn script_time_is_separate_from_agent_time() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let run = FakeRun::for_request(request).started().pause(Duration::from_millis(400));
+        run.text("slow").finished()
+    });
+    // The case limit also limits the script; the agent uses most of the time.
+    let slow = "it('a', { timeout: '5s' }, () => { for (let i = 0; i < 3; i++) user.says('hi'); });";
+    project(&agent, slow).test(&["a_test.ts"]).assert_all_passed();
+    let late = "it('a', { timeout: '700ms' }, () => { for (let i = 0; i < 9; i++) user.says('hi'); });";
+    let tested = project(&agent, late).test(&["a_test.ts"]);
+    assert_eq!(tested.failure("a")["kind"], "timeout");
+    let silent = FakeAgent::start(|_: &FakeRequest| FakeReply::never());
+    let begun = Instant::now();
+    let script = "it('a', () => { user.says({ user: 'hi', timeout: '300ms' }); });";
+    let tested = project(&silent, script).test(&["a_test.ts"]);
+    assert_eq!(tested.failure("a")["message"], "the turn timed out after 300 ms");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn conversation_is_readable() {
+    let script = "it('a', () => {
+      expect(conversation.isEmpty).toBe(true);
+      const response = user.says('hello');
+      expect(response.text).toMatch(/3:00 PM/);
+      expect(response.length).toBe(33);
+      expect(agent.response.hasToolCall('check_availability', { capacity: gte(5) })).toBe(true);
+      user.says('again');
+      expect(conversation.turns.length).toBe(2);
+      expect(conversation.turnCount).toBe(2);
+      expect(conversation.messages.map((m) => m.role)).toEqual(['user', 'agent', 'user', 'agent']);
+      expect(conversation.lastUserMessage.content).toBe('again');
+      expect(conversation.lastUserMessage.source).toBe('script');
+      expect(conversation.allToolCalls.map((c) => [c.name, c.turn])).toEqual([['check_availability', 1], ['check_availability', 2]]);
+      expect(conversation.allToolCalls[0].argument('room')).toBe('Blue Room');
+      expect(conversation.allToolCalls[1].result).toEqual({ free: true });
+      expect(conversation.calledTool('check_availability')).toBe(2);
+      expect(conversation.calledTool('book_room')).toBe(0);
+      expect(conversation.hasToolCall('check_availability', { asked: 'again' })).toBe(true);
+      expect(conversation.toolCallsFor('check_availability', { asked: 'hello' })).toHaveLength(1);
+      expect(conversation.currentTopic).toBeNull();
+      expect(conversation.topicHistory).toEqual([]);
+      expect(agent.currentTurn.number).toBe(2);
+      expect(agent.toolCalls).toHaveLength(1);
+      expect(agent.responseMatches(/free/)).toBe(true);
+      expect(typeof conversation.lastTurn.durationMs).toBe('number');
+      evaluate(agent).toContain('no such words');
+      expect(conversation.softEvaluations).toHaveLength(1);
+      expect(conversation.softEvaluations[0]).toMatchObject({ mode: 'soft', type: 'contains', passed: false, turn: 2 });
+    });";
+    run_script(script).assert_all_passed();
+}
+
+/// An assertion, and whether it passes.
+const OF_AGENT: &[(&str, bool)] = &[
+    ("expect(agent).toCallTool('check_availability')", true),
+    ("expect(agent).toCallTool('book_room')", false),
+    ("expect(agent).not.toCallTool('book_room')", true),
+    ("expect(agent).not.toCallTool('check_availability')", false),
+    ("expect(agent).toCallTool(['book_room', 'check_availability'])", true),
+    ("expect(agent).toCallTool('check_availability', { room: 'Blue Room' })", true),
+    ("expect(agent).toCallTool('check_availability', { room: 'Red Room' })", false),
+    ("expect(agent).toCallTool('check_availability', { capacity: 10 })", true),
+    ("expect(agent).toCallTool('check_availability', { capacity: '10' })", false),
+    ("expect(agent).toCallTool('check_availability', { room: /^blue/i })", true),
+    ("expect(agent).toCallTool('check_availability', { room: /^blue/ })", false),
+    ("expect(agent).toCallTool('check_availability', { capacity: gte(10) })", true),
+    ("expect(agent).toCallTool('check_availability', { capacity: gt(10) })", false),
+    (
+        "expect(agent).toCallTool('check_availability', { capacity: between(1, 10), room: oneOf('Blue Room') })",
+        true,
+    ),
+    ("expect(agent).toCallTool('check_availability', { capacity: (n) => n % 2 === 0 })", true),
+    ("expect(agent).not.toCallTool('check_availability', { capacity: (n) => n % 2 === 1 })", true),
+    ("expect(agent).toCallTool('check_availability', { missing: anything() })", false),
+    ("expect(agent).toCallTool('check_availability', undefined, { times: 1 })", true),
+    ("expect(agent).toCallTool('check_availability', undefined, { times: 2 })", false),
+    ("expect(agent).toCallTool('check_availability', { room: /Blue/ }, { times: { max: 0 } })", false),
+    ("expect(conversation).toHaveToolCall('check_availability', { asked: 'hello' })", true),
+    ("expect(agent).toHaveToolCall('check_availability', { asked: 'hello' })", false),
+    ("expect(conversation).toHaveToolCall('check_availability', undefined, { times: 2 })", true),
+    ("expect(agent).toMatch(/free/, /3:00/)", true),
+    ("expect(agent).toMatch(/free/, /4:00/)", false),
+    ("expect(agent).toMatchAny(/4:00/, /3:00/)", true),
+    ("expect(agent).toMatchAny(/4:00/, /5:00/)", false),
+    ("expect(agent).not.toMatch(/4:00/)", true),
+    ("expect(agent).not.toMatch(/3:00/)", false),
+    ("expect(agent).toMatch(/FREE/)", false),
+    ("expect(agent).toContain('Blue Room')", true),
+    ("expect(agent).not.toContain('Blue Room')", false),
+    ("expect(agent).toSatisfy((turn) => turn.agentResponse.text.length < 40)", true),
+    ("expect(agent).toSatisfy('concise', (turn) => turn.agentResponse.text.length < 4)", false),
+    ("expect(agent).toSatisfy(['short', (turn) => true], (turn) => true)", true),
+    ("expect(agent).toSatisfy(['short', (turn) => true], (turn) => false)", false),
+    ("expect(agent).not.toSatisfy((turn) => false)", true),
+    ("expect(conversation).toSatisfy((conversation) => conversation.turns.length === 2)", true),
+    ("expect(agent).toSatisfy('by_code')", true),
+    ("expect(agent).toSatisfy('by_messages')", false),
+    (
+        "expect(agent).toHold({ type: 'tool_result', tool: 'check_availability', result: { free: true } })",
+        true,
+    ),
+    (
+        "expect(agent).toHold({ type: 'tool_result', tool: 'check_availability', result: { free: false } })",
+        false,
+    ),
+    ("expect(agent).toHold({ type: 'regex', pattern: /FREE/i })", true),
+    ("expect(agent).toHold({ tools: { forbid: ['check_availability'] } })", false),
+    (
+        "expect(conversation).toHold([{ type: 'contains', value: 'Blue' }, { type: 'not_contains', value: 'Red' }])",
+        true,
+    ),
+];
+
+#[test]
+fn agent_assertions() {
+    assert_outcomes(
+        "criterion('by_code', 'x', { match: (c) => c.calledTool('check_availability') === 2 });
+         criterion('by_messages', { matchMessages: (all) => all.some((m) => m.isAgent && m.content.includes('form')) });",
+        "user.says('hello'); user.says('again');",
+        OF_AGENT,
+    );
+}
+
+#[test]
+fn value_assertions() {
+    let all: &[(&str, bool)] = &[
+        ("expect(1).toBe(1)", true),
+        ("expect({}).toBe({})", false),
+        ("expect(NaN).toBe(NaN)", true),
+        ("expect(1).not.toBe(2)", true),
+        ("expect(5).toBe(gte(5))", true),
+        ("expect({ a: [1, { b: 2 }], c: undefined }).toEqual({ a: [1, { b: 2 }] })", true),
+        ("expect([1, 2]).toEqual([2, 1])", false),
+        ("expect([1]).toEqual([1, undefined])", false),
+        ("expect(new Map([[1, { a: 1 }]])).toEqual(new Map([[1, { a: 1 }]]))", true),
+        ("expect({ a: 1, b: { c: 2, d: 3 } }).toMatchObject({ b: { c: 2 } })", true),
+        ("expect({ a: 1 }).toMatchObject({ b: 1 })", false),
+        ("expect('abc').toContain('b')", true),
+        ("expect(['a', 'b']).toContain('a', 'b')", true),
+        ("expect(['a', 'b']).toContain('a', 'c')", false),
+        ("expect([{ a: 1 }]).toContain({ a: 1 })", false),
+        ("expect([{ a: 1 }]).toContainEqual({ a: 1 })", true),
+        ("expect('abc').toMatch(/B/i)", true),
+        ("expect('abc').toMatch('z')", false),
+        ("expect('人工').toHaveLength(2)", true),
+        ("expect({ a: [{ b: 1 }] }).toHaveProperty('a[0].b', 1)", true),
+        ("expect({ a: [{ b: 1 }] }).toHaveProperty('a.1')", false),
+        ("expect(2).toBeGreaterThan(1)", true),
+        ("expect(2).toBeGreaterThan(2)", false),
+        ("expect(2).toBeGreaterThanOrEqual(2)", true),
+        ("expect(2).toBeLessThan(2)", false),
+        ("expect(2).toBeLessThanOrEqual(2)", true),
+        ("expect(0.1 + 0.2).toBeCloseTo(0.3)", true),
+        ("expect(0).toBeTruthy()", false),
+        ("expect(0).toBeFalsy()", true),
+        ("expect(null).toBeNull()", true),
+        ("expect(undefined).toBeUndefined()", true),
+        ("expect(null).toBeDefined()", true),
+        ("expect([]).toBeTypeOf('array')", true),
+        ("expect(new TypeError('x')).toBeInstanceOf(Error)", true),
+        ("expect(4).toSatisfy((n) => n > 3)", true),
+        ("expect(4).toSatisfy((n) => n > 4)", false),
+        ("expect(() => { throw new Error('broken'); }).toThrow('broken')", true),
+        ("expect(() => { throw new Error('broken'); }).toThrow(TypeError)", false),
+        ("expect(() => {}).toThrow()", false),
+        ("expect(() => {}).not.toThrow()", true),
+    ];
+    assert_outcomes("", "", all);
+}
+
+#[test]
+fn undecidable_assertion_errors_even_if_negated() {
+    for code in [
+        "expect(5).toContain(5)",
+        "expect('2').toBeGreaterThan(1)",
+        "expect(5).not.toContain(5)",
+        "expect(5).toHaveLength(1)",
+        "expect(5).not.toMatch(/6/)",
+        "expect(5).not.toThrow()",
+        "expect(4).not.toSatisfy((n) => n.missing.too)",
+        "expect(agent).toSatisfy((turn) => turn.missing.too)",
+        "expect(agent).not.toSatisfy((turn) => turn.missing.too)",
+        "expect(agent).not.toSatisfy(async () => false)",
+    ] {
+        let tested =
+            run_script(&format!("it('a', () => {{ user.says('hi'); {code}; user.says('never'); }});"));
+        assert_eq!(tested.failure("a")["kind"], "script_error", "{code}");
+        let soft = code.replace("expect(", "evaluate(");
+        let tested = run_script(&format!("it('a', () => {{ user.says('hi'); {soft}; }});"));
+        assert_eq!(tested.case("a")["status"], "passed", "{soft}");
+    }
+    for code in
+        ["expect(agent).toMatch(/a/)", "expect(agent).not.toCallTool('x')", "expect(agent).toContain('a')"]
+    {
+        let tested = run_script(&format!("it('a', () => {{ {code}; }});"));
+        let failure = tested.failure("a");
+        assert!(
+            failure["message"].as_str().unwrap().contains("there is no turn to check yet"),
+            "{failure:#}"
+        );
+        assert_eq!(failure["fault"], "test");
+    }
+}
+
+#[test]
+fn test_functions_collect_all_failures() {
+    let all: &[(&str, bool)] = &[
+        ("True(1)", true),
+        ("True('')", false),
+        ("False(null)", true),
+        ("False('x')", false),
+        ("Equal({ a: [1] }, { a: [1] })", true),
+        ("Equal(1, '1')", false),
+        ("Equal(null, undefined)", false),
+        ("NotEqual([1], [2])", true),
+        ("NotEqual([1], [1])", false),
+        ("Nil(undefined)", true),
+        ("Nil(0)", false),
+        ("NotNil(0)", true),
+        ("NotNil(null)", false),
+        ("Contains('abc', 'b')", true),
+        ("Contains([{ a: 1 }], { a: 1 })", true),
+        ("Contains({ total: 12 }, '12')", true),
+        ("Contains('abc', 'z')", false),
+        ("NotContains('abc', 'z')", true),
+        ("NotContains([1], 1)", false),
+        ("Len('人工', 2)", true),
+        ("Len([1], 2)", false),
+        ("Len({ a: 1, b: 2 }, 2)", true),
+        ("Len(5, 1)", false),
+        ("Greater(2, 1)", true),
+        ("Greater(1, 1)", false),
+        ("GreaterOrEqual(1, 1)", true),
+        ("GreaterOrEqual(0, 1)", false),
+        ("Less(1, 2)", true),
+        ("Less('1', 2)", false),
+        ("LessOrEqual(2, 2)", true),
+        ("LessOrEqual(3, 2)", false),
+        ("Error(new Error('x'))", true),
+        ("Error(null)", false),
+        ("NoError(null)", true),
+        ("NoError('x')", false),
+        ("Panic(() => { throw 1; })", true),
+        ("Panic(() => 1)", false),
+        ("Panic(5)", false),
+        ("NoPanic(() => 1)", true),
+        ("NoPanic(() => { throw 1; })", false),
+        ("NoPanic(5)", false),
+        ("Panic(async () => { throw 1; })", true),
+        ("NoPanic(async () => { throw 1; })", false),
+        ("Match('Blue', /blue/i)", true),
+        ("Match('Blue', '^B')", true),
+        ("Match('Blue', /blue/)", false),
+        ("NotMatch('Blue', /red/)", true),
+        ("NotMatch('Blue', 'Bl')", false),
+        ("Type([], 'array')", true),
+        ("Type(null, 'null')", true),
+        ("Type({}, 'array')", false),
+        ("JSONPath({ a: [{ b: 1 }] }, '$.a[0].b', 1)", true),
+        ("JSONPath({ a: 1 }, '$.b', 1)", false),
+        ("JSONPath({ a: 1 }, '$[', 1)", false),
+        ("Equal(1)", false),
+        ("True()", false),
+        ("Len('x')", false),
+    ];
+    let calls: Vec<String> = all.iter().map(|(code, _)| format!("await t.assert.{code};")).collect();
+    let script = format!(
+        "export async function TestAll(t, ctx) {{ t.assert.Equal(t.failed, false);\n{}\nt.assert.Equal(t.failed, true); t.assert.Equal(ctx.locale, 'en-us'); }}",
+        calls.join("\n")
+    );
+    let tested = run_script(&script);
+    let checks = tested.case("TestAll")["assertions"].as_array().unwrap();
+    assert_eq!(checks.len(), all.len() + 3);
+    for (check, (code, holds)) in checks[1..].iter().zip(all) {
+        assert_eq!(check["passed"], *holds, "{code}: {check:#}");
+    }
+    assert!(checks[all.len() + 1..].iter().all(|check| check["passed"] == true));
+    let failing = all.iter().filter(|(_, holds)| !holds).count();
+    let message = tested.failure("TestAll")["message"].as_str().unwrap().to_string();
+    // Misused assertions are undecidable and counted separately.
+    assert!(message.starts_with(&format!("{} checks failed", failing - 3)), "{message}");
+    assert!(message.ends_with("3 errored"), "{message}");
+}
+
+#[test]
+fn test_functions_control_outcome() {
+    let script = "
+export function TestError(t) { t.error('first', { a: 1 }); t.log('after', 1); }
+export function TestFail(t) { t.fail(); console.log('after'); }
+export function TestFatal(t) { t.fatal('over'); t.log('never'); }
+export function TestSkip(t) { t.skip('not now'); t.log('never'); }
+export function TestSkipFailed(t) { t.assert.True(false); t.skip('not now'); }
+export function TestParts(t) {
+  t.assert.True(t.run('good', (t) => { t.assert.Equal(t.name, 'good'); }));
+  t.assert.False(t.run('bad', (t) => { t.assert.True(0, 'own words'); t.fatal('stop'); t.log('never'); }));
+  t.run('left', (t) => { t.skip('for now'); t.assert.True(false); });
+  t.log('goes on');
+}
+export function TestTalks(t) { t.assert.Contains(user.says('hi').text, 'Blue'); user.says('again'); t.assert.Len(conversation.turns, 2); }
+export function TestThrows(t) { t.assert.True(false); null.x; }
+";
+    let tested = run_script(script);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "TestError failed",
+            "TestFail failed",
+            "TestFatal failed",
+            "TestParts failed",
+            "TestSkip skipped",
+            "TestSkipFailed failed",
+            "TestTalks passed",
+            "TestThrows failed"
+        ]
+    );
+    let said = |name: &str| tested.case(name)["logs"].clone();
+    assert_eq!(said("TestError"), json!(["after 1"]));
+    assert_eq!(said("TestFatal"), Value::Null);
+    assert_eq!(said("TestSkip"), json!(["SKIP: not now"]));
+    assert_eq!(said("TestParts"), json!(["SKIP: left: for now", "goes on"]));
+    assert_eq!(tested.failure("TestError")["message"], "first { a: 1 }");
+    assert_eq!(tested.failure("TestFail")["message"], "test failed");
+    assert!(tested.failure("TestParts")["message"].as_str().unwrap().contains("bad: own words"));
+    assert_eq!(tested.failure("TestThrows")["kind"], "script_error");
+    assert!(tested.failure("TestThrows")["detail"].as_str().unwrap().contains("null"));
+}
+
+#[test]
+fn project_assertions_apply_to_tests() {
+    let agent = booking();
+    let text = format!(
+        "target:\n  endpoint: {}\n  assert: {{ tools: {{ forbid: [check_availability] }} }}\n",
+        agent.url()
+    );
+    let script =
+        format!("{IMPORTS}\nit('talks', () => {{ user.says('hi'); }}); it('is silent', () => {{}});");
+    let tested = Project::with_config(&text).file("a_test.ts", &script).test(&["a_test.ts"]);
+    assert_eq!(statuses(&tested), ["is silent passed", "talks failed"]);
+}
+
+#[test]
+fn user_turns_support_all_case_file_features() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        FakeRun::for_request(request).started().error("no rooms", Some("E1"))
+    });
+    let script = "it('a', () => { user.says({ user: 'hi', expectError: { code: /^E/ } }); });
+      it('b', () => { user.says('hi', { expectError: 'something else' }); });
+      it('c', () => { user.says('hi'); });";
+    let tested = project(&agent, script).test(&["a_test.ts"]);
+    assert_eq!(statuses(&tested), ["a passed", "b failed", "c failed"]);
+    assert_eq!(tested.failure("c")["kind"], "agent_error");
+}
+
+#[test]
+fn attachments_are_read_and_unsupported_ones_rejected() {
+    let script = "it('a', () => { user.says({ user: 'hi', attachments: [{ type: 'image', source: 'file://receipt.png' }] }); });
+      it('b', () => { user.says({ user: 'hi', attachments: [{ type: 'image', source: 'file://nowhere.png' }] }); });";
+    let agent = echo_agent();
+    let tested =
+        project(&agent, script).file("receipt.png", "a picture").test(&["a_test.ts", "--run", "^a$"]);
+    tested.assert_all_passed();
+    let sent = agent.requests()[0].json()["messages"].to_string();
+    assert!(sent.contains("YSBwaWN0dXJl"), "what the file says, in base64: {sent}");
+    let tested = project(&agent, script).test(&["a_test.ts", "--run", "^b$"]);
+    assert!(tested.failure("b")["message"].as_str().unwrap().contains("no such file: nowhere.png"));
+    // Embedded agents read only text.
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/expense/");
+    let project = Project::with_config(&format!("target: {{ type: embedded, agent: {root} }}\n"))
+        .file("a_test.ts", &format!("{IMPORTS}\n{script}"))
+        .file("receipt.png", "a picture");
+    let failure = project.test(&["a_test.ts", "--run", "^a$"]).failure("a").clone();
+    assert_eq!(failure["kind"], "test_error", "{failure:#}");
+    assert!(failure["message"].as_str().unwrap().contains("attachments cannot be sent"), "{failure:#}");
+    assert_eq!(agent.requests().len(), 1);
+}
+
+#[test]
+fn redacts_secrets_in_test_output() {
+    let agent = echo_agent();
+    let text = format!(
+        "target:\n  endpoint: {}\n  headers: {{ Authorization: \"Bearer ${{ENV.API_KEY}}\" }}\n",
+        agent.url()
+    );
+    let script = format!(
+        "{IMPORTS}\nit('a', () => {{ console.log('hush-hush-42'); user.says('hush-hush-42'); expect('hush-hush-42').toBe('x'); }});"
+    );
+    let project = Project::with_config(&text).file("a_test.ts", &script);
+    let tested = project.test_in(&[("API_KEY", "hush-hush-42")], &["a_test.ts"]);
+    let told = tested.report["results"].to_string();
+    assert!(!told.contains("hush-hush-42"), "{told}");
+}
+
+#[test]
+fn init_creates_working_typescript_suite() {
+    let agent = echo_agent();
+    let project = Project::empty();
+    let written = project.hotseat(&["init", "--typescript", "--endpoint", &agent.url()]);
+    assert_eq!(written.code, 0, "{written}");
+    let types = std::fs::read_to_string(project.workspace.path(".hotseat/hotseat.d.ts")).unwrap();
+    assert_eq!(types, hotseat::typescript::TYPE_DEFINITIONS);
+    project.test(&[]).assert_all_passed();
+    // User edits are kept, and the type declarations are updated.
+    project.workspace.file("tests/first_test.ts", "// mine");
+    project.workspace.file(".hotseat/hotseat.d.ts", "// old");
+    assert_eq!(project.hotseat(&["init", "--typescript"]).code, 0);
+    assert_eq!(project.workspace.read("tests/first_test.ts"), "// mine");
+    assert_eq!(project.workspace.read(".hotseat/hotseat.d.ts"), types);
+}
+
+/// Test script of a document, verbatim.
+const EXPENSE_TEST: &str = r#"
+export function TestExpenseResponse(t: TestingT, ctx: Context) {
+  const messages = [
+    { role: "user", content: "I want to submit an expense" },
+    { role: "assistant", content: "What type of expense?" },
+    { role: "user", content: "Travel, $500" },
+  ];
+
+  const response = Process("agents.expense.Stream", ctx, messages);
+
+  // Static assertion
+  t.assert.Contains(response.content, "confirm");
+
+  // Agent-driven assertion
+  t.assert.Agent(response.content, "workers.test.validator", {
+    metadata: {
+      criteria: "Response should ask for confirmation before creating expense",
+      conversation: messages,
+    },
+  });
+}
+"#;
+
+/// Hooks of the same document, verbatim.
+const ENV_TEST: &str = r#"
+export function Before(ctx: Context, testCase: TestCase): BeforeResult {
+  // Prepare database
+  const userId = Process("models.user.Create", {
+    name: "Test User",
+    email: "test@example.com",
+  });
+
+  // Prepare knowledge base
+  Process("knowledge.expense.Index", {
+    documents: [{ title: "Policy", content: "Max expense $5000" }],
+  });
+
+  return {
+    data: { userId, testId: testCase.id },
+  };
+}
+
+export function After(
+  ctx: Context,
+  testCase: TestCase,
+  result: TestResult,
+  beforeData: any
+) {
+  // Clean up database
+  if (beforeData?.userId) {
+    Process("models.user.Delete", beforeData.userId);
+  }
+
+  // Clean up knowledge base
+  Process("knowledge.expense.Clear");
+}
+"#;
+
+#[test]
+fn documented_scripts_run_unchanged() {
+    let hotseat = "
+agents:
+  expense: { type: embedded, agent: . }
+  workers.test.validator: { type: embedded, agent: validator }
+target: expense
+scripts:
+  processes:
+    models.user.Create: { cmd: [sh, -c, 'cat >> created.txt; echo 7'] }
+    models.user.Delete: { cmd: [sh, -c, 'cat >> deleted.txt'] }
+    knowledge.*: { cmd: [sh, -c, 'cat >> knowledge.txt'] }
+";
+    let validator = |passed: bool| {
+        format!(
+            "rules:\n  - when: {{ user: '(?s)ask for confirmation.*Please confirm' }}\n    reply: {{ json: {{ passed: {passed}, score: 1, reason: it asks }} }}\n  - use: always\n    reply: {{ json: {{ passed: false, reason: not asked as expected }} }}\n"
+        )
+    };
+    let project = example("expense")
+        .file("hotseat.yaml", hotseat)
+        .file("validator/agent.yaml", "name: Validator\n")
+        .file("validator/script.yaml", &validator(true))
+        .file("src/expense_test.ts", EXPENSE_TEST)
+        .file("src/env_test.ts", ENV_TEST)
+        .file(
+            "hooked.test.jsonl",
+            r#"{"id": "T001", "input": "Submit a $500 travel expense", "before": "env_test.Before", "after": "env_test.After", "assertions": [{"type": "contains", "value": "confirm"}]}"#,
+        );
+    let tested = project.test(&["src/expense_test.ts", "hooked.test.jsonl"]);
+    assert_eq!(statuses(&tested), ["T001 passed", "TestExpenseResponse passed"], "{}", tested.output);
+    let test = tested.case("TestExpenseResponse");
+    // Assertions after a call of the agent belong to its turn.
+    let checks = [&test["turns"][0]["assertions"], &test["assertions"]];
+    let checks = checks.into_iter().flat_map(|checks| checks.as_array().unwrap());
+    let kinds: Vec<&Value> = checks.map(|check| &check["type"]).collect();
+    assert_eq!(kinds, ["Contains", "agent"]);
+    assert!(project.workspace.read("created.txt").contains("Test User"));
+    assert!(project.workspace.read("deleted.txt").contains("[7]"));
+    assert!(project.workspace.read("knowledge.txt").contains("knowledge.expense.Clear"));
+    // A negative judgement fails the test; a missing judge gives no verdict.
+    let project = project.file("validator/script.yaml", &validator(false));
+    let tested = project.test(&["src/expense_test.ts"]);
+    assert_eq!(tested.failure("TestExpenseResponse")["kind"], "assertion", "{}", tested.output);
+    let project =
+        project.file("src/expense_test.ts", &EXPENSE_TEST.replace("workers.test.validator", "nobody"));
+    let tested = project.test(&["src/expense_test.ts"]);
+    assert_eq!(tested.failure("TestExpenseResponse")["kind"], "judge_error", "{}", tested.output);
+}
+
+#[test]
+fn documented_examples_run_against_booking_agent() {
+    let project = example("booking");
+    let tested = project.test(&["booking_test.ts"]);
+    tested.assert_all_passed();
+    let results = tested.report["results"].as_array().unwrap();
+    assert!(results.len() >= 4, "{}", tested.output);
+    let measured = tested.report["results"].to_string();
+    assert!(!measured.contains("nobody says what"), "{measured}");
+    let simulated = tested.case("Event Booking Agent > handles standard venue search");
+    assert_eq!(simulated["turns"].as_array().unwrap().last().unwrap()["input_source"], "simulated");
+    // A missing booking fails the assertion.
+    let text = project
+        .workspace
+        .read("booking_test.ts")
+        .replace("expect(agent).not.toCallTool(\"book_room\")", "expect(agent).toCallTool(\"book_room\")");
+    let tested = project.file("booking_test.ts", &text).test(&["booking_test.ts"]);
+    assert_eq!(tested.failure("Room Booking Agent > handles booking with modification")["kind"], "assertion");
+}
+
+#[test]
+fn criteria_use_project_judge() {
+    let script = "
+      criterion('good', 'is it good');
+      criterion('bad', 'is it bad');
+      criterion('broken', 'broken');
+      it('holds', () => { user.says('fine'); expect(agent).toSatisfy('good'); evaluate(agent).toSatisfy('good', 'bad', 'of_project'); });
+      it('fails', () => { user.says('fine'); expect(agent).toSatisfy('bad'); });
+      it('not', () => { user.says('fine'); expect(agent).not.toSatisfy('bad'); });
+      it('breaks', () => { user.says('fine'); expect(agent).toSatisfy('broken'); });
+      it('breaks softly', () => { user.says('fine'); evaluate(agent).toSatisfy('broken'); evaluate(agent).not.toSatisfy('broken'); });
+      it('names nothing', () => { user.says('fine'); expect(agent).toSatisfy('godo'); });
+      it('says it in words', () => { user.says('fine'); expect(agent).toSatisfy('the answer is good'); });
+      it('achieves', () => { user.says('fine'); expect(conversation).toHaveAchievedGoal('all'); });
+      it('states no goal', () => { user.says('fine'); expect(conversation).toHaveAchievedStatedGoal(); });
+    ";
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "achieves passed",
+            "breaks failed",
+            "breaks softly passed",
+            "fails failed",
+            "holds passed",
+            "names nothing failed",
+            "not passed",
+            "says it in words passed",
+            "states no goal failed",
+        ],
+        "{}",
+        tested.output
+    );
+    assert_eq!(tested.failure("fails")["kind"], "assertion");
+    assert_eq!(tested.failure("breaks")["kind"], "judge_error");
+    assert_eq!(tested.failure("names nothing")["fault"], "test");
+    assert!(tested.failure("names nothing").to_string().contains("godo"));
+    // An undecidable criterion never passes.
+    let text = "target:\n  endpoint: http://127.0.0.1:9/\n";
+    let agent = echo_agent();
+    let script =
+        format!("{IMPORTS}\nit('a', () => {{ user.says('hi'); expect(agent).toSatisfy('it is polite'); }});");
+    let project =
+        Project::with_config(&text.replace("http://127.0.0.1:9/", &agent.url())).file("a_test.ts", &script);
+    assert_eq!(project.test(&["a_test.ts"]).failure("a")["kind"], "test_error");
+}
+
+#[test]
+fn matchers_ask_judge() {
+    let script = "
+      it('is grounded', () => { user.says('hi'); expect(agent).toBeGroundedIn(['venues'], { fromTools: ['check_availability'] }); });
+      it('is not', () => { user.says('hi'); expect(agent).toBeGroundedIn('venues'); });
+      it('asks', () => { user.says('hi'); expect(agent).toHaveIntent('gather', { describedAs: 'asks what is needed' }); });
+      it('does not ask', () => { user.says('hi'); expect(agent).toHaveIntent('gather', { describedAs: 'books' }); });
+      it('does ask', () => { user.says('hi'); expect(agent).not.toHaveIntent('gather', { describedAs: 'asks what is needed' }); });
+    ";
+    let judge = r#"
+name: judge
+use: always
+rules:
+  - when: { user: "(?s)Only results of these tools count.check_availability.*venues|(?s)venues.*Only results of these tools count.check_availability" }
+    reply: { json: { reasoning: it is, claims_found: [], violations: [], grounded: true } }
+  - when: { user: venues }
+    reply: { json: { reasoning: it is not, claims_found: [{ type: venues, claim: a room, grounded: false, source: "" }], violations: [a room], grounded: false } }
+  - when: { user: asks what is needed }
+    reply: { json: { reasoning: it does, observed_intent: to ask, matches: true } }
+  - reply: { json: { reasoning: it does not, observed_intent: to book, matches: false } }
+"#;
+    let tested = project_with_roles(judge, USER, script).test(&["a_test.ts"]);
+    let came =
+        ["asks passed", "does ask failed", "does not ask failed", "is grounded passed", "is not failed"];
+    assert_eq!(statuses(&tested), came, "{}", tested.output);
+    for name in ["does ask", "does not ask", "is not"] {
+        assert_eq!(tested.failure(name)["kind"], "assertion", "{name}");
+    }
+}
+
+#[test]
+fn failure_in_helper_function_reports_test_line() {
+    let script = "import { isPolite } from './helpers';
+      it('a', () => { user.says('hi');
+        isPolite();
+      });
+      it('b', () => { user.says('hi'); isPolite(undefined, true); });";
+    let helpers = "import { agent, expect } from 'hotseat';
+export function isPolite(words = 'please', wrong = false) {
+  if (wrong) expect(agent).toContain();
+  expect(agent).toContain(words);
+}";
+    let tested = project(&booking(), script).file("helpers.ts", helpers).test(&["a_test.ts"]);
+    let detail = tested.failure("a")["detail"].as_str().unwrap();
+    assert!(detail.starts_with("helpers.ts:4:"), "{detail}");
+    assert!(detail.contains(" (called at a_test.ts:4:9): "), "{detail}");
+    let detail = tested.failure("b")["detail"].as_str().unwrap();
+    assert!(detail.contains("helpers.ts:3:") && detail.contains("a_test.ts:6:"), "{detail}");
+}
+
+#[test]
+fn simulated_user_continues_until_stopped() {
+    let script = "
+      simulator({ role: 'somebody' });
+      it('to its end', () => { const end = user.simulate({ goal: 'say it all' }); expect(end.reason).toBe('goal_reached'); expect(conversation.turns.map((t) => t.userMessage.content)).toEqual(['one', 'two', 'three']); expect(conversation.lastUserMessage.source).toBe('simulator'); expect(conversation).toHaveAchievedStatedGoal(); });
+      it('until it is enough', () => { const end = user.simulate({ goal: 'say it all', stopWhen: (turn, conversation) => turn.userMessage.content === 'two' && conversation.turnCount === 2 }); expect(end.reason).toBe('stop_condition'); expect(conversation.turnCount).toBe(2); });
+      it('as long as it may', () => { const end = user.simulate({ goal: 'say it all', maxTurns: 1 }); expect(end.reason).toBe('max_turns'); user.says('and I'); expect(conversation.turnCount).toBe(2); });
+      it('breaks', () => { user.simulate({ goal: 'say it all', stopWhen: () => missing }); });
+      it('without a goal', () => { user.simulate({ role: 'x' }); });
+      it('with a mistake', () => { user.simulate({ goal: 'x', shoud: ['y'] }); });
+    ";
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "as long as it may passed",
+            "breaks failed",
+            "to its end passed",
+            "until it is enough passed",
+            "with a mistake failed",
+            "without a goal failed",
+        ],
+        "{}",
+        tested.output
+    );
+    assert_eq!(tested.failure("breaks")["kind"], "script_error");
+    assert!(tested.failure("breaks")["message"].as_str().unwrap().contains("missing is not defined"));
+    assert!(tested.failure("with a mistake")["message"].as_str().unwrap().contains("shoud"));
+}
+
+#[test]
+fn topics_are_tracked_and_asserted() {
+    let script = "
+      topic('start', { characteristic: 'start' });
+      topic('middle', { triggers: [{ onUserMatch: /two/ }], expect: { 'is short': (turn) => turn.agentResponse.length < 20 } });
+      topic('end', { triggers: [{ onCondition: (turn) => turn.userMessage.content === 'three' }], evaluate: { match: /no such words/ } });
+      const graph = { start: 'middle', middle: 'end', end: null };
+      it('follows', () => {
+        expectConversationTo(graph);
+        user.says('one');
+        expect(agent).toBeInTopic('start');
+        user.says('two');
+        expect(agent).toBeInTopic('middle');
+        user.says('three');
+        expect(conversation.topicHistory).toEqual(['start', 'middle', 'end']);
+        expect(conversation.currentTopic).toBe('end');
+        expect(conversation.turnsInTopic('middle')).toBe(1);
+        expect(conversation.topicVisits[1].turns[0].number).toBe(2);
+        expect(conversation).toHaveReachedTopic('middle');
+        expect(agent).not.toBeInTopic('middle');
+      });
+      it('follows afterwards', () => { user.says('one'); user.says('two'); expectConversationTo(graph); expect(conversation.topicHistory).toEqual(['start', 'middle']); expect(conversation.turns[1].topic).toBe('middle'); });
+      it('simulates', () => { expectConversationTo(graph); user.simulate({ goal: 'x' }); expect(conversation.topicHistory).toEqual(['start', 'middle', 'end']); });
+      it('asserts', () => { expectConversationTo({ ...graph, middle: { next: 'end', triggers: [{ onUserMatch: /two/ }], expect: { 'is too short': (turn) => turn.agentResponse.length > 99 } } }); user.simulate({ goal: 'x' }); });
+      it('has no such topic', () => { expectConversationTo({ start: 'nowhere' }); });
+      it('asks for no such topic', () => { expectConversationTo(graph); user.says('one'); expect(agent).toBeInTopic('strat'); });
+      it('has no graph', () => { user.says('one'); expect(agent).not.toBeInTopic('start'); });
+    ";
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
+    assert_eq!(
+        statuses(&tested),
+        [
+            "asks for no such topic failed",
+            "asserts failed",
+            "follows afterwards passed",
+            "follows passed",
+            "has no graph failed",
+            "has no such topic failed",
+            "simulates passed",
+        ],
+        "{}",
+        tested.output
+    );
+    assert!(
+        tested.failure("asserts").to_string().contains("is too short"),
+        "{:#}",
+        tested.failure("asserts")
+    );
+    assert_eq!(tested.failure("asserts")["kind"], "assertion");
+    for (name, words) in [
+        ("has no such topic", "nowhere"),
+        ("asks for no such topic", "strat"),
+        ("has no graph", "topics need a `graph`, but none is defined"),
+    ] {
+        assert!(tested.failure(name).to_string().contains(words), "{name}: {:#}", tested.failure(name));
+        assert_eq!(tested.failure(name)["fault"], "test");
+    }
+}
+
+#[test]
+fn each_simulated_user_is_resolved_by_name() {
+    let user = |words: &'static str| {
+        FakeAgent::start(move |request: &FakeRequest| {
+            let answer = json!({"message": words, "done": false, "goal_progress": "none", "reason": ""});
+            FakeRun::for_request(request).started().text(&answer.to_string()).finished()
+        })
+    };
+    let (agent, usual, other) = (echo_agent(), user("I am the usual one"), user("I am the other one"));
+    let project = |simulator: &str| {
+        let script = "it('a', () => {
+          for (const use of ['agents:other', undefined, 'agents:usual', 'agents:other']) {
+            user.simulate({ goal: 'x', maxTurns: 1, maxRepeats: 0, ...(use === undefined ? {} : { use }) });
+          }
+          console.log(conversation.turns.map((turn) => turn.userMessage.content.split(' ')[3]).join());
+        });";
+        let text = format!(
+            "target: {{ endpoint: '{}' }}\nagents:\n  usual: {{ endpoint: '{}' }}\n  other: {{ endpoint: '{}' }}\n{simulator}",
+            agent.url(),
+            usual.url(),
+            other.url()
+        );
+        Project::with_config(&text).file("a_test.ts", &format!("{IMPORTS}\n{script}"))
+    };
+    let tested = project("simulator: agents:usual\n").test(&["a_test.ts"]);
+    tested.assert_all_passed();
+    assert_eq!(tested.case("a")["logs"], json!(["other,usual,usual,other"]));
+    let tested = project("").test(&["a_test.ts"]);
+    assert!(tested.failure("a")["message"].as_str().unwrap().contains("no simulated user is configured"));
+    assert_eq!(tested.case("a")["turns"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn assertion_names_are_resolved() {
+    let script = "
+      criterion('good', 'is it good');
+      criterion('quiet', { match: (conversation) => conversation.turns.every((turn) => turn.agentResponse.length < 20) });
+      criterion('loud', { matchMessages: (messages) => messages.length === 2 && messages.every((one) => one.content.length > 99) });
+      topic('start', { evaluate: { satisfy: ['good', 'of_project', 'quiet'] } });
+      topic('end', { triggers: [{ onUserMatch: /two/ }], expect: { satisfy: 'good' } });
+      const graph = { start: 'end', end: null };
+      it('topics', () => { expectConversationTo(graph); user.simulate({ goal: 'x', maxTurns: 2 }); });
+      it('topics, told again', () => { expectConversationTo(graph); user.simulate({ goal: 'x', maxTurns: 2 }); conversation.evaluationResults.forEach((one) => console.log(one.topic, one.criterion, one.reasoning)); });
+      it('a function', () => { expectConversationTo({ start: { next: 'end', expect: { satisfy: 'loud' } }, end: null }); user.simulate({ goal: 'x', maxTurns: 2 }); });
+      it('stops', () => { expect(user.simulate({ goal: 'x', stopWhen: { type: 'satisfy', criteria: 'good' } }).turnCount).toBe(2); });
+      it('a turn', () => { user.says({ user: 'two', assert: { type: 'satisfy', criteria: 'good' } }); });
+      it('another turn', () => { user.says({ user: 'one', assert: { type: 'satisfy', criteria: 'good' } }); });
+      it('the stated goal', () => { user.simulate({ goal: 'x', stopWhen: { type: 'goal' } }); expect(conversation.turnCount).toBe(1); });
+    ";
+    let judge = JUDGE.replace("fine'", "two'");
+    let tested = project_with_roles(&judge, USER, script).test(&["a_test.ts"]);
+    let came = statuses(&tested);
+    let expected = [
+        "a function failed",
+        "a turn passed",
+        "another turn failed",
+        "stops passed",
+        "the stated goal passed",
+        "topics passed",
+        "topics, told again passed",
+    ];
+    assert_eq!(came, expected, "{}", tested.output);
+    let of_start = &tested.case("topics")["topic_visits"][0]["assertions"];
+    let decided: Vec<(&Value, &Value)> =
+        of_start.as_array().unwrap().iter().map(|check| (&check["criterion"], &check["passed"])).collect();
+    let (no, yes) = (json!(false), json!(true));
+    assert_eq!(decided, [(&json!("quiet"), &yes), (&json!("good"), &no), (&json!("of_project"), &no)]);
+    assert!(of_start[1]["reasoning"].is_string(), "{of_start:#}");
+    assert_eq!(tested.case("topics")["topic_visits"][1]["assertions"][0]["passed"], true);
+    assert_eq!(
+        tested.case("topics, told again")["logs"],
+        json!([
+            "start quiet null",
+            "start good it is not",
+            "start of_project it is not",
+            "end good it is fine"
+        ])
+    );
+    assert_eq!(tested.failure("a function")["kind"], "assertion");
+    let turn = tested.failure("another turn");
+    assert_eq!(turn["kind"], "assertion");
+    assert!(turn["detail"].as_str().unwrap().starts_with("a_test.ts:14:"), "{turn:#}");
+}
+
+#[test]
+fn unresolved_names_are_test_errors_even_if_soft() {
+    let script = "
+      criterion('good', 'is it good');
+      topic('start', { characteristic: 'start' });
+      topic('end', { characteristic: 'end' });
+      const graph = { start: 'end', end: null };
+      const never = (work) => { try { work(); } catch {} };
+      it('of a topic', () => { expectConversationTo({ start: { next: 'end', evaluate: { satisfy: 'godo' } }, end: null }); user.says('hi'); });
+      it('a topic of a topic', () => { expectConversationTo({ start: { next: 'end', expect: { type: 'reached_topic', name: 'strat', negate: true } }, end: null }); user.says('hi'); });
+      it('to stop', () => { user.simulate({ goal: 'x', stopWhen: { type: 'satisfy', criteria: 'godo' } }); });
+      it('a topic to stop', () => { expectConversationTo(graph); user.simulate({ goal: 'x', stopWhen: { type: 'topic', name: 'strat', negate: true } }); });
+      it('during a topic', () => { expectConversationTo(graph); user.simulate({ goal: 'x', duringTopic: { strat: { role: 'y' } } }); });
+      it('of a turn', () => { user.says({ user: 'hi', evaluate: { type: 'satisfy', criteria: 'godo' } }); });
+      it('measured', () => { user.says('hi'); evaluate(agent).toSatisfy('godo'); user.says('never'); });
+      it('a topic that is measured', () => { expectConversationTo(graph); user.says('hi'); never(() => evaluate(agent).not.toBeInTopic('strat')); });
+    ";
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
+    for (name, words, turns) in [
+        ("of a topic", "unknown criterion `godo`: did you mean `good`?", 0),
+        ("a topic of a topic", "unknown topic `strat`: it is not in the graph: did you mean `start`?", 0),
+        ("to stop", "`godo`", 0),
+        ("a topic to stop", "`strat`", 0),
+        ("during a topic", "`strat`", 0),
+        ("of a turn", "`godo`", 0),
+        ("measured", "`godo`", 1),
+        ("a topic that is measured", "`strat`", 1),
+    ] {
+        let failure = tested.failure(name);
+        assert_eq!((&failure["kind"], &failure["fault"]), (&json!("test_error"), &json!("test")), "{name}");
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.contains(words) && message.contains("a_test.ts:"), "{name}: {message}");
+        assert_eq!(tested.case(name)["turns"].as_array().unwrap().len(), turns, "{name}");
+    }
+}
+
+#[test]
+fn scripts_are_limited_to_project_grants() {
+    let script = "it('a', () => { files.read('hotseat.yaml'); });
+      it('b', () => { fetch('http://127.0.0.1:9/'); });
+      it('c', () => { Process('models.user.Create', {}); });
+      it('d', () => { process.env.HOME; });";
+    let tested = run_script(script);
+    for name in ["a", "b", "c", "d"] {
+        assert_eq!(tested.failure(name)["kind"], "script_error", "{name}");
+    }
+}

@@ -1,0 +1,472 @@
+//! TypeScript tests with programming errors: they never pass, even if the test catches the exception.
+
+use crate::common::typescript::{
+    JUDGE, USER, assert_outcomes, project, project_with_roles, refused, run_script, statuses,
+};
+use crate::common::{Project, echo_agent};
+use serde_json::json;
+
+/// Asserts that each statement is a test error, even if the exception is caught and the check is soft.
+#[track_caller]
+fn assert_test_errors(declared: &str, all: &[(&str, &str)]) {
+    let body = |code: &str| format!("user.says('hi'); try {{ {code}; }} catch {{}}");
+    let of_each = all.iter().enumerate().map(|(number, (code, _))| {
+        let soft = code.replace("expect(", "evaluate(");
+        format!(
+            "it('{number}', () => {{ {} }});\nit('{number} softly', () => {{ {} }});",
+            body(code),
+            body(&soft)
+        )
+    });
+    let tested = run_script(&format!("{declared}\n{}", of_each.collect::<Vec<_>>().join("\n")));
+    for (number, (code, words)) in all.iter().enumerate() {
+        for name in [number.to_string(), format!("{number} softly")] {
+            let failure = tested.failure(&name);
+            assert_eq!(failure["fault"], "test", "{code}: {failure:#}");
+            let message = failure["message"].as_str().unwrap();
+            assert!(message.contains(words), "{code}: {message}");
+            assert!(message.contains("a_test.ts:"), "{code}: {message}");
+        }
+    }
+}
+
+/// Asserts that each check is undecidable: a test failure if hard, noted if soft.
+#[track_caller]
+fn assert_undecidable(all: &[&str]) {
+    let tests = all.iter().enumerate().map(|(number, code)| {
+        let negated = code.replace(").to", ").not.to");
+        let soft = code.replace("expect(", "evaluate(");
+        let say = "user.says('hi');";
+        format!(
+            "it('{number}', () => {{ {say} {code}; }});\nit('{number} not', () => {{ {say} {negated}; }});\nit('{number} soft', () => {{ {say} {soft}; }});"
+        )
+    });
+    let tested = run_script(&tests.collect::<Vec<_>>().join("\n"));
+    for (number, code) in all.iter().enumerate() {
+        for name in [number.to_string(), format!("{number} not")] {
+            assert_eq!(tested.failure(&name)["kind"], "script_error", "{name}: {code}");
+        }
+        let case = tested.case(&format!("{number} soft"));
+        assert_eq!(case["status"], "passed", "{code}: {case:#}");
+        let noted = case["evaluations"].as_array().or(case["assertions"].as_array()).unwrap();
+        assert!(noted.iter().all(|check| check["passed"] != true), "{code}: {case:#}");
+    }
+}
+
+#[test]
+fn each_test_runs_its_own_body_regardless_of_name() {
+    let tested = run_script(
+        "it('same', { id: 'a' }, () => {}); it('same', { id: 'b' }, () => { expect(1).toBe(2); });",
+    );
+    assert_eq!(statuses(&tested), ["same failed", "same passed"]);
+    let tested = run_script(
+        "describe('g', () => { it('x', { id: 'a' }, () => { expect(1).toBe(2); }); }); it('g > x', { id: 'b' }, () => {});",
+    );
+    assert_eq!(statuses(&tested), ["g > x failed", "g > x passed"]);
+}
+
+#[test]
+fn rejects_options_without_effect() {
+    for (options, words) in [
+        ("simulate: { goal: 'x' }", "`simulate`"),
+        ("simulator: { use: 'agents:x' }", "`simulator`"),
+        ("scenarios: [{ name: 'x', goal: 'y' }]", "`scenarios`"),
+        ("skip: ''", "`skip`"),
+        ("skip: 1", "`skip`"),
+    ] {
+        let output = refused(&format!("it('a', {{ {options} }}, () => {{}});"));
+        assert!(
+            output.stderr.contains(words) && output.stderr.contains("a_test.ts:2:"),
+            "{options}: {output}"
+        );
+    }
+    for (declared, words) in [
+        ("criterion('x', 'y', { match: () => 1, goodExamples: [] });", "is for a judge"),
+        ("criterion('x', 'y'); criterion('x', 'z');", "is already declared here"),
+        ("topic('x', {}); topic('x', {});", "is already declared here"),
+    ] {
+        let output = refused(&format!("{declared} it('a', () => {{}});"));
+        assert!(output.stderr.contains(words), "{declared}: {output}");
+    }
+}
+
+#[test]
+fn rejects_undefined_values_in_expected_calls() {
+    assert_test_errors(
+        "",
+        &[
+            (
+                "expect(agent).toCallTool('check_availability', { room: agent.rooom })",
+                "`room` of the arguments is undefined",
+            ),
+            (
+                "expect(agent).toCallTool('check_availability', { room: /Blue/, at: agent.at })",
+                "`at` of the arguments",
+            ),
+            ("expect(agent).toCallTool('check_availability', { room: { name: agent.x } })", "`room.name`"),
+            ("expect(agent).toCallTool('check_availability', ['Blue Room'])", "must be an object"),
+            ("agent.calledTool('check_availability', { room: agent.rooom })", "`room`"),
+            ("agent.response.hasToolCall('check_availability', { room: agent.rooom })", "`room`"),
+            ("conversation.toolCallsFor('check_availability', { room: agent.rooom })", "`room`"),
+            ("expect(agent).toCallTool('check_availability', undefined, { time: 7 })", "no option `time`"),
+            ("expect(agent).toCallTool('check_availability', undefined, { tims: 3 })", "no option `tims`"),
+            ("expect(agent).toCallTool('check_availability', undefined, { count: 5 })", "no option `count`"),
+            ("expect(agent).toCallTool('check_availability', undefined, 5)", "options of toCallTool"),
+            ("expect(agent).toCallTool('check_availability', undefined, {})", "`times` of toCallTool"),
+            (
+                "expect(agent).toCallTool('check_availability', undefined, { times: { exactly: 7 } })",
+                "no option `exactly`",
+            ),
+            (
+                "expect(agent).toCallTool('check_availability', { room: /x/ }, { times: { atLeast: 5 } })",
+                "no option `atLeast`",
+            ),
+            ("expect(agent).toCallTool('check_availability', undefined, { times: '5' })", "`times`"),
+            ("expect(agent).toCallTool('check_availability', undefined, { times: {} })", "`times`"),
+            ("expect(agent).toCallTool('check_availability', undefined, { times: -1 })", "`times`"),
+            (
+                "expect(agent).toCallTool('check_availability', undefined, { times: { min: 3, max: 2 } })",
+                "`min`",
+            ),
+            (
+                "expect(agent).toCallTool('check_availability', undefined, { times: { min: 3, exact: 2 } })",
+                "`exact`",
+            ),
+            (
+                "expect(agent).toCallTool('a', undefined, { times: 1 }, 'x')",
+                "toCallTool expects at most 3 arguments",
+            ),
+        ],
+    );
+    let at_most = "{ times: { max: 3 } }";
+    assert_outcomes(
+        "",
+        "user.says('hello');",
+        &[
+            (&format!("expect(agent).toCallTool('book_room', {{ room: 'x' }}, {at_most})"), true),
+            (&format!("expect(agent).toCallTool('book_room', {{ room: /x/ }}, {at_most})"), true),
+            (&format!("expect(agent).not.toCallTool('book_room', {{ room: /x/ }}, {at_most})"), false),
+            ("expect(agent).toCallTool('check_availability', { room: /x/ }, { times: { max: 0 } })", true),
+            ("expect(agent).toCallTool('check_availability', { room: /B/ }, { times: { min: 2 } })", false),
+        ],
+    );
+    let tested = run_script(
+        "it('a', () => { user.says('hi'); expect(agent).toCallTool('check_availability', { room: /B/ }, { times: { min: 2 } }); });",
+    );
+    let failure = tested.failure("a");
+    assert!(failure["message"].as_str().unwrap().contains("at least twice"), "{failure:#}");
+}
+
+#[test]
+fn matchers_validate_their_arguments() {
+    assert_test_errors(
+        "",
+        &[
+            ("expect(agent).not.toContain('Blue', 'Red')", "not.toContain needs one text"),
+            ("expect(agent).toContain('')", "toContain needs a non-empty string"),
+            ("expect(agent).toMatch(/Blue/, undefined)", "toMatch needs"),
+            ("expect(agent).toMatch('')", "toMatch needs"),
+            ("expect(agent).toHold([])", "toHold needs at least one assertion"),
+            ("expect(agent).toHold({})", "this assertion is empty"),
+            ("expect(agent).toHold({ tools: {} })", "asserts nothing"),
+            (
+                "expect(agent).toHold({ type: 'tool_called', name: agent.x })",
+                "`name` of the assertion is undefined",
+            ),
+            (
+                "expect(agent).not.toHold([{ type: 'contains', value: 'x' }, { type: 'contains', value: 'Blue' }])",
+                "needs one assertion",
+            ),
+            (
+                "expect(agent).not.toHold({ tools: { require: [{ name: 'x' }], forbid: ['check_availability'] } })",
+                "`not` cannot negate several assertions at once",
+            ),
+            ("expect(conversation).toHaveAchievedGoal('a', 'b')", "expects 1 argument"),
+            ("expect(agent).toHaveIntent('x', { describeAs: 'y' })", "no option `describeAs`"),
+            ("expect(agent).toBeGroundedIn('prices', { fromTool: ['x'] })", "no option `fromTool`"),
+            ("expect(1).toBe()", "toBe expects 1 argument, got 0"),
+            ("expect(1).toBe(1, 'words')", "toBe expects 1 argument, got 2"),
+            ("expect(1).toBeTruthy(true)", "toBeTruthy expects no argument"),
+            ("expect(undefined).not.toBeGreaterThan(undefined)", "undefined cannot be ordered"),
+            ("expect(1).not.toBeGreaterThan(NaN)", "NaN cannot be ordered"),
+            ("expect('x').not.toBeTypeOf('strnig')", "toBeTypeOf needs one of"),
+            ("expect([1, 2]).not.toHaveLength('2')", "toHaveLength needs a whole number"),
+            ("expect([1]).not.toContain(undefined)", "toContain needs a value, got undefined"),
+            ("expect([1]).not.toContainEqual(undefined)", "toContainEqual needs a value, got undefined"),
+            ("expect('12').not.toContain(1)", "toContain of a string needs non-empty strings"),
+            ("expect(5).not.toEqual(between(1, undefined))", "between needs two numbers"),
+            ("expect(5).not.toEqual(oneOf())", "oneOf needs"),
+            ("expect(5).not.toEqual(gt('4'))", "> needs a number"),
+            ("expect({}).toHaveProperty('')", "toHaveProperty needs a path"),
+            ("expect({}).not.toHaveProperty(undefined)", "toHaveProperty needs a path"),
+            ("expect({}).not.toMatchObject(undefined)", "toMatchObject needs an object"),
+            ("expect(1).not.toBeCloseTo('1')", "toBeCloseTo needs a number"),
+            (
+                "expect(() => {}).not.toThrow(undefined)",
+                "toThrow needs a string, a pattern, a class or a value, got undefined",
+            ),
+            ("expect('x').not.toMatch(undefined)", "toMatch needs"),
+            ("expect(agent).toBeInTopic(5)", "expected the name of a topic, got 5"),
+            ("expect(agent).toHold({ type: 'contians', value: 'x' })", "contians"),
+            ("user.says(5)", "user.says needs a message, got 5"),
+            ("user.says({ user: 'x', tiemout: '1s' })", "tiemout"),
+            ("criterion('x', 'y')", "criterion must be used outside of `it`"),
+        ],
+    );
+}
+
+#[test]
+fn impossible_comparisons_error_even_if_negated() {
+    assert_undecidable(&[
+        "expect(undefined).toBeGreaterThan(3)",
+        "expect(NaN).toBeLessThan(3)",
+        "expect('500').toBeGreaterThan(3)",
+        "expect(5).toBeGreaterThan('3')",
+        "expect(undefined).toMatchObject({ a: 1 })",
+        "expect(undefined).toHaveProperty('a')",
+        "expect(() => {}).toHaveLength(0)",
+        "expect({ length: '2' }).toHaveLength(2)",
+        "expect('1').toBeCloseTo(1)",
+        "expect(undefined).toBeNaN()",
+        "expect('abc').toContainEqual('a')",
+        "expect({ a: 1 }).toMatchObject({ a: (v) => v.x.y })",
+        "expect(agent).toCallTool('check_availability', { room: (v) => v.a.b.c })",
+    ]);
+}
+
+#[test]
+fn test_functions_compare_supported_values() {
+    let all = [
+        "NotContains(undefined, 'Which')",
+        "NotContains('x', undefined)",
+        "NotContains(null, 'ul')",
+        "Contains(null, 'ul')",
+        "Contains('undefined', undefined)",
+        "Contains('x', '')",
+        "NotMatch(undefined, /x/)",
+        "Match(undefined, /(?:)/)",
+        "NotMatch('x', undefined)",
+        "Len(undefined, undefined)",
+        "Len('xx', '2')",
+        "Less(undefined, 3)",
+        "GreaterOrEqual(3, NaN)",
+        "Type({}, 'objekt')",
+        "JSONPath({ a: null }, '$.a', undefined)",
+        "Equal(1, 1, 'words', 5)",
+        "Equal(1, 1, 5)",
+        "Panic(() => { throw 1; }, 'words', 5)",
+    ];
+    let tests = all.iter().enumerate();
+    let tests = tests.map(|(number, code)| format!("export function Test{number}(t) {{ t.assert.{code}; }}"));
+    let tested = run_script(&tests.collect::<Vec<_>>().join("\n"));
+    for (number, code) in all.iter().enumerate() {
+        let case = tested.case(&format!("Test{number}"));
+        assert_eq!(case["status"], "failed", "{code}: {case:#}");
+    }
+}
+
+#[test]
+fn special_objects_are_compared_by_kind() {
+    assert_outcomes(
+        "",
+        "",
+        &[
+            ("expect({ at: new Date(1) }).toMatchObject({ at: new Date(2) })", false),
+            ("expect({ at: new Date(1) }).toMatchObject({ at: new Date(1) })", true),
+            ("expect({ of: new Map([[1, 2]]) }).toMatchObject({ of: new Map([[1, 3]]) })", false),
+            ("expect({ of: new Set([1]) }).toMatchObject({ of: new Set([2]) })", false),
+            ("expect({ why: new Error('a') }).toMatchObject({ why: new Error('b') })", false),
+            ("expect({ a: [{ b: 1, c: 2 }] }).toMatchObject({ a: [{ b: 1 }] })", true),
+        ],
+    );
+}
+
+#[test]
+fn conversation_matchers_check_all_turns() {
+    let all = [
+        ("toContain('said: one')", true),
+        ("not.toContain('said: one')", false),
+        ("toContain('said: two')", true),
+        ("toContain('said: three')", false),
+        ("not.toContain('said: three')", true),
+    ];
+    let tests = all.iter().enumerate().map(|(number, (code, _))| {
+        format!(
+            "it('{number}', () => {{ user.says('one'); user.says('two'); expect(conversation).{code}; }});"
+        )
+    });
+    let agent = echo_agent();
+    let tested = project(&agent, &tests.collect::<Vec<_>>().join("\n")).test(&["a_test.ts"]);
+    for (number, (code, holds)) in all.iter().enumerate() {
+        let status = if *holds { "passed" } else { "failed" };
+        assert_eq!(tested.case(&number.to_string())["status"], status, "{code}");
+    }
+}
+
+#[test]
+fn self_stopped_test_does_not_pass() {
+    let script = "
+      it('borrows', () => { Object.prototype.ended = 'x'; user.says('hi'); expect(1).toBe(2); });
+      export function TestSkips(t) { let stop; t.run('inner', (t) => { try { t.skip('x'); } catch (error) { stop = error; throw error; } }); throw stop; }
+      export function TestSkipsInside(t) { t.run('inner', (t) => t.skip('x')); }
+      export function TestEnds(t) { t.fatal('x'); }
+    ";
+    let tested = run_script(script);
+    for name in ["borrows", "TestSkips"] {
+        let failure = tested.failure(name);
+        assert_eq!(
+            (&failure["kind"], &failure["fault"]),
+            (&json!("test_error"), &json!("test")),
+            "{failure:#}"
+        );
+    }
+    assert_eq!(tested.case("TestSkipsInside")["status"], "passed");
+    assert_eq!(tested.failure("TestEnds")["kind"], "assertion");
+}
+
+#[test]
+fn unheld_conversation_cannot_be_asserted() {
+    let all = [
+        "expect(conversation).not.toCallTool('x')",
+        "expect(conversation).not.toCallTool('x', { room: /y/ })",
+        "expect(conversation).not.toMatch(/x/)",
+        "expect(conversation).not.toContain('x')",
+        "expect(conversation).not.toSatisfy((conversation) => conversation.isEmpty === false)",
+        "expect(conversation).toHold({ type: 'not_contains', value: 'x' })",
+        "expect(agent).not.toCallTool('x')",
+    ];
+    let tests = all.iter().enumerate();
+    let tests = tests.map(|(number, code)| format!("it('{number}', () => {{ {code}; }});"));
+    let tested = run_script(&tests.collect::<Vec<_>>().join("\n"));
+    for (number, code) in all.iter().enumerate() {
+        let failure = tested.failure(&number.to_string());
+        assert_eq!(failure["fault"], "test", "{code}: {failure:#}");
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.contains("there is no turn to check yet"), "{code}: {failure:#}");
+    }
+    run_script("it('a', () => { expect(conversation.isEmpty).toBe(true); expect(1).not.toBe(2); });")
+        .assert_all_passed();
+}
+
+#[test]
+fn every_criterion_in_list_is_judged() {
+    let script = "
+      criterion('good', 'is it good');
+      criterion('bad', 'is it bad');
+      criterion('worse', { match: () => false });
+      it('a', () => { user.says('fine'); expect(agent).toSatisfy('bad', 'worse', 'good'); });
+      it('b', () => { user.says('fine'); expect(agent).toHold([{ type: 'contains', value: 'x1' }, { type: 'contains', value: 'x2' }, { type: 'contains', value: 'fine' }]); });
+    ";
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
+    for name in ["a", "b"] {
+        let checks = tested.case(name)["turns"][0]["assertions"].as_array().unwrap();
+        let passed: Vec<bool> = checks.iter().map(|check| check["passed"] == true).collect();
+        assert_eq!(passed, [false, false, true], "{checks:#?}");
+        let message = tested.failure(name)["message"].as_str().unwrap();
+        assert!(message.starts_with("2 checks failed"), "{message}");
+    }
+}
+
+#[test]
+fn unknown_judge_is_test_error() {
+    let tested = run_script(
+        "it('a', () => { user.says('hi'); evaluate(agent).toSatisfy('it is polite'); user.says('never'); });",
+    );
+    assert_eq!(tested.output.code, 1, "{}", tested.output);
+    let failure = tested.failure("a");
+    assert_eq!((&failure["kind"], &failure["fault"]), (&json!("test_error"), &json!("test")), "{failure:#}");
+    assert_eq!(tested.case("a")["turns"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn judge_functions_can_only_judge() {
+    let script = "
+      const graph = { start: { next: null, triggers: [{ onUserMatch: /x/ }] } };
+      it('stops', () => { user.simulate({ goal: 'x', stopWhen: () => { expect(1).toBe(1); return true; } }); });
+      it('stops softly', () => { user.simulate({ goal: 'x', stopWhen: () => { try { evaluate(1).toBe(1); } catch {} return true; } }); });
+      it('condition', () => { expectConversationTo({ start: 'end', end: { triggers: [{ onCondition: () => { user.says('more'); return true; } }] } }); user.says('hi'); });
+      it('knows', () => { user.simulate({ goal: 'x', stopWhen: (turn) => turn.hasToolCall('x', { a: turn.typo }) }); });
+      it('looks', () => { user.simulate({ goal: 'x', stopWhen: (turn, conversation) => conversation.turnCount === 1 }); });
+    ";
+    let tested = project_with_roles(JUDGE, USER, script).test(&["a_test.ts"]);
+    for name in ["stops", "stops softly", "condition", "knows"] {
+        let failure = tested.failure(name);
+        assert_eq!(failure["fault"], "test", "{name}: {failure:#}");
+    }
+    let message = tested.failure("stops softly")["message"].as_str().unwrap().to_string();
+    assert!(message.contains("a judging function cannot assert or send anything"), "{message}");
+    assert_eq!(tested.case("looks")["status"], "passed", "{}", tested.output);
+}
+
+#[test]
+fn file_declarations_apply_to_test_functions() {
+    let script = "
+      criterion('short', { match: (conversation) => conversation.turns.length === 1 });
+      before(() => console.log('before'));
+      after(() => console.log('after'));
+      export function TestA(t) { console.log('body'); user.says('hi'); expect(agent).toSatisfy('short'); }
+      export class TestNothing {}
+    ";
+    let tested = run_script(script);
+    assert_eq!(statuses(&tested), ["TestA passed"]);
+    assert_eq!(tested.case("TestA")["logs"], json!(["before", "body", "after"]));
+    let focused = run_script("export function TestA(t) { t.assert.True(false); } it.only('b', () => {});");
+    assert_eq!(statuses(&focused), ["TestA skipped", "b passed"]);
+    let judged = "criterion('good', 'is it good'); export function TestA(t) { user.says('fine'); expect(agent).toSatisfy('good'); }";
+    let judged = project_with_roles(JUDGE, USER, judged);
+    judged.test(&["a_test.ts"]).assert_all_passed();
+}
+
+#[test]
+fn code_criteria_count_as_criteria() {
+    let script = "criterion('brief', { match: () => false }); it('a', () => { user.says('hi'); evaluate(agent).toSatisfy('brief', ['loud', () => true]); });";
+    let tested = run_script(script);
+    let counted: Vec<&str> = tested.report["summary"]["criteria"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    assert_eq!(counted, ["brief", "loud"]);
+    assert!(
+        tested.report["results"].to_string().contains("\"criterion\":\"brief\""),
+        "{:#}",
+        tested.case("a")
+    );
+}
+
+#[test]
+fn lone_surrogates_are_preserved() {
+    let script = "
+      it('long', () => { user.says('x'.repeat(999 - 'You said: '.length) + '😀 and more'); expect(agent).toMatch(/and more/); expect(agent).not.toMatch(/nothing/); evaluate(agent).toMatch(/nothing/); });
+      it('half', () => { console.log('\\ud83d'); user.says('a\\ud83d'); expect(agent.response.text).toMatch(/said: a/); });
+    ";
+    project(&echo_agent(), script).test(&["a_test.ts"]).assert_all_passed();
+}
+
+#[test]
+fn caught_import_error_does_not_mask_later_errors() {
+    let script = "it('a', async () => { try { await import('./nowhere'); } catch {} null.x; }); it('b', () => { JSON.parse('nope'); });";
+    let tested = run_script(script);
+    let message = tested.failure("a")["message"].as_str().unwrap().to_string();
+    assert!(!message.contains("nowhere") && message.contains("null"), "{message}");
+    assert!(
+        tested.failure("b")["message"].as_str().unwrap().starts_with("SyntaxError:"),
+        "{:#}",
+        tested.failure("b")
+    );
+}
+
+#[test]
+fn redacts_secret_in_thrown_error() {
+    let agent = echo_agent();
+    let text = format!(
+        "target:\n  endpoint: {}\n  headers: {{ Authorization: \"Bearer ${{ENV.API_KEY}}\" }}\n",
+        agent.url()
+    );
+    let project =
+        Project::with_config(&text).file("a_test.ts", "throw new Error('it is ' + 'hush-' + 'hush-42');");
+    let output = project.command(&["test", "a_test.ts"]).env("API_KEY", "hush-hush-42").run();
+    assert_eq!(output.code, 2, "{output}");
+    assert!(output.stderr.contains("it is") && !output.to_string().contains("hush-hush-42"), "{output}");
+}

@@ -1,0 +1,6 @@
+//! Tests of model clients, scripts and recordings.
+
+mod live;
+mod providers;
+mod recording;
+mod script;

@@ -1,0 +1,103 @@
+//! Modules provided by the host, and host functions that pause the clock of a script.
+
+use std::time::{Duration, Instant};
+
+use crate::common::{Folder, render};
+use hotseat_script::{ScriptContext, ScriptErrorKind, ScriptHost, ScriptLimits};
+use serde_json::{Value, json};
+
+/// A module that stores declared functions and runs them on request.
+const FUNCTION_STORE: &str = "(hidden) => {
+  const kept = [];
+  return {
+    exports: { keep: (name, work) => void kept.push({ name, work, at: new Error('').stack }) },
+    entries: {
+      kept: (namespace) => [Object.keys(namespace), kept.map(({ name, at }) => [name, hidden.places(at)])],
+      run: async (namespace, name, argument) => hidden.twice(await kept.find((one) => one.name === name).work(argument)),
+    },
+  };
+}";
+
+fn context_with_store(folder: &Folder) -> ScriptContext {
+    let scripts = folder.scripts.clone();
+    let places = move |arguments: Vec<Value>| {
+        let frames = scripts.frames(arguments[0].as_str().unwrap());
+        Ok(json!(frames[0].place.to_string()))
+    };
+    let twice = |arguments: Vec<Value>| Ok(json!([arguments[0], arguments[0]]));
+    let with = ScriptHost::new().function("places", places).function("twice", twice);
+    folder.with(ScriptLimits::default(), ScriptHost::new().with_module("keeper", FUNCTION_STORE, with))
+}
+
+#[test]
+fn host_module_can_be_imported() {
+    let folder = Folder::with_files(&[
+        (
+            "a.ts",
+            "import { keep } from 'keeper';\nimport './b';\nexport const x: number = 1;\n  keep('a', async (n: number) => n + x);",
+        ),
+        ("b.ts", "import * as all from 'keeper';\nall.keep('b', () => { throw new Error('of b'); });"),
+    ]);
+    let mut context = context_with_store(&folder);
+    let module = folder.scripts.find("a").unwrap();
+    let kept = context.run_entry("keeper", "kept", &module, &[]).unwrap();
+    assert_eq!(kept, json!([["x"], [["b", "b.ts:2:5"], ["a", "a.ts:4:3"]]]));
+    assert_eq!(context.run_entry("keeper", "run", &module, &[json!("a"), json!(2)]).unwrap(), json!([3, 3]));
+    let error = context.run_entry("keeper", "run", &module, &[json!("b")]).unwrap_err();
+    assert_eq!(error.place.unwrap().to_string(), "b.ts:2:33");
+}
+
+#[test]
+fn only_declared_exports_can_be_imported() {
+    let folder = Folder::with_files(&[
+        ("a.ts", "import { places } from 'keeper'; export const main = () => 1;"),
+        ("b.ts", "import './keeper'; export const main = () => 1;"),
+    ]);
+    let mut context = context_with_store(&folder);
+    for name in ["a", "b"] {
+        let module = folder.scripts.find(name).unwrap();
+        assert_eq!(
+            context.check_export(&module, "main").unwrap_err().kind,
+            ScriptErrorKind::Import,
+            "{name}"
+        );
+    }
+    // Without the host module the import is unknown.
+    let module = folder.scripts.find("b").unwrap();
+    assert!(render(&folder.context().check_export(&module, "main").unwrap_err()).contains("keeper"));
+}
+
+#[test]
+fn clock_stops_while_function_pauses() {
+    let text = "declare const pause: () => void; declare const wait: () => void;
+        export const paused = () => { for (let i = 0; i < 3; i++) pause(); return 1; };
+        export const waited = () => { for (let i = 0; i < 3; i++) wait(); return 1; };
+        export const spins = () => { pause(); while (true) {} };";
+    let folder = Folder::with_files(&[("a.ts", text)]);
+    let within = Duration::from_millis(150);
+    let sleeps = || async {
+        std::thread::sleep(Duration::from_millis(100));
+        Ok(Value::Null)
+    };
+    let host = ScriptHost::new()
+        .untimed_function("pause", move |_| sleeps())
+        .blocking_function("wait", move |_| sleeps());
+    let mut context = folder.with(ScriptLimits { time: within, ..ScriptLimits::default() }, host);
+    let module = folder.scripts.find("a").unwrap();
+    assert_eq!(context.call(&module, "paused", &[]).unwrap(), 1);
+    assert_eq!(context.call(&module, "waited", &[]).unwrap_err().kind, ScriptErrorKind::TimeLimit);
+    let begun = Instant::now();
+    assert_eq!(context.call(&module, "spins", &[]).unwrap_err().kind, ScriptErrorKind::TimeLimit);
+    assert!(begun.elapsed() >= within + Duration::from_millis(100));
+}
+
+#[test]
+fn function_source_locates_declaration() {
+    let text = "const a = 1;\r\n  export function two(x: number) { return x; }\nexport const three = (y: string) => y;";
+    let folder = Folder::with_files(&[("a.ts", text)]);
+    let module = folder.scripts.find("a").unwrap();
+    let place = |code: &str| folder.scripts.place_of(&module, code).map(|place| place.to_string());
+    assert_eq!(place("function two"), Some("a.ts:2:10".to_string()));
+    assert_eq!(place("(y"), Some("a.ts:3:22".to_string()));
+    assert_eq!(place("nowhere"), None);
+}

@@ -1,0 +1,3 @@
+//! Tests of stored traces.
+
+mod golden;
