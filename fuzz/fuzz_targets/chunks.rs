@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let mut calls = HashSet::new();
-    for payload in hotseat::targets::openai::fold_chunks(input) {
+    for payload in hotseat_targets::openai::fold_chunks(input) {
         match payload {
             Payload::ToolInvoked(call) => assert!(calls.insert(call.tool_call_id), "an id for two calls"),
             Payload::ToolArguments(of) => assert!(calls.contains(&of.tool_call_id), "arguments of no call"),

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use hotseat::targets::ag_ui::{ProtocolStrictness, fold_streams};
+use hotseat_targets::ag_ui::{ProtocolStrictness, fold_streams};
 use hotseat_trace::{Event, Payload, TimeOffset, TracedConversation};
 use libfuzzer_sys::fuzz_target;
 

@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use hotseat::document::json;
+use hotseat_document::json;
 use libfuzzer_sys::fuzz_target;
 
 fn read(reader: impl BufRead) -> Vec<Result<(String, serde_json::Value), String>> {

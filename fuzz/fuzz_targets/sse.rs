@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use hotseat::targets::sse::SseDecoder;
+use hotseat_targets::connection::sse::SseDecoder;
 use libfuzzer_sys::fuzz_target;
 
 fn events<'a>(portions: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<String>) {

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotseat::cases::{DecodeSettings, InheritedSettings, TestCase};
-use hotseat::document::yaml;
-use hotseat::session::SecretRedactor;
+use hotseat_engine::cases::{DecodeSettings, InheritedSettings, TestCase};
+use hotseat_document::yaml;
+use hotseat_targets::recorder::SecretRedactor;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use hotseat::targets::ag_ui::{ProtocolStrictness, fold_streams};
-use hotseat::targets::openai::fold_chunks;
+use hotseat_targets::ag_ui::{ProtocolStrictness, fold_streams};
+use hotseat_targets::openai::fold_chunks;
 use serde_json::{Value, json};
 
 /// Name and benchmark of a way to send tool calls.

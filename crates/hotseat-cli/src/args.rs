@@ -8,9 +8,9 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use hotseat::checks::RoleReference;
-use hotseat::config::{parse_bytes, parse_seconds};
-use hotseat::run::{PassRate, Shard};
+use hotseat_checks::RoleReference;
+use hotseat_engine::config::{parse_bytes, parse_seconds};
+use hotseat_engine::run::{PassRate, Shard};
 
 /// Headings of the flags of `hotseat test`, as in docs/command-line.md.
 const CASES: &str = "Select the cases";

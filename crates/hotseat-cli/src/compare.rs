@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use hotseat::compare::{
+use hotseat_document::Diagnostic;
+use hotseat_report::compare::{
     ComparisonRules, ReportRun, compare, read_report, read_saved_run, write_json, write_text,
 };
-use hotseat::document::Diagnostic;
-use hotseat::report::ReportFormat;
+use hotseat_report::reporters::ReportFormat;
 
 use crate::args::CompareArgs;
 use crate::context::CliContext;

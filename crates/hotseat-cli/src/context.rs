@@ -5,9 +5,10 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hotseat::cases::Environment;
-use hotseat::document::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
-use hotseat::report::{self, CommandGuard};
+use hotseat_document::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
+use hotseat_engine::cases::Environment;
+use hotseat_report::reporters;
+use hotseat_report::reporters::CommandGuard;
 
 use crate::args::ColorChoice;
 use crate::exit::ExitStatus;
@@ -137,12 +138,12 @@ impl CliContext {
             let mut diagnostics = diagnostics.into_iter();
             for mistake in diagnostics.by_ref().take(MAX_SHOWN_DIAGNOSTICS) {
                 // Ignores errors: the reader may have closed the pipe.
-                let _ = report::write_error(&mut io::stdout(), &mistake);
+                let _ = reporters::write_error(&mut io::stdout(), &mistake);
             }
             let more = diagnostics.count();
             if more > 0 {
                 let rest = Diagnostic::new(format!("… and {more} more errors"));
-                let _ = report::write_error(&mut io::stdout(), &rest);
+                let _ = reporters::write_error(&mut io::stdout(), &rest);
             }
             return;
         }
@@ -160,7 +161,7 @@ impl CliContext {
 
     /// Writes each line to stderr with a prefix, with control characters escaped. Write errors are ignored.
     pub fn print_with_prefix(&self, what: &str, text: &str) {
-        for line in report::safe_lines(text) {
+        for line in reporters::safe_lines(text) {
             let _ = writeln!(stderr(), "{what}{line}");
         }
     }
@@ -174,7 +175,7 @@ impl CliContext {
     pub fn print_notes(&self, notes: &[Diagnostic]) {
         const SHOWN: usize = 5;
         if self.message_format == MessageFormat::JsonEvents {
-            notes.iter().for_each(|note| drop(report::write_warning(&mut io::stdout(), note)));
+            notes.iter().for_each(|note| drop(reporters::write_warning(&mut io::stdout(), note)));
             return;
         }
         for note in notes.iter().take(SHOWN) {
@@ -190,7 +191,7 @@ impl CliContext {
     pub fn print_warning(&self, words: &str) {
         match self.message_format {
             MessageFormat::JsonEvents => {
-                drop(report::write_warning(&mut io::stdout(), &Diagnostic::new(words)))
+                drop(reporters::write_warning(&mut io::stdout(), &Diagnostic::new(words)))
             }
             MessageFormat::Text => self.print_with_prefix("warning: ", words),
         }
@@ -199,7 +200,7 @@ impl CliContext {
     /// Prints console output of a hook script around the run.
     pub fn print_console_line(&self, line: &str) {
         match self.message_format {
-            MessageFormat::JsonEvents => drop(report::write_info(&mut io::stdout(), line)),
+            MessageFormat::JsonEvents => drop(reporters::write_info(&mut io::stdout(), line)),
             MessageFormat::Text => self.print_with_prefix("console: ", line),
         }
     }

@@ -2,10 +2,11 @@
 
 use std::io::{self, BufWriter, Write};
 
-use hotseat::config::Project;
-use hotseat::document::Diagnostic;
-use hotseat::report::{self, ReportFormat, ReportWriteError, format_count};
-use hotseat::run::RunPlan;
+use hotseat_document::Diagnostic;
+use hotseat_engine::config::Project;
+use hotseat_engine::run::RunPlan;
+use hotseat_report::reporters;
+use hotseat_report::reporters::{ReportFormat, ReportWriteError, format_count};
 
 use crate::args::TestArgs;
 use crate::context::CliContext;
@@ -33,7 +34,7 @@ pub fn run(
             context.report_error(ReportWriteError::new(path, error).to_string());
             ExitStatus::RunError
         };
-        let written = match report::create_file(&context.folder.join(path)) {
+        let written = match reporters::create_file(&context.folder.join(path)) {
             Ok(file) => write_cases(plan, project, &mut BufWriter::new(file)),
             Err(error) => return not_writable(error),
         };
@@ -73,7 +74,7 @@ fn write_cases(
 fn write_case_events(plan: &RunPlan, project: &Project) -> Result<(), Vec<Diagnostic>> {
     for selected in plan.cases(project) {
         // Ignores errors: the reader may have closed the pipe.
-        let _ = report::write_dry_run_case(&mut std::io::stdout(), &selected?);
+        let _ = reporters::write_dry_run_case(&mut std::io::stdout(), &selected?);
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hotseat::run::RunSummary;
+use hotseat_engine::run::RunSummary;
 
 /// Result of the program. The exit codes are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

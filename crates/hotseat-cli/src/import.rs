@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use hotseat::document::Diagnostic;
-use hotseat::import::{ExpectedCallsMode, ImportError, ImportOptions, ImportSummary, openai_transcripts};
-use hotseat::report::format_count;
+use hotseat_document::Diagnostic;
+use hotseat_engine::import::{
+    ExpectedCallsMode, ImportError, ImportOptions, ImportSummary, openai_transcripts,
+};
+use hotseat_report::reporters::format_count;
 
 use crate::args::{ExpectedCallsArg, ImportArgs, ImportSource, TranscriptArgs};
 use crate::context::CliContext;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use hotseat::typescript::TYPE_DEFINITIONS;
+use hotseat_engine::typescript::TYPE_DEFINITIONS;
 
 use crate::args::{InitArgs, SchemaKind};
 use crate::context::CliContext;

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hotseat::cases::Suite;
-use hotseat::checks::RoleReference;
-use hotseat::config::{Project, ResolvedRole, ScriptScope};
-use hotseat::document::{Diagnostic, Diagnostics, nearest};
-use hotseat::run::generate_cases;
-use hotseat::targets::http::HttpClient;
+use hotseat_checks::RoleReference;
+use hotseat_document::{Diagnostic, Diagnostics, nearest};
+use hotseat_engine::cases::Suite;
+use hotseat_engine::config::{Project, ResolvedRole, ScriptScope};
+use hotseat_engine::run::generate_cases;
+use hotseat_targets::connection::http::HttpClient;
 use serde_json::{Map, Value, json};
 
 use crate::args::SelectionArgs;

@@ -3,9 +3,9 @@
 use std::io::{self, BufRead, Write};
 use std::thread;
 
-use hotseat::report::{CommandGuard, one_line, safe_lines};
-use hotseat::session::{HumanPrompt, HumanPrompter, HumanReply};
-use hotseat::targets::BoxFuture;
+use hotseat_engine::session::{HumanPrompt, HumanPrompter, HumanReply};
+use hotseat_report::reporters::{CommandGuard, one_line, safe_lines};
+use hotseat_targets::BoxFuture;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Instant, timeout_at};
 

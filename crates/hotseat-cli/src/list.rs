@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use hotseat::cases::{Suite, TestCase};
-use hotseat::checks::{Pattern, RoleReference};
-use hotseat::config::{CallSettings, Project, ScriptScope, discover_suites, display_path};
-use hotseat::document::Diagnostic;
-use hotseat::report::{format_count, one_line};
-use hotseat::run::{CaseSelection, RunPlan, Shard};
+use hotseat_checks::{Pattern, RoleReference};
+use hotseat_document::Diagnostic;
+use hotseat_engine::cases::{Suite, TestCase};
+use hotseat_engine::config::{CallSettings, Project, ScriptScope, discover_suites, display_path};
+use hotseat_engine::run::{CaseSelection, RunPlan, Shard};
+use hotseat_report::reporters::{format_count, one_line};
 use serde_json::json;
 
 use crate::args::{ListArgs, SelectionArgs};

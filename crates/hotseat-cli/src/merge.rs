@@ -1,6 +1,6 @@
 //! `hotseat merge`.
 
-use hotseat::store::{RunStore, StoredRun, merge};
+use hotseat_report::store::{RunStore, StoredRun, merge};
 
 use crate::args::{MergeArgs, ShowArgs};
 use crate::context::CliContext;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use hotseat::config::display_path;
-use hotseat::document::Diagnostic;
-use hotseat::store::{RunOrigin, RunState, RunStore, StoredRun};
+use hotseat_document::Diagnostic;
+use hotseat_engine::config::display_path;
+use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 
 use crate::args::{RecheckArgs, TestArgs};
 use crate::context::CliContext;

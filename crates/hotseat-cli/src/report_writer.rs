@@ -6,11 +6,12 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotseat::checks::RoleReference;
-use hotseat::config::ScriptScope;
-use hotseat::report::{self, ReportFormat, ReportWriteError, Reporter};
-use hotseat::roles::ReporterQuestion;
-use hotseat::run::{RunContext, RunSettings, open_role};
+use hotseat_checks::RoleReference;
+use hotseat_engine::config::ScriptScope;
+use hotseat_engine::roles::ReporterQuestion;
+use hotseat_engine::run::{RunContext, RunSettings, open_role};
+use hotseat_report::reporters;
+use hotseat_report::reporters::{ReportFormat, ReportWriteError, Reporter};
 use serde_json::Value;
 
 use crate::context::stdout;
@@ -37,8 +38,12 @@ impl ReportWriter {
         setting: Arc<RunSettings>,
     ) -> io::Result<(ReportWriter, Box<dyn Reporter>)> {
         let copy = tempfile::tempfile()?;
-        let collects =
-            report::open_report(copy.try_clone()?, ReportFormat::Json, "the report writer's copy", setting)?;
+        let collects = reporters::open_report(
+            copy.try_clone()?,
+            ReportFormat::Json,
+            "the report writer's copy",
+            setting,
+        )?;
         Ok((ReportWriter { writer: who, files, input: copy, verbose }, collects))
     }
 
@@ -79,7 +84,7 @@ impl ReportWriter {
 
     async fn ask(&self, text: &str, format: &str, outside: &Arc<RunContext>) -> Result<String, String> {
         let report: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let words = |found: hotseat::document::Diagnostics| {
+        let words = |found: hotseat_document::Diagnostics| {
             found.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>().join("; ")
         };
         let project = &outside.project;
@@ -94,11 +99,11 @@ impl ReportWriter {
 }
 
 fn write_report(path: &Path, text: &str) -> Option<String> {
-    let written = report::create_file(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = reporters::create_file(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.err().map(|error| ReportWriteError::new(path, error).to_string())
 }
 
 /// Escapes control sequences line by line.
 fn escape_control_characters(text: &str) -> String {
-    report::safe_lines(text).collect::<Vec<_>>().join("\n")
+    reporters::safe_lines(text).collect::<Vec<_>>().join("\n")
 }

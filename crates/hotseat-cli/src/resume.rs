@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::Parser;
-use hotseat::document::Diagnostic;
-use hotseat::store::{RunOrigin, RunState, RunStore, StoredRun};
+use hotseat_document::Diagnostic;
+use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 
 use crate::args::{CliArgs, CliCommand, ResumeArgs, TestArgs};
 use crate::context::CliContext;

@@ -1,7 +1,7 @@
 //! `hotseat runs`.
 
-use hotseat::report::{format_count, format_duration, one_line};
-use hotseat::store::{RunOrigin, RunState, RunStore, StoreLimits, StoredRun};
+use hotseat_report::reporters::{format_count, format_duration, one_line};
+use hotseat_report::store::{RunOrigin, RunState, RunStore, StoreLimits, StoredRun};
 
 use crate::args::RunsArgs;
 use crate::context::CliContext;

@@ -1,12 +1,12 @@
 //! `hotseat schema`: JSON Schemas for editors and reference pages for the documentation.
 
-use hotseat::cases::shape::CASE;
-use hotseat::config::CONTEXT_FILE;
-use hotseat::config::shape::PROJECT;
-use hotseat::document::{Shape, json_schema, reference_markdown};
-use hotseat::model::script::SCRIPT;
-use hotseat::recording::RECORDING;
-use hotseat::runtime::files::{AGENT, TASK, WORKFLOW};
+use hotseat_document::{Shape, json_schema, reference_markdown};
+use hotseat_engine::cases::shape::CASE;
+use hotseat_engine::config::CONTEXT_FILE;
+use hotseat_engine::config::shape::PROJECT;
+use hotseat_model::script::SCRIPT;
+use hotseat_runtime::files::{AGENT, TASK, WORKFLOW};
+use hotseat_targets::recording::RECORDING;
 
 use crate::args::{SchemaArgs, SchemaKind};
 use crate::context::CliContext;

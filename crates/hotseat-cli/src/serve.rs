@@ -4,9 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hotseat::config::Project;
-use hotseat::document::Diagnostics;
-use hotseat::run::ShutdownSignals;
+use hotseat_document::Diagnostics;
+use hotseat_engine::config::Project;
+use hotseat_engine::run::ShutdownSignals;
 use hotseat_runtime::files::{self, ConnectorSet, LoadedAgent};
 use hotseat_runtime::live::{ConversationHost, HostOptions, ModelRegistry};
 use hotseat_runtime::memory::MemoryLimits;

@@ -3,12 +3,13 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use hotseat::document::Diagnostic;
-use hotseat::report::{
-    self, ConsoleOptions, ConsoleReporter, EventsReporter, ReportFormat, ReportWriteError, Reporter,
-    TraceReporter, conversation,
+use hotseat_document::Diagnostic;
+use hotseat_report::reporters;
+use hotseat_report::reporters::{
+    ConsoleOptions, ConsoleReporter, EventsReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
+    conversation,
 };
-use hotseat::store::{RunState, RunStore, StoredRun, export};
+use hotseat_report::store::{RunState, RunStore, StoredRun, export};
 
 use crate::args::ShowArgs;
 use crate::context::{CliContext, stdout};
@@ -45,7 +46,7 @@ pub fn check_formats(outputs: &[PathBuf]) -> Result<(), Vec<Diagnostic>> {
     let wrong = outputs.iter().filter(|path| ReportFormat::from_path(path).is_none());
     let wrong: Vec<Diagnostic> = wrong
         .map(|path| {
-            let endings = report::REPORT_EXTENSIONS;
+            let endings = reporters::REPORT_EXTENSIONS;
             Diagnostic::new(format!("-o {}: unknown extension, expected one of {endings}", path.display()))
         })
         .collect();
@@ -92,15 +93,15 @@ fn show_run(
     let mut all: Vec<(&Path, Box<dyn Reporter>)> = Vec::new();
     for path in &args.output {
         let open = |path: &Path| {
-            let file = report::create_file(&context.folder.join(path))?;
+            let file = reporters::create_file(&context.folder.join(path))?;
             let format = ReportFormat::from_path(path).unwrap_or(ReportFormat::Json);
-            report::open_report(file, format, &path.display().to_string(), setting.clone())
+            reporters::open_report(file, format, &path.display().to_string(), setting.clone())
         };
         all.push((path, open(path).map_err(|error| not_writable(path, error))?));
     }
     if let Some(path) = &args.trace {
         let file =
-            report::create_file(&context.folder.join(path)).map_err(|error| not_writable(path, error))?;
+            reporters::create_file(&context.folder.join(path)).map_err(|error| not_writable(path, error))?;
         all.push((path, Box::new(TraceReporter::new(file))));
     }
     let out = Path::new("standard output");

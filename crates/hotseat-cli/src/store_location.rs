@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use hotseat::config::{Project, StoreSettings};
-use hotseat::store::{RunStore, RunStoreError, StoreLimits, store_path};
+use hotseat_engine::config::{Project, StoreSettings};
+use hotseat_report::store::{RunStore, RunStoreError, StoreLimits, store_path};
 
 use crate::args::StoreArgs;
 use crate::context::CliContext;

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
-use hotseat::document::{Diagnostic, Diagnostics};
-use hotseat::run::ShutdownSignals;
-use hotseat::store::RunStore;
-use hotseat::view::{OnStoreError, RunSelector, ViewOptions, ViewServer};
+use hotseat_document::{Diagnostic, Diagnostics};
+use hotseat_engine::run::ShutdownSignals;
+use hotseat_report::store::RunStore;
+use hotseat_report::view::{OnStoreError, RunSelector, ViewOptions, ViewServer};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use hotseat::config::{CallSettings, ContextFile, Project};
-use hotseat::document::{Diagnostic, Diagnostics};
-use hotseat::report::format_count;
-use hotseat::run::{CaseOverrides, ExecutionOptions, HumanPolicy, PassRate, RunPlan};
-use hotseat::session::{HumanPrompter, OnMissingInput, PromptPolicy};
+use hotseat_document::{Diagnostic, Diagnostics};
+use hotseat_engine::cases::{OnMissingInput, PromptPolicy};
+use hotseat_engine::config::{CallSettings, ContextFile, Project};
+use hotseat_engine::run::{CaseOverrides, ExecutionOptions, HumanPolicy, PassRate, RunPlan};
+use hotseat_engine::session::HumanPrompter;
+use hotseat_report::reporters::format_count;
 
 use crate::args::{CallArgs, MissingInputArg, TestArgs};
 use crate::context::CliContext;

@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use hotseat::run::{ReportBacklog, RunEvent};
-use hotseat::store::RunWriter;
+use hotseat_engine::run::{ReportBacklog, RunEvent};
+use hotseat_report::store::RunWriter;
 use tokio::sync::oneshot;
 
 use super::reporters::ReporterSet;

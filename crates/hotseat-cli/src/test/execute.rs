@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use hotseat::document::Diagnostic;
-use hotseat::run::{
-    self, CancellationSignal, ExecutionOptions, HookOutput, ResumeState, RunContext, RunControl, RunEvent,
-    RunPlan, RunSummary, execute,
+use hotseat_document::Diagnostic;
+use hotseat_engine::run;
+use hotseat_engine::run::{
+    CancellationSignal, ExecutionOptions, HookOutput, ResumeState, RunContext, RunControl, RunEvent, RunPlan,
+    RunSummary, execute,
 };
-use hotseat::session::wall_millis;
+use hotseat_targets::recorder::wall_millis;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

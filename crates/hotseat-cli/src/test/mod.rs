@@ -13,14 +13,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hotseat::config::ScriptScope;
-use hotseat::document::Diagnostic;
-use hotseat::report::{self, EventsReporter};
-use hotseat::run::{
+use hotseat_document::Diagnostic;
+use hotseat_engine::config::ScriptScope;
+use hotseat_engine::run::{
     EventRetention, RunChoices, RunContext, RunControl, RunSettings, RunSummary, ShutdownSignals,
 };
-use hotseat::store::{RunStore, StoredRun};
-use hotseat::targets::http::HttpClient;
+use hotseat_report::reporters::EventsReporter;
+use hotseat_report::store::{RunStore, StoredRun};
+use hotseat_targets::connection::http::HttpClient;
 use tokio::sync::watch;
 
 use crate::args::TestArgs;
@@ -69,7 +69,7 @@ pub fn run(args: TestArgs, task: TestTask, context: &CliContext) -> ExitStatus {
             Some(events) => events.end(exit.code()),
             // The reader of standard output may be stuck.
             None if exit == ExitStatus::Interrupted => Ok(()),
-            None => report::write_empty_summary(&mut io::stdout(), exit.code()),
+            None => hotseat_report::reporters::write_empty_summary(&mut io::stdout(), exit.code()),
         };
         if ended.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
             exit = ExitStatus::RunError;
@@ -100,8 +100,9 @@ pub fn wants_events(mut arguments: impl Iterator<Item = OsString>) -> bool {
 pub fn report_usage_error(words: &str) {
     let words = words.trim();
     let mistake = Diagnostic::new(words.strip_prefix("error: ").unwrap_or(words));
-    let _ = report::write_error(&mut io::stdout(), &mistake)
-        .and_then(|()| report::write_empty_summary(&mut io::stdout(), ExitStatus::Usage.code()));
+    let _ = hotseat_report::reporters::write_error(&mut io::stdout(), &mistake).and_then(|()| {
+        hotseat_report::reporters::write_empty_summary(&mut io::stdout(), ExitStatus::Usage.code())
+    });
 }
 
 /// Runs the task and returns its exit status.

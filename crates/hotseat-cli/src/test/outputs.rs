@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hotseat::document::Diagnostic;
-use hotseat::report::{self, ReportFormat, ReportWriteError};
-use hotseat::run::RunPlan;
+use hotseat_document::Diagnostic;
+use hotseat_engine::run::RunPlan;
+use hotseat_report::reporters;
+use hotseat_report::reporters::{ReportFormat, ReportWriteError};
 
 use crate::args::TestArgs;
 use crate::context::CliContext;
@@ -41,7 +42,7 @@ pub fn check_outputs(args: &TestArgs, context: &CliContext) -> Result<(), Vec<Di
             let message = format!(
                 "-o {}: unknown extension, expected one of {}",
                 path.display(),
-                report::REPORT_EXTENSIONS
+                reporters::REPORT_EXTENSIONS
             );
             let help = "to write a file named after the time, give a folder with a trailing `/`";
             diagnostics.push(Diagnostic::new(message).help(help));
@@ -128,7 +129,7 @@ pub fn open(args: &TestArgs, context: &CliContext) -> Result<Vec<ReportFile>, Re
         let (path, file) = match is_folder(path, context) {
             true => create_in(path, context)?,
             false => {
-                let file = report::create_file(&context.folder.join(path));
+                let file = reporters::create_file(&context.folder.join(path));
                 (path.clone(), file.map_err(|error| ReportWriteError::new(path, error))?)
             }
         };
@@ -148,7 +149,7 @@ fn create_in(folder: &Path, context: &CliContext) -> Result<(PathBuf, File), Rep
             number => format!("output-{time}-{number}.jsonl"),
         };
         let path = folder.join(name);
-        match report::create_new_file(&context.folder.join(&path)) {
+        match reporters::create_new_file(&context.folder.join(&path)) {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => number += 1,
             Err(error) => return Err(ReportWriteError::new(&path, error)),

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hotseat::config::Project;
-use hotseat::document::Diagnostic;
-use hotseat::run::{ExecutionOptions, RecheckSource, RunPlan, RunSettings};
-use hotseat::store::{RunMetadata, RunOrigin, SavedRunConversations, StoredRun};
+use hotseat_document::Diagnostic;
+use hotseat_engine::config::Project;
+use hotseat_engine::run::{ExecutionOptions, RecheckSource, RunPlan, RunSettings};
+use hotseat_report::store::{RunMetadata, RunOrigin, SavedRunConversations, StoredRun};
 
 use super::RecheckRequest;
 use crate::context::CliContext;

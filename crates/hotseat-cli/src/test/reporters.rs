@@ -5,12 +5,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotseat::config::Project;
-use hotseat::report::{
-    self, ConsoleOptions, ConsoleReporter, EventsReporter, GitHubReporter, MarkdownReporter,
-    RecordingsReporter, ReplyReporter, ReportWriteError, Reporter, SavedCasesReporter, TraceReporter,
+use hotseat_engine::config::Project;
+use hotseat_engine::run::{RunEvent, RunSettings};
+use hotseat_report::reporters;
+use hotseat_report::reporters::{
+    ConsoleOptions, ConsoleReporter, EventsReporter, GitHubReporter, MarkdownReporter, RecordingsReporter,
+    ReplyReporter, ReportWriteError, Reporter, SavedCasesReporter, TraceReporter,
 };
-use hotseat::run::{RunEvent, RunSettings};
 
 use super::outputs::{self, ReportFile};
 use crate::args::TestArgs;
@@ -83,12 +84,12 @@ pub fn open_reporters(
 ) -> Result<(ReporterSet, Option<ReportWriter>), ReportWriteError> {
     let mut all: Vec<(String, Box<dyn Reporter>)> = Vec::new();
     for ReportFile { file, format, shown } in files {
-        let report = report::open_report(file, format, &shown, setting.clone())
+        let report = reporters::open_report(file, format, &shown, setting.clone())
             .map_err(|error| ReportWriteError::new(Path::new(&shown), error))?;
         all.push((shown, report));
     }
     if let Some(path) = &args.trace {
-        let file = report::create_file(&context.folder.join(path))
+        let file = reporters::create_file(&context.folder.join(path))
             .map_err(|error| ReportWriteError::new(path, error))?;
         all.push((path.display().to_string(), Box::new(TraceReporter::new(file))));
     }
@@ -99,7 +100,7 @@ pub fn open_reporters(
         all.push((format!("recordings in {}", path.display()), Box::new(recordings)));
     }
     if let Some(path) = &args.save {
-        let file = report::create_file(&context.folder.join(path))
+        let file = reporters::create_file(&context.folder.join(path))
             .map_err(|error| ReportWriteError::new(path, error))?;
         all.push((path.display().to_string(), Box::new(SavedCasesReporter::new(file))));
     }

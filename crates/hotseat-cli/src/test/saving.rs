@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hotseat::config::Project;
-use hotseat::document::Diagnostic;
-use hotseat::run::{ResumeState, RunPlan, RunSettings};
-use hotseat::store::{RunMetadata, RunOrigin, RunStore, RunStoreError, RunWriter, store_path};
+use hotseat_document::Diagnostic;
+use hotseat_engine::config::Project;
+use hotseat_engine::run::{ResumeState, RunPlan, RunSettings};
+use hotseat_report::store::{RunMetadata, RunOrigin, RunStore, RunStoreError, RunWriter, store_path};
 
 use super::ResumedRun;
 use crate::args::TestArgs;

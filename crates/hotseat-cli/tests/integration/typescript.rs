@@ -715,7 +715,7 @@ fn init_creates_working_typescript_suite() {
     let written = project.hotseat(&["init", "--typescript", "--endpoint", &agent.url()]);
     assert_eq!(written.code, 0, "{written}");
     let types = std::fs::read_to_string(project.workspace.path(".hotseat/hotseat.d.ts")).unwrap();
-    assert_eq!(types, hotseat::typescript::TYPE_DEFINITIONS);
+    assert_eq!(types, hotseat_engine::typescript::TYPE_DEFINITIONS);
     project.test(&[]).assert_all_passed();
     // User edits are kept, and the type declarations are updated.
     project.workspace.file("tests/first_test.ts", "// mine");

@@ -20,11 +20,9 @@ use super::panics;
 use super::scenario::Scenario;
 use super::test::Test;
 use super::views::{Message, Role, ToolCall};
-use crate::session;
-use crate::targets::BoxFuture;
-use crate::targets::code_agent::{
-    CodeAgent, CodeAgentAnswer, CodeAgentCall, CodeAgentConversation, CodeAgentMessage,
-};
+use hotseat_targets::BoxFuture;
+use hotseat_targets::code_agent::{CodeAgent, CodeAgentAnswer, CodeAgentConversation, CodeAgentMessage};
+use hotseat_targets::message;
 
 /// The agent that a group tests; see [`Group::agent`](super::Group::agent).
 #[derive(Clone)]
@@ -132,44 +130,6 @@ pub trait Responder {
         &mut self,
         messages: &[Message],
     ) -> impl Future<Output = Result<CodeAgentAnswer, Box<dyn Error>>>;
-}
-
-impl CodeAgentAnswer {
-    /// Creates an answer with this text.
-    ///
-    /// ```
-    /// use hotseat::dsl::CodeAgentAnswer;
-    ///
-    /// assert_eq!(CodeAgentAnswer::text("Hello!").text, "Hello!");
-    /// ```
-    pub fn text(text: impl Into<String>) -> CodeAgentAnswer {
-        CodeAgentAnswer { text: text.into(), ..CodeAgentAnswer::default() }
-    }
-
-    /// Adds a successful tool call with its arguments and result.
-    #[must_use]
-    pub fn calling(mut self, tool: impl Into<String>, arguments: Value, result: Value) -> CodeAgentAnswer {
-        self.calls.push(CodeAgentCall { name: tool.into(), arguments, result: Some(Ok(result)) });
-        self
-    }
-
-    /// Adds a failed tool call with its arguments and error.
-    #[must_use]
-    pub fn failing(
-        mut self,
-        tool: impl Into<String>,
-        arguments: Value,
-        error: impl Into<String>,
-    ) -> CodeAgentAnswer {
-        self.calls.push(CodeAgentCall { name: tool.into(), arguments, result: Some(Err(error.into())) });
-        self
-    }
-
-    /// Sets whether the agent waits for user input.
-    #[must_use]
-    pub fn awaiting(self, awaiting: bool) -> CodeAgentAnswer {
-        CodeAgentAnswer { awaiting: Some(awaiting), ..self }
-    }
 }
 
 /// Return type of an agent function: a [`CodeAgentAnswer`], a text, or a `Result` of one of them.
@@ -399,12 +359,12 @@ fn to_message(heard: &CodeAgentMessage) -> Message {
         |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string()));
     Message {
         role: match said.role {
-            session::MessageRole::Assistant => Role::Agent,
-            session::MessageRole::User => Role::User,
-            session::MessageRole::Tool => Role::Tool,
-            session::MessageRole::System | session::MessageRole::Developer => Role::System,
+            message::MessageRole::Assistant => Role::Agent,
+            message::MessageRole::User => Role::User,
+            message::MessageRole::Tool => Role::Tool,
+            message::MessageRole::System | message::MessageRole::Developer => Role::System,
         },
-        content: session::joined_text(&said.content),
+        content: message::joined_text(&said.content),
         timestamp: None,
         tool_calls: said
             .tool_calls

@@ -16,9 +16,9 @@ use super::topics::{Graph, criterion_check};
 use super::tree::ExampleSpec;
 use super::user_turn::UserTurnBuilder;
 use super::views::Evaluation;
-use crate::cases::{parse_assertions, parse_turn};
-use crate::checks::{Check, CheckKind, PrecomputedCheck, RustCheck};
-use crate::session::{EndedCaseError, Session, SimulationOptions};
+use hotseat_checks::{Check, CheckKind, PrecomputedCheck, RustCheck};
+use hotseat_engine::cases::{parse_assertions, parse_turn};
+use hotseat_engine::session::{EndedCaseError, Session, SimulationOptions};
 
 const AMBIGUOUS_NOT: &str =
     "`not` of several assertions is ambiguous (none of them, or not all); negate each of them";

@@ -23,8 +23,8 @@ use super::session_channel::{SessionChannel, SessionCommand, SessionView};
 use super::test::Test;
 use super::test_function::TestFunction;
 use super::tree::ExampleSpec;
-use crate::session::{CaseBody, Session};
-use crate::targets::BoxFuture;
+use hotseat_engine::session::{CaseBody, Session};
+use hotseat_targets::BoxFuture;
 
 /// Time that `after` hooks may take once an example has timed out.
 const TIMEOUT_GRACE: Duration = Duration::from_secs(5);

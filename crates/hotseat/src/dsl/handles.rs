@@ -16,8 +16,8 @@ use super::session_channel::{AssertionRequest, SessionChannel, SessionCommand, T
 use super::simulator::{SimulationResult, SimulatorSettings};
 use super::user_turn::{Attachment, UserTurnBuilder};
 use super::views::{AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn};
-use crate::checks::CheckStrength;
-use crate::session::CheckSubject;
+use hotseat_checks::CheckStrength;
+use hotseat_engine::session::CheckSubject;
 
 /// Tracks that a future is awaited. If it is dropped before that, the example fails with its location.
 struct AwaitGuard<T> {

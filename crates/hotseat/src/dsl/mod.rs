@@ -74,7 +74,7 @@ pub use views::{AgentResponse, Evaluation, Message, Role, ToolCall, TopicVisit, 
 pub use crate::evaluate;
 pub use crate::expect;
 pub use crate::graph;
-pub use crate::targets::code_agent::{CodeAgentAnswer, CodeAgentCall};
+pub use hotseat_targets::code_agent::{CodeAgentAnswer, CodeAgentCall};
 
 /// Imports for test files: `use hotseat::dsl::prelude::*;`.
 pub mod prelude {

@@ -17,7 +17,7 @@ use super::topics::Graph;
 use super::tree::ExampleSpec;
 use super::user_turn::UserTurnBuilder;
 use super::views::Evaluation;
-use crate::checks::CheckStrength;
+use hotseat_checks::CheckStrength;
 
 /// A command from an example to its session.
 pub(super) enum SessionCommand {

@@ -10,8 +10,8 @@ use super::handles::Conversation;
 use super::matcher::IntoStrings;
 use super::panics;
 use super::views::Turn;
-use crate::cases::{PersonaNotes, PromptTemplate, SimulatedPersona, SimulatorBrief as Told};
-use crate::checks::{Check, CheckKind, Pattern, RoleReference, RustCheck};
+use hotseat_checks::{Check, CheckKind, Pattern, RoleReference, RustCheck};
+use hotseat_engine::cases::{PersonaNotes, PromptTemplate, SimulatedPersona, SimulatorBrief as Told};
 
 type StopCondition = dyn Fn(&Turn, &Conversation) -> bool + Send + Sync;
 

@@ -13,8 +13,8 @@ use super::matcher::{Assertion, ExpectedValue, TurnMatcher, call_tool, claim, no
 use super::panics;
 use super::tree::ExampleSpec;
 use super::views::Turn;
-use crate::cases::{CaseTopics, TopicDefinition as Declared, TopicSettings, TopicTrigger as Fires};
-use crate::checks::{Check, CheckKind, CheckStrength, Pattern, RustCheck};
+use hotseat_checks::{Check, CheckKind, CheckStrength, Pattern, RustCheck};
+use hotseat_engine::cases::{CaseTopics, TopicDefinition as Declared, TopicSettings, TopicTrigger as Fires};
 
 /// A declared topic; see [`Group::topic`](super::Group::topic). Its assertions are evaluated over all turns
 /// of a visit, when the conversation leaves the topic.

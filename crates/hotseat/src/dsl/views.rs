@@ -8,8 +8,8 @@ use hotseat_trace as trace;
 use serde_json::Value;
 
 use super::session_channel::TurnOptionsMap;
-use crate::checks::CheckStrength;
-use crate::session::EvaluatedCheck;
+use hotseat_checks::CheckStrength;
+use hotseat_engine::session::EvaluatedCheck;
 
 /// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hotseat::cases::{DecodeSettings, InheritedSettings, TestCase};
-use hotseat::checks::Check;
-use hotseat::document::{SourceText, yaml};
-use hotseat::session::SecretRedactor;
+use hotseat_checks::Check;
+use hotseat_document::{SourceText, yaml};
+use hotseat_engine::cases::{DecodeSettings, InheritedSettings, TestCase};
+use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{
     AssistantMessage, ErrorInfo, Event, Origin, Payload, TimeOffset, ToolCompleted, ToolFailed, ToolInvoked,
     TracedConversation, TurnCompleted, TurnScope, TurnStarted,
@@ -84,9 +84,9 @@ enum SimplePattern {
 impl SimplePattern {
     fn to_pattern(&self) -> String {
         match self {
-            SimplePattern::Contains(text) => hotseat::checks::escape(text),
-            SimplePattern::Equals(text) => format!("^{}$", hotseat::checks::escape(text)),
-            SimplePattern::ContainsInAnyCase(text) => format!("/{}/i", hotseat::checks::escape(text)),
+            SimplePattern::Contains(text) => hotseat_checks::escape(text),
+            SimplePattern::Equals(text) => format!("^{}$", hotseat_checks::escape(text)),
+            SimplePattern::ContainsInAnyCase(text) => format!("/{}/i", hotseat_checks::escape(text)),
             SimplePattern::Anything => ".*".to_string(),
         }
     }

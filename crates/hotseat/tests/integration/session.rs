@@ -5,25 +5,29 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat::cases::{
-    self, CaseTopics, CaseTurn, DecodeSettings, InheritedSettings, TestCase, TopicCheckPolicy, TopicSettings,
-    criterion_check,
-};
-use hotseat::checks::{
+use hotseat_checks::{
     Check, CheckKind, CheckStrength, ContainsText, JudgeSettings, MaxDuration, PrecomputedCheck,
     RoleReference,
 };
-use hotseat::document::{Diagnostics, DocumentNode, NodeView, SourceText, yaml};
-use hotseat::model::LiveModel;
-use hotseat::model::script::{ModelScript, ScriptedModel};
-use hotseat::roles::RoleClient;
-use hotseat::session::{
-    CaseBody, CheckSubject, ContentPart, ConversationResult, EndedCaseError, ScriptedAnswers, SecretRedactor,
-    Session, SessionRoles, SessionTimeouts, SimulationOptions, TraceRecorder, run_conversation,
+use hotseat_document::{Diagnostics, DocumentNode, NodeView, SourceText, yaml};
+use hotseat_engine::cases;
+use hotseat_engine::cases::{
+    CaseProgram, CaseTopics, CaseTurn, DecodeSettings, InheritedSettings, TestCase, TopicCheckPolicy,
+    TopicSettings, criterion_check,
 };
-use hotseat::targets::BoxFuture;
-use hotseat::targets::ag_ui::{self, AgUiTarget, ProtocolStrictness, RequestEnvelope};
-use hotseat::targets::http::HttpClient;
+use hotseat_engine::roles::RoleClient;
+use hotseat_engine::session::{
+    CaseBody, CheckSubject, ConversationResult, EndedCaseError, Session, SessionRoles, SessionTimeouts,
+    SimulationOptions, run_conversation,
+};
+use hotseat_model::LiveModel;
+use hotseat_model::script::{ModelScript, ScriptedModel};
+use hotseat_targets::BoxFuture;
+use hotseat_targets::ag_ui;
+use hotseat_targets::ag_ui::{AgUiTarget, ProtocolStrictness, RequestEnvelope};
+use hotseat_targets::connection::http::HttpClient;
+use hotseat_targets::message::{ContentPart, ScriptedAnswers};
+use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use hotseat_trace::{AttemptFailure, FailureKind, VerdictStatus};
@@ -94,13 +98,14 @@ fn run_program_with_roles(
     };
     let source = SourceText::new("program.yaml", case.to_string(), 1);
     let mut case = TestCase::read(&source, yaml::parse, decoding).unwrap();
-    case.body = Some(Arc::new(ProgramBody(program)));
+    case.program = Some(CaseProgram::default());
+    let body = ProgramBody(program);
     let mut session = ag_ui::AgUiSession::open(Arc::new(HttpClient::default()), target);
     let timeouts = SessionTimeouts { turn, idle: WAIT_LIMIT, case: None };
     let recorder = TraceRecorder::new(SecretRedactor::default(), true);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let script = ScriptedAnswers::new(Vec::new());
-    runtime.block_on(run_conversation(&case, &mut session, script, timeouts, partners, recorder))
+    runtime.block_on(run_conversation(&case, Some(&body), &mut session, script, timeouts, partners, recorder))
 }
 
 async fn send_user_text(session: &mut Session<'_>, words: &str) -> Result<(), EndedCaseError> {

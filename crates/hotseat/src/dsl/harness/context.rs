@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::output::HarnessOutput;
-use crate::cases::Environment;
+use hotseat_engine::cases::Environment;
 
 /// Default output width in columns.
 const DEFAULT_WIDTH: usize = 100;

@@ -15,19 +15,24 @@ use super::super::session_channel::take_lost_assertions;
 use super::super::tree::ExampleSpec;
 use super::arguments::{ColorMode, HarnessArguments};
 use super::{Harness, exit};
-use crate::cases::{SimulatorBrief, Suite, TestCase};
-use crate::checks::RoleReference;
-use crate::config::{Project, ProjectAgent, ScriptScope, display_path};
-use crate::report::{
-    self, ConsoleOptions, ConsoleReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
+use hotseat_checks::RoleReference;
+use hotseat_engine::cases::{CaseProgram, SimulatorBrief, Suite, TestCase};
+use hotseat_engine::config::{Project, ProjectAgent, ScriptScope, display_path};
+use hotseat_engine::run;
+use hotseat_engine::run::{
+    CaseSelection, EventRetention, ExecutionOptions, PassRate, PlannedSuite, RunChoices, RunContext,
+    RunControl, RunEvent, RunPlan, RunSettings, RunSummary, ShutdownSignals, execute,
 };
-use crate::run::{
-    self, CaseSelection, EventRetention, ExecutionOptions, PassRate, RunChoices, RunContext, RunControl,
-    RunEvent, RunPlan, RunSettings, RunSummary, ShutdownSignals, execute,
+use hotseat_engine::session::DrivenCase;
+use hotseat_report::reporters;
+use hotseat_report::reporters::{
+    ConsoleOptions, ConsoleReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
 };
-use crate::store::{RunMetadata, RunOrigin, RunStore, RunStoreError, RunWriter, StoreLimits, store_path};
-use crate::targets::code_agent::CodeAgent;
-use crate::targets::http::HttpClient;
+use hotseat_report::store::{
+    RunMetadata, RunOrigin, RunStore, RunStoreError, RunWriter, StoreLimits, store_path,
+};
+use hotseat_targets::code_agent::CodeAgent;
+use hotseat_targets::connection::http::HttpClient;
 
 /// Default number of concurrent conversations.
 const DEFAULT_PARALLEL: usize = 8;
@@ -40,7 +45,6 @@ struct HarnessReportFile {
 }
 
 /// A suite and the agent under test.
-type AgentSuite = (Suite, Option<Arc<ProjectAgent>>);
 
 impl Harness {
     /// Runs the examples and returns the exit code.
@@ -198,11 +202,11 @@ impl Harness {
             let Some(format) = ReportFormat::from_path(path) else {
                 let message = format!(
                     "--output {name}: unknown extension, expected one of {}",
-                    report::REPORT_EXTENSIONS
+                    reporters::REPORT_EXTENSIONS
                 );
                 return Err(self.usage_error([Diagnostic::new(message)]));
             };
-            let file = report::create_file(&self.context.folder.join(path));
+            let file = reporters::create_file(&self.context.folder.join(path));
             let file =
                 file.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))?;
             outputs.push(HarnessReportFile { name, file, format });
@@ -211,9 +215,13 @@ impl Harness {
     }
 
     /// Groups the examples into suites: one for each sequence of examples with the same agent.
-    fn build_suites(&self, examples: &[Arc<ExampleSpec>], project: &Project) -> Result<Vec<AgentSuite>, u8> {
+    fn build_suites(
+        &self,
+        examples: &[Arc<ExampleSpec>],
+        project: &Project,
+    ) -> Result<Vec<PlannedSuite>, u8> {
         let mut agents = ProgramAgents::default();
-        let mut suites: Vec<(Vec<TestCase>, Option<Arc<ProjectAgent>>)> = Vec::new();
+        let mut suites: Vec<(Vec<DrivenCase>, Option<Arc<ProjectAgent>>)> = Vec::new();
         let mut mistakes = Vec::new();
         for example in examples {
             let agent = match agents.agent_for(example, project, Path::new(self.file)) {
@@ -246,8 +254,13 @@ impl Harness {
         if !mistakes.is_empty() {
             return Err(self.usage_error(mistakes));
         }
-        let suite = |cases| Suite::from_program(cases, self.file, self.context.folder.clone());
-        Ok(suites.into_iter().map(|(cases, agent)| (suite(cases), agent)).collect())
+        let suite = Arc::new(Suite::from_program(self.file, self.context.folder.clone()));
+        let planned = suites.into_iter().map(|(cases, agent)| PlannedSuite {
+            suite: suite.clone(),
+            agent,
+            declared: Some(cases.into()),
+        });
+        Ok(planned.collect())
     }
 
     fn reporters(
@@ -258,14 +271,14 @@ impl Harness {
     ) -> Result<HarnessReporters, u8> {
         let mut all: Vec<(String, Box<dyn Reporter>)> = Vec::new();
         for HarnessReportFile { name, file, format } in outputs {
-            let report = report::open_report(file, format, &name, setting.clone());
+            let report = reporters::open_report(file, format, &name, setting.clone());
             let report = report.map_err(|error| {
                 self.run_error(ReportWriteError::new(Path::new(&name), error).to_string())
             })?;
             all.push((name, report));
         }
         if let Some(path) = &arguments.trace {
-            let file = report::create_file(&self.context.folder.join(path));
+            let file = reporters::create_file(&self.context.folder.join(path));
             let file =
                 file.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))?;
             all.push((path.display().to_string(), Box::new(TraceReporter::new(file))));
@@ -473,7 +486,7 @@ fn case_from_example(
     example: &Arc<ExampleSpec>,
     project: &Project,
     agent: Option<&ProjectAgent>,
-) -> Result<TestCase, Diagnostics> {
+) -> Result<DrivenCase, Diagnostics> {
     let mut written = example.settings.to_json(&example.name);
     let criteria = example.criteria.values().filter_map(|own| Some((own.name.clone(), own.to_json()?)));
     let criteria: serde_json::Map<String, serde_json::Value> = criteria.collect();
@@ -481,8 +494,8 @@ fn case_from_example(
         written["criteria"] = criteria.into();
     }
     let place = example.at.place();
-    let body = Arc::new(ExampleBody(example.clone()));
-    let case = TestCase::from_program(&written, body, &place, project.decode_settings(agent))?;
+    let case =
+        TestCase::from_program(&written, CaseProgram::default(), &place, project.decode_settings(agent))?;
     let unsound = invalid_topics(example, &case);
     if !unsound.is_empty() {
         return Err(unsound);
@@ -492,10 +505,11 @@ fn case_from_example(
         SimulatorBrief { reference: Some(who), ..SimulatorBrief::default() }.into_simulator(place)
     });
     let case = case.with_simulator(simulator);
-    Ok(match &example.scenario {
+    let case = match &example.scenario {
         Some(scenario) => case.with_scenario((*scenario.inner).clone(), project.redactor()),
         None => case,
-    })
+    };
+    Ok(DrivenCase { case, body: Some(Arc::new(ExampleBody(example.clone()))) })
 }
 
 /// Returns the errors in the declared topics, including topics that no graph uses.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::report::CommandGuard;
+use hotseat_report::reporters::CommandGuard;
 
 /// Destination of results and remarks.
 #[derive(Debug, Clone, Default)]

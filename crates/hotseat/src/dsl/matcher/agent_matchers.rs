@@ -11,10 +11,10 @@ use super::{
     Assertion, AssertionKind, ContainsMatcher, ExpectedValue, IntoExpectedValue, Matcher, NotMatcher,
     PatternMatcher,
 };
-use crate::checks::{CallFilter, RustCheck, escape};
 use crate::dsl::handles::{Agent, Conversation};
 use crate::dsl::panics;
 use crate::dsl::views::Turn;
+use hotseat_checks::{CallFilter, RustCheck, escape};
 
 /// A matcher of agent turns. It can also be an assertion of a topic, where it applies to all turns of a
 /// visit.

@@ -9,8 +9,8 @@ use super::NotMatcher;
 use super::value_matchers::{
     ComparisonMatcher, ContainsMatcher, EMPTY_CONTAINS, OneOfMatcher, PatternMatcher,
 };
-use crate::cases::parse_condition;
-use crate::checks::json_equal;
+use hotseat_checks::json_equal;
+use hotseat_engine::cases::parse_condition;
 
 /// Expected value of a tool argument: a value, a comparison, a pattern or a function.
 ///

@@ -9,8 +9,8 @@ use std::fmt::{Debug, Display};
 use serde_json::Value;
 
 use super::session_channel::SessionChannel;
-use crate::checks::RustCheck;
-use crate::session::CheckSubject;
+use hotseat_checks::RustCheck;
+use hotseat_engine::session::CheckSubject;
 
 pub use agent_matchers::{
     CaseAssertionMatcher, ClaimMatcher, GoalMatcher, GroundedInMatcher, InTopicMatcher, IntentMatcher,

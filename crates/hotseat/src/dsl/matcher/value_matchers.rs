@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::{Assertion, AssertionKind, Matcher, shown};
-use crate::checks::{MatchMode, Pattern, ValueRelation};
+use hotseat_checks::{MatchMode, Pattern, ValueRelation};
 
 /// Matches a value that is equal.
 ///

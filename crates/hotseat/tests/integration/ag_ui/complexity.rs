@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hotseat::targets::ag_ui::{ProtocolStrictness, fold_streams};
+use hotseat_targets::ag_ui::{ProtocolStrictness, fold_streams};
 use hotseat_trace::Payload;
 use serde_json::{Value, json};
 

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat::cases::{DecodeSettings, InheritedSettings, TestCase};
-use hotseat::document::{SourceText, yaml};
-use hotseat::session::{
-    ConversationResult, ScriptedAnswers, SecretRedactor, SessionRoles, SessionTimeouts, TraceRecorder,
-    run_conversation,
-};
-use hotseat::targets::ag_ui::{AgUiSession, AgUiTarget, ProtocolStrictness, RequestEnvelope, TimingSource};
-use hotseat::targets::http::HttpClient;
+use hotseat_document::{SourceText, yaml};
+use hotseat_engine::cases::{DecodeSettings, InheritedSettings, TestCase};
+use hotseat_engine::session::{ConversationResult, SessionRoles, SessionTimeouts, run_conversation};
+use hotseat_targets::ag_ui::{AgUiSession, AgUiTarget, ProtocolStrictness, RequestEnvelope, TimingSource};
+use hotseat_targets::connection::http::HttpClient;
+use hotseat_targets::message::ScriptedAnswers;
+use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use hotseat_trace::{FailureKind, Payload, VerdictStatus};
@@ -114,6 +113,7 @@ impl TestConversation {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         ConversationOutcome(runtime.block_on(run_conversation(
             &case,
+            None,
             &mut session,
             script,
             self.timeouts,

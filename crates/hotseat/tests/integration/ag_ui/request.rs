@@ -1,6 +1,6 @@
 //! Content of a request: headers and members of the run input.
 
-use hotseat::targets::ag_ui::RequestEnvelope;
+use hotseat_targets::ag_ui::RequestEnvelope;
 use hotseat_testkit::{FakeAgent, FakeRequest};
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};

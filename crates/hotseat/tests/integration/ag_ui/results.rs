@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotseat::targets::ag_ui::TimingSource;
+use hotseat_targets::ag_ui::TimingSource;
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest};
 use hotseat_trace::FailureKind::{Assertion, ProtocolError, TestError};

@@ -1,0 +1,306 @@
+//! Translates JavaScript regular expressions into patterns.
+//!
+//! Tests in TypeScript write patterns in JavaScript syntax, but all patterns are matched by one engine.
+//! Constructs with the same meaning are rewritten for that engine; constructs without an equivalent are
+//! rejected, so no pattern silently changes its meaning.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// Translates a JavaScript regular expression, given its source and flags.
+///
+/// # Errors
+/// If a construct has no equivalent.
+pub fn translate_javascript_regex(source: &str, flags: &str) -> Result<String, String> {
+    if flags.contains('y') {
+        return Err(
+            "the flag `y` has no meaning where a text is searched; `^` is the start of the text".into()
+        );
+    }
+    let inline: String = flags.chars().filter(|flag| "ims".contains(*flag)).collect();
+    let out = if inline.is_empty() { String::new() } else { format!("(?{inline})") };
+    let unicode = flags.contains(['u', 'v']);
+    let sets = flags.contains('v');
+    let mut translation =
+        RegexTranslator { rest: source.chars().peekable(), out, unicode, unicode_sets: sets };
+    translation.translate()?;
+    Ok(translation.out)
+}
+
+const LINEAR_TIME_REASON: &str = "patterns are matched in linear time, which rules it out";
+
+struct RegexTranslator<'a> {
+    rest: Peekable<Chars<'a>>,
+    out: String,
+    unicode: bool,
+    /// True if character classes use the syntax of the flag `v`.
+    unicode_sets: bool,
+}
+
+/// One entry of a character class.
+enum ClassEntry {
+    /// One character, escaped for a class.
+    Character(String),
+    /// A predefined set such as `\d`.
+    Set(String),
+    /// An unescaped hyphen.
+    Hyphen,
+}
+
+impl RegexTranslator<'_> {
+    fn translate(&mut self) -> Result<(), String> {
+        while let Some(character) = self.rest.next() {
+            match character {
+                '\\' => match self.escape(false)? {
+                    ClassEntry::Character(text) | ClassEntry::Set(text) => self.out.push_str(&text),
+                    ClassEntry::Hyphen => self.out.push_str("\\-"),
+                },
+                '[' => self.class()?,
+                '(' => self.group()?,
+                '{' if !self.is_quantifier() => self.out.push_str("\\{"),
+                other => self.out.push(other),
+            }
+        }
+        Ok(())
+    }
+
+    /// Translates the start of a group, after its opening parenthesis.
+    fn group(&mut self) -> Result<(), String> {
+        let ahead: String = self.rest.clone().take(3).collect();
+        for (start, what) in
+            [("?=", "lookahead"), ("?!", "lookahead"), ("?<=", "lookbehind"), ("?<!", "lookbehind")]
+        {
+            if ahead.starts_with(start) {
+                return Err(format!(
+                    "`({start}…)` is {what}, which patterns do not support ({LINEAR_TIME_REASON})"
+                ));
+            }
+        }
+        match ahead.starts_with("?<") {
+            // The engine has no use for the name.
+            true => {
+                self.rest.by_ref().find(|character| *character == '>');
+                self.out.push_str("(?:");
+            }
+            false => self.out.push('('),
+        }
+        Ok(())
+    }
+
+    /// Returns true if a quantifier follows the opening brace: `2}`, `2,}` or `2,3}`.
+    fn is_quantifier(&self) -> bool {
+        let inner: String = self.rest.clone().take_while(|character| *character != '}').collect();
+        let closed = self.rest.clone().any(|character| character == '}');
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        closed
+            && match inner.split_once(',') {
+                None => is_number(&inner),
+                Some((least, most)) => is_number(least) && (most.is_empty() || is_number(most)),
+            }
+    }
+
+    /// Translates a character class, after its opening bracket.
+    fn class(&mut self) -> Result<(), String> {
+        let negated = self.rest.next_if_eq(&'^').is_some();
+        let mut entries = Vec::new();
+        loop {
+            match self.rest.next() {
+                None => return Err("a character class is not closed".to_string()),
+                Some(']') => break,
+                Some('\\') => entries.push(self.escape(true)?),
+                Some('-') => entries.push(ClassEntry::Hyphen),
+                Some('[') if self.unicode_sets => {
+                    return Err("a `[` within a character class is written `\\[`".to_string());
+                }
+                Some(character) if "[]\\^&~".contains(character) => {
+                    entries.push(ClassEntry::Character(format!("\\{character}")));
+                }
+                Some(character) => entries.push(ClassEntry::Character(character.to_string())),
+            }
+        }
+        match (entries.as_slice(), negated) {
+            ([], true) => self.out.push_str("(?s:.)"),
+            ([], false) => return Err("`[]` matches no text".to_string()),
+            (entries, negated) => {
+                self.out.push_str(if negated { "[^" } else { "[" });
+                write_entries(entries, &mut self.out);
+                self.out.push(']');
+            }
+        }
+        Ok(())
+    }
+
+    /// Translates an escape sequence, after its backslash.
+    fn escape(&mut self, in_class: bool) -> Result<ClassEntry, String> {
+        let Some(character) = self.rest.next() else { return Err("it ends with a backslash".to_string()) };
+        let code = |code: u32| ClassEntry::Character(format!("\\x{{{code:X}}}"));
+        Ok(match character {
+            'd' | 'D' | 'w' | 'W' | 's' | 'S' => ClassEntry::Set(format!("\\{character}")),
+            'b' if in_class => code(8),
+            'b' | 'B' if !in_class => ClassEntry::Set(format!("\\{character}")),
+            'n' | 'r' | 't' | 'f' | 'v' => ClassEntry::Character(format!("\\{character}")),
+            '0' if !self.rest.peek().is_some_and(char::is_ascii_digit) => code(0),
+            '0'..='9' | 'k' => {
+                return Err(format!(
+                    "`\\{character}` refers back to a group, which patterns do not support ({LINEAR_TIME_REASON})"
+                ));
+            }
+            'c' => match self.rest.next_if(char::is_ascii_alphabetic) {
+                Some(letter) => code(u32::from(letter) % 32),
+                None => return Err("`\\c` needs a letter".to_string()),
+            },
+            'x' => code(self.digits(2).ok_or("`\\x` needs two hexadecimal digits")?),
+            'u' => code(self.code_point()?),
+            'p' | 'P' if self.unicode => {
+                let name: String = self.rest.by_ref().take_while(|character| *character != '}').collect();
+                ClassEntry::Set(format!("\\{character}{name}}}"))
+            }
+            'p' | 'P' => return Err(format!("`\\{character}{{…}}` needs the flag `u`")),
+            letter if letter.is_ascii_alphabetic() => {
+                return Err(format!(
+                    "`\\{letter}` is just the letter {letter} in JavaScript; write it without the backslash"
+                ));
+            }
+            other => ClassEntry::Character(escape_literal(other)),
+        })
+    }
+
+    /// Reads a code point after `\u`: four digits, a surrogate pair of two times four digits, or a number in
+    /// braces.
+    fn code_point(&mut self) -> Result<u32, String> {
+        let needs = || "`\\u` needs four hexadecimal digits, or some in braces".to_string();
+        if self.rest.next_if_eq(&'{').is_some() {
+            let digits: String = self.rest.by_ref().take_while(|character| *character != '}').collect();
+            return u32::from_str_radix(&digits, 16).map_err(|_| needs());
+        }
+        let first = self.digits(4).ok_or_else(needs)?;
+        if !(0xD800..0xE000).contains(&first) {
+            return Ok(first);
+        }
+        let half = || format!("`\\u{first:X}` is half a character");
+        let second = match (self.rest.next(), self.rest.next()) {
+            (Some('\\'), Some('u')) => self.digits(4).ok_or_else(needs)?,
+            _ => return Err(half()),
+        };
+        match ((0xD800..0xDC00).contains(&first), (0xDC00..0xE000).contains(&second)) {
+            (true, true) => Ok(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)),
+            _ => Err(half()),
+        }
+    }
+
+    fn digits(&mut self, count: usize) -> Option<u32> {
+        let digits: String = self.rest.by_ref().take(count).collect();
+        let all = digits.len() == count && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        all.then(|| u32::from_str_radix(&digits, 16).ok()).flatten()
+    }
+}
+
+/// Writes the entries of a class. A hyphen between two characters is a range; other hyphens are literal.
+fn write_entries(entries: &[ClassEntry], out: &mut String) {
+    let character = |entry: &ClassEntry| match entry {
+        ClassEntry::Character(text) => Some(text.clone()),
+        ClassEntry::Hyphen => Some("\\-".to_string()),
+        ClassEntry::Set(_) => None,
+    };
+    let mut rest = entries;
+    loop {
+        rest = match rest {
+            [] => return,
+            [first, ClassEntry::Hyphen, last, rest @ ..]
+                if character(first).is_some() && character(last).is_some() =>
+            {
+                let ends = [first, last].map(|end| character(end).unwrap_or_default());
+                out.push_str(&ends.join("-"));
+                rest
+            }
+            [ClassEntry::Set(text), rest @ ..] => {
+                out.push_str(text);
+                rest
+            }
+            [first, rest @ ..] => {
+                out.push_str(&character(first).unwrap_or_default());
+                rest
+            }
+        };
+    }
+}
+
+/// Escapes a character that stands for itself.
+fn escape_literal(character: char) -> String {
+    match character {
+        '<' | '>' => character.to_string(),
+        character if character.is_ascii_punctuation() => format!("\\{character}"),
+        character => character.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pattern;
+
+    #[test]
+    fn translates_shared_syntax() {
+        for (source, flags, text, fits) in [
+            (r"\bcafé\b", "", "a café here", true),
+            (r"\bcafé\b", "u", "cafés", false),
+            ("^blue$", "im", "a\nBLUE\nb", true),
+            ("a.b", "s", "a\nb", true),
+            (r"\/api\/v1", "", "/api/v1", true),
+            (r#"{"ok":true}"#, "", r#"{"ok":true}"#, true),
+            ("a{2}", "", "aa", true),
+            ("a{2}", "", "a{2}", false),
+            ("a{,2}", "", "a{,2}", true),
+            ("a{x", "", "a{x", true),
+            ("[[a]", "", "[", true),
+            ("[[a]]", "", "a]", true),
+            ("[[a]]", "", "a", false),
+            ("^[a&&b]$", "", "&", true),
+            ("^[+--]$", "", ",", true),
+            (r"^[\w-x]$", "", "-", true),
+            ("^[a-]$", "", "-", true),
+            ("^[~~]$", "", "~", true),
+            ("^[^]$", "", "\n", true),
+            (r"^[\b]$", "", "\u{8}", true),
+            (r"\u0041\x42\cA\0", "", "AB\u{1}\0", true),
+            (r"^\uD83D\uDE00$", "", "😀", true),
+            (r"^\u{1F600}$", "u", "😀", true),
+            (r"(?<year>\d{4})", "", "2026", true),
+            (r"\<a\>", "", "<a>", true),
+            (r"\p{Lu}", "u", "É", true),
+            (r"[\]a]", "", "]", true),
+            ("a]b", "", "a]b", true),
+            ("(?i:a)b", "", "Ab", true),
+            ("x", "gd", "x", true),
+        ] {
+            let pattern =
+                translate_javascript_regex(source, flags).unwrap_or_else(|words| panic!("{source}: {words}"));
+            let compiled =
+                Pattern::compile(&pattern).unwrap_or_else(|words| panic!("{source}: {pattern}: {words}"));
+            assert_eq!(compiled.is_match(text), fits, "/{source}/{flags} on {text:?}: {pattern}");
+        }
+    }
+
+    #[test]
+    fn rejects_javascript_only_syntax() {
+        for (source, flags, words) in [
+            ("(?=a)", "", "lookahead"),
+            ("(?!a)", "", "lookahead"),
+            ("(?<=a)", "", "lookbehind"),
+            ("(?<!a)", "", "lookbehind"),
+            (r"(a)\1", "", "refers back"),
+            (r"(?<a>b)\k<a>", "", "refers back"),
+            ("[]", "", "matches no text"),
+            ("[]a]", "", "matches no text"),
+            ("a", "y", "flag `y`"),
+            (r"\Aab", "", "just the letter A"),
+            (r"\zab", "", "just the letter z"),
+            (r"\p{L}", "", "needs the flag `u`"),
+            (r"\uD83D", "", "half a character"),
+            (r"[[a]--[b]]", "v", r"`\[`"),
+        ] {
+            let refused = translate_javascript_regex(source, flags).expect_err(source);
+            assert!(refused.contains(words), "/{source}/{flags}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Assertions of one level (target, suite, case or turn): decodes blocks and lists of typed assertions into
+//! checks, and merges them with inherited ones.
+
+use hotseat_checks::{
+    ArgumentPatterns, CallCount, CallFilter, CalledAfter, Check, CheckKind, CheckStrength,
+    ForbiddenArguments, ForbiddenCall, ForbiddenResult, IdleScope, MaxDuration, MaxIdle, NoTextWithToolCalls,
+    Pattern, TextMatch, TextPattern, ToolCount, UsageBudget,
+};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
+
+use super::assertion;
+use super::assertion_shape::ASSERTION;
+use super::limits::from_millis;
+use super::shape::ASSERT;
+use super::variables::diagnostic_at;
+
+/// The checks of one level: target, case or turn.
+#[derive(Debug, Clone, Default)]
+pub struct AssertionBlock {
+    tools: BlockPart<Vec<Check>>,
+    timing: BlockPart<TimingChecks>,
+    budget: BlockPart<BudgetChecks>,
+    text: BlockPart<Vec<Check>>,
+    typed: BlockPart<Vec<Check>>,
+}
+
+/// One part of a block.
+#[derive(Debug, Clone, Default)]
+enum BlockPart<T> {
+    /// Not set: inherits from the level above.
+    #[default]
+    Inherited,
+    /// `false`: discards the inherited checks.
+    Cleared,
+    /// Adds to the inherited checks.
+    Added(T),
+}
+
+/// Time limits. Each one replaces the inherited one.
+#[derive(Debug, Clone, Default)]
+struct TimingChecks {
+    duration: Option<Check>,
+    gap: Option<Check>,
+    idle: Option<Check>,
+}
+
+/// Usage limits. Each one replaces the inherited one.
+#[derive(Debug, Clone, Default)]
+struct BudgetChecks {
+    tokens: Option<Check>,
+    cost: Option<Check>,
+    calls: Option<Check>,
+}
+
+impl AssertionBlock {
+    /// Decodes a value that matches its shape: `false`, a block, a typed assertion, or a list of these.
+    /// `None` inherits everything.
+    pub fn read(view: Option<NodeView<'_>>, diagnostics: &mut Diagnostics) -> AssertionBlock {
+        let Some(view) = view else { return AssertionBlock::default() };
+        if view.bool() == Some(false) {
+            return AssertionBlock {
+                tools: BlockPart::Cleared,
+                timing: BlockPart::Cleared,
+                budget: BlockPart::Cleared,
+                text: BlockPart::Cleared,
+                typed: BlockPart::Cleared,
+            };
+        }
+        for entry in view.list().into_iter().flatten() {
+            if entry.entries().is_some_and(|entries| entries.len() == 0) {
+                diagnostics.push(diagnostic_at(Some(entry.place()), "this asserts nothing"));
+            }
+        }
+        let entries = view.one_or_many().filter_map(|entry| entry.tagged(&ASSERTION));
+        entries.fold(AssertionBlock::default(), |block, entry| {
+            AssertionBlock::read_entry(&entry, diagnostics).merged_onto(&block)
+        })
+    }
+
+    /// Decodes a block mapping or a typed assertion.
+    fn read_entry(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> AssertionBlock {
+        if std::ptr::eq(map.shape(), &ASSERT) {
+            return AssertionBlock::read_parts(map, diagnostics);
+        }
+        let typed = assertion::read_assertion(map, diagnostics).into_iter().collect();
+        AssertionBlock { typed: BlockPart::Added(typed), ..AssertionBlock::default() }
+    }
+
+    fn read_parts(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> AssertionBlock {
+        let block = AssertionBlock {
+            tools: BlockPart::read(map, "tools", |map| tool_checks(map, diagnostics)),
+            timing: BlockPart::read(map, "timing", timing_checks),
+            budget: BlockPart::read(map, "budget", |map| budget_checks(map, diagnostics)),
+            text: BlockPart::read(map, "text", |map| text_checks(map, diagnostics)),
+            typed: BlockPart::Inherited,
+        };
+        // An empty mapping is caught elsewhere; an empty `tools: {}` would silently assert nothing.
+        for key in ["tools", "timing", "budget", "text"] {
+            if map.map(key).is_some_and(|part| part.is_empty()) {
+                diagnostics.push(diagnostic_at(map.place_of(key), format!("`{key}` asserts nothing")));
+            }
+        }
+        block
+    }
+
+    /// Merges this block onto the inherited one.
+    #[must_use]
+    pub fn merged_onto(&self, inherited: &AssertionBlock) -> AssertionBlock {
+        let joined = |own: &Vec<Check>, above: &Vec<Check>| [above.as_slice(), own.as_slice()].concat();
+        AssertionBlock {
+            tools: self.tools.merged_onto(&inherited.tools, joined),
+            timing: self.timing.merged_onto(&inherited.timing, TimingChecks::merged_onto),
+            budget: self.budget.merged_onto(&inherited.budget, BudgetChecks::merged_onto),
+            text: self.text.merged_onto(&inherited.text, joined),
+            typed: self.typed.merged_onto(&inherited.typed, joined),
+        }
+    }
+
+    /// The checks in report order.
+    pub fn checks(&self) -> Vec<Check> {
+        let mut checks = Vec::new();
+        if let BlockPart::Added(tools) = &self.tools {
+            checks.extend(tools.iter().cloned());
+        }
+        if let BlockPart::Added(TimingChecks { duration, gap, idle }) = &self.timing {
+            checks.extend([duration, gap, idle].into_iter().flatten().cloned());
+        }
+        if let BlockPart::Added(BudgetChecks { tokens, cost, calls }) = &self.budget {
+            checks.extend([tokens, cost, calls].into_iter().flatten().cloned());
+        }
+        for part in [&self.text, &self.typed] {
+            if let BlockPart::Added(part) = part {
+                checks.extend(part.iter().cloned());
+            }
+        }
+        checks
+    }
+
+    /// The checks as informational (soft) checks.
+    pub fn soft_checks(&self) -> Vec<Check> {
+        let soft = |check| Check { strength: CheckStrength::Soft, ..check };
+        self.checks().into_iter().map(soft).collect()
+    }
+}
+
+impl<T: Clone> BlockPart<T> {
+    fn read(map: &MapView<'_>, key: &str, read: impl FnOnce(&MapView<'_>) -> T) -> BlockPart<T> {
+        match (map.has(key), map.map(key)) {
+            (false, _) => BlockPart::Inherited,
+            (true, None) => BlockPart::Cleared,
+            (true, Some(part)) => BlockPart::Added(read(&part)),
+        }
+    }
+
+    fn merged_onto(&self, inherited: &BlockPart<T>, join: impl FnOnce(&T, &T) -> T) -> BlockPart<T> {
+        match (self, inherited) {
+            (BlockPart::Inherited, above) => above.clone(),
+            (BlockPart::Cleared, _) => BlockPart::Cleared,
+            (BlockPart::Added(own), BlockPart::Added(above)) => BlockPart::Added(join(own, above)),
+            (BlockPart::Added(own), BlockPart::Inherited | BlockPart::Cleared) => {
+                BlockPart::Added(own.clone())
+            }
+        }
+    }
+}
+
+impl TimingChecks {
+    fn merged_onto(&self, inherited: &TimingChecks) -> TimingChecks {
+        TimingChecks {
+            duration: self.duration.clone().or_else(|| inherited.duration.clone()),
+            gap: self.gap.clone().or_else(|| inherited.gap.clone()),
+            idle: self.idle.clone().or_else(|| inherited.idle.clone()),
+        }
+    }
+}
+
+impl BudgetChecks {
+    fn merged_onto(&self, inherited: &BudgetChecks) -> BudgetChecks {
+        BudgetChecks {
+            tokens: self.tokens.clone().or_else(|| inherited.tokens.clone()),
+            cost: self.cost.clone().or_else(|| inherited.cost.clone()),
+            calls: self.calls.clone().or_else(|| inherited.calls.clone()),
+        }
+    }
+}
+
+fn budget_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> BudgetChecks {
+    let mut limit = |key: &str| {
+        let value = map.get(key)?;
+        Some(Check::new(CheckKind::UsageBudget(read_budget(key, value, diagnostics)?), value.place()))
+    };
+    BudgetChecks { tokens: limit("max_tokens"), cost: limit("max_cost"), calls: limit("max_tool_calls") }
+}
+
+/// Decodes one usage limit by its name.
+pub(super) fn read_budget(
+    name: &str,
+    value: NodeView<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<UsageBudget> {
+    let whole = || value.integer().and_then(|number| u64::try_from(number).ok());
+    Some(match name {
+        "max_tokens" => UsageBudget::Tokens(whole()?),
+        "max_tool_calls" => UsageBudget::ToolCalls(whole()?),
+        _ => {
+            let limit = value.number()?.as_f64()?;
+            if limit < 0.0 {
+                diagnostics.push(diagnostic_at(Some(value.place()), "the cost limit must not be negative"));
+            }
+            UsageBudget::Cost(limit)
+        }
+    })
+}
+
+fn timing_checks(map: &MapView<'_>) -> TimingChecks {
+    let limit = |key: &str, kind: &dyn Fn(std::time::Duration) -> CheckKind| {
+        let value = map.get(key)?;
+        Some(Check::new(kind(from_millis(value.integer()?)), value.place()))
+    };
+    TimingChecks {
+        duration: limit("max_duration_ms", &|limit| CheckKind::MaxDuration(MaxDuration { limit })),
+        gap: limit("max_gap_ms", &|limit| {
+            CheckKind::MaxIdle(MaxIdle { idle: IdleScope::BetweenCalls, limit })
+        }),
+        idle: limit("max_idle_ms", &|limit| CheckKind::MaxIdle(MaxIdle { idle: IdleScope::Anywhere, limit })),
+    }
+}
+
+fn text_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for (key, must) in [("must_match", TextMatch::Match), ("must_not_match", TextMatch::NoMatch)] {
+        for (pattern, place) in read_patterns(map, key, diagnostics) {
+            checks.push(Check::new(CheckKind::TextPattern(TextPattern { pattern, expected: must }), place));
+        }
+    }
+    if let Some(place) = map.place_of("with_tool_calls") {
+        checks.push(Check::new(CheckKind::NoTextWithToolCalls(NoTextWithToolCalls), place));
+    }
+    checks
+}
+
+fn tool_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for name in map.list("forbid").into_iter().flatten() {
+        let calls = CallFilter::for_tool(name.text().unwrap_or_default());
+        let kind = CheckKind::ToolCount(ToolCount { calls, count: CallCount::NONE });
+        checks.push(Check::new(kind, name.place()));
+    }
+    for entry in map.list("require").into_iter().flatten() {
+        if let Some(entry) = entry.map(&super::shape::REQUIRE) {
+            required_call_checks(&entry, &mut checks, diagnostics);
+        }
+    }
+    for entry in map.list("forbid_calls").into_iter().flatten() {
+        if let Some(entry) = entry.map(&super::shape::FORBID_CALL) {
+            let calls = call_filter(&entry, diagnostics);
+            let kind = CheckKind::ForbiddenCall(ForbiddenCall { calls });
+            checks.push(Check::new(kind, name_place(&entry)));
+        }
+    }
+    checks
+}
+
+/// Decodes an entry of `require` into up to four checks, each with its own position.
+fn required_call_checks(entry: &MapView<'_>, checks: &mut Vec<Check>, diagnostics: &mut Diagnostics) {
+    let calls = call_filter(entry, diagnostics);
+    let by_arguments = CallFilter { result: Vec::new(), ..calls.clone() };
+
+    let count = read_count(entry.map("count"), diagnostics);
+    let place = entry.place_of("count").unwrap_or_else(|| name_place(entry));
+    // A negative condition or an order alone does not require a call; the count does.
+    checks.push(Check::new(CheckKind::ToolCount(ToolCount { calls: calls.clone(), count }), place));
+
+    if let Some(place) = entry.place_of("args_not_match") {
+        let arguments = read_argument_patterns(entry, "args_not_match", diagnostics);
+        let kind =
+            CheckKind::ForbiddenArguments(ForbiddenArguments { calls: by_arguments.clone(), arguments });
+        checks.push(Check::new(kind, place));
+    }
+    for (pattern, place) in read_patterns(entry, "result_not_match", diagnostics) {
+        let kind = CheckKind::ForbiddenResult(ForbiddenResult { calls: by_arguments.clone(), pattern });
+        checks.push(Check::new(kind, place));
+    }
+    if let (Some(after), Some(place)) = (entry.text("after"), entry.place_of("after")) {
+        checks
+            .push(Check::new(CheckKind::CalledAfter(CalledAfter { calls, after: after.to_string() }), place));
+    }
+}
+
+fn name_place(entry: &MapView<'_>) -> SourceSpan {
+    entry.place_of("name").unwrap_or_else(|| entry.place())
+}
+
+fn call_filter(entry: &MapView<'_>, diagnostics: &mut Diagnostics) -> CallFilter {
+    CallFilter {
+        name: entry.text("name").unwrap_or_default().to_string(),
+        arguments: read_argument_patterns(entry, "args_match", diagnostics),
+        result: read_patterns(entry, "result_match", diagnostics)
+            .into_iter()
+            .map(|(pattern, _)| pattern)
+            .collect(),
+    }
+}
+
+pub(super) fn read_count(map: Option<MapView<'_>>, diagnostics: &mut Diagnostics) -> CallCount {
+    let Some(map) = map else { return CallCount::AT_LEAST_ONE };
+    let number = |key: &str| map.integer(key).and_then(|n| u64::try_from(n).ok());
+    match (number("exact"), number("min"), number("max")) {
+        (Some(exact), None, None) => CallCount { min: exact, max: Some(exact) },
+        (Some(_), _, _) => {
+            diagnostics
+                .push(diagnostic_at(map.place_of("exact"), "`exact` cannot be combined with `min` or `max`"));
+            CallCount::AT_LEAST_ONE
+        }
+        (None, Some(min), Some(max)) if min > max => {
+            diagnostics
+                .push(diagnostic_at(map.place_of("min"), format!("`min` {min} is more than `max` {max}")));
+            CallCount::AT_LEAST_ONE
+        }
+        (None, None, None) => {
+            diagnostics.push(diagnostic_at(Some(map.place()), "`count` needs `exact`, `min` or `max`"));
+            CallCount::AT_LEAST_ONE
+        }
+        (None, min, max) => CallCount { min: min.unwrap_or(0), max },
+    }
+}
+
+/// Decodes one or several patterns with their positions.
+pub(super) fn read_patterns(
+    map: &MapView<'_>,
+    key: &str,
+    diagnostics: &mut Diagnostics,
+) -> Vec<(Pattern, SourceSpan)> {
+    let Some(view) = map.get(key) else { return Vec::new() };
+    view.one_or_many().filter_map(|view| Some((read_pattern(view, diagnostics)?, view.place()))).collect()
+}
+
+/// Decodes patterns by argument path.
+pub(super) fn read_argument_patterns(
+    map: &MapView<'_>,
+    key: &str,
+    diagnostics: &mut Diagnostics,
+) -> ArgumentPatterns {
+    let Some(entries) = map.get(key).and_then(NodeView::entries) else { return ArgumentPatterns::default() };
+    if entries.len() == 0 {
+        diagnostics.push(diagnostic_at(map.place_of(key), format!("`{key}` names no argument")));
+    }
+    let patterns =
+        entries.filter_map(|(path, _, view)| Some((path.to_string(), read_pattern(view, diagnostics)?)));
+    ArgumentPatterns(patterns.collect())
+}
+
+/// Decodes one pattern.
+pub(super) fn read_pattern(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<Pattern> {
+    match Pattern::compile(view.text()?) {
+        Ok(pattern) => Some(pattern),
+        Err(words) => {
+            diagnostics
+                .push(Diagnostic::new(format!("this pattern does not compile: {words}")).at(view.place()));
+            None
+        }
+    }
+}

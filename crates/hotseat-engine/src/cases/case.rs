@@ -1,0 +1,929 @@
+//! Decoded test cases.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::agent_name::{AgentName, AgentsByName};
+use super::block::{AssertionBlock, read_pattern};
+use super::brief::SimulatorBrief;
+use super::checkpoints::{Checkpoint, read_checkpoints};
+use super::content::{read_attachments, read_messages, read_parts};
+use super::criteria::CheckVocabulary;
+use super::hook::{self, HookCommand, NamedHook};
+use super::input_sources::{self, CaseSimulator, HumanInput};
+use super::judging::read_judging;
+use super::limits::read_timeout;
+use super::program::CaseProgram;
+use super::reliability::{ReliabilitySetting, read_reliability};
+use super::scenarios::{CaseScenario, read_scenarios, scenario_names};
+use super::script::{read_client_tools, read_interrupt_answers};
+use super::shape::{AWAITING, CASE, EXPECTED_ERROR, MESSAGE, TURN};
+use super::shared_settings::SharedSettings;
+use super::suite::{DecodeContext, DecodeSettings};
+use super::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
+use super::variables::{VariableScope, diagnostic_at, interpolate};
+use crate::cases::{AwaitingMarkers, OnMissingInput};
+use hotseat_checks::{AnswerEquals, Check, CheckKind, CheckStrength, Pattern};
+use hotseat_document::{
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check,
+};
+use hotseat_targets::message::{
+    ClientTool, ContentPart, ConversationMessage, InterruptAnswer, MessageRole, RequestIdentity, media_parts,
+    merge_json,
+};
+use hotseat_targets::recorder::SecretRedactor;
+
+/// A test case.
+#[derive(Debug, Clone)]
+pub struct TestCase {
+    /// Short id that stays the same when the name changes.
+    pub id: String,
+    /// Display name.
+    pub name: String,
+    /// True if the name is set explicitly; otherwise it is the id.
+    pub named: bool,
+    /// Position of the name in the file.
+    pub place: SourceSpan,
+    /// Reason for skipping the case, if it is skipped.
+    pub skip: Option<String>,
+    /// True if the case is marked `only`, which skips the other tests of its file.
+    pub only: bool,
+    /// Time limit for all turns.
+    pub timeout: Option<Duration>,
+    /// Number of retries on failure, if set.
+    pub retries: Option<usize>,
+    /// Declared reliability.
+    pub reliability: ReliabilitySetting,
+    /// Project hook that runs first.
+    pub before: Option<NamedHook>,
+    /// Project hook that runs last, regardless of the result.
+    pub after: Option<NamedHook>,
+    /// Number of hooks. Each one is decoded after the previous ones have run.
+    pub hooks: usize,
+    /// Tags for grouping.
+    pub tags: Vec<String>,
+    /// Additional data for reports.
+    pub metadata: Option<Value>,
+    /// The tested agent, if the case or its suite names one.
+    pub agent: Option<AgentName>,
+    /// Settings for the target.
+    pub target: CaseTarget,
+    /// Messages before the first turn.
+    pub opening: ConversationOpening,
+    /// Written turns. May be empty if another source provides the input.
+    pub turns: Vec<CaseTurn>,
+    /// Checkpoints.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Settings of turns that are not written, whose input comes from a simulator or a human.
+    pub turn_defaults: CaseTurn,
+    /// The simulator, if there is one.
+    pub simulator: Option<CaseSimulator>,
+    /// Topics of the conversation, if it has a graph.
+    pub topics: Option<Arc<CaseTopics>>,
+    /// Settings for following topics, which also apply to topics declared by a program.
+    pub topic_settings: TopicSettings,
+    /// The scenario of the case, if there is one.
+    pub scenario: Option<Arc<CaseScenario>>,
+    /// Human input, if enabled.
+    pub interactive: Option<HumanInput>,
+    /// True if a simulator continues until all checkpoints are reached, whether or not the agent waits.
+    pub is_dynamic: bool,
+    /// Maximum number of turns, if set.
+    pub max_turns: Option<usize>,
+    /// Action when the agent waits for input that no source provides.
+    pub on_missing_input: OnMissingInput,
+    /// Action when the agent is done and another turn is written.
+    pub on_complete: OnComplete,
+    /// Markers that show that the agent waits, if it does not report this itself.
+    pub signs: AwaitingMarkers,
+    /// True if the conversation continues after a turn with failed checks.
+    pub continue_on_failure: bool,
+    /// The program that drives the session, for cases without written turns.
+    pub program: Option<CaseProgram>,
+    /// Checks of the whole conversation, including inherited ones.
+    pub checks: Vec<Check>,
+    /// Checks under `final_assertions`.
+    pub final_checks: Vec<Check>,
+    /// Definitions for resolving assertions. The checks above are already resolved.
+    pub vocabulary: Arc<CheckVocabulary>,
+    document: Arc<CaseDocument>,
+}
+
+/// Settings of a case for the target. Unset values are those of the target.
+#[derive(Debug, Clone, Default)]
+pub struct CaseTarget {
+    /// Conversation id.
+    pub thread_id: Option<String>,
+    /// Initial shared state.
+    pub state: Option<Value>,
+    /// Context entries.
+    pub context: Option<Value>,
+    /// Forwarded properties.
+    pub forwarded_props: Option<Value>,
+    /// Client-side tools in addition to those of the target.
+    pub tools: Vec<ClientTool>,
+    /// Metadata for the agent, unredacted.
+    pub metadata: Option<Value>,
+    /// User set by the case.
+    pub user: Option<String>,
+    /// Team set by the case.
+    pub team: Option<String>,
+    /// User identity, once resolved.
+    pub identity: RequestIdentity,
+}
+
+/// Options sent to the agent with the user's input.
+#[derive(Debug, Clone)]
+pub struct CallOptions {
+    /// All options.
+    pub value: Value,
+    /// Position in the file.
+    pub place: SourceSpan,
+    /// Position of the connector name.
+    pub connector: Option<SourceSpan>,
+}
+
+/// Opening of a conversation.
+#[derive(Debug, Clone, Default)]
+pub struct ConversationOpening {
+    /// Messages before the first turn.
+    pub messages: Vec<ConversationMessage>,
+    /// `input` as written, if the case has one.
+    pub input: Option<Value>,
+}
+
+/// Action when the agent does not wait for input and another turn is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnComplete {
+    /// Send the turn.
+    #[default]
+    Continue,
+    /// End the conversation.
+    Stop,
+    /// Fail the case.
+    Fail,
+}
+
+/// A user input and the checks of its turn.
+#[derive(Debug, Clone)]
+pub struct CaseTurn {
+    /// Text and attachments of the user.
+    pub content: Vec<ContentPart>,
+    /// Options of the turn, merged onto the options of the case.
+    pub options: Option<CallOptions>,
+    /// Position in the file.
+    pub place: SourceSpan,
+    /// Checks of this turn, hard and informational.
+    pub checks: Vec<Check>,
+    /// Time limit.
+    pub timeout: Option<Duration>,
+    /// Error that the agent must end the turn with.
+    pub expect_error: Option<ExpectedError>,
+    /// Answers to interrupts.
+    pub resume: Vec<InterruptAnswer>,
+}
+
+/// An expected error.
+#[derive(Debug, Clone)]
+pub struct ExpectedError {
+    /// Pattern for the message.
+    pub message: Option<Pattern>,
+    /// Pattern for the code.
+    pub code: Option<Pattern>,
+}
+
+/// Source of a case, kept to decode it again with more variables. The parsed tree is not kept, since few
+/// cases need it and it is much larger than the text.
+#[derive(Debug)]
+struct CaseDocument {
+    source: Arc<SourceText>,
+    parse: ParseSource,
+    inherited: InheritedSettings,
+    agents: Arc<AgentsByName>,
+    shared: Arc<SharedSettings>,
+    folders: Arc<[PathBuf]>,
+    scenario: Option<Arc<CaseScenario>>,
+    /// True if cases without a simulator of their own get the default one.
+    default_simulator: bool,
+}
+
+/// Parses a source text into a tree.
+pub type ParseSource = fn(&Arc<SourceText>) -> Result<DocumentNode, Diagnostics>;
+
+/// Settings that every case inherits from the target.
+#[derive(Debug, Clone, Default)]
+pub struct InheritedSettings {
+    /// Assertions of each conversation.
+    pub case: AssertionBlock,
+    /// Assertions of each turn.
+    pub turn: AssertionBlock,
+    /// Markers that show that the agent waits.
+    pub signs: AwaitingMarkers,
+}
+
+impl TestCase {
+    /// Iterates over all checks of the case.
+    pub fn every_check(&self) -> impl Iterator<Item = &Check> {
+        let of_turns = self.turns.iter().flat_map(|turn| &turn.checks);
+        let of_checkpoints = self.checkpoints.iter().flat_map(|checkpoint| &checkpoint.checks);
+        let of_topics = self.topics.iter().flat_map(|topics| topics.every_check());
+        let of_brief = self.brief().into_iter().flat_map(|brief| &brief.stop_when);
+        let of_turns = of_turns.chain(&self.turn_defaults.checks);
+        let of_case = self.checks.iter().chain(&self.final_checks);
+        of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
+    }
+
+    /// Settings shared with other cases.
+    pub fn shared(&self) -> &SharedSettings {
+        &self.document.shared
+    }
+
+    /// Checks of the whole conversation that are written in the case's own file, without inherited ones.
+    pub fn own_checks(&self) -> impl Iterator<Item = &Check> {
+        let is_own = |check: &&Check| check.place.file() == self.place.file();
+        self.checks.iter().chain(&self.final_checks).filter(is_own)
+    }
+
+    /// Brief of the simulated user, if it has one.
+    pub fn brief(&self) -> Option<&Arc<SimulatorBrief>> {
+        self.simulator.as_ref().and_then(|simulator| simulator.brief.as_ref())
+    }
+
+    /// Mutable iterator over all checks, including those of unwritten turns.
+    fn every_check_mut(&mut self) -> impl Iterator<Item = &mut Check> {
+        let turns = self.turns.iter_mut().chain([&mut self.turn_defaults]);
+        let of_turns = turns.flat_map(|turn| &mut turn.checks);
+        let of_checkpoints = self.checkpoints.iter_mut().flat_map(|checkpoint| &mut checkpoint.checks);
+        let of_topics = self.topics.iter_mut().flat_map(|topics| Arc::make_mut(topics).checks_mut());
+        let brief = self.simulator.as_mut().and_then(|simulator| simulator.brief.as_mut());
+        let of_brief = brief.into_iter().flat_map(|brief| &mut Arc::make_mut(brief).stop_when);
+        let of_case = self.checks.iter_mut().chain(&mut self.final_checks);
+        of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
+    }
+
+    /// Resolves references in all checks; a check shared by several turns is reported once.
+    fn resolve_references(&mut self, diagnostics: &mut Diagnostics) {
+        let vocabulary = self.vocabulary.clone();
+        let mut said: Vec<SourceSpan> = Vec::new();
+        for check in self.every_check_mut() {
+            if let Err(wrong) = vocabulary.resolve(check)
+                && !said.contains(&check.place)
+            {
+                said.push(check.place.clone());
+                diagnostics.push(wrong);
+            }
+        }
+    }
+
+    /// Decodes a document with a single case and no files. Variables set by hooks stay unresolved.
+    ///
+    /// # Errors
+    /// All diagnostics of the document.
+    pub fn read(
+        source: &Arc<SourceText>,
+        parse: ParseSource,
+        decoding: DecodeSettings<'_>,
+    ) -> Result<TestCase, Diagnostics> {
+        let with = DecodeContext { decoding, shared: decoding.shared, folders: &Arc::from([]) };
+        TestCase::decode(source, parse(source)?, parse, with, None)
+    }
+
+    /// Decodes a document into one case, or one per scenario. Each result is a case or its diagnostics.
+    pub fn read_all(
+        source: &Arc<SourceText>,
+        parse: ParseSource,
+        with: DecodeContext<'_>,
+    ) -> Vec<Result<TestCase, Diagnostics>> {
+        let node = match parse(source) {
+            Ok(node) => node,
+            Err(diagnostics) => return vec![Err(diagnostics)],
+        };
+        match read_scenarios(&node, source, with.folders) {
+            None => vec![TestCase::decode(source, node, parse, with, None)],
+            Some(Err(diagnostics)) => vec![Err(diagnostics)],
+            Some(Ok(all)) => all
+                .into_iter()
+                .map(|scenario| TestCase::decode(source, node.clone(), parse, with, Some(scenario)))
+                .collect(),
+        }
+    }
+
+    fn decode(
+        source: &Arc<SourceText>,
+        mut node: DocumentNode,
+        parse: ParseSource,
+        with: DecodeContext<'_>,
+        scenario: Option<Arc<CaseScenario>>,
+    ) -> Result<TestCase, Diagnostics> {
+        let DecodeSettings { inherited, agents, environment, redactor, default_simulator, .. } =
+            with.decoding;
+        let mut diagnostics = Diagnostics::new();
+        if let Some(scenario) = &scenario {
+            scenario.fill_checked(&mut node, source, redactor, &mut diagnostics);
+        }
+        check(&node, &Kind::Shape(&CASE), source, &mut diagnostics);
+        if let Some(head) = node.get("suite") {
+            let message = "`suite` is not a key of a case: move it to a separate first document";
+            diagnostics.push(Diagnostic::new(message).at(head.place(source)));
+        }
+        if let Some(mistake) = missing_name(&node, source) {
+            diagnostics.push(mistake);
+        }
+        if !diagnostics.is_empty() {
+            return Err(diagnostics);
+        }
+        let document = Arc::new(CaseDocument {
+            default_simulator,
+            source: source.clone(),
+            parse,
+            inherited: inherited.clone(),
+            agents: agents.clone(),
+            shared: with.shared.clone(),
+            folders: with.folders.clone(),
+            scenario,
+        });
+        let hooks = hook_nodes(&node, source).count();
+        let is_given = hooks > 0 || node.get("before").is_some();
+        let hook_variables = BTreeMap::new();
+        let variables = VariableScope {
+            environment,
+            hook_variables: &hook_variables,
+            allow_undefined: is_given,
+            redactor,
+        };
+        let case = decode_case(&document, &node, variables)?;
+        if let Some(agent) = case.agent.as_ref().filter(|agent| agent.has_variable()) {
+            let message = "`agent` cannot use a variable set by a hook";
+            let help = "the tested agent must be known before hooks run: use its name, or `${ENV.NAME}`";
+            return Err(Diagnostic::new(message).at(agent.place.clone()).help(help).into());
+        }
+        // A hook can use variables of earlier hooks; the first hook can use none.
+        for index in 0..hooks {
+            let variables =
+                VariableScope { allow_undefined: index > 0 || case.before.is_some(), ..variables };
+            case.hook(index, variables)?;
+        }
+        Ok(case)
+    }
+
+    /// Returns the case with all variables resolved.
+    ///
+    /// # Errors
+    /// If a variable is undefined, or a resolved value is invalid.
+    pub fn bind(self: &Arc<Self>, variables: VariableScope<'_>) -> Result<Arc<TestCase>, Diagnostics> {
+        if !self.has_hooks() {
+            return Ok(self.clone());
+        }
+        let case = decode_case(&self.document, &self.document.node(), variables)?;
+        Ok(Arc::new(match &self.program {
+            Some(program) => {
+                // Keeps settings that the program made outside the document.
+                let (id, scenario, simulator) =
+                    (self.id.clone(), self.scenario.clone(), self.simulator.clone());
+                TestCase { id, scenario, simulator, ..case.driven_by(program.clone(), self.place.clone()) }
+            }
+            None => case,
+        }))
+    }
+
+    /// Returns the case run by a program at this position.
+    #[must_use]
+    pub fn driven_by(self, program: CaseProgram, place: SourceSpan) -> TestCase {
+        let unwritten = CaseTurn { place: place.clone(), ..self.turn_defaults };
+        let written = self.document.source.clone();
+        let mut case = TestCase { program: Some(program), place, turn_defaults: unwritten, ..self };
+        let at = case.place.clone();
+        // The document of a program was generated, so its checks are placed at the body.
+        for check in case.every_check_mut().filter(|check| Arc::ptr_eq(&check.place.source, &written)) {
+            check.place = at.clone();
+        }
+        case
+    }
+
+    /// Returns the case of a program with the simulator set by the program.
+    #[must_use]
+    pub fn with_simulator(self, simulator: Option<CaseSimulator>) -> TestCase {
+        TestCase { simulator, ..self }
+    }
+
+    /// Returns the case of a program with a scenario declared by the program.
+    #[must_use]
+    pub fn with_scenario(self, scenario: CaseScenario, redactor: &SecretRedactor) -> TestCase {
+        let id = format!("{}@{}", self.id, redactor.text(&scenario.id));
+        TestCase { id, scenario: Some(Arc::new(scenario).redacted(redactor)), ..self }
+    }
+
+    /// Returns the case with attachments loaded from the first of these folders that contains them.
+    ///
+    /// # Errors
+    /// A message for the first file that is missing or cannot be read.
+    pub fn with_attachments(self: &Arc<Self>, folders: &[&Path]) -> Result<Arc<TestCase>, String> {
+        let turns = self.turns.iter().flat_map(|turn| media_parts(&turn.content));
+        let messages = self.opening.messages.iter().flat_map(|message| media_parts(&message.content));
+        if turns.chain(messages).next().is_none() {
+            return Ok(self.clone());
+        }
+        let mut case = (**self).clone();
+        let turns = case.turns.iter_mut().map(|turn| &mut turn.content);
+        let messages = case.opening.messages.iter_mut().map(|message| &mut message.content);
+        for part in turns.chain(messages).flatten() {
+            if let ContentPart::Media(media) = part {
+                media.load(folders).map_err(|words| format!("{words} ({})", media.place))?;
+            }
+        }
+        Ok(Arc::new(case))
+    }
+
+    /// The case as written, with variables unresolved.
+    pub fn to_json(&self) -> Value {
+        self.document.node().to_json()
+    }
+
+    /// Source text of the case and its parser.
+    pub fn source(&self) -> (&Arc<SourceText>, ParseSource) {
+        (&self.document.source, self.document.parse)
+    }
+
+    /// Decodes one of its hooks with variables resolved.
+    ///
+    /// # Errors
+    /// If a variable is undefined.
+    pub fn hook(&self, index: usize, variables: VariableScope<'_>) -> Result<HookCommand, Diagnostics> {
+        let (whole, source) = (self.document.node(), &self.document.source);
+        let node = hook_nodes(&whole, source).nth(index).expect("the case has this hook");
+        HookCommand::read(node, source, variables)
+    }
+
+    /// True if hooks run before the case that may set variables.
+    pub fn has_hooks(&self) -> bool {
+        self.hooks > 0 || self.before.is_some()
+    }
+}
+
+impl CaseDocument {
+    fn node(&self) -> DocumentNode {
+        let mut node = (self.parse)(&self.source).expect("the same text was parsed before");
+        if let Some(scenario) = &self.scenario {
+            scenario.fill_variables(&mut node, &self.source);
+        }
+        node
+    }
+
+    /// The name as written, with variables unresolved.
+    fn written_name(&self) -> String {
+        let node = (self.parse)(&self.source).ok();
+        let name = ["name", "id"].iter().find_map(|key| node.as_ref()?.get(key).map(DocumentNode::to_json));
+        name.and_then(|name| name.as_str().map(str::to_string)).unwrap_or_default()
+    }
+}
+
+fn hook_nodes<'a>(
+    node: &'a DocumentNode,
+    source: &'a Arc<SourceText>,
+) -> impl Iterator<Item = &'a DocumentNode> {
+    let hooks = node.get("hooks").map(|hooks| NodeView::new(hooks, source));
+    hooks.and_then(NodeView::list).into_iter().flatten().map(|view| view.node)
+}
+
+fn decode_case(
+    document: &Arc<CaseDocument>,
+    whole: &DocumentNode,
+    variables: VariableScope<'_>,
+) -> Result<TestCase, Diagnostics> {
+    let source = &document.source;
+    let mut diagnostics = Diagnostics::new();
+    // Hooks resolve their own variables; everything else is resolved at once.
+    let filled = (source.text.contains("${") || document.scenario.is_some()).then(|| {
+        let mut node = whole.clone();
+        if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
+            for entry in entries.iter_mut().filter(|entry| entry.key.text != "hooks") {
+                if let Some(field) = CASE.field(&entry.key.text) {
+                    interpolate(&mut entry.value, &field.kind, variables, source, &mut diagnostics);
+                }
+            }
+        }
+        node
+    });
+    let node = filled.as_ref().unwrap_or(whole);
+    let map = MapView::from_node(node, source, &CASE).expect("the shape was checked");
+    let mut found = Diagnostics::new();
+    let case = read_case(document, &map, variables, &mut found);
+    if found.is_empty() {
+        found.extend(CaseTopics::unknown_topics(case.topics.as_deref(), case.every_check()));
+        found.extend(case.brief().iter().flat_map(|brief| brief.unknown_topics(case.topics.as_deref())));
+    }
+    // Texts with unresolved variables are validated after they are resolved.
+    let is_open =
+        |mistake: &Diagnostic| mistake.place.as_ref().is_some_and(|place| place.text().contains("${"));
+    diagnostics.extend(found.into_iter().filter(|mistake| !variables.allow_undefined || !is_open(mistake)));
+    if diagnostics.is_empty() { Ok(case) } else { Err(sort_by_position(diagnostics)) }
+}
+
+/// Decodes a case whose variables are resolved.
+fn read_case(
+    document: &Arc<CaseDocument>,
+    map: &MapView<'_>,
+    variables: VariableScope<'_>,
+    diagnostics: &mut Diagnostics,
+) -> TestCase {
+    let agent = map.get("agent").and_then(AgentName::read).or_else(|| document.shared.agent.clone());
+    let of_agent = agent.as_ref().map(|agent| agent.inherited(&document.agents));
+    let inherited = of_agent.unwrap_or(Ok(&document.inherited)).unwrap_or_else(|wrong| {
+        diagnostics.push(wrong);
+        &document.inherited
+    });
+    let every_turn = AssertionBlock::read(map.get("turn_assert"), diagnostics).merged_onto(&inherited.turn);
+    // Names are shown in reports; hook variables are not available here.
+    let shown = |text: &str| variables.redactor.text(text).into_owned();
+    let (id, name) = (map.text("id"), map.text("name"));
+    let called = document.scenario.as_ref().map(|scenario| {
+        let written = document.written_name();
+        scenario_names(name.or(id).unwrap_or_default(), id, &written, scenario)
+    });
+    let (id, name) = match &called {
+        Some((name, id)) => (Some(id.as_str()), Some(name.as_str())),
+        None => (id, name),
+    };
+    let options = read_options(map, None, diagnostics);
+    let (mut opening, turns) = read_inputs(map, &every_turn, options.as_ref(), diagnostics);
+    // Used in reports only.
+    opening.input = opening.input.map(|input| variables.redactor.json(input));
+    let (simulator, told_max) = input_sources::read_simulator(map, diagnostics);
+    let topics = case_topics(document, map, diagnostics);
+    let simulator = simulated_user(document, map, diagnostics).or(simulator);
+    let interactive = input_sources::read_human_input(map, diagnostics);
+    let max_turns = map.integer("max_turns").and_then(|n| usize::try_from(n).ok()).or(told_max);
+    if let Some(max) = max_turns.filter(|max| turns.len() > *max) {
+        let message = format!("there are {} turns, but `max_turns` is {max}", turns.len());
+        let place = map.place_of("max_turns").or_else(|| map.key_place("simulator"));
+        diagnostics.push(diagnostic_at(place, message));
+    }
+    if map.text("type") == Some("single_turn") && turns.len() > 1 {
+        let message = format!("there are {} turns, but `type` allows only one", turns.len());
+        diagnostics.push(diagnostic_at(map.place_of("type"), message));
+    }
+    let expects_more =
+        map.text("type") == Some("multi_turn") || simulator.is_some() || map.has("interactive");
+    let mut checks =
+        AssertionBlock::read(map.get("assert"), diagnostics).merged_onto(&inherited.case).checks();
+    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).soft_checks());
+    checks.extend(expected_check(map));
+    let is_single_turn = map.text("type") == Some("single_turn");
+    let simulator = simulator.or_else(|| {
+        (document.default_simulator && !is_single_turn).then(|| CaseSimulator::unnamed(map.place()))
+    });
+    let vocabulary = case_vocabulary(map, simulator.as_ref(), &document.shared.vocabulary, diagnostics);
+    let mut case = TestCase {
+        id: shown(id.or(name).unwrap_or_default()),
+        place: map.place_of("name").or_else(|| map.place_of("id")).unwrap_or_else(|| map.place()),
+        name: shown(name.or(id).unwrap_or_default()),
+        named: name.is_some(),
+        skip: match (map.bool("skip"), map.text("skip")) {
+            (_, Some(reason)) => Some(shown(reason)),
+            (Some(true), None) => Some("`skip: true`".to_string()),
+            (Some(false) | None, None) => None,
+        },
+        only: false,
+        timeout: read_timeout(map, diagnostics),
+        retries: map.integer("retries").and_then(|n| usize::try_from(n).ok()),
+        reliability: read_reliability(map, diagnostics),
+        before: hook::read_named_hook(map, "before"),
+        after: hook::read_named_hook(map, "after"),
+        hooks: map.list("hooks").into_iter().flatten().count(),
+        tags: map.list("tags").into_iter().flatten().filter_map(NodeView::text).map(shown).collect(),
+        metadata: map.json("metadata").map(|metadata| variables.redactor.json(metadata)),
+        agent,
+        target: CaseTarget {
+            thread_id: map.text("threadId").map(str::to_string),
+            state: map.json("state"),
+            context: map.json("context"),
+            forwarded_props: map.json("forwardedProps"),
+            tools: read_client_tools(map, "tools", diagnostics),
+            metadata: map.json("metadata"),
+            user: map.text("user").map(str::to_string),
+            team: map.text("team").map(str::to_string),
+            identity: RequestIdentity::default(),
+        },
+        opening,
+        turns,
+        checkpoints: read_checkpoints(map, diagnostics),
+        turn_defaults: CaseTurn::with_inherited_checks(Vec::new(), options, map.place(), &every_turn),
+        is_dynamic: simulator.is_some() && map.has("checkpoints"),
+        simulator,
+        topics,
+        topic_settings: TopicSettings::read(map),
+        scenario: document.scenario.as_ref().map(|scenario| scenario.redacted(variables.redactor)),
+        interactive,
+        max_turns,
+        on_complete: match map.text("on_complete") {
+            Some("stop") => OnComplete::Stop,
+            Some("fail") => OnComplete::Fail,
+            _ => OnComplete::Continue,
+        },
+        signs: awaiting_markers(map, &inherited.signs),
+        continue_on_failure: map.bool("continue_on_failure") == Some(true),
+        on_missing_input: match map.text("on_missing_input") {
+            Some("skip") => OnMissingInput::Skip,
+            Some("fail") => OnMissingInput::Fail,
+            Some(_) => OnMissingInput::End,
+            None if expects_more => OnMissingInput::Skip,
+            None => OnMissingInput::End,
+        },
+        program: None,
+        checks,
+        final_checks: AssertionBlock::read(map.get("final_assertions"), diagnostics).checks(),
+        vocabulary,
+        document: document.clone(),
+    };
+    case.resolve_references(diagnostics);
+    diagnostics.extend(check_unused_topics(map, &case));
+    case
+}
+
+/// Definitions for resolving assertions, including those of the case.
+fn case_vocabulary(
+    map: &MapView<'_>,
+    simulator: Option<&CaseSimulator>,
+    above: &Arc<CheckVocabulary>,
+    diagnostics: &mut Diagnostics,
+) -> Arc<CheckVocabulary> {
+    let stated_goal = |simulator: &CaseSimulator| {
+        Some(simulator.options.get("metadata")?.get("goal")?.as_str()?.to_string())
+    };
+    let briefed = |simulator: &CaseSimulator| simulator.brief.as_ref()?.goal.clone();
+    let goal = simulator.and_then(|simulator| briefed(simulator).or_else(|| stated_goal(simulator)));
+    if goal.is_none() && !map.has("criteria") && !map.has("judge") {
+        return above.clone();
+    }
+    let vocabulary = above.with_criteria(map.get("criteria"), diagnostics);
+    let vocabulary = vocabulary.with_judging(read_judging(map.get("judge"), diagnostics));
+    Arc::new(vocabulary.with_goal(goal))
+}
+
+/// The topics of a case and its graph, if there is one.
+fn case_topics(
+    document: &CaseDocument,
+    map: &MapView<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Arc<CaseTopics>> {
+    let shared = &document.shared;
+    let known = read_topics(map.get("topics"), &shared.topics, diagnostics);
+    let Some(view) = map.get("graph").or_else(|| shared.graph()) else {
+        if let Some(place) = map.key_place("topics") {
+            let wrong = diagnostic_at(Some(place), "these topics are not used: there is no `graph`");
+            diagnostics.push(wrong.help("add a `graph` that defines the transitions between topics"));
+        }
+        return None;
+    };
+    let topics = read_graph(view, &known, diagnostics)?;
+    Some(Arc::new(CaseTopics { settings: TopicSettings::read(map), ..topics }))
+}
+
+/// Diagnostics of topics declared by the case that its graph does not use.
+fn check_unused_topics(map: &MapView<'_>, case: &TestCase) -> Diagnostics {
+    let is_followed = |name: &str| case.topics.as_ref().is_some_and(|own| own.graph.index_of(name).is_some());
+    let own = read_topics(map.get("topics"), &[], &mut Diagnostics::new());
+    let unfollowed = own.iter().filter(|topic| !is_followed(&topic.name));
+    let mut diagnostics = Diagnostics::new();
+    unfollowed.for_each(|topic| diagnostics.extend(topic.unknown_criteria(&case.vocabulary)));
+    diagnostics
+}
+
+/// Decodes the simulated user under `simulate`.
+fn simulated_user(
+    document: &CaseDocument,
+    map: &MapView<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<CaseSimulator> {
+    let view = map.get("simulate")?;
+    let place = map.key_place("simulate").unwrap_or_else(|| view.place());
+    if map.has("simulator") {
+        let wrong = diagnostic_at(
+            map.key_place("simulator"),
+            "`simulate` and `simulator` both define the simulated user",
+        );
+        diagnostics.push(wrong.help("remove one of them; `simulate` also supports `use`"));
+    }
+    let mut brief = SimulatorBrief::read_own(view, &document.shared.simulate, diagnostics)?;
+    brief.max_turns =
+        brief.max_turns.or_else(|| map.integer("max_turns").and_then(|n| usize::try_from(n).ok()));
+    if let Some(template) = &mut brief.template
+        && let Err(words) = template.load(&document.folders)
+    {
+        diagnostics.push(diagnostic_at(Some(template.place.clone()), words));
+    }
+    Some(brief.into_simulator(place))
+}
+
+/// Decodes the awaiting markers. Unset values are inherited.
+pub fn awaiting_markers(map: &MapView<'_>, above: &AwaitingMarkers) -> AwaitingMarkers {
+    let Some(written) = map.get("awaiting").and_then(|view| view.map(&AWAITING)) else {
+        return above.clone();
+    };
+    let tools =
+        written.list("tools").map(|tools| tools.into_iter().filter_map(NodeView::text).map(str::to_string));
+    AwaitingMarkers {
+        tools: tools.map_or_else(|| above.tools.clone(), Iterator::collect),
+        questions: written.bool("questions").unwrap_or(above.questions),
+    }
+}
+
+/// Decodes `expected`. It is a hard check only if there is no other assertion.
+fn expected_check(map: &MapView<'_>) -> Option<Check> {
+    let value = map.json("expected")?;
+    let asserts = ["assert", "final_assertions", "checkpoints"].iter().any(|key| map.has(key))
+        || map
+            .list("turns")
+            .into_iter()
+            .flatten()
+            .any(|turn| turn.map(&TURN).is_some_and(|turn| turn.has("assert")));
+    let written = serde_json::json!({"type": "equals", "value": value});
+    let place = map.place_of("expected").unwrap_or_else(|| map.place());
+    Some(Check {
+        strength: if asserts { CheckStrength::Soft } else { CheckStrength::Hard },
+        definition: Some(Arc::new(written)),
+        ..Check::new(CheckKind::AnswerEquals(AnswerEquals { value }), place)
+    })
+}
+
+impl CaseTurn {
+    /// Loads the attachments of the turn from the first of these folders that contains them.
+    ///
+    /// # Errors
+    /// A message for the first file that is missing or cannot be read.
+    pub fn load_attachments(&mut self, folders: &[&Path]) -> Result<(), String> {
+        for part in &mut self.content {
+            if let ContentPart::Media(media) = part {
+                media.load(folders)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates a turn with only the inherited checks.
+    fn with_inherited_checks(
+        content: Vec<ContentPart>,
+        options: Option<CallOptions>,
+        place: SourceSpan,
+        every_turn: &AssertionBlock,
+    ) -> CaseTurn {
+        CaseTurn {
+            content,
+            options,
+            place,
+            checks: every_turn.checks(),
+            timeout: None,
+            expect_error: None,
+            resume: Vec::new(),
+        }
+    }
+}
+
+/// Diagnostic for a case without a name. Omitted if a key is misspelt, which is reported instead.
+fn missing_name(node: &DocumentNode, source: &Arc<SourceText>) -> Option<Diagnostic> {
+    let hotseat_document::NodeValue::Map(entries) = &node.value else { return None };
+    let names = |key: &str| matches!(key, "name" | "id");
+    if entries.iter().any(|entry| names(&entry.key.text) || CASE.field(&entry.key.text).is_none()) {
+        return None;
+    }
+    let mistake = Diagnostic::new("this case has neither `name` nor `id`").at(node.place(source));
+    Some(
+        mistake.help(
+            "`name` is the display name in reports; `id` is a short name that stays the same when the display name changes",
+        ),
+    )
+}
+
+/// Decodes the messages before the first turn, and the turns.
+fn read_inputs(
+    map: &MapView<'_>,
+    every_turn: &AssertionBlock,
+    case_options: Option<&CallOptions>,
+    diagnostics: &mut Diagnostics,
+) -> (ConversationOpening, Vec<CaseTurn>) {
+    let mut before = read_messages(map.list("messages").into_iter().flatten(), diagnostics);
+    let Some(input) = map.get("input") else {
+        let written = map.list("turns").into_iter().flatten().filter_map(|view| view.map(&TURN));
+        let turns = written.map(|map| read_turn(&map, every_turn, case_options, diagnostics)).collect();
+        return (ConversationOpening { messages: before, input: None }, turns);
+    };
+    if let Some(place) = map.key_place("turns") {
+        let wrong = diagnostic_at(Some(place), "`input` and `turns` both define the first user input");
+        diagnostics.push(
+            wrong.help("move `input` to the first entry of `turns`, and earlier messages to `messages`"),
+        );
+    }
+    let content = match input.text() {
+        Some(text) => vec![ContentPart::Text(text.to_string())],
+        None => {
+            let mut said = read_messages(input.one_or_many(), diagnostics);
+            let last = said.pop();
+            before.extend(said);
+            match last {
+                Some(last) if last.role == MessageRole::User => last.content,
+                _ => {
+                    let place = input.one_or_many().last().map(NodeView::place);
+                    let wrong = diagnostic_at(place, "the last message of `input` must have the role `user`");
+                    diagnostics.push(wrong.help("put earlier messages before it, or under `messages`"));
+                    Vec::new()
+                }
+            }
+        }
+    };
+    // Assertions of the case apply to the conversation, which is this single turn, in addition to the turn
+    // checks.
+    let turn = CaseTurn::with_inherited_checks(content, case_options.cloned(), input.place(), every_turn);
+    (ConversationOpening { messages: before, input: Some(input.json()) }, vec![turn])
+}
+
+/// Sorts diagnostics by position in the file.
+fn sort_by_position(diagnostics: Diagnostics) -> Diagnostics {
+    let mut all: Vec<Diagnostic> = diagnostics.into_iter().collect();
+    all.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| place.span.start));
+    let mut ordered = Diagnostics::new();
+    ordered.extend(all);
+    ordered
+}
+
+pub(super) fn read_turn(
+    map: &MapView<'_>,
+    inherited: &AssertionBlock,
+    case_options: Option<&CallOptions>,
+    diagnostics: &mut Diagnostics,
+) -> CaseTurn {
+    let expect_error = map.get("expect_error").map(|view| match view.map(&EXPECTED_ERROR) {
+        None => ExpectedError { message: read_pattern(view, diagnostics), code: None },
+        Some(error) => {
+            if error.is_empty() {
+                diagnostics
+                    .push(diagnostic_at(Some(view.place()), "`expect_error` needs `message` or `code`"));
+            }
+            ExpectedError {
+                message: error.get("message").and_then(|view| read_pattern(view, diagnostics)),
+                code: error.get("code").and_then(|view| read_pattern(view, diagnostics)),
+            }
+        }
+    });
+    let mut content = map.get("user").map(|said| read_user_content(said, diagnostics)).unwrap_or_default();
+    content.extend(read_attachments(map, diagnostics));
+    let mut checks = AssertionBlock::read(map.get("assert"), diagnostics).merged_onto(inherited).checks();
+    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).soft_checks());
+    CaseTurn {
+        content,
+        options: read_options(map, case_options, diagnostics),
+        place: map.place_of("user").unwrap_or_else(|| map.place()),
+        checks,
+        timeout: read_timeout(map, diagnostics),
+        expect_error,
+        resume: read_interrupt_answers(map, diagnostics),
+    }
+}
+
+/// Decodes the options of a case or a turn and merges them onto `below`.
+fn read_options(
+    map: &MapView<'_>,
+    below: Option<&CallOptions>,
+    diagnostics: &mut Diagnostics,
+) -> Option<CallOptions> {
+    let Some(view) = map.get("options") else { return below.cloned() };
+    let mut connector = None;
+    for (key, _, view) in view.entries().into_iter().flatten() {
+        match key {
+            "connector" if view.text().is_none_or(str::is_empty) => {
+                let wrong = diagnostic_at(Some(view.place()), "`connector` must be a name");
+                diagnostics.push(wrong);
+            }
+            "connector" => connector = Some(view.place()),
+            "metadata" if view.entries().is_none() => {
+                diagnostics.push(diagnostic_at(Some(view.place()), "`metadata` must be a mapping"));
+            }
+            _ => {}
+        }
+    }
+    Some(match below {
+        Some(below) => CallOptions {
+            value: merge_json(&below.value, &view.json()),
+            place: view.place(),
+            connector: connector.or_else(|| below.connector.clone()),
+        },
+        None => CallOptions { value: view.json(), place: view.place(), connector },
+    })
+}
+
+/// Decodes the user input of a turn: text, parts, or a user message.
+fn read_user_content(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Vec<ContentPart> {
+    let Some(map) = view.map(&MESSAGE) else { return read_parts(view, diagnostics) };
+    let said = read_messages(std::iter::once(view), diagnostics).pop();
+    match said {
+        Some(said) if said.role == MessageRole::User => said.content,
+        _ => {
+            diagnostics
+                .push(diagnostic_at(map.place_of("role"), "the message of a turn must have the role `user`"));
+            Vec::new()
+        }
+    }
+}

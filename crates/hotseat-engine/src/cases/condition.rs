@@ -1,0 +1,126 @@
+//! Decodes conditions on arguments of tool calls.
+
+use serde_json::Value;
+
+use super::block::read_patterns;
+use super::variables::diagnostic_at;
+use hotseat_checks::{ArgumentCondition, MatchMode, ValueRelation};
+use hotseat_document::{Diagnostics, Field, Kind, MapView, NodeView, Shape};
+
+const LIMIT: Kind = Kind::OneOf(&[Kind::Number, Kind::NonEmptyText]);
+const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]);
+
+/// Conditions by argument name.
+pub(super) const CONDITIONS: Kind = Kind::Map(&Kind::Shape(&CONDITION));
+
+/// Shape of a condition on an argument.
+pub static CONDITION: Shape = Shape {
+    name: "Condition",
+    doc: "Condition on an argument of a call. All keys must match. A missing argument never matches, and an argument of an incomparable type matches neither a condition nor its negation.",
+    fields: &[
+        Field::optional("equals", Kind::Json, "This value."),
+        Field::optional("one_of", Kind::NonEmptyList(&Kind::Json), "One of these values."),
+        Field::optional(
+            "more_than",
+            LIMIT,
+            "A greater number, or a text after this one in alphabetical order.",
+        ),
+        Field::optional("at_least", LIMIT, "This or more."),
+        Field::optional("less_than", LIMIT, "Less than this."),
+        Field::optional("at_most", LIMIT, "This or less."),
+        Field::optional(
+            "regex",
+            PATTERNS,
+            "A text that matches the pattern, or all of several. Other values are matched as compact JSON.",
+        ),
+        Field::optional("regex_any", PATTERNS, "Like `regex`, but one matching pattern is enough."),
+        Field::optional(
+            "contains",
+            Kind::Json,
+            "A text with this part, or a list with this entry; of a list of parts, all of them.",
+        ),
+        Field::optional(
+            "contains_any",
+            Kind::NonEmptyList(&Kind::Json),
+            "Like `contains`, but one matching part is enough.",
+        ),
+        Field::optional("given", Kind::Bool, "`true`: anything but null; `false`: null."),
+        Field::optional(
+            "members",
+            Kind::Map(&Kind::Shape(&CONDITION)),
+            "An object whose members match conditions; other members are allowed.",
+        ),
+        Field::optional(
+            "entries",
+            Kind::List(&Kind::Shape(&CONDITION)),
+            "A list of exactly this length whose entries match conditions.",
+        ),
+        Field::optional(
+            "all",
+            Kind::NonEmptyList(&Kind::Shape(&CONDITION)),
+            "All of these conditions match.",
+        ),
+        Field::optional("not", Kind::Shape(&CONDITION), "Not this."),
+    ],
+};
+
+/// Decodes conditions by argument name.
+pub(super) fn read_conditions(
+    view: NodeView<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<(String, ArgumentCondition)> {
+    let entries = view.entries().into_iter().flatten();
+    entries.filter_map(|(key, _, view)| Some((key.to_string(), read_condition(view, diagnostics)?))).collect()
+}
+
+/// Decodes a condition. Returns `None` after reporting an error.
+pub(super) fn read_condition(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<ArgumentCondition> {
+    let map = view.map(&CONDITION)?;
+    let mut all = Vec::new();
+    all.extend(map.json("equals").map(ArgumentCondition::Equals));
+    all.extend(values(&map, "one_of").map(ArgumentCondition::OneOf));
+    for (key, relation) in ValueRelation::BY_KEY {
+        all.extend(map.json(key).map(|limit| ArgumentCondition::Compared(*relation, limit)));
+    }
+    for (key, fitting) in [("regex", MatchMode::All), ("regex_any", MatchMode::Any)] {
+        if map.has(key) {
+            let patterns = read_patterns(&map, key, diagnostics).into_iter().map(|(pattern, _)| pattern);
+            all.push(ArgumentCondition::Matches(patterns.collect(), fitting));
+        }
+    }
+    for (key, fitting) in [("contains", MatchMode::All), ("contains_any", MatchMode::Any)] {
+        let parts = values(&map, key).or_else(|| Some(vec![map.json(key)?]));
+        let Some(parts) = parts else { continue };
+        if parts.is_empty() || parts.iter().any(|part| part == "") {
+            diagnostics
+                .push(diagnostic_at(map.place_of(key), format!("`{key}` is empty and would always match")));
+        }
+        all.push(ArgumentCondition::Contains(parts, fitting));
+    }
+    match map.bool("given") {
+        Some(true) => all.push(ArgumentCondition::NotNull),
+        Some(false) => all.push(ArgumentCondition::Equals(Value::Null)),
+        None => {}
+    }
+    all.extend(map.get("members").map(|view| ArgumentCondition::Members(read_conditions(view, diagnostics))));
+    let mut several = |key: &str| -> Option<Vec<ArgumentCondition>> {
+        Some(map.list(key)?.filter_map(|view| read_condition(view, diagnostics)).collect())
+    };
+    all.extend(several("entries").map(ArgumentCondition::Entries));
+    all.extend(several("all").map(ArgumentCondition::All));
+    if let Some(view) = map.get("not") {
+        all.extend(read_condition(view, diagnostics).map(|inner| ArgumentCondition::Not(Box::new(inner))));
+    }
+    match all.len() {
+        0 => {
+            diagnostics.push(diagnostic_at(Some(view.place()), "this condition has no keys"));
+            None
+        }
+        1 => all.pop(),
+        _ => Some(ArgumentCondition::All(all)),
+    }
+}
+
+fn values(map: &MapView<'_>, key: &str) -> Option<Vec<Value>> {
+    Some(map.list(key)?.map(NodeView::json).collect())
+}

@@ -1,0 +1,149 @@
+//! Decodes messages and attachments.
+
+use serde_json::Value;
+
+use super::shape::{ATTACHMENT, IMAGE_ADDRESS, MESSAGE, MESSAGE_CALL, PART};
+use super::variables::diagnostic_at;
+use hotseat_document::{Diagnostics, MapView, NodeView};
+use hotseat_targets::message::{
+    ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
+};
+
+/// Decodes message content: text, or parts.
+pub(super) fn read_parts(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Vec<ContentPart> {
+    match view.text() {
+        Some(text) => vec![ContentPart::Text(text.to_string())],
+        None => {
+            let parts = view.list().into_iter().flatten().filter_map(|part| part.tagged(&PART));
+            parts.filter_map(|map| read_part(&map, diagnostics)).collect()
+        }
+    }
+}
+
+/// Decodes the attachments of a turn.
+pub(super) fn read_attachments(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<ContentPart> {
+    let attached = map.list("attachments").into_iter().flatten().filter_map(|view| view.tagged(&ATTACHMENT));
+    attached.filter_map(|map| read_part(&map, diagnostics)).collect()
+}
+
+fn read_part(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<ContentPart> {
+    let (kind, address) = match map.text("type")? {
+        "text" => return Some(ContentPart::Text(map.text("text")?.to_string())),
+        "image_url" => {
+            let view = map.get("image_url")?;
+            let inner = view.map(&IMAGE_ADDRESS);
+            (MediaKind::Image, inner.and_then(|inner| inner.get("url")).unwrap_or(view))
+        }
+        "image" => (MediaKind::Image, map.get("source")?),
+        "audio" => (MediaKind::Audio, map.get("source")?),
+        "video" => (MediaKind::Video, map.get("source")?),
+        _ => (MediaKind::Document, map.get("source")?),
+    };
+    let is_image_url = map.text("type") == Some("image_url");
+    let named = |key: &str| if is_image_url { None } else { map.text(key).map(str::to_string) };
+    let (source, mime) = match parse_source(address.text()?) {
+        Ok(source) => source,
+        Err(words) => {
+            diagnostics.push(
+                diagnostic_at(Some(address.place()), words)
+                    .help("use `file://PATH`, `https://…`, or `data:TYPE;base64,…`"),
+            );
+            return None;
+        }
+    };
+    Some(ContentPart::Media(MediaAttachment {
+        kind,
+        name: named("name"),
+        mime: named("mimeType").or(mime),
+        source,
+        place: address.place(),
+    }))
+}
+
+/// Parses the source of an attachment, and its media type if included.
+fn parse_source(written: &str) -> Result<(MediaSource, Option<String>), String> {
+    if let Some(path) = written.strip_prefix("file://") {
+        return match path {
+            "" => Err("`file://` needs a path".to_string()),
+            path => Ok((MediaSource::File(path.to_string()), None)),
+        };
+    }
+    if written.starts_with("http://") || written.starts_with("https://") {
+        return Ok((MediaSource::Url(written.to_string()), None));
+    }
+    let Some(data) = written.strip_prefix("data:") else {
+        return Err("invalid address of an attachment".to_string());
+    };
+    let Some((mime, encoded)) = data.split_once(";base64,") else {
+        return Err("the content of `data:` is not base64".to_string());
+    };
+    Ok((MediaSource::Data(encoded.to_string()), Some(mime.to_string()).filter(|mime| !mime.is_empty())))
+}
+
+/// Decodes messages.
+pub(super) fn read_messages<'a>(
+    views: impl Iterator<Item = NodeView<'a>>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<ConversationMessage> {
+    let maps = views.filter_map(|view| view.map(&MESSAGE)).enumerate();
+    maps.map(|(index, map)| read_message(index, &map, diagnostics)).collect()
+}
+
+fn read_message(index: usize, map: &MapView<'_>, diagnostics: &mut Diagnostics) -> ConversationMessage {
+    let role = map.text("role").and_then(MessageRole::from_name).unwrap_or(MessageRole::User);
+    let calls = map.list("tool_calls").into_iter().flatten().filter_map(|view| view.map(&MESSAGE_CALL));
+    let tool_calls: Vec<MessageCall> =
+        calls.filter_map(|call| read_message_call(&call, diagnostics)).collect();
+    if !map.has("content") && tool_calls.is_empty() {
+        diagnostics.push(diagnostic_at(Some(map.place()), format!("message {index} has no `content`")));
+    }
+    if map.has("tool_calls") && role != MessageRole::Assistant {
+        let message = format!("message {index} has `tool_calls`, which only assistant messages may have");
+        diagnostics.push(diagnostic_at(map.key_place("tool_calls"), message));
+    }
+    match (role, map.has("tool_call_id")) {
+        (MessageRole::Tool, false) => {
+            let message = format!("message {index} is a tool result without `tool_call_id`");
+            diagnostics.push(diagnostic_at(Some(map.place()), message));
+        }
+        (MessageRole::System | MessageRole::Developer | MessageRole::User | MessageRole::Assistant, true) => {
+            let message = format!("message {index} has a `tool_call_id`, which only tool messages may have");
+            diagnostics.push(diagnostic_at(map.key_place("tool_call_id"), message));
+        }
+        (MessageRole::Tool, true) | (_, false) => {}
+    }
+    ConversationMessage {
+        role,
+        content: map.get("content").map(|content| read_parts(content, diagnostics)).unwrap_or_default(),
+        name: map.text("name").map(str::to_string),
+        tool_calls,
+        tool_call_id: map.text("tool_call_id").map(str::to_string),
+    }
+}
+
+fn read_message_call(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<MessageCall> {
+    let inner = map.map("function");
+    let written = inner.as_ref().unwrap_or(map);
+    let Some(name) = written.text("name") else {
+        diagnostics.push(diagnostic_at(Some(map.place()), "this call has no `name`"));
+        return None;
+    };
+    if inner.is_some() && (map.has("name") || map.has("arguments")) {
+        diagnostics.push(diagnostic_at(
+            Some(map.place()),
+            "this call is defined twice, by `function` and next to it",
+        ));
+    }
+    let arguments = match written.json("arguments") {
+        None => "{}".to_string(),
+        Some(Value::String(text)) => {
+            if serde_json::from_str::<Value>(&text).is_err() {
+                diagnostics
+                    .push(diagnostic_at(written.place_of("arguments"), "these arguments are not JSON"));
+            }
+            text
+        }
+        Some(arguments) => arguments.to_string(),
+    };
+    Some(MessageCall { id: map.text("id")?.to_string(), name: name.to_string(), arguments })
+}

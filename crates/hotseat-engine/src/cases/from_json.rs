@@ -1,0 +1,195 @@
+//! Decodes JSON that programs pass at run time, using the shapes of case files.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::block::AssertionBlock;
+use super::brief::SimulatorBrief;
+use super::case::{CaseTurn, read_turn};
+use super::condition::{CONDITION, read_condition};
+use super::content::read_messages;
+use super::criteria::CheckVocabulary;
+use super::shape::{MESSAGE, OWN_ASSERT_KIND, TURN};
+use super::topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
+use super::topics::{CaseTopics, TopicDefinition, TopicSettings, read_graph, read_topics};
+use hotseat_checks::{ArgumentCondition, Check, CheckKind};
+use hotseat_document::{Diagnostics, Kind, MapView, NodeView, SourceSpan, SourceText, check, json};
+use hotseat_targets::message::{ContentPart, ConversationMessage};
+
+static GRAPH_TOPIC_KIND: Kind = Kind::Shape(&GRAPH_TOPIC);
+static TOPICS_KIND: Kind = Kind::Map(&GRAPH_TOPIC_KIND);
+
+/// Source name of JSON passed by programs.
+const PROGRAM_SOURCE_NAME: &str = "the test";
+
+/// Decodes a turn from JSON. It also gets the checks of unwritten turns.
+///
+/// # Errors
+/// A message if the JSON is invalid.
+pub fn parse_turn(value: &Value, unwritten: &CaseTurn, place: SourceSpan) -> Result<CaseTurn, String> {
+    parse_kind(value, &Kind::Shape(&TURN), |view, diagnostics| {
+        let map = view.map(&TURN)?;
+        let mut read = read_turn(&map, &AssertionBlock::default(), unwritten.options.as_ref(), diagnostics);
+        move_to(&place, &mut read.checks);
+        for part in &mut read.content {
+            if let ContentPart::Media(media) = part {
+                move_place(&place, &mut media.place);
+            }
+        }
+        if let Some(options) = &mut read.options {
+            move_place(&place, &mut options.place);
+        }
+        let checks = unwritten.checks.iter().cloned().chain(read.checks).collect();
+        Some(CaseTurn { checks, place, ..read })
+    })
+}
+
+/// Decodes assertions from JSON.
+///
+/// # Errors
+/// A message if the JSON is invalid.
+pub fn parse_assertions(value: &Value) -> Result<Vec<Check>, String> {
+    parse_kind(value, &OWN_ASSERT_KIND, |view, diagnostics| {
+        Some(AssertionBlock::read(Some(view), diagnostics).checks())
+    })
+}
+
+/// Decodes a condition on an argument from JSON.
+///
+/// # Errors
+/// A message if the JSON is invalid.
+pub fn parse_condition(value: &Value) -> Result<ArgumentCondition, String> {
+    parse_kind(value, &Kind::Shape(&CONDITION), read_condition)
+}
+
+/// Decodes messages from JSON.
+///
+/// # Errors
+/// A message if the JSON is invalid.
+pub fn parse_messages(value: &Value) -> Result<Vec<ConversationMessage>, String> {
+    static MESSAGES: Kind = Kind::NonEmptyList(&Kind::Shape(&MESSAGE));
+    parse_kind(value, &MESSAGES, |view, diagnostics| Some(read_messages(view.list()?, diagnostics)))
+}
+
+/// Decodes JSON of this kind.
+fn parse_kind<T>(
+    value: &Value,
+    kind: &Kind,
+    read: impl FnOnce(NodeView<'_>, &mut Diagnostics) -> Option<T>,
+) -> Result<T, String> {
+    let source = SourceText::new(PROGRAM_SOURCE_NAME, value.to_string(), 1);
+    let describe = |diagnostics: Diagnostics| {
+        let words = diagnostics.into_iter().map(|mistake| match mistake.help {
+            Some(help) => format!("{} ({help})", mistake.message),
+            None => mistake.message,
+        });
+        words.collect::<Vec<_>>().join("; ")
+    };
+    let node = json::parse(&source).map_err(describe)?;
+    let mut diagnostics = Diagnostics::new();
+    check(&node, kind, &source, &mut diagnostics);
+    if !diagnostics.is_empty() {
+        return Err(describe(diagnostics));
+    }
+    match read(NodeView::new(&node, &source), &mut diagnostics) {
+        Some(read) if diagnostics.is_empty() => Ok(read),
+        _ => Err(describe(diagnostics)),
+    }
+}
+
+/// Decodes topics and a graph from JSON, `{topics, graph}`, in addition to existing topics.
+///
+/// # Errors
+/// A message if the JSON is invalid.
+pub fn parse_topics(
+    value: &Value,
+    above: &[Arc<TopicDefinition>],
+    following: TopicSettings,
+    place: SourceSpan,
+) -> Result<CaseTopics, String> {
+    parse_kind(value, &Kind::Shape(&SHARED), |view, diagnostics| {
+        let map = MapView::from_node(view.node, view.source, &SHARED)?;
+        let known = read_topics(map.get("topics"), above, diagnostics);
+        let mut topics = read_graph(map.get("graph")?, &known, diagnostics)?;
+        move_to(&place, topics.checks_mut());
+        Some(CaseTopics { place, settings: following, ..topics })
+    })
+}
+
+/// Validates a topic that a program declares for a graph. Its criteria must be among `criteria` or in the
+/// vocabulary.
+///
+/// # Errors
+/// A message if the topic is invalid.
+pub fn validate_topic(
+    name: &str,
+    definition: &Value,
+    criteria: &[&str],
+    vocabulary: &CheckVocabulary,
+) -> Result<(), String> {
+    let named = serde_json::json!({ name: definition });
+    parse_kind(&named, &TOPICS_KIND, |view, diagnostics| {
+        for topic in read_topics(Some(view), &[], diagnostics) {
+            let checks = topic.checks.iter().chain(&topic.turn_checks);
+            let others = checks.filter(|check| match &check.kind {
+                CheckKind::CriterionRef(named) => !criteria.contains(&&*named.name),
+                _ => false,
+            });
+            diagnostics.extend(others.filter_map(|check| vocabulary.ensure_known(check).err()));
+        }
+        Some(())
+    })
+}
+
+/// Validates shared settings of simulated users.
+///
+/// # Errors
+/// A message if they are invalid.
+pub fn validate_simulated_user(definition: &Value) -> Result<(), String> {
+    parse_kind(definition, &Kind::Shape(&USER), |view, diagnostics| {
+        SimulatorBrief::read_shared(Some(view), &SimulatorBrief::default(), diagnostics);
+        Some(())
+    })
+}
+
+/// Decodes the brief of a simulated user at this position, merged onto `above` and the settings of its
+/// groups, outermost first.
+///
+/// # Errors
+/// A message if the JSON is invalid.
+pub fn parse_brief(
+    own: &Value,
+    groups: &[Value],
+    above: &SimulatorBrief,
+    place: &SourceSpan,
+) -> Result<SimulatorBrief, String> {
+    let mut brief = above.clone();
+    for group in groups {
+        brief = parse_kind(group, &Kind::Shape(&USER), |view, diagnostics| {
+            Some(SimulatorBrief::read_shared(Some(view), &brief, diagnostics))
+        })?;
+    }
+    let mut brief = parse_kind(own, &Kind::Shape(&SIMULATE), |view, diagnostics| {
+        SimulatorBrief::read_own(view, &brief, diagnostics)
+    })?;
+    move_to(place, &mut brief.stop_when);
+    for (_, _, said_at) in &mut brief.during_topic {
+        move_place(place, said_at);
+    }
+    Ok(brief)
+}
+
+/// Moves checks of a program to the position of the calling code.
+fn move_to<'c>(place: &SourceSpan, checks: impl IntoIterator<Item = &'c mut Check>) {
+    for check in checks {
+        move_place(place, &mut check.place);
+    }
+}
+
+/// Moves a place within generated JSON; places within files stay.
+fn move_place(place: &SourceSpan, said_at: &mut SourceSpan) {
+    if said_at.file() == PROGRAM_SOURCE_NAME {
+        *said_at = place.clone();
+    }
+}

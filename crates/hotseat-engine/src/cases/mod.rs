@@ -1,0 +1,62 @@
+//! Case files: decodes documents into test cases.
+//!
+//! A case is decoded when its file is loaded, so all errors are found before anything is contacted. A case
+//! that uses variables set by hooks is decoded again once they are known.
+
+mod agent_name;
+mod assertion;
+mod assertion_shape;
+mod awaiting_markers;
+mod block;
+mod brief;
+mod case;
+mod checkpoints;
+mod condition;
+mod content;
+mod criteria;
+mod from_json;
+mod hook;
+mod inherited;
+mod input_sources;
+mod judging;
+mod limits;
+mod program;
+mod reliability;
+mod scenarios;
+mod script;
+pub mod shape;
+mod shared_settings;
+mod suite;
+pub mod topic_shape;
+mod topics;
+mod variables;
+
+pub use agent_name::{AgentName, AgentsByName, unknown_agent};
+pub use awaiting_markers::AwaitingMarkers;
+pub use block::AssertionBlock;
+pub use brief::{DEFAULT_MAX_INPUTS, PersonaNotes, PromptTemplate, SimulatedPersona, SimulatorBrief};
+pub use case::{
+    CallOptions, CaseTarget, CaseTurn, ConversationOpening, ExpectedError, InheritedSettings, OnComplete,
+    ParseSource, TestCase, awaiting_markers,
+};
+pub use checkpoints::Checkpoint;
+pub use criteria::{CheckVocabulary, criterion_check};
+pub use from_json::{
+    parse_assertions, parse_brief, parse_condition, parse_messages, parse_topics, parse_turn,
+    validate_simulated_user, validate_topic,
+};
+pub use hook::{HookCommand, NamedHook};
+pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy, TranscriptStyle};
+pub use judging::read_judging;
+pub use limits::from_millis;
+pub use program::CaseProgram;
+pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
+pub use scenarios::{CaseScenario, read_scenario_set, stable_id};
+pub use script::{read_client_tools, read_interrupt_answers};
+pub use shared_settings::SharedSettings;
+pub use suite::{DecodeContext, DecodeSettings, PROGRAM_EXTENSIONS, Suite, is_program, parser_for};
+pub use topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
+pub use topics::{
+    CaseTopics, TopicCheckPolicy, TopicDefinition, TopicSettings, TopicTrigger, read_graph, read_topics,
+};
+pub use variables::{Environment, VariableScope, escape, interpolate, references};

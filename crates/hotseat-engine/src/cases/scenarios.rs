@@ -1,0 +1,438 @@
+//! Scenario sets: one case, executed once per scenario.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::shape::CASE;
+use super::variables::{FilledValue, diagnostic_at, escape, fill_texts, matches_kind, text_kind};
+use hotseat_document::{
+    Diagnostic, Diagnostics, DocumentNode, Field, Kind, NodeValue, NodeView, Shape, SourceSpan, SourceText,
+    check, json, yaml,
+};
+use hotseat_targets::recorder::SecretRedactor;
+
+/// Shape of a set of scenarios.
+pub static SCENARIO_SET: Shape = Shape {
+    name: "ScenarioSet",
+    doc: "A set of scenarios: `from` a file, or inline `scenarios`.",
+    fields: &[
+        Field::optional(
+            "name",
+            Kind::NonEmptyText,
+            "Name of the set. Default: the name of its file, or of the case.",
+        ),
+        Field::optional(
+            "from",
+            Kind::NonEmptyText,
+            "A file with a list of scenarios: JSON, JSON lines or YAML. Searched next to the suite, next to the project file, and in the working directory.",
+        ),
+        Field::optional("scenarios", Kind::NonEmptyList(&Kind::JsonMap), "The scenarios."),
+    ],
+};
+
+/// A scenario of a case.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct CaseScenario {
+    /// Name of its set.
+    pub set: Arc<str>,
+    /// Stable id across runs: its `id`, or its fingerprint if it has none.
+    pub id: String,
+    /// Digest of its content.
+    pub fingerprint: String,
+    /// Display name.
+    pub name: String,
+    /// Its content.
+    pub data: Json,
+}
+
+/// Decodes the scenarios of a case, if it has any.
+///
+/// # Errors
+/// All diagnostics of the scenarios.
+pub(super) fn read_scenarios(
+    whole: &DocumentNode,
+    source: &Arc<SourceText>,
+    folders: &[PathBuf],
+) -> Option<Result<Vec<Arc<CaseScenario>>, Diagnostics>> {
+    let view = NodeView::new(whole.get("scenarios")?, source);
+    let called = ["name", "id"].iter().find_map(|key| whole.get(key));
+    let called = called.and_then(|node| NodeView::new(node, source).text()).unwrap_or("scenarios");
+    let mut diagnostics = Diagnostics::new();
+    let found = match view.map(&SCENARIO_SET) {
+        _ if view.text().is_some() => from_file(view, None, folders, &mut diagnostics),
+        None => from_list(view, called, "", &mut diagnostics),
+        Some(map) => match (map.get("from"), map.get("scenarios")) {
+            (Some(file), None) => from_file(file, map.text("name"), folders, &mut diagnostics),
+            (None, Some(list)) => from_list(list, map.text("name").unwrap_or(called), "", &mut diagnostics),
+            (Some(_), Some(list)) => {
+                let message = "`from` and `scenarios` cannot be combined";
+                diagnostics.push(diagnostic_at(Some(list.place()), message).help("remove one of them"));
+                Vec::new()
+            }
+            (None, None) => {
+                let message = "this set needs `from` or `scenarios`";
+                diagnostics.push(diagnostic_at(Some(map.place()), message));
+                Vec::new()
+            }
+        },
+    };
+    Some(if diagnostics.is_empty() { Ok(found) } else { Err(diagnostics) })
+}
+
+/// Decodes a set of scenarios declared by a program, in the form of `scenarios` of a case.
+///
+/// # Errors
+/// All diagnostics of the scenarios.
+pub fn read_scenario_set(written: Json, folders: &[PathBuf]) -> Result<Vec<Arc<CaseScenario>>, Diagnostics> {
+    let source = SourceText::new("the test", "", 1);
+    let whole = DocumentNode::from(serde_json::json!({"scenarios": written}));
+    let mut diagnostics = Diagnostics::new();
+    if let Some(set) = whole.get("scenarios") {
+        check(set, &Kind::Shape(&SCENARIO_SET), &source, &mut diagnostics);
+    }
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
+    }
+    read_scenarios(&whole, &source, folders).unwrap_or_else(|| Ok(Vec::new()))
+}
+
+fn from_file(
+    named: NodeView<'_>,
+    set: Option<&str>,
+    folders: &[PathBuf],
+    diagnostics: &mut Diagnostics,
+) -> Vec<Arc<CaseScenario>> {
+    let path = named.text().unwrap_or_default();
+    let mut wrong = |words: String| diagnostics.push(diagnostic_at(Some(named.place()), words));
+    let Some(file) = folders.iter().map(|folder| folder.join(path)).find(|file| file.exists()) else {
+        wrong(format!("scenario file `{path}` not found"));
+        return Vec::new();
+    };
+    let bytes = match fs::read(&file) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            wrong(format!("the scenarios of `{path}` cannot be read: {error}"));
+            return Vec::new();
+        }
+    };
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or(path);
+    let set = set.unwrap_or(stem);
+    let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let lines = matches!(ending, "jsonl" | "ndjson");
+    let used =
+        |diagnostic: Diagnostic| diagnostic.with_related(named.place(), format!("set `{set}` is used here"));
+    if lines {
+        let values = json::values(path, Cursor::new(bytes), "scenarios");
+        let mut nodes = Vec::new();
+        for value in values {
+            match value.map_err(Diagnostics::from).and_then(|source| Ok((json::parse(&source)?, source))) {
+                Ok(value) => nodes.push(value),
+                Err(found) => diagnostics.extend(found.into_iter().map(used)),
+            }
+        }
+        let views = nodes.iter().map(|(node, source)| NodeView::new(node, source));
+        return from_entries(views, set, path, diagnostics);
+    }
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(_) => {
+            wrong(format!("the scenarios of `{path}` cannot be read: the file is not UTF-8"));
+            return Vec::new();
+        }
+    };
+    let source = SourceText::new(path, text, 1);
+    let parsed = match ending {
+        "yaml" | "yml" => yaml::parse(&source),
+        _ => json::parse(&source),
+    };
+    let node = match parsed {
+        Ok(node) => node,
+        Err(found) => {
+            diagnostics.extend(found.into_iter().map(used));
+            return Vec::new();
+        }
+    };
+    let view = NodeView::new(&node, &source);
+    let mut found = Diagnostics::new();
+    let scenarios = from_list(view, set, path, &mut found);
+    diagnostics.extend(found.into_iter().map(used));
+    scenarios
+}
+
+fn from_list(
+    view: NodeView<'_>,
+    set: &str,
+    file: &str,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Arc<CaseScenario>> {
+    match view.list() {
+        Some(entries) if entries.len() > 0 => from_entries(entries, set, file, diagnostics),
+        Some(_) => {
+            diagnostics.push(diagnostic_at(Some(view.place()), format!("set `{set}` has no scenario")));
+            Vec::new()
+        }
+        None => {
+            let message = format!("the scenarios of set `{set}` are not a list");
+            diagnostics.push(
+                diagnostic_at(Some(view.place()), message)
+                    .help("use a list of mappings with `name` and `goal`"),
+            );
+            Vec::new()
+        }
+    }
+}
+
+fn from_entries<'v>(
+    entries: impl Iterator<Item = NodeView<'v>>,
+    set: &str,
+    file: &str,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Arc<CaseScenario>> {
+    let mut all: Vec<(Arc<CaseScenario>, SourceSpan)> = Vec::new();
+    for (index, view) in entries.enumerate() {
+        let at = match file {
+            "" => format!("scenario at index {index} of set `{set}`"),
+            file => format!("scenario at index {index} of set `{set}` in {file}"),
+        };
+        let Some(scenario) = read_scenario(view, set, &at, diagnostics) else { continue };
+        if let Some((_, first)) = all.iter().find(|(known, _)| known.id == scenario.id) {
+            let message = format!("{at}: another scenario of the set has the id `{}`", scenario.id);
+            let wrong = diagnostic_at(Some(view.place()), message).with_related(first.clone(), "first");
+            diagnostics.push(wrong.help("give each scenario a unique `id`"));
+        }
+        all.push((Arc::new(scenario), view.place()));
+    }
+    all.into_iter().map(|(scenario, _)| scenario).collect()
+}
+
+/// Decodes one scenario. Returns `None` after reporting an error.
+fn read_scenario(
+    view: NodeView<'_>,
+    set: &str,
+    at: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<CaseScenario> {
+    let known = diagnostics.len();
+    if view.entries().is_none() {
+        diagnostics.push(diagnostic_at(Some(view.place()), format!("{at} is not a mapping")));
+        return None;
+    }
+    let member = |key: &str| view.entries()?.find(|(name, ..)| *name == key).map(|(_, _, view)| view);
+    let text = |key: &str| member(key).and_then(NodeView::text).filter(|text| !text.trim().is_empty());
+    let missing: Vec<&str> = ["name", "goal"].into_iter().filter(|key| member(key).is_none()).collect();
+    if !missing.is_empty() {
+        let message = format!("{at} is missing required fields: {}", missing.join(", "));
+        diagnostics.push(diagnostic_at(Some(view.place()), message));
+    }
+    let is_text = |view: NodeView<'_>| view.text().is_some_and(|text| !text.trim().is_empty());
+    type Fits = fn(NodeView<'_>) -> bool;
+    let kinds: [(&str, Fits, &str); 6] = [
+        ("id", is_text, "a text"),
+        ("name", is_text, "a text"),
+        ("goal", is_text, "a text"),
+        (
+            "personality",
+            |view| view.is_null() || view.text().is_some_and(|text| !text.trim().is_empty()),
+            "a text",
+        ),
+        ("context", |view| view.list().is_some(), "a list"),
+        ("verification", |view| view.entries().is_some(), "a mapping"),
+    ];
+    for (key, fits, wanted) in kinds {
+        if let Some(view) = member(key).filter(|view| !fits(*view)) {
+            let message = format!("{at}: `{key}` must be {wanted}");
+            diagnostics.push(diagnostic_at(Some(view.place()), message));
+        }
+    }
+    if diagnostics.len() > known {
+        return None;
+    }
+    let data = view.json();
+    let fingerprint = fingerprint(&data);
+    Some(CaseScenario {
+        set: set.into(),
+        id: text("id").map_or_else(|| fingerprint.clone(), str::to_string),
+        fingerprint,
+        name: text("name")?.to_string(),
+        data,
+    })
+}
+
+/// Digest that does not depend on the order of keys.
+fn fingerprint(data: &Json) -> String {
+    format!("scenario_{}", short_digest(&canonical_json(data), 4))
+}
+
+/// Id of a case across runs, regardless of file and line: a digest of its name.
+pub fn stable_id(path: &str) -> String {
+    format!("example:{}", short_digest(&path.split_whitespace().collect::<Vec<_>>().join(" "), 6))
+}
+
+fn short_digest(text: &str, bytes: usize) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    digest.as_ref().iter().take(bytes).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn canonical_json(value: &Json) -> String {
+    match value {
+        Json::Object(members) => {
+            let mut members: Vec<(&String, &Json)> = members.iter().collect();
+            members.sort_by_key(|(key, _)| *key);
+            let members = members
+                .iter()
+                .map(|(key, value)| format!("{}:{}", Json::from(key.as_str()), canonical_json(value)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        Json::Array(items) => format!("[{}]", items.iter().map(canonical_json).collect::<Vec<_>>().join(",")),
+        other => other.to_string(),
+    }
+}
+
+impl CaseScenario {
+    /// Replaces `${scenario.…}` in the document of a case by the values of this scenario.
+    pub(super) fn fill_checked(
+        &self,
+        whole: &mut DocumentNode,
+        source: &Arc<SourceText>,
+        redactor: &SecretRedactor,
+        diagnostics: &mut Diagnostics,
+    ) {
+        let fill = |text: &str, kind: &Kind| self.fill_text(text, kind, redactor);
+        if let NodeValue::Map(entries) = &mut whole.value {
+            entries.retain(|entry| entry.key.text != "scenarios");
+        }
+        fill_texts(whole, &Kind::Shape(&CASE), &fill, source, diagnostics);
+    }
+
+    /// Like `CaseScenario::fill_checked`, for a document that is known to be valid.
+    pub fn fill_variables(&self, whole: &mut DocumentNode, source: &Arc<SourceText>) {
+        self.fill_checked(whole, source, &SecretRedactor::default(), &mut Diagnostics::new());
+    }
+
+    /// Returns the scenario with secrets redacted.
+    pub(super) fn redacted(self: &Arc<Self>, redactor: &SecretRedactor) -> Arc<CaseScenario> {
+        let data = redactor.json(self.data.clone());
+        match data == self.data {
+            true => self.clone(),
+            false => Arc::new(CaseScenario { data, ..(**self).clone() }),
+        }
+    }
+
+    fn fill_text(
+        &self,
+        text: &str,
+        kind: &Kind,
+        redactor: &SecretRedactor,
+    ) -> Result<FilledValue, Vec<String>> {
+        let mut out = String::new();
+        let mut wrong = Vec::new();
+        let mut rest = text;
+        while let Some((before, name, behind)) = next_variable(rest) {
+            out.push_str(before);
+            match self.field_value(name) {
+                None => wrong.push(format!("scenario `{}` has no `{name}`", self.id)),
+                Some(Json::String(value)) => out.push_str(&match text_kind(kind) {
+                    Kind::Pattern => escape(&hotseat_checks::escape(&redactor.text(value))),
+                    _ => escape(value),
+                }),
+                // A value that is not text replaces the whole text if its kind allows it.
+                Some(value) => {
+                    let alone = before.is_empty() && behind.is_empty() && out.is_empty();
+                    let as_node = DocumentNode::from(value.clone());
+                    if alone && matches_kind(&as_node.value, kind) {
+                        return Ok(FilledValue::Json(escape_variables(value.clone())));
+                    }
+                    out.push_str(&escape(&value.to_string()));
+                }
+            }
+            rest = behind;
+        }
+        out.push_str(rest);
+        if wrong.is_empty() { Ok(FilledValue::Text(out)) } else { Err(wrong) }
+    }
+
+    /// Returns the value at a dotted path.
+    fn field_value(&self, name: &str) -> Option<&Json> {
+        let mut value = &self.data;
+        for part in name.strip_prefix("scenario")?.split('.').skip(1) {
+            value = match value {
+                Json::Object(members) => members.get(part)?,
+                Json::Array(items) => items.get(part.parse::<usize>().ok()?)?,
+                _ => return None,
+            };
+        }
+        Some(value)
+    }
+}
+
+/// Escapes variables in a value, so they are not resolved again.
+fn escape_variables(value: Json) -> Json {
+    match value {
+        Json::String(text) => Json::String(escape(&text)),
+        Json::Array(items) => Json::Array(items.into_iter().map(escape_variables).collect()),
+        Json::Object(members) => {
+            Json::Object(members.into_iter().map(|(key, value)| (key, escape_variables(value))).collect())
+        }
+        other => other,
+    }
+}
+
+/// Finds the next scenario variable in a text: the text before it, its name, and the text after it.
+fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    loop {
+        let at = from + text[from..].find("${scenario")?;
+        let name = &text[at + 2..];
+        let end = name.find('}')?;
+        let behind = name["scenario".len()..].chars().next();
+        if !text[..at].ends_with('$') && matches!(behind, Some('.' | '}')) {
+            return Some((&text[..at], &name[..end], &name[end + 1..]));
+        }
+        from = at + 2;
+    }
+}
+
+/// Display name and id of a case with a scenario.
+pub(super) fn scenario_names(
+    name: &str,
+    id: Option<&str>,
+    written: &str,
+    scenario: &CaseScenario,
+) -> (String, String) {
+    let id = format!("{}@{}", id.unwrap_or(name), scenario.id);
+    // Without a scenario variable the names could not be distinguished.
+    let name = match next_variable(written) {
+        Some(_) => name.to_string(),
+        None => format!("{name}: {}", scenario.name),
+    };
+    (name, id)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fingerprint_ignores_key_order() {
+        let one = json!({"id": "1", "name": "One", "goal": "g1", "verification": {"x": 1}});
+        assert_eq!(fingerprint(&one), "scenario_a6af6080");
+        let turned = json!({"verification": {"x": 1}, "goal": "g1", "name": "One", "id": "1"});
+        assert_eq!(fingerprint(&turned), fingerprint(&one));
+        assert_ne!(
+            fingerprint(&json!({"id": "1", "name": "One", "goal": "g2", "verification": {"x": 1}})),
+            fingerprint(&one)
+        );
+    }
+
+    #[test]
+    fn stable_id_depends_on_name() {
+        assert_eq!(stable_id("Agent::venue search::returns results"), "example:924d5a71dde0");
+        assert_eq!(stable_id(" probe::handles  One@scenario_a6af6080"), "example:2ad9db758d96");
+    }
+}

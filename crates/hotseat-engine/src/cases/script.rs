@@ -1,0 +1,90 @@
+//! Decodes scripted answers of the client.
+
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
+use hotseat_targets::message::{ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply};
+
+use super::block::{read_argument_patterns, read_pattern};
+use super::shape::{CLIENT_TOOL, INTERRUPT_ANSWER, TOOL_ANSWER};
+use super::variables::diagnostic_at;
+
+/// Decodes a list of client-side tools.
+pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnostics) -> Vec<ClientTool> {
+    let entries = map.list(key).into_iter().flatten().filter_map(|view| view.map(&CLIENT_TOOL));
+    let mut tools: Vec<ClientTool> = Vec::new();
+    for entry in entries {
+        let name = entry.text("name").unwrap_or_default().to_string();
+        if tools.iter().any(|tool| tool.name == name) {
+            diagnostics
+                .push(diagnostic_at(entry.place_of("name"), format!("tool `{name}` is defined twice")));
+        }
+        let answers = entry.list("answers").into_iter().flatten();
+        tools.push(ClientTool {
+            name,
+            description: entry.text("description").unwrap_or_default().to_string(),
+            parameters: entry.json("parameters").unwrap_or_else(|| serde_json::json!({"type": "object"})),
+            answers: answers.filter_map(|view| read_tool_answer(view, diagnostics)).collect(),
+            url: tool_url(&entry, diagnostics),
+        });
+    }
+    tools
+}
+
+/// URL that answers calls of a tool. A URL with variables is validated after they are resolved.
+fn tool_url(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<reqwest::Url> {
+    let text = tool.text("url").filter(|text| !text.contains("${"))?;
+    let url = reqwest::Url::parse(text).ok().filter(reqwest::Url::has_host);
+    if url.is_none() {
+        diagnostics.push(diagnostic_at(tool.place_of("url"), "`url` of a tool is not a valid HTTP URL"));
+    }
+    url
+}
+
+fn read_tool_answer(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<ToolAnswer> {
+    let map = view.map(&TOOL_ANSWER)?;
+    let reply = match (map.json("content"), map.text("error")) {
+        (Some(content), None) => ToolReply::Content(content),
+        (None, Some(error)) => ToolReply::Error(error.to_string()),
+        _ => {
+            diagnostics.push(Diagnostic::new("an answer needs either `content` or `error`").at(map.place()));
+            return None;
+        }
+    };
+    Some(ToolAnswer {
+        arguments: read_argument_patterns(&map, "args_match", diagnostics),
+        reply,
+        once: map.bool("once").unwrap_or(false),
+    })
+}
+
+/// Decodes the answers to interrupts of a turn.
+pub fn read_interrupt_answers(turn: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<InterruptAnswer> {
+    let entries = turn.list("resume").into_iter().flatten().filter_map(|view| view.map(&INTERRUPT_ANSWER));
+    let mut answers = Vec::new();
+    for entry in entries {
+        let cancelled = entry.text("status") == Some("cancelled");
+        let reply = match (cancelled, entry.json("payload")) {
+            (true, None) => InterruptReply::Cancelled,
+            (false, Some(payload)) => InterruptReply::Resolved(payload),
+            (true, Some(_)) => {
+                diagnostics
+                    .push(diagnostic_at(entry.place_of("payload"), "a cancelled interrupt has no `payload`"));
+                continue;
+            }
+            (false, None) => {
+                let diagnostic =
+                    Diagnostic::new("an answer needs a `payload`, or `status: cancelled`").at(entry.place());
+                diagnostics.push(diagnostic);
+                continue;
+            }
+        };
+        answers.push(InterruptAnswer {
+            reason: entry.get("reason").and_then(|view| read_pattern(view, diagnostics)),
+            message: entry.get("message").and_then(|view| read_pattern(view, diagnostics)),
+            tool: entry.text("tool").map(str::to_string),
+            reply,
+            once: entry.bool("once").unwrap_or(false),
+            place: entry.place(),
+        });
+    }
+    answers
+}

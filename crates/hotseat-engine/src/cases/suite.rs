@@ -1,0 +1,308 @@
+//! Suites: files of cases, read one case at a time.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader, Cursor};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use super::agent_name::AgentsByName;
+use super::case::{InheritedSettings, ParseSource, TestCase};
+use super::shared_settings::{SharedSettings, read_head};
+use hotseat_document::{Diagnostic, Diagnostics, SourceText, json, yaml};
+use hotseat_targets::recorder::SecretRedactor;
+
+/// Number of YAML documents decoded at a time, on several threads if there are enough of them. JSON values
+/// are decoded faster than a thread starts, and each thread leaves memory with the allocator.
+const MAX_BATCH_DOCUMENTS: usize = 128;
+const MIN_DOCUMENTS_PER_THREAD: usize = 32;
+
+/// Number of available cores. Determined once, since this reads system files.
+static CORE_COUNT: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+
+/// A suite: a file of cases.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    /// Path.
+    pub path: PathBuf,
+    /// Displayable path.
+    pub shown: Arc<str>,
+    /// Folder that contains the suite.
+    pub folder: PathBuf,
+    content: SuiteContent,
+}
+
+/// Source of the cases of a suite.
+#[derive(Debug, Clone)]
+enum SuiteContent {
+    File,
+    /// Cases in memory, as text.
+    Text(Arc<[u8]>),
+    /// The running program declares the cases.
+    Program,
+}
+
+/// Syntax of a suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SuiteSyntax {
+    Yaml,
+    /// A stream of values, a list of values, or `{"cases": […]}`.
+    Json,
+}
+
+/// Project-wide settings for decoding cases.
+#[derive(Debug, Clone, Copy)]
+pub struct DecodeSettings<'a> {
+    /// Settings inherited from the target.
+    pub inherited: &'a InheritedSettings,
+    /// Settings inherited from named agents.
+    pub agents: &'a Arc<AgentsByName>,
+    /// Settings shared by all cases of the project.
+    pub shared: &'a Arc<SharedSettings>,
+    /// Folder of the project.
+    pub root: &'a Path,
+    /// Environment variables.
+    pub environment: &'a BTreeMap<String, String>,
+    /// Redactor for secrets of the environment.
+    pub redactor: &'a SecretRedactor,
+    /// True if cases without a simulator of their own get the default one.
+    pub default_simulator: bool,
+}
+
+/// Settings for decoding the cases of one suite.
+#[derive(Debug, Clone, Copy)]
+pub struct DecodeContext<'a> {
+    /// Project-wide settings.
+    pub decoding: DecodeSettings<'a>,
+    /// Settings shared by the cases of the suite.
+    pub shared: &'a Arc<SharedSettings>,
+    /// Folders in which files named by cases are searched.
+    pub folders: &'a Arc<[PathBuf]>,
+}
+
+type DecodedCase = Result<TestCase, Diagnostics>;
+type Reader = Box<dyn BufRead + Send>;
+type Documents = Box<dyn Iterator<Item = Result<Arc<SourceText>, Diagnostic>> + Send>;
+
+impl Suite {
+    /// Creates a suite for a file, displayed as `shown`.
+    pub fn new(path: PathBuf, shown: impl Into<Arc<str>>) -> Self {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Suite { folder: folder.to_path_buf(), shown: shown.into(), path, content: SuiteContent::File }
+    }
+
+    /// Creates a suite from JSON values in memory. Attachments are searched in `folder`.
+    pub fn from_text(text: String, shown: impl Into<Arc<str>>, folder: PathBuf) -> Self {
+        let path = folder.join("cases.jsonl");
+        Suite { folder, shown: shown.into(), path, content: SuiteContent::Text(text.into_bytes().into()) }
+    }
+
+    /// Creates the suite of the cases that the running program declares, displayed as the file that declares
+    /// them. Referenced files are searched in `folder`.
+    pub fn from_program(shown: &str, folder: PathBuf) -> Self {
+        let path = folder.join(Path::new(shown).file_name().unwrap_or_default());
+        Suite { folder, shown: shown.into(), path, content: SuiteContent::Program }
+    }
+
+    /// True if the file is a program that declares tests, judging by its name.
+    pub fn is_program(&self) -> bool {
+        is_program(&self.path)
+    }
+
+    /// Path of the suite, if it is a file.
+    pub fn file(&self) -> Option<&Path> {
+        matches!(self.content, SuiteContent::File).then_some(&self.path)
+    }
+
+    /// Decodes its cases one after the other without loading the whole file. Each item is a case or its
+    /// diagnostics. A file without cases yields one diagnostic.
+    pub fn cases<'a>(
+        &'a self,
+        decoding: DecodeSettings<'a>,
+    ) -> impl Iterator<Item = DecodedCase> + Send + 'a {
+        let batch = match self.syntax() {
+            SuiteSyntax::Yaml => MAX_BATCH_DOCUMENTS,
+            SuiteSyntax::Json => 1,
+        };
+        self.read_cases(decoding, batch)
+    }
+
+    /// Like [`Suite::cases`], on the calling thread only and without reading ahead, which needs less memory.
+    pub fn cases_sequential<'a>(
+        &'a self,
+        decoding: DecodeSettings<'a>,
+    ) -> impl Iterator<Item = DecodedCase> + Send + 'a {
+        self.read_cases(decoding, 1)
+    }
+
+    fn read_cases<'a>(
+        &'a self,
+        decoding: DecodeSettings<'a>,
+        batch: usize,
+    ) -> Box<dyn Iterator<Item = DecodedCase> + Send + 'a> {
+        let opened: std::io::Result<Reader> = match &self.content {
+            SuiteContent::File => {
+                open_file(&self.path).map(|file| -> Reader { Box::new(BufReader::new(file)) })
+            }
+            SuiteContent::Text(text) => Ok(Box::new(Cursor::new(text.clone()))),
+            SuiteContent::Program => return Box::new(std::iter::empty()),
+        };
+        let mut decoded = VecDeque::new();
+        let (mut any, mut first) = (false, true);
+        let mut shared = decoding.shared.clone();
+        let folders: Arc<[PathBuf]> =
+            [self.folder.clone(), decoding.root.to_path_buf(), PathBuf::new()].into();
+        let syntax = self.syntax();
+        let mut documents = match opened {
+            Ok(reader) => Some(syntax.documents(self.shown.clone(), reader)),
+            Err(error) => {
+                any = true;
+                let unreadable = Diagnostic::new(format!("cannot read {}: {error}", self.shown));
+                decoded.push_back(Err(unreadable.into()));
+                None
+            }
+        };
+        let mut names = SeenCaseIds::default();
+        Box::new(std::iter::from_fn(move || {
+            if decoded.is_empty() {
+                let mut batch: Vec<_> = documents.iter_mut().flatten().take(batch).collect();
+                if std::mem::take(&mut first)
+                    && let Some(found) =
+                        batch.first().and_then(|document| read_head(document, syntax.parser(), decoding))
+                {
+                    drop(batch.remove(0));
+                    match found {
+                        Ok(declared) => shared = Arc::new(declared),
+                        Err(diagnostics) => {
+                            any = true;
+                            decoded.push_back(Err(diagnostics));
+                            // Without valid shared settings the cases cannot be decoded.
+                            documents = None;
+                        }
+                    }
+                    if batch.is_empty() && decoded.is_empty() {
+                        batch = documents.iter_mut().flatten().take(1).collect();
+                    }
+                }
+                let with = DecodeContext { decoding, shared: &shared, folders: &folders };
+                decoded.extend(decode_all(&batch, syntax, with).into_iter().map(|case| names.check(case?)));
+                if decoded.is_empty() && !any {
+                    let help = "a case needs a `name` and `turns`; `hotseat init` creates an example";
+                    let empty = Diagnostic::new(format!("no test cases found in {}", self.shown)).help(help);
+                    decoded.push_back(Err(empty.into()));
+                }
+                any = true;
+            }
+            decoded.pop_front()
+        }))
+    }
+
+    fn syntax(&self) -> SuiteSyntax {
+        SuiteSyntax::from_path(&self.path)
+    }
+}
+
+/// Returns the parser for the documents of a file.
+pub fn parser_for(path: &Path) -> ParseSource {
+    SuiteSyntax::from_path(path).parser()
+}
+
+impl SuiteSyntax {
+    /// Determines the syntax by the file extension; the default is YAML.
+    fn from_path(path: &Path) -> SuiteSyntax {
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        match ending.to_ascii_lowercase().as_str() {
+            "json" | "jsonl" | "ndjson" | "jsonc" => SuiteSyntax::Json,
+            _ => SuiteSyntax::Yaml,
+        }
+    }
+
+    fn documents(self, name: Arc<str>, file: Reader) -> Documents {
+        match self {
+            SuiteSyntax::Yaml => Box::new(yaml::documents(name, file)),
+            SuiteSyntax::Json => Box::new(json::values(name, file, "cases")),
+        }
+    }
+
+    fn parser(self) -> ParseSource {
+        match self {
+            SuiteSyntax::Yaml => yaml::parse,
+            SuiteSyntax::Json => json::parse,
+        }
+    }
+}
+
+/// Case ids of a suite so far, stored as hashes so that a file with a hundred thousand cases needs only a few
+/// megabytes.
+#[derive(Default)]
+struct SeenCaseIds {
+    hasher: RandomState,
+    seen: HashSet<u64>,
+}
+
+impl SeenCaseIds {
+    fn check(&mut self, case: TestCase) -> DecodedCase {
+        if self.seen.insert(self.hasher.hash_one(&case.id)) {
+            return Ok(case);
+        }
+        let message = format!("duplicate case id `{}` in this file", case.id);
+        Err(Diagnostic::new(message).at(case.place.clone()).help("change the `id` of one of them").into())
+    }
+}
+
+/// Decodes documents in parallel, keeping their order.
+fn decode_all(
+    documents: &[Result<Arc<SourceText>, Diagnostic>],
+    syntax: SuiteSyntax,
+    with: DecodeContext<'_>,
+) -> Vec<DecodedCase> {
+    let decode = |documents: &[Result<Arc<SourceText>, Diagnostic>]| {
+        documents.iter().flat_map(|d| decode_document(d, syntax, with)).collect()
+    };
+    let worth = documents.len() / MIN_DOCUMENTS_PER_THREAD;
+    if worth < 2 || *CORE_COUNT < 2 {
+        return decode(documents);
+    }
+    let threads = worth.min(*CORE_COUNT);
+    std::thread::scope(|scope| {
+        let parts = documents.chunks(documents.len().div_ceil(threads));
+        let threads: Vec<_> =
+            parts.map(|part| scope.spawn(move || -> Vec<DecodedCase> { decode(part) })).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+fn decode_document(
+    document: &Result<Arc<SourceText>, Diagnostic>,
+    syntax: SuiteSyntax,
+    with: DecodeContext<'_>,
+) -> Vec<DecodedCase> {
+    match document {
+        Ok(source) => TestCase::read_all(source, syntax.parser(), with),
+        Err(diagnostic) => vec![Err(diagnostic.clone().into())],
+    }
+}
+
+/// File extensions of programs that may declare tests.
+pub const PROGRAM_EXTENSIONS: [&str; 4] = ["ts", "mts", "js", "mjs"];
+
+/// True if a file name is that of a program that may declare tests, such as `checkout_test.ts`.
+pub fn is_program(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.rsplit_once('.')
+        .is_some_and(|(stem, ending)| stem.ends_with("_test") && PROGRAM_EXTENSIONS.contains(&ending))
+}
+
+/// Opens a file. A folder is an error here instead of when it is read.
+fn open_file(path: &Path) -> std::io::Result<File> {
+    let file = File::open(path)?;
+    match file.metadata()?.is_dir() {
+        true => Err(std::io::Error::other("it is a folder")),
+        false => Ok(file),
+    }
+}

@@ -1,0 +1,346 @@
+//! Variables in case and project files: `${NAME}` and `${ENV.NAME}`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, SourceSpan, SourceText};
+use hotseat_targets::recorder::SecretRedactor;
+
+/// Environment variables, read once by the main function.
+pub type Environment = Arc<BTreeMap<String, String>>;
+
+/// Values of variables.
+#[derive(Debug, Clone, Copy)]
+pub struct VariableScope<'a> {
+    /// Environment variables, for `${ENV.NAME}`.
+    pub environment: &'a BTreeMap<String, String>,
+    /// Variables set by hooks, for `${NAME}`.
+    pub hook_variables: &'a BTreeMap<String, Json>,
+    /// True if hooks may still set variables: undefined ones then stay unresolved.
+    pub allow_undefined: bool,
+    /// Redactor for values in patterns, which are matched against redacted text.
+    pub redactor: &'a SecretRedactor,
+}
+
+/// A part of a text with variables.
+#[derive(Debug, PartialEq)]
+enum TextPart<'t> {
+    Text(&'t str),
+    /// `$${`, an escaped `${`.
+    Escaped,
+    Given(&'t str),
+    Environment(&'t str),
+}
+
+/// Resolves variables in all texts below `node`, guided by the expected kind: in a pattern a value is matched
+/// literally; a JSON value that consists of a single variable becomes the value of that variable.
+pub fn interpolate(
+    node: &mut DocumentNode,
+    kind: &Kind,
+    variables: VariableScope<'_>,
+    source: &Arc<SourceText>,
+    diagnostics: &mut Diagnostics,
+) {
+    let fill = |text: &str, kind: &Kind| fill_variables(text, text_kind(kind), variables);
+    fill_texts(node, kind, &fill, source, diagnostics);
+}
+
+/// Replaces a text by another text or a value, for the expected kind. Returns messages if variables are
+/// undefined.
+pub(super) type Fill<'f> = dyn Fn(&str, &Kind) -> Result<FilledValue, Vec<String>> + 'f;
+
+/// Applies `fill` to every text below `node` that contains a variable.
+pub(super) fn fill_texts(
+    node: &mut DocumentNode,
+    kind: &Kind,
+    fill: &Fill<'_>,
+    source: &Arc<SourceText>,
+    diagnostics: &mut Diagnostics,
+) {
+    let place = node.place(source);
+    match (&mut node.value, kind) {
+        (NodeValue::String(text), kind) if text.contains("${") => match fill(text, kind) {
+            Ok(FilledValue::Text(text)) => node.value = NodeValue::String(text),
+            Ok(FilledValue::Json(json)) => node.value = from_json(json, &node.span),
+            Err(all) => {
+                diagnostics.extend(all.into_iter().map(|words| Diagnostic::new(words).at(place.clone())));
+                // A placeholder prevents follow-up errors.
+                node.value = NodeValue::String("undefined".to_string());
+            }
+        },
+        (_, Kind::OneOf(kinds)) => {
+            if let Some(kind) = kinds.iter().find(|kind| matches_kind(&node.value, kind)) {
+                fill_texts(node, kind, fill, source, diagnostics);
+            }
+        }
+        (NodeValue::List(nodes), kind) => {
+            let kind = match kind {
+                Kind::List(kind) | Kind::NonEmptyList(kind) => kind,
+                _ => &Kind::Json,
+            };
+            nodes.iter_mut().for_each(|node| fill_texts(node, kind, fill, source, diagnostics));
+        }
+        (NodeValue::Map(_), kind) => {
+            let shape = match kind {
+                Kind::Shape(shape) => Some(*shape),
+                Kind::Tagged(tagged) => tagged.shape_of(node),
+                _ => None,
+            };
+            let NodeValue::Map(entries) = &mut node.value else { return };
+            for entry in entries {
+                let kind = match (kind, shape) {
+                    (Kind::Map(kind), _) => kind,
+                    (_, Some(shape)) => shape.field(&entry.key.text).map_or(&Kind::Json, |field| &field.kind),
+                    (_, None) => &Kind::Json,
+                };
+                fill_texts(&mut entry.value, kind, fill, source, diagnostics);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Escapes a text, so that it contains no variables.
+pub fn escape(text: &str) -> String {
+    text.replace("${", "$${")
+}
+
+/// Variables that a text refers to; `true` marks environment variables. Malformed ones are ignored.
+pub fn references(text: &str) -> Vec<(&str, bool)> {
+    let parts = parse_parts(text).unwrap_or_default();
+    let names = parts.into_iter().filter_map(|part| match part {
+        TextPart::Given(name) => Some((name, false)),
+        TextPart::Environment(name) => Some((name, true)),
+        TextPart::Text(_) | TextPart::Escaped => None,
+    });
+    names.collect()
+}
+
+/// Replacement of a text.
+pub(super) enum FilledValue {
+    /// A text.
+    Text(String),
+    /// A value.
+    Json(Json),
+}
+
+fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Result<FilledValue, Vec<String>> {
+    let parts = parse_parts(text).map_err(|words| vec![words])?;
+    let mut missing = Vec::new();
+    if let ([TextPart::Given(name)], Kind::Json | Kind::JsonMap, Some(value)) =
+        (parts.as_slice(), kind, parts.first().and_then(|part| hook_variable(part, variables)))
+        && !name.is_empty()
+    {
+        return Ok(FilledValue::Json(value.clone()));
+    }
+    let mut out = String::with_capacity(text.len());
+    for part in parts {
+        let value = match part {
+            TextPart::Text(text) => {
+                out.push_str(text);
+                continue;
+            }
+            TextPart::Escaped => "${".to_string(),
+            TextPart::Environment(name) => match variables.environment.get(name) {
+                Some(value) => value.clone(),
+                None => {
+                    missing.push(format!("environment variable `{name}` is not set"));
+                    continue;
+                }
+            },
+            TextPart::Given(name) => match hook_variable(&part, variables) {
+                Some(Json::String(value)) => value.clone(),
+                Some(other) => other.to_string(),
+                None if variables.allow_undefined => format!("${{{name}}}"),
+                None => {
+                    missing.push(undefined_message(name, variables));
+                    continue;
+                }
+            },
+        };
+        match kind {
+            Kind::Pattern => out.push_str(&hotseat_checks::escape(&variables.redactor.text(&value))),
+            _ => out.push_str(&value),
+        }
+    }
+    if missing.is_empty() { Ok(FilledValue::Text(out)) } else { Err(missing) }
+}
+
+fn hook_variable<'v>(part: &TextPart<'_>, variables: VariableScope<'v>) -> Option<&'v Json> {
+    match part {
+        TextPart::Given(name) => variables.hook_variables.get(*name),
+        _ => None,
+    }
+}
+
+fn undefined_message(name: &str, variables: VariableScope<'_>) -> String {
+    if variables.environment.contains_key(name) {
+        return format!(
+            "variable `{name}` is not defined; for the environment variable write `${{ENV.{name}}}`"
+        );
+    }
+    let known: Vec<&str> = variables.hook_variables.keys().map(String::as_str).collect();
+    match known.as_slice() {
+        [] => format!("variable `{name}` is not defined: no hook sets it"),
+        known => format!("variable `{name}` is not defined: hooks set {}", known.join(", ")),
+    }
+}
+
+/// Splits a text into its parts.
+fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let escaped = rest[..at].ends_with('$');
+        let before = &rest[..at - usize::from(escaped)];
+        if !before.is_empty() {
+            parts.push(TextPart::Text(before));
+        }
+        rest = &rest[at + 2..];
+        if escaped {
+            parts.push(TextPart::Escaped);
+            continue;
+        }
+        let Some(end) = rest.find('}') else {
+            return Err("`${` without a closing `}`; write `$${` for a literal `${`".to_string());
+        };
+        let name = &rest[..end];
+        let part = match name.strip_prefix("ENV.") {
+            Some(name) => TextPart::Environment(name),
+            None => TextPart::Given(name),
+        };
+        let bare = name.strip_prefix("ENV.").unwrap_or(name);
+        let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if bare.is_empty() || !bare.chars().all(valid) || bare.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(format!(
+                "`${{{name}}}` is not a valid variable: names consist of letters, digits and `_`; write `$${{` for a literal `${{`"
+            ));
+        }
+        parts.push(part);
+        rest = &rest[end + 1..];
+    }
+    if !rest.is_empty() {
+        parts.push(TextPart::Text(rest));
+    }
+    Ok(parts)
+}
+
+/// Returns the kind for a text if several kinds are allowed.
+pub(super) fn text_kind(kind: &Kind) -> &Kind {
+    match kind {
+        Kind::OneOf(kinds) => {
+            let text = NodeValue::String(String::new());
+            kinds.iter().find(|kind| matches_kind(&text, kind)).map_or(kind, text_kind)
+        }
+        kind => kind,
+    }
+}
+
+pub(super) fn matches_kind(value: &NodeValue, kind: &Kind) -> bool {
+    match kind {
+        Kind::Json => true,
+        Kind::Null => matches!(value, NodeValue::Null),
+        Kind::Bool | Kind::False => matches!(value, NodeValue::Bool(_)),
+        Kind::Integer { .. } | Kind::Number => matches!(value, NodeValue::Number(_)),
+        Kind::Text | Kind::NonEmptyText | Kind::Pattern | Kind::Url | Kind::Choice(_) => {
+            matches!(value, NodeValue::String(_))
+        }
+        Kind::List(_) | Kind::NonEmptyList(_) => matches!(value, NodeValue::List(_)),
+        Kind::JsonMap | Kind::Map(_) | Kind::Shape(_) | Kind::Tagged(_) => matches!(value, NodeValue::Map(_)),
+        Kind::OneOf(kinds) => kinds.iter().any(|kind| matches_kind(value, kind)),
+    }
+}
+
+/// Converts a JSON value to nodes, all placed at the variable.
+pub(super) fn from_json(json: Json, span: &std::ops::Range<usize>) -> NodeValue {
+    let node = |json| DocumentNode { value: from_json(json, span), span: span.clone(), plain: false };
+    match json {
+        Json::Null => NodeValue::Null,
+        Json::Bool(truth) => NodeValue::Bool(truth),
+        Json::Number(number) => NodeValue::Number(number),
+        Json::String(text) => NodeValue::String(text),
+        Json::Array(items) => NodeValue::List(items.into_iter().map(node).collect()),
+        Json::Object(members) => {
+            let entries = members.into_iter().map(|(key, value)| hotseat_document::MapEntry {
+                key: hotseat_document::MapKey { text: key, span: span.clone() },
+                value: node(value),
+            });
+            NodeValue::Map(entries.collect())
+        }
+    }
+}
+
+/// Creates a diagnostic at a place.
+pub(super) fn diagnostic_at(place: Option<SourceSpan>, message: impl Into<String>) -> Diagnostic {
+    let diagnostic = Diagnostic::new(message);
+    match place {
+        Some(place) => diagnostic.at(place),
+        None => diagnostic,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fill(text: &str, kind: &Kind) -> Result<Json, Vec<String>> {
+        let environment = BTreeMap::from([("HOST".to_string(), "a.b".to_string())]);
+        let hook_variables = BTreeMap::from([
+            ("ID".to_string(), json!("x.1")),
+            ("N".to_string(), json!(5)),
+            ("S".to_string(), json!("secret value")),
+            ("O".to_string(), json!({"a": 1})),
+        ]);
+        let redactor = SecretRedactor::new([("N".to_string(), "secret value".to_string())]);
+        let variables = VariableScope {
+            environment: &environment,
+            hook_variables: &hook_variables,
+            allow_undefined: false,
+            redactor: &redactor,
+        };
+        fill_variables(text, kind, variables).map(|filled| match filled {
+            FilledValue::Text(text) => json!(text),
+            FilledValue::Json(json) => json,
+        })
+    }
+
+    #[test]
+    fn replaces_variables() {
+        for (text, kind, expected) in [
+            ("id ${ID}!", Kind::Text, json!("id x.1!")),
+            ("${ENV.HOST}/${N}", Kind::Text, json!("a.b/5")),
+            ("${O}", Kind::Text, json!("{\"a\":1}")),
+            ("${O}", Kind::Json, json!({"a": 1})),
+            ("${N}", Kind::Json, json!(5)),
+            ("n=${N}", Kind::Json, json!("n=5")),
+            ("^${ID}$", Kind::Pattern, json!(r"^x\.1$")),
+            ("^${S}$", Kind::Pattern, json!(r"^\[redacted:N\]$")),
+            ("${S}", Kind::Text, json!("secret value")),
+            ("$${ID} and $${", Kind::Text, json!("${ID} and ${")),
+            ("$5 {a} $x", Kind::Text, json!("$5 {a} $x")),
+            (&escape("${ID} $${ID} $$${ ${"), Kind::Text, json!("${ID} $${ID} $$${ ${")),
+        ] {
+            assert_eq!(fill(text, &kind), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn rejects_undefined_and_malformed_names() {
+        for (text, words) in [
+            ("${NOPE}", "variable `NOPE` is not defined: hooks set ID, N, O, S"),
+            ("${HOST}", "write `${ENV.HOST}`"),
+            ("${ENV.NOPE}", "environment variable `NOPE` is not set"),
+            ("${a-b}", "`${a-b}` is not a valid variable"),
+            ("${}", "`${}` is not a valid variable"),
+            ("${1A}", "`${1A}` is not a valid variable"),
+            ("${OPEN", "`${` without a closing `}`"),
+        ] {
+            let error = fill(text, &Kind::Text).unwrap_err();
+            assert!(error.len() == 1 && error[0].contains(words), "{text}: {error:?}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Agents of the project file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::shape::TARGET;
+use super::start::StartCommand;
+use super::target::{AgentTarget, BoundTarget, TargetCapabilities, TargetKind};
+use crate::cases::AwaitingMarkers;
+use crate::cases::{
+    AssertionBlock, InheritedSettings, VariableScope, awaiting_markers, escape, from_millis, interpolate,
+    references,
+};
+use crate::session::SessionTimeouts;
+use hotseat_document::{
+    self as document, Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, SourceText,
+};
+use hotseat_runtime::files::ConnectorSet;
+use hotseat_targets::code_agent::CodeAgent;
+use hotseat_targets::recorder::SecretRedactor;
+
+/// Default time limit of a turn.
+const DEFAULT_TURN_TIMEOUT: Duration = Duration::from_secs(120);
+/// Default limit on the time without any received data.
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Context for decoding an agent.
+#[derive(Clone, Copy)]
+pub(super) struct AgentReadContext<'a> {
+    /// Folder for relative paths.
+    pub(super) root: &'a Path,
+    /// Language models of the project.
+    pub(super) connectors: &'a Arc<ConnectorSet>,
+    /// Environment variables.
+    pub(super) environment: &'a BTreeMap<String, String>,
+}
+
+/// An agent of the project file: `target` or an entry of `agents`.
+#[derive(Debug, Clone)]
+pub struct ProjectAgent {
+    /// Name. `None` for an agent defined under `target`.
+    pub name: Option<Arc<str>>,
+    /// Purpose of the agent, if the project file describes it.
+    pub description: Option<String>,
+    /// Suites below this folder test the agent.
+    pub folder: Option<PathBuf>,
+    /// Settings inherited by every case and turn.
+    pub inherited: InheritedSettings,
+    /// Start command, if Hotseat starts the agent.
+    pub start: Option<StartCommand>,
+    /// Time limits.
+    pub timeouts: SessionTimeouts,
+    /// True if its settings use variables set by hooks, so that they differ between cases.
+    pub uses_hook_variables: bool,
+    /// Undefined environment variables that make the agent unusable although the file is valid.
+    missing_variables: Vec<Diagnostic>,
+    /// Parts of a case that reach the agent.
+    capabilities: TargetCapabilities,
+    /// Connectors that turns may select. `None` if its agent files are not loaded yet.
+    known_connectors: Option<Arc<ConnectorSet>>,
+    root: PathBuf,
+    connectors: Arc<ConnectorSet>,
+    source: Arc<SourceText>,
+    node: DocumentNode,
+    /// Implementation of an agent in this program, which has no entry in a project file.
+    in_code: Option<Arc<dyn CodeAgent>>,
+}
+
+impl ProjectAgent {
+    /// Decodes an agent whose shape is valid.
+    pub(super) fn read(
+        name: Option<&str>,
+        node: &DocumentNode,
+        source: &Arc<SourceText>,
+        around: AgentReadContext<'_>,
+        mistakes: &mut Diagnostics,
+    ) -> ProjectAgent {
+        let AgentReadContext { root, connectors, environment } = around;
+        // Environment variables are resolved now, hook variables per case. An undefined variable matters only
+        // if the agent is used.
+        let mut filled = node.clone();
+        let (given, none) = (BTreeMap::new(), SecretRedactor::default());
+        let variables =
+            VariableScope { environment, hook_variables: &given, allow_undefined: true, redactor: &none };
+        let mut unset = Diagnostics::new();
+        interpolate(&mut filled, &document::Kind::Tagged(&TARGET), variables, source, &mut unset);
+        let unset: Vec<Diagnostic> = unset.into_iter().collect();
+
+        let shape = TARGET.shape_of(node).expect("the shape was checked");
+        let map = MapView::from_node(&filled, source, shape).expect("the shape was checked");
+        let inherited = InheritedSettings {
+            case: AssertionBlock::read(map.get("assert"), mistakes),
+            turn: AssertionBlock::read(map.get("turn_assert"), mistakes),
+            signs: awaiting_markers(&map, &AwaitingMarkers::default()),
+        };
+        let has_start = shape.field("start").is_some() && unset.is_empty();
+        let start = if has_start { StartCommand::read(&map, root, mistakes) } else { None };
+        if let (None, Some(place)) = (name, map.key_place("folder")) {
+            mistakes.push(Diagnostic::new("`folder` is supported only for entries of `agents`").at(place));
+        }
+        // Values with hook variables are validated when they are resolved.
+        let bound = match unset.is_empty() && !contains_variable(&filled) {
+            true => BoundTarget::read(&map, around, mistakes),
+            false => None,
+        };
+        let kind = TargetKind::from_shape(shape);
+        let known = match bound.map(|bound| bound.target) {
+            Some(AgentTarget::Embedded(target)) => Some(Arc::new(target.agent.available_connectors.clone())),
+            _ => (kind != TargetKind::Embedded).then(|| connectors.clone()),
+        };
+        let limit = |key: &str, default: Duration| {
+            let given = shape.field(key).and_then(|_| map.integer(key));
+            given.map_or(default, from_millis)
+        };
+        ProjectAgent {
+            name: name.map(Arc::from),
+            description: map.text("description").map(str::to_string),
+            folder: map.text("folder").map(|folder| root.join(folder)),
+            inherited,
+            start,
+            timeouts: SessionTimeouts {
+                turn: limit("timeout_ms", DEFAULT_TURN_TIMEOUT),
+                idle: limit("idle_timeout_ms", DEFAULT_IDLE_TIMEOUT),
+                case: None,
+            },
+            uses_hook_variables: contains_hook_variable(node),
+            missing_variables: unset,
+            capabilities: TargetCapabilities::from_node(kind, node),
+            known_connectors: known,
+            root: root.to_path_buf(),
+            connectors: connectors.clone(),
+            source: source.clone(),
+            node: node.clone(),
+            in_code: None,
+        }
+    }
+
+    /// Creates an agent implemented in this program.
+    pub fn in_code(agent: Arc<dyn CodeAgent>) -> ProjectAgent {
+        let connectors = Arc::<ConnectorSet>::default();
+        let node: DocumentNode = serde_json::Value::Null.into();
+        ProjectAgent {
+            name: None,
+            description: None,
+            folder: None,
+            inherited: InheritedSettings::default(),
+            start: None,
+            timeouts: SessionTimeouts { turn: DEFAULT_TURN_TIMEOUT, idle: DEFAULT_IDLE_TIMEOUT, case: None },
+            uses_hook_variables: false,
+            missing_variables: Vec::new(),
+            capabilities: TargetCapabilities::from_node(TargetKind::InCode, &node),
+            known_connectors: Some(connectors.clone()),
+            root: PathBuf::new(),
+            connectors,
+            source: SourceText::new("", "", 1),
+            node,
+            in_code: Some(agent),
+        }
+    }
+
+    /// Creates an agent that replays recordings but keeps the assertions and tools of this one. `from` is
+    /// relative to the root of `around`.
+    pub(super) fn to_replay_agent(
+        &self,
+        from: &str,
+        around: AgentReadContext<'_>,
+        mistakes: &mut Diagnostics,
+    ) -> ProjectAgent {
+        let mut node = replay_node(from);
+        if let (NodeValue::Map(entries), NodeValue::Map(own)) = (&mut node.value, &self.node.value) {
+            entries
+                .extend(own.iter().filter(|entry| KEYS_KEPT_IN_REPLAY.contains(&&*entry.key.text)).cloned());
+        }
+        let agent = ProjectAgent::read(self.name.as_deref(), &node, &self.source, around, mistakes);
+        ProjectAgent { folder: self.folder.clone(), ..agent }
+    }
+
+    /// Creates an agent that replays recordings, without assertions.
+    pub(super) fn from_recordings(
+        from: &str,
+        around: AgentReadContext<'_>,
+        mistakes: &mut Diagnostics,
+    ) -> ProjectAgent {
+        ProjectAgent::read(None, &replay_node(from), &SourceText::new("-n", "", 1), around, mistakes)
+    }
+
+    /// Diagnostics of undefined environment variables.
+    pub fn missing_variables(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.missing_variables.iter()
+    }
+
+    /// Resolves the variables of the agent.
+    ///
+    /// # Errors
+    /// If a variable is undefined or a resolved value is invalid.
+    pub fn bind(&self, variables: VariableScope<'_>) -> Result<BoundTarget, Diagnostics> {
+        if let Some(agent) = &self.in_code {
+            return Ok(BoundTarget::in_code(agent.clone()));
+        }
+        let mut node = self.node.clone();
+        let mut mistakes = Diagnostics::new();
+        interpolate(&mut node, &document::Kind::Tagged(&TARGET), variables, &self.source, &mut mistakes);
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let shape = TARGET.shape_of(&node).expect("the shape was checked");
+        let map = MapView::from_node(&node, &self.source, shape).expect("the shape was checked");
+        let around = AgentReadContext {
+            root: &self.root,
+            connectors: &self.connectors,
+            environment: variables.environment,
+        };
+        let bound = BoundTarget::read(&map, around, &mut mistakes);
+        match (bound, mistakes.is_empty()) {
+            (Some(target), true) => Ok(target),
+            _ => Err(mistakes),
+        }
+    }
+
+    /// True if the agent receives the value of this case key, or the `metadata` of calls.
+    pub fn supports(&self, key: &str) -> bool {
+        self.capabilities.supports(key)
+    }
+
+    /// Parts of a case and options that reach the agent.
+    pub(super) fn capabilities(&self) -> &TargetCapabilities {
+        &self.capabilities
+    }
+
+    /// Connectors that turns may select. `None` if they differ between cases.
+    pub(super) fn connectors(&self) -> Option<&ConnectorSet> {
+        self.known_connectors.as_deref()
+    }
+}
+
+/// Keys of an agent that also apply to its recordings.
+const KEYS_KEPT_IN_REPLAY: [&str; 6] =
+    ["description", "tools", "timeout_ms", "assert", "turn_assert", "awaiting"];
+
+/// Builds the project file entry of an agent that replays recordings.
+fn replay_node(from: &str) -> DocumentNode {
+    // Escapes paths that look like variables.
+    serde_json::json!({"type": "replay", "from": escape(from)}).into()
+}
+
+/// True if texts below a node contain unresolved variables.
+fn contains_variable(node: &DocumentNode) -> bool {
+    any_text(node, &|text| text.contains("${"))
+}
+
+/// True if texts below a node use variables set by hooks.
+fn contains_hook_variable(node: &DocumentNode) -> bool {
+    any_text(node, &|text| !references(text).iter().all(|(_, environment)| *environment))
+}
+
+fn any_text(node: &DocumentNode, fits: &impl Fn(&str) -> bool) -> bool {
+    match &node.value {
+        NodeValue::String(text) => fits(text),
+        NodeValue::List(nodes) => nodes.iter().any(|node| any_text(node, fits)),
+        NodeValue::Map(entries) => entries.iter().any(|entry| any_text(&entry.value, fits)),
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => false,
+    }
+}

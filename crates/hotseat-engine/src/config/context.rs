@@ -1,0 +1,284 @@
+//! Call settings: user identity, conversation id, metadata and connector, from the command line, its context
+//! file and the cases.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map as Members, Value, json};
+
+use super::target::is_secret;
+use crate::cases::{CallOptions, CaseTarget, Environment, TestCase, VariableScope, interpolate};
+use hotseat_document::{
+    Diagnostic, Diagnostics, Field, Kind, MapView, Shape, SourceText, check, json as json_file,
+};
+use hotseat_targets::message::{RequestIdentity, merge_json};
+use hotseat_targets::recorder::SecretRedactor;
+
+/// Shape of a context file.
+pub static CONTEXT_FILE: Shape = Shape {
+    name: "ContextFile",
+    doc: "A context file for `--ctx`: user identity and further data of the call. `${ENV.NAME}` is replaced by an environment variable.",
+    fields: &[
+        Field::optional("chat_id", Kind::NonEmptyText, "Conversation id, unless a case has a `threadId`."),
+        Field::optional(
+            "authorized",
+            Kind::Shape(&AUTHORIZED),
+            "The authenticated user and their permissions.",
+        ),
+        Field::optional(
+            "metadata",
+            Kind::JsonMap,
+            "Metadata of every call. Metadata of cases and options takes precedence.",
+        ),
+        Field::optional("client", Kind::Shape(&CLIENT), "The client program."),
+        Field::optional("locale", Kind::NonEmptyText, "Language and region.").default("en-us"),
+        Field::optional("referer", Kind::Text, "Origin of the call.").default("test"),
+    ],
+};
+
+static AUTHORIZED: Shape = Shape {
+    name: "Authorized",
+    doc: "The authenticated user and their permissions.",
+    fields: &[
+        Field::optional("sub", Kind::Text, "The subject of the token."),
+        Field::optional("client_id", Kind::Text, "Client that the token was issued to."),
+        Field::optional("scope", Kind::Text, "Scope of the token."),
+        Field::optional("session_id", Kind::Text, "Id of the session."),
+        Field::optional("user_id", Kind::NonEmptyText, "Id of the user.").default("test-user"),
+        Field::optional("team_id", Kind::NonEmptyText, "Id of the user's team.").default("test-team"),
+        Field::optional("tenant_id", Kind::Text, "Id of the tenant."),
+        Field::optional("remember_me", Kind::Bool, "Whether the session is persistent."),
+        Field::optional("constraints", Kind::Shape(&CONSTRAINTS), "Restrictions on visible data."),
+    ],
+};
+
+static CONSTRAINTS: Shape = Shape {
+    name: "Constraints",
+    doc: "Restrictions on visible data.",
+    fields: &[
+        Field::optional("owner_only", Kind::Bool, "Only items that the user owns."),
+        Field::optional("creator_only", Kind::Bool, "Only items that the user created."),
+        Field::optional("editor_only", Kind::Bool, "Only items that the user edited."),
+        Field::optional("team_only", Kind::Bool, "Only items of the user's team."),
+        Field::optional("extra", Kind::JsonMap, "Further restrictions."),
+    ],
+};
+
+static CLIENT: Shape = Shape {
+    name: "Client",
+    doc: "The client program.",
+    fields: &[
+        Field::optional("type", Kind::Text, "Type of the program.").default("test"),
+        Field::optional("user_agent", Kind::Text, "Name and version of the program.")
+            .default("hotseat/VERSION"),
+        Field::optional("ip", Kind::Text, "IP address of the client.").default("127.0.0.1"),
+    ],
+};
+
+/// A decoded context file.
+#[derive(Debug, Clone)]
+pub struct ContextFile {
+    /// Its content.
+    members: Value,
+    /// Secret values with their names.
+    secrets: Vec<(String, String)>,
+}
+
+impl ContextFile {
+    /// Reads a context file, displayed as `shown`.
+    ///
+    /// # Errors
+    /// If it cannot be read or is invalid.
+    pub fn read(path: &Path, shown: &str, environment: &Environment) -> Result<ContextFile, Diagnostics> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Diagnostic::new(format!("cannot read --ctx {shown}: {error}")))?;
+        let source = SourceText::new(shown, text, 1);
+        let mut node = json_file::parse(&source)?;
+        let (kind, mut mistakes) = (Kind::Shape(&CONTEXT_FILE), Diagnostics::new());
+        check(&node, &kind, &source, &mut mistakes);
+        if mistakes.is_empty() {
+            let (given, redactor) = (BTreeMap::new(), SecretRedactor::default());
+            let variables = VariableScope {
+                environment,
+                hook_variables: &given,
+                allow_undefined: false,
+                redactor: &redactor,
+            };
+            interpolate(&mut node, &kind, variables, &source, &mut mistakes);
+        }
+        match MapView::from_node(&node, &source, &CONTEXT_FILE) {
+            Some(map) if mistakes.is_empty() => {
+                let members = map.to_json();
+                let mut secrets = Vec::new();
+                collect_secrets("ctx", &members, &mut secrets);
+                Ok(ContextFile { members, secrets })
+            }
+            _ => Err(mistakes),
+        }
+    }
+
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.members.pointer(pointer)?.as_str()
+    }
+}
+
+/// Collects the texts of members whose names look like secrets.
+fn collect_secrets(path: &str, value: &Value, secrets: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                let path = format!("{path}.{name}");
+                match value {
+                    Value::String(text) if is_secret(name, text) => secrets.push((path, text.clone())),
+                    value => collect_secrets(&path, value, secrets),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_secrets(path, item, secrets)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Call settings of the command line. They override those of cases; a context file has the lowest precedence.
+#[derive(Debug, Clone, Default)]
+pub struct CallSettings {
+    /// The user.
+    pub user: Option<String>,
+    /// The user's team.
+    pub team: Option<String>,
+    /// Language and region.
+    pub locale: Option<String>,
+    /// Connector of every turn.
+    pub connector: Option<String>,
+    /// The context file.
+    pub context: Option<ContextFile>,
+}
+
+impl CallSettings {
+    /// Default user identity.
+    pub fn identity(&self) -> RequestIdentity {
+        self.resolve_identity(None, None)
+    }
+
+    /// User identity of a case, without values that contain hook variables.
+    pub fn identity_before_hooks(&self, case: &TestCase) -> RequestIdentity {
+        let written = |word: &'_ Option<String>| word.clone().filter(|word| !word.contains("${"));
+        let CaseTarget { user, team, .. } = &case.target;
+        self.resolve_identity(written(user).as_deref(), written(team).as_deref())
+    }
+
+    /// Default conversation id.
+    pub fn chat_id(&self) -> Option<&str> {
+        self.context.as_ref().and_then(|context| context.text("/chat_id"))
+    }
+
+    /// Resolves the user identity with the values of a case.
+    fn resolve_identity(&self, user: Option<&str>, team: Option<&str>) -> RequestIdentity {
+        let file = |pointer: &str| self.context.as_ref().and_then(|context| context.text(pointer));
+        let user = self.user.as_deref().or(user).or_else(|| file("/authorized/user_id"));
+        let team = self.team.as_deref().or(team).or_else(|| file("/authorized/team_id"));
+        let locale = self.locale.as_deref().or_else(|| file("/locale"));
+        RequestIdentity::new(user, team, locale, self.context.as_ref().map(|file| &file.members))
+    }
+
+    /// Applies the call settings to a case; `metadata` is true if the agent receives metadata of calls.
+    pub fn apply_to_case(&self, case: &Arc<TestCase>, metadata: bool) -> Arc<TestCase> {
+        let says = &case.target;
+        if self.is_empty() && says.user.is_none() && says.team.is_none() && says.metadata.is_none() {
+            return case.clone();
+        }
+        let mut addressed = (**case).clone();
+        let target = &mut addressed.target;
+        target.identity = self.resolve_identity(target.user.as_deref(), target.team.as_deref());
+        target.thread_id = target.thread_id.take().or(self.chat_id().map(str::to_string));
+        let of_file = self.context.as_ref().and_then(|context| context.members.get("metadata"));
+        let below = match (of_file, &target.metadata) {
+            _ if !metadata => None,
+            (Some(file), Some(case)) => Some(merge_json(file, case)),
+            (file, case) => file.or(case.as_ref()).cloned(),
+        };
+        let below = below.filter(|below| below.as_object().is_some_and(|members| !members.is_empty()));
+        let turns = addressed.turns.iter_mut().map(|turn| &mut turn.options);
+        for options in turns.chain([&mut addressed.turn_defaults.options]) {
+            let value = self.merge_options(options.as_ref().map(|options| &options.value), below.as_ref());
+            match (options, value) {
+                (_, None) => {}
+                (Some(options), Some(value)) => options.value = value,
+                (none, Some(value)) => {
+                    *none = Some(CallOptions { value, place: case.place.clone(), connector: None });
+                }
+            }
+        }
+        Arc::new(addressed)
+    }
+
+    /// Merges options onto metadata, and overrides the connector with that of the command line.
+    fn merge_options(&self, written: Option<&Value>, metadata: Option<&Value>) -> Option<Value> {
+        let mut all = Members::new();
+        if let Some(metadata) = metadata {
+            all.insert("metadata".to_string(), metadata.clone());
+        }
+        let mut all = Value::Object(all);
+        if let Some(written) = written {
+            all = merge_json(&all, written);
+        }
+        if let Some(connector) = &self.connector {
+            all = merge_json(&all, &json!({"connector": connector}));
+        }
+        let says_nothing = all.as_object().is_some_and(Members::is_empty);
+        (!says_nothing || written.is_some()).then_some(all)
+    }
+
+    /// True if the command line has no call settings.
+    fn is_empty(&self) -> bool {
+        let CallSettings { user, team, locale, connector, context } = self;
+        [user, team, locale, connector].into_iter().all(Option::is_none) && context.is_none()
+    }
+
+    /// Case keys set by the command line, with their source.
+    pub(super) fn given_keys(&self) -> Vec<(&'static str, &'static str)> {
+        let file = |pointer: &str| {
+            self.context.as_ref().is_some_and(|context| context.members.pointer(pointer).is_some())
+        };
+        let all = [
+            ("user", "-u", self.user.is_some()),
+            ("team", "-t", self.team.is_some()),
+            ("locale", "--locale", self.locale.is_some()),
+            ("user", "`authorized.user_id` of --ctx", file("/authorized/user_id") && self.user.is_none()),
+            ("team", "`authorized.team_id` of --ctx", file("/authorized/team_id") && self.team.is_none()),
+            ("locale", "`locale` of --ctx", file("/locale") && self.locale.is_none()),
+            ("threadId", "`chat_id` of --ctx", file("/chat_id")),
+            ("metadata", "`metadata` of --ctx", file("/metadata")),
+        ];
+        all.into_iter().filter(|(.., is_given)| *is_given).map(|(key, shown, _)| (key, shown)).collect()
+    }
+
+    /// Notes about flags that differ from the context file.
+    pub fn notes(&self) -> Vec<String> {
+        let Some(file) = &self.context else { return Vec::new() };
+        let pairs = [
+            ("-u", &self.user, "authorized.user_id"),
+            ("-t", &self.team, "authorized.team_id"),
+            ("--locale", &self.locale, "locale"),
+        ];
+        let disagree = pairs.into_iter().filter_map(|(flag, said, member)| {
+            let (said, written) = (said.as_deref()?, file.text(&format!("/{}", member.replace('.', "/")))?);
+            (said != written).then(|| format!("{flag} {said} overrides `{member}` of --ctx ({written})"))
+        });
+        disagree.collect()
+    }
+
+    /// Secret values with their names.
+    pub fn secrets(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        self.context.iter().flat_map(|context| context.secrets.iter().cloned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn shapes_are_valid() {
+        assert_eq!(super::CONTEXT_FILE.problems(), Vec::<String>::new());
+    }
+}

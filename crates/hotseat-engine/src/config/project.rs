@@ -1,0 +1,703 @@
+//! The project file: found in parent folders, read with all diagnostics at once.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::agent::{AgentReadContext, ProjectAgent};
+use super::context::CallSettings;
+use super::hooks::ProjectHooks;
+use super::limits::read_limits;
+use super::script_settings::{self, ProcessDefinitions};
+use super::shape::PROJECT;
+use super::store_settings::{StoreSettings, read_store_settings};
+use super::target::{AgentTarget, BoundTarget, find_recordings, is_secret};
+use crate::cases::{
+    AgentsByName, DecodeSettings, Environment, InheritedSettings, Reliability, ReliabilitySetting,
+    SharedSettings, TestCase, VariableScope, interpolate, read_judging, read_reliability, references,
+    unknown_agent,
+};
+use crate::scripts::{ScriptGrants, ScriptLibrary};
+use hotseat_checks::{JudgeSettings, RoleReference};
+use hotseat_document::{
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, address_password,
+    check, yaml,
+};
+use hotseat_model::Model;
+use hotseat_runtime::files::ConnectorSet;
+use hotseat_targets::recorder::{ModelPrices, SecretRedactor, TrafficLimits};
+use hotseat_targets::recording::suite_name;
+
+/// File names of the project file, in order of precedence.
+pub const FILE_NAMES: [&str; 3] = ["hotseat.yaml", "hotseat.yml", "aguitest.config.yaml"];
+
+/// A project and its settings.
+#[derive(Debug, Clone)]
+pub struct Project {
+    /// Folder of the project file, or the searched folder if there is none.
+    pub root: PathBuf,
+    /// Displayable path of the project file, if there is one.
+    pub file: Option<Arc<str>>,
+    /// Globs of its suites, relative to `root`.
+    pub suites: Vec<String>,
+    /// Maximum number of concurrent conversations, if set.
+    pub parallel: Option<usize>,
+    /// Attempts per case, if set.
+    pub runs: Option<usize>,
+    /// Minimum pass rate of repeated cases, from 0 to 1, if set.
+    pub min_pass_rate: Option<f64>,
+    /// Reliability of cases that declare none.
+    pub reliability: Option<Reliability>,
+    /// Maximum number of replaced invalid attempts per case, if set.
+    pub max_invalid: Option<usize>,
+    /// Retries of failed cases.
+    pub retries: usize,
+    /// Traffic limits of agents.
+    pub limits: TrafficLimits,
+    /// Settings of the run store.
+    pub store: StoreSettings,
+    /// Variables marked as secrets.
+    pub secrets: Vec<String>,
+    /// Agents of the project.
+    pub agents: Vec<Arc<ProjectAgent>>,
+    /// Language models of the project.
+    connectors: Arc<ConnectorSet>,
+    /// Hooks by name.
+    pub(super) hooks: ProjectHooks,
+    /// Script functions.
+    pub(super) scripts: ScriptLibrary,
+    /// Processes that scripts can call.
+    pub(super) processes: ProcessDefinitions,
+    /// Default simulator.
+    pub simulator: Option<RoleReference>,
+    /// True if cases without a simulator use the default one.
+    pub default_simulator: bool,
+    /// Default judge settings.
+    pub judge: JudgeSettings,
+    /// Default agent to test.
+    target: Option<Arc<ProjectAgent>>,
+    /// Agent that is tested regardless of suites and cases.
+    override_agent: Option<Arc<ProjectAgent>>,
+    /// Agents that replay recordings in place of the tested ones.
+    replay_agents: Option<ReplayAgents>,
+    /// Call settings of the command line.
+    call_settings: CallSettings,
+    /// Settings inherited by suites without an agent.
+    no_inherited: InheritedSettings,
+    /// Inherited settings by agent name.
+    inherited_by_agent: Arc<AgentsByName>,
+    /// Settings shared by all cases.
+    shared: Arc<SharedSettings>,
+    environment: Environment,
+    redactor: SecretRedactor,
+    header_secrets: Vec<(String, String)>,
+}
+
+/// Agents that replay recordings.
+#[derive(Debug, Clone)]
+struct ReplayAgents {
+    /// Replacements of the agents of the project.
+    replacements: Vec<(Arc<ProjectAgent>, Arc<ProjectAgent>)>,
+    /// For suites without an agent.
+    fallback: Arc<ProjectAgent>,
+}
+
+impl ReplayAgents {
+    fn replacement(&self, agent: Option<&Arc<ProjectAgent>>) -> Arc<ProjectAgent> {
+        let known = agent.and_then(|agent| self.replacements.iter().find(|(own, _)| Arc::ptr_eq(own, agent)));
+        known.map_or(&self.fallback, |(_, instead)| instead).clone()
+    }
+}
+
+impl Project {
+    /// Finds the nearest project file in a folder or its parents.
+    pub fn find(folder: &Path) -> Option<PathBuf> {
+        folder
+            .ancestors()
+            .find_map(|folder| FILE_NAMES.iter().map(|name| folder.join(name)).find(|path| path.is_file()))
+    }
+
+    /// Creates a project without a project file.
+    pub fn without_file(root: PathBuf, environment: Environment) -> Project {
+        Project {
+            file: None,
+            suites: default_suites(),
+            parallel: None,
+            runs: None,
+            min_pass_rate: None,
+            reliability: None,
+            max_invalid: None,
+            retries: 0,
+            limits: TrafficLimits::default(),
+            store: StoreSettings::default(),
+            secrets: Vec::new(),
+            agents: Vec::new(),
+            connectors: Arc::default(),
+            hooks: ProjectHooks::default(),
+            scripts: ScriptLibrary::new(
+                ScriptGrants { root: root.clone(), ..ScriptGrants::default() },
+                environment.clone(),
+            ),
+            root,
+            processes: ProcessDefinitions::default(),
+            simulator: None,
+            default_simulator: false,
+            judge: JudgeSettings::default(),
+            target: None,
+            override_agent: None,
+            replay_agents: None,
+            call_settings: CallSettings::default(),
+            no_inherited: InheritedSettings::default(),
+            inherited_by_agent: Arc::default(),
+            shared: Arc::default(),
+            redactor: SecretRedactor::new(named_secrets(&environment, &[])),
+            header_secrets: Vec::new(),
+            environment,
+        }
+    }
+
+    /// Reads a project file, displayed as `shown`.
+    ///
+    /// # Errors
+    /// All diagnostics of the file.
+    pub fn read(path: &Path, shown: &str, environment: Environment) -> Result<Project, Diagnostics> {
+        let (source, mut node) = parse_project(path, shown)?;
+        let mut mistakes = Diagnostics::new();
+        let root = folder_of(path);
+        let written = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
+        let connectors = Arc::new(read_connectors(&written, root, &mut mistakes));
+        let around = AgentReadContext { root, connectors: &connectors, environment: &environment };
+        let mut read = |name: Option<&str>, node: &DocumentNode| {
+            Arc::new(ProjectAgent::read(name, node, &source, around, &mut mistakes))
+        };
+        let agents: Vec<Arc<ProjectAgent>> = written
+            .get("agents")
+            .and_then(NodeView::entries)
+            .into_iter()
+            .flatten()
+            .map(|(name, _, view)| read(Some(name), view.node))
+            .collect();
+        let named = written.text("target");
+        let target = match (named, written.node("target")) {
+            (None, Some(node)) => Some(read(None, node)),
+            (Some(name), _) => {
+                let found = find_agent(&agents, name);
+                let place = written.place_of("target").unwrap_or_else(|| written.place());
+                found.map_err(|diagnostic| mistakes.push(diagnostic.at(place))).ok()
+            }
+            (None, None) => match agents.as_slice() {
+                [only] => Some(only.clone()),
+                _ => None,
+            },
+        };
+        let header_secrets = collect_header_secrets(&node, &environment);
+
+        // Settings outside of agents use environment variables, which must be defined.
+        let given = BTreeMap::new();
+        let none = SecretRedactor::default();
+        let variables = VariableScope {
+            environment: &environment,
+            hook_variables: &given,
+            allow_undefined: true,
+            redactor: &none,
+        };
+        if let hotseat_document::NodeValue::Map(entries) = &mut node.value {
+            // Agents and connectors resolve their variables when they are used.
+            let used_later = ["target", "agents", "connectors", "hooks"];
+            for entry in entries.iter_mut().filter(|entry| !used_later.contains(&&*entry.key.text)) {
+                if entry.key.text == "scripts" {
+                    // Processes resolve their variables when they are called.
+                    let hotseat_document::NodeValue::Map(granted) = &mut entry.value.value else { continue };
+                    for entry in granted.iter_mut().filter(|entry| &*entry.key.text != "processes") {
+                        interpolate(&mut entry.value, &Kind::Json, variables, &source, &mut mistakes);
+                    }
+                    continue;
+                }
+                if let Some(field) = PROJECT.field(&entry.key.text) {
+                    interpolate(&mut entry.value, &field.kind, variables, &source, &mut mistakes);
+                }
+            }
+        }
+        let map = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
+        let texts = |key: &str| -> Vec<String> {
+            map.list(key).into_iter().flatten().filter_map(NodeView::text).map(str::to_string).collect()
+        };
+        let simulator = map.get("simulator").and_then(|view| {
+            let read = RoleReference::parse(view.text()?);
+            read.map_err(|words| mistakes.push(Diagnostic::new(words).at(view.place()))).ok()
+        });
+        let judge = read_judging(map.get("judge"), &mut mistakes);
+        let suites = texts("suites");
+        let whole = |key: &str| map.integer(key).and_then(|n| usize::try_from(n).ok());
+        let min_pass_rate = map.number("min_pass_rate").and_then(|rate| rate.as_f64());
+        if min_pass_rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1.0)) {
+            let place = map.place_of("min_pass_rate").unwrap_or_else(|| map.place());
+            mistakes.push(
+                Diagnostic::new("`min_pass_rate` must be more than 0 and at most 1")
+                    .at(place)
+                    .help("0.8: four of five runs must pass"),
+            );
+        }
+        let (grants, processes) = script_settings::read_script_settings(&map, root, path, &mut mistakes);
+        let reliability = match read_reliability(&map, &mut mistakes) {
+            ReliabilitySetting::Here(reliability) => Some(reliability),
+            ReliabilitySetting::Inherited | ReliabilitySetting::Nothing => None,
+        };
+        if let (Some(_), Some(place)) = (reliability, map.key_place("runs")) {
+            let wrong = Diagnostic::new("`runs` and `reliability` cannot be combined").at(place);
+            mistakes.push(wrong.help("use `max_runs` of `reliability` to limit the number of runs"));
+        }
+        // Its judge is a default that applies even where no case is read.
+        let declared = |key: &str| (!matches!(key, "judge" | "agent")).then(|| map.get(key)).flatten();
+        let shared = SharedSettings::read(declared, &SharedSettings::default(), &mut mistakes);
+        let store = read_store_settings(&map, &mut mistakes);
+        let of_agents = agents.iter().filter_map(|agent: &Arc<ProjectAgent>| {
+            Some((agent.name.as_deref()?.to_string(), agent.inherited.clone()))
+        });
+        let inherited = Arc::new(of_agents.collect());
+        let project = Project {
+            root: root.to_path_buf(),
+            file: Some(shown.into()),
+            suites: if suites.is_empty() { default_suites() } else { suites },
+            parallel: whole("parallel"),
+            runs: whole("runs"),
+            min_pass_rate,
+            reliability,
+            max_invalid: whole("max_invalid"),
+            retries: whole("retries").unwrap_or(0),
+            limits: read_limits(&map),
+            store,
+            redactor: SecretRedactor::new(
+                named_secrets(&environment, &texts("secrets")).chain(header_secrets.iter().cloned()),
+            ),
+            header_secrets,
+            secrets: texts("secrets"),
+            agents,
+            connectors,
+            hooks: ProjectHooks::read(&map, &mut mistakes),
+            scripts: ScriptLibrary::new(grants, environment.clone()),
+            processes,
+            simulator,
+            default_simulator: false,
+            judge,
+            target,
+            override_agent: None,
+            replay_agents: None,
+            call_settings: CallSettings::default(),
+            no_inherited: InheritedSettings::default(),
+            inherited_by_agent: inherited,
+            shared: Arc::new(shared),
+            environment,
+        };
+        if mistakes.is_empty() { Ok(project) } else { Err(mistakes) }
+    }
+
+    /// Token prices of the project's connectors.
+    pub fn prices(&self) -> ModelPrices {
+        let mut prices = ModelPrices::default();
+        for (name, model, price) in self.connectors.prices() {
+            prices.add(name, price);
+            model.iter().for_each(|model| prices.add(model, price));
+        }
+        prices
+    }
+
+    /// Reads the connectors of a project file, ignoring errors of its agents.
+    ///
+    /// # Errors
+    /// If the file or its connectors are invalid.
+    pub fn read_connectors(path: &Path, shown: &str) -> Result<ConnectorSet, Diagnostics> {
+        let (source, node) = parse_project(path, shown)?;
+        let mut mistakes = Diagnostics::new();
+        let written = MapView::from_node(&node, &source, &PROJECT).expect("the shape was checked");
+        let connectors = read_connectors(&written, folder_of(path), &mut mistakes);
+        if mistakes.is_empty() { Ok(connectors) } else { Err(mistakes) }
+    }
+
+    /// Language models of the project.
+    pub fn connectors(&self) -> &Arc<ConnectorSet> {
+        &self.connectors
+    }
+
+    /// Opens a language model by connector name, without any state.
+    ///
+    /// # Errors
+    /// If the connector is unknown or misconfigured.
+    pub fn open_connector(&self, name: &str) -> Result<Arc<dyn Model>, Diagnostics> {
+        let connector = self.connectors.get(name, None, &|name| self.environment.get(name).cloned())?;
+        connector.open().map_err(|error| {
+            Diagnostic::new(format!("the connector `{name}` cannot be used: {}", error.message)).into()
+        })
+    }
+
+    /// Finds an agent by name.
+    ///
+    /// # Errors
+    /// If it does not exist.
+    pub fn find_agent_by_name(&self, name: &str) -> Result<Arc<ProjectAgent>, Diagnostic> {
+        find_agent(&self.agents, name)
+    }
+
+    /// Tests this agent regardless of suites and cases.
+    ///
+    /// # Errors
+    /// If it does not exist.
+    pub fn override_with(&mut self, name: &str) -> Result<(), Diagnostic> {
+        let chosen = find_agent(&self.agents, name)?;
+        // It also replaces agents that cases name.
+        let names = self.inherited_by_agent.keys().cloned();
+        self.inherited_by_agent = Arc::new(names.map(|name| (name, chosen.inherited.clone())).collect());
+        self.override_agent = Some(chosen);
+        Ok(())
+    }
+
+    /// Replays recordings in place of the tested agents. Assertions and tools of the agents still apply, and
+    /// suites without an agent are replayed too. Agents used for roles are not replaced. `from` is relative
+    /// to `folder`.
+    ///
+    /// # Errors
+    /// If there are no recordings.
+    pub fn replay_from(&mut self, from: &str, folder: &Path) -> Result<(), Diagnostics> {
+        find_recordings(&folder.join(from), from)?;
+        let mut mistakes = Diagnostics::new();
+        let around =
+            AgentReadContext { root: folder, connectors: &self.connectors, environment: &self.environment };
+        let tested = self.agents.iter().chain(&self.target);
+        let instead = tested.map(|agent| {
+            let replayed = agent.to_replay_agent(from, around, &mut mistakes);
+            (agent.clone(), Arc::new(replayed))
+        });
+        let instead = instead.collect();
+        let otherwise = Arc::new(ProjectAgent::from_recordings(from, around, &mut mistakes));
+        self.replay_agents = Some(ReplayAgents { replacements: instead, fallback: otherwise });
+        if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+    }
+
+    /// Name of a suite in recordings.
+    pub fn suite_name(&self, suite: &Path) -> String {
+        suite_name(&self.root, suite)
+    }
+
+    /// Applies the call settings of the command line.
+    pub fn set_call_settings(&mut self, calling: CallSettings) {
+        self.header_secrets.extend(calling.secrets());
+        let secrets = named_secrets(&self.environment, &self.secrets).chain(self.header_secrets());
+        self.redactor = SecretRedactor::new(secrets.collect::<Vec<_>>());
+        self.call_settings = calling;
+    }
+
+    /// Script functions and their permissions.
+    pub fn scripts(&self) -> &ScriptLibrary {
+        &self.scripts
+    }
+
+    /// Call settings of the command line.
+    pub fn call_settings(&self) -> &CallSettings {
+        &self.call_settings
+    }
+
+    /// Returns errors and notes about call settings that an agent does not support.
+    pub fn check_call_settings(&self, agent: &ProjectAgent) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+        let mut mistakes = Vec::new();
+        if let Some(name) = &self.call_settings.connector {
+            match agent.capabilities().unsupported_connector() {
+                Some(mistake) => mistakes.push(mistake),
+                None => mistakes.extend(self.check_connector(agent, name, None)),
+            }
+        }
+        let who = agent.name.as_ref().map_or("the agent".to_string(), |name| format!("agent `{name}`"));
+        let unheard = self.call_settings.given_keys().into_iter().filter(|(key, _)| !agent.supports(key));
+        let notes = unheard.map(|(_, shown)| Diagnostic::new(format!("{shown}: not supported by {who}")));
+        (mistakes, notes.collect())
+    }
+
+    /// Diagnostics of case parts that do not reach the agent.
+    pub fn unsupported_parts(&self, agent: &ProjectAgent, case: &TestCase) -> Vec<Diagnostic> {
+        let mut mistakes = agent.capabilities().unsupported_parts(case);
+        // A connector of the command line overrides those of cases.
+        if self.call_settings.connector.is_none() && agent.capabilities().supports_option("connector") {
+            for (name, place) in case_connectors(case) {
+                if !name.contains("${") {
+                    mistakes.extend(self.check_connector(agent, name, place));
+                }
+            }
+        }
+        mistakes
+    }
+
+    /// Diagnostics of a connector for an agent, as far as variables are known.
+    pub(super) fn check_connector(
+        &self,
+        agent: &ProjectAgent,
+        name: &str,
+        place: Option<SourceSpan>,
+    ) -> Vec<Diagnostic> {
+        let Some(connectors) = agent.connectors() else { return Vec::new() };
+        let found = agent.capabilities().resolve_connector(name, place, connectors, &self.environment);
+        found.err().into_iter().flatten().collect()
+    }
+
+    /// Applies the call settings to a case, and resolves the connectors that it names.
+    ///
+    /// # Errors
+    /// If a connector is unknown or misconfigured.
+    pub fn apply_call_settings(
+        &self,
+        agent: &ProjectAgent,
+        case: &Arc<TestCase>,
+        target: BoundTarget,
+    ) -> Result<(Arc<TestCase>, BoundTarget), Diagnostics> {
+        let case = self.call_settings.apply_to_case(case, agent.supports("metadata"));
+        let target = self.with_connectors(agent, target, case_connectors(&case))?;
+        Ok((case, target))
+    }
+
+    /// Adds the connectors with these names and positions to a target.
+    ///
+    /// # Errors
+    /// If a connector is unknown or misconfigured.
+    pub fn with_connectors<'n>(
+        &self,
+        agent: &ProjectAgent,
+        target: BoundTarget,
+        names: impl IntoIterator<Item = (&'n str, Option<SourceSpan>)>,
+    ) -> Result<BoundTarget, Diagnostics> {
+        let known = match &target.target {
+            AgentTarget::Embedded(target) => &target.agent.available_connectors,
+            AgentTarget::AgUi(_)
+            | AgentTarget::OpenAi(_)
+            | AgentTarget::Http(_)
+            | AgentTarget::Command(_)
+            | AgentTarget::Replay(_)
+            | AgentTarget::InCode(_) => &*self.connectors,
+        };
+        let mut named = BTreeMap::new();
+        for (name, place) in names {
+            if let Some(connector) =
+                agent.capabilities().resolve_connector(name, place, known, &self.environment)?
+            {
+                named.insert(name.to_string(), connector);
+            }
+        }
+        Ok(target.with_connectors(named))
+    }
+
+    /// Returns the agent that a suite tests: the override, else the agent whose folder contains the suite,
+    /// else the target; or its replay agent.
+    pub fn agent_of(&self, suite: &Path) -> Option<Arc<ProjectAgent>> {
+        let own = self.configured_agent_of(suite);
+        match &self.replay_agents {
+            None => own,
+            Some(replayed) => Some(replayed.replacement(own.as_ref())),
+        }
+    }
+
+    fn configured_agent_of(&self, suite: &Path) -> Option<Arc<ProjectAgent>> {
+        if let Some(chosen) = &self.override_agent {
+            return Some(chosen.clone());
+        }
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let placed = self.agents.iter().filter_map(|agent| Some((real(agent.folder.as_deref()?), agent)));
+        let placed: Vec<_> = placed.collect();
+        let near = match placed.as_slice() {
+            [] => None,
+            placed => {
+                let suite = real(suite);
+                let around = placed.iter().filter(|(folder, _)| suite.starts_with(folder));
+                // The most deeply nested folder takes precedence.
+                around
+                    .max_by_key(|(folder, _)| folder.components().count())
+                    .map(|(_, agent)| (*agent).clone())
+            }
+        };
+        near.or_else(|| self.target.clone())
+    }
+
+    /// Returns the agent with this name, or the override or replay agent in its place.
+    ///
+    /// # Errors
+    /// If it does not exist.
+    pub fn tested_agent(&self, name: &str) -> Result<Arc<ProjectAgent>, Diagnostic> {
+        let named = find_agent(&self.agents, name)?;
+        let tested = self.override_agent.clone().unwrap_or(named);
+        Ok(self.replay_agent_for(&tested))
+    }
+
+    /// Returns the agent that a case tests: the one that it names, else that of its suite.
+    ///
+    /// # Errors
+    /// If the named agent does not exist.
+    pub fn agent_of_case(
+        &self,
+        case: &TestCase,
+        of_suite: Option<&Arc<ProjectAgent>>,
+    ) -> Result<Option<Arc<ProjectAgent>>, Diagnostic> {
+        match &case.agent {
+            None => Ok(of_suite.cloned()),
+            Some(named) => {
+                self.tested_agent(&named.name).map(Some).map_err(|wrong| wrong.at(named.place.clone()))
+            }
+        }
+    }
+
+    /// Returns the replay agent in place of an agent, if recordings are replayed.
+    fn replay_agent_for(&self, agent: &Arc<ProjectAgent>) -> Arc<ProjectAgent> {
+        match &self.replay_agents {
+            None => agent.clone(),
+            Some(replayed) => replayed.replacement(Some(agent)),
+        }
+    }
+
+    /// Validates an agent for a case without hooks.
+    ///
+    /// # Errors
+    /// If it uses variables set by hooks.
+    pub fn bind_without_hooks(&self, agent: &ProjectAgent) -> Result<(), Diagnostics> {
+        let given = BTreeMap::new();
+        let (environment, redactor) = (&*self.environment, &self.redactor);
+        agent
+            .bind(VariableScope { environment, hook_variables: &given, allow_undefined: false, redactor })
+            .map(drop)
+    }
+
+    /// Diagnostic for a project without an agent to test.
+    pub fn missing_target(&self) -> Diagnostic {
+        let names: Vec<&str> = self.agents.iter().filter_map(|agent| agent.name.as_deref()).collect();
+        let message = match (&self.file, names.as_slice()) {
+            (Some(file), []) => format!("{file} has no `target`"),
+            (Some(file), names) => {
+                let message = format!("{file} has several agents ({}) and no `target`", names.join(", "));
+                return Diagnostic::new(message)
+                    .help("select one with `-n`, or set its name under `target:`");
+            }
+            (None, _) => format!("no project file ({}) in this folder or above it", FILE_NAMES[0]),
+        };
+        Diagnostic::new(message)
+            .help("set the URL of the agent under `target: endpoint:`, or run `hotseat init`")
+    }
+
+    /// Environment variables used in headers, with their values.
+    pub fn header_secrets(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        self.header_secrets.iter().cloned()
+    }
+
+    /// Settings for decoding the cases of suites that test an agent.
+    pub fn decode_settings<'a>(&'a self, agent: Option<&'a ProjectAgent>) -> DecodeSettings<'a> {
+        let inherited = agent.map_or(&self.no_inherited, |agent| &agent.inherited);
+        DecodeSettings {
+            inherited,
+            agents: &self.inherited_by_agent,
+            shared: &self.shared,
+            root: &self.root,
+            environment: &self.environment,
+            redactor: &self.redactor,
+            default_simulator: self.default_simulator,
+        }
+    }
+
+    /// Redactor for secrets of the environment.
+    pub fn redactor(&self) -> &SecretRedactor {
+        &self.redactor
+    }
+
+    /// Environment variables that the project was read with.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+}
+
+/// Connectors named by the options of a case, without duplicates.
+fn case_connectors(case: &TestCase) -> BTreeMap<&str, Option<SourceSpan>> {
+    let options = case.turns.iter().map(|turn| &turn.options).chain([&case.turn_defaults.options]).flatten();
+    let named = options
+        .filter_map(|options| Some((options.value.get("connector")?.as_str()?, options.connector.clone())));
+    named.collect()
+}
+
+/// Secrets of the environment: variables that the project marks, variables with names of secrets, and
+/// passwords in URLs.
+pub fn named_secrets<'a>(
+    environment: &'a BTreeMap<String, String>,
+    named: &'a [String],
+) -> impl Iterator<Item = (String, String)> + 'a {
+    let listed = named.iter().filter_map(|name| {
+        let variable = name.strip_prefix("ENV.")?;
+        Some((name.clone(), environment.get(variable)?.clone()))
+    });
+    let telling = environment.iter().filter(|(name, value)| is_secret(name, value));
+    let passwords = environment.iter().filter_map(|(name, value)| {
+        Some((format!("ENV.{name} password"), address_password(value)?.to_string()))
+    });
+    listed.chain(telling.map(|(name, value)| (format!("ENV.{name}"), value.clone()))).chain(passwords)
+}
+
+/// Parses a project file and validates its shape.
+fn parse_project(path: &Path, shown: &str) -> Result<(Arc<SourceText>, DocumentNode), Diagnostics> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Diagnostics::from(Diagnostic::new(format!("cannot read project file {shown}: {error}")))
+    })?;
+    let source = SourceText::new(shown, text, 1);
+    let node = yaml::parse(&source)?;
+    let mut mistakes = Diagnostics::new();
+    check(&node, &Kind::Shape(&PROJECT), &source, &mut mistakes);
+    if mistakes.is_empty() { Ok((source, node)) } else { Err(mistakes) }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|root| !root.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Decodes the connectors of a project file. Their paths are relative to its folder.
+fn read_connectors(project: &MapView<'_>, root: &Path, mistakes: &mut Diagnostics) -> ConnectorSet {
+    let mut connectors = ConnectorSet::default();
+    if let Some(view) = project.get("connectors") {
+        connectors.add(view, root, mistakes);
+    }
+    connectors
+}
+
+/// Secret values in headers and keys of agents, connectors and processes: the environment variables that they
+/// use, and literal keys.
+fn collect_header_secrets(
+    project: &DocumentNode,
+    environment: &BTreeMap<String, String>,
+) -> Vec<(String, String)> {
+    use hotseat_document::NodeValue;
+    let entries = |node: Option<&DocumentNode>| match node.map(|node| &node.value) {
+        Some(NodeValue::Map(entries)) => entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    let agents = project.get("target").cloned().into_iter().chain(entries(project.get("agents")));
+    let agents = agents.chain(entries(project.get("scripts").and_then(|scripts| scripts.get("processes"))));
+    let connectors = entries(project.get("connectors"));
+    let mut secrets = Vec::new();
+    for key in connectors.iter().filter_map(|connector| connector.get("api_key")) {
+        if let NodeValue::String(text) = &key.value
+            && !text.contains("${")
+        {
+            secrets.push(("api_key".to_string(), text.clone()));
+        }
+    }
+    let texts = agents.chain(connectors).flat_map(|agent| {
+        entries(agent.get("headers")).into_iter().chain(agent.get("api_key").cloned()).collect::<Vec<_>>()
+    });
+    for node in texts {
+        let NodeValue::String(text) = &node.value else { continue };
+        for (name, _) in references(text).into_iter().filter(|(_, of_environment)| *of_environment) {
+            secrets.extend(environment.get(name).map(|value| (format!("ENV.{name}"), value.clone())));
+        }
+    }
+    secrets
+}
+
+/// Finds an agent by name.
+pub(super) fn find_agent(agents: &[Arc<ProjectAgent>], name: &str) -> Result<Arc<ProjectAgent>, Diagnostic> {
+    if let Some(agent) = agents.iter().find(|agent| agent.name.as_deref() == Some(name)) {
+        return Ok(agent.clone());
+    }
+    Err(unknown_agent(name, agents.iter().filter_map(|agent| agent.name.as_deref())))
+}
+
+fn default_suites() -> Vec<String> {
+    ["**/*.test.{yaml,yml,json,jsonl}", "**/*_test.{ts,mts,js,mjs}"].map(str::to_string).to_vec()
+}

@@ -1,0 +1,144 @@
+//! Resolves the roles that cases refer to: simulators, judges and generators.
+
+use std::sync::Arc;
+
+use super::agent::ProjectAgent;
+use super::hooks::ScriptScope;
+use super::project::{Project, find_agent};
+use crate::scripts::{FunctionError, ScriptFunction};
+use hotseat_checks::RoleReference;
+use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
+
+/// Kind of a role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoleKind {
+    /// Simulator.
+    Simulator,
+    /// Judge.
+    Judge,
+}
+
+/// A resolved role.
+#[derive(Debug, Clone)]
+pub enum ResolvedRole {
+    /// An agent.
+    Agent(Arc<ProjectAgent>),
+    /// A connector with a built-in prompt.
+    Connector(String),
+    /// A script function.
+    Script(ScriptFunction),
+}
+
+/// Reference of a case to a role.
+#[derive(Debug, Clone, Copy)]
+pub struct RoleQuery<'a> {
+    /// Kind of role.
+    pub kind: RoleKind,
+    /// The role, if the case names it.
+    pub reference: Option<&'a RoleReference>,
+    /// The connector, if the case names one.
+    pub connector: Option<&'a str>,
+    /// Position of the reference.
+    pub place: &'a SourceSpan,
+    /// Scope for resolving scripts.
+    pub scope: ScriptScope<'a>,
+}
+
+impl RoleKind {
+    fn name(self) -> &'static str {
+        match self {
+            RoleKind::Simulator => "simulated user",
+            RoleKind::Judge => "judge",
+        }
+    }
+}
+
+impl Project {
+    /// Resolves a role, and returns the reference used.
+    ///
+    /// # Errors
+    /// If it is unknown or misconfigured.
+    pub fn resolve_role(&self, wanted: RoleQuery<'_>) -> Result<(RoleReference, ResolvedRole), Diagnostics> {
+        let RoleQuery { kind: part, place, scope: whose, .. } = wanted;
+        let (usual, with) = match part {
+            RoleKind::Simulator => (&self.simulator, None),
+            RoleKind::Judge => (&self.judge.judge, self.judge.connector.as_deref()),
+        };
+        let connector = wanted.connector.or(with.filter(|_| wanted.reference.is_none()));
+        let reference = match (wanted.reference.or(usual.as_ref()), connector) {
+            (Some(reference), _) => reference.clone(),
+            (None, Some(name)) => RoleReference::Connector(name.to_string()),
+            (None, None) => {
+                let message = format!("no {} is configured", part.name());
+                let help = match part {
+                    RoleKind::Simulator => "set `use: agents:ID`, `use: connectors:NAME` or `use: scripts:path.function` here, or `simulator:` in the project file".to_string(),
+                    RoleKind::Judge => format!(
+                        "set `judge: connectors:NAME` (a model of `connectors:`), `judge: agents:ID` or `judge: scripts:path.function` in {}",
+                        self.file.as_deref().unwrap_or("hotseat.yaml")
+                    ),
+                };
+                return Err(Diagnostic::new(message).at(place.clone()).help(help).into());
+            }
+        };
+        let helper = self.find_role(&reference, Some(place), whose)?;
+        if let (ResolvedRole::Script(_), Some(_)) = (&helper, wanted.connector) {
+            let message =
+                format!("`{reference}` is a script function and cannot be combined with `connector`");
+            return Err(Diagnostic::new(message).at(place.clone()).help("remove one of them").into());
+        }
+        if let (ResolvedRole::Connector(_), Some(other), Some(_)) = (&helper, connector, wanted.reference)
+            && reference != RoleReference::Connector(other.to_string())
+        {
+            let message = format!("`{reference}` is a connector, but `connector` selects another one");
+            return Err(Diagnostic::new(message).at(place.clone()).help("remove one of them").into());
+        }
+        if let (ResolvedRole::Agent(agent), Some(name)) =
+            (&helper, connector.filter(|name| !name.contains("${")))
+        {
+            let mut mistakes = Diagnostics::new();
+            mistakes.extend(self.check_connector(agent, name, Some(place.clone())));
+            if !mistakes.is_empty() {
+                return Err(mistakes);
+            }
+        }
+        Ok((reference, helper))
+    }
+
+    /// Resolves a role reference.
+    ///
+    /// # Errors
+    /// If it is unknown or misconfigured.
+    pub fn find_role(
+        &self,
+        reference: &RoleReference,
+        place: Option<&SourceSpan>,
+        whose: ScriptScope<'_>,
+    ) -> Result<ResolvedRole, Diagnostics> {
+        let placed = |diagnostic: Diagnostic| match place {
+            Some(place) if diagnostic.place.is_none() => diagnostic.at(place.clone()),
+            _ => diagnostic,
+        };
+        match reference {
+            RoleReference::Agent(id) => match find_agent(&self.agents, id) {
+                Ok(agent) => Ok(ResolvedRole::Agent(agent)),
+                Err(mistake) => Err(placed(mistake).into()),
+            },
+            RoleReference::Connector(name) => {
+                let known = self.open_connector(name).map(drop);
+                known.map_err(|found| {
+                    let mut all = Diagnostics::new();
+                    all.extend(found.into_iter().map(placed));
+                    all
+                })?;
+                Ok(ResolvedRole::Connector(name.clone()))
+            }
+            RoleReference::Script(path) => match (self.find_function(path, whose), place) {
+                (Ok(function), _) => Ok(ResolvedRole::Script(function)),
+                (Err(wrong), Some(place)) => Err(wrong.at_reference(place).into()),
+                (Err(FunctionError::NoSuchFile(mistake) | FunctionError::Invalid(mistake)), None) => {
+                    Err(mistake.into())
+                }
+            },
+        }
+    }
+}

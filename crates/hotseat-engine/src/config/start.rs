@@ -1,0 +1,196 @@
+//! Starts and stops the agent under test.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use hotseat_trace::{AttemptFailure, FailureKind};
+use reqwest::Url;
+use tokio::process::Child;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::cases::{Environment, from_millis};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
+use hotseat_targets::connection::http::{HttpClient, without_credentials};
+use hotseat_targets::process::{
+    GroupCommand, LastOutput, OrphanProcess, ProcessGroup, ProjectServers, SHUTDOWN_GRACE,
+};
+use hotseat_targets::recorder::SecretRedactor;
+
+use super::project::Project;
+
+/// Time limit for reading the remaining output after the agent has exited.
+const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Start command of the agent under test.
+#[derive(Debug, Clone)]
+pub struct StartCommand {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// URL that responds when the agent is ready.
+    pub ready: Url,
+    /// Time limit for becoming ready.
+    pub timeout: Duration,
+    /// Working directory.
+    pub folder: PathBuf,
+    /// Additional environment variables.
+    pub env: BTreeMap<String, String>,
+    /// Folder of the project that starts it.
+    pub project: PathBuf,
+}
+
+impl StartCommand {
+    pub(super) fn read(target: &MapView<'_>, root: &Path, mistakes: &mut Diagnostics) -> Option<Self> {
+        let map = target.map("start")?;
+        let address = ["endpoint", "base_url"].into_iter().find(|key| target.shape().field(key).is_some())?;
+        let (text, place) = match map.text("ready") {
+            Some(ready) => (ready, map.place_of("ready")?),
+            None => (target.text(address)?, target.place_of(address)?),
+        };
+        let ready = match Url::parse(text) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() && !text.contains("{{") => {
+                url
+            }
+            _ => {
+                let diagnostic =
+                    Diagnostic::new(format!("`{text}` is not a valid URL for the readiness check"));
+                mistakes.push(
+                    diagnostic
+                        .at(place)
+                        .help("it is requested before any hook runs, so only `${ENV.NAME}` is supported"),
+                );
+                return None;
+            }
+        };
+        let texts = map.list("command").into_iter().flatten().filter_map(NodeView::text);
+        let env = map.get("env").and_then(NodeView::entries).into_iter().flatten();
+        Some(StartCommand {
+            command: texts.map(str::to_string).collect(),
+            ready,
+            timeout: map.integer("timeout_ms").map_or(Duration::from_secs(60), from_millis),
+            folder: root.join(map.text("cwd").unwrap_or(".")),
+            project: root.to_path_buf(),
+            env: env
+                .filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string())))
+                .collect(),
+        })
+    }
+}
+
+/// Help for an address in use. Processes left by a killed run are ended first, if they can be recognised.
+const ADDRESS_IN_USE_HELP: &str = "end that process (find it with `lsof -i :PORT`), change the address of the agent, or remove `start` to test the running agent";
+
+/// How many processes are told by name that a killed run has left.
+const MAX_SHOWN_ORPHANS: usize = 10;
+
+/// Ends the processes that runs of a project have left which were killed, and says which, each in one line.
+pub async fn end_orphans(project: &Project) -> Vec<String> {
+    let orphans = ProjectServers::new(&project.root).end_orphans().await;
+    let words = orphans.iter().take(MAX_SHOWN_ORPHANS).map(|OrphanProcess { pid, command }| {
+        let command = project.redactor().text(command);
+        format!("process {pid} (`{command}`) was ended: a run that was killed had started it and left it")
+    });
+    let more = orphans.len().saturating_sub(MAX_SHOWN_ORPHANS);
+    words.chain((more > 0).then(|| format!("{more} more such processes were ended"))).collect()
+}
+
+/// A started agent. Dropping this value kills it with all its child processes.
+#[derive(Debug)]
+pub struct StartedAgent {
+    shown: String,
+    child: Child,
+    group: ProcessGroup,
+    output: LastOutput,
+    readers: Vec<JoinHandle<()>>,
+    redactor: SecretRedactor,
+}
+
+impl StartedAgent {
+    /// Starts an agent and waits until it responds. `redactor` removes secrets from its output.
+    ///
+    /// # Errors
+    /// If the address is in use, or the agent cannot be started, exits, or does not respond in time.
+    pub async fn start(
+        start: &StartCommand,
+        environment: &Environment,
+        redactor: &SecretRedactor,
+        http: &HttpClient,
+    ) -> Result<StartedAgent, AttemptFailure> {
+        let failed =
+            |message: String| redactor.failure(AttemptFailure::new(FailureKind::Unreachable, message));
+        let (shown, address) = (start.command.join(" "), without_credentials(&start.ready));
+        if http.is_responding(&start.ready).await {
+            let message = format!("{address} is already in use by another process");
+            return Err(failed(message).with_detail(ADDRESS_IN_USE_HELP));
+        }
+        let project = ProjectServers::new(&start.project);
+        let mut group_command = GroupCommand::new(&start.command, environment, project);
+        let command = &mut group_command.command;
+        command.envs(&start.env).current_dir(&start.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut child, group) = group_command
+            .spawn()
+            .map_err(|error| failed(format!("the agent `{shown}` cannot be started: {error}")))?;
+        let output = LastOutput::default();
+        let mut readers = Vec::new();
+        readers.extend(child.stdout.take().map(|stdout| tokio::spawn(output.clone().collect(stdout))));
+        readers.extend(child.stderr.take().map(|stderr| tokio::spawn(output.clone().collect(stderr))));
+        let mut agent = StartedAgent { shown, child, group, output, readers, redactor: redactor.clone() };
+
+        let until = Instant::now() + start.timeout;
+        let mut pause = Duration::from_millis(5);
+        loop {
+            if http.is_responding(&start.ready).await {
+                return Ok(agent);
+            }
+            if let Ok(Some(status)) = agent.child.try_wait() {
+                let message =
+                    format!("the agent `{}` exited before it responded at {address} ({status})", agent.shown);
+                return Err(failed(message).with_detail(agent.last_output().await));
+            }
+            if Instant::now() + pause > until {
+                let waited = start.timeout.as_millis();
+                let message =
+                    format!("the agent `{}` did not respond at {address} within {waited} ms", agent.shown);
+                return Err(failed(message).with_detail(agent.last_output().await));
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
+    }
+
+    /// Last output of the agent. If it has exited, remaining output is read, without waiting for orphaned
+    /// children.
+    async fn last_output(&mut self) -> String {
+        if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+            let _ = timeout(OUTPUT_DRAIN_TIMEOUT, async {
+                for reader in self.readers.drain(..) {
+                    let _ = reader.await;
+                }
+            })
+            .await;
+        }
+        match self.output.text().trim_end() {
+            "" => "it printed nothing".to_string(),
+            text => format!("its last output:\n{}", self.redactor.text(text)),
+        }
+    }
+
+    /// Description of the exit, if the agent has exited by itself.
+    pub async fn describe_exit(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        let words = self.last_output().await;
+        let shown = self.redactor.text(&self.shown);
+        Some(format!("the agent `{shown}` has exited ({status}); {words}"))
+    }
+
+    /// Requests termination, waits for the grace period, and kills the agent with its child processes.
+    pub async fn stop(mut self) {
+        self.group.terminate();
+        let _ = timeout(SHUTDOWN_GRACE, self.child.wait()).await;
+        self.group.kill();
+        let _ = self.child.wait().await;
+    }
+}

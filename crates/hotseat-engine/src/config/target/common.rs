@@ -1,0 +1,148 @@
+//! Decoding shared by several kinds of targets.
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::cases::CaseTarget;
+use hotseat_document::{
+    Diagnostic, Diagnostics, MapView, NodeValue, NodeView, SourceSpan, is_secret_header, nearest,
+};
+use hotseat_targets::target::template::{CaseInputs, Placeholder, PlaceholderError, references};
+
+/// Decodes the URL under a key.
+pub(super) fn read_url(map: &MapView<'_>, key: &str, mistakes: &mut Diagnostics) -> Option<Url> {
+    let (text, place) = (map.text(key)?, map.place_of(key)?);
+    parse_http_url(text, key, place, mistakes)
+}
+
+/// Parses an HTTP URL.
+pub(super) fn parse_http_url(
+    text: &str,
+    key: &str,
+    place: SourceSpan,
+    mistakes: &mut Diagnostics,
+) -> Option<Url> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(url),
+        Ok(_) => {
+            mistakes.push(Diagnostic::new(format!("`target.{key}` is not an HTTP URL")).at(place));
+            None
+        }
+        Err(error) => {
+            mistakes.push(Diagnostic::new(format!("`target.{key}` is not a URL: {error}")).at(place));
+            None
+        }
+    }
+}
+
+/// Decodes headers into names, values and positions.
+pub(super) fn read_header_texts<'a>(
+    map: &MapView<'a>,
+    mistakes: &mut Diagnostics,
+) -> Vec<(HeaderName, &'a str, NodeView<'a>)> {
+    let mut headers: Vec<(HeaderName, &str, NodeView<'_>)> = Vec::new();
+    for (key, place, view) in map.get("headers").and_then(NodeView::entries).into_iter().flatten() {
+        match HeaderName::try_from(key) {
+            Ok(name) if headers.iter().any(|(known, ..)| *known == name) => {
+                mistakes.push(Diagnostic::new(format!("header `{key}` is set twice")).at(place));
+            }
+            Ok(name) => headers.push((name, view.text().unwrap_or_default(), view)),
+            Err(_) => mistakes.push(Diagnostic::new(format!("`{key}` is not a header name")).at(place)),
+        }
+    }
+    headers
+}
+
+/// Decodes headers for requests.
+pub(in crate::config) fn read_headers(map: &MapView<'_>, mistakes: &mut Diagnostics) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, text, view) in read_header_texts(map, mistakes) {
+        match HeaderValue::try_from(text) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                headers.insert(name, value);
+            }
+            // The value is not shown, since it may be a secret.
+            Err(_) => mistakes.push(invalid_header(&name, view.place())),
+        }
+    }
+    headers
+}
+
+pub(super) fn invalid_header(name: &HeaderName, place: SourceSpan) -> Diagnostic {
+    Diagnostic::new(format!("header `{name}` contains a line break or control character")).at(place)
+}
+
+/// Secrets in headers and keys.
+pub(super) fn header_secrets(map: &MapView<'_>) -> Vec<(String, String)> {
+    let has = |key: &str| map.shape().field(key).is_some();
+    let headers = has("headers").then(|| map.get("headers")).flatten();
+    let entries = headers.and_then(NodeView::entries).into_iter().flatten();
+    let made_for_secrets = entries.filter(|(key, ..)| is_secret_header(key));
+    let values = made_for_secrets.filter_map(|(key, _, view)| {
+        let value = view.text()?;
+        // `Bearer TOKEN`: only the token is secret.
+        let token = value.split_once(' ').map_or(value, |(_, token)| token.trim());
+        Some((key.to_string(), token.to_string()))
+    });
+    let key = has("api_key").then(|| map.text("api_key")).flatten();
+    values.chain(key.map(|key| ("api_key".to_string(), key.to_string()))).collect()
+}
+
+/// Values of a case for placeholders.
+pub(super) fn case_inputs(case: &CaseTarget) -> CaseInputs {
+    CaseInputs {
+        conversation_id: case.thread_id.clone(),
+        state: case.state.clone(),
+        context: case.context.clone(),
+        forwarded_props: case.forwarded_props.clone(),
+        identity: case.identity.clone(),
+    }
+}
+
+/// Reports unknown and unsupported placeholders in all texts below a node.
+pub(super) fn check_placeholders(view: NodeView<'_>, refused: &[Placeholder], mistakes: &mut Diagnostics) {
+    match &view.node.value {
+        NodeValue::String(text) => {
+            if let Err(mistake) = check_text(text, refused) {
+                mistakes.push(mistake.at(view.place()));
+            }
+        }
+        NodeValue::List(_) => {
+            view.list().into_iter().flatten().for_each(|item| check_placeholders(item, refused, mistakes));
+        }
+        NodeValue::Map(_) => {
+            let entries = view.entries().into_iter().flatten();
+            entries.for_each(|(_, _, value)| check_placeholders(value, refused, mistakes));
+        }
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
+    }
+}
+
+fn check_text(text: &str, refused: &[Placeholder]) -> Result<(), Diagnostic> {
+    let all = || Placeholder::ALL.into_iter().filter(|(_, known)| !refused.contains(known));
+    let known = || all().map(|(name, _)| format!("`{{{{{name}}}}}`")).collect::<Vec<_>>().join(", ");
+    match references(text) {
+        Ok(found) => match found.iter().find(|reference| refused.contains(&reference.placeholder)) {
+            None => Ok(()),
+            Some(reference) => {
+                let name = Placeholder::ALL.into_iter().find(|(_, to)| *to == reference.placeholder);
+                let name = name.map_or("", |(name, _)| name);
+                let message = format!("`{{{{{name}}}}}` is not supported here");
+                Err(Diagnostic::new(message).help(format!("supported here: {}", known())))
+            }
+        },
+        Err(PlaceholderError::Name(name)) => {
+            let help = match nearest(name, all().map(|(name, _)| name)) {
+                Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
+                None => format!("there are {}", known()),
+            };
+            Err(Diagnostic::new(format!("unknown placeholder `{{{{{name}}}}}`")).help(help))
+        }
+        Err(PlaceholderError::Member(name)) => {
+            let message = format!("`{{{{{name}}}}}` is a text or a number, which has no members");
+            let help = "only objects and lists have members, for example `{{options.connector}}`";
+            Err(Diagnostic::new(message).help(help))
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Reads one message in OpenAI's format from untrusted data.
+
+use hotseat_document::{Diagnostic, Diagnostics, NodeView, SourceSpan};
+use serde_json::Value;
+
+use super::transcript::member;
+use hotseat_targets::message::MessageRole;
+use hotseat_targets::recording::RecordedArguments;
+
+/// A message and its location.
+pub(super) struct ImportedMessage {
+    pub(super) content: MessageContent,
+    pub(super) place: SourceSpan,
+}
+
+/// Content of a message by role.
+pub(super) enum MessageContent {
+    /// Instructions for the agent.
+    Instruction,
+    /// Text of the user.
+    User(String),
+    /// Text, reasoning or tool calls of the agent.
+    Agent { text: Option<String>, reasoning: Option<String>, calls: Vec<ImportedToolCall> },
+    /// Result of a tool.
+    Tool { id: String, content: Value },
+}
+
+/// A tool call in a message.
+pub(super) struct ImportedToolCall {
+    /// Id in the data, or empty.
+    pub(super) id: String,
+    pub(super) tool: String,
+    pub(super) arguments: RecordedArguments,
+}
+
+impl ImportedMessage {
+    /// Reads a message. Returns `None` and records an error if it is invalid.
+    pub(super) fn read(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<ImportedMessage> {
+        let place = view.place();
+        let mut wrong = |place: SourceSpan, message: String| {
+            mistakes.push(Diagnostic::new(message).at(place));
+            None
+        };
+        if view.entries().is_none() {
+            return wrong(place, "a message must be an object with a `role`".to_string());
+        }
+        let Some(written) = member(view, "role") else {
+            return wrong(place, "this message has no `role`".to_string());
+        };
+        let Some(role) = written.text().and_then(MessageRole::from_name) else {
+            let message = format!("unknown role, expected one of {}", MessageRole::NAMES.join(", "));
+            return wrong(written.place(), message);
+        };
+        // Tool results may be any JSON; other messages are text.
+        let text = if role == MessageRole::Tool { None } else { text(member(view, "content"), mistakes)? };
+        let said = match role {
+            MessageRole::System | MessageRole::Developer => MessageContent::Instruction,
+            MessageRole::User => match text {
+                Some(text) => MessageContent::User(text),
+                None => {
+                    mistakes.push(Diagnostic::new("this message of the user has no `content`").at(place));
+                    return None;
+                }
+            },
+            MessageRole::Assistant => {
+                let short = |key: &str| {
+                    let said = member(view, key).and_then(NodeView::text);
+                    said.filter(|text| !text.is_empty()).map(str::to_string)
+                };
+                MessageContent::Agent {
+                    // Refusals have their own member.
+                    text: text.filter(|text| !text.is_empty()).or_else(|| short("refusal")),
+                    reasoning: short("reasoning_content").or_else(|| short("reasoning")),
+                    calls: calls(view, mistakes)?,
+                }
+            }
+            MessageRole::Tool => match member(view, "tool_call_id").and_then(NodeView::text) {
+                Some(id) => {
+                    let content =
+                        member(view, "content").map_or_else(|| Value::String(String::new()), NodeView::json);
+                    MessageContent::Tool { id: id.to_string(), content }
+                }
+                None => {
+                    let message = "this result of a tool has no `tool_call_id`";
+                    mistakes.push(Diagnostic::new(message).at(place));
+                    return None;
+                }
+            },
+        };
+        Some(ImportedMessage { content: said, place })
+    }
+}
+
+/// Returns the text of a content: a string or text parts. The outer `None` is an error.
+#[allow(clippy::option_option, reason = "a mistake is not the same as nothing")]
+fn text(content: Option<NodeView<'_>>, mistakes: &mut Diagnostics) -> Option<Option<String>> {
+    let Some(content) = content else { return Some(None) };
+    if let Some(text) = content.text() {
+        return Some(Some(text.to_string()));
+    }
+    let Some(parts) = content.list() else {
+        mistakes.push(
+            Diagnostic::new("the `content` of a message must be text or a list of parts").at(content.place()),
+        );
+        return None;
+    };
+    let mut texts = Vec::new();
+    for part in parts {
+        let kind = member(part, "type").and_then(NodeView::text).unwrap_or("text");
+        match (kind, member(part, "text").and_then(NodeView::text)) {
+            ("text" | "input_text" | "output_text", Some(text)) => texts.push(text),
+            _ => {
+                let help = "omit such conversations with `--skip-invalid`";
+                let wrong = Diagnostic::new("only text parts can be imported");
+                mistakes.push(wrong.at(part.place()).help(help));
+                return None;
+            }
+        }
+    }
+    Some(Some(texts.join("\n")))
+}
+
+/// Returns the tool calls of a message, with name and arguments in `function` or in the call itself.
+fn calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<ImportedToolCall>> {
+    if let Some(old) = member(view, "function_call") {
+        let message = "`function_call` is obsolete: use `tool_calls`";
+        mistakes.push(Diagnostic::new(message).at(old.place()));
+        return None;
+    }
+    let Some(written) = member(view, "tool_calls") else { return Some(Vec::new()) };
+    let Some(list) = written.list() else {
+        mistakes.push(Diagnostic::new("`tool_calls` must be a list").at(written.place()));
+        return None;
+    };
+    let mut calls = Vec::new();
+    for call in list {
+        let of = member(call, "function").unwrap_or(call);
+        let Some(tool) = member(of, "name").and_then(NodeView::text).filter(|name| !name.is_empty()) else {
+            mistakes.push(Diagnostic::new("this call has no tool name").at(call.place()));
+            return None;
+        };
+        let arguments = match member(of, "arguments").map(NodeView::json) {
+            None => RecordedArguments::empty(),
+            Some(Value::String(text)) if text.trim().is_empty() => RecordedArguments::empty(),
+            Some(Value::String(text)) => RecordedArguments::parse(text),
+            Some(value) => RecordedArguments::Json(value),
+        };
+        let id = member(call, "id").and_then(NodeView::text).unwrap_or_default().to_string();
+        calls.push(ImportedToolCall { id, tool: tool.to_string(), arguments });
+    }
+    Some(calls)
+}

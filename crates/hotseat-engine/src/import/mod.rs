@@ -1,0 +1,197 @@
+//! Converts recorded conversations to a suite, and to recordings that the suite can run on.
+
+mod message;
+mod suite;
+mod transcript;
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotseat_document::{Diagnostic, json};
+
+use hotseat_targets::recording;
+use transcript::TranscriptReader;
+
+/// Number of errors that are listed.
+const MAX_REPORTED_ERRORS: usize = 20;
+/// Folder of the recordings, beside the suite.
+const RECORDINGS_FOLDER: &str = "recordings";
+
+/// Options of an import.
+#[derive(Debug, Clone)]
+pub struct ImportOptions {
+    /// Assertions to generate.
+    pub expect: ExpectedCallsMode,
+    /// Tools with side effects. Calls that are not expected are asserted to be absent.
+    pub writes: Vec<String>,
+    /// True to write only the suite.
+    pub cases_only: bool,
+    /// True to omit invalid conversations.
+    pub skip_invalid: bool,
+    /// True to replace an existing suite.
+    pub force: bool,
+}
+
+/// Assertions for a conversation whose data lists the expected calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpectedCallsMode {
+    /// Each call is made, in any order; other calls are allowed.
+    Calls,
+    /// The calls are made in order; other calls are allowed.
+    Order,
+    /// No assertions.
+    Nothing,
+}
+
+/// Written files and statistics.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportSummary {
+    /// Path of the suite.
+    pub suite: PathBuf,
+    /// Folder of the recordings, if any were written.
+    pub recordings: Option<PathBuf>,
+    /// Number of conversations.
+    pub conversations: usize,
+    /// Number of turns.
+    pub turns: usize,
+    /// Number of conversations omitted as invalid.
+    pub invalid: usize,
+    /// Number of conversations without assertions because their data expects no call.
+    pub expect_no_call: usize,
+    /// Number of conversations without assertions because their data lists no expected calls.
+    pub expect_unknown: usize,
+    /// Statistics of omitted parts.
+    pub omitted: OmittedParts,
+}
+
+/// Parts of conversations that have no place in a suite.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OmittedParts {
+    /// Instructions: messages of `system` and `developer`.
+    pub instructions: usize,
+    /// Final user messages without a reply.
+    pub unanswered: usize,
+    /// Agent messages without text and tool calls.
+    pub empty: usize,
+    /// Tool calls without a result. They are imported without one.
+    pub no_result: usize,
+}
+
+/// Reason why the import failed.
+#[derive(Debug)]
+pub enum ImportError {
+    /// Errors in the file, and the number of further errors.
+    Invalid(Vec<Diagnostic>, usize),
+    /// The suite already exists.
+    Exists(PathBuf),
+    /// A file cannot be written.
+    NotWritable(PathBuf, io::Error),
+}
+
+/// Imports conversations in OpenAI's message format into a folder. The file is read twice, one conversation
+/// at a time: to find all errors, then to write.
+///
+/// # Errors
+/// If the file is invalid, in which case nothing is written, or if a file cannot be written.
+pub fn openai_transcripts(
+    path: &Path,
+    shown: &str,
+    folder: &Path,
+    options: &ImportOptions,
+) -> Result<ImportSummary, ImportError> {
+    let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let suite = folder.join(format!("{stem}.test.jsonl"));
+    if suite.exists() && !options.force {
+        return Err(ImportError::Exists(suite));
+    }
+    let open = || {
+        let file = File::open(path).map_err(|error| unreadable(shown, &error))?;
+        let is_folder = file.metadata().is_ok_and(|metadata| metadata.is_dir());
+        if is_folder {
+            return Err(unreadable(shown, &"it is a folder"));
+        }
+        let values = json::values(Arc::from(shown), BufReader::new(file), "conversations");
+        Ok(TranscriptReader::new(values.allow_after_lists()))
+    };
+    check_all(open()?, shown, options)?;
+
+    let not_writable = |path: &Path| {
+        let path = path.to_path_buf();
+        move |error: io::Error| ImportError::NotWritable(path, error)
+    };
+    let recordings = (!options.cases_only).then(|| folder.join(RECORDINGS_FOLDER));
+    let made = recordings.as_deref().unwrap_or(folder);
+    std::fs::create_dir_all(made).map_err(not_writable(made))?;
+    let mut imported = ImportSummary { suite: suite.clone(), recordings, ..ImportSummary::default() };
+    let mut file = recording::create_temporary(folder).map_err(not_writable(&suite))?;
+    let mut out = BufWriter::new(file.as_file_mut());
+    for transcript in open()? {
+        let Ok(transcript) = transcript else {
+            imported.invalid += 1;
+            continue;
+        };
+        imported.conversations += 1;
+        imported.turns += transcript.turns.len();
+        imported.omitted.add(transcript.omitted);
+        if options.expect != ExpectedCallsMode::Nothing {
+            match transcript.expected.as_deref() {
+                None => imported.expect_unknown += 1,
+                Some([]) if options.writes.is_empty() => imported.expect_no_call += 1,
+                Some(_) => {}
+            }
+        }
+        writeln!(out, "{}", suite::build_case(&transcript, options)).map_err(not_writable(&suite))?;
+        if let Some(folder) = &imported.recordings {
+            recording::write(folder, &transcript.into_recording()).map_err(not_writable(folder))?;
+        }
+    }
+    out.flush().map_err(not_writable(&suite))?;
+    drop(out);
+    file.persist(&suite).map_err(|error| ImportError::NotWritable(suite, error.error))?;
+    Ok(imported)
+}
+
+/// Reads all conversations and reports their errors.
+fn check_all<R: io::BufRead>(
+    mut transcripts: TranscriptReader<R>,
+    shown: &str,
+    options: &ImportOptions,
+) -> Result<(), ImportError> {
+    let (mut mistakes, mut more, mut usable) = (Vec::new(), 0, 0);
+    for transcript in &mut transcripts {
+        match transcript {
+            Ok(_) => usable += 1,
+            Err(found) => {
+                for mistake in found {
+                    if mistakes.len() < MAX_REPORTED_ERRORS {
+                        mistakes.push(mistake);
+                    } else {
+                        more += 1;
+                    }
+                }
+            }
+        }
+    }
+    if usable == 0 && mistakes.is_empty() {
+        let help = "expected lists of messages, or objects with `messages`, `conversation` or `traj`";
+        mistakes.push(Diagnostic::new(format!("no conversations found in {shown}")).help(help));
+    }
+    let can_skip = options.skip_invalid && usable > 0 && !transcripts.is_broken();
+    let accepted = mistakes.is_empty() || can_skip;
+    if accepted { Ok(()) } else { Err(ImportError::Invalid(mistakes, more)) }
+}
+
+fn unreadable(shown: &str, why: &dyn std::fmt::Display) -> ImportError {
+    ImportError::Invalid(vec![Diagnostic::new(format!("cannot read {shown}: {why}"))], 0)
+}
+
+impl OmittedParts {
+    fn add(&mut self, other: OmittedParts) {
+        self.instructions += other.instructions;
+        self.unanswered += other.unanswered;
+        self.empty += other.empty;
+        self.no_result += other.no_result;
+    }
+}

@@ -1,0 +1,381 @@
+//! Reads conversations of OpenAI messages from a file.
+
+use std::collections::{HashMap, HashSet};
+use std::io::BufRead;
+use std::sync::Arc;
+
+use hotseat_document::json::{self, JsonStream};
+use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, NodeValue, NodeView, SourceSpan, SourceText};
+use serde_json::{Map, Value, json as value};
+
+use super::OmittedParts;
+use super::message::{ImportedMessage, MessageContent};
+use hotseat_targets::message::parse_content_output;
+use hotseat_targets::recording::{
+    AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn,
+};
+use hotseat_trace::Origin;
+
+/// Keys of an object that may contain its messages.
+const MESSAGE_KEYS: [&str; 3] = ["messages", "conversation", "traj"];
+/// Paths of the expected calls.
+const EXPECTED_CALL_PATHS: [&[&str]; 3] =
+    [&["info", "task", "actions"], &["task", "actions"], &["expected_calls"]];
+/// Keys of the conversation id.
+const ID_KEYS: [&str; 2] = ["id", "conversation_id"];
+/// Maximum length of a text that is kept as metadata.
+const MAX_METADATA_CHARS: usize = 200;
+
+/// A recorded conversation.
+#[derive(Debug)]
+pub(super) struct ConversationTranscript {
+    pub(super) id: String,
+    /// Messages before the first user message, as messages of a case.
+    pub(super) before: Vec<Value>,
+    pub(super) turns: Vec<RecordedTurn>,
+    /// Expected calls, if the data lists them.
+    pub(super) expected: Option<Vec<TranscriptCall>>,
+    /// Other data of the conversation.
+    pub(super) metadata: Map<String, Value>,
+    pub(super) omitted: OmittedParts,
+}
+
+/// A call that the data expects.
+#[derive(Debug)]
+pub(super) struct TranscriptCall {
+    pub(super) name: String,
+    pub(super) arguments: Option<Value>,
+}
+
+impl ConversationTranscript {
+    /// Converts the conversation to a recording.
+    pub(super) fn into_recording(self) -> AgentRecording {
+        AgentRecording { case: self.id, turns: self.turns, ..AgentRecording::default() }
+    }
+}
+
+/// A value of a file with its source.
+type SourceNode = (DocumentNode, Arc<SourceText>);
+
+/// Iterator over the conversations of a file.
+pub(super) struct TranscriptReader<R> {
+    values: JsonStream<R>,
+    /// Value that starts the next conversation, or an error.
+    next: Option<Result<SourceNode, Diagnostics>>,
+    /// Number of conversations read.
+    number: usize,
+    /// True if part of the file is not JSON, so conversations may be missing.
+    broken: bool,
+    /// Assigned ids, with the number of requests for each.
+    ids: HashMap<String, usize>,
+}
+
+impl<R: BufRead> TranscriptReader<R> {
+    pub(super) fn new(values: JsonStream<R>) -> Self {
+        TranscriptReader { values, next: None, number: 0, broken: false, ids: HashMap::new() }
+    }
+
+    /// Returns true if part of the file is not JSON, so conversations may be missing.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    fn value(&mut self) -> Option<Result<SourceNode, Diagnostics>> {
+        if let Some(next) = self.next.take() {
+            return Some(next);
+        }
+        let source = match self.values.next()? {
+            Ok(source) => source,
+            Err(mistake) => {
+                self.broken = true;
+                return Some(Err(mistake.into()));
+            }
+        };
+        let parsed = json::parse(&source).map(|node| (node, source));
+        self.broken |= parsed.is_err();
+        Some(parsed)
+    }
+
+    /// Returns an id that no other conversation has.
+    fn unique_id(&mut self, wanted: String) -> String {
+        let mut id = wanted.clone();
+        while let Some(times) = self.ids.get_mut(&id) {
+            *times += 1;
+            id = format!("{wanted}-{times}");
+        }
+        self.ids.insert(id.clone(), 1);
+        id
+    }
+}
+
+impl<R: BufRead> Iterator for TranscriptReader<R> {
+    type Item = Result<ConversationTranscript, Diagnostics>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let first = match self.value()? {
+            Ok(first) => first,
+            Err(mistakes) => return Some(Err(mistakes)),
+        };
+        // Consecutive messages outside of a list form one conversation.
+        let mut loose = Vec::new();
+        if is_message(&first.0) {
+            loose.push(first.clone());
+            loop {
+                match self.value() {
+                    Some(Ok(value)) if is_message(&value.0) => loose.push(value),
+                    other => {
+                        self.next = other;
+                        break;
+                    }
+                }
+            }
+        }
+        self.number += 1;
+        let view = NodeView::new(&first.0, &first.1);
+        let mut mistakes = Diagnostics::new();
+        let read = match loose.as_slice() {
+            [] => read_conversation(view, &mut mistakes),
+            loose => {
+                let messages = loose.iter().map(|(node, source)| NodeView::new(node, source));
+                Some(TranscriptBuilder::default().read_messages(messages, view.place(), &mut mistakes))
+            }
+        };
+        let Some(mut transcript) = read.filter(|_| mistakes.is_empty()) else { return Some(Err(mistakes)) };
+        if transcript.id.is_empty() {
+            transcript.id = format!("conversation-{}", self.number);
+        }
+        transcript.id = self.unique_id(transcript.id);
+        Some(Ok(transcript))
+    }
+}
+
+fn is_message(node: &DocumentNode) -> bool {
+    node.get("role").is_some() && !MESSAGE_KEYS.iter().any(|key| node.get(key).is_some())
+}
+
+/// Reads a conversation from one value: a list of messages, or an object that contains one.
+fn read_conversation(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<ConversationTranscript> {
+    let messages = match &view.node.value {
+        NodeValue::List(_) => view,
+        NodeValue::Map(_) => match MESSAGE_KEYS.iter().find_map(|key| member(view, key)) {
+            Some(messages) => messages,
+            None => {
+                let help = format!(
+                    "put its messages under one of {}",
+                    MESSAGE_KEYS.map(|key| format!("`{key}`")).join(", ")
+                );
+                let message = "this is neither a message nor a conversation";
+                mistakes.push(Diagnostic::new(message).at(view.place()).help(help));
+                return None;
+            }
+        },
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::String(_) => {
+            let help = "expected a list of messages, or an object that contains one";
+            mistakes.push(Diagnostic::new("this is not a conversation").at(view.place()).help(help));
+            return None;
+        }
+    };
+    let Some(list) = messages.list() else {
+        mistakes.push(Diagnostic::new("the messages of a conversation must be a list").at(messages.place()));
+        return None;
+    };
+    let transcript = TranscriptBuilder::default().read_messages(list, messages.place(), mistakes);
+    let expected =
+        EXPECTED_CALL_PATHS.iter().find_map(|path| path.iter().try_fold(view, |view, key| member(view, key)));
+    Some(ConversationTranscript {
+        id: id_of(view),
+        expected: expected.and_then(|view| expected_calls(view, mistakes)),
+        metadata: metadata_of(view),
+        ..transcript
+    })
+}
+
+/// Returns the value of a key. Null counts as missing.
+pub(super) fn member<'a>(view: NodeView<'a>, key: &str) -> Option<NodeView<'a>> {
+    view.node.get(key).map(|node| NodeView::new(node, view.source)).filter(|view| !view.is_null())
+}
+
+/// Returns a text, or a number as text.
+fn as_text(view: NodeView<'_>) -> Option<String> {
+    view.text().map(str::to_string).or_else(|| view.number().map(ToString::to_string))
+}
+
+/// Returns the id of the conversation, or an empty string.
+fn id_of(view: NodeView<'_>) -> String {
+    let said = |key: &str| member(view, key).and_then(as_text).filter(|text| !text.trim().is_empty());
+    if let Some(id) = ID_KEYS.iter().find_map(|key| said(key)) {
+        return id;
+    }
+    match (said("task_id"), said("trial")) {
+        (Some(task), Some(trial)) => format!("task-{task}-trial-{trial}"),
+        (Some(task), None) => format!("task-{task}"),
+        (None, _) => String::new(),
+    }
+}
+
+/// Returns the short values beside the messages.
+fn metadata_of(view: NodeView<'_>) -> Map<String, Value> {
+    // The case has the id already.
+    let entries = view.entries().into_iter().flatten().filter(|(key, ..)| !ID_KEYS.contains(key));
+    let short = entries.filter(|(_, _, view)| match &view.node.value {
+        NodeValue::Bool(_) | NodeValue::Number(_) => true,
+        NodeValue::String(text) => text.chars().count() <= MAX_METADATA_CHARS,
+        NodeValue::Null | NodeValue::List(_) | NodeValue::Map(_) => false,
+    });
+    short.map(|(key, _, view)| (key.to_string(), view.json())).collect()
+}
+
+fn expected_calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<TranscriptCall>> {
+    let Some(list) = view.list() else {
+        mistakes.push(Diagnostic::new("the expected calls must be a list").at(view.place()));
+        return None;
+    };
+    let calls = list.filter_map(|view| {
+        let Some(name) = member(view, "name").and_then(NodeView::text).filter(|name| !name.is_empty()) else {
+            mistakes.push(Diagnostic::new("this expected call has no `name`").at(view.place()));
+            return None;
+        };
+        let arguments = ["kwargs", "arguments", "args"].iter().find_map(|key| member(view, key));
+        if let Some(wrong) = arguments.filter(|arguments| arguments.entries().is_none()) {
+            let message = "the arguments of an expected call must be an object";
+            mistakes.push(Diagnostic::new(message).at(wrong.place()));
+        }
+        Some(TranscriptCall { name: name.to_string(), arguments: arguments.map(NodeView::json) })
+    });
+    Some(calls.collect())
+}
+
+/// Builds a conversation from its messages.
+#[derive(Default)]
+struct TranscriptBuilder {
+    before: Vec<Value>,
+    turns: Vec<RecordedTurn>,
+    /// Calls without a result: id in the data, and unique id.
+    open: Vec<(String, String)>,
+    /// Ids of all calls.
+    calls: HashSet<String>,
+    omitted: OmittedParts,
+}
+
+impl TranscriptBuilder {
+    fn read_messages<'v>(
+        mut self,
+        messages: impl Iterator<Item = NodeView<'v>>,
+        place: SourceSpan,
+        mistakes: &mut Diagnostics,
+    ) -> ConversationTranscript {
+        for view in messages {
+            if let Some(message) = ImportedMessage::read(view, mistakes) {
+                self.take(message, mistakes);
+            }
+        }
+        if self.turns.last().is_some_and(|turn| turn.events.is_empty()) {
+            self.turns.pop();
+            self.omitted.unanswered += 1;
+        }
+        if self.turns.is_empty() && mistakes.is_empty() {
+            let message = "this conversation has no user message with a reply";
+            mistakes.push(Diagnostic::new(message).at(place));
+        }
+        let TranscriptBuilder { before, turns, omitted: mut left_out, open, .. } = self;
+        left_out.no_result = open.len();
+        let (id, metadata) = (String::new(), Map::new());
+        ConversationTranscript { id, before, turns, expected: None, metadata, omitted: left_out }
+    }
+
+    fn take(&mut self, message: ImportedMessage, mistakes: &mut Diagnostics) {
+        let ImportedMessage { content: said, place } = message;
+        match said {
+            MessageContent::Instruction => self.omitted.instructions += 1,
+            MessageContent::User(text) => match self.turns.last_mut() {
+                // Consecutive user messages form one turn.
+                Some(turn) if turn.events.is_empty() => turn.user = format!("{}\n\n{text}", turn.user),
+                Some(_) | None => self.turns.push(RecordedTurn { user: text, ..RecordedTurn::default() }),
+            },
+            MessageContent::Agent { text, reasoning, calls } => {
+                if text.is_none() && reasoning.is_none() && calls.is_empty() {
+                    self.omitted.empty += 1;
+                    return;
+                }
+                let calls: Vec<_> = calls
+                    .into_iter()
+                    .map(|call| (self.unique_call_id(&call.id), call.tool, call.arguments))
+                    .collect();
+                match self.turns.last_mut() {
+                    None => self.before.push(initial_agent_message(text, &calls)),
+                    Some(turn) => {
+                        let has_calls = !calls.is_empty();
+                        let thought = reasoning.map(|text| RecordedEventKind::Reasoning { text });
+                        let said = text.map(|text| RecordedEventKind::Message {
+                            text,
+                            calls_tools: Some(has_calls),
+                            subagent: None,
+                        });
+                        let calls = calls.into_iter().map(|(id, tool, arguments)| {
+                            let (origin, subagent) = (Origin::Stream, None);
+                            RecordedEventKind::ToolCall { id, tool, arguments, origin, subagent }
+                        });
+                        turn.events
+                            .extend(thought.into_iter().chain(said).chain(calls).map(RecordedEvent::untimed));
+                    }
+                }
+            }
+            MessageContent::Tool { id, content } => {
+                let Some(at) = self.open.iter().position(|(known, _)| *known == id) else {
+                    let message = format!("no earlier call has the id {id:?}, or it already has a result");
+                    mistakes.push(Diagnostic::new(message).at(place));
+                    return;
+                };
+                let (_, id) = self.open.remove(at);
+                match self.turns.last_mut() {
+                    None => {
+                        let said = match parse_content_output(&content) {
+                            Value::String(text) => text,
+                            other => other.to_string(),
+                        };
+                        self.before.push(value!({"role": "tool", "tool_call_id": id, "content": said}));
+                    }
+                    Some(turn) => {
+                        let (result, origin) = (Ok(parse_content_output(&content)), Origin::Stream);
+                        turn.events.push(RecordedEvent::untimed(RecordedEventKind::ToolResult {
+                            id,
+                            result,
+                            origin,
+                        }));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns an id that no other call of the conversation has. Some data restarts call ids in each turn.
+    fn unique_call_id(&mut self, wanted: &str) -> String {
+        let mut id = wanted.to_string();
+        let mut number = 1;
+        while id.is_empty() || !self.calls.insert(id.clone()) {
+            number += 1;
+            id = format!("{}#{number}", if wanted.is_empty() { "call" } else { wanted });
+        }
+        self.open.push((wanted.to_string(), id.clone()));
+        id
+    }
+}
+
+/// Converts an agent message before the first user message to a message of a case.
+fn initial_agent_message(text: Option<String>, calls: &[(String, String, RecordedArguments)]) -> Value {
+    let mut message = value!({"role": "assistant"});
+    if let Some(text) = text {
+        message["content"] = Value::String(text);
+    }
+    if !calls.is_empty() {
+        let calls = calls.iter().map(|(id, tool, arguments)| {
+            let arguments = match arguments {
+                RecordedArguments::Json(value) => value.to_string(),
+                RecordedArguments::None | RecordedArguments::Broken(_) => "{}".to_string(),
+            };
+            value!({"id": id, "name": tool, "arguments": arguments})
+        });
+        message["tool_calls"] = calls.collect();
+    }
+    message
+}

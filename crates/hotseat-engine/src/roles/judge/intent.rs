@@ -1,0 +1,22 @@
+//! Judgement of the agent's intent.
+
+use serde_json::Value;
+
+use super::{Judgement, reasoning};
+use hotseat_checks::AgentIntent;
+
+pub(super) fn instructions(intent: &AgentIntent) -> String {
+    format!("# The intent that is asked for\n{}", intent.text)
+}
+
+/// # Errors
+/// If the observed intent is empty.
+pub(super) fn parse_judgement(answer: &Value) -> Result<Judgement, String> {
+    let observed = answer["observed_intent"].as_str().unwrap_or_default().trim();
+    if observed.is_empty() {
+        return Err("the judge's answer is invalid: `observed_intent` is empty".to_string());
+    }
+    let reasoning = reasoning(answer);
+    let words = format!("observed: {observed}: {reasoning}");
+    Ok(Judgement { passed: answer["matches"] == true, score: None, reasoning: Some(reasoning), words })
+}

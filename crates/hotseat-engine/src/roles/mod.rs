@@ -1,0 +1,559 @@
+//! Roles used during a run: simulators, judges, generators and report writers.
+//!
+//! A role is performed by an agent, by a model with a built-in prompt, or by a script function. Each question
+//! is a conversation of its own, so answers about one case cannot influence another. Answers are parsed
+//! strictly: an invalid answer is an error of the role, never a verdict.
+
+mod answer_json;
+mod dialogue;
+mod generator;
+mod judge;
+mod recorded_answers;
+mod reporter;
+mod simulator;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use hotseat_model::{
+    CallPosition, DiscardSink, Model, ModelError, ModelErrorKind, ModelMessage, ModelRequest, ResponseFormat,
+    StopReason,
+};
+use hotseat_script::ScriptErrorKind;
+use hotseat_trace::{AttemptFailure, FailureKind, Payload, RoleAnswered, TurnStarted, UserMessage};
+use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
+
+pub use dialogue::Dialogue;
+pub use generator::GeneratorQuestion;
+#[doc(hidden)]
+pub use judge::read_judgement;
+pub use judge::{
+    JudgeEvidence, JudgeQuestion, JudgeResponse, JudgeRole, JudgeUsage, Judgement, TopicCandidate,
+    TopicClassification, TopicConfidence, TopicQuestion,
+};
+pub use recorded_answers::RecordedAnswers;
+pub use reporter::ReporterQuestion;
+pub use simulator::{SimulatorQuestion, UserAnswer, UserDecision};
+
+use crate::scripts::{BoundFunction, ScriptOutput};
+use hotseat_checks::RoleReference;
+use hotseat_targets::message::{ContentPart, ConversationMessage, ScriptedAnswers};
+use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
+use hotseat_targets::{AgentInput, AgentSession, TurnError, TurnLimits};
+
+/// Client for asking a role.
+#[derive(Clone)]
+pub struct RoleClient {
+    backend: RoleBackend,
+    /// Displayable reference.
+    label: Arc<str>,
+    /// Time limit of an answer.
+    timeout: Duration,
+    /// Maximum time without any received data.
+    idle: Duration,
+}
+
+/// Backend that performs a role.
+#[derive(Clone)]
+enum RoleBackend {
+    /// An agent.
+    Agent(SessionOpener),
+    /// A model with a built-in prompt, and the number of questions so far.
+    Model(Arc<dyn Model>, Arc<AtomicU32>),
+    /// A script function.
+    Script(BoundFunction),
+    /// Not available: only recorded answers are used.
+    Offline { is_model: bool },
+}
+
+/// Opens a session with an agent.
+pub type SessionOpener = Arc<dyn Fn() -> (Box<dyn AgentSession>, ScriptedAnswers) + Send + Sync>;
+
+/// A question to a role.
+pub struct RoleQuestion {
+    /// The message: text is sent unchanged, anything else as JSON.
+    pub message: Value,
+    /// Options sent in addition to the message.
+    pub options: Map<String, Value>,
+    /// Preceding messages, if the conversation is passed as messages.
+    pub history: Vec<ConversationMessage>,
+    /// Turn of the conversation, from 1.
+    pub turn: usize,
+    /// System prompt for models.
+    pub prompt: Cow<'static, str>,
+    /// Response format for models.
+    pub format: Option<ResponseFormat>,
+    /// Deadline of the answer.
+    pub deadline: Option<Instant>,
+}
+
+/// Reply of a role.
+#[derive(Debug, Clone, Default)]
+pub struct RoleReply {
+    /// Text of the reply.
+    pub text: String,
+    /// Duration.
+    pub duration: Duration,
+    /// Model that replied, as named by the provider, if known.
+    pub model: Option<String>,
+    /// Usage, as far as known.
+    pub usage: Option<Value>,
+    /// True if the reply was truncated by a length limit.
+    pub is_truncated: bool,
+    /// Console output of a script function.
+    pub logs: Vec<String>,
+}
+
+impl RoleReply {
+    /// Error message for a truncated reply.
+    fn truncation_error(&self) -> String {
+        format!("its answer was truncated at the length limit; {}", excerpt(&self.text))
+    }
+}
+
+/// Reason why a role did not reply.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RoleError {
+    /// The deadline of the conversation has passed.
+    Deadline,
+    /// The role could not be asked, failed, or timed out.
+    Failed(String),
+}
+
+/// Advice for repeating a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RetryAdvice {
+    /// Repeat immediately.
+    Now,
+    /// Repeat after a pause, because of rate limiting.
+    After(Duration),
+    /// Do not repeat.
+    Never,
+}
+
+/// Default pause after rate limiting.
+const DEFAULT_RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Maximum pause after rate limiting.
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
+
+impl fmt::Debug for RoleClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RoleClient").field("shown", &self.label).finish_non_exhaustive()
+    }
+}
+
+impl RoleClient {
+    /// Creates a role performed by an agent.
+    pub fn agent(
+        shown: &RoleReference,
+        open: SessionOpener,
+        patience: Duration,
+        idle: Duration,
+    ) -> RoleClient {
+        RoleClient {
+            backend: RoleBackend::Agent(open),
+            label: shown.to_string().into(),
+            timeout: patience,
+            idle,
+        }
+    }
+
+    /// Creates a role performed by a model with a built-in prompt.
+    pub fn model(shown: &RoleReference, model: Arc<dyn Model>, patience: Duration) -> RoleClient {
+        RoleClient {
+            backend: RoleBackend::Model(model, Arc::default()),
+            label: shown.to_string().into(),
+            timeout: patience,
+            idle: patience,
+        }
+    }
+
+    /// Creates a role performed by a script function. The time limit is that of the project, else `usual`.
+    pub fn script(shown: &RoleReference, function: BoundFunction, usual: Duration) -> RoleClient {
+        let patience = function.time_limit_or(usual);
+        RoleClient {
+            backend: RoleBackend::Script(function),
+            label: shown.to_string().into(),
+            timeout: patience,
+            idle: patience,
+        }
+    }
+
+    /// Creates a role that is not asked and uses recorded answers only.
+    pub fn offline(shown: &RoleReference) -> RoleClient {
+        let is_model = matches!(shown, RoleReference::Connector(_));
+        let (patience, idle) = (Duration::ZERO, Duration::ZERO);
+        RoleClient {
+            backend: RoleBackend::Offline { is_model },
+            label: shown.to_string().into(),
+            timeout: patience,
+            idle,
+        }
+    }
+
+    /// Displayable reference.
+    pub fn label(&self) -> &Arc<str> {
+        &self.label
+    }
+
+    /// Asks the role.
+    ///
+    /// # Errors
+    /// If there is no reply.
+    pub async fn ask(&self, question: RoleQuestion) -> Result<RoleReply, RoleError> {
+        self.try_ask(question).await.map_err(|(unanswered, _)| unanswered)
+    }
+
+    /// Sets the time limit of an answer.
+    #[must_use]
+    pub fn with_timeout(self, patience: Duration) -> RoleClient {
+        RoleClient { timeout: patience, idle: self.idle.min(patience), ..self }
+    }
+
+    /// True if this is a bare model that needs a built-in system prompt.
+    fn is_model(&self) -> bool {
+        matches!(self.backend, RoleBackend::Model(..) | RoleBackend::Offline { is_model: true })
+    }
+
+    /// Asks the role, with advice on repeating the question.
+    async fn try_ask(&self, question: RoleQuestion) -> Result<RoleReply, (RoleError, RetryAdvice)> {
+        let begun = Instant::now();
+        let own = begun + self.timeout;
+        let (deadline, of_conversation) = match question.deadline {
+            Some(until) if until < own => (until, true),
+            _ => (own, false),
+        };
+        let answer = match &self.backend {
+            RoleBackend::Agent(open) => {
+                let (agent, script) = open();
+                let limits = TurnLimits::new(deadline, self.idle);
+                ask_agent(agent, script, question, limits).await
+            }
+            RoleBackend::Model(model, asked) => {
+                let number = asked.fetch_add(1, Ordering::Relaxed) + 1;
+                ask_model(&**model, number, question, deadline).await
+            }
+            RoleBackend::Script(function) => ask_script(function, question, deadline).await,
+            RoleBackend::Offline { .. } => {
+                Err((RoleError::Failed(recorded_answers::NOT_ASKED.to_string()), RetryAdvice::Never))
+            }
+        };
+        match answer {
+            Ok(said) => Ok(RoleReply { duration: begun.elapsed(), ..said }),
+            Err((RoleError::Deadline, _)) if !of_conversation => {
+                let words = format!("no answer after {} ms", self.timeout.as_millis());
+                Err((RoleError::Failed(words), RetryAdvice::Now))
+            }
+            Err(unanswered) => Err(unanswered),
+        }
+    }
+}
+
+async fn ask_agent(
+    mut agent: Box<dyn AgentSession>,
+    script: ScriptedAnswers,
+    question: RoleQuestion,
+    limits: TurnLimits<'_>,
+) -> Result<RoleReply, (RoleError, RetryAdvice)> {
+    let carries = agent.capabilities();
+    if !question.history.is_empty() {
+        if !carries.history {
+            let words = "it does not support a message history; remove `style: transcript`";
+            return Err((RoleError::Failed(words.to_string()), RetryAdvice::Never));
+        }
+        let cannot = |failure: AttemptFailure| (RoleError::Failed(failure.message), RetryAdvice::Never);
+        agent.seed_history(&question.history).map_err(cannot)?;
+    }
+    let text = question.message_text();
+    let options = Value::Object(question.options);
+    let turn_id: Arc<str> = "turn-1".into();
+    let said = SingleTurnInput {
+        turn_id,
+        content: &[ContentPart::Text(text.clone())],
+        text: &text,
+        options: Some(&options),
+    };
+    // Actions of a role are not traced; only its final reply counts.
+    let mut recorder = TraceRecorder::new(SecretRedactor::default(), false);
+    run_single_turn(agent, script, said, limits, &mut recorder).await.map_err(|unanswered| {
+        let again = match unanswered {
+            RoleError::Failed(_) => RetryAdvice::Now,
+            RoleError::Deadline => RetryAdvice::Never,
+        };
+        (unanswered, again)
+    })?;
+    let Some(turn) = recorder.conversation().turns.first() else { return Ok(RoleReply::default()) };
+    let result = || turn.result.as_ref().map(Value::to_string);
+    Ok(RoleReply {
+        text: turn.answer().map(str::to_string).or_else(result).unwrap_or_default(),
+        usage: match turn.reported_usage.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            several => Some(Value::Array(several.to_vec())),
+        },
+        is_truncated: matches!(turn.finish_reason.as_deref(), Some("length" | "max_tokens")),
+        ..RoleReply::default()
+    })
+}
+
+/// Message of a turn.
+pub struct SingleTurnInput<'a> {
+    /// Id of the turn.
+    pub turn_id: Arc<str>,
+    /// Text.
+    pub text: &'a str,
+    /// Text and attachments.
+    pub content: &'a [ContentPart],
+    /// Options for the agent, if its protocol supports them.
+    pub options: Option<&'a Value>,
+}
+
+/// Runs a conversation of one turn and records everything except its end.
+///
+/// # Errors
+/// If the turn does not complete.
+pub async fn run_single_turn(
+    mut agent: Box<dyn AgentSession>,
+    mut script: ScriptedAnswers,
+    said: SingleTurnInput<'_>,
+    limits: TurnLimits<'_>,
+    recorder: &mut TraceRecorder,
+) -> Result<(), RoleError> {
+    script.begin_turn(&[]);
+    let traffic = recorder.traffic().clone();
+    let turn_id = said.turn_id.clone();
+    let message_id: Arc<str> = format!("{turn_id}-message").into();
+    recorder.emit(TurnStarted {
+        turn_id: turn_id.clone(),
+        conversation_id: agent.conversation_id(),
+        caller_id: "hotseat".into(),
+        caller_type: "user".into(),
+    });
+    recorder.emit(UserMessage {
+        turn_id: turn_id.clone(),
+        message_id: message_id.clone(),
+        content: said.text.to_string(),
+        attachments: Vec::new(),
+        options: None,
+    });
+    let input = AgentInput {
+        turn_id,
+        message_id,
+        text: said.text,
+        content: said.content,
+        options: said.options.filter(|_| agent.capabilities().options),
+        script: &mut script,
+        limits: limits.with_traffic(&traffic),
+    };
+    traffic.begin_turn();
+    let held = agent.send_input(input, recorder).await;
+    let held = held.and_then(|()| traffic.end_turn().map_or(Ok(()), |failure| Err(failure.into())));
+    agent.close().await;
+    match held {
+        Ok(()) => Ok(()),
+        Err(TurnError::Deadline) => Err(RoleError::Deadline),
+        Err(TurnError::Run(error)) => Err(RoleError::Failed(error.message)),
+        Err(TurnError::Failed(failure)) => Err(RoleError::Failed(failure.message)),
+    }
+}
+
+impl RoleQuestion {
+    /// The message as text.
+    fn message_text(&self) -> String {
+        match &self.message {
+            Value::String(text) => text.clone(),
+            other => judge::escape_unsafe(&other.to_string()),
+        }
+    }
+}
+
+/// Asks a script function. It receives the message, and its return value is the reply: text unchanged,
+/// anything else as JSON.
+async fn ask_script(
+    function: &BoundFunction,
+    question: RoleQuestion,
+    deadline: Instant,
+) -> Result<RoleReply, (RoleError, RetryAdvice)> {
+    if !question.history.is_empty() {
+        let words = "functions receive the conversation under `conversation`; remove `style: transcript`";
+        return Err((RoleError::Failed(words.to_string()), RetryAdvice::Never));
+    }
+    let within = deadline.saturating_duration_since(Instant::now());
+    let ScriptOutput { result, console: logs } =
+        function.call(vec![question.message], Some(within), within).await;
+    match result {
+        Ok(Value::Null) => Ok(RoleReply { logs, ..RoleReply::default() }),
+        Ok(Value::String(text)) => Ok(RoleReply { text, logs, ..RoleReply::default() }),
+        Ok(other) => Ok(RoleReply { text: other.to_string(), logs, ..RoleReply::default() }),
+        Err(error) if error.kind == ScriptErrorKind::TimeLimit => {
+            Err((RoleError::Deadline, RetryAdvice::Never))
+        }
+        Err(error) => {
+            let mut words = format!("{error}\n{}", error.diagnostic().render(false, 100));
+            if !logs.is_empty() {
+                words = format!("{words}\nconsole:\n{}", logs.join("\n"));
+            }
+            Err((RoleError::Failed(words), RetryAdvice::Never))
+        }
+    }
+}
+
+async fn ask_model(
+    model: &dyn Model,
+    number: u32,
+    question: RoleQuestion,
+    deadline: Instant,
+) -> Result<RoleReply, (RoleError, RetryAdvice)> {
+    let failed = |error: ModelError| {
+        let again = match (error.can_retry(), error.retry_after) {
+            (false, _) => RetryAdvice::Never,
+            (true, None) if error.kind == ModelErrorKind::RateLimit => {
+                RetryAdvice::After(DEFAULT_RETRY_PAUSE)
+            }
+            (true, None) => RetryAdvice::Now,
+            (true, Some(pause)) => RetryAdvice::After(pause.min(MAX_RETRY_PAUSE)),
+        };
+        (RoleError::Failed(error.to_string()), again)
+    };
+    let request = ModelRequest {
+        position: CallPosition {
+            // Each question is a separate conversation with a name that is the same in every run.
+            conversation: format!("question-{number}"),
+            turn: u32::try_from(question.turn).unwrap_or(u32::MAX),
+            call: 1,
+            ..CallPosition::default()
+        },
+        messages: vec![ModelMessage::user(question.message_text())],
+        system: Some(question.prompt.into_owned()),
+        response_format: question.format,
+        ..ModelRequest::default()
+    };
+    match timeout_at(deadline, model.call(&request, &mut DiscardSink)).await {
+        Ok(Ok(reply)) if reply.stop == StopReason::Refusal => {
+            let words = format!("it refused to answer; {}", excerpt(&reply.text));
+            Err((RoleError::Failed(words), RetryAdvice::Now))
+        }
+        Ok(Ok(reply)) => Ok(RoleReply {
+            text: reply.text,
+            duration: Duration::ZERO,
+            model: Some(reply.model.unwrap_or_else(|| model.name().to_string())),
+            // Estimated usage is not reported.
+            usage: (!reply.usage.estimated).then(|| serde_json::to_value(reply.usage).ok()).flatten(),
+            is_truncated: reply.stop == StopReason::MaxTokens,
+            logs: Vec::new(),
+        }),
+        Ok(Err(error)) => Err(failed(error)),
+        Err(_) => Err((RoleError::Deadline, RetryAdvice::Never)),
+    }
+}
+
+/// An exchange with a role, as recorded in the trace.
+#[derive(Debug, Clone)]
+pub struct RoleExchange {
+    role: &'static str,
+    agent: Arc<str>,
+    question: Value,
+    said: RoleReply,
+    finding: Option<Value>,
+    error: Option<String>,
+    /// Vote and attempt within the vote, from 1, for judges.
+    vote_and_attempt: Option<(usize, usize)>,
+}
+
+/// Suggestions in the last valid judgement.
+pub fn suggestions(exchanges: &[RoleExchange]) -> Vec<String> {
+    let found = exchanges.iter().rev().find_map(|exchange| exchange.finding.as_ref());
+    let proposed = found.and_then(|found| found.get("suggestions")).and_then(Value::as_array);
+    let shown = |one: &Value| match one {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    proposed.into_iter().flatten().map(shown).collect()
+}
+
+impl RoleExchange {
+    /// Restores a recorded exchange.
+    fn from_record(role: &'static str, kept: &RoleAnswered) -> RoleExchange {
+        let number = |number: Option<u64>| number.and_then(|number| usize::try_from(number).ok());
+        RoleExchange {
+            role,
+            agent: kept.agent.clone(),
+            question: kept.question.clone(),
+            said: RoleReply {
+                text: kept.answer.clone(),
+                duration: Duration::from_micros(kept.duration_us),
+                model: kept.model.as_deref().map(str::to_string),
+                usage: kept.usage.clone(),
+                is_truncated: false,
+                logs: kept.logs.clone(),
+            },
+            finding: kept.finding.clone(),
+            error: kept.error.clone(),
+            vote_and_attempt: number(kept.vote).zip(number(kept.attempt)),
+        }
+    }
+
+    /// Marks the exchange as failed.
+    #[must_use]
+    pub fn with_error(self, words: String) -> RoleExchange {
+        RoleExchange { error: Some(words), ..self }
+    }
+
+    /// Converts the exchange to an event of a turn.
+    pub fn into_payload(self, turn_id: Arc<str>) -> Payload {
+        Payload::RoleAnswered(RoleAnswered {
+            turn_id,
+            role: self.role.into(),
+            agent: self.agent,
+            question: self.question,
+            answer: self.said.text,
+            finding: self.finding,
+            error: self.error,
+            model: self.said.model.map(Arc::from),
+            usage: self.said.usage,
+            vote: self.vote_and_attempt.map(|(vote, _)| vote as u64),
+            attempt: self.vote_and_attempt.map(|(_, attempt)| attempt as u64),
+            logs: self.said.logs,
+            duration_us: u64::try_from(self.said.duration.as_micros()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+/// Beginning of an answer, for error messages.
+fn excerpt(text: &str) -> String {
+    const SHOWN: usize = 200;
+    match text.char_indices().nth(SHOWN) {
+        _ if text.trim().is_empty() => "the answer is empty".to_string(),
+        Some((end, _)) => format!("the answer was {:?}…", &text[..end]),
+        None => format!("the answer was {text:?}"),
+    }
+}
+
+/// Options for a role: the configured ones, with `metadata` added.
+fn role_options(written: &Map<String, Value>, metadata: Map<String, Value>) -> Map<String, Value> {
+    let mut options = written.clone();
+    options.entry("skip").or_insert_with(|| serde_json::json!({"history": true}));
+    let told = options.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(told) = told {
+        told.extend(metadata);
+    }
+    options
+}
+
+/// Failure of a role, or of a function that evaluates a check.
+pub fn role_failure(kind: FailureKind, words: &str) -> AttemptFailure {
+    let who = match kind {
+        FailureKind::SimulatorError => "simulator error",
+        FailureKind::JudgeError => "judge error",
+        FailureKind::ScriptError => "script error",
+        FailureKind::UsageError => "usage is not known",
+        FailureKind::TestError => "test error",
+        _ => "role error",
+    };
+    let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
+    AttemptFailure::new(kind, format!("{who}: {first}")).with_detail(rest)
+}

@@ -1,0 +1,414 @@
+//! Simulators: questions to simulated users and their answers.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hotseat_model::ResponseFormat;
+use hotseat_trace::RoleAnswered;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::{
+    Dialogue, RoleClient, RoleError, RoleExchange, RoleQuestion, RoleReply, answer_json, excerpt,
+    role_options,
+};
+use hotseat_checks::{AnswerContent, find_json};
+use hotseat_targets::recorder::SecretRedactor;
+
+const PROMPT: &str = include_str!("prompts/simulator.v1.md");
+/// Prompt for a simulated user with a goal, which continues until it has nothing more to say.
+const GOAL_PROMPT: &str = include_str!("prompts/user.v1.md");
+const GOAL_SCHEMA: &str = include_str!("prompts/user.v1.schema.json");
+
+/// Input of a simulator.
+#[derive(Debug, Clone, Copy)]
+pub struct SimulatorQuestion<'a> {
+    /// Options of the case: `metadata` with `persona` and `goal`, `connector`, …
+    pub options: &'a Map<String, Value>,
+    /// Values of its brief, for a simulated user with a goal.
+    pub brief_values: Option<&'a Map<String, Value>>,
+    /// Custom prompt of the case for a model.
+    pub prompt: Option<&'a str>,
+    /// Id of the case.
+    pub test_id: &'a str,
+    /// Id of the conversation with the agent.
+    pub session_id: &'a str,
+    /// The conversation so far.
+    pub dialogue: Dialogue<'a>,
+    /// True if the conversation is passed as messages.
+    pub as_messages: bool,
+    /// Number of the next turn, from 1.
+    pub turn_number: usize,
+    /// Maximum number of turns.
+    pub max_turns: usize,
+    /// Names of reached and pending checkpoints.
+    pub checkpoints: (&'a [&'a str], &'a [&'a str]),
+    /// Deadline of the answer.
+    pub deadline: Option<Instant>,
+}
+
+/// Decision of a simulated user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserDecision {
+    /// Sends a message.
+    Says(String),
+    /// The goal is achieved. Any message is discarded.
+    GoalAchieved,
+    /// The goal cannot be achieved, and the user stops.
+    GivesUp,
+}
+
+/// Answer of a simulated user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserAnswer {
+    /// The decision.
+    pub next: UserDecision,
+    /// Progress towards the goal: `none`, `partial`, `achieved`.
+    pub goal_progress: Option<Arc<str>>,
+    /// Reason.
+    pub reason: Option<String>,
+}
+
+impl From<UserDecision> for UserAnswer {
+    fn from(next: UserDecision) -> UserAnswer {
+        UserAnswer { next, goal_progress: None, reason: None }
+    }
+}
+
+impl RoleClient {
+    /// Asks a simulated user for the next message, and returns the exchange for the trace.
+    ///
+    /// # Errors
+    /// If the deadline of the conversation has passed.
+    pub async fn simulate(
+        &self,
+        question: SimulatorQuestion<'_>,
+    ) -> Result<(Result<UserAnswer, String>, RoleExchange), RoleError> {
+        let (message, metadata) = question.to_message();
+        let dialogue = question.dialogue;
+        let asked = RoleQuestion {
+            message: message.clone(),
+            options: role_options(question.options, metadata),
+            history: if question.as_messages { dialogue.to_messages() } else { Vec::new() },
+            turn: question.turn_number,
+            prompt: question.system_prompt(),
+            format: question.response_format(),
+            deadline: question.deadline,
+        };
+        let (said, next, finding) = match self.ask(asked).await {
+            Err(RoleError::Deadline) => return Err(RoleError::Deadline),
+            Err(RoleError::Failed(words)) => (RoleReply::default(), Err(words), None),
+            Ok(said) if said.is_truncated => {
+                let words = said.truncation_error();
+                (said, Err(words), None)
+            }
+            Ok(said) => match question.parse_answer(&said.text, self.is_model()) {
+                Ok((next, finding)) => (said, Ok(next), Some(finding)),
+                Err(words) => (said, Err(words), None),
+            },
+        };
+        let error = next.as_ref().err().cloned();
+        let agent = self.label().clone();
+        Ok((
+            next,
+            RoleExchange {
+                role: "simulator",
+                agent,
+                question: message,
+                said,
+                finding,
+                error,
+                vote_and_attempt: None,
+            },
+        ))
+    }
+}
+
+impl SimulatorQuestion<'_> {
+    /// Key of the first value that differs from a recorded question. Checkpoints are ignored, since they do
+    /// not affect the message.
+    pub fn changed_key(&self, before: &RoleAnswered, redactor: &SecretRedactor) -> Option<String> {
+        let (now, before) = (redactor.json(self.to_message().0), redactor.json(before.question.clone()));
+        let (Value::Object(now), Value::Object(before)) = (now, before) else { return None };
+        let keys = now.keys().chain(before.keys()).filter(|key| !key.starts_with("checkpoints_"));
+        keys.into_iter().find(|key| now.get(*key) != before.get(*key)).cloned()
+    }
+
+    /// Parses a recorded answer again.
+    pub fn parse_recorded(&self, before: &RoleAnswered) -> (Result<UserAnswer, String>, RoleExchange) {
+        let read = match (&before.finding, &before.error) {
+            (None, Some(words)) => Err(words.clone()),
+            (None, None) | (Some(_), _) => self.parse_answer(&before.answer, false),
+        };
+        let exchange = RoleExchange::from_record("simulator", before);
+        match read {
+            Ok((next, finding)) => {
+                (Ok(next), RoleExchange { finding: Some(finding), error: None, ..exchange })
+            }
+            Err(words) => {
+                (Err(words.clone()), RoleExchange { finding: None, error: Some(words), ..exchange })
+            }
+        }
+    }
+
+    /// System prompt for a model.
+    fn system_prompt(&self) -> Cow<'static, str> {
+        match (self.prompt, self.brief_values) {
+            (Some(own), _) => Cow::Owned(own.to_string()),
+            (None, Some(_)) => Cow::Borrowed(GOAL_PROMPT),
+            (None, None) => Cow::Borrowed(PROMPT),
+        }
+    }
+
+    /// Response format for a model.
+    fn response_format(&self) -> Option<ResponseFormat> {
+        let schema = || serde_json::from_str(GOAL_SCHEMA).expect("the schema is JSON");
+        let format = || ResponseFormat { name: "user_v1".to_string(), schema: schema(), strict: true };
+        self.brief_values.map(|_| format())
+    }
+
+    /// Parses an answer. A model with a goal must use the requested format.
+    fn parse_answer(&self, text: &str, is_model: bool) -> Result<(UserAnswer, Value), String> {
+        match self.brief_values {
+            None => parse_plain_answer(text).map(|(next, finding)| (next.into(), finding)),
+            Some(_) => match answer_json::read_answer(text) {
+                Ok(answer) if answer.get("done").is_some() => parse_goal_answer(answer),
+                Err(why) if is_model => Err(format!("the answer {why}; {}", excerpt(text))),
+                Ok(_) if is_model => {
+                    Err(format!("the answer has no `done`, `message`, `goal_progress`; {}", excerpt(text)))
+                }
+                Ok(_) | Err(_) => {
+                    let (next, finding) = parse_plain_answer(text)?;
+                    let next = match next {
+                        UserDecision::Says(said) => UserDecision::Says(clean_message(&said)?),
+                        other => other,
+                    };
+                    Ok((next.into(), finding))
+                }
+            },
+        }
+    }
+
+    /// The message, and the part of it that is also metadata of the call.
+    fn to_message(self) -> (Value, Map<String, Value>) {
+        let mut metadata = Map::new();
+        metadata.insert("test_mode".to_string(), json!("simulator"));
+        metadata.insert("test_id".to_string(), json!(self.test_id));
+        metadata.insert("session_id".to_string(), json!(self.session_id));
+        metadata.insert("turn_number".to_string(), json!(self.turn_number));
+        metadata.insert("max_turns".to_string(), json!(self.max_turns));
+        metadata.insert("tool_results".to_string(), Value::Object(self.dialogue.tool_results()));
+        let (reached, pending) = self.checkpoints;
+        if !reached.is_empty() || !pending.is_empty() {
+            metadata.insert("checkpoints_reached".to_string(), json!(reached));
+            metadata.insert("checkpoints_pending".to_string(), json!(pending));
+        }
+        let mut message = match self.options.get("metadata") {
+            Some(Value::Object(written)) => written.clone(),
+            _ => Map::new(),
+        };
+        message
+            .extend(self.brief_values.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
+        message.extend(metadata.clone());
+        message.insert("last_response".to_string(), json!(self.dialogue.last_response()));
+        if !self.as_messages {
+            message.insert("conversation".to_string(), Value::Array(self.dialogue.to_json()));
+        }
+        (Value::Object(message), metadata)
+    }
+}
+
+/// Parses the answer of a simulated user with a goal.
+fn parse_goal_answer(answer: Value) -> Result<(UserAnswer, Value), String> {
+    let wrong = |key: &str, wanted: &str| match answer.get(key) {
+        Some(found) => format!("`{key}` of the answer is {found}, but must be {wanted}"),
+        None => format!("the answer has no `{key}`: it must be {wanted}"),
+    };
+    let Some(done) = answer.get("done").and_then(Value::as_bool) else {
+        return Err(wrong("done", "true or false"));
+    };
+    let progress = answer.get("goal_progress").and_then(Value::as_str);
+    let Some(progress) = progress.filter(|progress| ["none", "partial", "achieved"].contains(progress))
+    else {
+        return Err(wrong("goal_progress", "`none`, `partial` or `achieved`"));
+    };
+    let reason = match answer.get("reason") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(reason)) => Some(reason.clone()),
+        Some(_) => return Err(wrong("reason", "a text")),
+    };
+    let next = match (done, progress, answer.get("message")) {
+        (true, "achieved", _) => UserDecision::GoalAchieved,
+        (true, _, _) => UserDecision::GivesUp,
+        (false, _, Some(Value::String(said))) => UserDecision::Says(clean_message(said)?),
+        (false, _, _) => return Err(wrong("message", "the user's message")),
+    };
+    let goal_progress = Some(progress.into());
+    Ok((UserAnswer { next, goal_progress, reason }, answer))
+}
+
+/// Removes surrounding quotes and a leading name from a message.
+///
+/// # Errors
+/// If the message is empty.
+fn clean_message(said: &str) -> Result<String, String> {
+    let mut text = said.trim();
+    text = ["User:", "user:", "USER:"].iter().find_map(|name| text.strip_prefix(name)).unwrap_or(text).trim();
+    for (open, close) in [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»')] {
+        let inner = text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+        if let Some(inner) = inner.filter(|inner| !inner.contains([open, close])) {
+            text = inner.trim();
+        }
+    }
+    match text.is_empty() {
+        true => Err("the answer has neither a message nor `done: true`".to_string()),
+        false => Ok(text.to_string()),
+    }
+}
+
+/// Parses the answer of a simulated user: one JSON object with `input` or `message` and `goal_achieved`, or
+/// plain text, which becomes the message. Any other JSON is rejected.
+fn parse_plain_answer(text: &str) -> Result<(UserDecision, Value), String> {
+    let wrong = |why: &str| Err(format!("{why}; {}", excerpt(text)));
+    let answer = match answer_json::read_answer(text) {
+        Ok(answer @ Value::Object(_)) => answer,
+        Ok(Value::String(said)) => return parse_plain_text(&said).or_else(|why| wrong(&why)),
+        Ok(_) => return wrong("the answer is JSON, but neither an object nor a string"),
+        Err(_) if text.trim().is_empty() => return Err("the answer is empty".to_string()),
+        Err(_) => return parse_plain_text(text).or_else(|why| wrong(&why)),
+    };
+    if !["input", "message", "goal_achieved"].iter().any(|key| answer.get(key).is_some()) {
+        return wrong("the answer has neither `input` nor `goal_achieved`");
+    }
+    let achieved = match answer.get("goal_achieved") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(achieved)) => *achieved,
+        Some(other) => return Err(format!("`goal_achieved` is {other}, but must be true or false")),
+    };
+    if achieved {
+        return Ok((UserDecision::GoalAchieved, answer));
+    }
+    let given = |key: &str| answer.get(key).filter(|value| !value.is_null());
+    if given("input").is_some() && given("message").is_some() {
+        return wrong("the answer has both `input` and `message`");
+    }
+    match given("input").or_else(|| given("message")) {
+        Some(Value::String(said)) if !said.trim().is_empty() => {
+            Ok((UserDecision::Says(said.clone()), answer.clone()))
+        }
+        None | Some(Value::String(_)) => {
+            Err("the answer has neither a message nor `goal_achieved: true`".to_string())
+        }
+        Some(other) => Err(format!("`input` is {other}, but must be a string")),
+    }
+}
+
+/// Accepts plain text as a message. Text with braces, a code block or markup is malformed JSON and rejected.
+fn parse_plain_text(text: &str) -> Result<(UserDecision, Value), String> {
+    let said = text.trim();
+    let why = match find_json(said) {
+        AnswerContent::Malformed(why) => why,
+        AnswerContent::Json(Value::Object(_) | Value::Array(_), _) => {
+            "contains JSON and other text".to_string()
+        }
+        _ if said.contains(['{', '}']) || said.contains("```") || said.starts_with('<') => {
+            "has braces, a code block or markup".to_string()
+        }
+        AnswerContent::Text if said.is_empty() => return Err("the answer is empty".to_string()),
+        // The text of a JSON value is the message, even a number.
+        AnswerContent::Text | AnswerContent::Json(..) => {
+            let finding = json!({"input": said, "goal_achieved": false});
+            return Ok((UserDecision::Says(said.to_string()), finding));
+        }
+    };
+    Err(format!("the answer is neither plain text nor one JSON object: it {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use hotseat_testkit::malformed::{MalformedKind, malformed_answers};
+
+    use super::*;
+
+    #[test]
+    fn rejects_malformed_answers() {
+        let (glad, sorry) =
+            (json!({"input": "Yes", "goal_achieved": true}), json!({"input": "No", "goal_achieved": false}));
+        for malformed in malformed_answers(&glad, &sorry) {
+            let is_read = malformed.kind == MalformedKind::Unescaped;
+            assert_eq!(parse_plain_answer(&malformed.text).is_ok(), is_read, "{}", malformed.text);
+        }
+    }
+
+    #[test]
+    fn goal_answers_have_one_form() {
+        let answer = |message: Value, done: Value, progress: &str| {
+            parse_goal_answer(
+                json!({"message": message, "done": done, "goal_progress": progress, "reason": "r"}),
+            )
+            .map(|(answer, _)| answer.next)
+        };
+        let says = |text: &str| Ok(UserDecision::Says(text.to_string()));
+        assert_eq!(answer(json!("User: \"I need a room\""), json!(false), "none"), says("I need a room"));
+        assert_eq!(answer(json!("\"a\" or \"b\""), json!(false), "partial"), says("\"a\" or \"b\""));
+        assert_eq!(answer(json!(""), json!(true), "achieved"), Ok(UserDecision::GoalAchieved));
+        assert_eq!(answer(json!("Bye"), json!(true), "partial"), Ok(UserDecision::GivesUp));
+        for (message, done, progress) in [
+            (json!(" "), json!(false), "none"),
+            (json!(null), json!(false), "none"),
+            (json!("x"), json!("false"), "none"),
+            (json!("x"), json!(false), "some"),
+        ] {
+            assert!(answer(message.clone(), done.clone(), progress).is_err(), "{message} {done} {progress}");
+        }
+    }
+
+    #[test]
+    fn reads_all_documented_forms() {
+        let says = |text: &str| Ok(UserDecision::Says(text.to_string()));
+        for (text, expected) in [
+            (r#"{"input": "The amount is $500", "goal_achieved": false}"#, says("The amount is $500")),
+            (r#"{"message": "Yes"}"#, says("Yes")),
+            ("```json\n{\"input\": \"Yes\", \"goal_achieved\": false}\n```", says("Yes")),
+            ("\"Yes\"", says("Yes")),
+            (r#"{"input": "I paid {\"amount\": 3} for it"}"#, says("I paid {\"amount\": 3} for it")),
+            (r#"{"input": "42"}"#, says("42")),
+            ("Note: my order is 7", says("Note: my order is 7")),
+            ("[sighs] As in [1]: \"no\"", says("[sighs] As in [1]: \"no\"")),
+            (r#"{"input": "", "goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
+            (r#"{"goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
+            (r#"{"input": "Thanks", "goal_achieved": true}"#, Ok(UserDecision::GoalAchieved)),
+        ] {
+            assert_eq!(parse_plain_answer(text).map(|(next, _)| next), expected, "{text}");
+        }
+        for text in [
+            "",
+            "  ",
+            r#"{"input": "", "goal_achieved": false}"#,
+            r#"{"goal_achieved": false}"#,
+            r#"{"input": 3}"#,
+            r#"{"input": "x", "goal_achieved": "yes"}"#,
+            r#"{"answer": "x"}"#,
+            "[]",
+            "42",
+            "true",
+            "null",
+            r#""{\"input\": \"Yes\"}""#,
+            r#"{"input": "Yes", "message": "No"}"#,
+            r#"{"input": "Yes", "input": "No"}"#,
+            r#"{"input": "Yes"} {"input": "No"}"#,
+            r#"{"input": "Ye"#,
+            "{",
+            "```json\n{\"input\": \"Yes\"}",
+            "``",
+            "\"I need a ro",
+            "Sure:\n```json\n{\"input\": \"Yes\", \"goal_achieved\": false}\n```",
+            "I answer {\"input\": \"Yes\"} here",
+            "I paid {\"amount\": 3} for it",
+            "Sure: {input: Yes}",
+            "<think>Yes?</think>No",
+        ] {
+            assert!(parse_plain_answer(text).is_err(), "{text}");
+        }
+    }
+}

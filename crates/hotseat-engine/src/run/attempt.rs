@@ -1,0 +1,274 @@
+//! One attempt at one case: hooks, then the conversation, then the verdict.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_trace::{AttemptFailure, EventRecord, FailureKind, Millis, TracedConversation, Verdict};
+use serde_json::Value;
+
+use super::cancellation::CancellationSignal;
+use super::case_roles::{CaseScope, open_roles};
+use super::context::{EventRetention, RunContext, set_identity_env};
+use super::hooks::HookOutput;
+use super::plan::SelectedCase;
+use super::recheck;
+use super::results::{CaseRef, CheckResult, CheckpointResult};
+use crate::cases::{TestCase, VariableScope};
+use crate::config::BoundTarget;
+use crate::session::{ConversationResult, SessionRoles, SessionTimeouts, run_conversation, run_hook};
+use hotseat_document::Diagnostics;
+use hotseat_targets::message::ScriptedAnswers;
+use hotseat_targets::recorder::{SecretRedactor, TraceRecorder, TrafficMeter, wall_millis};
+
+/// One attempt at a case, with its verdict and the recorded conversation.
+#[derive(Debug)]
+pub struct Attempt {
+    /// The case.
+    pub case_ref: Arc<CaseRef>,
+    /// Number of the attempt within its case, from 1.
+    pub number: usize,
+    /// Verdict of the attempt.
+    pub verdict: Verdict,
+    /// Results of all evaluated checks, in order.
+    pub checks: Vec<CheckResult>,
+    /// Results of the checkpoints.
+    pub checkpoints: Vec<CheckpointResult>,
+    /// The exceeded time limit, if the verdict is a timeout.
+    pub limit: Option<Duration>,
+    /// The conversation.
+    pub conversation: TracedConversation,
+    /// The trace. Empty unless events are retained.
+    pub events: Vec<EventRecord>,
+    /// Problems that do not change the verdict, such as a failed `after` hook.
+    pub warnings: Vec<String>,
+    /// Console output of script functions that ran before or after the conversation.
+    pub logs: Vec<String>,
+    /// Start time.
+    pub started_at: Millis,
+    /// Duration, including hooks.
+    pub duration: Duration,
+    /// Variables returned by hooks, with secrets redacted.
+    pub hook_variables: BTreeMap<String, Value>,
+    /// True if the conversation was replayed from a recording without timestamps.
+    pub lacks_timestamps: bool,
+    /// Diagnostic output of the agent, such as the end of its standard error, with secrets redacted.
+    pub agent_diagnostics: Option<String>,
+}
+
+/// Runs attempt `number` (from 1) of a case. If the run is cancelled, the conversation ends immediately; the
+/// `after` hook still gets [`CLEANUP_LIMIT`](super::CLEANUP_LIMIT).
+pub(super) async fn run_attempt(
+    selected: SelectedCase,
+    number: usize,
+    outside: &Arc<RunContext>,
+    cancellation: &CancellationSignal,
+) -> Attempt {
+    let attempt = Attempt::not_started(selected.case_ref.clone(), number, cancelled_verdict());
+    if let Some(kept) = &outside.recheck {
+        let decided =
+            cancellation.run_until_cancelled(recheck::recheck_attempt(selected, number, outside, kept)).await;
+        return decided.unwrap_or(attempt);
+    }
+    if let Some(reason) = &selected.case.skip {
+        return Attempt { verdict: Verdict::skipped(reason.clone()), ..attempt };
+    }
+    let mut attempt = attempt;
+    let started = tokio::time::Instant::now();
+    let before = match cancellation.run_until_cancelled(outside.run_before_hook(&selected)).await {
+        Some(Ok(before)) => before,
+        Some(Err(failure)) => {
+            let verdict = Verdict::failed(failure);
+            return Attempt { verdict, duration: started.elapsed(), ..attempt };
+        }
+        None => return Attempt { duration: started.elapsed(), ..attempt },
+    };
+    attempt.logs.extend(before.console.iter().cloned());
+    // A cancelled conversation discards any partial verdict.
+    if cancellation
+        .run_until_cancelled(run_case_conversation(&mut attempt, &selected, &before, outside))
+        .await
+        .is_none()
+    {
+        attempt.verdict = cancelled_verdict();
+    }
+    attempt.duration = started.elapsed();
+    let after = outside.run_after_hook(&attempt, &selected, &before);
+    match cancellation.clean_up(after).await {
+        Ok(Ok(lines)) => attempt.logs.extend(lines),
+        Ok(Err(words)) | Err(words) => attempt.warnings.push(format!("after script failed: {words}")),
+    }
+    attempt
+}
+
+/// Verdict of an attempt that was cancelled.
+fn cancelled_verdict() -> Verdict {
+    Verdict::failed(AttemptFailure::new(
+        FailureKind::Cancelled,
+        "the attempt was cancelled before it finished",
+    ))
+}
+
+/// Opens the agent session and runs the conversation of an attempt.
+async fn run_case_conversation(
+    attempt: &mut Attempt,
+    selected: &SelectedCase,
+    before: &HookOutput,
+    outside: &Arc<RunContext>,
+) {
+    match prepare_case(selected, before, outside).await {
+        Err(failure) => attempt.verdict = Verdict::failed(failure),
+        Ok(PreparedCase { case, target, redactor, timeouts, partners, hook_variables }) => {
+            let suite = outside.project.suite_name(&selected.suite.path);
+            let target = target.for_case(&case.target).for_attempt(attempt.number);
+            let target = target.with_case_name(suite, &selected.case.id);
+            let speaks =
+                outside.project.call_settings().connector.clone().or_else(|| target.summary().connector);
+            let script = ScriptedAnswers::new(target.tools);
+            let mut agent = target.target.open(&outside.target_env);
+            let prices = outside.prices.with_default_model(speaks);
+            let traffic = TrafficMeter::new(outside.traffic.clone());
+            let recorder = TraceRecorder::new(redactor.clone(), outside.retention != EventRetention::Nothing);
+            let recorder = recorder.with_prices(prices).with_traffic(traffic);
+            let result = run_conversation(
+                &case,
+                selected.body.as_deref(),
+                &mut *agent,
+                script,
+                timeouts,
+                partners,
+                recorder,
+            )
+            .await;
+            agent.close().await;
+            attempt.apply_result(result);
+            attempt.hook_variables = hook_variables;
+            attempt.agent_diagnostics =
+                agent.diagnostic_output().map(|words| redactor.text(&words).into_owned());
+            attempt.append_agent_diagnostics();
+        }
+    }
+}
+
+impl Attempt {
+    /// Creates an attempt that never ran.
+    pub(super) fn not_started(selected: Arc<CaseRef>, number: usize, verdict: Verdict) -> Self {
+        Attempt {
+            case_ref: selected,
+            number,
+            verdict,
+            checks: Vec::new(),
+            checkpoints: Vec::new(),
+            limit: None,
+            conversation: TracedConversation::default(),
+            events: Vec::new(),
+            warnings: Vec::new(),
+            logs: Vec::new(),
+            started_at: wall_millis(),
+            duration: Duration::ZERO,
+            hook_variables: BTreeMap::new(),
+            lacks_timestamps: false,
+            agent_diagnostics: None,
+        }
+    }
+
+    /// Appends the agent's diagnostic output to the failure detail, unless it is already there.
+    pub(super) fn append_agent_diagnostics(&mut self) {
+        let (Some(failure), Some(words)) = (&mut self.verdict.failure, &self.agent_diagnostics) else {
+            return;
+        };
+        if failure.detail.as_ref().is_some_and(|detail| detail.ends_with(words)) {
+            return;
+        }
+        let detail = failure.detail.take().map_or_else(String::new, |detail| detail + "\n");
+        failure.detail = Some(detail + words);
+    }
+
+    /// Copies the result of a conversation into the attempt.
+    pub(super) fn apply_result(&mut self, result: ConversationResult) {
+        self.verdict = result.verdict;
+        self.checks = result.checks.into_iter().map(CheckResult::from_checked).collect();
+        self.checkpoints = result.checkpoints.into_iter().map(CheckpointResult::from_reached).collect();
+        self.limit = result.limit;
+        self.logs.extend(result.logs);
+        self.conversation = result.conversation;
+        self.events = result.events;
+        self.lacks_timestamps = result.is_untimed;
+    }
+}
+
+/// Converts diagnostics into a test failure, for a conversation that could not start.
+pub(super) fn test_failure(found: Diagnostics) -> AttemptFailure {
+    let mut words = found.into_iter().map(|diagnostic| match diagnostic.place {
+        Some(place) => format!("{} ({place})", diagnostic.message),
+        None => diagnostic.message,
+    });
+    let message = words.next().unwrap_or_default();
+    AttemptFailure::new(FailureKind::TestError, message).with_detail(words.collect::<Vec<_>>().join("\n"))
+}
+
+/// A case with all variables resolved, ready to run.
+struct PreparedCase {
+    case: Arc<TestCase>,
+    target: BoundTarget,
+    redactor: SecretRedactor,
+    timeouts: SessionTimeouts,
+    partners: SessionRoles,
+    hook_variables: BTreeMap<String, Value>,
+}
+
+/// Runs the hooks of a case and resolves its variables.
+async fn prepare_case(
+    selected: &SelectedCase,
+    before: &HookOutput,
+    outside: &Arc<RunContext>,
+) -> Result<PreparedCase, AttemptFailure> {
+    let case = &selected.case;
+    let Some(agent) = &selected.agent else {
+        let message = outside.project.missing_target().message;
+        return Err(AttemptFailure::new(FailureKind::TestError, message));
+    };
+    let bound = outside.bound_target(agent);
+    let mut hook_variables = before.variables.clone();
+    let folder = match &outside.project.file {
+        Some(_) => &outside.project.root,
+        None => &selected.suite.folder,
+    };
+    let identity = outside.project.call_settings().identity_before_hooks(case);
+    for index in 0..case.hooks {
+        let variables = outside.case_variables(&hook_variables);
+        let mut hook = case.hook(index, variables).map_err(test_failure)?;
+        set_identity_env(&identity, &mut hook);
+        let (environment, servers) = (outside.project.environment(), outside.target_env.servers);
+        let run = run_hook(&hook, folder, environment, servers, None).await;
+        let new = run.map_err(|failure| {
+            let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
+            outside.redactor(of_target, &hook_variables).failure(failure)
+        })?;
+        hook_variables.extend(new);
+    }
+    let named = CaseScope { case, suite: &selected.suite, agent: Some(agent) };
+    let (partners, of_helpers) = open_roles(outside, named, &hook_variables, None).map_err(test_failure)?;
+    let (target, redactor) = match bound {
+        // Hook variables and role agents may contain secrets as well.
+        Some((target, _)) if !hook_variables.is_empty() || !of_helpers.is_empty() => {
+            let secrets = [target.secrets.as_slice(), &of_helpers].concat();
+            (target.clone(), outside.redactor(&secrets, &hook_variables))
+        }
+        Some((target, redactor)) => (target.clone(), redactor.clone()),
+        None => outside.bind_agent(agent, &hook_variables).map_err(test_failure)?,
+    };
+    let variables = VariableScope { redactor: &redactor, ..outside.case_variables(&hook_variables) };
+    let case = case.bind(variables).map_err(test_failure)?;
+    let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
+    let case = case
+        .with_attachments(&folders)
+        .map_err(|words| AttemptFailure::new(FailureKind::TestError, words))?;
+    let (case, target) = outside.project.apply_call_settings(agent, &case, target).map_err(test_failure)?;
+    let timeouts = SessionTimeouts { case: outside.case_timeout, ..agent.timeouts };
+    let case = outside.overrides.apply_to(case);
+    let hook_variables =
+        hook_variables.into_iter().map(|(name, value)| (name, redactor.json(value))).collect();
+    Ok(PreparedCase { case, target, redactor, timeouts, partners, hook_variables })
+}

@@ -1,0 +1,303 @@
+//! Roles of a case (simulator and judges), resolved and ready to be asked.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::context::RunContext;
+use super::script_processes::OverheardTurnLog;
+use crate::cases::{Suite, TestCase};
+use crate::config::{Project, ProjectAgent, ResolvedRole, RoleKind, RoleQuery, ScriptScope};
+use crate::roles::{RecordedAnswers, RoleClient};
+use crate::scripts::{ScriptCapabilities, ScriptFunction};
+use crate::session::{RoleLookup, SessionRoles};
+use hotseat_checks::{JudgeSelector, RoleReference, ScriptCheck};
+use hotseat_document::{Diagnostics, SourceSpan};
+use hotseat_targets::message::ScriptedAnswers;
+
+/// Time limit for an answer of a model or a function, the same as the default turn timeout.
+const ROLE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// A role that a case needs.
+struct RoleRequest<'c> {
+    query: RoleQuery<'c>,
+    /// The judge as checks refer to it. `None` for simulators.
+    judge_ref: Option<JudgeSelector>,
+}
+
+/// Lists the roles that a case needs, without duplicates.
+fn role_requests<'c>(project: &'c Project, named: CaseScope<'c>) -> Vec<RoleRequest<'c>> {
+    let (case, whose) = (named.case, named.script_scope());
+    let mut all = Vec::new();
+    if let Some(simulator) = &case.simulator {
+        let wanted = RoleQuery {
+            kind: RoleKind::Simulator,
+            reference: simulator.reference.as_ref(),
+            connector: simulator.options.get("connector").and_then(Value::as_str),
+            place: &simulator.place,
+            scope: whose,
+        };
+        all.push(RoleRequest { query: wanted, judge_ref: None });
+    }
+    if case.program.is_some() && case.simulator.is_none() && project.simulator.is_some() {
+        // A program may simulate a user at run time.
+        let (reference, connector, place) = (None, None, &case.place);
+        let wanted = RoleQuery { kind: RoleKind::Simulator, reference, connector, place, scope: whose };
+        all.push(RoleRequest { query: wanted, judge_ref: None });
+    }
+    let usual = case.vocabulary.judging();
+    let of_case = RoleQuery {
+        kind: RoleKind::Judge,
+        reference: usual.judge.as_ref(),
+        connector: usual.connector.as_deref(),
+        place: &case.place,
+        scope: whose,
+    };
+    let is_known = usual.judge.is_some() || usual.connector.is_some() || project.judge.judge.is_some();
+    if case.program.is_some() && is_known {
+        // A program may evaluate judged checks at run time.
+        all.push(RoleRequest { query: of_case, judge_ref: Some(usual.selector()) });
+    }
+    if let Some(topics) = case.topics.as_ref().filter(|topics| topics.may_ask_judge()) {
+        let wanted = RoleQuery { place: &topics.place, ..of_case };
+        all.push(RoleRequest { query: wanted, judge_ref: Some(usual.selector()) });
+    }
+    for check in case.every_check() {
+        let Some(judged) = check.as_judged() else { continue };
+        let judging = &judged.settings;
+        let whom = Some(judging.selector());
+        if all.iter().any(|known: &RoleRequest<'_>| known.judge_ref == whom) {
+            continue;
+        }
+        let wanted = RoleQuery {
+            kind: RoleKind::Judge,
+            reference: judging.judge.as_ref(),
+            connector: judging.connector.as_deref(),
+            place: &check.place,
+            scope: whose,
+        };
+        all.push(RoleRequest { query: wanted, judge_ref: whom });
+    }
+    all
+}
+
+/// A case with the folders and the agent that its script references are resolved against.
+#[derive(Clone, Copy)]
+pub struct CaseScope<'a> {
+    /// The case.
+    pub case: &'a TestCase,
+    /// Its suite.
+    pub suite: &'a Suite,
+    /// The tested agent.
+    pub agent: Option<&'a Arc<ProjectAgent>>,
+}
+
+impl<'a> CaseScope<'a> {
+    /// Scope for resolving scripts.
+    pub fn script_scope(self) -> ScriptScope<'a> {
+        ScriptScope { folder: &self.suite.folder, agent: self.agent.map(|agent| &**agent) }
+    }
+}
+
+/// Resolves the script functions called by the checks of a case, without duplicates.
+///
+/// # Errors
+/// If a function does not exist.
+pub fn check_functions(
+    project: &Project,
+    named: CaseScope<'_>,
+) -> Result<Vec<(String, ScriptFunction)>, Diagnostics> {
+    let (case, whose) = (named.case, named.script_scope());
+    let mut diagnostics = Diagnostics::new();
+    let mut found: Vec<(String, ScriptFunction)> = Vec::new();
+    for check in case.every_check() {
+        let Some(ScriptCheck { function: reference, .. }) = check.as_script() else { continue };
+        if found.iter().any(|(known, _)| known == reference) {
+            continue;
+        }
+        match project.find_function(reference, whose) {
+            Ok(function) => found.push((reference.clone(), function)),
+            Err(wrong) => diagnostics.push(wrong.at_reference(&check.place)),
+        }
+    }
+    if diagnostics.is_empty() { Ok(found) } else { Err(diagnostics) }
+}
+
+/// Resolves the roles of a case.
+///
+/// # Errors
+/// If a referenced role does not exist.
+pub fn case_roles(
+    project: &Project,
+    named: CaseScope<'_>,
+) -> Result<Vec<(RoleReference, ResolvedRole)>, Diagnostics> {
+    let mut diagnostics = Diagnostics::new();
+    let mut found = Vec::new();
+    for request in role_requests(project, named) {
+        match project.resolve_role(request.query) {
+            Ok(helper) => found.push(helper),
+            Err(wrong) => diagnostics.extend(wrong),
+        }
+    }
+    if diagnostics.is_empty() { Ok(found) } else { Err(diagnostics) }
+}
+
+/// Prepares the roles of a case and returns the secrets of those that are agents. During a recheck only
+/// judges may be asked, and only if enabled and without a stored answer.
+///
+/// # Errors
+/// If a role is misconfigured.
+pub fn open_roles(
+    outside: &Arc<RunContext>,
+    named: CaseScope<'_>,
+    hook_variables: &BTreeMap<String, Value>,
+    answers: Option<Arc<RecordedAnswers>>,
+) -> Result<(SessionRoles, Vec<(String, String)>), Diagnostics> {
+    let case = named.case;
+    let identity = outside.project.call_settings().identity_before_hooks(case);
+    let powers = outside.script_permissions(&[named.script_scope()], hook_variables, &identity);
+    let functions = check_functions(&outside.project, named)?;
+    let own = if answers.is_some() { powers.clone().offline() } else { powers.clone() };
+    let functions = functions.into_iter().map(|(name, function)| (name, own.bind(function))).collect();
+    let mut partners = SessionRoles {
+        human: outside.human.clone(),
+        functions,
+        judging: outside.project.judge.clone(),
+        answers: answers.clone(),
+        ..SessionRoles::default()
+    };
+    if case.program.is_some() {
+        let (outside, powers) = (outside.clone(), powers.clone());
+        let noted = OverheardTurnLog { turns: partners.direct_turns.clone(), tested: named.agent.cloned() };
+        let own = outside.script_permissions_with_log(
+            &[named.script_scope()],
+            hook_variables,
+            &identity,
+            Some(noted),
+        );
+        partners.permissions = Some(if answers.is_some() { own.offline() } else { own });
+        let (folder, agent) = (named.suite.folder.clone(), named.agent.cloned());
+        partners.role_lookup = Some(Arc::new(RoleResolver {
+            outside,
+            powers,
+            folder,
+            agent,
+            hook_variables: hook_variables.clone(),
+            answers: answers.clone(),
+        }));
+    }
+    let mut secrets = Vec::new();
+    for RoleRequest { query: wanted, judge_ref: whom } in role_requests(&outside.project, named) {
+        let found = outside.project.resolve_role(wanted)?;
+        let role = match &answers {
+            Some(answers) if whom.is_none() || !answers.may_ask() => RoleClient::offline(&found.0),
+            _ => open_role(outside, &powers, &found, Some(wanted), hook_variables, &mut secrets)?,
+        };
+        match whom {
+            None => partners.simulators.push((wanted.reference.cloned(), role)),
+            Some(whom) => partners.judges.push((whom, Ok(role))),
+        }
+    }
+    Ok((partners, secrets))
+}
+
+/// Resolves roles that programs name at run time.
+struct RoleResolver {
+    outside: Arc<RunContext>,
+    powers: ScriptCapabilities,
+    /// Folder of the suite and the tested agent, for resolving scripts.
+    folder: PathBuf,
+    agent: Option<Arc<ProjectAgent>>,
+    /// Variables set by hooks.
+    hook_variables: BTreeMap<String, Value>,
+    /// Stored answers of judges, during a recheck.
+    answers: Option<Arc<RecordedAnswers>>,
+}
+
+impl RoleLookup for RoleResolver {
+    fn judge(&self, whom: &JudgeSelector, place: &SourceSpan) -> Result<RoleClient, String> {
+        self.resolve_role(RoleQuery {
+            kind: RoleKind::Judge,
+            reference: whom.judge.as_ref(),
+            connector: whom.connector.as_deref(),
+            place,
+            scope: self.script_scope(),
+        })
+    }
+
+    fn simulator(&self, reference: Option<&RoleReference>, place: &SourceSpan) -> Result<RoleClient, String> {
+        self.resolve_role(RoleQuery {
+            kind: RoleKind::Simulator,
+            reference,
+            connector: None,
+            place,
+            scope: self.script_scope(),
+        })
+    }
+}
+
+impl RoleResolver {
+    fn script_scope(&self) -> ScriptScope<'_> {
+        ScriptScope { folder: &self.folder, agent: self.agent.as_deref() }
+    }
+
+    fn resolve_role(&self, wanted: RoleQuery<'_>) -> Result<RoleClient, String> {
+        let is_silent = self.answers.as_ref().is_some_and(|answers| !answers.may_ask());
+        let found = self.outside.project.resolve_role(wanted).and_then(|helper| match is_silent {
+            true => Ok(RoleClient::offline(&helper.0)),
+            false => open_role(
+                &self.outside,
+                &self.powers,
+                &helper,
+                Some(wanted),
+                &self.hook_variables,
+                &mut Vec::new(),
+            ),
+        });
+        found.map_err(|wrong| {
+            let words = wrong.into_iter().map(|wrong| match wrong.help {
+                Some(help) => format!("{} ({help})", wrong.message),
+                None => wrong.message,
+            });
+            words.collect::<Vec<_>>().join("; ")
+        })
+    }
+}
+
+/// Prepares a role. `powers` are the permissions of its script.
+///
+/// # Errors
+/// If the role is misconfigured.
+pub fn open_role(
+    outside: &RunContext,
+    powers: &ScriptCapabilities,
+    (reference, helper): &(RoleReference, ResolvedRole),
+    wanted: Option<RoleQuery<'_>>,
+    hook_variables: &BTreeMap<String, Value>,
+    secrets: &mut Vec<(String, String)>,
+) -> Result<RoleClient, Diagnostics> {
+    match helper {
+        ResolvedRole::Script(function) => {
+            Ok(RoleClient::script(reference, powers.bind(function.clone()), ROLE_TIMEOUT))
+        }
+        ResolvedRole::Connector(name) => {
+            Ok(RoleClient::model(reference, outside.project.open_connector(name)?, ROLE_TIMEOUT))
+        }
+        ResolvedRole::Agent(agent) => {
+            let target = match outside.bound_target(agent) {
+                Some((target, _)) => target.clone(),
+                None => outside.bind_agent(agent, hook_variables)?.0,
+            };
+            let named = wanted.and_then(|wanted| Some((wanted.connector?, Some(wanted.place.clone()))));
+            let target = outside.project.with_connectors(agent, target, named)?;
+            secrets.extend(target.secrets.iter().cloned());
+            let means = outside.target_env.clone();
+            let open = Arc::new(move || {
+                (target.target.clone().open(&means), ScriptedAnswers::new(target.tools.clone()))
+            });
+            Ok(RoleClient::agent(reference, open, agent.timeouts.turn, agent.timeouts.idle))
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Shared environment of all attempts of a run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::backlog::ReportBacklog;
+use super::recheck::RecheckSource;
+use crate::cases::{HookCommand, HumanInput, TestCase, VariableScope};
+use crate::cases::{OnMissingInput, PromptPolicy};
+use crate::config::{
+    BoundTarget, Project, ProjectAgent, TargetEnv, TargetSummary, is_secret, named_secrets, secret_text,
+};
+use crate::session::HumanPrompter;
+use hotseat_document::Diagnostics;
+use hotseat_targets::connection::http::HttpClient;
+use hotseat_targets::message::RequestIdentity;
+use hotseat_targets::recorder::{ModelPrices, RunTraffic, SecretRedactor};
+
+/// Everything an attempt needs besides its case.
+pub struct RunContext {
+    /// The project.
+    pub project: Arc<Project>,
+    /// Default time limit for all turns of a case.
+    pub case_timeout: Option<Duration>,
+    /// Retention of events.
+    pub retention: EventRetention,
+    /// Token prices.
+    pub(super) prices: ModelPrices,
+    /// Limits and totals of the network traffic of all agents.
+    pub(super) traffic: Arc<RunTraffic>,
+    /// Overrides from the command line.
+    pub overrides: CaseOverrides,
+    /// Saved conversations to evaluate instead of contacting agents.
+    pub recheck: Option<RecheckSource>,
+    /// Source of human input, if available.
+    pub human: Option<Arc<dyn HumanPrompter>>,
+    /// Backlog of events that reporters have not handled yet.
+    pub backlog: Arc<ReportBacklog>,
+    /// Resources for opening targets.
+    pub(super) target_env: TargetEnv,
+    /// Targets that are the same for every case, with their redactors.
+    bound_targets: Vec<(Arc<ProjectAgent>, BoundTarget, SecretRedactor)>,
+}
+
+/// Retention of conversation events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventRetention {
+    /// No events, only results.
+    Nothing,
+    /// Events.
+    Events,
+    /// Events, and the raw data received.
+    Raw,
+}
+
+/// Command-line options that override every case.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CaseOverrides {
+    /// Action when the agent waits for input that no source provides.
+    pub on_missing_input: Option<OnMissingInput>,
+    /// Overrides when a human is asked.
+    pub human: Option<HumanPolicy>,
+}
+
+/// Policy for asking a human, regardless of the case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HumanPolicy {
+    /// Never.
+    Never,
+    /// In every case, in this way.
+    Always(PromptPolicy),
+}
+
+impl RunContext {
+    /// Creates the context of a run with these agents. Agents that do not depend on hook variables are
+    /// resolved immediately.
+    ///
+    /// # Errors
+    /// The diagnostics of invalid agents.
+    pub fn new<'a>(
+        project: Arc<Project>,
+        agents: impl Iterator<Item = &'a Arc<ProjectAgent>>,
+        http: Arc<HttpClient>,
+        case_timeout: Option<Duration>,
+        keep: EventRetention,
+    ) -> Result<Self, Diagnostics> {
+        let means = TargetEnv::new(&project, http, keep == EventRetention::Raw);
+        let mut outside = RunContext {
+            prices: project.prices(),
+            traffic: Arc::new(RunTraffic::new(project.limits)),
+            project,
+            case_timeout,
+            retention: keep,
+            overrides: CaseOverrides::default(),
+            recheck: None,
+            human: None,
+            backlog: Arc::default(),
+            target_env: means,
+            bound_targets: Vec::new(),
+        };
+        for agent in agents.filter(|agent| !agent.uses_hook_variables) {
+            let (target, redactor) = outside.bind_agent(agent, &BTreeMap::new())?;
+            outside.bound_targets.push((agent.clone(), target, redactor));
+        }
+        Ok(outside)
+    }
+
+    /// Displayable description of an agent's target. `None` if it differs between cases.
+    pub fn target_summary(&self, agent: &Arc<ProjectAgent>) -> Option<TargetSummary> {
+        let (target, redactor) = self.bound_target(agent)?;
+        let harmless = |text: String| redactor.text(&text).into_owned();
+        let TargetSummary { id, path, connector, label: shown } = target.summary();
+        Some(TargetSummary {
+            id: id.map(harmless),
+            path: harmless(path),
+            connector: connector.map(harmless),
+            label: harmless(shown),
+        })
+    }
+
+    pub(super) fn bound_target(&self, agent: &Arc<ProjectAgent>) -> Option<(&BoundTarget, &SecretRedactor)> {
+        let bound = self.bound_targets.iter().find(|(known, ..)| Arc::ptr_eq(known, agent));
+        bound.map(|(_, target, redactor)| (target, redactor))
+    }
+
+    pub(super) fn case_variables<'a>(
+        &'a self,
+        hook_variables: &'a BTreeMap<String, Value>,
+    ) -> VariableScope<'a> {
+        let (environment, redactor) = (&**self.project.environment(), self.project.redactor());
+        VariableScope { environment, hook_variables, allow_undefined: false, redactor }
+    }
+
+    /// Resolves an agent with hook variables and creates the redactor for its secrets.
+    pub(super) fn bind_agent(
+        &self,
+        agent: &ProjectAgent,
+        hook_variables: &BTreeMap<String, Value>,
+    ) -> Result<(BoundTarget, SecretRedactor), Diagnostics> {
+        let target = agent.bind(self.case_variables(hook_variables))?;
+        let redactor = self.redactor(&target.secrets, hook_variables);
+        Ok((target, redactor))
+    }
+
+    /// Creates a redactor for the secrets of the project, a target, and hook variables.
+    pub(super) fn redactor(
+        &self,
+        of_target: &[(String, String)],
+        hook_variables: &BTreeMap<String, Value>,
+    ) -> SecretRedactor {
+        let (environment, named) = (self.project.environment(), &self.project.secrets);
+        let of_hooks =
+            hook_variables.iter().filter_map(|(name, value)| Some((name.clone(), secret_text(value)?)));
+        let of_hooks = of_hooks.filter(|(name, value)| named.contains(name) || is_secret(name, value));
+        let of_target = of_target.iter().cloned();
+        SecretRedactor::new(
+            of_target
+                .chain(named_secrets(environment, named))
+                .chain(self.project.header_secrets())
+                .chain(of_hooks),
+        )
+    }
+}
+
+/// Sets the environment variables of a hook that identify the user.
+pub(super) fn set_identity_env(identity: &RequestIdentity, hook: &mut HookCommand) {
+    for (name, word) in [("USER", &identity.user), ("TEAM", &identity.team), ("LOCALE", &identity.locale)] {
+        hook.env.entry(format!("HOTSEAT_{name}")).or_insert_with(|| word.text.to_string());
+    }
+}
+
+impl CaseOverrides {
+    /// Applies the overrides to a case.
+    pub(super) fn apply_to(self, case: Arc<TestCase>) -> Arc<TestCase> {
+        let CaseOverrides { on_missing_input, human: person } = self;
+        let on_missing_input = on_missing_input.unwrap_or(case.on_missing_input);
+        let interactive = match (person, &case.interactive) {
+            (None, own) => own.clone(),
+            (Some(HumanPolicy::Never), _) => None,
+            (Some(HumanPolicy::Always(policy)), Some(own)) => Some(HumanInput { policy, ..own.clone() }),
+            (Some(HumanPolicy::Always(policy)), None) => Some(HumanInput::new(policy, case.place.clone())),
+        };
+        let mut case = case;
+        let own = Arc::make_mut(&mut case);
+        (own.on_missing_input, own.interactive) = (on_missing_input, interactive);
+        case
+    }
+}

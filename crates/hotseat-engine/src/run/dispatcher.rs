@@ -1,0 +1,279 @@
+//! The dispatcher: starts attempts, collects their results, and reports them as one stream of events.
+//!
+//! [`DispatchState`] makes the scheduling decisions without waiting; [`execute`] carries them out and feeds back
+//! the results.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_trace::{AttemptFailure, FailureKind, Millis, Verdict};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::task::{Id, JoinSet};
+use tokio::time::Instant;
+
+use super::attempt::{Attempt, run_attempt};
+use super::cancellation::CancellationSignal;
+use super::case_queue::CaseQueue;
+use super::context::RunContext;
+use super::dispatch::{DispatchState, DispatchStep};
+use super::outcome::{AttemptPolicy, CaseOutcome};
+use super::plan::{RunPlan, SelectedCase};
+use super::results::CaseRef;
+use super::stability::PassRate;
+use super::summary::RunSummary;
+use super::workers::WorkerPool;
+use crate::cases::Reliability;
+use crate::config::{ProjectAgent, StartedAgent};
+use hotseat_document::Diagnostic;
+use hotseat_targets::recorder::wall_millis;
+
+/// Execution options of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ExecutionOptions {
+    /// Maximum number of concurrent conversations.
+    pub parallel: usize,
+    /// If true, no new case starts after a failure.
+    pub fail_fast: bool,
+    /// Number of attempts per case (`--runs`).
+    pub runs: usize,
+    /// Minimum pass rate of repeated cases.
+    pub min_pass_rate: PassRate,
+    /// If true, cases with a declared reliability run until it is confirmed or refuted.
+    #[serde(default)]
+    pub as_declared: bool,
+    /// Reliability of cases that declare none.
+    #[serde(default)]
+    pub reliability: Option<Reliability>,
+    /// Maximum number of invalid attempts of a repeated case that are replaced. `None` selects a default
+    /// based on the number of repeats.
+    #[serde(default)]
+    pub max_invalid: Option<usize>,
+    /// Retries of a failed case that is not repeated. Overrides the value of the case.
+    pub retries: Option<usize>,
+    /// Retries if neither the command line nor the case sets them.
+    pub default_retries: usize,
+    /// If true, skipped cases without a `skip` of their own make the run fail.
+    pub fail_on_skip: bool,
+}
+
+/// A request from the user or the operating system to a running run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunControl {
+    /// Continue.
+    #[default]
+    Run,
+    /// Start no new cases; running ones finish.
+    Finish,
+    /// Stop all running conversations immediately.
+    Cancel,
+}
+
+/// An event of a run, in order of occurrence.
+#[derive(Debug, Clone)]
+pub enum RunEvent {
+    /// The run has started.
+    Started {
+        /// Number of cases.
+        total: usize,
+        /// Maximum number of concurrent conversations.
+        parallel: usize,
+        /// Start time.
+        at: Millis,
+    },
+    /// A case has started.
+    CaseStarted {
+        /// The case.
+        case: Arc<CaseRef>,
+        /// Its attempt policy.
+        repetition: AttemptPolicy,
+    },
+    /// An attempt has finished.
+    AttemptEnded {
+        /// The attempt.
+        attempt: Arc<Attempt>,
+        /// The attempt policy of its case.
+        repetition: AttemptPolicy,
+    },
+    /// A case has finished, or will never start.
+    CaseEnded(Arc<CaseOutcome>),
+    /// The run was asked to stop.
+    Stopping(RunControl),
+    /// The run has finished.
+    Ended(RunSummary),
+}
+
+/// Agents started by Hotseat for a run.
+pub type StartedAgents = Vec<(Arc<ProjectAgent>, StartedAgent)>;
+
+/// Results of an interrupted run that is being resumed.
+pub struct ResumeState<'a> {
+    /// Indices of the finished cases.
+    pub finished: BTreeSet<usize>,
+    /// Outcomes of these cases, in any order.
+    pub outcomes: Box<dyn Iterator<Item = Result<CaseOutcome, Diagnostic>> + 'a>,
+    /// Original start time.
+    pub started_at: Millis,
+    /// Duration before the interruption, if known; otherwise derived from the cases.
+    pub duration: Option<Duration>,
+}
+
+/// Executes a plan, or the rest of it after an interruption: outcomes in `earlier` are reported unchanged.
+/// `report` is called with every event in order and blocks the run while it works. Results are dropped after
+/// the call that reports their case.
+///
+/// # Errors
+/// If a suite can no longer be read, or threads cannot be started.
+pub async fn execute(
+    plan: &Arc<RunPlan>,
+    outside: Arc<RunContext>,
+    options: ExecutionOptions,
+    mut control: watch::Receiver<RunControl>,
+    started_agents: &mut StartedAgents,
+    earlier: Option<ResumeState<'_>>,
+    report: &mut (dyn FnMut(RunEvent) + Send),
+) -> Result<RunSummary, Vec<Diagnostic>> {
+    let started = Instant::now();
+    let cancellation = CancellationSignal::new(control.clone());
+    let started_at = earlier.as_ref().map_or_else(wall_millis, |earlier| earlier.started_at);
+    let mut dispatch = DispatchState::new(options, RunSummary { started_at, ..RunSummary::new(options) });
+    report(RunEvent::Started { total: plan.selected, parallel: options.parallel, at: started_at });
+
+    let mut took = Duration::ZERO;
+    let mut ended = BTreeSet::new();
+    if let Some(earlier) = earlier {
+        for outcome in earlier.outcomes {
+            let outcome = Arc::new(outcome.map_err(|mistake| vec![mistake])?);
+            took = took.max(outcome.elapsed_since(started_at));
+            dispatch.record_outcome(&outcome);
+            report(RunEvent::CaseEnded(outcome));
+        }
+        took = earlier.duration.unwrap_or(took);
+        ended = earlier.finished;
+    }
+    let mut cases = CaseQueue::new(plan, &outside.project, ended);
+    let mut running: HashMap<Id, (SelectedCase, usize)> = HashMap::new();
+    let workers = WorkerPool::start(options.parallel.min(plan.selected))
+        .map_err(|error| vec![Diagnostic::new(format!("cannot start worker threads: {error}"))])?;
+    // Dropped before the worker threads, so no new work starts on them.
+    let mut attempts: JoinSet<Attempt> = JoinSet::new();
+    let mut all_begun = false;
+    let mut unreadable = None;
+    loop {
+        let is_ahead = !outside.backlog.has_room() && !dispatch.is_stopping();
+        let may_begin = !is_ahead
+            && loop {
+                match dispatch.next_step() {
+                    DispatchStep::Attempt(selected, number) => {
+                        let (outside, own, cancellation) =
+                            (outside.clone(), selected.clone(), cancellation.clone());
+                        let made = async move { run_attempt(own, number, &outside, &cancellation).await };
+                        let task = workers.spawn(&mut attempts, made);
+                        running.insert(task.id(), (selected, number));
+                    }
+                    DispatchStep::Case => break !all_begun,
+                    DispatchStep::Wait => break false,
+                }
+            };
+        if !may_begin && !is_ahead && !dispatch.is_running() {
+            break;
+        }
+        tokio::select! {
+            // Stop requests have priority; new cases start before results are processed.
+            biased;
+            Ok(()) = control.changed() => {
+                let wish = *control.borrow_and_update();
+                if dispatch.update_control(wish) {
+                    report(RunEvent::Stopping(wish));
+                }
+            }
+            () = outside.backlog.wait_for_room(), if is_ahead => {}
+            case = cases.next(), if may_begin => match case {
+                Some(Ok(selected)) => {
+                    let selected = match &outside.recheck {
+                        Some(recheck) => recheck.attach_saved(selected, &outside.project),
+                        None => selected,
+                    };
+                    let repetition = options.attempt_policy(&selected);
+                    report(RunEvent::CaseStarted { case: selected.case_ref.clone(), repetition });
+                    dispatch.start_case(selected);
+                }
+                Some(Err(diagnostics)) => (all_begun, unreadable) = (true, Some(diagnostics)),
+                None => all_begun = true,
+            },
+            Some(ended) = attempts.join_next_with_id() => {
+                let (id, ended) = match ended {
+                    Ok((id, attempt)) => (id, Ok(attempt)),
+                    Err(error) => (error.id(), Err(error)),
+                };
+                let Some((selected, number)) = running.remove(&id) else { continue };
+                let case_ref = &selected.case_ref;
+                let lost = |error| Attempt::not_started(case_ref.clone(), number, Verdict::failed(task_failure(error)));
+                let mut attempt = ended.unwrap_or_else(lost);
+                append_start_diagnostics(&mut attempt, selected.agent.as_ref(), started_agents).await;
+                let repetition = options.attempt_policy(&selected);
+                let attempt = Arc::new(attempt);
+                report(RunEvent::AttemptEnded { attempt: attempt.clone(), repetition });
+                if let Some(outcome) = dispatch.finish_attempt(attempt) {
+                    report(RunEvent::CaseEnded(Arc::new(outcome)));
+                }
+            }
+        }
+    }
+    // Cases that never started are reported as well.
+    if let Some(reason) = dispatch.skip_reason() {
+        while let Some(case) = cases.next().await {
+            match case {
+                Ok(selected) => {
+                    let outcome = dispatch.skip_case(&selected, reason.clone());
+                    report(RunEvent::CaseEnded(Arc::new(outcome)));
+                }
+                Err(diagnostics) => {
+                    unreadable = Some(diagnostics);
+                    break;
+                }
+            }
+        }
+    }
+    let mut summary = dispatch.summary;
+    let first = unreadable.as_ref().and_then(|diagnostics: &Vec<Diagnostic>| diagnostics.first());
+    summary.broken = first.map(|mistake| mistake.message.as_str().into());
+    summary.ended_at = wall_millis();
+    summary.duration = took + started.elapsed();
+    report(RunEvent::Ended(summary.clone()));
+    unreadable.map_or(Ok(summary), Err)
+}
+
+/// Failure of an attempt whose task was cancelled or panicked.
+fn task_failure(error: tokio::task::JoinError) -> AttemptFailure {
+    if error.is_cancelled() {
+        return AttemptFailure::new(FailureKind::Cancelled, "the task of the attempt was cancelled");
+    }
+    let panic = error.into_panic();
+    let words =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    AttemptFailure::new(
+        FailureKind::TestError,
+        format!("internal error in Hotseat: {}", words.unwrap_or("it panicked")),
+    )
+}
+
+/// Appends the output of an agent process that has exited to a connection failure.
+async fn append_start_diagnostics(
+    attempt: &mut Attempt,
+    tested: Option<&Arc<ProjectAgent>>,
+    started: &mut StartedAgents,
+) {
+    let Some(failure) = &mut attempt.verdict.failure else { return };
+    if !matches!(failure.kind, FailureKind::Unreachable | FailureKind::ProtocolError) {
+        return;
+    }
+    let Some(tested) = tested else { return };
+    let Some((_, agent)) = started.iter_mut().find(|(known, _)| Arc::ptr_eq(known, tested)) else { return };
+    if let Some(words) = agent.describe_exit().await {
+        let detail = failure.detail.take().map_or_else(String::new, |detail| detail + "\n");
+        failure.detail = Some(detail + &words);
+    }
+}

@@ -1,0 +1,71 @@
+//! Generation of cases by a generator role.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::case_roles::open_role;
+use super::context::{EventRetention, RunContext};
+use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope, StartedAgent};
+use crate::roles::GeneratorQuestion;
+use hotseat_checks::RoleReference;
+use hotseat_document::{Diagnostic, Diagnostics};
+use hotseat_targets::connection::http::HttpClient;
+
+/// Asks a generator to write cases for an agent and returns them as JSON values. `parameters` are passed on
+/// to the generator (`count`, `focus`, `complexity`, …). Scripts are resolved as for a suite in `folder`.
+///
+/// # Errors
+/// If the generator is unknown, cannot be reached, or returns no cases.
+pub async fn generate_cases(
+    project: &Arc<Project>,
+    generator: &RoleReference,
+    target: &Arc<ProjectAgent>,
+    parameters: Map<String, Value>,
+    folder: &Path,
+    http: &Arc<HttpClient>,
+) -> Result<Vec<Value>, Diagnostics> {
+    let whose = ScriptScope { folder, agent: Some(target) };
+    let helper = project.find_role(generator, None, whose)?;
+    let agent_generator = match &helper {
+        ResolvedRole::Agent(agent) => Some(agent),
+        ResolvedRole::Connector(_) | ResolvedRole::Script(_) => None,
+    };
+    if let Some(unset) = agent_generator.and_then(|agent| agent.missing_variables().next()) {
+        return Err(unset.clone().into());
+    }
+    let outside = RunContext::new(
+        project.clone(),
+        agent_generator.into_iter().chain([target]),
+        http.clone(),
+        None,
+        EventRetention::Nothing,
+    )?;
+    let failed = |words: String| Diagnostic::new(format!("{generator} generated no cases: {words}"));
+    let started = match agent_generator.and_then(|agent| agent.start.as_ref()) {
+        None => None,
+        Some(start) => {
+            let started = StartedAgent::start(start, project.environment(), project.redactor(), http).await;
+            Some(started.map_err(|failure| failed(failure.message))?)
+        }
+    };
+    let outside = Arc::new(outside);
+    let powers = outside.script_permissions(&[whose], &BTreeMap::new(), &project.call_settings().identity());
+    let found = (generator.clone(), helper.clone());
+    let role = open_role(&outside, &powers, &found, None, &BTreeMap::new(), &mut Vec::new())?;
+    let (description, tools) =
+        outside.bound_target(target).map(|(target, _)| target.describe()).unwrap_or_default();
+    let question = GeneratorQuestion {
+        target: target.name.as_deref().unwrap_or("target"),
+        description: target.description.as_deref().or(description.as_deref()),
+        tools,
+        parameters,
+    };
+    let generated = role.generate_cases(question).await;
+    if let Some(started) = started {
+        started.stop().await;
+    }
+    generated.map_err(|words| failed(outside.project.redactor().text(&words).into_owned()).into())
+}

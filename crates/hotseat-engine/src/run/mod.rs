@@ -1,0 +1,54 @@
+//! Runs: select cases, execute them concurrently, and report results as they finish.
+
+mod agent_start;
+mod aggregate;
+mod attempt;
+mod backlog;
+mod cancellation;
+mod case_queue;
+mod case_roles;
+mod check_totals;
+mod context;
+mod dispatch;
+mod dispatcher;
+mod generate;
+mod hooks;
+mod mode;
+mod outcome;
+mod plan;
+mod recheck;
+mod results;
+mod script_processes;
+mod series;
+mod settings;
+mod shard;
+mod signals;
+mod stability;
+mod summary;
+mod workers;
+
+pub use agent_start::{end_orphans, start_agents, stop_agents};
+pub use attempt::Attempt;
+pub use backlog::ReportBacklog;
+pub use cancellation::{CLEANUP_LIMIT, CancellationSignal};
+pub use case_roles::open_role;
+pub use check_totals::{CheckTally, CheckTotals, CriterionTally};
+pub use context::{CaseOverrides, EventRetention, HumanPolicy, RunContext};
+pub use dispatcher::{ExecutionOptions, ResumeState, RunControl, RunEvent, StartedAgents, execute};
+pub use generate::generate_cases;
+pub use hooks::{HookOutput, hook_result};
+pub use mode::{ConversationMode, RunModes};
+pub use outcome::{AttemptPolicy, CaseOutcome};
+pub use plan::{CaseSelection, PlannedSuite, RunPlan, SelectedCase};
+pub use recheck::{RecheckSource, SavedConversations};
+pub use results::short_digest;
+pub use results::{
+    CaseDriver, CaseInfo, CaseRef, CaseSource, CheckInfo, CheckResult, CheckState, CheckpointInfo,
+    CheckpointResult, SimulatorInfo,
+};
+pub use series::{AttemptStatus, StopRule};
+pub use settings::{RunChoices, RunSettings, TestedAgent, UserIdentity};
+pub use shard::Shard;
+pub use signals::ShutdownSignals;
+pub use stability::{CaseStability, PassRate, ReliabilityGrade, ReliabilityResult, StabilityClass};
+pub use summary::{GradeCounts, RepeatTotals, RunSummary};

@@ -1,0 +1,493 @@
+//! The plan of a run: every suite is read and validated before anything is contacted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::case_roles::{CaseScope, case_roles, check_functions};
+use super::dispatcher::ExecutionOptions;
+use super::mode::RunModes;
+use super::results::{CaseInfo, CaseRef};
+use super::shard::{PlanDigest, Shard};
+use crate::cases::{DecodeSettings, ReliabilitySetting, Suite, TestCase};
+use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope};
+use crate::session::{CaseBody, DrivenCase};
+use crate::typescript;
+use hotseat_checks::{Check, Pattern};
+use hotseat_document::{Diagnostic, Diagnostics};
+
+/// Maximum number of selected cases held in memory. With more cases, all are read again during the run, so
+/// memory use does not grow with their number.
+const MAX_CASES_IN_MEMORY: usize = 1_000;
+/// Maximum number of notes.
+const MAX_NOTES: usize = 100;
+
+/// Filter for cases.
+#[derive(Debug, Clone, Default)]
+pub struct CaseSelection {
+    /// Only cases whose id or name matches.
+    pub run: Option<Pattern>,
+    /// Only these cases, by suite name and case id.
+    pub among: Option<BTreeSet<(String, String)>>,
+    /// Only one shard of the remaining cases.
+    pub shard: Option<Shard>,
+    /// If true, `only` markers are an error.
+    pub forbid_only: bool,
+}
+
+/// A selected case with its suite.
+#[derive(Debug, Clone)]
+pub struct SelectedCase {
+    /// Index in the run, from 0. With shards, the index among the cases of all shards.
+    pub index: usize,
+    /// The case.
+    pub case: Arc<TestCase>,
+    /// Its suite.
+    pub suite: Arc<Suite>,
+    /// The tested agent. `None` if the project does not set one.
+    pub agent: Option<Arc<ProjectAgent>>,
+    /// The program that runs the conversation, unless its turns are written.
+    pub body: Option<Arc<dyn CaseBody>>,
+    /// Serialisable reference to the case, for reports.
+    pub case_ref: Arc<CaseRef>,
+    /// During a recheck: number of saved attempts.
+    pub saved_attempts: Option<usize>,
+}
+
+/// A suite of a run, and the agent it tests unless its cases name others.
+#[derive(Debug, Clone)]
+pub struct PlannedSuite {
+    /// The suite.
+    pub suite: Arc<Suite>,
+    /// The tested agent. `None` if the project does not set one.
+    pub agent: Option<Arc<ProjectAgent>>,
+    /// Its cases, if the running program declares them; `None` if they are read from the file of the suite.
+    pub declared: Option<Arc<[DrivenCase]>>,
+}
+
+/// The cases of a run.
+#[derive(Debug)]
+pub struct RunPlan {
+    suites: Vec<PlannedSuite>,
+    /// Tested agents, without duplicates.
+    agents: Vec<Arc<ProjectAgent>>,
+    /// True if a case has no agent to test.
+    lacks_agent: bool,
+    selection: CaseSelection,
+    cached_cases: Vec<SelectedCase>,
+    /// Number of cases in the suites.
+    pub total: usize,
+    /// Number of selected cases.
+    pub selected: usize,
+    /// Number of selected cases in all shards.
+    pub selected_in_all_shards: usize,
+    /// Digest of the selected cases and their content.
+    pub digest: String,
+    /// Number of suites with a selected case.
+    pub selected_suites: usize,
+    /// Conversation modes of the selected cases.
+    pub modes: RunModes,
+    /// Notes for the user, for example about cases without assertions.
+    pub notes: Vec<Diagnostic>,
+    /// Number of selected cases that declare a reliability, and of those that leave it to the project.
+    declared: usize,
+    undeclared: usize,
+    /// True if a case asks a human.
+    pub needs_human: bool,
+    /// Agents used for roles, without duplicates.
+    role_agents: Vec<Arc<ProjectAgent>>,
+}
+
+impl RunPlan {
+    /// Reads and validates every case of every suite.
+    ///
+    /// # Errors
+    /// All diagnostics of all suites.
+    pub fn load(
+        suites: Vec<Suite>,
+        selection: CaseSelection,
+        project: &Project,
+    ) -> Result<RunPlan, Vec<Diagnostic>> {
+        let suites = suites.into_iter().map(|suite| {
+            let agent = project.agent_of(&suite.path);
+            PlannedSuite { suite: Arc::new(suite), agent, declared: None }
+        });
+        RunPlan::load_with(suites.collect(), selection, project)
+    }
+
+    /// Like [`RunPlan::load`], for suites that name the agents they test.
+    ///
+    /// # Errors
+    /// All diagnostics of all suites.
+    pub fn load_with(
+        suites: Vec<PlannedSuite>,
+        selection: CaseSelection,
+        project: &Project,
+    ) -> Result<RunPlan, Vec<Diagnostic>> {
+        let mut plan = RunPlan {
+            suites,
+            agents: Vec::new(),
+            lacks_agent: false,
+            selection,
+            cached_cases: Vec::new(),
+            total: 0,
+            selected: 0,
+            selected_in_all_shards: 0,
+            digest: String::new(),
+            selected_suites: 0,
+            modes: RunModes::default(),
+            notes: Vec::new(),
+            declared: 0,
+            undeclared: 0,
+            needs_human: false,
+            role_agents: Vec::new(),
+        };
+        let mut diagnostics = Vec::new();
+        let mut without_hooks: Vec<Arc<ProjectAgent>> = Vec::new();
+        let mut digest = PlanDigest::new();
+        for planned in plan.suites.clone() {
+            let before = plan.selected;
+            let (suite, agent) = (&planned.suite, planned.agent.as_ref());
+            let name = project.suite_name(&suite.path);
+            // Unreadable sources are reported as errors of their cases.
+            for source in program_sources(&planned, project) {
+                digest.add_part(&source);
+            }
+            for case in cases_of(&planned, project, Suite::cases) {
+                match case.map_err(Vec::from_iter).and_then(|driven| resolve_agent(driven, agent, project)) {
+                    Ok((DrivenCase { case, body }, agent)) => {
+                        let agent = agent.as_ref();
+                        if case.only && plan.selection.forbid_only {
+                            let message = format!(
+                                "`{}` is marked `only`: all other tests of its file are skipped",
+                                case.name
+                            );
+                            let wrong = Diagnostic::new(message).at(case.place.clone());
+                            diagnostics.push(
+                                wrong.help("remove `only` from this test or its group before committing"),
+                            );
+                        }
+                        let fits = plan.selection.matches(&name, &case);
+                        if fits {
+                            digest.add_case(&name, &case);
+                            plan.add_tested_agent(agent);
+                        }
+                        let is_selected = fits && plan.selection.is_in_shard(&name, &case);
+                        if is_selected && case.skip.is_none() {
+                            diagnostics.extend(
+                                agent.into_iter().flat_map(|agent| project.unsupported_parts(agent, &case)),
+                            );
+                            let whose =
+                                ScriptScope { folder: &suite.folder, agent: agent.map(|agent| &**agent) };
+                            diagnostics.extend(project.check_case_hooks(&case, whose));
+                            let named = CaseScope { case: &case, suite, agent };
+                            diagnostics.extend(check_functions(project, named).err().into_iter().flatten());
+                            plan.needs_human |= case.interactive.is_some();
+                            match case_roles(project, named) {
+                                Ok(found) => plan.add_roles(found.into_iter().map(|(_, helper)| helper)),
+                                Err(wrong) => diagnostics.extend(wrong),
+                            }
+                            without_hooks.extend(agent.filter(|_| !case.has_hooks()).cloned());
+                            without_hooks.dedup_by(|a, b| Arc::ptr_eq(a, b));
+                        }
+                        plan.total += 1;
+                        let place = plan.selected_in_all_shards;
+                        plan.selected_in_all_shards += usize::from(fits);
+                        if is_selected {
+                            plan.add_case(place, DrivenCase { case, body }, suite, agent);
+                        }
+                    }
+                    Err(found) => diagnostics.extend(found),
+                }
+            }
+            plan.selected_suites += usize::from(plan.selected > before);
+        }
+        let (wrong, notes) = plan.check_agents(project);
+        diagnostics.splice(0..0, wrong);
+        plan.notes.splice(0..0, notes);
+        if let Some(id) = project.call_settings().chat_id().filter(|_| plan.selected > 1) {
+            let note = format!("`chat_id` of --ctx: all conversations of this run use the id {id}");
+            plan.notes.push(Diagnostic::new(note));
+        }
+        for helper in &plan.role_agents {
+            if !plan.agents().any(|agent| Arc::ptr_eq(agent, helper)) {
+                diagnostics.extend(helper.missing_variables().cloned());
+            }
+        }
+        // A case without hooks has environment variables only.
+        for agent in plan
+            .agents()
+            .filter(|agent| agent.uses_hook_variables && agent.missing_variables().next().is_none())
+        {
+            if without_hooks.iter().any(|other| Arc::ptr_eq(other, agent)) {
+                diagnostics.extend(project.bind_without_hooks(agent).err().into_iter().flatten());
+            }
+        }
+        plan.digest = digest.finish();
+        if diagnostics.is_empty() { Ok(plan) } else { Err(diagnostics) }
+    }
+
+    /// Adds a tested agent.
+    fn add_tested_agent(&mut self, agent: Option<&Arc<ProjectAgent>>) {
+        match agent {
+            Some(agent) if self.agents.iter().any(|known| Arc::ptr_eq(known, agent)) => {}
+            Some(agent) => self.agents.push(agent.clone()),
+            None => self.lacks_agent = true,
+        }
+    }
+
+    /// Returns errors and notes about the tested agents.
+    fn check_agents(&self, project: &Project) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
+        let mut diagnostics = Vec::new();
+        let mut notes: Vec<Diagnostic> =
+            project.call_settings().notes().into_iter().map(Diagnostic::new).collect();
+        for agent in self.agents() {
+            diagnostics.extend(agent.missing_variables().cloned());
+            let (wrong, unheard) = project.check_call_settings(agent);
+            diagnostics.extend(wrong);
+            notes.extend(unheard);
+        }
+        (diagnostics, notes)
+    }
+
+    /// Adds an agent that performs a role for the run as a whole.
+    pub fn add_role(&mut self, helper: ResolvedRole) {
+        self.add_roles(vec![helper]);
+    }
+
+    fn add_roles(&mut self, found: impl IntoIterator<Item = ResolvedRole>) {
+        for helper in found {
+            if let ResolvedRole::Agent(agent) = helper
+                && !self.role_agents.iter().any(|known| Arc::ptr_eq(known, &agent))
+            {
+                self.role_agents.push(agent);
+            }
+        }
+    }
+
+    fn add_case(
+        &mut self,
+        place: usize,
+        driven: DrivenCase,
+        suite: &Arc<Suite>,
+        agent: Option<&Arc<ProjectAgent>>,
+    ) {
+        let case = &driven.case;
+        self.modes.add_case(case);
+        if let Some(topics) =
+            case.topics.as_ref().filter(|topics| case.skip.is_none() && topics.has_ignored_checks(case))
+        {
+            let note = Diagnostic::new(
+                "the assertions of these topics are not checked: this case has no simulated user",
+            );
+            let help = "`decide_topics: always` checks them in every conversation";
+            if self.notes.len() < MAX_NOTES {
+                self.notes.push(note.at(topics.place.clone()).help(help));
+            }
+        }
+        match case.reliability {
+            _ if case.skip.is_some() => {}
+            ReliabilitySetting::Here(_) => self.declared += 1,
+            ReliabilitySetting::Inherited => self.undeclared += usize::from(case.retries.is_none()),
+            ReliabilitySetting::Nothing => {}
+        }
+        if case.skip.is_none()
+            && case.program.is_none()
+            && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
+            && !case.checkpoints.iter().any(|checkpoint| checkpoint.required)
+            && !case.topics.as_ref().is_some_and(|topics| topics.affect_verdict(case))
+            && case
+                .turns
+                .iter()
+                .all(|turn| !turn.checks.iter().any(Check::is_hard) && turn.expect_error.is_none())
+        {
+            let note =
+                Diagnostic::new("this case asserts nothing: it passes if the agent answers without an error");
+            if self.notes.len() < MAX_NOTES {
+                self.notes.push(note.at(case.place.clone()));
+            }
+        }
+        match self.selected < MAX_CASES_IN_MEMORY {
+            true => {
+                let selected = self.select(place, driven, suite, agent);
+                self.cached_cases.push(selected);
+            }
+            false => self.cached_cases = Vec::new(),
+        }
+        self.selected += 1;
+    }
+
+    /// Wraps a case with its index, suite and agent.
+    fn select(
+        &self,
+        index: usize,
+        driven: DrivenCase,
+        suite: &Arc<Suite>,
+        agent: Option<&Arc<ProjectAgent>>,
+    ) -> SelectedCase {
+        let DrivenCase { case, body } = driven;
+        let number = agent.and_then(|agent| self.agents.iter().position(|known| Arc::ptr_eq(known, agent)));
+        let case_ref =
+            CaseRef { index, case: CaseInfo::from_case(&case), suite: suite.clone(), agent: number };
+        let (case_ref, case) = (Arc::new(case_ref), Arc::new(case));
+        SelectedCase {
+            index,
+            case,
+            suite: suite.clone(),
+            agent: agent.cloned(),
+            body,
+            case_ref,
+            saved_attempts: None,
+        }
+    }
+
+    /// The selected cases, if they are held in memory.
+    pub(super) fn cached_cases(&self) -> Option<&[SelectedCase]> {
+        (self.selected == self.cached_cases.len()).then_some(&*self.cached_cases)
+    }
+
+    /// Iterates over the selected cases in order, reading them again unless they are held in memory. Yields
+    /// diagnostics for entries that are no longer valid, and at the end if the suites have changed since
+    /// planning.
+    pub fn cases<'a>(
+        &'a self,
+        project: &'a Project,
+    ) -> Box<dyn Iterator<Item = Result<SelectedCase, Vec<Diagnostic>>> + Send + 'a> {
+        if let Some(kept) = self.cached_cases() {
+            return Box::new(kept.iter().cloned().map(Ok));
+        }
+        let mut read = self.suites.iter().flat_map(move |planned| {
+            let cases = cases_of(planned, project, Suite::cases_sequential);
+            let name: Arc<str> = project.suite_name(&planned.suite.path).into();
+            let first = (planned, name.clone(), None);
+            let cases = cases.map(move |case| (planned, name.clone(), Some(case)));
+            std::iter::once(first).chain(cases)
+        });
+        let (mut digest, mut place) = (Some(PlanDigest::new()), 0);
+        Box::new(std::iter::from_fn(move || {
+            loop {
+                let Some((planned, name, case)) = read.next() else {
+                    let again = digest.take()?.finish();
+                    return (again != self.digest).then(|| Err(vec![suites_changed()]));
+                };
+                let digest = digest.as_mut()?;
+                match case {
+                    None => {
+                        program_sources(planned, project).iter().for_each(|source| digest.add_part(source))
+                    }
+                    Some(Ok(driven)) if !self.selection.matches(&name, &driven.case) => {}
+                    Some(Ok(driven)) => {
+                        digest.add_case(&name, &driven.case);
+                        place += 1;
+                        if self.selection.is_in_shard(&name, &driven.case) {
+                            let tested = resolve_agent(driven, planned.agent.as_ref(), project);
+                            return Some(tested.map(|(driven, agent)| {
+                                self.select(place - 1, driven, &planned.suite, agent.as_ref())
+                            }));
+                        }
+                    }
+                    Some(Err(diagnostics)) => return Some(Err(diagnostics.into_iter().collect())),
+                }
+            }
+        }))
+    }
+
+    /// Number of selected cases with an applicable declared reliability.
+    pub fn declared_count(&self, options: &ExecutionOptions) -> usize {
+        match (options.as_declared, options.reliability) {
+            (false, _) => 0,
+            (true, None) => self.declared,
+            (true, Some(_)) => self.declared + self.undeclared,
+        }
+    }
+
+    /// All suites, including those without a selected case.
+    pub fn suites(&self) -> impl ExactSizeIterator<Item = &Arc<Suite>> {
+        self.suites.iter().map(|planned| &planned.suite)
+    }
+
+    /// Scopes for resolving scripts of the run as a whole: all suites in order.
+    pub fn script_scopes(&self) -> Vec<ScriptScope<'_>> {
+        self.suites
+            .iter()
+            .map(|planned| ScriptScope { folder: &planned.suite.folder, agent: planned.agent.as_deref() })
+            .collect()
+    }
+
+    /// The tested agents, without duplicates.
+    pub fn agents(&self) -> impl Iterator<Item = &Arc<ProjectAgent>> {
+        self.agents.iter()
+    }
+
+    /// All agents that are contacted: tested agents and those used for roles.
+    pub fn contacted_agents(&self) -> impl Iterator<Item = &Arc<ProjectAgent>> {
+        let tested = |agent: &&Arc<ProjectAgent>| self.agents().any(|other| Arc::ptr_eq(other, agent));
+        self.agents().chain(self.role_agents.iter().filter(move |agent| !tested(agent)))
+    }
+
+    /// True if a case has no agent to test.
+    pub fn lacks_agent(&self) -> bool {
+        self.lacks_agent
+    }
+}
+
+type DecodedCase = Result<DrivenCase, Diagnostics>;
+type CaseIterator<'a> = Box<dyn Iterator<Item = DecodedCase> + Send + 'a>;
+
+/// The cases of a suite: its entries or, for a program, its declared tests.
+fn cases_of<'a, I: Iterator<Item = Result<TestCase, Diagnostics>> + Send + 'a>(
+    planned: &'a PlannedSuite,
+    project: &'a Project,
+    written: impl FnOnce(&'a Suite, DecodeSettings<'a>) -> I,
+) -> CaseIterator<'a> {
+    if let Some(declared) = &planned.declared {
+        return Box::new(declared.iter().cloned().map(Ok));
+    }
+    let (suite, agent) = (&*planned.suite, planned.agent.as_deref());
+    let decoding = project.decode_settings(agent);
+    match suite.is_program() {
+        true => {
+            let places = project.script_places(ScriptScope { folder: &suite.folder, agent });
+            Box::new(typescript::cases(suite, project.scripts(), &places, decoding).into_iter())
+        }
+        false => Box::new(written(suite, decoding).map(|case| case.map(DrivenCase::from))),
+    }
+}
+
+/// A case with the agent it tests.
+fn resolve_agent(
+    driven: DrivenCase,
+    of_suite: Option<&Arc<ProjectAgent>>,
+    project: &Project,
+) -> Result<(DrivenCase, Option<Arc<ProjectAgent>>), Vec<Diagnostic>> {
+    let agent = project.agent_of_case(&driven.case, of_suite).map_err(|wrong| vec![wrong])?;
+    Ok((driven, agent))
+}
+
+/// Source text of a program suite and its imports.
+fn program_sources(planned: &PlannedSuite, project: &Project) -> Vec<String> {
+    let suite = &planned.suite;
+    if !suite.is_program() {
+        return Vec::new();
+    }
+    let places =
+        project.script_places(ScriptScope { folder: &suite.folder, agent: planned.agent.as_deref() });
+    typescript::sources(suite, project.scripts(), &places).unwrap_or_default()
+}
+
+/// Diagnostic for suites that changed during the run.
+fn suites_changed() -> Diagnostic {
+    Diagnostic::new("the suites changed during the run: its results mix two versions")
+        .help("run the tests again without editing suites during the run")
+}
+
+impl CaseSelection {
+    fn matches(&self, suite: &str, case: &TestCase) -> bool {
+        let named = |pattern: &Pattern| pattern.is_match(&case.id) || pattern.is_match(&case.name);
+        let is_among = |few: &BTreeSet<(String, String)>| few.contains(&(suite.to_string(), case.id.clone()));
+        self.run.as_ref().is_none_or(named) && self.among.as_ref().is_none_or(is_among)
+    }
+
+    fn is_in_shard(&self, suite: &str, case: &TestCase) -> bool {
+        self.shard.is_none_or(|shard| shard.contains(suite, &case.id))
+    }
+}

@@ -1,0 +1,269 @@
+//! Re-evaluation of saved conversations with the current assertions of their cases. No agent is contacted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use hotseat_trace::{EventRecord, FailureKind, Verdict, VerdictStatus};
+use serde_json::{Map, Value};
+
+use super::attempt::{Attempt, test_failure};
+use super::case_roles::{CaseScope, open_roles};
+use super::context::{EventRetention, RunContext};
+use super::plan::SelectedCase;
+use super::results::{CaseInfo, CaseRef};
+use crate::cases::{TestCase, VariableScope};
+use crate::config::Project;
+use crate::roles::RecordedAnswers;
+use crate::session::{
+    RERUN_HINT, RecordedConversation, RecordedOutcome, SessionRoles, SessionTimeouts, reevaluate,
+    rerun_required,
+};
+use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
+
+/// Access to the saved conversations of a run.
+pub trait SavedConversations: Send + Sync {
+    /// Short id of the original run.
+    fn run_id(&self) -> &str;
+
+    /// Returns the number of saved attempts of a case and the index of the agent it tested, by suite name and
+    /// case id.
+    fn find_case(&self, suite: &str, id: &str) -> Option<(usize, Option<usize>)>;
+
+    /// Loads one saved attempt, from 1.
+    ///
+    /// # Errors
+    /// A message if it cannot be loaded.
+    fn load_attempt(&self, suite: &str, id: &str, number: usize) -> Result<Attempt, String>;
+}
+
+/// Saved conversations to re-evaluate.
+#[derive(Clone)]
+pub struct RecheckSource {
+    /// The conversations.
+    pub conversations: Arc<dyn SavedConversations>,
+    /// If true, judges are asked questions without a stored answer.
+    pub asks_judges: bool,
+}
+
+impl RecheckSource {
+    /// Adds the number of saved attempts to a case.
+    pub(super) fn attach_saved(&self, selected: SelectedCase, project: &Project) -> SelectedCase {
+        let known =
+            self.conversations.find_case(&project.suite_name(&selected.suite.path), &selected.case.id);
+        let (kept, agent) = known.unwrap_or_default();
+        let case_ref = Arc::new(CaseRef { agent, ..(*selected.case_ref).clone() });
+        SelectedCase { saved_attempts: Some(kept), case_ref, ..selected }
+    }
+}
+
+/// Re-evaluates attempt `number`, from 1.
+pub(super) async fn recheck_attempt(
+    selected: SelectedCase,
+    number: usize,
+    outside: &Arc<RunContext>,
+    recheck: &RecheckSource,
+) -> Attempt {
+    let mut attempt = Attempt::not_started(selected.case_ref.clone(), number, Verdict::passed());
+    if let Some(reason) = &selected.case.skip {
+        attempt.verdict = Verdict::skipped(reason.clone());
+        return attempt;
+    }
+    let suite = outside.project.suite_name(&selected.suite.path);
+    let kept = match recheck.conversations.load_attempt(&suite, &selected.case.id, number) {
+        Ok(kept) => kept,
+        Err(words) => {
+            attempt.verdict = Verdict::failed(rerun_required(words, ""));
+            return attempt;
+        }
+    };
+    (attempt.started_at, attempt.duration) = (kept.started_at, kept.duration);
+    attempt.warnings.clone_from(&kept.warnings);
+    attempt.hook_variables.clone_from(&kept.hook_variables);
+    if selected.case.program.is_none() {
+        // Without a body, only hooks have written to the console.
+        attempt.logs.clone_from(&kept.logs);
+    }
+    attempt.agent_diagnostics.clone_from(&kept.agent_diagnostics);
+    let (before, now) = (&kept.case_ref.case, &selected.case_ref.case);
+    let changed = changed_input(before, now);
+    let run = recheck.conversations.run_id();
+    if !changed.is_empty() {
+        let message = format!("the input of the case has changed since run {run}: {}", changed.join(", "));
+        attempt.verdict = Verdict::failed(rerun_required(message, ""));
+        return attempt;
+    }
+    if before.skip.is_some() {
+        attempt.verdict = Verdict::failed(rerun_required(format!("the case was skipped in run {run}"), ""));
+        return attempt;
+    }
+    if never_started(&selected.case, &kept) {
+        (attempt.verdict, attempt.limit) = (kept.verdict, kept.limit);
+        return attempt;
+    }
+    let came_to =
+        RecordedOutcome { verdict: kept.verdict, limit: kept.limit, is_untimed: kept.lacks_timestamps };
+    match prepare_recheck(&selected, &kept.hook_variables, &kept.events, outside, recheck) {
+        Err(found) => attempt.verdict = Verdict::failed(test_failure(found)),
+        Ok(PreparedRecheck { case, redactor, timeouts, partners }) => {
+            attempt.warnings.extend(unknown_secret_warning(&kept.events, &redactor));
+            let recorder = TraceRecorder::new(redactor, outside.retention != EventRetention::Nothing);
+            let mut conversation = RecordedConversation::new(kept.events, came_to);
+            attempt.apply_result(
+                reevaluate(&case, selected.body.as_deref(), &mut conversation, timeouts, partners, recorder)
+                    .await,
+            );
+            attempt.append_agent_diagnostics();
+        }
+    }
+    attempt
+}
+
+/// True if the conversation failed before its first turn for a reason unrelated to assertions.
+fn never_started(case: &TestCase, kept: &Attempt) -> bool {
+    let kind = kept.verdict.failure.as_ref().map(|failure| failure.kind);
+    kept.events.is_empty()
+        && match kind {
+            Some(FailureKind::HookError | FailureKind::TestError) => true,
+            // These failures end a session that was already open.
+            Some(FailureKind::SimulatorError | FailureKind::Timeout) => false,
+            // A program can evaluate its checks again without a conversation.
+            _ => case.program.is_none() && kept.verdict.status != VerdictStatus::Passed,
+        }
+}
+
+/// A case that is ready to be re-evaluated.
+struct PreparedRecheck {
+    case: Arc<TestCase>,
+    redactor: SecretRedactor,
+    timeouts: SessionTimeouts,
+    partners: SessionRoles,
+}
+
+/// Resolves the variables of a case, with hook variables from the saved attempt.
+fn prepare_recheck(
+    selected: &SelectedCase,
+    hook_variables: &BTreeMap<String, Value>,
+    events: &[EventRecord],
+    outside: &Arc<RunContext>,
+    recheck: &RecheckSource,
+) -> Result<PreparedRecheck, hotseat_document::Diagnostics> {
+    let (case, agent) = (&selected.case, selected.agent.as_ref());
+    // An agent that can no longer be resolved has no secrets to redact.
+    let bound = agent.and_then(|agent| outside.bind_agent(agent, hook_variables).ok());
+    let redactor = bound.map_or_else(|| outside.redactor(&[], hook_variables), |(_, redactor)| redactor);
+    let answers = Arc::new(RecordedAnswers::from_events(events, redactor.clone(), recheck.asks_judges));
+    let named = CaseScope { case, suite: &selected.suite, agent };
+    let (partners, _) = open_roles(outside, named, hook_variables, Some(answers))?;
+    let case = case.bind(VariableScope { redactor: &redactor, ..outside.case_variables(hook_variables) })?;
+    let hears = agent.is_some_and(|agent| agent.supports("metadata"));
+    let case = outside.overrides.apply_to(outside.project.call_settings().apply_to_case(&case, hears));
+    let turn = agent.map_or(std::time::Duration::MAX, |agent| agent.timeouts.turn);
+    let timeouts = SessionTimeouts { turn, idle: turn, case: outside.case_timeout };
+    Ok(PreparedRecheck { case, redactor, timeouts, partners })
+}
+
+/// Keys of cases that do not change the input of a conversation: assertions, flow control, and settings of
+/// reports and runs.
+const NON_INPUT_KEYS: [&str; 32] = [
+    "id",
+    "name",
+    "version",
+    "description",
+    "skip",
+    "tags",
+    "timeout",
+    "timeout_ms",
+    "retries",
+    "reliability",
+    "after",
+    "assert",
+    "assertions",
+    "turn_assert",
+    "final_assertions",
+    "expected",
+    "evaluate",
+    "checkpoints",
+    "topics",
+    "graph",
+    "classify_topics",
+    "decide_topics",
+    "criteria",
+    "judge",
+    "max_turns",
+    "awaiting",
+    "on_missing_input",
+    "on_complete",
+    "continue_on_failure",
+    "scenarios",
+    "expect_error",
+    "suite",
+];
+
+/// Lists the input keys of a case that have changed.
+fn changed_input(before: &CaseInfo, now: &CaseInfo) -> Vec<String> {
+    let ((before, before_turns), (now, now_turns)) = (case_input(before), case_input(now));
+    let mut changed = differing_keys(&before, &now);
+    let turns = before_turns.len().max(now_turns.len());
+    for place in 0..turns {
+        let number = place + 1;
+        match (before_turns.get(place), now_turns.get(place)) {
+            (Some(before), Some(now)) => {
+                changed.extend(
+                    differing_keys(before, now).into_iter().map(|key| format!("{key} of turn {number}")),
+                );
+            }
+            (None, _) => changed.push(format!("turn {number} is new")),
+            (_, None) => changed.push(format!("turn {number} was removed")),
+        }
+    }
+    changed
+}
+
+/// Returns the input of a case without its turns, and its turns.
+fn case_input(case: &CaseInfo) -> (Map<String, Value>, Vec<Map<String, Value>>) {
+    let Value::Object(mut written) = case.to_filled_json() else { return Default::default() };
+    let turns = match written.remove("turns") {
+        Some(Value::Array(turns)) => turns,
+        Some(one) => vec![one],
+        None => Vec::new(),
+    };
+    let turns = turns.into_iter().map(|turn| match turn {
+        Value::Object(members) => {
+            members.into_iter().map(|(key, value)| (canonical_key(key), value)).collect()
+        }
+        text => Map::from_iter([("user".to_string(), text)]),
+    });
+    (input_keys_only(written), turns.map(input_keys_only).collect())
+}
+
+fn canonical_key(key: String) -> String {
+    if key == "input" { "user".to_string() } else { key }
+}
+
+fn input_keys_only(written: Map<String, Value>) -> Map<String, Value> {
+    written.into_iter().filter(|(key, _)| !NON_INPUT_KEYS.contains(&&**key)).collect()
+}
+
+fn differing_keys(before: &Map<String, Value>, now: &Map<String, Value>) -> Vec<String> {
+    let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let differing = keys.into_iter().filter(|key| before.get(*key) != now.get(*key));
+    differing.map(|key| format!("`{key}`")).collect()
+}
+
+/// Warning about redaction marks whose secret is no longer known. Checks see the mark instead of the value,
+/// so their results may differ.
+fn unknown_secret_warning(events: &[EventRecord], redactor: &SecretRedactor) -> Option<String> {
+    let mut names = BTreeSet::new();
+    for record in events {
+        let Ok(text) = serde_json::to_string(record) else { continue };
+        let marks = text.split("[redacted:").skip(1).filter_map(|rest| rest.split_once(']'));
+        names.extend(marks.map(|(name, _)| name.to_string()).filter(|name| !redactor.has_secret(name)));
+    }
+    let names: Vec<String> = names.into_iter().collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "this conversation contains a redacted secret that is no longer known ({}): checks see `[redacted:…]` instead; {RERUN_HINT}",
+            names.join(", ")
+        )
+    })
+}

@@ -1,0 +1,381 @@
+//! Serialisable results of cases and checks, shared by live reports and the run store. New fields need a
+//! default, since saved runs do not have them.
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use hotseat_document::{SourceSpan, SourceText};
+use hotseat_trace::CheckVerdict;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::mode::ConversationMode;
+use crate::cases::AwaitingMarkers;
+use crate::cases::{CaseScenario, ParseSource, Suite, TestCase, parser_for, stable_id};
+use crate::session::{CheckpointProgress, EvaluatedCheck, JudgeOpinion, TopicVisitRef};
+use hotseat_checks::{Check, CheckKind, CheckStrength, RoleReference};
+
+/// Reference to a case of a run.
+#[derive(Debug, Clone)]
+pub struct CaseRef {
+    /// Index in the run, from 0.
+    pub index: usize,
+    /// The case.
+    pub case: CaseInfo,
+    /// Its suite.
+    pub suite: Arc<Suite>,
+    /// Index of the tested agent in the run settings. `None` if the project does not set one.
+    pub agent: Option<usize>,
+}
+
+/// Serialisable description of a case.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CaseInfo {
+    /// Short id that stays the same when the name changes.
+    pub id: String,
+    /// Display name.
+    pub name: String,
+    /// True if the name is set explicitly; otherwise it is the id.
+    pub named: bool,
+    /// Position of the name in the file.
+    #[serde(skip, default = "empty_place")]
+    pub place: SourceSpan,
+    /// Reason for skipping the case, if it is skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skip: Option<String>,
+    /// Tags for grouping.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Additional data for reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+    /// `input` as written, if the case has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// Number of written turns.
+    pub turns: usize,
+    /// Conversation mode.
+    pub mode: ConversationMode,
+    /// Its simulator, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulator: Option<SimulatorInfo>,
+    /// True if the case asks a human.
+    #[serde(default)]
+    pub interactive: bool,
+    /// Markers that show that the agent waits, if it does not report this itself.
+    pub signs: AwaitingMarkers,
+    /// The scenario of the case, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<Arc<CaseScenario>>,
+    /// Digest of the inherited settings that judge the case: assertions of project and suite, criteria,
+    /// judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged_from_around: Option<String>,
+    /// Driver of the conversation.
+    #[serde(default)]
+    pub driven: CaseDriver,
+    /// Source text of the case.
+    #[serde(skip, default = "CaseSource::empty")]
+    pub source_text: CaseSource,
+}
+
+/// Driver of the conversation of a case.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaseDriver {
+    /// The turns written in the case.
+    #[default]
+    Written,
+    /// A program, with the digest of its source.
+    Program(String),
+    /// A program without available source.
+    Unknown,
+}
+
+/// Serialisable description of a simulator.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SimulatorInfo {
+    /// The simulator. `None` for the default of the project or the command line.
+    pub reference: Option<RoleReference>,
+}
+
+/// Source text of a case with its parser.
+#[derive(Debug, Clone)]
+pub struct CaseSource {
+    /// The piece of the file that contains the case.
+    pub source: Arc<SourceText>,
+    parse: ParseSource,
+}
+
+/// Serialisable result of a check.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// The check.
+    pub check: CheckInfo,
+    /// Evaluated turn, from 1. `None` for the whole conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<usize>,
+    /// True if it is one of the `final_assertions`.
+    #[serde(default)]
+    pub is_final: bool,
+    /// Verdict.
+    pub verdict: CheckVerdict,
+    /// Reason why the check could not be evaluated, if so. It counts as not passed, and the agent is not to
+    /// blame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Console output of the function that evaluated the check.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<String>,
+    /// Visit of the topic that makes the assertion, if it belongs to a topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<TopicVisitRef>,
+    /// Opinion of the judge, if a judge was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opinion: Option<JudgeOpinion>,
+}
+
+/// Serialisable description of a check.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckInfo {
+    /// Position in the file.
+    #[serde(skip, default = "empty_place")]
+    pub place: SourceSpan,
+    /// True if the check is negated.
+    #[serde(default)]
+    pub negated: bool,
+    /// Hard or informational (soft).
+    pub strength: CheckStrength,
+    /// Message for users if the check fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The assertion as written, if the check has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Arc<Value>>,
+    /// Name or text of the criterion that the check evaluates, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub criterion: Option<Arc<str>>,
+}
+
+/// Serialisable result of a checkpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckpointResult {
+    /// The checkpoint.
+    pub checkpoint: CheckpointInfo,
+    /// The turn that reached it, from 1.
+    pub at: Option<usize>,
+    /// Reason why the last evaluated turn did not reach it.
+    pub missing: Option<String>,
+}
+
+/// Serialisable description of a checkpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckpointInfo {
+    /// Name.
+    pub id: String,
+    /// Description.
+    pub description: Option<String>,
+    /// True if the case fails without it.
+    pub required: bool,
+    /// Tool that it waits for, if any.
+    pub tool: Option<String>,
+    /// Position of the name in the file.
+    #[serde(skip, default = "empty_place")]
+    pub place: SourceSpan,
+}
+
+/// Short hexadecimal digest of a text.
+pub fn short_digest(text: &str) -> String {
+    let whole = digest(&SHA256, text.as_bytes());
+    whole.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Place of an item without a known position.
+pub fn empty_place() -> SourceSpan {
+    static NOTHING: LazyLock<Arc<SourceText>> = LazyLock::new(|| SourceText::new("", "", 1));
+    SourceSpan::new(&NOTHING, 0..0)
+}
+
+impl CaseInfo {
+    /// Describes a case.
+    pub fn from_case(case: &TestCase) -> Self {
+        let simulator = case.simulator.as_ref();
+        let (source, parse) = case.source();
+        CaseInfo {
+            id: case.id.clone(),
+            name: case.name.clone(),
+            named: case.named,
+            place: case.place.clone(),
+            skip: case.skip.clone(),
+            tags: case.tags.clone(),
+            metadata: case.metadata.clone(),
+            input: case.opening.input.clone(),
+            turns: case.turns.len(),
+            mode: ConversationMode::from_case(case),
+            simulator: simulator.map(|simulator| SimulatorInfo { reference: simulator.reference.clone() }),
+            interactive: case.interactive.is_some(),
+            signs: case.signs.clone(),
+            scenario: case.scenario.clone(),
+            judged_from_around: Some(case.inherited_checks_digest())
+                .filter(|all| !all.is_empty())
+                .map(|all| short_digest(&all)),
+            driven: match case.program.as_ref().map(|program| program.source.as_deref()) {
+                None => CaseDriver::Written,
+                Some(Some(source)) => CaseDriver::Program(short_digest(source)),
+                Some(None) => CaseDriver::Unknown,
+            },
+            source_text: CaseSource { source: source.clone(), parse },
+        }
+    }
+
+    /// Id that identifies the case across runs, regardless of its position.
+    pub fn stable_id(&self) -> String {
+        match &self.scenario {
+            Some(scenario) => {
+                // A scenario with an explicit id stays the same when it is renamed.
+                let has_id = scenario.id != scenario.fingerprint;
+                let name = if has_id { remove_words(&self.name, &scenario.name) } else { self.name.clone() };
+                stable_id(&format!("{name}@{}", scenario.id))
+            }
+            None => stable_id(&self.name),
+        }
+    }
+
+    /// The case as written, with variables unresolved.
+    pub fn to_json(&self) -> Value {
+        let CaseSource { source, parse } = &self.source_text;
+        parse(source).map_or(Value::Null, |node| node.to_json())
+    }
+
+    /// Like [`CaseInfo::to_json`], with the fields of its scenario filled in.
+    pub fn to_filled_json(&self) -> Value {
+        let CaseSource { source, parse } = &self.source_text;
+        let Ok(mut node) = parse(source) else { return Value::Null };
+        if let Some(scenario) = &self.scenario {
+            scenario.fill_variables(&mut node, source);
+        }
+        node.to_json()
+    }
+}
+
+/// Removes the occurrences of a part that are not within a longer word.
+fn remove_words(text: &str, part: &str) -> String {
+    let is_edge = |beside: Option<char>| beside.is_none_or(|beside| !beside.is_alphanumeric());
+    let found = text.match_indices(part).filter(|(at, _)| {
+        is_edge(text[..*at].chars().next_back()) && is_edge(text[at + part.len()..].chars().next())
+    });
+    let (mut rest, mut from) = (String::new(), 0);
+    for (at, _) in found {
+        rest.push_str(&text[from..at]);
+        from = at + part.len();
+    }
+    rest + &text[from..]
+}
+
+impl CaseSource {
+    /// Source of a case within a suite.
+    pub fn in_suite(source: Arc<SourceText>, suite: &Suite) -> Self {
+        CaseSource { source, parse: parser_for(&suite.path) }
+    }
+
+    fn empty() -> Self {
+        CaseSource { source: empty_place().source, parse: parser_for(&PathBuf::new()) }
+    }
+}
+
+impl CheckResult {
+    /// Describes an evaluated check.
+    pub fn from_checked(checked: EvaluatedCheck) -> Self {
+        let EvaluatedCheck { check, turn, is_final, verdict, error, console_lines: said, topic, opinion } =
+            checked;
+        CheckResult {
+            check: CheckInfo::from_check(check),
+            turn,
+            is_final,
+            verdict,
+            error,
+            said,
+            topic,
+            opinion,
+        }
+    }
+
+    /// True if the result makes the case fail.
+    pub fn fails(&self) -> bool {
+        self.check.is_hard() && !self.verdict.passed
+    }
+
+    /// State of the check. A check that could not be evaluated has neither passed nor failed.
+    pub fn state(&self) -> CheckState {
+        match (&self.error, self.verdict.passed) {
+            (Some(_), _) => CheckState::Errored,
+            (None, true) => CheckState::Passed,
+            (None, false) => CheckState::Failed,
+        }
+    }
+}
+
+/// State of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckState {
+    /// Passed.
+    Passed,
+    /// Failed.
+    Failed,
+    /// Could not be evaluated.
+    Errored,
+}
+
+impl CheckInfo {
+    fn from_check(check: Check) -> Self {
+        let Check {
+            kind: _,
+            place,
+            call_site: _,
+            negated,
+            strength,
+            message,
+            definition: written,
+            criterion,
+        } = check;
+        CheckInfo { place, negated, strength, message, written, criterion }
+    }
+
+    /// True if the check affects the verdict.
+    pub fn is_hard(&self) -> bool {
+        self.strength == CheckStrength::Hard
+    }
+}
+
+impl CheckpointResult {
+    /// Describes a checkpoint result.
+    pub fn from_reached(reached: CheckpointProgress) -> Self {
+        let CheckpointProgress { checkpoint, reached_in: at, missing } = reached;
+        let tool = checkpoint.checks.iter().find_map(expected_tool).map(str::to_string);
+        let checkpoint = CheckpointInfo {
+            id: checkpoint.id,
+            description: checkpoint.description,
+            required: checkpoint.required,
+            tool,
+            place: checkpoint.place,
+        };
+        CheckpointResult { checkpoint, at, missing }
+    }
+
+    /// True if the case fails because of this checkpoint.
+    pub fn is_missing(&self) -> bool {
+        self.checkpoint.required && self.at.is_none()
+    }
+}
+
+/// The tool that a check expects to be called.
+fn expected_tool(check: &Check) -> Option<&str> {
+    match &check.kind {
+        CheckKind::ToolCalled(called) if !check.negated => called.names.first().map(String::as_str),
+        CheckKind::ToolCount(count) if !check.negated && count.count.min > 0 => Some(&count.calls.name),
+        CheckKind::ToolResult(result) if !check.negated => Some(&result.name),
+        _ => None,
+    }
+}

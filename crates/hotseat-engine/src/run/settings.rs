@@ -1,0 +1,202 @@
+//! Settings of a run as shown in reports.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::results::{CaseInfo, CaseRef};
+use super::{ExecutionOptions, RunContext, RunModes, RunPlan};
+use crate::config::ProjectAgent;
+use hotseat_checks::RoleReference;
+use hotseat_targets::message::RequestIdentity;
+
+/// Settings of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunSettings {
+    agents: Vec<TestedAgent>,
+    /// Displayable paths of the suites.
+    pub inputs: Vec<Arc<str>>,
+    /// Number of cases in the suites.
+    pub total: usize,
+    /// Number of selected cases.
+    pub selected: usize,
+    /// Number of cases with a declared reliability, which run until it is confirmed or refuted.
+    #[serde(default)]
+    pub declared: usize,
+    /// Conversation modes of the selected cases.
+    pub modes: RunModes,
+    /// Default simulator.
+    simulator: Option<RoleReference>,
+    /// Default time limit for all turns of a case.
+    pub case_timeout: Option<Duration>,
+    /// Default turn timeout. `None` if agents have different ones.
+    pub turn_timeout: Option<Duration>,
+    /// Default user identity.
+    pub environment: UserIdentity,
+    /// Options chosen for this run.
+    pub choices: RunChoices,
+    /// Id of the original run, if this is a recheck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rechecked: Option<Arc<str>>,
+}
+
+/// User identity sent to agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserIdentity {
+    /// The user.
+    pub user: Arc<str>,
+    /// The user's team.
+    pub team: Arc<str>,
+    /// Language and region.
+    pub locale: Arc<str>,
+}
+
+/// Options chosen on the command line or in the project file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct RunChoices {
+    /// Execution options.
+    pub options: ExecutionOptions,
+    /// True if `parallel` was set explicitly.
+    pub parallel_asked: bool,
+    /// Pattern for ids or names of cases.
+    pub run: Option<String>,
+    /// Agent that replaces the agents set in the project file.
+    pub agent: Option<String>,
+    /// Connector that overrides all others.
+    pub connector: Option<String>,
+    /// Displayable paths of the report files.
+    pub outputs: Vec<String>,
+}
+
+/// A tested agent as shown in reports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestedAgent {
+    /// Name in the project, if it has one.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Name in the project, own id, or address: the first one available.
+    pub id: String,
+    /// Address, command or file. `None` if it differs between cases.
+    pub path: Option<String>,
+    /// Connector of the language model, if the agent names one.
+    pub connector: Option<String>,
+    /// Short description for display.
+    pub shown: String,
+}
+
+impl RunSettings {
+    /// Creates the settings of a run.
+    pub fn new(plan: &RunPlan, outside: &RunContext, choices: RunChoices) -> Self {
+        let agents = plan.agents().map(|agent| TestedAgent::from_agent(agent, outside)).collect();
+        let mut limits = plan.agents().map(|agent| agent.timeouts.turn);
+        let first = limits.next();
+        let clean = |text: &str| -> Arc<str> { outside.project.redactor().text(text).into() };
+        let RequestIdentity { user, team, locale, .. } = outside.project.call_settings().identity();
+        RunSettings {
+            inputs: plan.suites().map(|suite| clean(&suite.shown)).collect(),
+            total: plan.total,
+            selected: plan.selected,
+            declared: plan.declared_count(&choices.options),
+            modes: plan.modes.clone(),
+            simulator: outside.project.simulator.clone(),
+            case_timeout: outside.case_timeout,
+            turn_timeout: first.filter(|first| limits.all(|limit| limit == *first)),
+            environment: UserIdentity {
+                user: clean(&user.text),
+                team: clean(&team.text),
+                locale: clean(&locale.text),
+            },
+            choices: RunChoices { run: choices.run.map(|run| clean(&run).to_string()), ..choices },
+            agents,
+            rechecked: None,
+        }
+    }
+
+    /// Settings of a recheck: agents and limits come from the original run.
+    #[must_use]
+    pub fn with_recorded_agents(self, of: &str, kept: &RunSettings) -> RunSettings {
+        RunSettings {
+            agents: kept.agents.clone(),
+            simulator: kept.simulator.clone(),
+            case_timeout: kept.case_timeout,
+            turn_timeout: kept.turn_timeout,
+            environment: kept.environment.clone(),
+            rechecked: Some(of.into()),
+            ..self
+        }
+    }
+
+    /// The tested agents, in the order of the suites.
+    pub fn agents(&self) -> impl ExactSizeIterator<Item = &TestedAgent> {
+        self.agents.iter()
+    }
+
+    /// The agent tested by a case.
+    pub fn agent_of_case(&self, case_ref: &CaseRef) -> Option<&TestedAgent> {
+        self.agents.get(case_ref.agent?)
+    }
+
+    /// Displayable names of the simulators.
+    pub fn simulators(&self) -> Vec<String> {
+        let mut all: Vec<String> =
+            self.modes.simulators.iter().map(|reference| self.role_name(reference.as_ref())).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Displayable name of the simulator of a case.
+    pub fn simulator_name(&self, case: &CaseInfo) -> Option<String> {
+        case.simulator.as_ref().map(|simulator| self.role_name(simulator.reference.as_ref()))
+    }
+
+    /// Displayable name of a role. An agent is named without a prefix.
+    fn role_name(&self, reference: Option<&RoleReference>) -> String {
+        match reference.or(self.simulator.as_ref()) {
+            Some(RoleReference::Agent(id)) => id.clone(),
+            Some(other) => other.to_string(),
+            None => "simulator".to_string(),
+        }
+    }
+
+    /// Effective number of concurrent conversations.
+    pub fn effective_parallelism(&self) -> usize {
+        match self.choices.parallel_asked {
+            true => self.choices.options.parallel,
+            // With declared reliabilities the number of attempts is not known in advance.
+            false if self.declared > 0 => self.choices.options.parallel,
+            false => self.choices.options.parallel.min(self.selected * self.choices.options.runs),
+        }
+    }
+
+    /// Connectors of the agents without duplicates, or only the connector that overrides them.
+    pub fn connectors(&self) -> Vec<&str> {
+        if let Some(connector) = &self.choices.connector {
+            return vec![connector];
+        }
+        let mut all: Vec<&str> = self.agents().filter_map(|agent| agent.connector.as_deref()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+impl TestedAgent {
+    fn from_agent(agent: &Arc<ProjectAgent>, outside: &RunContext) -> TestedAgent {
+        let bound = outside.target_summary(agent);
+        let (own_id, path, connector, shown) = match bound {
+            Some(bound) => (bound.id, Some(bound.path), bound.connector, bound.label),
+            None => (None, None, None, "a different target per case".to_string()),
+        };
+        let name = agent.name.as_deref().map(str::to_string);
+        let shown = match (&name, &own_id) {
+            // The project name replaces the agent's own id.
+            (Some(name), Some(own_id)) => shown.replacen(own_id.as_str(), name, 1),
+            (Some(name), None) => format!("{name} ({shown})"),
+            (None, _) => shown,
+        };
+        let id = name.clone().or(own_id).or_else(|| path.clone()).unwrap_or_else(|| "target".to_string());
+        TestedAgent { name, id, path, connector, shown }
+    }
+}

@@ -1,0 +1,188 @@
+//! Summary of a run.
+
+use std::time::Duration;
+
+use hotseat_trace::{FailureKind, Millis, UsageTotals, VerdictStatus};
+use serde::{Deserialize, Serialize};
+
+use super::check_totals::CheckTotals;
+use super::dispatcher::ExecutionOptions;
+use super::outcome::CaseOutcome;
+use super::stability::ReliabilityGrade;
+
+/// Counts and totals of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Selected cases.
+    pub total: usize,
+    /// Passed cases.
+    pub passed: usize,
+    /// Cases that passed only after a retry.
+    pub flaky: usize,
+    /// Failed cases, for any reason.
+    pub failed: usize,
+    /// Skipped cases.
+    pub skipped: usize,
+    /// Skipped cases without a `skip` of their own.
+    pub unasked_skips: usize,
+    /// True if such skips make the run fail.
+    pub fail_on_skip: bool,
+    /// Cases that failed for another reason than a check or a time limit.
+    pub errors: usize,
+    /// Cases that failed because of a time limit.
+    pub timeouts: usize,
+    /// Cases that failed because the agent could not be reached.
+    pub unreachable: usize,
+    /// Totals of repeated cases.
+    pub repeats: Option<RepeatTotals>,
+    /// Totals of checks and criteria.
+    #[serde(default)]
+    pub measured: Box<CheckTotals>,
+    /// Usage of all attempts, as far as it is reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Box<UsageTotals>>,
+    /// True if the run was interrupted.
+    pub interrupted: bool,
+    /// Reason why the run could not be executed completely.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<Box<str>>,
+    /// Start time.
+    pub started_at: Millis,
+    /// End time.
+    pub ended_at: Millis,
+    /// Duration.
+    pub duration: Duration,
+}
+
+/// Totals of repeated cases.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepeatTotals {
+    /// Default number of attempts per case. `None` if it is one.
+    #[serde(default)]
+    pub runs_per_case: Option<usize>,
+    /// Valid attempts.
+    pub total: usize,
+    /// Passed attempts.
+    pub passed: usize,
+    /// Invalid attempts, which are counted nowhere else.
+    pub invalid: usize,
+    /// Invalid attempts that were replaced.
+    #[serde(default)]
+    pub redrawn: usize,
+    /// Grades of declared reliabilities.
+    #[serde(default)]
+    pub grades: GradeCounts,
+    /// Cases that passed in all attempts.
+    pub stable_cases: usize,
+    /// Other cases.
+    pub unstable_cases: usize,
+}
+
+/// Number of cases per reliability grade.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GradeCounts {
+    /// Reached.
+    pub pass: usize,
+    /// Missed, never passed.
+    pub fail: usize,
+    /// Missed, passed sometimes.
+    pub flaky: usize,
+    /// Not decided.
+    pub inconclusive: usize,
+}
+
+impl GradeCounts {
+    /// Number of graded cases.
+    pub fn total(&self) -> usize {
+        self.pass + self.fail + self.flaky + self.inconclusive
+    }
+
+    fn count(&mut self, grade: ReliabilityGrade) {
+        *match grade {
+            ReliabilityGrade::Pass => &mut self.pass,
+            ReliabilityGrade::Fail => &mut self.fail,
+            ReliabilityGrade::Flaky => &mut self.flaky,
+            ReliabilityGrade::Inconclusive => &mut self.inconclusive,
+        } += 1;
+    }
+}
+
+impl RepeatTotals {
+    /// Pass rate of the valid attempts, from 0 to 1. `None` without valid attempts.
+    pub fn pass_rate(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.passed as f64 / self.total as f64)
+    }
+}
+
+impl RunSummary {
+    /// Creates an empty summary for a run with these options.
+    pub fn new(options: ExecutionOptions) -> Self {
+        let runs_per_case = options.runs;
+        let repeats = (runs_per_case > 1)
+            .then(|| RepeatTotals { runs_per_case: Some(runs_per_case), ..RepeatTotals::default() });
+        RunSummary { repeats, fail_on_skip: options.fail_on_skip, ..RunSummary::default() }
+    }
+
+    /// Counts a finished case.
+    pub fn count_outcome(&mut self, outcome: &CaseOutcome) {
+        self.total += 1;
+        match outcome.verdict.status {
+            VerdictStatus::Passed => self.passed += 1,
+            VerdictStatus::Skipped => {
+                self.skipped += 1;
+                self.unasked_skips += usize::from(outcome.case_ref.case.skip.is_none());
+            }
+            VerdictStatus::Failed => self.failed += 1,
+        }
+        self.flaky += usize::from(outcome.is_flaky());
+        // Counts the representative attempt of retried cases, and all attempts of repeated cases.
+        match &outcome.stability {
+            Some(_) => outcome.attempts.iter().for_each(|attempt| self.measured.count_all(&attempt.checks)),
+            None => self.measured.count_all(&outcome.representative().checks),
+        }
+        let attempts = outcome.attempts.iter().filter_map(|attempt| attempt.conversation.usage_totals());
+        let spent: Vec<UsageTotals> =
+            self.spent.take().into_iter().map(|spent| *spent).chain(attempts).collect();
+        self.spent = UsageTotals::sum(&spent).map(Box::new);
+        match outcome.verdict.failure.as_ref().map(|failure| failure.kind) {
+            None | Some(FailureKind::Assertion) => {}
+            Some(FailureKind::Timeout) => self.timeouts += 1,
+            Some(kind) => {
+                self.errors += 1;
+                self.unreachable += usize::from(kind == FailureKind::Unreachable);
+            }
+        }
+        if let Some(stability) = &outcome.stability {
+            let repeats = self.repeats.get_or_insert_default();
+            repeats.total += stability.runs;
+            repeats.passed += stability.passed;
+            repeats.invalid += stability.invalid;
+            repeats.redrawn += stability.redrawn;
+            if let Some(promise) = stability.promise {
+                repeats.grades.count(promise.grade);
+            }
+            match stability.is_stable() {
+                Some(true) => repeats.stable_cases += 1,
+                Some(false) => repeats.unstable_cases += 1,
+                None => {}
+            }
+        }
+    }
+
+    /// Pass rate of the executed cases in percent. `None` if no case ran.
+    pub fn pass_rate(&self) -> Option<f64> {
+        let ran = self.passed + self.failed;
+        (ran > 0).then(|| self.passed as f64 * 100.0 / ran as f64)
+    }
+
+    /// True if a case failed, or a skip counts as a failure.
+    pub fn has_failed(&self) -> bool {
+        self.failed > 0 || (self.fail_on_skip && self.unasked_skips > 0)
+    }
+
+    /// True if every failure is a connection failure and no case passed, so the run says nothing about the
+    /// agent.
+    pub fn never_reached(&self) -> bool {
+        self.unreachable > 0 && self.unreachable == self.failed && self.passed == 0
+    }
+}

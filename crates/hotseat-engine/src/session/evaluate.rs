@@ -1,0 +1,356 @@
+//! Evaluates checks and checkpoints of a conversation, directly or by asking a judge or a script.
+
+use std::sync::Arc;
+
+use hotseat_trace::{AttemptFailure, CheckVerdict, FailureKind, TurnScope};
+
+use super::checkpoints::{self, CheckpointProgress};
+use super::script_check::{ScriptInput, ScriptVerdict, run_script_check};
+use crate::cases::TestCase;
+use crate::roles::{self, JudgeEvidence, JudgeQuestion, Judgement, role_failure};
+use crate::session::{ConversationResult, EvaluatedCheck, JudgeOpinion, SessionRoles};
+use hotseat_checks::{Check, CheckKind, JudgedCheck, ScriptCheck};
+use hotseat_targets::recorder::TraceRecorder;
+
+/// The part of the conversation a check is evaluated on.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum CheckScope {
+    /// One turn, by its index from 0.
+    Turn(usize),
+    /// The whole conversation; `is_final` for `final_assertions`.
+    Whole { is_final: bool },
+    /// Consecutive turns, by the index of the first one and the index after the last.
+    Turns { start: usize, end: usize },
+}
+
+/// Evaluates checks over a running conversation.
+pub(super) struct CheckEvaluator<'a> {
+    pub case: &'a TestCase,
+    pub session_id: Arc<str>,
+    pub roles: SessionRoles,
+}
+
+/// A verdict, or the error that prevented it.
+struct CheckEvaluation {
+    verdict: CheckVerdict,
+    error: Option<String>,
+    console_lines: Vec<String>,
+    opinion: Option<JudgeOpinion>,
+}
+
+impl CheckEvaluator<'_> {
+    /// Evaluates checks in order.
+    pub async fn evaluate(
+        &self,
+        checks: &[Check],
+        looked: CheckScope,
+        recorder: &mut TraceRecorder,
+    ) -> Vec<EvaluatedCheck> {
+        let mut decided = Vec::with_capacity(checks.len());
+        for check in checks {
+            decided.push(self.evaluate_one(check, looked, recorder).await);
+        }
+        decided
+    }
+
+    /// Evaluates a check.
+    pub async fn evaluate_one(
+        &self,
+        check: &Check,
+        looked: CheckScope,
+        recorder: &mut TraceRecorder,
+    ) -> EvaluatedCheck {
+        let CheckEvaluation { verdict, error, console_lines, opinion } =
+            self.evaluate_check(check, looked, recorder).await;
+        let (turn, is_final) = match looked {
+            CheckScope::Turn(place) => (Some(place + 1), false),
+            CheckScope::Whole { is_final } => (None, is_final),
+            CheckScope::Turns { .. } => (None, false),
+        };
+        EvaluatedCheck {
+            check: check.clone(),
+            turn,
+            is_final,
+            verdict,
+            error,
+            console_lines,
+            topic: None,
+            opinion,
+        }
+    }
+
+    async fn evaluate_check(
+        &self,
+        check: &Check,
+        looked: CheckScope,
+        recorder: &mut TraceRecorder,
+    ) -> CheckEvaluation {
+        if let Some(scripted) = check.as_script() {
+            return self.evaluate_script(check, scripted, looked, recorder).await;
+        }
+        let Some(judged) = check.as_judged() else {
+            let scope = looked.scope(recorder);
+            if let Some((verdict, error)) = check.decide_in_program(scope) {
+                return CheckEvaluation { error, ..CheckEvaluation::new(verdict) };
+            }
+            let error = check.undecided_reason(scope);
+            return CheckEvaluation { error, ..CheckEvaluation::new(check.decide(scope)) };
+        };
+        self.judge(check, judged, looked, recorder).await
+    }
+
+    async fn judge(
+        &self,
+        check: &Check,
+        judged: &JudgedCheck,
+        looked: CheckScope,
+        recorder: &mut TraceRecorder,
+    ) -> CheckEvaluation {
+        let judge = match self.roles.judge(&judged.settings) {
+            Ok(judge) => judge,
+            Err(words) => return CheckEvaluation::errored(check, words, Vec::new()),
+        };
+        let turns = looked.turns_so_far(recorder);
+        let Some(turn_id) = turns.last().map(|turn| turn.id.clone()) else {
+            return CheckEvaluation::new(check.decide(looked.scope(recorder)));
+        };
+        let seen = JudgeEvidence {
+            test_id: &self.case.id,
+            session_id: &self.session_id,
+            opening: &self.case.opening.messages,
+            turns,
+            first_judged: looked.scope(recorder).turns().first().map_or(1, |turn| turn.number),
+        };
+        let roles::JudgeResponse { outcome, exchanges, usage: by } =
+            judge.judge(JudgeQuestion { criterion: &judged.criterion, evidence: seen }).await;
+        let suggestions = roles::suggestions(&exchanges);
+        for exchange in exchanges {
+            recorder.emit(exchange.into_payload(turn_id.clone()));
+        }
+        match outcome {
+            Err(words) => {
+                let opinion = JudgeOpinion { reasoning: None, score: None, suggestions, by };
+                CheckEvaluation {
+                    opinion: Some(opinion),
+                    ..CheckEvaluation::errored(check, words, Vec::new())
+                }
+            }
+            Ok(Judgement { passed, score, reasoning, words }) => {
+                let passed = passed != check.negated;
+                let verdict = CheckVerdict { passed, expected: check.describe(), actual: words };
+                CheckEvaluation {
+                    opinion: Some(JudgeOpinion { reasoning, score, suggestions, by }),
+                    ..CheckEvaluation::new(verdict)
+                }
+            }
+        }
+    }
+
+    async fn evaluate_script(
+        &self,
+        check: &Check,
+        scripted: &ScriptCheck,
+        looked: CheckScope,
+        recorder: &TraceRecorder,
+    ) -> CheckEvaluation {
+        let (so_far, looked_at) = (looked.turns_so_far(recorder), looked.scope(recorder).turns());
+        let of_program = self.roles.program_checks.as_ref();
+        if let Some(judged) = of_program.and_then(|own| own.evaluate(&scripted.function, so_far, looked_at)) {
+            return match judged.await {
+                Err(words) => CheckEvaluation::errored(check, words, Vec::new()),
+                Ok(holds) => {
+                    let (passed, actual) = (holds != check.negated, format!("the function returned {holds}"));
+                    let verdict = CheckVerdict { passed, expected: check.describe(), actual };
+                    CheckEvaluation::new(verdict)
+                }
+            };
+        }
+        let Some(function) = self.roles.function(&scripted.function) else {
+            return CheckEvaluation::errored(
+                check,
+                format!("`{}` is not there", scripted.function),
+                Vec::new(),
+            );
+        };
+        let input = ScriptInput {
+            test_id: &self.case.id,
+            opening: &self.case.opening.messages,
+            turns: so_far,
+            evaluated: looked_at,
+        };
+        let ScriptVerdict { judgement, console_lines } = run_script_check(function, scripted, input).await;
+        match judgement {
+            Err(words) => {
+                CheckEvaluation::errored(check, format!("{}: {words}", scripted.function), console_lines)
+            }
+            Ok((passed, words)) => {
+                let actual = words.unwrap_or_else(|| format!("the function returned {passed}"));
+                let passed = passed != check.negated;
+                let verdict = CheckVerdict { passed, expected: check.describe(), actual };
+                CheckEvaluation { console_lines, ..CheckEvaluation::new(verdict) }
+            }
+        }
+    }
+
+    /// Looks for checkpoints that a turn has reached. Their order in the file does not matter.
+    ///
+    /// # Errors
+    /// If a checkpoint cannot be evaluated.
+    pub async fn evaluate_checkpoints(
+        &self,
+        all: &mut [CheckpointProgress],
+        place: usize,
+        recorder: &mut TraceRecorder,
+    ) -> Result<(), AttemptFailure> {
+        let mut looked_at = vec![false; all.len()];
+        while let Some(next) = checkpoints::next_to_evaluate(all, &looked_at) {
+            looked_at[next] = true;
+            let checks = all[next].checkpoint.checks.clone();
+            let decided = self.evaluate(&checks, CheckScope::Turn(place), recorder).await;
+            let undecided = decided.iter().find_map(|checked| Some((checked, checked.error.as_deref()?)));
+            if let Some((checked, words)) = undecided {
+                let (first, rest) = words.split_once('\n').unwrap_or((words, ""));
+                let message = format!("checkpoint {} failed: {first}", all[next].checkpoint.id);
+                return Err(AttemptFailure::new(error_kind(&checked.check), message).with_detail(rest));
+            }
+            all[next].record_results(&decided, place + 1);
+        }
+        // Checkpoints that wait for others are evaluated as well, so that the report can say if their checks
+        // passed.
+        for place_of in 0..all.len() {
+            if !looked_at[place_of] && all[place_of].reached_in.is_none() {
+                checkpoints::record_blocked(
+                    all,
+                    place_of,
+                    place + 1,
+                    CheckScope::Turn(place).scope(recorder),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CheckEvaluation {
+    /// Returns the evaluation of a check that errored. It does not pass, negated or not.
+    fn errored(check: &Check, words: String, console_lines: Vec<String>) -> CheckEvaluation {
+        let first = words.lines().next().unwrap_or_default().to_string();
+        let verdict = CheckVerdict { passed: false, expected: check.describe(), actual: first };
+        CheckEvaluation { verdict, error: Some(words), console_lines, opinion: None }
+    }
+
+    /// Returns the evaluation of a check with a verdict.
+    fn new(verdict: CheckVerdict) -> CheckEvaluation {
+        CheckEvaluation { verdict, error: None, console_lines: Vec::new(), opinion: None }
+    }
+}
+
+/// Returns the failure kind of a check that errored.
+pub(super) fn error_kind(check: &Check) -> FailureKind {
+    match &check.kind {
+        CheckKind::Script(_) => FailureKind::ScriptError,
+        CheckKind::Judged(_) => FailureKind::JudgeError,
+        // Of the checks without judge or script, only budgets can error.
+        CheckKind::UsageBudget(_) | CheckKind::AllOf(_) => FailureKind::UsageError,
+        _ if check.comparison_error().is_some() => FailureKind::ScriptError,
+        _ => FailureKind::TestError,
+    }
+}
+
+impl CheckScope {
+    /// Returns the turns up to the end of the scope.
+    fn turns_so_far(self, recorder: &TraceRecorder) -> &[hotseat_trace::ConversationTurn] {
+        let turns = &recorder.conversation().turns;
+        match self {
+            CheckScope::Turn(place) => &turns[..=place],
+            CheckScope::Whole { .. } => turns,
+            CheckScope::Turns { end, .. } => &turns[..end],
+        }
+    }
+
+    fn scope<'a>(self, recorder: &'a TraceRecorder) -> TurnScope<'a> {
+        let conversation = recorder.conversation();
+        match self {
+            CheckScope::Turn(place) => conversation.turn_scope(place).unwrap_or_else(|| conversation.scope()),
+            CheckScope::Whole { .. } => conversation.scope(),
+            CheckScope::Turns { start, end } => {
+                conversation.turns_scope(start..end).unwrap_or_else(|| conversation.scope())
+            }
+        }
+    }
+}
+
+/// Returns the position of a check, and the position of the call that made it.
+fn describe_place(check: &Check) -> String {
+    match &check.call_site {
+        Some(called_at) => format!("{} (called at {called_at})", check.place),
+        None => check.place.to_string(),
+    }
+}
+
+/// Returns the failure caused by failed or errored hard checks; `None` if there are none.
+pub(super) fn failure_from_checks(checks: &[EvaluatedCheck]) -> Option<AttemptFailure> {
+    let all: Vec<&EvaluatedCheck> = checks.iter().filter(|checked| checked.is_hard_failure()).collect();
+    // A failed check is about the agent; an errored one is not, so failed checks take precedence.
+    let (undecided, failed): (Vec<&EvaluatedCheck>, Vec<&EvaluatedCheck>) =
+        all.iter().partition(|checked| checked.error.is_some());
+    let first = failed.first().or(undecided.first())?;
+    if let Some(words) = &first.error {
+        let detail = undecided
+            .iter()
+            .map(|checked| format!("{}: {}", describe_place(&checked.check), checked.verdict.expected));
+        let detail = detail.collect::<Vec<_>>().join("\n");
+        let failure = role_failure(error_kind(&first.check), words);
+        // The script error comes before the positions of the checks.
+        let detail = failure.detail.iter().cloned().chain([detail]).collect::<Vec<_>>().join("\n");
+        return Some(failure.with_detail(detail));
+    }
+    let mut message = match (failed.len(), &first.check.message) {
+        (1, Some(own)) => own.clone(),
+        (1, None) => first.verdict.describe_in_one_line(false),
+        (n, Some(own)) => format!("{n} checks failed; first: {own}"),
+        (n, None) => format!("{n} checks failed; first: {}", first.verdict.describe_in_one_line(false)),
+    };
+    if !undecided.is_empty() {
+        message.push_str(&format!("; {} errored", undecided.len()));
+    }
+    let detail = all.iter().map(|checked| {
+        let words = checked.verdict.describe(checked.error.is_some());
+        format!("{}: {words}", describe_place(&checked.check))
+    });
+    Some(
+        AttemptFailure::new(FailureKind::Assertion, message)
+            .with_detail(detail.collect::<Vec<_>>().join("\n")),
+    )
+}
+
+impl ConversationResult {
+    /// Redacts the texts of the test itself; recorded events are already redacted.
+    pub(super) fn redact(&mut self, recorder: &TraceRecorder) {
+        let redactor = recorder.redactor();
+        for checked in &mut self.checks {
+            checked.verdict.expected = redactor.text(&checked.verdict.expected).into_owned();
+            let check = &mut checked.check;
+            check.message = check.message.take().map(|message| redactor.text(&message).into_owned());
+            check.definition =
+                check.definition.take().map(|written| Arc::new(redactor.json((*written).clone())));
+            checked.verdict.actual = redactor.text(&checked.verdict.actual).into_owned();
+            checked.console_lines.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
+            checked.error = checked.error.take().map(|words| redactor.text(&words).into_owned());
+            check.criterion = check.criterion.take().map(|words| redactor.text(&words).into());
+            if let Some(JudgeOpinion { reasoning, suggestions, .. }) = &mut checked.opinion {
+                for suggestion in suggestions {
+                    *suggestion = redactor.text(suggestion).into_owned();
+                }
+                *reasoning = reasoning.take().map(|words| redactor.text(&words).into_owned());
+            }
+        }
+        self.logs.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
+        for reached in &mut self.checkpoints {
+            reached.missing = reached.missing.take().map(|words| redactor.text(&words).into_owned());
+        }
+        self.verdict.failure = self.verdict.failure.take().map(|failure| redactor.failure(failure));
+        self.verdict.skip_reason =
+            self.verdict.skip_reason.take().map(|reason| redactor.text(&reason).into_owned());
+    }
+}

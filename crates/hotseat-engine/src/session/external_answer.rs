@@ -1,0 +1,124 @@
+//! Asks a judge about an answer that is not part of the conversation, for example a stored one that a program
+//! has.
+
+use std::sync::Arc;
+
+use hotseat_trace::{AssistantMessage, CheckVerdict, Origin, TurnCompleted, TurnStarted, UserMessage};
+use tokio::time::Instant;
+
+use crate::roles::{JudgeEvidence, JudgeQuestion, JudgeResponse, JudgeUsage, Judgement, suggestions};
+use crate::session::{EndedCaseError, EvaluatedCheck, JudgeOpinion, Session};
+use hotseat_checks::Check;
+use hotseat_targets::message::{ConversationMessage, MessageRole, joined_text};
+use hotseat_targets::recorder::TraceRecorder;
+
+/// An answer from outside the conversation.
+#[derive(Debug, Clone)]
+pub struct ExternalAnswer {
+    /// The preceding messages, as far as known.
+    pub history: Vec<ConversationMessage>,
+    /// The answer to judge.
+    pub answer: String,
+}
+
+impl Session<'_> {
+    /// Asks a judge about an external answer and records the check. Returns the judgement, or the error of
+    /// the judge.
+    ///
+    /// # Errors
+    /// If the case has ended, or ends by this check.
+    pub async fn judge_external_answer(
+        &mut self,
+        check: Check,
+        external: ExternalAnswer,
+    ) -> Result<Result<Judgement, String>, EndedCaseError> {
+        self.ensure_open()?;
+        self.ensure_check_capacity(1)?;
+        let begun = Instant::now();
+        if let Some(judged) = check.as_judged() {
+            self.add_judge(&judged.settings, &check.place);
+        }
+        let (outcome, by, suggestions) = self.ask_judge(&check, external).await;
+        self.paused += begun.elapsed();
+        let checked = match &outcome {
+            Err(words) => EvaluatedCheck::errored(check, words),
+            Ok(judgement) => {
+                let Judgement { reasoning, score, .. } = judgement.clone();
+                let verdict = CheckVerdict {
+                    passed: judgement.passed != check.negated,
+                    expected: check.describe(),
+                    actual: judgement.words.clone(),
+                };
+                EvaluatedCheck {
+                    check,
+                    turn: None,
+                    topic: None,
+                    is_final: false,
+                    verdict,
+                    error: None,
+                    console_lines: Vec::new(),
+                    opinion: by.map(|by| JudgeOpinion { reasoning, score, suggestions, by }),
+                }
+            }
+        };
+        let first = self.checks.len();
+        self.checks.push(checked);
+        self.check_hard_failures(first)?;
+        Ok(outcome)
+    }
+
+    async fn ask_judge(
+        &mut self,
+        check: &Check,
+        mut external: ExternalAnswer,
+    ) -> (Result<Judgement, String>, Option<JudgeUsage>, Vec<String>) {
+        let Some(judged) = check.as_judged() else {
+            return (Err("this check has no judge".to_string()), None, Vec::new());
+        };
+        let judge = match self.evaluator.roles.judge(&judged.settings) {
+            Ok(judge) => judge,
+            Err(words) => return (Err(words), None, Vec::new()),
+        };
+        // The judged answer responds to the last user message.
+        let question = external.history.pop_if(|last| last.role == MessageRole::User);
+        let mut other = TraceRecorder::new(self.recorder.redactor().clone(), false);
+        let turn_id: Arc<str> = "turn-1".into();
+        other.emit(TurnStarted {
+            turn_id: turn_id.clone(),
+            conversation_id: "elsewhere".into(),
+            caller_id: "hotseat".into(),
+            caller_type: "user".into(),
+        });
+        other.emit(UserMessage {
+            turn_id: turn_id.clone(),
+            message_id: "said-1".into(),
+            content: question.map(|message| joined_text(&message.content)).unwrap_or_default(),
+            attachments: Vec::new(),
+            options: None,
+        });
+        other.emit(AssistantMessage {
+            turn_id: turn_id.clone(),
+            message_id: "said-2".into(),
+            content: external.answer,
+            has_tool_use: None,
+            started_us: None,
+            origin: Origin::Stream,
+            subagent: None,
+        });
+        other.emit(TurnCompleted { turn_id });
+        let seen = JudgeEvidence {
+            test_id: &self.case.id,
+            session_id: &self.evaluator.session_id,
+            opening: &external.history,
+            turns: &other.conversation().turns,
+            first_judged: 1,
+        };
+        let JudgeResponse { outcome, exchanges, usage: by } =
+            judge.judge(JudgeQuestion { criterion: &judged.criterion, evidence: seen }).await;
+        let suggestions = suggestions(&exchanges);
+        for exchange in exchanges {
+            self.record_exchange(exchange);
+        }
+        (outcome, Some(by), suggestions)
+    }
+}

@@ -1,0 +1,591 @@
+//! The session: one running conversation, independent of the front end that drives it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_trace::{AttemptFailure, ConversationTurn as Turned, FailureKind, TracedConversation, Verdict};
+use tokio::time::Instant;
+
+use super::checkpoints::{self, CheckpointProgress};
+use super::evaluate::{CheckEvaluator, CheckScope, failure_from_checks};
+use super::recorded_conversation::{RecordedConversation, SessionCounterpart};
+use super::resolve_references::{missing_times, test_error};
+use super::topics::TopicTracker;
+use super::turn::{DeadlineSource, TurnInput, execute_turn, judge_turn_end};
+use crate::cases::{CaseTopics, CaseTurn, CheckVocabulary, TestCase};
+use crate::scripts::ScriptCapabilities;
+use crate::session::{ConversationResult, EvaluatedCheck, ProgramChecks, SessionRoles, SessionTimeouts};
+use hotseat_checks::Check;
+use hotseat_document::Diagnostic;
+use hotseat_targets::message::{ScriptedAnswers, media_parts};
+use hotseat_targets::recorder::TraceRecorder;
+use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError, TurnLimits};
+
+/// Default time limit of open-ended conversations: those with a simulated user or driven by a program.
+const DEFAULT_OPEN_ENDED_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// End of a conversation.
+#[derive(Debug)]
+pub(super) enum ConversationEnding {
+    /// Regular end.
+    Completed,
+    /// The case is skipped, for this reason.
+    Skipped(String),
+    /// The conversation cannot continue, or a hard check failed.
+    Failed(AttemptFailure),
+}
+
+/// Maximum number of checks that the program of a case may make.
+pub const MAX_PROGRAM_CHECKS: usize = 10_000;
+
+/// Error of a request made after the case has ended: nothing was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedCaseError {
+    /// The reason.
+    pub reason: String,
+    /// True if this request itself ended the case, false if it had ended before.
+    pub ended_now: bool,
+}
+
+/// The subject of a check made by a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckSubject {
+    /// The last turn.
+    LastTurn,
+    /// The conversation so far.
+    Conversation,
+    /// A value of the test. The result is reported with the preceding turn.
+    Value,
+}
+
+/// A running conversation.
+///
+/// The driver sends the user's inputs and makes checks; the session records the results, so the verdict does
+/// not depend on the driver. A failed hard check ends the case, unless the case continues after failures; a
+/// soft check is only recorded.
+pub struct Session<'a> {
+    pub(super) case: &'a TestCase,
+    pub(super) counterpart: SessionCounterpart<'a>,
+    pub(super) evaluator: CheckEvaluator<'a>,
+    timeouts: SessionTimeouts,
+    script: ScriptedAnswers,
+    pub(super) recorder: TraceRecorder,
+    started: Instant,
+    /// Time spent on judges and human input. Time limits of the conversation do not count it.
+    pub(super) paused: Duration,
+    pub(super) checks: Vec<EvaluatedCheck>,
+    pub(super) checkpoints: Vec<CheckpointProgress>,
+    pub(super) limit: Option<Duration>,
+    logs: Vec<String>,
+    /// The first failed turn, if the case continues after failures.
+    first_failure: Option<AttemptFailure>,
+    /// How the conversation ended; `None` while it is running.
+    ending: Option<ConversationEnding>,
+    /// The topics that are tracked, and the current one.
+    pub(super) topic_tracker: Option<TopicTracker>,
+    /// Vocabulary that resolves references of checks made by a program: the case's, with the goal stated
+    /// last.
+    pub(super) vocabulary: Arc<CheckVocabulary>,
+}
+
+/// Checks that the agent supports everything the case sends.
+fn check_capabilities(case: &TestCase, agent: &mut dyn AgentSession) -> Result<(), AttemptFailure> {
+    let carries = agent.capabilities();
+    let cannot = |what: &str| {
+        let message = format!("{what} cannot be sent: this kind of target does not support it");
+        Err(AttemptFailure::new(FailureKind::TestError, message))
+    };
+    let attached = case.turns.iter().any(|turn| media_parts(&turn.content).next().is_some());
+    let attached = attached
+        || case.opening.messages.iter().any(|message| media_parts(&message.content).next().is_some());
+    if !case.opening.messages.is_empty() && !carries.history {
+        return cannot("messages before the first turn");
+    }
+    if attached && !carries.attachments {
+        return cannot("attachments");
+    }
+    let options = case.turns.iter().chain([&case.turn_defaults]).any(|turn| turn.options.is_some());
+    if options && !carries.options {
+        return cannot("`options`");
+    }
+    agent.seed_history(&case.opening.messages)?;
+    check_timestamps(agent.has_timestamps(), case)
+}
+
+/// Checks that assertions about time can be evaluated.
+fn check_timestamps(known: bool, case: &TestCase) -> Result<(), AttemptFailure> {
+    match case.every_check().find(|check| check.is_timing()) {
+        Some(check) if !known => Err(test_error(missing_times(&check.place).into())),
+        _ => Ok(()),
+    }
+}
+
+impl<'a> Session<'a> {
+    /// Opens a session. `script` holds the answers of client-side tools. If the conversation cannot start,
+    /// the session has ended before anything is sent.
+    pub fn open(
+        case: &'a TestCase,
+        agent: &'a mut dyn AgentSession,
+        script: ScriptedAnswers,
+        timeouts: SessionTimeouts,
+        partners: SessionRoles,
+        recorder: TraceRecorder,
+    ) -> Session<'a> {
+        let unsupported = check_capabilities(case, agent);
+        Session::build(
+            case,
+            SessionCounterpart::Agent(agent),
+            unsupported,
+            script,
+            timeouts,
+            partners,
+            recorder,
+        )
+    }
+
+    /// Opens a session that re-evaluates a recorded conversation; the agent is not contacted.
+    pub fn reevaluate(
+        case: &'a TestCase,
+        kept: &'a mut RecordedConversation,
+        script: ScriptedAnswers,
+        timeouts: SessionTimeouts,
+        partners: SessionRoles,
+        mut recorder: TraceRecorder,
+    ) -> Session<'a> {
+        if let Some((offset, wall)) = kept.started_at() {
+            recorder.set_time(offset, wall);
+        }
+        let counterpart = SessionCounterpart::Recorded(kept);
+        let unsupported = check_timestamps(counterpart.has_timestamps(), case);
+        Session::build(case, counterpart, unsupported, script, timeouts, partners, recorder)
+    }
+
+    fn build(
+        case: &'a TestCase,
+        counterpart: SessionCounterpart<'a>,
+        start: Result<(), AttemptFailure>,
+        script: ScriptedAnswers,
+        timeouts: SessionTimeouts,
+        partners: SessionRoles,
+        recorder: TraceRecorder,
+    ) -> Session<'a> {
+        let mut session = Session {
+            case,
+            evaluator: CheckEvaluator { case, session_id: counterpart.conversation_id(), roles: partners },
+            counterpart,
+            timeouts,
+            script: script.with_asking_tools(case.signs.tools.clone()),
+            recorder,
+            started: Instant::now(),
+            paused: Duration::ZERO,
+            checks: Vec::new(),
+            checkpoints: checkpoints::initial_progress(&case.checkpoints),
+            limit: None,
+            logs: Vec::new(),
+            first_failure: None,
+            ending: start.err().map(ConversationEnding::Failed),
+            topic_tracker: None,
+            vocabulary: case.vocabulary.clone(),
+        };
+        if let Some(topics) = case.topics.clone().filter(|_| session.ending.is_none()) {
+            session.start_topics(topics);
+        }
+        session
+    }
+
+    /// The case.
+    pub fn case(&self) -> &TestCase {
+        self.case
+    }
+
+    /// Returns the agent's id of the conversation.
+    pub fn id(&self) -> Arc<str> {
+        self.evaluator.session_id.clone()
+    }
+
+    /// Returns the capabilities of the target.
+    pub fn capabilities(&self) -> ProtocolCapabilities {
+        self.counterpart.capabilities()
+    }
+
+    /// Returns the deadline of the case and its time limit; `None` without such a limit.
+    pub fn conversation_deadline(&self) -> Option<(Instant, Duration)> {
+        self.case_deadline()
+    }
+
+    /// Returns the conversation recorded so far.
+    pub fn conversation(&self) -> &TracedConversation {
+        self.recorder.conversation()
+    }
+
+    /// Returns the configured time limit of the whole conversation.
+    pub fn time_limit(&self) -> Option<Duration> {
+        self.case.timeout.or(self.timeouts.case)
+    }
+
+    /// Returns the evaluated checks, in order.
+    pub fn checks(&self) -> &[EvaluatedCheck] {
+        &self.checks
+    }
+
+    /// Checks that the case is still running.
+    ///
+    /// # Errors
+    /// If the case has ended; the error contains the reason.
+    pub fn ensure_open(&self) -> Result<(), EndedCaseError> {
+        let why = match &self.ending {
+            None => return Ok(()),
+            Some(ConversationEnding::Completed) => "the conversation has ended".to_string(),
+            Some(ConversationEnding::Skipped(reason)) => format!("skipped: {reason}"),
+            Some(ConversationEnding::Failed(failure)) => failure.message.clone(),
+        };
+        Err(EndedCaseError { reason: format!("the case has ended: {why}"), ended_now: false })
+    }
+
+    /// Sends one user turn and waits for the agent's answer.
+    ///
+    /// # Errors
+    /// If the case has ended or ends with this turn.
+    pub async fn send_turn(&mut self, turn: CaseTurn) -> Result<(), EndedCaseError> {
+        self.ensure_open()?;
+        if let Some(most) = self.case.max_turns.filter(|most| self.turns().len() >= *most) {
+            let message = format!("max turns ({most}) reached, but the test sends another turn");
+            return Err(self.fail(AttemptFailure::new(FailureKind::MaxTurns, message)));
+        }
+        let mut turn = turn;
+        let mut diagnostics = self.unsupported_parts(&turn);
+        diagnostics.extend(self.resolve_references(turn.checks.iter_mut()));
+        diagnostics.extend(self.unknown_topics(turn.checks.iter()));
+        self.fail_on(diagnostics)?;
+        let outcome = self.run_turn(TurnInput::from_turn(&turn)).await;
+        outcome.map_err(|failure| self.end_with(ConversationEnding::Failed(failure)))
+    }
+
+    /// Evaluates a check and records its result.
+    ///
+    /// # Errors
+    /// If the case has ended, or the check is hard and failed.
+    pub async fn evaluate(
+        &mut self,
+        check: Check,
+        subject: CheckSubject,
+    ) -> Result<&EvaluatedCheck, EndedCaseError> {
+        self.evaluate_all(vec![check], subject).await.map(|decided| &decided[0])
+    }
+
+    /// Returns the number of the preceding turn; `None` after a simulated user, whose turns are reported
+    /// together.
+    fn preceding_turn(&self) -> Option<usize> {
+        self.turns().last().filter(|turn| &*turn.caller != "simulator").map(|turn| turn.number)
+    }
+
+    /// Evaluates checks that are asserted together: all are evaluated even if one fails.
+    ///
+    /// # Errors
+    /// If the case has ended, or a hard check failed.
+    pub async fn evaluate_all(
+        &mut self,
+        mut checks: Vec<Check>,
+        subject: CheckSubject,
+    ) -> Result<&[EvaluatedCheck], EndedCaseError> {
+        self.ensure_open()?;
+        self.ensure_check_capacity(checks.len())?;
+        let first = self.checks.len();
+        let mut diagnostics = self.resolve_references(checks.iter_mut());
+        diagnostics.extend(self.unknown_topics(checks.iter()));
+        if let Some(wrong) = diagnostics.first() {
+            let undecided = checks.into_iter().map(|check| EvaluatedCheck::errored(check, wrong.message()));
+            self.checks.extend(undecided);
+            return Err(self.fail(test_error(diagnostics)));
+        }
+        for check in checks {
+            let looked = match (subject, self.turns().len()) {
+                // Values can be compared before the first turn.
+                (CheckSubject::Value, _) => CheckScope::Whole { is_final: false },
+                (_, 0) => {
+                    self.record_missing_turn(check)?;
+                    continue;
+                }
+                (CheckSubject::Conversation, _) => CheckScope::Whole { is_final: false },
+                (CheckSubject::LastTurn, n) => CheckScope::Turn(n - 1),
+            };
+            let begun = Instant::now();
+            let checked = match check.comparison_error().map(str::to_string) {
+                Some(words) => EvaluatedCheck::errored(check, &words),
+                None => self.evaluator.evaluate_one(&check, looked, &mut self.recorder).await,
+            };
+            self.paused += begun.elapsed();
+            let turn = match subject {
+                CheckSubject::Value => self.preceding_turn(),
+                CheckSubject::LastTurn | CheckSubject::Conversation => checked.turn,
+            };
+            self.checks.push(EvaluatedCheck { turn, ..checked });
+        }
+        self.check_hard_failures(first)?;
+        Ok(&self.checks[first..])
+    }
+
+    /// Checks that the program may make `more` checks.
+    ///
+    /// # Errors
+    /// If [`MAX_PROGRAM_CHECKS`] would be exceeded, which ends the case.
+    pub(super) fn ensure_check_capacity(&mut self, more: usize) -> Result<(), EndedCaseError> {
+        if self.checks.len() + more <= MAX_PROGRAM_CHECKS {
+            return Ok(());
+        }
+        let message = format!("the test makes more than {MAX_PROGRAM_CHECKS} checks");
+        let help = "look for an endless loop, or compare several values in one check";
+        Err(self.fail(AttemptFailure::new(FailureKind::TestError, message).with_detail(help)))
+    }
+
+    /// Records a check of a turn when there is none yet. A hard check then ends the case as a test error.
+    fn record_missing_turn(&mut self, check: Check) -> Result<(), EndedCaseError> {
+        let wrong = Diagnostic::new("there is no turn to check yet; send one first");
+        let (wrong, is_hard) = (wrong.at(check.place.clone()), check.is_hard());
+        self.checks.push(EvaluatedCheck::errored(check, wrong.message()));
+        if is_hard { Err(self.fail(test_error(wrong.into()))) } else { Ok(()) }
+    }
+
+    /// Ends the case if a hard check failed among the checks from index `since`.
+    ///
+    /// # Errors
+    /// If there is such a check and the case does not continue after failures.
+    pub(super) fn check_hard_failures(&mut self, since: usize) -> Result<(), EndedCaseError> {
+        match failure_from_checks(&self.checks[since..]).filter(|_| !self.case.continue_on_failure) {
+            Some(failure) => Err(self.fail(failure)),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the check functions of the program that drives the session.
+    pub fn set_program_checks(&mut self, program: Arc<dyn ProgramChecks>) {
+        self.evaluator.roles.program_checks = Some(program);
+    }
+
+    /// Returns the tracked topics.
+    pub fn topics(&self) -> Option<&CaseTopics> {
+        self.topic_tracker.as_ref().map(|followed| &*followed.topics)
+    }
+
+    /// Returns the permissions of the program that drives the session.
+    pub fn permissions(&self) -> Option<&ScriptCapabilities> {
+        self.evaluator.roles.permissions.as_ref()
+    }
+
+    /// Ends the case as failed, regardless of its checks.
+    pub fn fail(&mut self, failure: AttemptFailure) -> EndedCaseError {
+        self.end_with(ConversationEnding::Failed(failure))
+    }
+
+    /// Ends the case as skipped; a hard check that failed before still fails it.
+    pub fn skip(&mut self, reason: impl Into<String>) -> EndedCaseError {
+        self.end_with(ConversationEnding::Skipped(reason.into()))
+    }
+
+    /// Adds a log line of the test.
+    pub fn log(&mut self, line: impl Into<String>) {
+        self.logs.push(line.into());
+    }
+
+    /// Ends the case. Only the first ending counts.
+    pub(super) fn end_with(&mut self, ending: ConversationEnding) -> EndedCaseError {
+        let first = self.ending.is_none();
+        let ending = self.ending.get_or_insert(ending);
+        let why = match ending {
+            ConversationEnding::Completed => "the conversation has ended".to_string(),
+            ConversationEnding::Skipped(reason) => reason.clone(),
+            ConversationEnding::Failed(failure) => failure.message.clone(),
+        };
+        EndedCaseError { reason: why, ended_now: first }
+    }
+
+    pub(super) fn turns(&self) -> &[Turned] {
+        &self.recorder.conversation().turns
+    }
+
+    /// Sends an input and evaluates its turn.
+    ///
+    /// # Errors
+    /// If the conversation cannot continue after it.
+    pub(super) async fn run_turn(&mut self, mut input: TurnInput) -> Result<(), AttemptFailure> {
+        let place = self.turns().len();
+        self.script.begin_turn(&input.turn.resume);
+        let (deadline, cause) = self.turn_deadline(&input.turn);
+        let traffic = self.recorder.traffic().clone();
+        let (script, recorder) = (&mut self.script, &mut self.recorder);
+        let (outcome, cause) = match &mut self.counterpart {
+            SessionCounterpart::Agent(agent) => {
+                let limits = TurnLimits::new(deadline, self.timeouts.idle).with_traffic(&traffic);
+                let outcome = execute_turn(place, &mut input, *agent, script, limits, recorder).await;
+                self.limit = cause.limit().filter(|_| matches!(outcome, Err(TurnError::Deadline)));
+                (outcome, cause)
+            }
+            SessionCounterpart::Recorded(kept) => {
+                let outcome = kept.replay_turn(place, &input, self.case, script, recorder);
+                let gave_up = |error: &TurnError| matches!(error, TurnError::Failed(failure) if failure.kind == FailureKind::Timeout);
+                self.limit = kept.limit().filter(|_| outcome.as_ref().is_err_and(gave_up));
+                (outcome, DeadlineSource::Check)
+            }
+        };
+        let ended = judge_turn_end(&input.turn, outcome, cause, &self.script);
+
+        // A turn that was stopped by the limit of a check is still evaluated, and fails by that check.
+        let judged = ended.is_ok() || ended.as_ref().is_err_and(Option::is_none);
+        if judged {
+            self.update_topic(place).await?;
+            let begun = Instant::now();
+            let (checks, recorder) = (&input.turn.checks, &mut self.recorder);
+            let decided = self.evaluator.evaluate(checks, CheckScope::Turn(place), recorder).await;
+            self.checks.extend(decided);
+            let looked = self.evaluator.evaluate_checkpoints(&mut self.checkpoints, place, recorder).await;
+            self.paused += begun.elapsed();
+            looked?;
+            self.evaluate_left_topics().await;
+        }
+        let failure = match ended {
+            Ok(()) => failure_from_checks(&self.checks),
+            Err(Some(failure)) => return Err(failure),
+            Err(None) => {
+                // The limit may belong to the whole conversation, whose other checks would need turns that
+                // were never sent.
+                let limits = |check: &&Check| check.time_limit().is_some();
+                let (own, last): (Vec<Check>, Vec<Check>) = (
+                    self.case.checks.iter().filter(limits).cloned().collect(),
+                    self.case.final_checks.iter().filter(limits).cloned().collect(),
+                );
+                self.evaluate_conversation(&own, &last).await;
+                return Err(failure_from_checks(&self.checks).unwrap_or_else(|| {
+                    let message = "the turn was stopped at the `max_duration_ms` limit";
+                    AttemptFailure::new(FailureKind::Timeout, message)
+                }));
+            }
+        };
+        match failure {
+            Some(failure) if self.case.continue_on_failure => {
+                self.first_failure.get_or_insert(failure);
+                Ok(())
+            }
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+
+    async fn evaluate_conversation(&mut self, checks: &[Check], final_checks: &[Check]) {
+        for (checks, is_final) in [(checks, false), (final_checks, true)] {
+            let looked = CheckScope::Whole { is_final };
+            let decided = self.evaluator.evaluate(checks, looked, &mut self.recorder).await;
+            self.checks.extend(decided);
+        }
+    }
+
+    /// Ends the session and computes the result from the recorded events.
+    pub async fn finish(mut self) -> ConversationResult {
+        let case = self.case;
+        // A test without turns may still assert something about the conversation. Checks that apply to every
+        // test are left out here.
+        if self.turns().is_empty() && case.program.is_some() && self.ensure_open().is_ok() {
+            for check in case.own_checks() {
+                // The first hard check ends the case; the others are only recorded.
+                let _ = self.record_missing_turn(check.clone());
+            }
+        }
+        if let None | Some(ConversationEnding::Completed) = self.ending
+            && let SessionCounterpart::Agent(agent) = &mut self.counterpart
+            && let Err(failure) = agent.check_trailing_output().await
+        {
+            self.ending = Some(ConversationEnding::Failed(failure));
+        }
+        let ending = match self.ending.take() {
+            None | Some(ConversationEnding::Completed) => {
+                if !self.turns().is_empty() || case.program.is_none() {
+                    self.evaluate_all_topics().await;
+                    self.evaluate_conversation(&case.checks, &case.final_checks).await;
+                }
+                let failure =
+                    missing_checkpoints(&self.checkpoints).or_else(|| failure_from_checks(&self.checks));
+                failure.map_or(ConversationEnding::Completed, ConversationEnding::Failed)
+            }
+            Some(ending) => ending,
+        };
+        // A failed turn or check decides the verdict, even if the conversation continued.
+        let failed = self.first_failure.take().or_else(|| failure_from_checks(&self.checks));
+        let verdict = match (ending, failed) {
+            (ConversationEnding::Failed(failure), _)
+            | (ConversationEnding::Completed | ConversationEnding::Skipped(_), Some(failure)) => {
+                Verdict::failed(self.attribute_to_max_turns(failure))
+            }
+            (ConversationEnding::Skipped(reason), None) => Verdict::skipped(reason),
+            (ConversationEnding::Completed, None) => Verdict::passed(),
+        };
+        let mut result = ConversationResult {
+            verdict,
+            checks: self.checks,
+            checkpoints: self.checkpoints,
+            limit: self.limit,
+            logs: self.logs,
+            conversation: TracedConversation::default(),
+            events: Vec::new(),
+            duration: Duration::ZERO,
+            is_untimed: !self.counterpart.has_timestamps(),
+        };
+        result.redact(&self.recorder);
+        (result.conversation, result.events) = self.recorder.finish();
+        result.duration = result.conversation.scope().duration();
+        result
+    }
+
+    /// Returns the end of a limit on the whole conversation. Time skipped by a replay counts as elapsed.
+    fn limit_end(&self, limit: Duration) -> Instant {
+        self.started + limit.saturating_sub(self.recorder.skipped())
+    }
+
+    /// Returns the deadline of the whole conversation, and its limit.
+    pub(super) fn case_deadline(&self) -> Option<(Instant, Duration)> {
+        let is_open = self.case.simulator.is_some() || self.case.program.is_some();
+        let unless_said = is_open.then_some(DEFAULT_OPEN_ENDED_TIMEOUT);
+        let limit = self.time_limit().or(unless_said)?;
+        Some((self.limit_end(limit) + self.paused, limit))
+    }
+
+    /// Returns the deadline of a turn and its source: the nearest of all limits that apply.
+    fn turn_deadline(&self, turn: &CaseTurn) -> (Instant, DeadlineSource) {
+        let now = Instant::now();
+        let limit = turn.timeout.unwrap_or(self.timeouts.turn);
+        let mut nearest = (now + limit, DeadlineSource::Turn(limit));
+        let mut consider = |at: Instant, cause: DeadlineSource| {
+            if at < nearest.0 {
+                nearest = (at, cause);
+            }
+        };
+        if let Some((at, limit)) = self.case_deadline() {
+            consider(at, DeadlineSource::Case(limit));
+        }
+        // One extra millisecond, so that the measured time exceeds the limit.
+        let over = |limit: Duration| limit + Duration::from_millis(1);
+        for limit in turn.checks.iter().filter_map(Check::time_limit) {
+            consider(now + over(limit), DeadlineSource::Check);
+        }
+        for limit in self.case.checks.iter().filter_map(Check::time_limit) {
+            consider(self.limit_end(over(limit)), DeadlineSource::Check);
+        }
+        nearest
+    }
+}
+
+/// Returns the failure of a finished conversation with required checkpoints that were not reached.
+pub(super) fn missing_checkpoints(all: &[CheckpointProgress]) -> Option<AttemptFailure> {
+    let missing: Vec<&CheckpointProgress> = checkpoints::missing_required(all).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let ids: Vec<&str> = missing.iter().map(|reached| reached.checkpoint.id.as_str()).collect();
+    let detail = missing.iter().map(|reached| {
+        let why = reached.missing.as_deref().unwrap_or("no turn was checked");
+        format!("{} ({}): {why}", reached.checkpoint.id, reached.checkpoint.place)
+    });
+    let failure = AttemptFailure::new(
+        FailureKind::MissingCheckpoints,
+        format!("missing checkpoints: {}", ids.join(", ")),
+    );
+    Some(failure.with_detail(detail.collect::<Vec<_>>().join("\n")))
+}

@@ -1,0 +1,40 @@
+//! Runs one conversation: sends turns, records events and evaluates checks.
+
+mod awaiting;
+mod body;
+mod checkpoints;
+mod direct_turns;
+mod evaluate;
+mod external_answer;
+mod hook;
+mod human;
+mod live_session;
+mod next_input;
+mod recorded_conversation;
+mod resolve_references;
+mod results;
+mod run_conversation;
+mod script_check;
+mod session_roles;
+mod simulation;
+mod simulator_rules;
+mod topics;
+mod turn;
+mod written_turns;
+
+pub use awaiting::{AwaitingState, input_hint};
+pub use body::{CaseBody, DrivenCase};
+pub use checkpoints::{CheckpointProgress, missing_required};
+pub use direct_turns::{DirectTurn, DirectTurns};
+pub use external_answer::ExternalAnswer;
+pub use hook::{run_command, run_hook};
+pub use human::{HumanPrompt, HumanPrompter, HumanReply};
+pub use live_session::{CheckSubject, EndedCaseError, Session};
+pub use next_input::{InputSources, NextInput};
+pub use recorded_conversation::{RERUN_HINT, RecordedConversation, RecordedOutcome, rerun_required};
+pub use results::{ConversationResult, EvaluatedCheck, JudgeOpinion, TopicVisitRef};
+pub use run_conversation::{reevaluate, run_conversation};
+pub use script_check::response_json;
+pub use session_roles::{ProgramChecks, RoleLookup, SessionRoles, SessionTimeouts};
+pub use simulation::{SimulationOptions, SimulationOutcome};
+pub use written_turns::{MISSING_INPUT_HINT, NO_NEXT_TURN};

@@ -1,0 +1,110 @@
+//! Resolves names (criteria, judges, topics) in assertions made at run time. An unresolved name is a test
+//! error, even for soft checks.
+
+use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
+use hotseat_trace::{AttemptFailure, FailureKind};
+
+use crate::cases::{CaseTopics, CaseTurn};
+use crate::session::{EndedCaseError, Session};
+use hotseat_checks::{Check, JudgeSettings};
+use hotseat_targets::message::media_parts;
+
+impl Session<'_> {
+    /// Resolves the references of checks and their judges. Returns the problems found, except unknown topics.
+    pub(super) fn resolve_references<'c>(
+        &mut self,
+        checks: impl Iterator<Item = &'c mut Check>,
+    ) -> Diagnostics {
+        let vocabulary = self.vocabulary.clone();
+        let mut diagnostics = Diagnostics::new();
+        for check in checks {
+            match vocabulary.resolve(check) {
+                Err(wrong) => diagnostics.push(wrong),
+                Ok(()) if check.is_timing() && !self.counterpart.has_timestamps() => {
+                    diagnostics.push(missing_times(&check.place));
+                }
+                Ok(()) => diagnostics.extend(self.require_judge(check).err()),
+            }
+        }
+        diagnostics
+    }
+
+    /// Returns the parts of a turn that the target does not support.
+    pub(super) fn unsupported_parts(&self, turn: &CaseTurn) -> Diagnostics {
+        let carries = self.capabilities();
+        let mut diagnostics = Diagnostics::new();
+        let mut cannot = |what: &str, place: &SourceSpan| {
+            let message = format!("{what} cannot be sent: this kind of target does not support it");
+            diagnostics.push(Diagnostic::new(message).at(place.clone()));
+        };
+        if let Some(options) = turn.options.as_ref().filter(|_| !carries.options) {
+            cannot("`options`", &options.place);
+        }
+        if let Some(media) = media_parts(&turn.content).next().filter(|_| !carries.attachments) {
+            cannot("attachments", &media.place);
+        }
+        diagnostics
+    }
+
+    /// Returns the problems of checks that name undeclared topics.
+    pub(super) fn unknown_topics<'c>(&self, checks: impl Iterator<Item = &'c Check>) -> Diagnostics {
+        CaseTopics::unknown_topics(self.topics(), checks)
+    }
+
+    /// Ends the case as a test error if there are problems.
+    ///
+    /// # Errors
+    /// If there are problems.
+    pub(super) fn fail_on(&mut self, diagnostics: Diagnostics) -> Result<(), EndedCaseError> {
+        if diagnostics.is_empty() { Ok(()) } else { Err(self.fail(test_error(diagnostics))) }
+    }
+
+    /// Resolves the judge of a check.
+    ///
+    /// # Errors
+    /// If there is no such judge.
+    fn require_judge(&mut self, check: &Check) -> Result<(), Diagnostic> {
+        let Some(judged) = check.as_judged() else { return Ok(()) };
+        self.add_judge(&judged.settings, &check.place);
+        let found = self.evaluator.roles.judge(&judged.settings);
+        found.map(drop).map_err(|words| Diagnostic::new(words).at(check.place.clone()))
+    }
+
+    /// Adds the judge for these settings; `place` is their position in the source. An unknown judge is
+    /// reported when it is asked.
+    pub(super) fn add_judge(&mut self, judging: &JudgeSettings, place: &SourceSpan) {
+        let partners = &mut self.evaluator.roles;
+        let whom = judging.selector();
+        let Some(finds) = partners.role_lookup.clone() else { return };
+        if partners.judges.iter().all(|(known, _)| *known != whom) {
+            let judge = finds.judge(&whom, place);
+            partners.judges.push((whom, judge));
+        }
+    }
+}
+
+/// Returns the failure of an invalid test.
+pub(super) fn test_error(diagnostics: Diagnostics) -> AttemptFailure {
+    let mut words = diagnostics.into_iter().map(describe_problem);
+    let first = words.next().unwrap_or_default();
+    AttemptFailure::new(FailureKind::TestError, first).with_detail(words.collect::<Vec<_>>().join("\n"))
+}
+
+/// Returns the problem of a time assertion in a conversation without times.
+pub(super) fn missing_times(place: &SourceSpan) -> Diagnostic {
+    let message = "the times of this conversation are unknown, so assertions about time cannot be evaluated";
+    let help = "remove `timing`, or record the agent itself with `hotseat test --record`";
+    Diagnostic::new(message).at(place.clone()).help(help)
+}
+
+fn describe_problem(wrong: Diagnostic) -> String {
+    let Diagnostic { message, help, place, .. } = wrong;
+    let words = match help {
+        Some(help) => format!("{message}: {help}"),
+        None => message,
+    };
+    match place {
+        Some(place) => format!("{words} ({place})"),
+        None => words,
+    }
+}

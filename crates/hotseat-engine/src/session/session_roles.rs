@@ -1,0 +1,108 @@
+//! What a session uses besides the agent: time limits, roles and script functions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_checks::{JudgeSelector, JudgeSettings, RoleReference};
+use hotseat_document::SourceSpan;
+use hotseat_targets::BoxFuture;
+use hotseat_trace::ConversationTurn;
+
+use super::direct_turns::DirectTurns;
+use super::human::HumanPrompter;
+use crate::roles;
+use crate::scripts::{BoundFunction, ScriptCapabilities};
+
+/// Default time limits, used if neither the case nor the turn sets one.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionTimeouts {
+    /// Limit of one turn.
+    pub turn: Duration,
+    /// Limit of the time without received data.
+    pub idle: Duration,
+    /// Limit of all turns of a case together, if the run sets one.
+    pub case: Option<Duration>,
+}
+
+/// Roles, script functions and other resources that a session uses besides the agent.
+#[derive(Default)]
+pub struct SessionRoles {
+    /// The simulated users, by the reference that the case uses.
+    pub simulators: Vec<(Option<RoleReference>, roles::RoleClient)>,
+    /// The judges of the checks, by reference; or the reason why a judge cannot be used.
+    pub judges: Vec<(JudgeSelector, Result<roles::RoleClient, String>)>,
+    /// Default judge settings, for checks without their own.
+    pub judging: JudgeSettings,
+    /// The script functions that checks call, by reference.
+    pub functions: Vec<(String, BoundFunction)>,
+    /// The human who can be prompted, if one is present.
+    pub human: Option<Arc<dyn HumanPrompter>>,
+    /// Permissions of the program that drives the conversation.
+    pub permissions: Option<ScriptCapabilities>,
+    /// Turns that the program runs by calling an agent directly.
+    pub direct_turns: DirectTurns,
+    /// Resolves judges and simulators that the program names at run time.
+    pub role_lookup: Option<Arc<dyn RoleLookup>>,
+    /// Check functions that the program itself defines.
+    pub program_checks: Option<Arc<dyn ProgramChecks>>,
+    /// Recorded judge answers, when a saved run is re-evaluated.
+    pub answers: Option<Arc<roles::RecordedAnswers>>,
+}
+
+/// Resolves judges and simulators that a test names at run time.
+pub trait RoleLookup: Send + Sync {
+    /// Resolves a reference to a judge; `place` is its position in the source.
+    ///
+    /// # Errors
+    /// If there is no such judge; the text says why.
+    fn judge(&self, whom: &JudgeSelector, place: &SourceSpan) -> Result<roles::RoleClient, String>;
+
+    /// Resolves a reference to a simulated user; `place` is its position in the source.
+    ///
+    /// # Errors
+    /// If there is no such simulated user; the text says why.
+    fn simulator(
+        &self,
+        reference: Option<&RoleReference>,
+        place: &SourceSpan,
+    ) -> Result<roles::RoleClient, String>;
+}
+
+/// Check functions of the program that drives the conversation.
+pub trait ProgramChecks: Send + Sync {
+    /// Evaluates a function on the last of the `evaluated` turns. Returns `None` if the program has no such
+    /// function.
+    fn evaluate<'a>(
+        &'a self,
+        function: &'a str,
+        turns: &'a [ConversationTurn],
+        evaluated: &'a [ConversationTurn],
+    ) -> Option<BoxFuture<'a, Result<bool, String>>>;
+}
+
+impl SessionRoles {
+    pub(super) fn function(&self, reference: &str) -> Option<&BoundFunction> {
+        self.functions.iter().find(|(known, _)| known == reference).map(|(_, function)| function)
+    }
+
+    /// Returns the simulated user with this reference.
+    pub(super) fn simulator(&self, reference: Option<&RoleReference>) -> Option<&roles::RoleClient> {
+        self.simulators.iter().find(|(known, _)| known.as_ref() == reference).map(|(_, role)| role)
+    }
+
+    /// Returns the judge for these settings.
+    ///
+    /// # Errors
+    /// If there is no such judge; the text says why.
+    pub fn judge(&self, judging: &JudgeSettings) -> Result<roles::JudgeRole, String> {
+        let whom = judging.selector();
+        match self.judges.iter().find(|(known, _)| *known == whom) {
+            Some((_, Ok(role))) => {
+                let judge = roles::JudgeRole::new(role.clone(), &judging.or_inherit(&self.judging));
+                Ok(judge.with_recorded_answers(self.answers.clone()))
+            }
+            Some((_, Err(words))) => Err(words.clone()),
+            None => Err("no judge is configured".to_string()),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Rules for simulated users: they state no false facts, speak only for themselves, and do not repeat
+//! themselves.
+//!
+//! A violation is the fault of the simulator and makes the attempt invalid.
+
+use std::sync::LazyLock;
+
+use crate::cases::{PersonaNotes, SimulatedPersona};
+use hotseat_checks::Pattern;
+
+/// Texts with fewer words than this may be repeated.
+const MIN_REPEAT_WORDS: usize = 4;
+
+/// Patterns of texts that are out of role, with the reason.
+const OUT_OF_ROLE_PATTERNS: &[(&str, &str)] = &[
+    (
+        r"/\bas an? (artificial intelligence|ai)( language)? (model|assistant)\b/i",
+        "it speaks as a language model",
+    ),
+    (r"/\bas a (large )?language model\b/i", "it speaks as a language model"),
+    (r"/\bals (ki|künstliche intelligenz|sprachmodell)\b/i", "it speaks as a language model"),
+    (
+        r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence|virtual|digital|large language)( language)? (model|assistant|agent|chatbot)\b/i",
+        "it speaks as a language model",
+    ),
+    (
+        r"/\bi( a|['’])m (just )?an? (ai|artificial intelligence)\s*([.,;:!?]|$)/i",
+        "it speaks as a language model",
+    ),
+    (r"/^\W*(assistant|agent|chatbot|bot)\s*:/i", "it speaks as the agent"),
+    (r"/\n\W*(assistant|agent|chatbot|bot)\s*:/i", "it also writes the agent's lines"),
+    (r"/\bhow (can|may) i (help|assist) you\b/i", "it speaks as the agent"),
+    (r"/\banything else i can (help|assist) you with\b/i", "it speaks as the agent"),
+];
+
+static COMPILED_PATTERNS: LazyLock<Vec<(Pattern, &str)>> = LazyLock::new(|| {
+    let compiled = OUT_OF_ROLE_PATTERNS
+        .iter()
+        .filter_map(|(pattern, shows)| Some((Pattern::compile(pattern).ok()?, *shows)));
+    compiled.collect()
+});
+
+/// Context against which an input of a simulated user is checked.
+pub(super) struct SimulatorRules<'a> {
+    /// Character of the simulated user.
+    pub character: &'a SimulatedPersona,
+    /// Its earlier inputs, in order.
+    pub earlier: Vec<&'a str>,
+    /// Last answer of the agent.
+    pub last_response: &'a str,
+    /// Maximum number of repeats of the same text.
+    pub max_repeats: Option<usize>,
+}
+
+impl SimulatorRules<'_> {
+    /// Returns the violation of an input, if any.
+    pub fn violation(&self, text: &str) -> Option<String> {
+        if let Some(pattern) = self.character.never_says.iter().find(|pattern| pattern.is_match(text)) {
+            return Some(format!("it states a false fact (`never_says` matches {pattern}): {text:?}"));
+        }
+        // A simulated user whose persona is an AI may say so.
+        let left = COMPILED_PATTERNS
+            .iter()
+            .find(|(pattern, _)| pattern.is_match(text) && !self.character.matches(pattern));
+        if let Some((_, shows)) = left {
+            return Some(format!("it has left its role: {shows}: {text:?}"));
+        }
+        let words = normalize(text);
+        if words.split(' ').count() >= MIN_REPEAT_WORDS && words == normalize(self.last_response) {
+            return Some(format!("it has left its role: it repeats what the agent said: {text:?}"));
+        }
+        let most = self.max_repeats?;
+        let in_a_row = self.earlier.iter().rev().take_while(|earlier| normalize(earlier) == words).count();
+        let in_all = self.earlier.iter().filter(|earlier| normalize(earlier) == words).count();
+        // Short answers fit several questions, so only repeats in a row count.
+        let repeats = if words.split(' ').count() >= MIN_REPEAT_WORDS { in_all } else { in_a_row };
+        (repeats > most).then(|| format!("it repeats itself: this is time number {}: {text:?}", repeats + 1))
+    }
+}
+
+impl SimulatedPersona {
+    fn matches(&self, pattern: &Pattern) -> bool {
+        let notes = [&self.personality, &self.context].into_iter().flatten().map(PersonaNotes::to_text);
+        self.role.as_ref().is_some_and(|role| pattern.is_match(role))
+            || notes.into_iter().any(|text| pattern.is_match(&text))
+    }
+}
+
+/// Normalises a text: lower case, without punctuation, single spaces.
+fn normalize(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &str, earlier: &[&str]) -> Option<String> {
+        let character = SimulatedPersona::default();
+        let conduct = SimulatorRules {
+            character: &character,
+            earlier: earlier.to_vec(),
+            last_response: "Which room do you want?",
+            max_repeats: Some(2),
+        };
+        conduct.violation(text)
+    }
+
+    #[test]
+    fn all_patterns_compile() {
+        assert_eq!(COMPILED_PATTERNS.len(), OUT_OF_ROLE_PATTERNS.len());
+    }
+
+    #[test]
+    fn detects_out_of_role_texts() {
+        for text in [
+            "Can you help me?",
+            "I need an AI assistant for my shop",
+            "I am an agent of the Hotel Adler",
+            "Which room do I want? The blue one",
+            "How can I book a room?",
+            "As a language teacher I need quiet",
+            "My agent: she said it is free",
+            "I'm a digital marketer",
+            "I am a virtual event planner",
+            "I'm just an AI researcher, and need a room",
+        ] {
+            assert_eq!(wrong(text, &[]), None, "{text}");
+        }
+        for text in [
+            "As an AI language model, I cannot book rooms.",
+            "I'm an AI assistant and have no budget",
+            "I’m an AI language model",
+            "I am just a virtual assistant",
+            "Sorry, I’m an AI.",
+            "I am an artificial intelligence",
+            "Hello! How can I help you today?",
+            "Assistant: The Blue Room is free",
+            "The blue one\nAgent: It is free",
+            "which room do you want",
+            "Als KI habe ich keine Termine",
+        ] {
+            let words = wrong(text, &[]).unwrap_or_default();
+            assert!(words.contains("left its role"), "{text}: {words}");
+        }
+    }
+
+    #[test]
+    fn limits_repeats() {
+        let text = "I need a room for ten";
+        assert_eq!(wrong(text, &[text, "Yes", "I need a room, for ten!"]), None);
+        assert!(
+            wrong(text, &[text, "Yes", text, "No", "i need a room for TEN"])
+                .unwrap()
+                .contains("time number 4")
+        );
+        assert_eq!(wrong("Yes", &["Yes", "Yes", "no", "Yes", "Yes"]), None);
+        assert!(wrong("Yes", &["no", "Yes", "Yes", "Yes."]).is_some());
+    }
+
+    #[test]
+    fn allows_ai_personas() {
+        let character = SimulatedPersona {
+            role: Some("I am an AI assistant of Acme".to_string()),
+            ..SimulatedPersona::default()
+        };
+        let conduct = SimulatorRules {
+            character: &character,
+            earlier: Vec::new(),
+            last_response: "",
+            max_repeats: None,
+        };
+        assert_eq!(conduct.violation("I am an AI assistant and want a room"), None);
+    }
+}

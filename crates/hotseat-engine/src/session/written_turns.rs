@@ -1,0 +1,192 @@
+//! Drives a session by the turns of a case: first the turns in the file, then a simulated user, then a human.
+
+use hotseat_trace::{AttemptFailure, FailureKind};
+use tokio::time::Instant;
+
+use super::live_session::{ConversationEnding, missing_checkpoints};
+use super::simulation::SimulatorStep;
+use super::turn::TurnInput;
+use crate::cases::{OnMissingInput, PromptPolicy};
+use crate::roles::Dialogue;
+use crate::session::{
+    AwaitingState, HumanPrompt, HumanReply, InputSources, NextInput, Session, SimulationOptions, checkpoints,
+    input_hint,
+};
+
+/// Default maximum of turns with a simulated user.
+const DEFAULT_MAX_TURNS: usize = 20;
+/// Message of a conversation that lacks the next input.
+pub const NO_NEXT_TURN: &str = "Agent awaiting input, no next turn defined";
+/// Hint shown with [`NO_NEXT_TURN`].
+pub const MISSING_INPUT_HINT: &str = "Add more turns, use --interactive, or configure simulator; set `on_missing_input: end` if the conversation may end here";
+
+impl Session<'_> {
+    /// Sends all turns of the case.
+    pub(super) async fn run_written_turns(&mut self) {
+        let ending = match self.check_initial_input() {
+            Ok(()) => self.send_all_turns().await,
+            Err(failure) => ConversationEnding::Failed(failure),
+        };
+        self.end_with(ending);
+    }
+
+    /// Checks that the case has a first input.
+    fn check_initial_input(&self) -> Result<(), AttemptFailure> {
+        let case = self.case;
+        if case.turns.is_empty() && case.simulator.is_none() && case.interactive.is_none() {
+            let help = "add an `input` or `turns` to the case";
+            return Err(AttemptFailure::new(FailureKind::NoInput, "no initial input").with_detail(help));
+        }
+        Ok(())
+    }
+
+    async fn send_all_turns(&mut self) -> ConversationEnding {
+        loop {
+            if self.case.brief().is_some() && self.turns().len() >= self.case.turns.len() {
+                // Any other end of the simulation has ended the case already.
+                let _ended = self.simulate(SimulationOptions::default()).await;
+                return ConversationEnding::Completed;
+            }
+            let input = match self.next_input().await {
+                Ok(input) => input,
+                Err(ending) => return ending,
+            };
+            if let Err(failure) = self.run_turn(input).await {
+                return ConversationEnding::Failed(failure);
+            }
+        }
+    }
+
+    /// Returns the next input, or the ending if there is none.
+    async fn next_input(&mut self) -> Result<TurnInput, ConversationEnding> {
+        let case = self.case;
+        let place = self.turns().len();
+        let last = self.turns().last();
+        let sources = InputSources {
+            has_written_turn: place < case.turns.len(),
+            awaiting: last.is_none_or(|turn| AwaitingState::detect(turn, &case.signs).is_awaiting()),
+            simulator: case.simulator.as_ref().map(|_| match case.is_dynamic {
+                true => PromptPolicy::Always,
+                false => PromptPolicy::WhenAwaited,
+            }),
+            human: case.interactive.as_ref().map(|person| person.policy),
+            on_missing: case.on_missing_input,
+            on_complete: case.on_complete,
+        };
+        match sources.select() {
+            NextInput::Written => Ok(TurnInput::from_turn(&case.turns[place])),
+            NextInput::Simulator if case.is_dynamic && checkpoints::all_reached(&self.checkpoints) => {
+                Err(ConversationEnding::Completed)
+            }
+            NextInput::Simulator => self.simulated_input(place).await,
+            NextInput::Human => self.human_input(place).await,
+            NextInput::End => Err(ConversationEnding::Completed),
+            NextInput::Skip | NextInput::Fail => Err(self.missing_input(NO_NEXT_TURN)),
+            NextInput::CompletedEarly => {
+                let message = format!(
+                    "the agent completed after turn {place}, but `on_complete: fail` requires it to await turn {}",
+                    place + 1
+                );
+                Err(ConversationEnding::Failed(AttemptFailure::new(FailureKind::Assertion, message)))
+            }
+        }
+    }
+
+    /// Returns the ending if the agent awaits input and no source is left.
+    fn missing_input(&self, reason: &str) -> ConversationEnding {
+        match self.case.on_missing_input {
+            OnMissingInput::Skip => ConversationEnding::Skipped(reason.to_string()),
+            OnMissingInput::End => ConversationEnding::Completed,
+            OnMissingInput::Fail => {
+                let question = self.turns().last().and_then(|turn| turn.answer()).unwrap_or_default();
+                let detail = format!("agent asked: {question:?}\n{MISSING_INPUT_HINT}");
+                ConversationEnding::Failed(
+                    AttemptFailure::new(FailureKind::NoInput, reason).with_detail(detail),
+                )
+            }
+        }
+    }
+
+    /// Returns the next input of the simulated user.
+    async fn simulated_input(&mut self, place: usize) -> Result<TurnInput, ConversationEnding> {
+        let most = self.case.max_turns.unwrap_or(DEFAULT_MAX_TURNS);
+        if place >= most {
+            return Err(ConversationEnding::Failed(self.max_turns_failure(most)));
+        }
+        match self.ask_simulator(most, None).await {
+            Ok(SimulatorStep::Input(input)) => Ok(*input),
+            Ok(SimulatorStep::Done(_)) => Err(ConversationEnding::Completed),
+            Err(failure) if failure.kind == FailureKind::SimulatorError => {
+                Err(self.simulator_failed(failure))
+            }
+            Err(failure) => Err(ConversationEnding::Failed(failure)),
+        }
+    }
+
+    /// Returns the ending if the simulated user failed: a failure with checkpoints or before the first turn,
+    /// else the missing-input policy applies.
+    fn simulator_failed(&self, failure: AttemptFailure) -> ConversationEnding {
+        match self.case.on_missing_input {
+            _ if self.case.is_dynamic => ConversationEnding::Failed(failure),
+            OnMissingInput::Fail => ConversationEnding::Failed(failure),
+            OnMissingInput::Skip => ConversationEnding::Skipped(failure.message),
+            OnMissingInput::End if self.turns().is_empty() => ConversationEnding::Failed(failure),
+            OnMissingInput::End => ConversationEnding::Completed,
+        }
+    }
+
+    fn max_turns_failure(&self, most: usize) -> AttemptFailure {
+        let mut message = format!("max turns ({most}) exceeded");
+        let missing = missing_checkpoints(&self.checkpoints);
+        if let Some(missing) = &missing {
+            message = format!("{message}; {}", missing.message);
+        }
+        let detail = missing.and_then(|missing| missing.detail).unwrap_or_default();
+        AttemptFailure::new(FailureKind::MaxTurns, message).with_detail(detail)
+    }
+
+    /// Returns the next input of the human.
+    async fn human_input(&mut self, place: usize) -> Result<TurnInput, ConversationEnding> {
+        if let Some(most) = self.case.max_turns.filter(|most| place >= *most) {
+            return Err(ConversationEnding::Failed(self.max_turns_failure(most)));
+        }
+        if let Some(kept) = self.counterpart.recorded() {
+            return kept.next_human_input(place, &self.case.turn_defaults);
+        }
+        let (Some(person), Some(interactive)) = (&self.evaluator.roles.human, &self.case.interactive) else {
+            return Err(self.no_input(place, NO_NEXT_TURN));
+        };
+        let hint = self.turns().last().and_then(input_hint);
+        let prompt = HumanPrompt {
+            case: &self.case.name,
+            session: &self.evaluator.session_id,
+            dialogue: Dialogue::new(&self.case.opening.messages, self.recorder.conversation()),
+            hint: hint.as_deref(),
+            turn: place + 1,
+            timeout: interactive.timeout,
+        };
+        let begun = Instant::now();
+        let typed = person.ask(prompt).await;
+        self.paused += begun.elapsed();
+        match typed {
+            HumanReply::Text(text) => {
+                Ok(TurnInput::from_text(text, &self.case.turn_defaults, "person", None))
+            }
+            HumanReply::End if place > 0 => Err(ConversationEnding::Completed),
+            HumanReply::End => Err(self.no_input(place, "the input was empty")),
+            HumanReply::Skip => Err(ConversationEnding::Skipped("skipped by the human".to_string())),
+            HumanReply::Unavailable(why) => Err(self.no_input(place, &format!("{NO_NEXT_TURN} ({why})"))),
+        }
+    }
+
+    /// Returns the ending if there is no input, before or after the first turn.
+    fn no_input(&self, place: usize, reason: &str) -> ConversationEnding {
+        match place {
+            0 => {
+                let failure = AttemptFailure::new(FailureKind::NoInput, "no initial input");
+                ConversationEnding::Failed(failure.with_detail(reason))
+            }
+            _ => self.missing_input(reason),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Runs judging functions of a test while its session is busy: the waiting test receives a call, answers it,
+//! and continues to wait.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hotseat_trace::ConversationTurn;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex as Waiting, mpsc, oneshot};
+
+use super::to_json;
+use crate::session::ProgramChecks;
+use hotseat_targets::BoxFuture;
+
+/// A command of a test, and the channel for its reply.
+pub type TestCommand = (Value, oneshot::Sender<Value>);
+
+/// Reply channel of the waiting test, and the number of turns it knows.
+type WaitingReply = (oneshot::Sender<Value>, usize);
+
+/// Sequence of commands of a test.
+#[derive(Clone)]
+pub struct TestChannel {
+    commands: Arc<Waiting<mpsc::Receiver<TestCommand>>>,
+    waiting: Arc<Mutex<Option<WaitingReply>>>,
+    /// Time limit of one function.
+    within: Duration,
+}
+
+impl TestChannel {
+    pub fn new(asked: mpsc::Receiver<TestCommand>, within: Duration) -> TestChannel {
+        TestChannel { commands: Arc::new(Waiting::new(asked)), waiting: Arc::default(), within }
+    }
+
+    /// Returns the next command, or `None` when the test sends no more.
+    pub async fn next(&self) -> Option<Value> {
+        let (command, reply) = self.commands.lock().await.recv().await?;
+        let known = command["known"].as_u64().and_then(|known| usize::try_from(known).ok()).unwrap_or(0);
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some((reply, known));
+        Some(command)
+    }
+
+    /// Returns the number of turns that the waiting test knows.
+    pub fn known_turns(&self) -> usize {
+        let waits = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.as_ref().map_or(0, |(_, known)| *known)
+    }
+
+    /// Sends a reply to the test.
+    pub fn reply(&self, told: Value) {
+        let waits = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((reply, _)) = waits {
+            // The test may have ended.
+            let _ = reply.send(told);
+        }
+    }
+
+    /// Calls a function of the test on consecutive turns, given by the numbers of the first and last one.
+    async fn call(
+        &self,
+        function: usize,
+        so_far: &[ConversationTurn],
+        [first, last]: [Option<usize>; 2],
+    ) -> Result<bool, String> {
+        let turns = to_json::turns_from(so_far, self.known_turns());
+        self.reply(json!({"call": function, "first": first, "turn": last, "turns": turns}));
+        match tokio::time::timeout(self.within, self.next()).await {
+            Err(_) => Err(format!("it did not finish within {} ms", self.within.as_millis())),
+            Ok(None) => Err("the test has ended".to_string()),
+            Ok(Some(answer)) => match (answer["error"].as_str(), answer["value"].as_bool()) {
+                (Some(words), _) => Err(words.to_string()),
+                (None, Some(holds)) => Ok(holds),
+                (None, None) => Err("it did not return a boolean".to_string()),
+            },
+        }
+    }
+}
+
+impl ProgramChecks for TestChannel {
+    fn evaluate<'a>(
+        &'a self,
+        function: &'a str,
+        so_far: &'a [ConversationTurn],
+        looked_at: &'a [ConversationTurn],
+    ) -> Option<BoxFuture<'a, Result<bool, String>>> {
+        let number = function.strip_suffix(" of the test)")?.rsplit_once("(function ")?.1.parse().ok()?;
+        let of = [looked_at.first(), looked_at.last()].map(|turn| turn.map(|turn| turn.number));
+        Some(Box::pin(async move {
+            self.call(number, so_far, of).await.map_err(|words| format!("{function}: {words}"))
+        }))
+    }
+}

@@ -1,0 +1,446 @@
+//! Executes the commands of a test on its session.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotseat_document::{Diagnostic, Kind, SourceSpan};
+use hotseat_trace::{AttemptFailure, FailureKind};
+use serde_json::{Map, Value, json};
+
+use super::engine::TestFile;
+use super::keys::to_case_keys;
+use super::to_json;
+use crate::cases::shape::{OWN_ASSERT_KIND, TURN};
+use crate::cases::{
+    SHARED, SIMULATE, USER, parse_assertions, parse_brief, parse_messages, parse_topics, parse_turn,
+};
+use crate::roles::Judgement;
+use crate::session::{
+    CheckSubject, EndedCaseError, EvaluatedCheck, ExternalAnswer, Session, SimulationOptions,
+};
+use hotseat_checks::{
+    Check, CheckKind, CheckStrength, FreeFormCriterion, JsonPathQuery as JsonPath, JudgeCriterion,
+    JudgeSettings, JudgedCheck, PrecomputedCheck, RoleReference, format_text,
+};
+
+/// Result of a command.
+enum CommandReply {
+    /// Executed, with a value.
+    Done(Value),
+    /// The case has ended.
+    Ended(EndedCaseError),
+    /// Invalid command, with a message.
+    Invalid(String),
+}
+
+/// Executes a command and returns the reply for the test.
+pub async fn execute_command(command: &Value, session: &mut Session<'_>, file: &TestFile) -> Value {
+    let command = CommandContext { given: command, file };
+    let reply = match command.given["do"].as_str().unwrap_or_default() {
+        "say" => command.say(session).await,
+        "simulate" => command.simulate(session).await,
+        "graph" => command.graph(session).await,
+        "decide" => command.decide(session).await,
+        // Detected by the test library itself.
+        "misuse" => CommandReply::Invalid(command.text("words")),
+        "skip" => CommandReply::Ended(session.skip(command.text("reason"))),
+        "results" => CommandReply::Done(to_json::check_results(session.checks()).into()),
+        "path" => command.path(),
+        "end" => {
+            // Functions of topics exist only as long as the test.
+            if session.ensure_open().is_ok() {
+                session.evaluate_all_topics().await;
+            }
+            CommandReply::Done(Value::Null)
+        }
+        "judge" => command.judge(session).await,
+        other => CommandReply::Invalid(format!("`{other}` is not a known command")),
+    };
+    let mut told = Map::new();
+    match reply {
+        CommandReply::Done(value) => drop(told.insert("value".to_string(), value)),
+        CommandReply::Ended(EndedCaseError { reason: why, .. }) => {
+            drop(told.insert("ended".to_string(), why.into()))
+        }
+        CommandReply::Invalid(words) => {
+            let failure = command.invalid_command(&words, session);
+            session.fail(failure);
+            told.insert("wrong".to_string(), words.into());
+        }
+    }
+    if session.topics().is_some() {
+        told.insert("topics".to_string(), to_json::topic_state(session.conversation()));
+    }
+    Value::Object(told)
+}
+
+#[derive(Clone, Copy)]
+struct CommandContext<'a> {
+    given: &'a Value,
+    file: &'a TestFile,
+}
+
+impl CommandContext<'_> {
+    fn text(self, key: &str) -> String {
+        self.given[key].as_str().unwrap_or_default().to_string()
+    }
+
+    /// Returns the location of the command.
+    fn place(self, session: &Session<'_>) -> SourceSpan {
+        self.places().next().unwrap_or_else(|| session.case().place.clone())
+    }
+
+    /// Returns the location in the test file that leads to the command, if the command is in another file.
+    fn called_at(self, session: &Session<'_>) -> Option<SourceSpan> {
+        let in_test = self.places().position(|place| place.file() == session.case().place.file())?;
+        self.places().nth(in_test).filter(|_| in_test > 0)
+    }
+
+    /// Returns the locations of the call stack, innermost first.
+    fn places(self) -> impl Iterator<Item = SourceSpan> {
+        let stack = self.given["at"].as_str().unwrap_or_default();
+        self.file.scripts.frames(stack).into_iter().map(|frame| frame.place)
+    }
+
+    fn place_of(self, stack: &Value) -> Option<SourceSpan> {
+        let frames = self.file.scripts.frames(stack.as_str()?);
+        Some(frames.into_iter().next()?.place)
+    }
+
+    /// Returns the failure of an invalid command. It remains even if the test catches the exception.
+    fn invalid_command(self, words: &str, session: &Session<'_>) -> AttemptFailure {
+        let place = self.place(session);
+        let mut shown = Diagnostic::new(words).at(place.clone());
+        if let Some(called_at) = self.called_at(session) {
+            shown = shown.with_related(called_at, "called here");
+        }
+        let shown = shown.render(false, 100);
+        AttemptFailure::new(FailureKind::ScriptError, format!("{words} ({place})")).with_detail(shown)
+    }
+
+    async fn say(self, session: &mut Session<'_>) -> CommandReply {
+        let place = self.place(session);
+        let written = to_case_keys(&self.given["turn"], &Kind::Shape(&TURN));
+        match parse_turn(&written, &session.case().turn_defaults, place) {
+            Err(words) => CommandReply::Invalid(words),
+            Ok(mut turn) => {
+                let folders: Vec<&Path> = self.file.folders.iter().map(PathBuf::as_path).collect();
+                match turn.load_attachments(&folders) {
+                    Err(words) => CommandReply::Invalid(words),
+                    Ok(()) => {
+                        turn.checks.iter_mut().for_each(report_by_name);
+                        done(session.send_turn(turn).await)
+                    }
+                }
+            }
+        }
+    }
+
+    async fn simulate(self, session: &mut Session<'_>) -> CommandReply {
+        let place = self.place(session);
+        let groups = self.given["above"].as_array().into_iter().flatten();
+        let groups: Vec<Value> = groups.map(|brief| to_case_keys(brief, &Kind::Shape(&USER))).collect();
+        let own = to_case_keys(&self.given["brief"], &Kind::Shape(&SIMULATE));
+        let mut brief = match parse_brief(&own, &groups, &session.case().shared().simulate, &place) {
+            Err(words) => return CommandReply::Invalid(words),
+            Ok(brief) => brief,
+        };
+        if let Some(template) = &mut brief.template
+            && let Err(words) = template.load(&self.file.folders)
+        {
+            return CommandReply::Invalid(words);
+        }
+        let simulation = SimulationOptions { max_turns: None, brief: Some(Arc::new(brief)) };
+        let first = session.conversation().turns.len();
+        match session.simulate(simulation).await {
+            Ok(stopped) => CommandReply::Done(json!({
+                "reason": stopped.reason.name(),
+                "goalProgress": stopped.goal_progress,
+                "detail": stopped.detail,
+                "turnCount": session.conversation().turns.len() - first,
+            })),
+            Err(ended) => CommandReply::Ended(ended),
+        }
+    }
+
+    async fn graph(self, session: &mut Session<'_>) -> CommandReply {
+        let written = json!({"topics": self.given["topics"], "graph": self.given["graph"]});
+        let written = to_case_keys(&written, &Kind::Shape(&SHARED));
+        let case = session.case();
+        match parse_topics(&written, &case.shared().topics, case.topic_settings, self.place(session)) {
+            Err(words) => CommandReply::Invalid(words),
+            Ok(mut topics) => {
+                for topic in &mut topics.topics {
+                    let place = self.place_of(&self.given["places"][&*topic.name]);
+                    let topic = Arc::make_mut(topic);
+                    topic.place = place.unwrap_or_else(|| topics.place.clone());
+                    for check in topic.checks.iter_mut().chain(&mut topic.turn_checks) {
+                        check.place = topic.place.clone();
+                        report_by_name(check);
+                    }
+                }
+                done(session.declare_topics(Arc::new(topics)).await)
+            }
+        }
+    }
+
+    /// Evaluates assertions that are made together.
+    async fn decide(self, session: &mut Session<'_>) -> CommandReply {
+        let (place, called_at) = (self.place(session), self.called_at(session));
+        let mut checks = Vec::new();
+        for asserted in self.given["asserted"].as_array().into_iter().flatten() {
+            match self.asserted(asserted, &place) {
+                Ok(found) if found.is_empty() => {
+                    return CommandReply::Invalid("this assertion is empty".to_string());
+                }
+                Ok(found) => {
+                    checks.extend(
+                        found.into_iter().map(|check| Check { call_site: called_at.clone(), ..check }),
+                    );
+                }
+                Err(words) => return CommandReply::Invalid(words),
+            }
+        }
+        if self.is("negated") && checks.len() > 1 {
+            let words = "`not` cannot negate several assertions at once";
+            return CommandReply::Invalid(words.to_string());
+        }
+        let subject = match self.given["subject"].as_str() {
+            Some("turn") => CheckSubject::LastTurn,
+            Some("conversation") => CheckSubject::Conversation,
+            _ => CheckSubject::Value,
+        };
+        let holds = |checked: &EvaluatedCheck| checked.verdict.passed && checked.error.is_none();
+        match session.evaluate_all(checks, subject).await {
+            Ok(decided) => CommandReply::Done(decided.iter().all(holds).into()),
+            Err(ended) => CommandReply::Ended(ended),
+        }
+    }
+
+    /// Returns the checks of one assertion.
+    ///
+    /// # Errors
+    /// If the assertion is invalid.
+    fn asserted(self, asserted: &Value, place: &SourceSpan) -> Result<Vec<Check>, String> {
+        let checks = match &asserted["compared"] {
+            Value::Null => {
+                let written = to_case_keys(&asserted["assertion"], &OWN_ASSERT_KIND);
+                let mut checks = parse_assertions(&written)?;
+                checks.iter_mut().for_each(report_by_name);
+                checks
+            }
+            compared => vec![self.compared(compared, place)],
+        };
+        let own = self.given["message"].as_str().map(str::to_string);
+        let negated = |check: &Check| check.negated != self.is("negated");
+        let told = |check: Check| Check {
+            negated: negated(&check),
+            definition: check
+                .definition
+                .as_deref()
+                .map(|written| Arc::new(with_negation(written, negated(&check)))),
+            strength: if self.is("soft") { CheckStrength::Soft } else { CheckStrength::Hard },
+            message: own.clone().or(check.message),
+            place: place.clone(),
+            ..check
+        };
+        Ok(checks.into_iter().map(told).collect())
+    }
+
+    /// Returns the check of a comparison made by the test library.
+    fn compared(self, made: &Value, place: &SourceSpan) -> Check {
+        let text = |key: &str| made[key].as_str().unwrap_or_default().to_string();
+        let of_value = (made["kind"] == "value").then(|| asserted_source(place)).flatten();
+        let mut written = match &made["written"] {
+            Value::Null => json!({"type": made["kind"]}),
+            written => written.clone(),
+        };
+        let expected = match of_value {
+            Some(value) => {
+                let expected = format!("`{value}` {}", text("expected"));
+                written["of"] = value.into();
+                expected
+            }
+            None => text("expected"),
+        };
+        let compared = PrecomputedCheck {
+            expected,
+            actual: match made["said"].as_str() {
+                Some(said) => format_text(said),
+                None => text("actual"),
+            },
+            result: match made["error"].as_str() {
+                Some(words) => Err(words.to_string()),
+                None => Ok(made["holds"].as_bool() == Some(true)),
+            },
+        };
+        Check {
+            definition: Some(Arc::new(written)),
+            criterion: made["criterion"].as_str().map(Into::into),
+            ..Check::new(CheckKind::Precomputed(compared), place.clone())
+        }
+    }
+
+    fn is(self, key: &str) -> bool {
+        self.given[key].as_bool() == Some(true)
+    }
+
+    /// Asks a judge of the project about a response from outside the conversation.
+    async fn judge(self, session: &mut Session<'_>) -> CommandReply {
+        let (response, options) = (&self.given["response"], &self.given["options"]);
+        let told = &options["metadata"];
+        let judging = JudgeSettings {
+            judge: match RoleReference::parse(&self.text("judge")) {
+                Ok(judge) => Some(judge),
+                Err(words) => return CommandReply::Invalid(words),
+            },
+            connector: options["connector"].as_str().map(str::to_string),
+            ..JudgeSettings::default()
+        };
+        let criteria = [&options["criteria"], &told["criteria"]].into_iter().find(|said| !said.is_null());
+        let matter = JudgeCriterion::FreeForm(FreeFormCriterion {
+            criteria: criteria.cloned(),
+            options: match options {
+                Value::Object(options) => options.clone(),
+                _ => Map::new(),
+            },
+        });
+        let before = match &told["conversation"] {
+            Value::Null => Vec::new(),
+            messages => match parse_messages(messages) {
+                Ok(messages) => messages,
+                Err(words) => return CommandReply::Invalid(format!("`metadata.conversation`: {words}")),
+            },
+        };
+        let answer = match (response, &response["content"], &response["text"]) {
+            (Value::String(text), ..) | (_, Value::String(text), _) | (_, _, Value::String(text)) => {
+                text.clone()
+            }
+            (other, ..) => other.to_string(),
+        };
+        let written = json!({"type": "agent", "use": self.given["judge"], "criteria": criteria});
+        let check = Check {
+            definition: Some(Arc::new(written)),
+            ..Check::new(
+                CheckKind::Judged(JudgedCheck { criterion: matter, settings: judging }),
+                self.place(session),
+            )
+        };
+        match session.judge_external_answer(check, ExternalAnswer { history: before, answer }).await {
+            Err(ended) => CommandReply::Ended(ended),
+            Ok(Err(words)) => CommandReply::Done(json!({"passed": false, "error": words})),
+            Ok(Ok(Judgement { passed, score, reasoning, .. })) => {
+                CommandReply::Done(json!({"passed": passed, "score": score, "reason": reasoning}))
+            }
+        }
+    }
+
+    /// Evaluates a JSON path on a value.
+    fn path(self) -> CommandReply {
+        match JsonPath::parse(&self.text("path")) {
+            Err(words) => CommandReply::Done(json!({"error": format!("invalid JSON path: {words}")})),
+            Ok(path) => {
+                let (holds, actual) = path.selects_value(&self.given["value"], &self.given["expected"]);
+                CommandReply::Done(json!({"holds": holds, "actual": actual}))
+            }
+        }
+    }
+}
+
+/// Sets or removes `negate` in the source of an assertion.
+fn with_negation(written: &Value, negated: bool) -> Value {
+    let mut written = written.clone();
+    if let Value::Object(members) = &mut written {
+        match negated {
+            true => drop(members.insert("negate".to_string(), true.into())),
+            false => drop(members.shift_remove("negate")),
+        }
+    }
+    written
+}
+
+/// Reports a criterion that is decided by a function of the test under its name.
+fn report_by_name(check: &mut Check) {
+    let is_own = check.as_script().is_some_and(|scripted| scripted.function.ends_with(" of the test)"));
+    if let (true, Some(name)) = (is_own, &check.criterion) {
+        let written = json!({"type": "satisfy", "criteria": name});
+        check.definition = Some(Arc::new(with_negation(&written, check.negated)));
+    }
+}
+
+/// Returns the source text between the parentheses of `expect(…)` or `evaluate(…)` before a matcher.
+fn asserted_source(matcher: &SourceSpan) -> Option<String> {
+    let before = matcher.source.text[..matcher.span.start].trim_end().strip_suffix('.')?.trim_end();
+    let before = before.strip_suffix(".not").unwrap_or(before).trim_end().strip_suffix(')')?;
+    let mut open = 1;
+    let start = before.char_indices().rev().find(|(_, character)| {
+        open += match character {
+            ')' => 1,
+            '(' => -1,
+            _ => 0,
+        };
+        open == 0
+    })?;
+    let is_word = ["expect", "evaluate"].iter().any(|word| before[..start.0].trim_end().ends_with(word));
+    let value = first_argument(&before[start.0 + 1..]).trim();
+    (is_word && !value.is_empty() && value.len() <= MAX_SUBJECT_BYTES && !value.contains('\n'))
+        .then(|| value.to_string())
+}
+
+/// Returns the text before the first top-level comma.
+fn first_argument(arguments: &str) -> &str {
+    let (mut depth, mut quote) = (0_i32, None);
+    let mut characters = arguments.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match (quote, character) {
+            (_, '\\') => drop(characters.next()),
+            (Some(open), close) if open == close => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'' | '`') => quote = Some(character),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth -= 1,
+            (None, ',') if depth == 0 => return &arguments[..at],
+            (None, _) => {}
+        }
+    }
+    arguments
+}
+
+/// Maximum length of a compared expression that is shown.
+const MAX_SUBJECT_BYTES: usize = 80;
+
+fn done(said: Result<(), EndedCaseError>) -> CommandReply {
+    said.map_or_else(CommandReply::Ended, |()| CommandReply::Done(Value::Null))
+}
+
+/// Returns the failure of the script itself.
+pub fn script_failure(error: &hotseat_script::ScriptError) -> AttemptFailure {
+    let first = error.message.lines().next().unwrap_or_default();
+    let message = match &error.place {
+        Some(place) => format!("{first} ({place})"),
+        None => first.to_string(),
+    };
+    AttemptFailure::new(FailureKind::ScriptError, message).with_detail(error.diagnostic().render(false, 100))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotseat_document::SourceText;
+
+    #[test]
+    fn finds_the_asserted_expression() {
+        for (line, value) in [
+            ("expect(1 + 1).toBe(2)", Some("1 + 1")),
+            ("expect(a.b(c)[0], 'own, words').not.toBe(2)", Some("a.b(c)[0]")),
+            ("evaluate( f(x, y) ) . toBe(2)", Some("f(x, y)")),
+            ("expect(\"a, b\").toBe(2)", Some("\"a, b\"")),
+            ("x.toBe(2)", None),
+            ("f(1).toBe(2)", None),
+        ] {
+            let source = SourceText::new("a.ts", line, 1);
+            let at = line.find("toBe").unwrap();
+            assert_eq!(asserted_source(&SourceSpan::new(&source, at..at + 4)).as_deref(), value, "{line}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Converts the tests that a file declares to cases.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_document::{Diagnostic, Diagnostics, Kind, SourceSpan, SourceText};
+use hotseat_script::{ScriptContext, ScriptHost, ScriptLimits, thread};
+use serde_json::Value;
+
+use super::engine::{MODULE_NAME, TestFile};
+use super::keys::to_case_keys;
+use super::program::TypeScriptTest;
+use crate::cases::shape::CASE;
+use crate::cases::{
+    CaseProgram, CaseScenario, CheckVocabulary, DecodeSettings, GRAPH_TOPIC, Suite, TestCase, USER,
+    validate_simulated_user, validate_topic,
+};
+use crate::scripts::{ScriptLibrary, ScriptSearchPath};
+use crate::session::DrivenCase;
+use hotseat_targets::recorder::SecretRedactor;
+
+/// Time limit for a file to declare its tests.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+type Decoded = Result<DrivenCase, Diagnostics>;
+
+/// Returns the tests of a file in order, each as a case or its errors. A file that cannot run, or has no
+/// tests, is one error.
+pub fn cases(
+    suite: &Suite,
+    library: &ScriptLibrary,
+    places: &ScriptSearchPath,
+    decoding: DecodeSettings<'_>,
+) -> Vec<Decoded> {
+    let declared = library.open_file(&suite.path, places).and_then(|(scripts, module)| {
+        let folders = vec![suite.folder.clone(), places.root.clone(), PathBuf::new()];
+        let file = TestFile { scripts, module, folders };
+        collect_declarations(&file, library, decoding).map(|declared| (file, declared))
+    });
+    let (file, declared) = match declared {
+        Ok(declared) => declared,
+        Err(mistake) => return vec![Err(mistake.into())],
+    };
+    if declared.is_empty() {
+        let message = format!("no tests in {}", suite.shown);
+        let help = "a test is `export function TestSomething(t) { … }`, or `it(\"does something\", () => { … })` of the module `hotseat`";
+        return vec![Err(Diagnostic::new(message).help(help).into())];
+    }
+    let mut known: Vec<String> = Vec::new();
+    let mut cases: Vec<Decoded> = Vec::with_capacity(declared.len());
+    for test in declared {
+        let case = test.case(&file, decoding);
+        cases.push(case.and_then(|case| {
+            if known.contains(&case.case.id) {
+                let message = format!("another test in this file is called `{}`", case.case.id);
+                return Err(Diagnostic::new(message)
+                    .at(case.case.place.clone())
+                    .help("give one of them another name")
+                    .into());
+            }
+            known.push(case.case.id.clone());
+            Ok(case)
+        }));
+    }
+    cases
+}
+
+/// Returns the sources of a test file and its imports, each after its path.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn sources(
+    suite: &Suite,
+    library: &ScriptLibrary,
+    places: &ScriptSearchPath,
+) -> Result<Vec<String>, Diagnostic> {
+    let (scripts, module) = library.open_file(&suite.path, places)?;
+    Ok(scripts.sources(&module).into_iter().map(|(path, text)| format!("{path}\n{text}")).collect())
+}
+
+/// A test that a file declares.
+struct DeclaredTest {
+    kind: String,
+    /// Index among the tests declared by `it`, from 0.
+    number: usize,
+    name: String,
+    place: Option<SourceSpan>,
+    /// Source text of its function.
+    source: String,
+    /// True if marked `only`.
+    only: bool,
+    /// Scenario that the test is declared for.
+    scenario: Option<CaseScenario>,
+    /// The test as a case of a case file.
+    written: Value,
+}
+
+/// Runs a file to collect its declarations.
+fn collect_declarations(
+    file: &TestFile,
+    library: &ScriptLibrary,
+    decoding: DecodeSettings<'_>,
+) -> Result<Vec<DeclaredTest>, Diagnostic> {
+    let limits = ScriptLimits { time: LOAD_TIMEOUT, ..ScriptLimits::default() };
+    let (of, library) = (file.clone(), library.clone());
+    let run = thread::run(LOAD_TIMEOUT, move |stop| {
+        let hidden = ScriptHost::new()
+            .function("ask", |_| Err("the session is not available while a file is loaded".to_string()));
+        let mut context =
+            ScriptContext::new(&of.scripts, limits, of.with_module(library.inspection_host(), hidden))?
+                .with_stop(stop);
+        context.run_entry(MODULE_NAME, "declared", &of.module, &[])
+    });
+    let found = run
+        .and_then(|found| found)
+        .map_err(|error| redact_diagnostic(error.diagnostic(), decoding.redactor))?;
+    for stated in found["stated"].as_array().into_iter().flatten() {
+        check_declaration(stated, file, &decoding.shared.vocabulary)?;
+    }
+    let tests = found["tests"].as_array().into_iter().flatten();
+    let mut all: Vec<DeclaredTest> = tests.map(|one| DeclaredTest::from_json(one, file)).collect();
+    let line = |test: &DeclaredTest| test.place.as_ref().map(|place| (place.line(), place.column()));
+    all.sort_by_key(line);
+    Ok(all)
+}
+
+/// Validates a declared topic or simulated user, even if no test uses it.
+fn check_declaration(
+    stated: &Value,
+    file: &TestFile,
+    vocabulary: &CheckVocabulary,
+) -> Result<(), Diagnostic> {
+    let sound = match stated["topic"].as_str() {
+        Some(name) => {
+            let criteria = stated["criteria"].as_array().into_iter().flatten();
+            let criteria: Vec<&str> = criteria.filter_map(Value::as_str).collect();
+            let said = to_case_keys(&stated["said"], &Kind::Shape(&GRAPH_TOPIC));
+            validate_topic(name, &said, &criteria, vocabulary)
+        }
+        None => validate_simulated_user(&to_case_keys(&stated["said"], &Kind::Shape(&USER))),
+    };
+    let frames = file.scripts.frames(stated["at"].as_str().unwrap_or_default());
+    let place = frames.into_iter().next().map(|frame| frame.place);
+    sound.map_err(|words| Diagnostic { place, ..Diagnostic::new(words) })
+}
+
+impl DeclaredTest {
+    fn from_json(one: &Value, file: &TestFile) -> DeclaredTest {
+        let text = |key: &str| one[key].as_str().unwrap_or_default();
+        let kind = text("kind").to_string();
+        let place = match kind.as_str() {
+            "test" => file.scripts.place_of(&file.module, text("source")),
+            _ => file.scripts.frames(text("at")).into_iter().next().map(|frame| frame.place),
+        };
+        DeclaredTest {
+            kind,
+            number: one["place"].as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or(0),
+            name: one["case"]["name"].as_str().unwrap_or_default().to_string(),
+            place,
+            source: text("source").to_string(),
+            only: one["only"].as_bool() == Some(true),
+            scenario: serde_json::from_value(one["scenario"].clone()).ok(),
+            written: to_case_keys(&one["case"], &Kind::Shape(&CASE)),
+        }
+    }
+
+    fn case(self, file: &TestFile, decoding: DecodeSettings<'_>) -> Decoded {
+        // A test starts simulated users itself.
+        let decoding = DecodeSettings { default_simulator: false, ..decoding };
+        let DeclaredTest { kind, number, name, place, source, only, scenario, written } = self;
+        let place = place.unwrap_or_else(|| {
+            SourceSpan::new(&SourceText::new(file.module.path().to_string(), String::new(), 1), 0..0)
+        });
+        let body = TypeScriptTest { file: file.clone(), kind, place: number, name };
+        let program = CaseProgram { source: Some(source.into()) };
+        let mut case = TestCase::from_program(&written, program, &place, decoding)?;
+        case.only = only;
+        if let Some(scenario) = scenario {
+            case = case.with_scenario(scenario, decoding.redactor);
+        }
+        Ok(DrivenCase { case, body: Some(Arc::new(body)) })
+    }
+}
+
+/// Redacts secrets, because a file may throw data it has read.
+fn redact_diagnostic(mistake: Diagnostic, redactor: &SecretRedactor) -> Diagnostic {
+    let message = redactor.text(&mistake.message).into_owned();
+    let help = mistake.help.as_deref().map(|help| redactor.text(help).into_owned());
+    Diagnostic { message, help, ..mistake }
+}

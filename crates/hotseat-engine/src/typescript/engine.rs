@@ -1,0 +1,125 @@
+//! Script engines with the module `hotseat`.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hotseat_document::Diagnostic;
+use hotseat_script::{ScriptHost, ScriptModule, Scripts};
+use serde_json::{Value, json};
+
+use crate::cases::read_scenario_set;
+use hotseat_checks::{Pattern, translate_javascript_regex};
+
+/// Name of the imported module.
+pub const MODULE_NAME: &str = "hotseat";
+
+/// JavaScript function that creates the module from its hidden host functions.
+const MODULE_CODE: &str = concat!(
+    "(hidden) => {\n\"use strict\";\n",
+    include_str!("js/values.js"),
+    include_str!("js/host.js"),
+    include_str!("js/conversation.js"),
+    include_str!("js/matchers.js"),
+    include_str!("js/declare.js"),
+    include_str!("js/testing.js"),
+    include_str!("js/simulating.js"),
+    include_str!("js/entries.js"),
+    "}"
+);
+
+/// A file of tests.
+#[derive(Debug, Clone)]
+pub struct TestFile {
+    pub scripts: Scripts,
+    pub module: ScriptModule,
+    /// Folders for files that a test names: of the suite, of the project file, and the working folder.
+    pub folders: Vec<PathBuf>,
+}
+
+impl TestFile {
+    /// Adds the module to a host. Its commands go through `hidden`.
+    pub fn with_module(&self, host: ScriptHost, hidden: ScriptHost) -> ScriptHost {
+        let file = self.clone();
+        let hidden = hidden.function("scenarios", move |arguments| {
+            Ok(match file.scenarios(arguments.into_iter().next().unwrap_or_default()) {
+                Ok(value) => json!({ "value": value }),
+                Err(error) => json!({ "error": error }),
+            })
+        });
+        host.with_module(MODULE_NAME, MODULE_CODE, with_patterns(hidden))
+    }
+
+    /// Returns the scenarios of a declared set as data.
+    ///
+    /// # Errors
+    /// Describes all errors in the scenarios.
+    fn scenarios(&self, written: Value) -> Result<Value, String> {
+        if let Some(path) = written["from"].as_str() {
+            self.check_within_folders(path)?;
+        }
+        let found = read_scenario_set(written, &self.folders).map_err(|wrong| {
+            let words = wrong.into_iter().map(|Diagnostic { message, help, .. }| match help {
+                Some(help) => format!("{message} ({help})"),
+                None => message,
+            });
+            words.collect::<Vec<_>>().join("; ")
+        })?;
+        Ok(found.iter().map(|scenario| json!(**scenario)).collect())
+    }
+
+    /// Checks that a path stays in the suite or project.
+    ///
+    /// # Errors
+    /// If the path leads elsewhere.
+    fn check_within_folders(&self, path: &str) -> Result<(), String> {
+        let is_below = |file: &Path| {
+            let mut folders = self.folders.iter().filter_map(|folder| canonical_path(folder));
+            folders.any(|folder| file.starts_with(folder))
+        };
+        let found = self.folders.iter().find_map(|folder| canonical_path(&folder.join(path)));
+        match found {
+            Some(file) if !is_below(&file) => Err(format!("`{path}` is outside the project")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Adds functions that match regular expressions of tests with the engine used for all patterns.
+fn with_patterns(hidden: ScriptHost) -> ScriptHost {
+    let text = |arguments: &[Value], place: usize| {
+        arguments.get(place).and_then(Value::as_str).unwrap_or_default().to_string()
+    };
+    let translated = move |arguments: &[Value]| {
+        let pattern = translate_javascript_regex(&text(arguments, 0), &text(arguments, 1))?;
+        let compiled = Pattern::compile(&pattern)?;
+        Ok::<_, String>((pattern, compiled))
+    };
+    let told = |result: Result<Value, String>| match result {
+        Ok(value) => json!({ "value": value }),
+        Err(error) => json!({ "error": error }),
+    };
+    let last: RefCell<Option<(String, String, Pattern)>> = RefCell::new(None);
+    hidden
+        .function("pattern", move |arguments| {
+            Ok(told(translated(&arguments).map(|(pattern, _)| pattern.into())))
+        })
+        .function("fits", move |arguments| {
+            let key = (text(&arguments, 0), text(&arguments, 1));
+            let mut last = last.borrow_mut();
+            // Caches the last pattern, which is often applied to many texts.
+            if last.as_ref().is_none_or(|(source, flags, _)| (source, flags) != (&key.0, &key.1)) {
+                match translated(&arguments) {
+                    Ok((_, pattern)) => *last = Some((key.0, key.1, pattern)),
+                    Err(words) => return Ok(told(Err(words))),
+                }
+            }
+            let fits = last.as_ref().is_some_and(|(_, _, pattern)| pattern.is_match(&text(&arguments, 2)));
+            Ok(told(Ok(fits.into())))
+        })
+}
+
+/// Returns the canonical path, if the file exists.
+fn canonical_path(path: &Path) -> Option<PathBuf> {
+    fs::canonicalize(if path.as_os_str().is_empty() { Path::new(".") } else { path }).ok()
+}

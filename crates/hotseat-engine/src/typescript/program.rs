@@ -1,0 +1,136 @@
+//! A test of a file as the body of a case.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_script::thread::RunningScript;
+use hotseat_script::{ScriptContext, ScriptError, ScriptHost};
+use hotseat_trace::{AttemptFailure, FailureKind};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep};
+
+use super::callbacks::{TestChannel, TestCommand};
+use super::commands::{execute_command, script_failure};
+use super::engine::{MODULE_NAME, TestFile};
+use super::to_json;
+use crate::session::{CaseBody, EvaluatedCheck, Session};
+use hotseat_targets::BoxFuture;
+
+/// Default time limit of a script, not counting time spent in the agent and judges.
+const DEFAULT_SCRIPT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A test of a file.
+#[derive(Debug, Clone)]
+pub struct TypeScriptTest {
+    pub file: TestFile,
+    /// `it` or `test`.
+    pub kind: String,
+    /// Index among the tests declared by `it`, from 0.
+    pub place: usize,
+    pub name: String,
+}
+
+impl CaseBody for TypeScriptTest {
+    fn drive<'a>(&'a self, session: &'a mut Session<'_>) -> BoxFuture<'a, Result<(), AttemptFailure>> {
+        Box::pin(self.run(session))
+    }
+}
+
+impl TypeScriptTest {
+    async fn run(&self, session: &mut Session<'_>) -> Result<(), AttemptFailure> {
+        let Some(powers) = session.permissions().cloned() else {
+            return Err(AttemptFailure::new(
+                FailureKind::TestError,
+                "the permissions of this test are not set",
+            ));
+        };
+        let own_time = powers.time_limit().unwrap_or(DEFAULT_SCRIPT_TIMEOUT);
+        let own_time = session.time_limit().map_or(own_time, |limit| limit.min(own_time));
+        let limits = powers.limits(own_time);
+        let (hands, mut doings) = powers.channel_untimed();
+        let (commands, asked) = mpsc::channel::<TestCommand>(1);
+        let asked = TestChannel::new(asked, own_time + RunningScript::<()>::GRACE);
+        session.set_program_checks(Arc::new(asked.clone()));
+        let which = json!({
+            "kind": self.kind,
+            "place": self.place,
+            "name": self.name,
+            "ctx": *session.case().target.identity.ctx,
+        });
+        let file = self.file.clone();
+        let begun = RunningScript::start(move |stop| {
+            let host = file.with_module(hands.host(), command_host(commands));
+            let mut context = match ScriptContext::new(&file.scripts, limits, host) {
+                Ok(context) => context.with_stop(stop),
+                Err(error) => return (Err(error), Vec::new()),
+            };
+            let result = context.run_entry(MODULE_NAME, "run", &file.module, &[which]);
+            (result, context.take_console())
+        });
+        let mut running = begun.map_err(|error| script_failure(&error))?;
+        let mut taken = Duration::ZERO;
+        loop {
+            let since = Instant::now();
+            let left = own_time.saturating_sub(taken) + RunningScript::<()>::GRACE;
+            tokio::select! {
+                biased;
+                Some(command) = asked.next() => {
+                    taken += since.elapsed();
+                    let mut told = execute_command(&command, session, &self.file).await;
+                    told["turns"] = to_json::turns_from(&session.conversation().turns, asked.known_turns()).into();
+                    asked.reply(told);
+                }
+                Some(job) = doings.next() => {
+                    taken += since.elapsed();
+                    session.begin_direct_turns();
+                    job.perform().await;
+                    session.record_direct_turns();
+                }
+                ended = running.wait() => {
+                    let (result, said): (Result<Value, ScriptError>, _) = ended.map_err(|error| script_failure(&error))?;
+                    for line in said {
+                        session.log(match line.level.name() {
+                            "log" => line.text,
+                            level => format!("{level}: {}", line.text),
+                        });
+                    }
+                    let ended = result.map_err(|error| script_failure(&error))?;
+                    return check_stop_reason(&ended, session);
+                }
+                () = sleep(left) => return Err(script_failure(&running.abandon(own_time))),
+            }
+        }
+    }
+}
+
+/// Checks that a stopped test was stopped by the end of its case or by a failed check.
+///
+/// # Errors
+/// If there is no such reason; the test would otherwise look completed.
+fn check_stop_reason(ended: &Value, session: &Session<'_>) -> Result<(), AttemptFailure> {
+    let has_reason =
+        session.ensure_open().is_err() || session.checks().iter().any(EvaluatedCheck::is_hard_failure);
+    if ended["stopped"].as_bool() == Some(false) || has_reason {
+        return Ok(());
+    }
+    let words = "the test was stopped without a failed assertion or an ended case";
+    let help = "do not rethrow an error of Hotseat outside the block that caught it";
+    Err(AttemptFailure::new(FailureKind::TestError, words).with_detail(help))
+}
+
+/// Creates the functions that send commands: `ask` suspends the test's time limit, `tell` does not, because
+/// the test library has done the work.
+fn command_host(commands: mpsc::Sender<TestCommand>) -> ScriptHost {
+    let ask = move |arguments: Vec<Value>| {
+        let commands = commands.clone();
+        async move {
+            let gone = || "this test was cancelled".to_string();
+            let (reply, told) = oneshot::channel();
+            let command = arguments.into_iter().next().unwrap_or_default();
+            commands.send((command, reply)).await.map_err(|_| gone())?;
+            told.await.map_err(|_| gone())
+        }
+    };
+    ScriptHost::new().untimed_function("ask", ask.clone()).blocking_function("tell", ask)
+}

@@ -1,0 +1,11 @@
+//! What happens to the results of a run: reports, saved runs, comparison, and a viewer.
+//!
+//! - [`reporters`]: console, events, JSON, JSON lines, JUnit, HTML, Markdown, GitHub reports;
+//! - [`store`]: saves runs and replays their events;
+//! - [`compare`]: compares two runs;
+//! - [`view`]: shows runs in a browser, also while they are running.
+
+pub mod compare;
+pub mod reporters;
+pub mod store;
+pub mod view;

@@ -1,0 +1,329 @@
+//! Conversation trees: the turns of a conversation with their checks or with their reached checkpoints.
+
+use std::fmt::Write as _;
+
+use hotseat_trace::{ConversationTurn, VerdictStatus};
+
+use super::label;
+use super::options::{ConsoleOptions, TextStyle};
+use super::turn::{
+    DetailLevel, TreeLine, attachment_names, event_lines, goal_line, input_label, passed, shortened,
+    simulation_summary,
+};
+use crate::reporters::text::{columns, format_duration, one_line, wrap};
+use hotseat_engine::run::{Attempt, CheckResult, CheckState};
+use hotseat_engine::session::{MISSING_INPUT_HINT, NO_NEXT_TURN};
+
+/// Columns reserved for a duration, so that texts are cut to the same width.
+pub(super) const DURATION_COLUMNS: usize = "(1000.0m)".len();
+
+/// Prefixes of a branch.
+const FORK: &str = "  ├─ ";
+const LAST_FORK: &str = "  └─ ";
+/// Prefixes of the lines below a branch.
+const TRUNK: &str = "  │  ";
+const NO_TRUNK: &str = "     ";
+
+/// Tree of a conversation.
+pub(super) struct ConversationTree<'a> {
+    look: &'a ConsoleOptions,
+    attempt: &'a Attempt,
+    detail: DetailLevel,
+    /// True if more branches follow below the turns.
+    has_more: bool,
+}
+
+/// Prefixes of a branch and of the lines below it.
+#[derive(Clone, Copy)]
+struct TreeBranch {
+    head: &'static str,
+    below: &'static str,
+}
+
+impl TreeBranch {
+    fn new(is_last: bool) -> Self {
+        match is_last {
+            true => TreeBranch { head: LAST_FORK, below: NO_TRUNK },
+            false => TreeBranch { head: FORK, below: TRUNK },
+        }
+    }
+}
+
+impl<'a> ConversationTree<'a> {
+    /// Creates the tree of an attempt. With `has_more`, more branches follow below it.
+    pub(super) fn new(
+        look: &'a ConsoleOptions,
+        attempt: &'a Attempt,
+        detail: DetailLevel,
+        has_more: bool,
+    ) -> Self {
+        ConversationTree { look, attempt, detail, has_more }
+    }
+
+    /// Writes the only turn with its checks.
+    pub(super) fn single_turn(&self, out: &mut String) {
+        let is_good = self.attempt.verdict.status != VerdictStatus::Failed;
+        for turn in &self.attempt.conversation.turns {
+            self.turn_with_checks(turn, TreeBranch::new(!self.has_more), is_good, |_| true, out);
+        }
+    }
+
+    /// Writes all turns with their checks, and the checks of the whole conversation.
+    pub(super) fn multi_turn(&self, out: &mut String) {
+        let turns = &self.attempt.conversation.turns;
+        let (of_all, not_run) =
+            (self.conversation_checks(), self.not_run_turns().or_else(|| simulation_summary(self.attempt)));
+        for turn in turns {
+            let is_last =
+                turn.number == turns.len() && not_run.is_none() && of_all.is_empty() && !self.has_more;
+            let branch = TreeBranch::new(is_last);
+            let own = |checked: &CheckResult| checked.turn == Some(turn.number);
+            let more = self.turn_with_checks(turn, branch, passed(turn, self.attempt), own, out);
+            if more && !is_last {
+                let _ = writeln!(out, "{}", self.paint_lines(TRUNK.trim_end()));
+            }
+        }
+        if let Some(words) = not_run {
+            let branch = TreeBranch::new(of_all.is_empty() && !self.has_more);
+            let words = one_line(&words, self.look.columns_left(columns(branch.head)));
+            let _ = writeln!(
+                out,
+                "{}{}",
+                self.paint_lines(branch.head),
+                self.look.paint(TextStyle::Quiet, &words)
+            );
+        }
+        self.final_assertions(&of_all, out);
+    }
+
+    /// Writes all turns with their reached checkpoints.
+    pub(super) fn dynamic(&self, out: &mut String) {
+        let turns = &self.attempt.conversation.turns;
+        let of_all = self.conversation_checks();
+        for turn in turns {
+            let branch = TreeBranch::new(turn.number == turns.len() && of_all.is_empty() && !self.has_more);
+            self.turn_with_answer(turn, branch, out);
+            let mut below = Vec::new();
+            if self.detail == DetailLevel::Full {
+                below.extend(self.event_lines(turn, true));
+                let own = self.attempt.checks.iter().filter(|checked| checked.turn == Some(turn.number));
+                below.extend(own.flat_map(|checked| check_lines(checked, self.detail)));
+            }
+            below.extend(self.reached_lines(turn));
+            let last = below.len().saturating_sub(1);
+            for (place, line) in below.iter().enumerate() {
+                let twig = if place == last { "└─ " } else { "├─ " };
+                self.write_line(&format!("{}{twig}", branch.below), line, out);
+            }
+        }
+        self.final_assertions(&of_all, out);
+    }
+
+    /// Writes the end of a conversation that stopped because no input was left for the agent.
+    pub(super) fn missing_input(&self, out: &mut String) {
+        let turns = &self.attempt.conversation.turns;
+        let skipped = self.look.paint(TextStyle::Skipped, "SKIPPED");
+        let _ = writeln!(out, "{}Turn {}: {skipped}", self.paint_lines(FORK), turns.len() + 1);
+        let asked = turns.last().and_then(ConversationTurn::answer).unwrap_or_default();
+        let reason = self.attempt.verdict.skip_reason.as_deref().unwrap_or_default();
+        let mut lines = vec![format!("Reason: {reason}"), format!("Agent asked: \"{asked}\"")];
+        lines.extend(reason.starts_with(NO_NEXT_TURN).then(|| format!("Hint: {MISSING_INPUT_HINT}")));
+        let margin = format!("{TRUNK}  ");
+        let room = self.look.columns_left(columns(&margin));
+        for words in lines {
+            for (number, line) in wrap(&one_line(&words, 4 * room), room, room - 2).iter().enumerate() {
+                let hang = if number == 0 { "" } else { "  " };
+                let _ = writeln!(out, "{}{hang}{line}", self.paint_lines(&margin));
+            }
+        }
+        let _ = writeln!(
+            out,
+            "{}\n{}Result: {skipped}",
+            self.paint_lines(TRUNK.trim_end()),
+            self.paint_lines(LAST_FORK)
+        );
+    }
+
+    /// Writes a turn with its result (`is_good`), its events, and the matching checks. Returns true if there
+    /// are lines below the turn.
+    fn turn_with_checks(
+        &self,
+        turn: &ConversationTurn,
+        branch: TreeBranch,
+        is_good: bool,
+        fits: impl Fn(&CheckResult) -> bool,
+        out: &mut String,
+    ) -> bool {
+        let (verdict, tone) = match is_good {
+            true => ("PASSED", TextStyle::Good),
+            false => ("FAILED", TextStyle::Bad),
+        };
+        let head = format!("Turn {}: ", turn.number);
+        let attached = self.attachment_label(turn);
+        let taken = columns(branch.head)
+            + columns(&head)
+            + columns(&attached)
+            + columns("\"\" → ")
+            + columns(verdict);
+        let took = " ".repeat(1 + DURATION_COLUMNS);
+        let took = self.look.first_fitting(taken, [took, String::new()]);
+        let source = self.look.first_fitting(
+            taken + columns(&took),
+            [input_label(turn, self.attempt).to_string(), String::new()],
+        );
+        let room = self.look.columns_left(taken + columns(&took) + columns(&source));
+        let said = one_line(turn.user.as_deref().unwrap_or_default(), room);
+        let took = if took.is_empty() { took } else { format!(" {}", self.duration_label(turn)) };
+        let verdict = self.look.paint(tone, verdict);
+        let stem = self.paint_lines(branch.head);
+        let _ = writeln!(out, "{stem}{head}{source}\"{said}\"{attached} → {verdict}{took}");
+
+        let margin = format!("{}  ", branch.below);
+        let before = out.len();
+        let shown = |checked: &&CheckResult| self.detail == DetailLevel::Full || checked.check.is_hard();
+        let checks = self.attempt.checks.iter().filter(|checked| fits(checked)).filter(shown);
+        let checks = checks.flat_map(|checked| check_lines(checked, self.detail));
+        let lines = self.event_lines(turn, false).into_iter().chain(checks);
+        for line in lines.chain(self.reached_lines(turn)) {
+            self.write_line(&margin, &line, out);
+        }
+        out.len() > before
+    }
+
+    /// What happened in a turn; all of it where everything is shown.
+    fn event_lines(&self, turn: &ConversationTurn, without_answer: bool) -> Vec<TreeLine> {
+        let lines = event_lines(turn, self.detail, without_answer);
+        if self.look.verbose { lines } else { shortened(lines) }
+    }
+
+    /// Writes a turn as input and answer.
+    fn turn_with_answer(&self, turn: &ConversationTurn, branch: TreeBranch, out: &mut String) {
+        let head = format!("Turn {}: ", turn.number);
+        let attached = self.attachment_label(turn);
+        let taken = columns(branch.head) + columns(&head) + columns(&attached) + columns("\"\" → \"\"");
+        // A simulated user is the normal case here.
+        let source = if &*turn.caller == "simulator" { "" } else { input_label(turn, self.attempt) };
+        let source = self.look.first_fitting(taken, [source.to_string(), String::new()]);
+        let room = self.look.columns_left(taken + columns(&source));
+        let answer = turn.answer().unwrap_or_default();
+        // The input and the answer share the line; each gets the space that the other one does not need.
+        let input = turn.user.as_deref().unwrap_or_default();
+        let for_input = (room / 2).max(room.saturating_sub(columns(&one_line(answer, room))));
+        let said = one_line(input, for_input);
+        let answer = match turn.answer() {
+            Some(answer) => format!("\"{}\"", one_line(answer, room.saturating_sub(columns(&said)))),
+            None if passed(turn, self.attempt) => self.look.paint(TextStyle::Quiet, "nothing"),
+            None => self.look.paint(TextStyle::Bad, "FAILED"),
+        };
+        let stem = self.paint_lines(branch.head);
+        let _ = writeln!(out, "{stem}{head}{source}\"{said}\"{attached} → {answer}");
+    }
+
+    /// Names the written turns that were not sent after a failed turn.
+    fn not_run_turns(&self) -> Option<String> {
+        let (held, written) = (self.attempt.conversation.turns.len(), self.attempt.case_ref.case.turns);
+        let failed = self.attempt.verdict.status == VerdictStatus::Failed;
+        match written.saturating_sub(held) {
+            0 => None,
+            _ if !failed => None,
+            1 => Some(format!("Turn {written}: not run")),
+            _ => Some(format!("Turns {} to {written}: not run", held + 1)),
+        }
+    }
+
+    /// Writes the checks of the whole conversation as the last branch.
+    fn final_assertions(&self, of_all: &[&CheckResult], out: &mut String) {
+        if of_all.is_empty() {
+            return;
+        }
+        let branch = TreeBranch::new(!self.has_more);
+        let verdict = match of_all.iter().any(|checked| checked.fails()) {
+            false => self.look.paint(TextStyle::Good, "PASSED"),
+            true => self.look.paint(TextStyle::Bad, "FAILED"),
+        };
+        let _ = writeln!(out, "{}Final Assertions: {verdict}", self.paint_lines(branch.head));
+        for checked in of_all {
+            for line in check_lines(checked, self.detail) {
+                self.write_line(branch.below, &line, out);
+            }
+        }
+    }
+
+    /// Returns the checks of the whole conversation; informational ones only in full detail.
+    fn conversation_checks(&self) -> Vec<&'a CheckResult> {
+        let all = self.attempt.checks.iter().filter(|checked| checked.turn.is_none());
+        all.filter(|checked| self.detail == DetailLevel::Full || checked.check.is_hard()).collect()
+    }
+
+    /// Returns lines for the checkpoints reached in a turn, and for the achieved goal of the simulated user.
+    fn reached_lines(&self, turn: &ConversationTurn) -> Vec<TreeLine> {
+        let reached = self.attempt.checkpoints.iter().filter(|reached| reached.at == Some(turn.number));
+        let reached =
+            reached.map(|reached| TreeLine::marked("✓", TextStyle::Good, label::checkpoint_label(reached)));
+        reached.chain(goal_line(turn)).collect()
+    }
+
+    /// Names the attachments of the input, in at most a quarter of the line.
+    fn attachment_label(&self, turn: &ConversationTurn) -> String {
+        let names = attachment_names(turn);
+        match names.is_empty() {
+            true => names,
+            false => format!(" {}", one_line(&names, self.look.width / 4)),
+        }
+    }
+
+    /// Paints the lines of the tree in a quiet style.
+    fn paint_lines(&self, lines: &str) -> String {
+        if lines.trim().is_empty() { lines.to_string() } else { self.look.paint(TextStyle::Quiet, lines) }
+    }
+
+    fn duration_label(&self, turn: &ConversationTurn) -> String {
+        self.look.paint(TextStyle::Quiet, &format!("({})", format_duration(turn.duration())))
+    }
+
+    /// Writes a line, cut to the available width.
+    fn write_line(&self, margin: &str, line: &TreeLine, out: &mut String) {
+        let mark = line.mark.map_or_else(String::new, |(mark, tone)| self.look.paint(tone, mark) + " ");
+        let taken = columns(margin) + line.mark.map_or(0, |(mark, _)| columns(mark) + 1);
+        let words = one_line(&line.text, self.look.columns_left(taken));
+        let words = line.tone.map_or(words.clone(), |tone| self.look.paint(tone, &words));
+        let _ = writeln!(out, "{}{mark}{words}", self.paint_lines(margin));
+    }
+}
+
+/// Returns the line of a check, followed by the reason of the judge or of the error.
+fn check_lines(checked: &CheckResult, detail: DetailLevel) -> Vec<TreeLine> {
+    let (mark, tone) = match (checked.state(), checked.check.is_hard()) {
+        (CheckState::Passed, _) => ("✓", TextStyle::Good),
+        (CheckState::Failed | CheckState::Errored, true) => ("✗", TextStyle::Bad),
+        (CheckState::Failed, false) => ("○", TextStyle::Quiet),
+        (CheckState::Errored, false) => ("?", TextStyle::Skipped),
+    };
+    let measured = if checked.check.is_hard() { "" } else { "(informational) " };
+    let topic = checked.topic.as_ref().map_or_else(String::new, |of| match of.visit {
+        1 => format!("topic {}: ", of.topic),
+        visit => format!("topic {}, visit {visit}: ", of.topic),
+    });
+    let words = format!("{measured}{topic}{}", label::check_label(checked));
+    let mut lines = vec![TreeLine::marked(mark, tone, words)];
+    let why = match (checked.state(), &checked.opinion) {
+        (CheckState::Errored, _) => Some(format!("error: {}", checked.verdict.actual)),
+        // The reason of a script function is displayed with its turn.
+        (CheckState::Passed | CheckState::Failed, Some(opinion)) if opinion.by.prompt.is_some() => {
+            Some(checked.verdict.actual.clone())
+        }
+        (CheckState::Passed | CheckState::Failed, _) => None,
+    };
+    let left_out = checked.opinion.as_ref().map(|opinion| &opinion.by.left_out).filter(|all| !all.is_empty());
+    lines.extend(left_out.map(|all| {
+        TreeLine::marked(
+            "  !",
+            TextStyle::Skipped,
+            format!("judged on a shortened conversation: {}", all.join("; ")),
+        )
+    }));
+    lines.extend(
+        why.filter(|_| detail == DetailLevel::Full).map(|why| TreeLine::marked("  →", TextStyle::Quiet, why)),
+    );
+    lines
+}

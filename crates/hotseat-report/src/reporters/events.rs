@@ -1,0 +1,188 @@
+//! `--json`: events of a run for programs, one line per event on standard output.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use hotseat_document::{Diagnostic, SourceSpan};
+use serde::Serialize;
+
+use super::attempts::AttemptLine;
+use super::failures::FailureList;
+use super::jsonl::write_line;
+use super::record::{ResultRecord, StartRecord, SummaryRecord};
+use super::{Reporter, RunEvent};
+use hotseat_engine::run::{AttemptPolicy, CaseRef, RunControl, RunSettings, SelectedCase};
+
+/// Maximum number of failed cases that the summary names.
+const MAX_FAILED_IDS: usize = 1_000;
+
+/// Reporter that writes events. [`EventsReporter::end`] writes the last line, the summary, when the exit code is
+/// known.
+pub struct EventsReporter<W> {
+    out: W,
+    setting: Arc<RunSettings>,
+    failures: FailureList,
+    ended: Option<SummaryRecord>,
+}
+
+/// Case that starts, or would start in a dry run.
+#[derive(Serialize)]
+struct TestStartRecord<'a> {
+    index: usize,
+    id: &'a str,
+    name: &'a str,
+    file: &'a str,
+    line: u32,
+}
+
+/// End of the run.
+#[derive(Serialize)]
+struct EndEventRecord<'a> {
+    exit_code: u8,
+    #[serde(flatten)]
+    summary: Option<&'a SummaryRecord>,
+    failed_ids: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggestion: Option<String>,
+}
+
+/// Message for the user.
+#[derive(Serialize)]
+struct MessageRecord<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<&'static str>,
+    message: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+}
+
+impl<W: Write + Send> EventsReporter<W> {
+    /// Creates a reporter that writes to `out`.
+    pub fn new(out: W, setting: Arc<RunSettings>) -> Self {
+        EventsReporter { out, setting, failures: FailureList::with_limit(MAX_FAILED_IDS), ended: None }
+    }
+
+    /// Writes the summary as the last line.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn end(&mut self, exit_code: u8) -> io::Result<()> {
+        let total = self.ended.as_ref().map_or(0, |summary| summary.total);
+        let suggestion = self.failures.suggestion(total);
+        let failed_ids = self.failures.first().iter().map(|failed| &*failed.id).collect();
+        let summary = self.ended.as_ref();
+        write_line(&mut self.out, "summary", EndEventRecord { exit_code, summary, failed_ids, suggestion })
+    }
+}
+
+/// Writes the summary of a run that never started.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_empty_summary(out: &mut impl Write, exit_code: u8) -> io::Result<()> {
+    write_line(
+        out,
+        "summary",
+        EndEventRecord { exit_code, summary: None, failed_ids: Vec::new(), suggestion: None },
+    )
+}
+
+/// Writes a case of a dry run as a `dry_run_case` event.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_dry_run_case(out: &mut impl Write, selected: &SelectedCase) -> io::Result<()> {
+    write_line(out, "dry_run_case", TestStartRecord::new(&selected.case_ref))
+}
+
+/// Writes a diagnostic as an `error` event.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_error(out: &mut impl Write, mistake: &Diagnostic) -> io::Result<()> {
+    write_line(out, "error", MessageRecord::new(mistake, None))
+}
+
+/// Writes a warning as a `log` event.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_warning(out: &mut impl Write, note: &Diagnostic) -> io::Result<()> {
+    write_line(out, "log", MessageRecord::new(note, Some("warning")))
+}
+
+/// Writes output of a script function as a `log` event.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_info(out: &mut impl Write, words: &str) -> io::Result<()> {
+    write_line(out, "log", MessageRecord::new(&Diagnostic::new(words), Some("info")))
+}
+
+impl<'a> TestStartRecord<'a> {
+    fn new(selected: &'a CaseRef) -> Self {
+        let case = &selected.case;
+        TestStartRecord {
+            index: selected.index,
+            id: &case.id,
+            name: &case.name,
+            file: case.place.file(),
+            line: case.place.line(),
+        }
+    }
+}
+
+impl<'a> MessageRecord<'a> {
+    fn new(told: &'a Diagnostic, level: Option<&'static str>) -> Self {
+        let place = told.place.as_ref();
+        MessageRecord {
+            level,
+            message: told.bounded_message(),
+            file: place.map(SourceSpan::file),
+            line: place.map(SourceSpan::line),
+            column: place.map(SourceSpan::column),
+            help: told.help.as_deref(),
+        }
+    }
+}
+
+impl<W: Write + Send> Reporter for EventsReporter<W> {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
+        let out = &mut self.out;
+        match event {
+            RunEvent::Started { total, parallel, at } => {
+                write_line(out, "start", StartRecord::new(*total, *parallel, *at, &self.setting))
+            }
+            RunEvent::CaseStarted { case, .. } => write_line(out, "test_start", TestStartRecord::new(case)),
+            RunEvent::AttemptEnded { attempt, repetition } => match repetition {
+                // The only attempt has the same result as its case.
+                AttemptPolicy::Retried { retries: 0 } => Ok(()),
+                AttemptPolicy::Retried { .. } | AttemptPolicy::Repeated { .. } => {
+                    write_line(out, "test_result", AttemptLine::new(attempt, *repetition))
+                }
+            },
+            RunEvent::CaseEnded(outcome) => {
+                self.failures.record(outcome);
+                write_line(out, "result", ResultRecord::new(outcome, &self.setting))
+            }
+            RunEvent::Stopping(wish) => {
+                let words = match wish {
+                    RunControl::Cancel => "cancelling running cases",
+                    RunControl::Finish | RunControl::Run => "no new cases; waiting for running cases",
+                };
+                write_warning(out, &Diagnostic::new(words))
+            }
+            RunEvent::Ended(summary) => {
+                self.ended = Some(SummaryRecord::new(summary, &self.setting));
+                Ok(())
+            }
+        }
+    }
+}

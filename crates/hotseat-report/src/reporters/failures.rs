@@ -1,0 +1,157 @@
+//! Failures of a run: the first failed cases, counts by kind, and a suggestion for the next step.
+
+use hotseat_trace::{FailureKind, VerdictStatus};
+
+use super::text::one_line;
+use hotseat_checks::escape;
+use hotseat_engine::run::CaseOutcome;
+
+/// Failed cases of a run. Only the first ones are kept.
+#[derive(Debug)]
+pub struct FailureList {
+    max_cases: usize,
+    /// Number of failed cases.
+    pub count: usize,
+    first: Vec<FailedCase>,
+    /// Number of failed cases by kind.
+    kinds: Vec<(FailureKind, usize)>,
+}
+
+/// Failed case.
+#[derive(Debug)]
+pub struct FailedCase {
+    /// Index of the case in the run.
+    pub index: usize,
+    pub id: String,
+    pub name: String,
+    pub has_name: bool,
+    /// Location of the case.
+    pub place: String,
+    pub kind: FailureKind,
+}
+
+/// Maximum number of cases in a suggested `--run` pattern, so that the command stays easy to paste.
+const MAX_SELECTED_CASES: usize = 5;
+/// Maximum length of such a pattern.
+const MAX_PATTERN_COLUMNS: usize = 45;
+
+impl FailureList {
+    /// Creates an empty list that keeps at most `most` cases.
+    pub fn with_limit(most: usize) -> Self {
+        FailureList { max_cases: most, count: 0, first: Vec::new(), kinds: Vec::new() }
+    }
+
+    /// Adds a finished case, if it failed.
+    pub fn record(&mut self, outcome: &CaseOutcome) {
+        let (VerdictStatus::Failed, Some(failure)) = (outcome.verdict.status, &outcome.verdict.failure)
+        else {
+            return;
+        };
+        self.count += 1;
+        match self.kinds.iter_mut().find(|(kind, _)| *kind == failure.kind) {
+            Some((_, count)) => *count += 1,
+            None => self.kinds.push((failure.kind, 1)),
+        }
+        if self.first.len() < self.max_cases {
+            let case = &outcome.case_ref.case;
+            self.first.push(FailedCase {
+                index: outcome.case_ref.index,
+                id: case.id.clone(),
+                name: case.name.clone(),
+                has_name: case.named,
+                place: case.place.to_string(),
+                kind: failure.kind,
+            });
+        }
+    }
+
+    /// Returns the kept cases in the order of the run.
+    pub fn first(&mut self) -> &[FailedCase] {
+        self.first.sort_by_key(|failed| failed.index);
+        &self.first
+    }
+
+    /// Suggests the next step after a run of `total` cases, in one line. Returns `None` if nothing failed, or
+    /// the next step is obvious.
+    pub fn suggestion(&mut self, total: usize) -> Option<String> {
+        let (kind, _) = *self.kinds.iter().rev().max_by_key(|(_, count)| *count)?;
+        let run = self.run_pattern().map(|pattern| format!("--run {pattern}"));
+        // Options for the command: the failed cases, if they can be selected, and other useful options.
+        let with = |rest: &str| {
+            let parts: Vec<&str> =
+                run.as_deref().into_iter().chain(Some(rest).filter(|rest| !rest.is_empty())).collect();
+            format!("`{}`", parts.join(" "))
+        };
+        Some(match kind {
+            FailureKind::Assertion | FailureKind::MissingCheckpoints if self.count == total => return None,
+            FailureKind::Assertion | FailureKind::MissingCheckpoints => match &run {
+                Some(run) => format!("after the fix, run only the failed cases: `{run}`"),
+                None => "run one of the failed cases alone with `--run` and its name".to_string(),
+            },
+            FailureKind::AgentError | FailureKind::ProtocolError => {
+                format!("see everything the agent sent: {}", with("--trace trace.jsonl"))
+            }
+            FailureKind::Unreachable => {
+                "start the agent, or correct its address in the project file".to_string()
+            }
+            FailureKind::Timeout => {
+                "see where the time goes in the turns above; if the agent needs longer, raise `timeout_ms` or give `--timeout`"
+                    .to_string()
+            }
+            FailureKind::Limit => {
+                "see what the agent sends in the turns above; if that is intended, raise the limit of the project file that the failure names"
+                    .to_string()
+            }
+            FailureKind::HookError => {
+                "run the command of the hook on its own; its output is shown with the failure".to_string()
+            }
+            FailureKind::TestError => "correct the case; the failure says what is wrong with it".to_string(),
+            FailureKind::NoInput => {
+                "add turns to the case, or set `on_missing_input: end` to end the conversation there"
+                    .to_string()
+            }
+            FailureKind::MaxTurns => {
+                "see above whether the conversation goes in circles; if it needs longer, raise `max_turns`".to_string()
+            }
+            FailureKind::SimulatorError | FailureKind::JudgeError => {
+                format!("see the requests and answers of the role: {}", with("--trace trace.jsonl"))
+            }
+            FailureKind::Inconclusive => {
+                "raise `max_runs` of `reliability`, or declare a rate that the agent exceeds clearly".to_string()
+            }
+            FailureKind::ScriptError => {
+                "correct the script; the failure shows the line that is wrong".to_string()
+            }
+            FailureKind::UsageError => {
+                "have the agent report its usage, and give its model's connector a `price`; or drop the budget".to_string()
+            }
+            FailureKind::NotKept => match &run {
+                Some(run) => format!("run it again: `{run}`"),
+                None => "run it again with `hotseat test`".to_string(),
+            },
+            FailureKind::Cancelled => match &run {
+                Some(run) => format!("run the cancelled cases again: `{run}`"),
+                None => "run the cancelled cases again".to_string(),
+            },
+        })
+    }
+
+    /// Returns a shell-quoted pattern that selects exactly the failed cases, or `None` if it would be too
+    /// long.
+    fn run_pattern(&mut self) -> Option<String> {
+        if self.count > MAX_SELECTED_CASES || self.count > self.max_cases {
+            return None;
+        }
+        // Outside of brackets these characters need no escape.
+        let plainly =
+            |id: &str| ["-", "#", "&", "~"].iter().fold(escape(id), |id, c| id.replace(&format!("\\{c}"), c));
+        let ids: Vec<String> = self.first().iter().map(|failed| plainly(&failed.id)).collect();
+        let pattern = match ids.as_slice() {
+            [one] => format!("'^{one}$'"),
+            several => format!("'^({})$'", several.join("|")),
+        };
+        // A quote would end the shell string, and replaced control characters would not match.
+        let plain = one_line(&pattern, MAX_PATTERN_COLUMNS) == pattern && pattern.matches('\'').count() == 2;
+        plain.then_some(pattern)
+    }
+}

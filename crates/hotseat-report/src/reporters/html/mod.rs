@@ -1,0 +1,199 @@
+//! `.html`: the run as one self-contained page without network access or other files.
+//!
+//! The page consists of static HTML, CSS and JavaScript next to this file. Run data is embedded as JSON: a
+//! short row for each case, used for the overview, and the full data of each case in an element of its own,
+//! which is parsed only when the case is opened.
+//!
+//! A served page ([`served_page`]) differs only in its source of data: it queries its server for [`RunRecord`],
+//! [`OverviewRow`] and [`CaseRecord`].
+
+mod page;
+mod row;
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+
+use hotseat_trace::{EventRecord, Millis, Payload};
+use serde::Serialize;
+
+use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, StartRecord, SummaryRecord};
+use super::spool::{ReportSpool, SpoolPiece};
+use super::{Reporter, RunEvent};
+use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary};
+pub use page::{ServedPage, served_page};
+pub use row::OverviewRow;
+
+/// Reporter that writes a page. Cases end in any order, so they are spooled until the end of the run.
+pub struct HtmlReporter {
+    file: File,
+    /// Display name of the file.
+    label: String,
+    setting: Arc<RunSettings>,
+    spool: ReportSpool,
+    cases: Vec<SpooledCase>,
+}
+
+/// Case in the spool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SpooledCase {
+    /// Index of the case in the run.
+    index: usize,
+    row: SpoolPiece,
+    details: SpoolPiece,
+}
+
+/// All data of a case.
+#[derive(Serialize)]
+pub struct CaseRecord<'a> {
+    /// Same as in the `.json` report.
+    result: ResultRecord<'a>,
+    attempts: Vec<AttemptTraceRecord<'a>>,
+}
+
+/// Events of an attempt.
+#[derive(Serialize)]
+struct AttemptTraceRecord<'a> {
+    number: usize,
+    /// True for the representative attempt of the case.
+    telling: bool,
+    events: Vec<&'a EventRecord>,
+    /// Number of omitted events.
+    left_out: usize,
+    /// Topic graph with the path of the conversation, as SVG.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topics: Option<String>,
+}
+
+/// Data of a run.
+#[derive(Serialize)]
+pub struct RunRecord<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<StartRecord<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<SummaryRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<MetadataRecord<'a>>,
+    environment: EnvironmentRecord<'a>,
+}
+
+impl<'a> RunRecord<'a> {
+    /// Record of a run that has started.
+    pub fn started(total: usize, parallel: usize, at: Millis, setting: &'a RunSettings) -> Self {
+        let start = Some(StartRecord::new(total, parallel, at, setting));
+        RunRecord { start, summary: None, metadata: None, environment: EnvironmentRecord::new(setting) }
+    }
+
+    /// Record of a finished run. `shown` is the name of the file that contains it.
+    pub fn ended(summary: &RunSummary, setting: &'a RunSettings, shown: &'a str) -> Self {
+        RunRecord {
+            start: None,
+            summary: Some(SummaryRecord::new(summary, setting)),
+            metadata: Some(MetadataRecord::new(summary, setting, shown)),
+            environment: EnvironmentRecord::new(setting),
+        }
+    }
+}
+
+impl HtmlReporter {
+    /// Creates a reporter that writes to an empty file.
+    ///
+    /// # Errors
+    /// If no temporary file can be created.
+    pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
+        Ok(HtmlReporter { file, label: shown, setting, spool: ReportSpool::new()?, cases: Vec::new() })
+    }
+
+    fn spool_case(&mut self, outcome: &CaseOutcome) -> io::Result<()> {
+        let row = self.spool.add(&page::to_script_json(&OverviewRow::new(outcome, &self.setting))?)?;
+        let whole = self.spool.add(&page::to_script_json(&CaseRecord::new(outcome, &self.setting))?)?;
+        self.cases.push(SpooledCase { index: outcome.case_ref.index, row, details: whole });
+        Ok(())
+    }
+
+    fn write_page(&mut self, summary: &RunSummary) -> io::Result<()> {
+        self.cases.sort_unstable();
+        let run = RunRecord::ended(summary, &self.setting, &self.label);
+        let mut out = BufWriter::new(&self.file);
+        page::begin_page(&mut out)?;
+        page::write_data(&mut out, "run", &page::to_script_json(&run)?)?;
+        let mut spool = self.spool.reader()?;
+        page::begin_data(&mut out, "rows")?;
+        out.write_all(b"[")?;
+        for (number, case) in self.cases.iter().enumerate() {
+            out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
+            spool.copy(case.row, &mut out)?;
+        }
+        out.write_all(b"\n]")?;
+        page::end_data(&mut out)?;
+        // Places the script before the cases, so the overview is displayed first.
+        page::write_script(&mut out)?;
+        for case in &self.cases {
+            page::begin_data(&mut out, &format!("case-{}", case.index))?;
+            spool.copy(case.details, &mut out)?;
+            page::end_data(&mut out)?;
+        }
+        page::end_page(&mut out)?;
+        out.flush()
+    }
+}
+
+impl<'a> CaseRecord<'a> {
+    /// Record of a finished case.
+    pub fn new(outcome: &'a CaseOutcome, setting: &'a RunSettings) -> Self {
+        let telling = outcome.representative().number;
+        let attempts = outcome.attempts.iter().map(|attempt| {
+            let events = visible_events(&attempt.events);
+            let left_out = attempt.events.len() - events.len();
+            let talked = &attempt.conversation;
+            let topics = talked.topics.as_ref().map(|graph| graph.to_svg(&talked.topic_visits()));
+            AttemptTraceRecord {
+                number: attempt.number,
+                telling: attempt.number == telling,
+                events,
+                left_out,
+                topics,
+            }
+        });
+        CaseRecord { result: ResultRecord::new(outcome, setting), attempts: attempts.collect() }
+    }
+}
+
+/// Returns the events that the page displays. Internal request building and task steps of reference agents
+/// are nine tenths of their traces and are left out; `--trace` writes them.
+fn visible_events(events: &[EventRecord]) -> Vec<&EventRecord> {
+    let mut own_work = HashSet::new();
+    let wanted = |record: &&EventRecord| -> bool {
+        if let Payload::ContextAssemblyStarted(started) | Payload::MemoryExtractionStarted(started) =
+            &record.payload
+        {
+            own_work.insert(started.run_id.clone());
+        }
+        let is_machinery = matches!(
+            &record.payload,
+            Payload::TokenCreated(_)
+                | Payload::TokenStatusChanged(_)
+                | Payload::TaskStepStarted(_)
+                | Payload::TaskStepCompleted(_)
+                | Payload::ActionStarted(_)
+                | Payload::ActionCompleted(_)
+        );
+        let within = record.execution.as_ref().is_some_and(|within| own_work.contains(&within.id));
+        !is_machinery && !within
+    };
+    events.iter().filter(wanted).collect()
+}
+
+impl Reporter for HtmlReporter {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
+        match event {
+            RunEvent::CaseEnded(outcome) => self.spool_case(outcome),
+            RunEvent::Ended(summary) => self.write_page(summary),
+            RunEvent::Started { .. }
+            | RunEvent::CaseStarted { .. }
+            | RunEvent::AttemptEnded { .. }
+            | RunEvent::Stopping(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Data of a case for the overview of a page.
+
+use hotseat_trace::{ResponsibleParty, VerdictStatus};
+use serde::Serialize;
+
+use super::super::record::{SpentRecord, is_false, ms};
+use hotseat_engine::run::{CaseOutcome, CaseRef, CheckResult, RunSettings};
+
+/// Row of the overview.
+#[derive(Serialize)]
+pub struct OverviewRow<'a> {
+    index: usize,
+    id: &'a str,
+    name: &'a str,
+    file: &'a str,
+    line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "is_false")]
+    flaky: bool,
+    /// Kind of the failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<ResponsibleParty>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skip_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tags: &'a [String],
+    /// Number of turns in the representative attempt.
+    turns: usize,
+    calls: usize,
+    ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spent: Option<SpentRecord>,
+    attempts: usize,
+    passed_attempts: usize,
+    /// Informational checks of all attempts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    soft: Vec<SoftCheckRow<'a>>,
+}
+
+/// Informational check.
+#[derive(Serialize)]
+struct SoftCheckRow<'a> {
+    criterion: &'a str,
+    /// True if the check passed; null if it errored.
+    passed: Option<bool>,
+}
+
+impl<'a> OverviewRow<'a> {
+    /// Row of a finished case.
+    pub fn new(outcome: &'a CaseOutcome, setting: &'a RunSettings) -> Self {
+        let (selected, verdict, told) = (&outcome.case_ref, &outcome.verdict, outcome.representative());
+        let failure = verdict.failure.as_ref();
+        let agent = setting.agent_of_case(selected);
+        let turns = &told.conversation.turns;
+        let checks = outcome.attempts.iter().flat_map(|attempt| &attempt.checks);
+        OverviewRow {
+            index: selected.index,
+            id: &selected.case.id,
+            name: &selected.case.name,
+            file: selected.case.place.file(),
+            line: selected.case.place.line(),
+            agent: agent.map(|agent| &*agent.id),
+            status: verdict.status.name(),
+            flaky: outcome.is_flaky(),
+            kind: failure.map(|failure| failure.kind.name()),
+            fault: failure.map(|failure| failure.fault),
+            error: failure.map(|failure| &*failure.message),
+            skip_reason: verdict.skip_reason.as_deref(),
+            tags: &selected.case.tags,
+            turns: turns.len(),
+            calls: turns.iter().map(|turn| turn.tool_calls.len()).sum(),
+            ms: ms(told.duration),
+            spent: told.conversation.usage_totals().map(SpentRecord::new),
+            attempts: outcome.attempts.len(),
+            passed_attempts: outcome
+                .attempts
+                .iter()
+                .filter(|attempt| attempt.verdict.status == VerdictStatus::Passed)
+                .count(),
+            soft: checks.filter(|found| !found.check.is_hard()).map(SoftCheckRow::new).collect(),
+        }
+    }
+}
+
+impl<'a> OverviewRow<'a> {
+    /// Row of a started case that has not ended, with the number of its finished attempts.
+    pub fn started(case: &'a CaseRef, attempts: usize, setting: &'a RunSettings) -> Self {
+        OverviewRow {
+            index: case.index,
+            id: &case.case.id,
+            name: &case.case.name,
+            file: case.case.place.file(),
+            line: case.case.place.line(),
+            agent: setting.agent_of_case(case).map(|agent| &*agent.id),
+            status: "running",
+            flaky: false,
+            kind: None,
+            fault: None,
+            error: None,
+            skip_reason: None,
+            tags: &case.case.tags,
+            turns: 0,
+            calls: 0,
+            ms: 0.0,
+            spent: None,
+            attempts,
+            passed_attempts: 0,
+            soft: Vec::new(),
+        }
+    }
+}
+
+impl<'a> SoftCheckRow<'a> {
+    /// The check is named by its criterion, or by its description.
+    fn new(found: &'a CheckResult) -> Self {
+        let criterion = found.check.criterion.as_deref().unwrap_or(&found.verdict.expected);
+        SoftCheckRow { criterion, passed: found.error.is_none().then_some(found.verdict.passed) }
+    }
+}

@@ -1,0 +1,66 @@
+//! `.json`: one object with the summary and all results in the order of the cases.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+
+use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, SummaryRecord};
+use super::spool::{ReportSpool, SpoolPiece};
+use super::{Reporter, RunEvent};
+use hotseat_engine::run::RunSettings;
+
+/// Reporter that writes one JSON object. Results arrive in any order, so they are spooled until the end of
+/// the run.
+pub struct JsonReporter {
+    file: File,
+    /// Display name of the file.
+    label: String,
+    setting: Arc<RunSettings>,
+    spool: ReportSpool,
+    /// Index of each case, with its result.
+    results: Vec<(usize, SpoolPiece)>,
+}
+
+impl JsonReporter {
+    /// Creates a reporter that writes to an empty file.
+    ///
+    /// # Errors
+    /// If no temporary file can be created.
+    pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
+        Ok(JsonReporter { file, label: shown, setting, spool: ReportSpool::new()?, results: Vec::new() })
+    }
+}
+
+impl Reporter for JsonReporter {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
+        match event {
+            RunEvent::CaseEnded(outcome) => {
+                let piece =
+                    self.spool.add(&serde_json::to_vec(&ResultRecord::new(outcome, &self.setting))?)?;
+                self.results.push((outcome.case_ref.index, piece));
+                Ok(())
+            }
+            RunEvent::Ended(summary) => {
+                self.results.sort_unstable();
+                let mut out = BufWriter::new(&self.file);
+                let metadata = MetadataRecord::new(summary, &self.setting, &self.label);
+                let metadata = serde_json::to_string(&metadata)?;
+                let head = serde_json::to_string(&SummaryRecord::new(summary, &self.setting))?;
+                let environment = serde_json::to_string(&EnvironmentRecord::new(&self.setting))?;
+                write!(out, "{{\"summary\":{head},\n\"environment\":{environment},\n")?;
+                write!(out, "\"metadata\":{metadata},\n\"results\":[")?;
+                let mut spool = self.spool.reader()?;
+                for (number, (_, piece)) in self.results.iter().enumerate() {
+                    out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
+                    spool.copy(*piece, &mut out)?;
+                }
+                out.write_all(b"\n]}\n")?;
+                out.flush()
+            }
+            RunEvent::Started { .. }
+            | RunEvent::CaseStarted { .. }
+            | RunEvent::AttemptEnded { .. }
+            | RunEvent::Stopping(_) => Ok(()),
+        }
+    }
+}

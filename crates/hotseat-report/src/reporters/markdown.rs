@@ -1,0 +1,234 @@
+//! `.md`: short summary for a comment or a CI job page: failures first, details folded.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use hotseat_trace::{ConversationTurn, VerdictStatus};
+
+use super::text::{format_count, format_duration, one_line, safe_lines};
+use super::{Reporter, RunEvent};
+use hotseat_engine::run::{CaseOutcome, CheckResult, CheckState, RunSettings, RunSummary};
+
+/// Maximum size of the failure sections. GitHub limits comments to 65,536 characters, including the text
+/// around the sections.
+const MAX_SECTIONS_BYTES: usize = 56_000;
+/// Maximum length of one message.
+const MAX_MESSAGE_BYTES: usize = 1_500;
+
+/// Reporter that writes Markdown at the end of the run. If not all failure sections fit, those of the first
+/// cases are kept.
+pub struct MarkdownReporter {
+    file: File,
+    setting: Arc<RunSettings>,
+    sections: BTreeMap<usize, String>,
+    free_bytes: usize,
+}
+
+impl MarkdownReporter {
+    /// Creates a reporter that writes to a file.
+    pub fn new(file: File, setting: Arc<RunSettings>) -> Self {
+        MarkdownReporter { file, setting, sections: BTreeMap::new(), free_bytes: MAX_SECTIONS_BYTES }
+    }
+
+    fn add_section(&mut self, outcome: &CaseOutcome) {
+        if outcome.verdict.status != VerdictStatus::Failed && !outcome.is_flaky() {
+            return;
+        }
+        let section = failure_section(outcome);
+        if section.len() > MAX_SECTIONS_BYTES {
+            return;
+        }
+        let index = outcome.case_ref.index;
+        while section.len() > self.free_bytes {
+            let Some(last) = self.sections.last_entry().filter(|last| *last.key() > index) else { return };
+            self.free_bytes += last.remove().len();
+        }
+        self.free_bytes -= section.len();
+        self.sections.insert(index, section);
+    }
+
+    fn render(&self, summary: &RunSummary) -> String {
+        let agents: Vec<&str> = self.setting.agents().map(|agent| &*agent.id).collect();
+        let mark = match summary {
+            _ if summary.has_failed() || summary.interrupted || summary.broken.is_some() => "❌",
+            RunSummary { passed: 0, .. } => "⚠️",
+            RunSummary { .. } => "✅",
+        };
+        let mut out = format!("## {mark} {}\n\n", escape_inline(&agents.join(", ")));
+        let mut parts = vec![format!("**{} passed**", summary.passed)];
+        for (n, what) in [(summary.failed, "failed"), (summary.flaky, "flaky"), (summary.skipped, "skipped")]
+        {
+            if n > 0 {
+                parts.push(format!("**{n} {what}**"));
+            }
+        }
+        let _ = write!(
+            out,
+            "{} of {} in {}",
+            parts.join(", "),
+            format_count(summary.total, "case"),
+            format_duration(summary.duration)
+        );
+        if let Some(of) = &self.setting.rechecked {
+            let _ = write!(out, ", a recheck of run {of}");
+        }
+        if let Some(spent) = summary.spent.as_deref() {
+            let _ = write!(out, ", {} tokens", spent.total_tokens);
+            if let Some(cost) = spent.cost {
+                let _ = write!(out, ", cost {cost:.4}");
+            }
+        }
+        out.push('\n');
+        if summary.interrupted {
+            out.push_str("\nThe run was interrupted.\n");
+        }
+        if let Some(why) = &summary.broken {
+            let _ = writeln!(out, "\nThe run could not be carried out: {}", escape_inline(why));
+        }
+        self.sections.values().for_each(|section| out.push_str(section));
+        let missing = (summary.failed + summary.flaky).saturating_sub(self.sections.len());
+        if missing > 0 {
+            let _ = write!(out, "\n… and {missing} more that do not fit here.\n");
+        }
+        out
+    }
+}
+
+impl Reporter for MarkdownReporter {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
+        match event {
+            RunEvent::CaseEnded(outcome) => {
+                self.add_section(outcome);
+                Ok(())
+            }
+            RunEvent::Ended(summary) => {
+                let text = self.render(summary);
+                self.file.write_all(text.as_bytes())?;
+                self.file.flush()
+            }
+            RunEvent::Started { .. }
+            | RunEvent::CaseStarted { .. }
+            | RunEvent::AttemptEnded { .. }
+            | RunEvent::Stopping(_) => Ok(()),
+        }
+    }
+}
+
+/// Formats the section of a failed or flaky case.
+fn failure_section(outcome: &CaseOutcome) -> String {
+    let (case, told) = (&outcome.case_ref.case, outcome.representative());
+    let mark = if outcome.is_flaky() { "≈" } else { "✗" };
+    let place = format!("{}:{}", case.place.file(), case.place.line());
+    let mut out = format!("\n### {mark} {}\n\n{}", escape_inline(&case.name), format_code(&place));
+    if let Some(failure) = &outcome.verdict.failure {
+        let _ = write!(out, " · {} · {}", format_code(failure.kind.name()), escape_inline(&failure.message));
+    } else {
+        let _ = write!(out, " · passed at attempt {}", outcome.attempts.len());
+    }
+    out.push('\n');
+    let failed: Vec<&CheckResult> = told.checks.iter().filter(|checked| checked.fails()).collect();
+    if !failed.is_empty() {
+        out.push('\n');
+    }
+    for checked in failed {
+        let turn = checked.turn.map_or_else(String::new, |turn| format!("turn {turn}: "));
+        let (expected, actual) =
+            (escape_inline(&checked.verdict.expected), escape_inline(&checked.verdict.actual));
+        let label = if checked.state() == CheckState::Errored { "error:" } else { "got" };
+        let _ = writeln!(out, "- {turn}expected {expected},<br>{label} {actual}");
+    }
+    if !told.conversation.turns.is_empty() {
+        let turns = format_count(told.conversation.turns.len(), "turn");
+        let _ = write!(out, "\n<details><summary>Conversation, {turns}</summary>\n\n");
+        told.conversation.turns.iter().for_each(|turn| out.push_str(&fence(&format_turn(turn))));
+        out.push_str("</details>\n");
+    }
+    out
+}
+
+/// Formats the messages and tool calls of a turn as lines of text.
+fn format_turn(turn: &ConversationTurn) -> String {
+    let mut out = format!("Turn {}\n", turn.number);
+    let mut say = |who: &str, text: &str| {
+        let mut shown: String = safe_lines(text).collect::<Vec<_>>().join("\n  ");
+        if shown.len() > MAX_MESSAGE_BYTES {
+            shown.truncate(shown.floor_char_boundary(MAX_MESSAGE_BYTES));
+            shown.push_str(" …");
+        }
+        let _ = writeln!(out, "{who}: {shown}");
+    };
+    if let Some(user) = &turn.user {
+        say("User", user);
+    }
+    for call in &turn.tool_calls {
+        let result = match &call.result {
+            Some(result) if result.failed => format!("failed: {}", result.text()),
+            Some(result) => result.text(),
+            None => "no result".to_string(),
+        };
+        say("Tool", &format!("{}({}) → {result}", call.name, call.arguments));
+    }
+    turn.messages.iter().for_each(|message| say("Agent", &message.content));
+    out
+}
+
+/// Formats text as a code block, with a fence that is longer than any run of backticks in it.
+fn fence(text: &str) -> String {
+    let mut longest = 0;
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat((longest + 1).max(3));
+    format!("{fence}text\n{}\n{fence}\n", text.trim_end())
+}
+
+/// Escapes a text for use within a line: no markup, HTML, mention or link remains.
+fn escape_inline(text: &str) -> String {
+    let mut out = String::new();
+    for c in one_line(text, 400).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            // Mentions and references are detected after entities are decoded, so a zero-width space is
+            // added.
+            '@' => out.push_str("&#64;&#8203;"),
+            '#' => out.push_str("&#35;&#8203;"),
+            ':' => out.push_str("&#58;"),
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '!' | '|' | '~' | '$' | '+'
+            | '-' | '.' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Formats a text as inline code.
+fn format_code(text: &str) -> String {
+    let text = one_line(text, 200).replace('&', "&amp;").replace('<', "&lt;").replace('`', "&#96;");
+    format!("<code>{}</code>", text.replace('@', "&#64;").replace('*', "&#42;").replace('_', "&#95;"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_untrusted_text() {
+        assert_eq!(
+            escape_inline("<b>@me **x** [a](b)"),
+            "&lt;b&gt;&#64;&#8203;me \\*\\*x\\*\\* \\[a\\]\\(b\\)"
+        );
+        assert_eq!(escape_inline("a\n# b"), "a⏎&#35;&#8203; b");
+        assert_eq!(fence("a ```` b\n"), "`````text\na ```` b\n`````\n");
+        assert_eq!(format_code("a_b`<"), "<code>a&#95;b&#96;&lt;</code>");
+    }
+}

@@ -1,0 +1,168 @@
+//! Reporters, which consume the events of a run. They use only events and results of attempts.
+
+mod attempts;
+mod ci_commands;
+mod console;
+mod events;
+mod failures;
+mod github;
+pub mod html;
+mod json;
+mod jsonl;
+mod junit;
+mod markdown;
+mod record;
+mod recordings;
+mod reply;
+mod saved_cases;
+mod spool;
+mod text;
+mod trace;
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use ci_commands::CommandGuard;
+pub use console::{ConsoleOptions, ConsoleReporter, conversation};
+pub use events::{
+    EventsReporter, write_dry_run_case, write_empty_summary, write_error, write_info, write_warning,
+};
+pub use github::GitHubReporter;
+pub use html::HtmlReporter;
+pub use json::JsonReporter;
+pub use jsonl::JsonLinesReporter;
+pub use junit::JUnitReporter;
+pub use markdown::MarkdownReporter;
+pub use recordings::RecordingsReporter;
+pub use reply::ReplyReporter;
+pub use saved_cases::SavedCasesReporter;
+pub use text::{format_count, format_duration, format_percent, one_line, safe_lines, wrap};
+pub use trace::TraceReporter;
+
+use hotseat_engine::run::{RunEvent, RunSettings};
+
+/// Receives the events of a run.
+pub trait Reporter: Send {
+    /// Handles an event.
+    ///
+    /// # Errors
+    /// If output cannot be written.
+    fn report(&mut self, event: &RunEvent) -> io::Result<()>;
+
+    /// Handles the failure of another report.
+    fn output_failed(&mut self, _output: &str) {}
+}
+
+/// Format of a report file, selected by its extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportFormat {
+    /// `.json`: one object with all results, in the order of the cases.
+    Json,
+    /// `.jsonl`: a line for each finished case.
+    JsonLines,
+    /// `.xml`: JUnit.
+    JUnit,
+    /// `.html`: a self-contained page.
+    Html,
+    /// `.md`: a short summary.
+    Markdown,
+}
+
+/// File extensions of the formats.
+pub const REPORT_EXTENSIONS: &str = ".json, .jsonl, .xml, .html, .md";
+
+impl ReportFormat {
+    /// Returns the format for a file name.
+    pub fn from_path(path: &Path) -> Option<ReportFormat> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "json" => Some(ReportFormat::Json),
+            "jsonl" | "ndjson" => Some(ReportFormat::JsonLines),
+            "xml" => Some(ReportFormat::JUnit),
+            "html" | "htm" => Some(ReportFormat::Html),
+            "md" | "markdown" => Some(ReportFormat::Markdown),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the format is made for programs.
+    pub fn is_machine_readable(self) -> bool {
+        match self {
+            ReportFormat::Json | ReportFormat::JsonLines | ReportFormat::JUnit => true,
+            ReportFormat::Html | ReportFormat::Markdown => false,
+        }
+    }
+
+    /// Returns true if the format contains the events of conversations.
+    pub fn needs_events(self) -> bool {
+        self == ReportFormat::Html
+    }
+}
+
+/// Creates a reporter that writes to an empty file. `shown` is the display name of the file.
+///
+/// # Errors
+/// If a temporary file cannot be created.
+pub fn open_report(
+    file: File,
+    format: ReportFormat,
+    shown: &str,
+    setting: Arc<RunSettings>,
+) -> io::Result<Box<dyn Reporter>> {
+    Ok(match format {
+        ReportFormat::Json => Box::new(JsonReporter::new(file, shown.to_string(), setting)?),
+        ReportFormat::JsonLines => Box::new(JsonLinesReporter::new(file, setting)),
+        ReportFormat::JUnit => Box::new(JUnitReporter::new(file)?),
+        ReportFormat::Html => Box::new(HtmlReporter::new(file, shown.to_string(), setting)?),
+        ReportFormat::Markdown => Box::new(MarkdownReporter::new(file, setting)),
+    })
+}
+
+/// Creates a report file and its folder. An existing file is truncated.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn create_file(path: &Path) -> io::Result<File> {
+    create_folder(path)?;
+    File::create(path)
+}
+
+/// Creates a report file and its folder, if the file does not exist yet.
+///
+/// # Errors
+/// If it cannot be written, or exists.
+pub fn create_new_file(path: &Path) -> io::Result<File> {
+    create_folder(path)?;
+    File::create_new(path)
+}
+
+fn create_folder(path: &Path) -> io::Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
+    let words =
+        |error: io::Error| io::Error::new(error.kind(), format!("its folder cannot be created: {error}"));
+    std::fs::create_dir_all(folder).map_err(words)
+}
+
+/// Error while writing a report file.
+#[derive(Debug)]
+pub struct ReportWriteError {
+    path: PathBuf,
+    error: io::Error,
+}
+
+impl ReportWriteError {
+    /// Creates an error for a file.
+    pub fn new(path: &Path, error: io::Error) -> Self {
+        ReportWriteError { path: path.to_path_buf(), error }
+    }
+}
+
+impl fmt::Display for ReportWriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write {}: {}", self.path.display(), self.error)
+    }
+}
+
+impl std::error::Error for ReportWriteError {}

@@ -1,0 +1,53 @@
+//! `--record DIR`: a file with the actions of the agent for each case, for replay.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::record::rfc3339;
+use super::{Reporter, RunEvent};
+use hotseat_engine::run::RunSettings;
+use hotseat_targets::recording;
+use hotseat_targets::recording::{AgentRecording, suite_name};
+
+/// Reporter that writes a recording of each executed case.
+pub struct RecordingsReporter {
+    folder: PathBuf,
+    project: PathBuf,
+    setting: Arc<RunSettings>,
+}
+
+impl RecordingsReporter {
+    /// Creates a reporter that writes to a folder, which is created if needed. Names of suites are relative
+    /// to the folder `project`.
+    ///
+    /// # Errors
+    /// If the folder is not writable.
+    pub fn open(folder: PathBuf, project: PathBuf, setting: Arc<RunSettings>) -> io::Result<Self> {
+        std::fs::create_dir_all(&folder)?;
+        // Detects an unwritable folder before any agent is called.
+        tempfile::tempfile_in(&folder)?;
+        Ok(RecordingsReporter { folder, project, setting })
+    }
+}
+
+impl Reporter for RecordingsReporter {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
+        let RunEvent::CaseEnded(outcome) = event else { return Ok(()) };
+        let attempt = outcome.representative();
+        let turns = recording::turns_of(&attempt.events, &attempt.conversation);
+        // If the case did not run or the agent did nothing, an earlier recording is kept.
+        if turns.iter().all(|turn| turn.events.is_empty()) {
+            return Ok(());
+        }
+        let selected = &attempt.case_ref;
+        let recording = AgentRecording {
+            suite: Some(suite_name(&self.project, &selected.suite.path)),
+            case: selected.case.id.clone(),
+            agent: self.setting.agent_of_case(selected).and_then(|agent| agent.name.clone()),
+            recorded_at: Some(rfc3339(attempt.started_at)),
+            turns,
+        };
+        recording::write(&self.folder, &recording)
+    }
+}

@@ -1,0 +1,166 @@
+//! Follows a run while another process writes it: reads the changes after a given position.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Row, params};
+
+use super::RunStoreError;
+use super::run_lock::is_running;
+use super::run_store::RunStore;
+use super::run_writer::to_i64;
+use super::stored_run::StoredRun;
+use hotseat_engine::run::{CaseOutcome, CaseRef};
+
+/// Change of a case.
+pub enum CaseChange {
+    /// The case has started, and has not ended yet.
+    Started {
+        /// The case.
+        case: Arc<CaseRef>,
+        /// Number of attempts that have ended.
+        attempts: usize,
+    },
+    /// The case has ended.
+    Ended(Box<CaseOutcome>),
+}
+
+/// Position up to which changes were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeCursor {
+    /// Position of the last event that was read, counted from 1.
+    pub position: i64,
+    /// True if more changes can be read now.
+    pub more: bool,
+}
+
+/// State of a store file. As long as it stays equal, there are no changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreStamp {
+    /// SQLite data version, which changes with every write of another process.
+    version: i64,
+    /// Identity of the file, which detects that it was replaced.
+    file: Option<u64>,
+}
+
+impl RunStore {
+    /// Returns the running run (the last one to start if there are several), otherwise the last run.
+    ///
+    /// # Errors
+    /// If there are no runs, or the store cannot be read.
+    pub fn current_run(&self) -> Result<StoredRun, RunStoreError> {
+        let mut select = self.prepare("SELECT id FROM run WHERE summary IS NULL ORDER BY number DESC")?;
+        let ids =
+            select.query_map([], |row| row.get::<_, String>(0)).map_err(|error| self.sqlite_error(&error))?;
+        for id in ids {
+            let id = id.map_err(|error| self.sqlite_error(&error))?;
+            if is_running(&self.path, &id) {
+                return self.find(&id);
+            }
+        }
+        self.find("last")
+    }
+
+    /// Reports up to `most` cases of a run that have started or ended after a position, in the order of these
+    /// events.
+    ///
+    /// # Errors
+    /// If the cases cannot be read.
+    pub fn changes(
+        &self,
+        head: &StoredRun,
+        after: i64,
+        most: usize,
+        tell: &mut dyn FnMut(CaseChange),
+    ) -> Result<ChangeCursor, RunStoreError> {
+        // A process that resumes the run at the same time deletes cases of it.
+        let _one_moment =
+            self.connection.unchecked_transaction().map_err(|error| self.sqlite_error(&error))?;
+        let parts = self.run_parts(head)?;
+        let mut select = self.prepare(
+            "SELECT began, 0, place FROM cases WHERE run = ?1 AND began > ?2 AND ended IS NULL
+             UNION ALL SELECT max(told), 0, place FROM attempt WHERE run = ?1 AND told > ?2
+                       AND place IN (SELECT place FROM cases WHERE run = ?1 AND ended IS NULL) GROUP BY place
+             UNION ALL SELECT ended, 1, place FROM cases WHERE run = ?1 AND ended > ?2
+             ORDER BY 1 LIMIT ?3",
+        )?;
+        let columns = |row: &Row<'_>| -> rusqlite::Result<(i64, bool, i64)> {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        };
+        let limit = to_i64(most.saturating_add(1));
+        let rows = select.query_map(params![parts.run, after, limit], columns);
+        let rows = rows.map_err(|error| self.sqlite_error(&error))?;
+        let mut reached = ChangeCursor { position: after, more: false };
+        for (number, row) in rows.enumerate() {
+            if number == most {
+                reached.more = true;
+                break;
+            }
+            let (position, has_ended, place) = row.map_err(|error| self.sqlite_error(&error))?;
+            tell(match has_ended {
+                true => CaseChange::Ended(Box::new(self.outcome_of(&parts, place, None)?)),
+                false => {
+                    let (case, _) = self.case_ref(&parts, place)?;
+                    let select = "SELECT count(*) FROM attempt WHERE run = ?1 AND place = ?2";
+                    let attempts = self.query_numbers(select, [parts.run, place])?;
+                    let attempts = attempts.first().and_then(|count| usize::try_from(*count).ok());
+                    CaseChange::Started { case, attempts: attempts.unwrap_or_default() }
+                }
+            });
+            reached.position = position;
+        }
+        Ok(reached)
+    }
+
+    /// Returns the outcome of the case at an index of a run, or `None` if the case has not ended.
+    ///
+    /// # Errors
+    /// If the case cannot be read.
+    pub fn outcome_at(&self, head: &StoredRun, index: usize) -> Result<Option<CaseOutcome>, RunStoreError> {
+        let _one_moment =
+            self.connection.unchecked_transaction().map_err(|error| self.sqlite_error(&error))?;
+        let parts = self.run_parts(head)?;
+        let select = "SELECT place FROM cases WHERE run = ?1 AND place = ?2 AND ended IS NOT NULL";
+        let found = self.query_numbers(select, params![parts.run, to_i64(index)])?;
+        found.first().map(|place| self.outcome_of(&parts, *place, None)).transpose()
+    }
+
+    /// Returns the id of the run that started last, if any.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn newest_id(&self) -> Result<Option<String>, RunStoreError> {
+        let mut select = self.prepare("SELECT id FROM run ORDER BY number DESC LIMIT 1")?;
+        let mut ids = select.query_map([], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))?;
+        ids.next().transpose().map_err(|error| self.sqlite_error(&error))
+    }
+
+    /// Returns true if a process is executing this run now.
+    pub fn is_running(&self, head: &StoredRun) -> bool {
+        is_running(&self.path, &head.id)
+    }
+
+    /// Returns the current stamp of the store.
+    ///
+    /// # Errors
+    /// If the file is gone or cannot be read.
+    pub fn stamp(&self) -> Result<StoreStamp, RunStoreError> {
+        let file = file_identity(&self.path).map_err(|error| RunStoreError::from_io(&self.path, &error))?;
+        let version = self.connection.pragma_query_value(None, "data_version", |row| row.get(0));
+        Ok(StoreStamp { version: version.map_err(|error| self.sqlite_error(&error))?, file })
+    }
+}
+
+/// Returns the inode of a file, which stays the same if the open file is renamed.
+#[cfg(unix)]
+fn file_identity(path: &Path) -> std::io::Result<Option<u64>> {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata(path).map(|metadata| Some(metadata.ino()))
+}
+
+/// On other platforms an open file cannot be removed or replaced.
+#[cfg(not(unix))]
+fn identity(path: &Path) -> std::io::Result<Option<u64>> {
+    fs::metadata(path).map(|_| None)
+}

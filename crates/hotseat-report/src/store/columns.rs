@@ -1,0 +1,248 @@
+//! JSON columns of cases and attempts. Source locations are numbers that refer to rows of sources, which are
+//! stored once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_document::{SourceSpan, SourceText};
+use hotseat_trace::{EventRecord, Millis, TracedConversation, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use hotseat_engine::cases::Suite;
+use hotseat_engine::run::{
+    Attempt, AttemptPolicy, CaseInfo, CaseOutcome, CaseRef, CaseSource, CaseStability, CheckResult,
+    CheckpointResult,
+};
+use hotseat_targets::recorder::SecretRedactor;
+
+/// Number of the source that contains the case itself.
+const OWN_SOURCE: usize = 0;
+
+/// Source location: source number, start and end.
+type PlaceColumns = (usize, usize, usize);
+
+/// Assigns numbers, starting at 1, to sources that are not pieces of suites.
+pub(super) trait SourceNumbers {
+    /// Returns the number of a source.
+    fn number(&mut self, source: &Arc<SourceText>) -> rusqlite::Result<usize>;
+}
+
+/// Stored case.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredCase {
+    case: CaseInfo,
+    agent: Option<usize>,
+    /// Repetition of the case; `None` if the case never started.
+    pub repetition: Option<AttemptPolicy>,
+    place: (usize, usize),
+    first_line: u32,
+    first_column: u32,
+    text: String,
+}
+
+/// Borrowed form of [`StoredCase`] for writing.
+#[derive(Serialize)]
+struct StoredCaseRef<'a> {
+    case: &'a CaseInfo,
+    agent: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repetition: Option<AttemptPolicy>,
+    place: (usize, usize),
+    first_line: u32,
+    first_column: u32,
+    text: &'a str,
+}
+
+/// Stored outcome of a case.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredOutcome {
+    verdict: Verdict,
+    stability: Option<CaseStability>,
+    telling: usize,
+    #[serde(default)]
+    never_begun: bool,
+    #[serde(default)]
+    untried: bool,
+}
+
+/// Stored attempt without its events.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredAttempt {
+    verdict: Verdict,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checks: Vec<CheckResult>,
+    /// Locations of the checks, followed by those of the checkpoints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    places: Vec<PlaceColumns>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checkpoints: Vec<CheckpointResult>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    limit: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    logs: Vec<String>,
+    started_at: Millis,
+    duration: Duration,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    given: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    timeless: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_words: Option<String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Borrowed form of [`StoredAttempt`] for writing.
+#[derive(Serialize)]
+struct StoredAttemptRef<'a> {
+    verdict: &'a Verdict,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    checks: &'a [CheckResult],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    places: Vec<PlaceColumns>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    checkpoints: &'a [CheckpointResult],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<Duration>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    logs: &'a [String],
+    started_at: Millis,
+    duration: Duration,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    given: &'a BTreeMap<String, Value>,
+    #[serde(skip_serializing_if = "is_false")]
+    timeless: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_words: Option<&'a String>,
+}
+
+/// Encodes a case.
+pub(super) fn encode_case(
+    told: &CaseRef,
+    repetition: Option<AttemptPolicy>,
+    redactor: &SecretRedactor,
+) -> serde_json::Result<Vec<u8>> {
+    let source = &told.case.source_text.source;
+    serde_json::to_vec(&StoredCaseRef {
+        case: &told.case,
+        agent: told.agent,
+        repetition,
+        place: (told.case.place.span.start, told.case.place.span.end),
+        first_line: source.first_line,
+        first_column: source.first_column,
+        text: &redactor.mask(&source.text),
+    })
+}
+
+/// Encodes the outcome of a case.
+pub(super) fn encode_outcome(outcome: &CaseOutcome) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&StoredOutcome {
+        verdict: outcome.verdict.clone(),
+        stability: outcome.stability.clone(),
+        telling: outcome.representative_index(),
+        never_begun: outcome.never_started,
+        untried: outcome.retry_pending,
+    })
+}
+
+/// Encodes an attempt without its events.
+pub(super) fn encode_attempt(
+    attempt: &Attempt,
+    numbers: &mut impl SourceNumbers,
+) -> rusqlite::Result<Vec<u8>> {
+    let own = &attempt.case_ref.case.source_text.source;
+    let of_checks = attempt.checks.iter().map(|finding| &finding.check.place);
+    let of_checkpoints = attempt.checkpoints.iter().map(|reached| &reached.checkpoint.place);
+    let mut places = Vec::with_capacity(attempt.checks.len() + attempt.checkpoints.len());
+    for place in of_checks.chain(of_checkpoints) {
+        let number = match Arc::ptr_eq(&place.source, own) {
+            true => OWN_SOURCE,
+            false => numbers.number(&place.source)?,
+        };
+        places.push((number, place.span.start, place.span.end));
+    }
+    let kept = StoredAttemptRef {
+        verdict: &attempt.verdict,
+        checks: &attempt.checks,
+        places,
+        checkpoints: &attempt.checkpoints,
+        limit: attempt.limit,
+        warnings: &attempt.warnings,
+        logs: &attempt.logs,
+        started_at: attempt.started_at,
+        duration: attempt.duration,
+        given: &attempt.hook_variables,
+        timeless: attempt.lacks_timestamps,
+        last_words: attempt.agent_diagnostics.as_ref(),
+    };
+    serde_json::to_vec(&kept).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+impl StoredCase {
+    /// Restores the case.
+    pub fn into_case_ref(self, index: usize, suite: Arc<Suite>) -> Arc<CaseRef> {
+        let StoredCase { mut case, agent, place: (start, end), first_line, first_column, text, .. } = self;
+        let source = SourceText::starting_at(suite.shown.clone(), text, first_line, first_column);
+        case.place = SourceSpan::new(&source, start..end);
+        case.source_text = CaseSource::in_suite(source, &suite);
+        Arc::new(CaseRef { index, case, suite, agent })
+    }
+}
+
+impl StoredOutcome {
+    /// Restores the outcome with its attempts, or returns `None` if an attempt is missing.
+    pub fn into_outcome(self, selected: Arc<CaseRef>, attempts: Vec<Arc<Attempt>>) -> Option<CaseOutcome> {
+        let StoredOutcome { verdict, stability, telling, never_begun, untried } = self;
+        CaseOutcome::restore(selected, verdict, attempts, stability, never_begun, untried, telling)
+    }
+}
+
+impl StoredAttempt {
+    /// Restores the attempt with its events, or returns `None` if a source is missing.
+    pub fn into_attempt(
+        self,
+        selected: Arc<CaseRef>,
+        number: usize,
+        events: Vec<EventRecord>,
+        sources: &[Arc<SourceText>],
+    ) -> Option<Attempt> {
+        let StoredAttempt { verdict, mut checks, places, mut checkpoints, .. } = self;
+        let own = &selected.case.source_text.source;
+        let of_checks = checks.iter_mut().map(|finding| &mut finding.check.place);
+        let of_checkpoints = checkpoints.iter_mut().map(|reached| &mut reached.checkpoint.place);
+        for (place, (number, start, end)) in of_checks.chain(of_checkpoints).zip(places) {
+            let source = match number {
+                OWN_SOURCE => own,
+                number => sources.get(number - 1)?,
+            };
+            *place = SourceSpan::new(source, start..end);
+        }
+        let own = events.iter().filter(|record| record.execution.is_none());
+        let conversation = TracedConversation::from_events(own.map(|record| &record.event));
+        Some(Attempt {
+            case_ref: selected,
+            number,
+            verdict,
+            checks,
+            checkpoints,
+            limit: self.limit,
+            conversation,
+            events,
+            warnings: self.warnings,
+            logs: self.logs,
+            started_at: self.started_at,
+            duration: self.duration,
+            hook_variables: self.given,
+            lacks_timestamps: self.timeless,
+            agent_diagnostics: self.last_words,
+        })
+    }
+}

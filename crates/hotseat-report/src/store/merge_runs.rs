@@ -1,0 +1,198 @@
+//! Merges runs into one, and exports a run to a file.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::RunStoreError;
+use super::prune::StoreLimits;
+use super::run_store::RunStore;
+use super::run_writer::RunWriter;
+use super::stored_run::{RunMetadata, RunOrigin, RunState, StoredRun};
+use hotseat_engine::run::{ExecutionOptions, RunEvent, RunSettings, RunSummary};
+
+/// Number of events per transaction.
+const EVENTS_PER_WRITE: usize = 256;
+/// Maximum number of missing shards that an error names.
+const MAX_NAMED: usize = 5;
+
+/// Merges runs of shards of the same cases and saves the result in a store. Each case must be in exactly one
+/// of the runs. Returns the id of the new run.
+///
+/// # Errors
+/// If the runs do not fit together, or cannot be read or written.
+pub fn merge(
+    runs: &[(RunStore, StoredRun)],
+    into: &Path,
+    limits: StoreLimits,
+) -> Result<String, RunStoreError> {
+    let Some(((_, first), others)) = runs.split_first() else {
+        return Err(RunStoreError::NoSuchRun("there are no runs to merge".to_string()));
+    };
+    check_compatible(first, others)?;
+    let (mut places, mut summary) = (HashMap::new(), RunSummary::new(first.metadata.setting.choices.options));
+    for (store, head) in runs {
+        for outcome in store.outcomes(head)? {
+            let outcome = outcome?;
+            let (index, id) = (outcome.case_ref.index, &outcome.case_ref.case.id);
+            if let Some(other) = places.insert(index, head.short_id()) {
+                let words = format!("case `{id}` is in both runs {other} and {}", head.short_id());
+                return Err(RunStoreError::NoSuchRun(words));
+            }
+            summary.count_outcome(&outcome);
+        }
+    }
+    let all = first.metadata.of_all;
+    if places.len() < all {
+        let (missing, parts) = (all - places.len(), missing_parts(runs));
+        let words = format!("{missing} of {all} cases are in none of these runs{parts}");
+        return Err(RunStoreError::NoSuchRun(words));
+    }
+    let came_to = || runs.iter().filter_map(|(_, head)| head.summary.as_ref());
+    summary.started_at = runs.iter().map(|(_, head)| head.started_at).min().unwrap_or_default();
+    summary.ended_at = came_to().map(|summary| summary.ended_at).max().unwrap_or_default();
+    // The runs may have been parallel or on one machine in sequence; the duration is that of the longest run.
+    summary.duration = came_to().map(|summary| summary.duration).max().unwrap_or_default();
+    let about = RunMetadata {
+        setting: Arc::new(merged_setting(runs, first)),
+        total: all,
+        command: Vec::new(),
+        origin: RunOrigin::Merged { of: runs.iter().map(|(_, head)| head.id.clone()).collect() },
+        shard: None,
+        only_failed: false,
+        ..first.metadata.clone()
+    };
+    let project = about.project.clone();
+    let started = RunEvent::Started { total: all, parallel: about.parallel, at: summary.started_at };
+    let mut keeping = RunWriter::for_replay(into, None, about, first.commit.clone(), limits)?;
+    keeping.write_events(&[started])?;
+    for (store, head) in runs {
+        copy_events(store, head, &project, &mut keeping, |event| {
+            !matches!(event, RunEvent::Started { .. } | RunEvent::Ended(_))
+        })?;
+    }
+    keeping.write_events(&[RunEvent::Ended(summary)])?;
+    Ok(keeping.id().to_string())
+}
+
+/// Exports a run to a new store file that contains only this run.
+///
+/// # Errors
+/// If the file exists, or something cannot be read or written.
+pub fn export(store: &RunStore, head: &StoredRun, to: &Path) -> Result<(), RunStoreError> {
+    if to.exists() {
+        return Err(RunStoreError::NoSuchRun(format!("{} already exists", to.display())));
+    }
+    // The file gets its name only when it is complete.
+    let fail = |error: std::io::Error| RunStoreError::from_io(to, &error);
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(fail)?;
+    let beside = tempfile::Builder::new().prefix(".export-").tempdir_in(folder).map_err(fail)?;
+    let unfinished = beside.path().join("run.db");
+    let (id, limits) = (Some(head.id.clone()), StoreLimits { max_age: None, max_size: None });
+    let mut keeping =
+        RunWriter::for_replay(&unfinished, id, head.metadata.clone(), head.commit.clone(), limits)?;
+    copy_events(store, head, &head.metadata.project, &mut keeping, |_| true)?;
+    keeping.close_file()?;
+    std::fs::rename(&unfinished, to).map_err(fail)
+}
+
+fn copy_events(
+    store: &RunStore,
+    head: &StoredRun,
+    project: &Path,
+    keeping: &mut RunWriter,
+    wanted: fn(&RunEvent) -> bool,
+) -> Result<(), RunStoreError> {
+    let (mut events, mut kept) = (Vec::new(), Ok(()));
+    store.replay_in(head, project, &mut |event| {
+        if wanted(&event) {
+            events.push(event);
+        }
+        if events.len() >= EVENTS_PER_WRITE && kept.is_ok() {
+            kept = keeping.write_events(&std::mem::take(&mut events));
+        }
+    })?;
+    kept.and_then(|()| keeping.write_events(&events))
+}
+
+/// Checks that runs are complete and are shards of the same cases.
+fn check_compatible(first: &StoredRun, others: &[(RunStore, StoredRun)]) -> Result<(), RunStoreError> {
+    for head in others.iter().map(|(_, head)| head).chain([first]) {
+        let (id, one) = (head.short_id(), first.short_id());
+        let words = match (&head.metadata.origin, head.state) {
+            _ if head.metadata.cases != first.metadata.cases
+                || head.metadata.of_all != first.metadata.of_all =>
+            {
+                format!(
+                    "the runs {one} and {id} do not have the same cases: their suites or patterns differ, or the suites have changed"
+                )
+            }
+            _ if tested_agents(head) != tested_agents(first) => {
+                format!(
+                    "the runs {one} and {id} did not test the same agent: {} and {}",
+                    agent_names(first),
+                    agent_names(head)
+                )
+            }
+            _ if verdict_options(head) != verdict_options(first) => {
+                format!("the runs {one} and {id} used different options, such as --runs or --retries")
+            }
+            (_, RunState::Running) => format!("run {id} is still running"),
+            (_, RunState::Killed | RunState::Interrupted) => {
+                format!("run {id} is incomplete: `hotseat resume {id}` runs the remaining cases")
+            }
+            (RunOrigin::Merged { .. } | RunOrigin::Held | RunOrigin::Rechecked { .. }, RunState::Ended) => {
+                continue;
+            }
+        };
+        return Err(RunStoreError::NoSuchRun(words));
+    }
+    Ok(())
+}
+
+/// Returns the tested agents, without members that depend on the machine.
+fn tested_agents(head: &StoredRun) -> Vec<(&str, Option<&str>)> {
+    head.metadata.setting.agents().map(|agent| (&*agent.id, agent.connector.as_deref())).collect()
+}
+
+fn agent_names(head: &StoredRun) -> String {
+    let name = |(id, connector): (&str, Option<&str>)| match connector {
+        Some(connector) => format!("{id} with {connector}"),
+        None => id.to_string(),
+    };
+    tested_agents(head).into_iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the options that affect verdicts. The number of parallel conversations does not, and machines
+/// differ in it.
+fn verdict_options(head: &StoredRun) -> ExecutionOptions {
+    ExecutionOptions { parallel: 1, ..head.metadata.setting.choices.options }
+}
+
+/// Names the missing shards, if all runs are shards of one division.
+fn missing_parts(runs: &[(RunStore, StoredRun)]) -> String {
+    let parts: Vec<_> = runs.iter().filter_map(|(_, head)| head.metadata.shard).collect();
+    let Some(of) = parts.first().map(|shard| shard.of).filter(|of| parts.iter().all(|part| part.of == *of))
+    else {
+        return String::new();
+    };
+    let missing = (1..=of).filter(|number| !parts.iter().any(|part| part.number == *number));
+    let missing: Vec<String> = missing.map(|number| format!("{number}/{of}")).collect();
+    match missing.len() {
+        0 => String::new(),
+        n if n > MAX_NAMED => format!(": {n} parts are missing"),
+        _ => format!(": {} missing", missing.join(", ")),
+    }
+}
+
+/// Returns the settings of the merged run.
+fn merged_setting(runs: &[(RunStore, StoredRun)], first: &StoredRun) -> RunSettings {
+    let mut setting = (*first.metadata.setting).clone();
+    setting.selected = first.metadata.of_all;
+    setting.choices.outputs = Vec::new();
+    for (_, head) in runs {
+        setting.modes.merge(&head.metadata.setting.modes);
+    }
+    setting
+}

@@ -1,0 +1,536 @@
+//! Reads saved runs.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotseat_document::SourceText;
+use hotseat_trace::{EventRecord, Millis};
+use rusqlite::{Connection, Row, params};
+use serde::de::DeserializeOwned;
+
+use super::columns::{StoredAttempt, StoredCase, StoredOutcome};
+use super::compression::decompress;
+use super::prune::{self, PruneResult, StoreLimits};
+use super::run_lock::is_running;
+use super::run_writer::to_i64;
+use super::stored_run::{CaseCounts, RunMetadata, RunState, StoredRun};
+use super::tables::{self, OpenMode};
+use super::{GitCommit, RunStoreError, seal};
+use hotseat_engine::cases::Suite;
+use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary};
+use hotseat_targets::recorder::wall_millis;
+use hotseat_targets::recording::suite_name;
+
+/// Opened run store.
+pub struct RunStore {
+    pub(super) path: PathBuf,
+    pub(super) connection: Connection,
+}
+
+/// Rows that the cases of a run refer to.
+pub(super) struct RunParts {
+    pub(super) run: i64,
+    sources: Vec<Arc<SourceText>>,
+    suites: Vec<Arc<Suite>>,
+}
+
+/// Iterator over the finished cases of a run in order. Only one case is in memory at a time.
+pub struct OutcomeIter<'a> {
+    store: &'a RunStore,
+    parts: RunParts,
+    /// Index of the last case.
+    last_index: i64,
+    has_failed: bool,
+}
+
+/// Row that refers to an event of a run.
+struct StoredEventRow {
+    event_kind: i64,
+    place: i64,
+    number: i64,
+    wish: Option<String>,
+}
+
+impl RunStore {
+    /// Opens a store.
+    ///
+    /// # Errors
+    /// If there is no store, or it cannot be used.
+    pub fn open(path: &Path) -> Result<RunStore, RunStoreError> {
+        Ok(RunStore { path: path.to_path_buf(), connection: tables::open(path, OpenMode::Read)? })
+    }
+
+    /// Returns up to `most` runs, newest first.
+    ///
+    /// # Errors
+    /// If the runs cannot be read.
+    pub fn runs(&self, most: usize) -> Result<Vec<StoredRun>, RunStoreError> {
+        let numbers =
+            self.query_numbers("SELECT number FROM run ORDER BY number DESC LIMIT ?1", [to_i64(most)])?;
+        numbers.into_iter().map(|number| self.stored_run(number)).collect()
+    }
+
+    /// Finds a run by its id, a prefix of its id, `last`, or `last~2` for the second run before the last.
+    ///
+    /// # Errors
+    /// If no run or several runs match.
+    pub fn find(&self, meant: &str) -> Result<StoredRun, RunStoreError> {
+        let no_such = |words: String| Err(RunStoreError::NoSuchRun(words));
+        let back = match meant {
+            "last" => Some(0),
+            _ => meant.strip_prefix("last~").and_then(|back| back.parse::<u32>().ok()),
+        };
+        if let Some(back) = back {
+            let select = "SELECT number FROM run ORDER BY number DESC LIMIT 1 OFFSET ?1";
+            return match self.query_numbers(select, [back])?.first() {
+                Some(number) => self.stored_run(*number),
+                None if back == 0 => no_such(format!("there are no saved runs in {}", self.path.display())),
+                None => no_such(format!("there is no run `{meant}`: fewer runs are saved")),
+            };
+        }
+        let is_id = !meant.is_empty() && meant.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let like = format!("{}%", if is_id { meant.to_ascii_lowercase() } else { "-".to_string() });
+        let found = self.query_numbers("SELECT number FROM run WHERE id LIKE ?1 ORDER BY number", [like])?;
+        match found.as_slice() {
+            [one] => self.stored_run(*one),
+            [] => no_such(format!(
+                "there is no run `{meant}`: name a run by its id, the start of its id, or `last`; \
+                 `hotseat runs` lists them"
+            )),
+            several => {
+                let heads: Result<Vec<StoredRun>, _> =
+                    several.iter().take(5).map(|number| self.stored_run(*number)).collect();
+                let ids: Vec<String> = heads?.iter().map(|head| head.id.clone()).collect();
+                no_such(format!("`{meant}` is the start of several run ids: {}", ids.join(", ")))
+            }
+        }
+    }
+
+    /// Replays the events of a run in their original order.
+    ///
+    /// # Errors
+    /// If the events cannot be read.
+    pub fn replay(&self, head: &StoredRun, report: &mut dyn FnMut(RunEvent)) -> Result<(), RunStoreError> {
+        self.replay_in(head, &head.metadata.project, report)
+    }
+
+    /// Replays a run as if its project were in this folder, because it may have been elsewhere on another
+    /// machine.
+    pub(super) fn replay_in(
+        &self,
+        head: &StoredRun,
+        project: &Path,
+        report: &mut dyn FnMut(RunEvent),
+    ) -> Result<(), RunStoreError> {
+        self.verify(head)?;
+        let parts = self.run_parts_in(head, project)?;
+        let RunMetadata { total, parallel, .. } = head.metadata;
+        report(RunEvent::Started { total, parallel, at: head.started_at });
+        let mut select = self.prepare(
+            "SELECT began, 0, place, 0, NULL FROM cases WHERE run = ?1 AND began IS NOT NULL
+             UNION ALL SELECT told, 1, place, number, NULL FROM attempt WHERE run = ?1 AND told IS NOT NULL
+             UNION ALL SELECT ended, 2, place, 0, NULL FROM cases WHERE run = ?1 AND ended IS NOT NULL
+             UNION ALL SELECT told, 3, 0, 0, wish FROM stop WHERE run = ?1
+             ORDER BY 1",
+        )?;
+        let kept = |row: &Row<'_>| {
+            Ok(StoredEventRow {
+                event_kind: row.get(1)?,
+                place: row.get(2)?,
+                number: row.get(3)?,
+                wish: row.get(4)?,
+            })
+        };
+        let rows = select.query_map([parts.run], kept).map_err(|error| self.sqlite_error(&error))?;
+        let mut open: HashMap<i64, (AttemptPolicy, Vec<Arc<Attempt>>)> = HashMap::new();
+        for row in rows {
+            let StoredEventRow { event_kind: what, place, number, wish } =
+                row.map_err(|error| self.sqlite_error(&error))?;
+            match what {
+                0 => {
+                    let (case, repetition) = self.case_ref(&parts, place)?;
+                    report(RunEvent::CaseStarted { case, repetition });
+                }
+                1 => {
+                    let (told, repetition) = match open.get(&place) {
+                        Some((repetition, ended)) => (ended[0].case_ref.clone(), *repetition),
+                        None => self.case_ref(&parts, place)?,
+                    };
+                    let attempt = Arc::new(self.attempt(&parts, &told, place, number)?);
+                    let ended = &mut open.entry(place).or_insert_with(|| (repetition, Vec::new())).1;
+                    ended.push(attempt.clone());
+                    report(RunEvent::AttemptEnded { attempt, repetition });
+                }
+                2 => {
+                    let attempts = open.remove(&place).map(|(_, attempts)| attempts);
+                    report(RunEvent::CaseEnded(Arc::new(self.outcome_of(&parts, place, attempts)?)));
+                }
+                _ => {
+                    let wish = wish.unwrap_or_default();
+                    let wish = serde_json::from_str(&wish).map_err(|error| self.unreadable(error))?;
+                    report(RunEvent::Stopping(wish));
+                }
+            }
+        }
+        if let Some(summary) = &head.summary {
+            report(RunEvent::Ended(summary.clone()));
+        }
+        Ok(())
+    }
+
+    /// Iterates over the finished cases of a run in order.
+    ///
+    /// # Errors
+    /// If the cases cannot be read.
+    pub fn outcomes(&self, head: &StoredRun) -> Result<OutcomeIter<'_>, RunStoreError> {
+        self.verify(head)?;
+        Ok(OutcomeIter { store: self, parts: self.run_parts(head)?, last_index: -1, has_failed: false })
+    }
+
+    /// Returns the outcome of the case with this id.
+    ///
+    /// # Errors
+    /// If no case or several cases have this id.
+    pub fn outcome(&self, head: &StoredRun, id: &str) -> Result<CaseOutcome, RunStoreError> {
+        self.verify(head)?;
+        let parts = self.run_parts(head)?;
+        let select =
+            "SELECT place FROM cases WHERE run = ?1 AND id = ?2 AND ended IS NOT NULL ORDER BY place";
+        let found = self.query_numbers(select, params![parts.run, id])?;
+        match found.as_slice() {
+            [place] => self.outcome_of(&parts, *place, None),
+            [] => {
+                let begun = self.query_numbers(
+                    "SELECT place FROM cases WHERE run = ?1 AND id = ?2 LIMIT 1",
+                    params![parts.run, id],
+                )?;
+                let run = head.short_id();
+                Err(RunStoreError::NoSuchRun(match (begun.is_empty(), head.state) {
+                    (false, RunState::Running) => format!("case `{id}` of run {run} is still running"),
+                    (false, _) => {
+                        format!("case `{id}` was interrupted with run {run}: nothing of it was saved")
+                    }
+                    (true, _) => format!("run {run} has no case `{id}`{}", self.suggest_id(parts.run, id)?),
+                }))
+            }
+            several => {
+                let of = several
+                    .iter()
+                    .take(5)
+                    .map(|place| Ok(self.case_ref(&parts, *place)?.0.case.place.to_string()));
+                let places: Result<Vec<String>, RunStoreError> = of.collect();
+                let places = places?.join(", ");
+                let words = format!("run {} has several cases `{id}`: {places}", head.short_id());
+                Err(RunStoreError::NoSuchRun(words))
+            }
+        }
+    }
+
+    /// Verifies that the stored rows of a run were not altered.
+    ///
+    /// # Errors
+    /// If they were altered, or cannot be read.
+    pub(super) fn verify(&self, head: &StoredRun) -> Result<(), RunStoreError> {
+        match seal::find_damage(&self.connection, head.number).map_err(|error| self.sqlite_error(&error))? {
+            None => Ok(()),
+            Some(words) => Err(RunStoreError::damaged_run(&self.path, head.short_id(), &words)),
+        }
+    }
+
+    /// Returns the last run of a Rust test file, or of `hotseat test` if none is named; optionally only of
+    /// runs before another one.
+    ///
+    /// # Errors
+    /// If there is no such run.
+    pub fn last_run_of(
+        &self,
+        program: Option<&str>,
+        before: Option<&StoredRun>,
+    ) -> Result<StoredRun, RunStoreError> {
+        let select = "SELECT number FROM run WHERE number < ?1 ORDER BY number DESC";
+        for number in self.query_numbers(select, [before.map_or(i64::MAX, |head| head.number)])? {
+            let head = self.stored_run(number)?;
+            if head.metadata.program.as_deref() == program {
+                return Ok(head);
+            }
+        }
+        let what = program.map_or("`hotseat test`".to_string(), |file| format!("the tests of {file}"));
+        Err(RunStoreError::NoSuchRun(match before {
+            Some(head) => format!("there is no saved run of {what} before {}", head.short_id()),
+            None => format!("there is no saved run of {what} in {}", self.path.display()),
+        }))
+    }
+
+    /// Returns the indexes of the finished cases of a run, without those that still have to run.
+    ///
+    /// # Errors
+    /// If the cases cannot be read.
+    pub fn finished_cases(&self, head: &StoredRun) -> Result<BTreeSet<usize>, RunStoreError> {
+        let select = "SELECT place FROM cases WHERE run = ?1 AND status IS NOT NULL AND left_over = 0";
+        let places = self.query_numbers(select, [head.number])?;
+        Ok(places.into_iter().filter_map(|place| usize::try_from(place).ok()).collect())
+    }
+
+    /// Returns the failed cases of a run, by suite name (relative to the project) and id. If the run was
+    /// itself an incomplete rerun of failed cases, cases that it has not run yet are included.
+    ///
+    /// # Errors
+    /// If the cases cannot be read.
+    pub fn failed_cases(&self, head: &StoredRun) -> Result<BTreeSet<(String, String)>, RunStoreError> {
+        let of = |which: &str| {
+            let mut select = self.prepare(&format!(
+                "SELECT suite.path, cases.id FROM cases
+                 JOIN suite ON suite.run = cases.run AND suite.number = cases.suite
+                 WHERE cases.run = ?1 AND {which}"
+            ))?;
+            let pair = |row: &Row<'_>| Ok((PathBuf::from(row.get::<_, String>(0)?), row.get(1)?));
+            let rows = select.query_map([head.number], pair).map_err(|error| self.sqlite_error(&error))?;
+            let named =
+                rows.map(|row| row.map(|(path, id)| (suite_name_within(&head.metadata.project, &path), id)));
+            named.collect::<Result<BTreeSet<_>, _>>().map_err(|error| self.sqlite_error(&error))
+        };
+        let mut failed = of("cases.status = 'failed'")?;
+        if head.metadata.only_failed && head.state != RunState::Ended {
+            let decided = of("cases.status IS NOT NULL AND cases.left_over = 0")?;
+            let before = match self.last_run_of(head.metadata.program.as_deref(), Some(head)) {
+                Ok(before) => self.failed_cases(&before)?,
+                // The previous run was pruned.
+                Err(RunStoreError::NoSuchRun(_)) => BTreeSet::new(),
+                Err(error) => return Err(error),
+            };
+            failed.extend(before.difference(&decided).cloned());
+        }
+        Ok(failed)
+    }
+
+    /// Deletes runs that exceed the limits.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn prune(&self, limits: StoreLimits) -> Result<PruneResult, RunStoreError> {
+        let mut connection = tables::open(&self.path, OpenMode::Write)?;
+        prune::prune(&self.path, &mut connection, limits, None, wall_millis())
+            .map_err(|error| RunStoreError::from_sqlite(&self.path, &error))
+    }
+
+    /// Suggests a similar id for an unknown one.
+    fn suggest_id(&self, run: i64, id: &str) -> Result<String, RunStoreError> {
+        let mut select = self.prepare("SELECT id FROM cases WHERE run = ?1 LIMIT 1000")?;
+        let ids = select
+            .query_map([run], |row| row.get::<_, String>(0))
+            .map_err(|error| self.sqlite_error(&error))?;
+        let ids: Vec<String> = ids.collect::<Result<_, _>>().map_err(|error| self.sqlite_error(&error))?;
+        let near = hotseat_document::nearest(id, ids.iter().map(String::as_str));
+        Ok(near.map_or_else(String::new, |near| format!("; did you mean `{near}`?")))
+    }
+
+    pub(super) fn stored_run(&self, number: i64) -> Result<StoredRun, RunStoreError> {
+        let select = "SELECT id, began, about, summary, git_commit, git_dirty FROM run WHERE number = ?1";
+        type Columns = (String, Millis, Vec<u8>, Option<String>, Option<String>, Option<bool>);
+        let columns = |row: &Row<'_>| -> rusqlite::Result<Columns> {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+        };
+        let row = self
+            .connection
+            .query_row(select, [number], columns)
+            .map_err(|error| self.sqlite_error(&error))?;
+        let (id, began, about, summary, commit, dirty) = row;
+        let summary: Option<RunSummary> = match summary {
+            Some(text) => Some(serde_json::from_str(&text).map_err(|error| self.unreadable(error))?),
+            None => None,
+        };
+        let counts = self.case_counts(number)?;
+        let state = match &summary {
+            Some(_) if counts.left > 0 => RunState::Interrupted,
+            Some(summary) if summary.interrupted || summary.broken.is_some() => RunState::Interrupted,
+            Some(_) => RunState::Ended,
+            None if is_running(&self.path, &id) => RunState::Running,
+            None => RunState::Killed,
+        };
+        let commit = commit.map(|id| GitCommit { id, dirty: dirty.unwrap_or_default() });
+        Ok(StoredRun {
+            number,
+            id,
+            started_at: began,
+            metadata: self.decode(&about)?,
+            summary,
+            counts,
+            commit,
+            state,
+        })
+    }
+
+    fn case_counts(&self, run: i64) -> Result<CaseCounts, RunStoreError> {
+        let mut select = self.prepare(
+            "SELECT status, count(*), sum(left_over) FROM cases WHERE run = ?1 AND status IS NOT NULL GROUP BY status",
+        )?;
+        let count =
+            |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+        let rows = select.query_map([run], count).map_err(|error| self.sqlite_error(&error))?;
+        let mut counts = CaseCounts::default();
+        for row in rows {
+            let (status, count, left) = row.map_err(|error| self.sqlite_error(&error))?;
+            let count = usize::try_from(count).unwrap_or(0);
+            match status.as_str() {
+                "passed" => counts.passed = count,
+                "failed" => counts.failed = count,
+                "skipped" => counts.skipped = count,
+                other => return Err(self.unreadable(format!("a case has the status `{other}`"))),
+            }
+            counts.left += usize::try_from(left).unwrap_or(0);
+        }
+        Ok(counts)
+    }
+
+    pub(super) fn run_parts(&self, head: &StoredRun) -> Result<RunParts, RunStoreError> {
+        self.run_parts_in(head, &head.metadata.project)
+    }
+
+    fn run_parts_in(&self, head: &StoredRun, project: &Path) -> Result<RunParts, RunStoreError> {
+        let run = head.number;
+        let mut sources = Vec::new();
+        let select = "SELECT name, text, first_line, first_column FROM source WHERE run = ?1 ORDER BY number";
+        let mut select = self.prepare(select)?;
+        let row = |row: &Row<'_>| -> rusqlite::Result<(String, Vec<u8>, u32, u32)> {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        };
+        for row in select.query_map([run], row).map_err(|error| self.sqlite_error(&error))? {
+            let (name, text, line, column) = row.map_err(|error| self.sqlite_error(&error))?;
+            let text = decompress(&text).map_err(|error| self.unreadable(error))?;
+            let text = String::from_utf8(text).map_err(|error| self.unreadable(error))?;
+            sources.push(SourceText::starting_at(name, text, line, column));
+        }
+        let mut select = self.prepare("SELECT path, shown FROM suite WHERE run = ?1 ORDER BY number")?;
+        let row = |row: &Row<'_>| -> rusqlite::Result<(String, String)> { Ok((row.get(0)?, row.get(1)?)) };
+        let rows = select.query_map([run], row).map_err(|error| self.sqlite_error(&error))?;
+        let here = |path: String| match Path::new(&path).strip_prefix(&head.metadata.project) {
+            Ok(within) => project.join(within),
+            Err(_) => PathBuf::from(path),
+        };
+        let suites = rows.map(|row| row.map(|(path, shown)| Arc::new(Suite::new(here(path), shown))));
+        let suites = suites.collect::<Result<_, _>>().map_err(|error| self.sqlite_error(&error))?;
+        Ok(RunParts { run, sources, suites })
+    }
+
+    pub(super) fn case_ref(
+        &self,
+        parts: &RunParts,
+        place: i64,
+    ) -> Result<(Arc<CaseRef>, AttemptPolicy), RunStoreError> {
+        let select = "SELECT suite, facts FROM cases WHERE run = ?1 AND place = ?2";
+        let row = |row: &Row<'_>| -> rusqlite::Result<(i64, Vec<u8>)> { Ok((row.get(0)?, row.get(1)?)) };
+        let found = self.prepare(select)?.query_row([parts.run, place], row);
+        let (suite, facts) = found.map_err(|error| self.sqlite_error(&error))?;
+        let suite = usize::try_from(suite - 1).ok().and_then(|number| parts.suites.get(number));
+        let suite = suite.ok_or_else(|| self.unreadable("a suite is missing"))?;
+        let case: StoredCase = self.decode(&facts)?;
+        let repetition = case.repetition.unwrap_or(AttemptPolicy::Retried { retries: 0 });
+        Ok((case.into_case_ref(usize::try_from(place).unwrap_or(0), suite.clone()), repetition))
+    }
+
+    pub(super) fn attempt(
+        &self,
+        parts: &RunParts,
+        told: &Arc<CaseRef>,
+        place: i64,
+        number: i64,
+    ) -> Result<Attempt, RunStoreError> {
+        let select = "SELECT facts, events FROM attempt WHERE run = ?1 AND place = ?2 AND number = ?3";
+        let row = |row: &Row<'_>| -> rusqlite::Result<(Vec<u8>, Vec<u8>)> { Ok((row.get(0)?, row.get(1)?)) };
+        let found = self.prepare(select)?.query_row([parts.run, place, number], row);
+        let (facts, events) = found.map_err(|error| self.sqlite_error(&error))?;
+        let kept: StoredAttempt = self.decode(&facts)?;
+        let events: Vec<EventRecord> = self.decode(&events)?;
+        let number = usize::try_from(number).unwrap_or(0);
+        let attempt = kept.into_attempt(told.clone(), number, events, &parts.sources);
+        attempt.ok_or_else(|| self.unreadable("a source is missing"))
+    }
+
+    /// Returns the outcome of a finished case, with its attempts if they were read already.
+    pub(super) fn outcome_of(
+        &self,
+        parts: &RunParts,
+        place: i64,
+        attempts: Option<Vec<Arc<Attempt>>>,
+    ) -> Result<CaseOutcome, RunStoreError> {
+        let attempts = match attempts {
+            Some(mut attempts) => {
+                attempts.sort_by_key(|attempt| attempt.number);
+                attempts
+            }
+            None => {
+                let (told, _) = self.case_ref(parts, place)?;
+                let select = "SELECT number FROM attempt WHERE run = ?1 AND place = ?2 ORDER BY number";
+                let numbers = self.query_numbers(select, [parts.run, place])?;
+                let read =
+                    numbers.into_iter().map(|number| self.attempt(parts, &told, place, number).map(Arc::new));
+                read.collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        let first = attempts.first().ok_or_else(|| self.unreadable("an attempt is missing"))?;
+        let select = "SELECT outcome FROM cases WHERE run = ?1 AND place = ?2";
+        let found = self.prepare(select)?.query_row([parts.run, place], |row| row.get::<_, Vec<u8>>(0));
+        let kept: StoredOutcome = self.decode(&found.map_err(|error| self.sqlite_error(&error))?)?;
+        kept.into_outcome(first.case_ref.clone(), attempts)
+            .ok_or_else(|| self.unreadable("an attempt is missing"))
+    }
+
+    pub(super) fn query_numbers(
+        &self,
+        select: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Vec<i64>, RunStoreError> {
+        let mut select = self.prepare(select)?;
+        let rows = select.query_map(params, |row| row.get(0)).map_err(|error| self.sqlite_error(&error))?;
+        rows.collect::<Result<_, _>>().map_err(|error| self.sqlite_error(&error))
+    }
+
+    pub(super) fn prepare(&self, select: &str) -> Result<rusqlite::CachedStatement<'_>, RunStoreError> {
+        self.connection.prepare_cached(select).map_err(|error| self.sqlite_error(&error))
+    }
+
+    fn decode<T: DeserializeOwned>(&self, packed: &[u8]) -> Result<T, RunStoreError> {
+        let text = decompress(packed).map_err(|error| self.unreadable(error))?;
+        serde_json::from_slice(&text).map_err(|error| self.unreadable(error))
+    }
+
+    pub(super) fn sqlite_error(&self, error: &rusqlite::Error) -> RunStoreError {
+        RunStoreError::from_sqlite(&self.path, error)
+    }
+
+    fn unreadable(&self, words: impl Display) -> RunStoreError {
+        RunStoreError::unreadable(&self.path, words)
+    }
+}
+
+/// Returns the name of a suite within its project, which may be from another machine.
+fn suite_name_within(project: &Path, suite: &Path) -> String {
+    match suite.strip_prefix(project) {
+        Ok(within) => within.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"),
+        Err(_) => suite_name(project, suite),
+    }
+}
+
+impl Iterator for OutcomeIter<'_> {
+    type Item = Result<CaseOutcome, RunStoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_failed {
+            return None;
+        }
+        let select = "SELECT place FROM cases WHERE run = ?1 AND place > ?2 AND ended IS NOT NULL ORDER BY place LIMIT 1";
+        let next = match self.store.query_numbers(select, [self.parts.run, self.last_index]) {
+            Ok(next) => *next.first()?,
+            Err(error) => {
+                self.has_failed = true;
+                return Some(Err(error));
+            }
+        };
+        self.last_index = next;
+        let outcome = self.store.outcome_of(&self.parts, next, None);
+        self.has_failed = outcome.is_err();
+        Some(outcome)
+    }
+}

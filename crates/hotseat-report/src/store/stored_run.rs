@@ -1,0 +1,188 @@
+//! Metadata and state of stored runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hotseat_trace::Millis;
+use serde::{Deserialize, Serialize};
+
+use super::GitCommit;
+use hotseat_engine::run::{RunSettings, RunSummary, Shard};
+
+/// Metadata that is stored at the start of a run. A new member needs a default, because older runs do not
+/// have it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunMetadata {
+    /// Settings of the run.
+    pub setting: Arc<RunSettings>,
+    /// Number of cases.
+    pub total: usize,
+    /// Maximum number of parallel conversations.
+    pub parallel: usize,
+    /// Version of Hotseat.
+    pub hotseat: String,
+    /// Working folder of the command.
+    pub folder: PathBuf,
+    /// Folder of the project.
+    pub project: PathBuf,
+    /// Command line of the run.
+    pub command: Vec<String>,
+    /// Digest of the selected cases; other or changed cases have another digest.
+    pub cases: String,
+    /// Source of the results.
+    pub origin: RunOrigin,
+    /// Shard of the run, if the cases were divided.
+    #[serde(default)]
+    pub shard: Option<Shard>,
+    /// Number of cases in all shards together.
+    pub of_all: usize,
+    /// True if the run contains only the cases that failed in the previous run.
+    #[serde(default)]
+    pub only_failed: bool,
+    /// Rust test file that made the run; `None` for `hotseat test`.
+    #[serde(default)]
+    pub program: Option<String>,
+}
+
+/// Source of the results of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOrigin {
+    /// Conversations of the run itself.
+    Held,
+    /// Re-evaluated conversations of another run.
+    Rechecked {
+        /// Id of the run with the conversations.
+        of: String,
+    },
+    /// Several merged runs.
+    Merged {
+        /// Ids of the merged runs.
+        of: Vec<String>,
+    },
+}
+
+/// Metadata, state and counts of a stored run.
+#[derive(Debug, Clone)]
+pub struct StoredRun {
+    /// Row number of the run.
+    pub(super) number: i64,
+    /// Id of the run.
+    pub id: String,
+    /// Start time.
+    pub started_at: Millis,
+    /// Metadata from the start of the run.
+    pub metadata: RunMetadata,
+    /// Summary, if the run has ended.
+    pub summary: Option<RunSummary>,
+    /// Counts of the finished cases.
+    pub counts: CaseCounts,
+    /// Git commit, if known.
+    pub commit: Option<GitCommit>,
+    /// State of the run.
+    pub state: RunState,
+}
+
+/// JSON record of a run in the list of runs.
+#[derive(Debug, Serialize)]
+pub struct StoredRunRecord<'a> {
+    id: &'a str,
+    state: RunState,
+    started_at: Option<String>,
+    duration_ms: Option<f64>,
+    total: usize,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    unfinished: usize,
+    inputs: &'a [Arc<str>],
+    agents: Vec<&'a str>,
+    commit: Option<&'a str>,
+    dirty: Option<bool>,
+    hotseat: &'a str,
+    shard: Option<String>,
+    origin: &'a RunOrigin,
+    command: &'a [String],
+}
+
+/// Numbers of finished cases by status.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct CaseCounts {
+    /// Passed cases.
+    pub passed: usize,
+    /// Failed cases.
+    pub failed: usize,
+    /// Skipped cases.
+    pub skipped: usize,
+    /// Cases among these that were never started or were interrupted, and still have to run.
+    pub left: usize,
+}
+
+/// State of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// A process is executing the run.
+    Running,
+    /// All cases have ended.
+    Ended,
+    /// The run was stopped early and wrote its summary.
+    Interrupted,
+    /// The process ended without a summary.
+    Killed,
+}
+
+impl RunState {
+    /// Returns the name of the state in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunState::Running => "running",
+            RunState::Ended => "ended",
+            RunState::Interrupted => "interrupted",
+            RunState::Killed => "killed",
+        }
+    }
+}
+
+impl StoredRun {
+    /// Returns the id shortened for display.
+    pub fn short_id(&self) -> &str {
+        short_id(&self.id)
+    }
+
+    /// Returns the JSON record of the run.
+    pub fn record(&self) -> StoredRunRecord<'_> {
+        let RunMetadata { setting, total, hotseat, command, origin, shard, .. } = &self.metadata;
+        let summary = self.summary.as_ref();
+        StoredRunRecord {
+            id: &self.id,
+            state: self.state,
+            started_at: jiff::Timestamp::from_millisecond(self.started_at).map(|at| at.to_string()).ok(),
+            duration_ms: summary.map(|summary| summary.duration.as_micros() as f64 / 1000.0),
+            total: *total,
+            passed: self.counts.passed,
+            failed: self.counts.failed,
+            skipped: self.counts.skipped,
+            unfinished: self.unfinished(),
+            inputs: &setting.inputs,
+            agents: setting.agents().map(|agent| &*agent.id).collect(),
+            commit: self.commit.as_ref().map(|commit| commit.id.as_str()),
+            dirty: self.commit.as_ref().map(|commit| commit.dirty),
+            hotseat,
+            shard: shard.map(|shard| shard.to_string()),
+            origin,
+            command,
+        }
+    }
+
+    /// Returns the number of cases that have not ended.
+    pub fn unfinished(&self) -> usize {
+        let CaseCounts { passed, failed, skipped, left } = self.counts;
+        (self.metadata.total + left).saturating_sub(passed + failed + skipped)
+    }
+}
+
+/// Shortens an id for display.
+pub(super) fn short_id(id: &str) -> &str {
+    id.get(..8).unwrap_or(id)
+}

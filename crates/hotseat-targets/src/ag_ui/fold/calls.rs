@@ -1,0 +1,387 @@
+//! Tool calls: each counts once, however often it is announced.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hotseat_trace::{ErrorInfo, Origin, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked};
+use serde_json::{Map, Value};
+
+use super::super::thread::{KnownArguments, ResultSource};
+use super::super::wire;
+use super::{PayloadSink, RunFold, UnansweredCall, merge_metadata};
+use crate::message::json_text::joined;
+use crate::message::{is_content_parts, parse_content_output};
+
+/// A call whose arguments are being streamed, or that may turn out to be two calls.
+#[derive(Debug, Default)]
+pub(super) struct OpenCall {
+    /// The arguments so far.
+    text: String,
+    /// True if the arguments are complete. Only calls with `again` are kept then.
+    is_complete: bool,
+    /// Set if the call already had a result when it was announced again.
+    reannounced: Option<ReannouncedCall>,
+}
+
+/// Details of a newly seen call.
+#[derive(Debug, Default)]
+pub(super) struct CallSighting {
+    pub(super) origin: Origin,
+    /// Start time, if it was before now.
+    pub(super) started_us: Option<TimeOffset>,
+    pub(super) subagent: Option<Arc<str>>,
+    /// The message of the call.
+    pub(super) message_id: Option<Arc<str>>,
+}
+
+/// Data for a second call, should a repeated id turn out to be one.
+#[derive(Debug, Clone)]
+struct ReannouncedCall {
+    name: Arc<str>,
+    subagent: Option<Arc<str>>,
+}
+
+impl RunFold<'_> {
+    /// Processes the announcement of a call. Within a turn an id means one call, even if a resumed run
+    /// announces it again; in a later turn it is a new call, since some servers restart their numbering.
+    pub(super) fn tool_start(&mut self, e: wire::ToolStart, out: PayloadSink<'_>) {
+        let id = self.thread.known_id(e.tool_call_id);
+        let known = self.thread.call_of_turn(&id);
+        let other_tool = known.is_some_and(|call| call.name != e.tool_call_name);
+        let mut open = self.open_calls.remove(&id).unwrap_or_default();
+        match known {
+            // Arguments received before the announcement belong to the call.
+            None => {
+                let (subagent, message_id) = (e.subagent_run_id, e.parent_message_id.clone());
+                let seen = CallSighting { subagent, message_id, ..CallSighting::default() };
+                self.record_new_call(&id, &e.tool_call_name, seen, out);
+            }
+            Some(_) if other_tool => {
+                self.open_calls.insert(id.clone(), std::mem::take(&mut open));
+                self.tool_end(&id, out);
+                self.record_second_call(
+                    &id,
+                    ReannouncedCall { name: e.tool_call_name.clone(), subagent: e.subagent_run_id },
+                    out,
+                );
+            }
+            Some(call) => {
+                let again = ReannouncedCall { name: e.tool_call_name.clone(), subagent: e.subagent_run_id };
+                let again = call.result_source.is_some().then_some(again);
+                // An open call continues, unless its arguments are complete: then they are sent again.
+                let goes_on = !open.is_complete
+                    && matches!(KnownArguments::parse(&open.text), KnownArguments::Invalid(_));
+                if !goes_on && !open.text.is_empty() {
+                    self.open_calls.insert(id.clone(), std::mem::take(&mut open));
+                    self.tool_end(&id, out);
+                }
+                let text = if goes_on { open.text } else { String::new() };
+                open = OpenCall { text, is_complete: false, reannounced: again };
+            }
+        }
+        self.thread.add_call_entry(&id, &e.tool_call_name, e.parent_message_id.as_deref());
+        self.add_call_metadata(&id, e.metadata);
+        self.add_to_run(&id);
+        self.open_calls.insert(id, open);
+    }
+
+    /// Notes that a call started or continued in this run.
+    pub(super) fn add_to_run(&mut self, id: &Arc<str>) {
+        if self.calls_in_run.insert(id.clone()) {
+            self.calls_in_order.push(id.clone());
+        }
+    }
+
+    pub(super) fn add_call_metadata(&mut self, id: &Arc<str>, metadata: Option<Map<String, Value>>) {
+        if metadata.is_some()
+            && let Some(Value::Object(entry)) = self.thread.call_entry(id)
+        {
+            merge_metadata(entry, metadata);
+        }
+    }
+
+    /// Adds a new call to the thread and the trace.
+    pub(super) fn record_new_call(
+        &mut self,
+        id: &Arc<str>,
+        name: &Arc<str>,
+        seen: CallSighting,
+        out: PayloadSink<'_>,
+    ) {
+        let CallSighting { origin, started_us, subagent, message_id } = seen;
+        let tool_call_id = self.thread.add_call(id, name);
+        out(ToolInvoked {
+            turn_id: self.turn_id(),
+            tool_call_id,
+            tool_name: name.clone(),
+            target_type: None,
+            target_id: None,
+            r#async: false,
+            input: None,
+            started_us,
+            origin,
+            subagent,
+            message_id,
+        }
+        .into());
+    }
+
+    pub(super) fn tool_arguments(&mut self, e: wire::ToolArgs) {
+        let id = self.thread.known_id(e.tool_call_id);
+        self.add_call_metadata(&id, e.metadata);
+        if let Some(open) = self.open_calls.get_mut(&id) {
+            open.text.push_str(&e.delta);
+            open.is_complete = false;
+            return;
+        }
+        // Arguments after the end of a call still belong to it; for an unknown call they wait for its
+        // announcement.
+        let before = match self.thread.call_of_turn(&id).map(|call| &call.arguments) {
+            Some(KnownArguments::Invalid(text)) => text.clone(),
+            _ => String::new(),
+        };
+        self.open_calls.insert(id, OpenCall { text: before + &e.delta, ..OpenCall::default() });
+    }
+
+    /// Completes the arguments of a call.
+    pub(super) fn tool_end(&mut self, id: &Arc<str>, out: PayloadSink<'_>) {
+        let Some(known) = self.thread.call_of_turn(id) else { return };
+        let Some(mut open) = self.open_calls.remove(id) else { return };
+        open.text = joined(open.text);
+        let arguments = KnownArguments::parse(&open.text);
+        // Announced again without arguments: the known ones are kept.
+        let silent = known.arguments != KnownArguments::Unknown && open.text.is_empty();
+        let same = silent || known.arguments == arguments;
+        match open.reannounced.take() {
+            // Announced again after its result with different arguments: a second call.
+            Some(again) if !silent && known.arguments.contradicts(&arguments) => {
+                self.record_second_call(id, again, out);
+                self.set_arguments(id, arguments, Some(open.text), out);
+            }
+            Some(again) => {
+                if !same {
+                    self.set_arguments(id, arguments, Some(open.text.clone()), out);
+                }
+                // It may still get a second result.
+                self.open_calls
+                    .insert(id.clone(), OpenCall { is_complete: true, reannounced: Some(again), ..open });
+            }
+            None if silent => {}
+            None => self.set_arguments(id, arguments, Some(open.text), out),
+        }
+    }
+
+    /// Records that a repeated id is a second call.
+    fn record_second_call(&mut self, id: &Arc<str>, again: ReannouncedCall, out: PayloadSink<'_>) {
+        self.note(out, format!("tool call id {id} is used for two calls; both are counted"));
+        self.record_new_call(
+            id,
+            &again.name,
+            CallSighting { subagent: again.subagent, ..CallSighting::default() },
+            out,
+        );
+        self.thread.add_second_call_entry(id, &again.name);
+    }
+
+    /// Sets the arguments of a call; `written` is the agent's text, if the history does not have it yet.
+    pub(super) fn set_arguments(
+        &mut self,
+        id: &Arc<str>,
+        arguments: KnownArguments,
+        written: Option<String>,
+        out: PayloadSink<'_>,
+    ) {
+        let Some(call) = self.thread.calls.get_mut(id) else { return };
+        if call.arguments == arguments {
+            return;
+        }
+        if matches!(arguments, KnownArguments::Invalid(_))
+            && !matches!(call.arguments, KnownArguments::Invalid(_))
+            && !call.arguments.is_empty()
+        {
+            self.note(out, format!("tool call {id} was announced again with arguments that are not JSON; the first ones are used"));
+            return;
+        }
+        call.arguments = arguments.clone();
+        let tool_call_id = call.trace_id.clone();
+        if let Some(text) = written.filter(|text| !text.is_empty()) {
+            self.thread.set_call_arguments(id, text);
+        }
+        let (input, text) = match arguments {
+            KnownArguments::Json(value) => (Some(value), None),
+            KnownArguments::Invalid(text) => {
+                self.note(out, format!("the arguments of tool call {id} are not JSON"));
+                (None, Some(text))
+            }
+            KnownArguments::Unknown => (None, None),
+        };
+        out(ToolArguments { turn_id: self.turn_id(), tool_call_id, input, text }.into());
+    }
+
+    pub(super) fn tool_result(&mut self, mut e: wire::ToolResult, origin: Origin, out: PayloadSink<'_>) {
+        let id = self.thread.known_id(e.tool_call_id);
+        e.tool_call_id = id.clone();
+        if let Some(again) = self.open_calls.get(&id).and_then(|open| open.reannounced.clone()) {
+            self.process_repeated_result(&id, again, &e.content, out);
+        }
+        self.tool_end(&id, out);
+        let Some(call) = self.thread.calls.get(&id) else {
+            self.orphan_results.push(e);
+            return;
+        };
+        let repeated = call.result_source;
+        if repeated.is_some() && self.is_known_result(&id, &e.content) {
+            // Servers may repeat known results.
+            return;
+        }
+        if repeated.is_some() && call.turn != self.thread.turn.number {
+            // A result for an unannounced call with the id of an older call.
+            self.orphan_results.push(e);
+            return;
+        }
+        if repeated == Some(ResultSource::Client) {
+            self.note(
+                out,
+                format!(
+                    "tool call {id} was answered by the client and got another result; the client's result is used"
+                ),
+            );
+            return;
+        }
+        if repeated.is_some() && origin == Origin::Stream {
+            self.note(out, format!("tool call {id} got another result; the last one is used"));
+        }
+        self.record_result(&id, e, origin, out);
+    }
+
+    /// Processes a result of a call that already had one when it was announced again. If the tool evidently
+    /// ran twice, there are two calls.
+    fn process_repeated_result(
+        &mut self,
+        id: &Arc<str>,
+        again: ReannouncedCall,
+        content: &Value,
+        out: PayloadSink<'_>,
+    ) {
+        // With different arguments, the end of the arguments creates the second call.
+        self.tool_end(id, out);
+        let Some(open) = self.open_calls.get_mut(id) else { return };
+        open.reannounced = None;
+        let Some(known) = self.thread.call_of_turn(id) else { return };
+        let ran_twice = match known.result_source {
+            None | Some(ResultSource::Client) => false,
+            // A resumed run may repeat results of an earlier one; a single run does not repeat its own.
+            Some(ResultSource::Agent { request }) => {
+                request == self.request.number || !self.is_known_result(id, content)
+            }
+        };
+        let arguments = known.arguments.clone();
+        self.open_calls.remove(id);
+        if ran_twice {
+            self.record_second_call(id, again, out);
+            self.set_arguments(id, arguments, None, out);
+        }
+    }
+
+    /// Returns true if the history already has this result.
+    fn is_known_result(&self, id: &Arc<str>, content: &Value) -> bool {
+        self.thread.result(&self.thread.id_in_history(id)) == Some(&message_content(content))
+    }
+
+    fn record_result(&mut self, id: &Arc<str>, e: wire::ToolResult, origin: Origin, out: PayloadSink<'_>) {
+        let Some(call) = self.thread.calls.get_mut(id) else { return };
+        call.result_source = Some(ResultSource::Agent { request: self.request.number });
+        let tool_call_id = call.trace_id.clone();
+        if origin != Origin::Snapshot {
+            let message_id = e.message_id.unwrap_or_else(|| Arc::from(format!("result-{id}")));
+            let in_history = self.thread.id_in_history(id);
+            let content = message_content(&e.content);
+            let message = self.thread.insert_result(&message_id, &in_history, content, e.error.as_deref());
+            merge_metadata(message, e.metadata);
+        }
+        let turn_id = self.turn_id();
+        match e.error {
+            Some(error) => {
+                let said = wire::text(Some(&e.content));
+                let message = if said.is_empty() { error } else { said };
+                let error = ErrorInfo { code: None, message, retriable: None };
+                out(ToolFailed { turn_id, tool_call_id, error, origin }.into());
+            }
+            None => {
+                out(ToolCompleted { turn_id, tool_call_id, output: parse_content_output(&e.content), origin }
+                    .into())
+            }
+        }
+    }
+
+    /// Completes the arguments of all calls.
+    pub(super) fn close_calls(&mut self, out: PayloadSink<'_>) {
+        if self.open_calls.is_empty() {
+            return;
+        }
+        for number in 0..self.calls_in_order.len() {
+            let id = self.calls_in_order[number].clone();
+            self.tool_end(&id, out);
+        }
+        // Arguments may also have arrived for calls of an earlier run.
+        let mut others: Vec<Arc<str>> = self.open_calls.keys().cloned().collect();
+        others.sort();
+        for id in others {
+            self.tool_end(&id, out);
+        }
+    }
+
+    /// Returns a result or arguments of a call whose tool is unknown.
+    pub(super) fn orphan(&self) -> Option<(&'static str, &Arc<str>)> {
+        if let Some(result) = self.orphan_results.first() {
+            return Some(("a result", &result.tool_call_id));
+        }
+        let unknown = self.open_calls.keys().filter(|id| self.thread.call_of_turn(id).is_none());
+        unknown.min().map(|id| ("arguments", id))
+    }
+
+    /// Returns an awaited call that was never announced.
+    pub(super) fn unknown_awaited(&self) -> Option<&Arc<str>> {
+        self.awaited_calls
+            .iter()
+            .find(|id| !self.thread.calls.contains_key(&self.thread.known_id((*id).clone())))
+    }
+
+    /// Returns the calls of this run without a result; only the awaited ones, if the agent lists them.
+    pub(super) fn unanswered(&self) -> Vec<UnansweredCall> {
+        let awaited: HashSet<Arc<str>> =
+            self.awaited_calls.iter().map(|id| self.thread.known_id(id.clone())).collect();
+        let held_up: HashSet<&Arc<str>> =
+            self.interrupts.iter().filter_map(|interrupt| interrupt.call.as_ref()).collect();
+        // An agent may still await a call of an earlier run.
+        let of_run: HashSet<&Arc<str>> = self.calls_in_order.iter().collect();
+        let mut earlier: Vec<&Arc<str>> = awaited.iter().filter(|id| !of_run.contains(id)).collect();
+        earlier.sort();
+        let calls = self.calls_in_order.iter().chain(earlier);
+        let calls = calls.filter_map(|id| Some((id, self.thread.calls.get(id)?)));
+        let open = calls.filter(|(id, call)| call.result_source.is_none() && !held_up.contains(id));
+        let meant = open.filter(|(id, _)| awaited.is_empty() || awaited.contains(*id));
+        meant
+            .map(|(id, call)| UnansweredCall {
+                id: id.clone(),
+                trace_id: call.trace_id.clone(),
+                name: call.name.clone(),
+                arguments: match &call.arguments {
+                    KnownArguments::Json(value) => value.clone(),
+                    KnownArguments::Invalid(text) => Value::String(text.clone()),
+                    KnownArguments::Unknown => Value::Null,
+                },
+                is_awaited: !awaited.is_empty(),
+            })
+            .collect()
+    }
+}
+
+/// Returns a result as message content: text or parts.
+fn message_content(content: &Value) -> Value {
+    match content {
+        Value::String(_) => content.clone(),
+        Value::Array(items) if is_content_parts(items) => content.clone(),
+        other => Value::String(other.to_string()),
+    }
+}

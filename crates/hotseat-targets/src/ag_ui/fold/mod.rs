@@ -1,0 +1,497 @@
+//! Folds AG-UI events into trace events: one run of the agent, event by event.
+//!
+//! Does no I/O and reads no clock. This code decides how calls are counted: a call counts once however often
+//! it is reported (in events, in a snapshot, again after an interrupt), and a call reported only in a
+//! snapshot counts as well.
+
+mod calls;
+mod interrupts;
+mod snapshot;
+mod text;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use hotseat_trace::{
+    AgentRunFailed, AgentRunFinished, AgentRunStarted, Custom, ErrorInfo, Note, Origin, Payload, Raw,
+    StateDelta, StateSnapshot, Step, Subagent, TimeOffset, apply_patch,
+};
+use serde_json::{Value, json};
+
+use self::calls::OpenCall;
+pub use self::interrupts::OpenInterrupt;
+use self::snapshot::TurnSnapshot;
+use self::text::{OpenReasoning, OpenText};
+use super::chunks::ChunkExpander;
+use super::sequence::SequenceRules;
+use super::thread::ConversationThread;
+use super::wire::{self, Event};
+use crate::connection::lines::check_value_count;
+
+/// Strictness of the protocol rules.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProtocolStrictness {
+    /// Violations are notes.
+    #[default]
+    Lenient,
+    /// Violations are errors.
+    Strict,
+}
+
+/// Target settings of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FoldOptions {
+    /// Strictness of the protocol rules.
+    pub strictness: ProtocolStrictness,
+    /// True if every event is kept in the trace as received.
+    pub keep_raw: bool,
+}
+
+/// The request that a run answers.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// Number in the session.
+    pub number: usize,
+    /// Run id in the request.
+    pub run_id: String,
+}
+
+/// End of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunEnd {
+    /// Regular end.
+    Finished(FinishedRun),
+    /// The agent reported an error.
+    Failed(ErrorInfo),
+    /// The stream ended before the run.
+    Truncated,
+}
+
+/// Pending items at the end of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FinishedRun {
+    /// Interrupts that must be answered before the agent continues.
+    pub interrupts: Vec<OpenInterrupt>,
+    /// Calls of this run without a result, in order; those of client-side tools must be answered.
+    pub unanswered: Vec<UnansweredCall>,
+}
+
+/// A call without a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnansweredCall {
+    /// Id by which it is known.
+    pub id: Arc<str>,
+    /// Its id in the trace.
+    pub trace_id: Arc<str>,
+    /// Its tool.
+    pub name: Arc<str>,
+    /// Its arguments.
+    pub arguments: Value,
+    /// True if the agent declares that it awaits this result.
+    pub is_awaited: bool,
+}
+
+/// One run, from the request to the end of its response. A response may contain several protocol runs in a
+/// row; they are treated as one.
+pub struct RunFold<'t> {
+    thread: &'t mut ConversationThread,
+    request: RunRequest,
+    options: FoldOptions,
+    expander: ChunkExpander,
+    /// Expanded events of the current event; reused to avoid allocations.
+    expanded: Vec<Event>,
+    rules: SequenceRules,
+    received: u64,
+    /// Number of starts and ends of protocol runs.
+    boundaries: usize,
+    started: bool,
+    /// True if the agent has ended its run and has not started another.
+    ended: bool,
+    /// First error reported by the agent. Later runs do not clear it.
+    failed: Option<ErrorInfo>,
+    open_texts: HashMap<Arc<str>, OpenText>,
+    /// Reasoning in order of its start; `None` once complete.
+    reasonings: Vec<Option<OpenReasoning>>,
+    /// Indexes of the open reasoning, by id.
+    open_reasonings: HashMap<Option<Arc<str>>, Vec<usize>>,
+    open_calls: HashMap<Arc<str>, OpenCall>,
+    /// Calls started or continued in this run, in order.
+    calls_in_order: Vec<Arc<str>>,
+    /// The same calls as a set.
+    calls_in_run: HashSet<Arc<str>>,
+    /// Results of unknown calls; a later event or snapshot may still announce the call.
+    orphan_results: Vec<wire::ToolResult>,
+    /// Message snapshots not yet compared with the events: the last one, and the messages of earlier ones
+    /// that later ones omit.
+    snapshots: Vec<TurnSnapshot>,
+    /// Number of snapshot bytes searched for repeated texts.
+    searched_bytes: usize,
+    /// Interrupts of producers before 1.0 whose run has not ended.
+    legacy_interrupts: Vec<OpenInterrupt>,
+    interrupts: Vec<OpenInterrupt>,
+    /// Calls whose results the agent declares that it awaits.
+    awaited_calls: Vec<Arc<str>>,
+    /// Notes already recorded, so that none is repeated.
+    recorded_notes: HashSet<String>,
+}
+
+/// Maximum number of run starts and ends in one response; each one checks all open items.
+const MAX_RUN_BOUNDARIES: usize = 200;
+
+/// Receiver of trace payloads.
+pub type PayloadSink<'a> = &'a mut dyn FnMut(Payload);
+
+impl<'t> RunFold<'t> {
+    /// Creates a new run.
+    pub fn new(thread: &'t mut ConversationThread, asked: RunRequest, options: FoldOptions) -> Self {
+        RunFold {
+            thread,
+            request: asked,
+            options,
+            expander: ChunkExpander::default(),
+            expanded: Vec::new(),
+            rules: SequenceRules::default(),
+            received: 0,
+            boundaries: 0,
+            started: false,
+            ended: false,
+            failed: None,
+            open_texts: HashMap::new(),
+            reasonings: Vec::new(),
+            open_reasonings: HashMap::new(),
+            open_calls: HashMap::new(),
+            calls_in_order: Vec::new(),
+            calls_in_run: HashSet::new(),
+            orphan_results: Vec::new(),
+            snapshots: Vec::new(),
+            searched_bytes: 0,
+            legacy_interrupts: Vec::new(),
+            interrupts: Vec::new(),
+            awaited_calls: Vec::new(),
+            recorded_notes: HashSet::new(),
+        }
+    }
+
+    /// Returns the number of received events.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Returns true if the agent has ended its run and has not started another.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Describes the open items.
+    pub fn open_items(&self) -> Vec<String> {
+        self.rules.open_entities()
+    }
+
+    /// Processes one event.
+    ///
+    /// # Errors
+    /// If it is not a valid event, or violates a rule under strict rules.
+    pub fn receive(&mut self, data: &str, at: TimeOffset, out: PayloadSink<'_>) -> Result<(), String> {
+        self.received += 1;
+        if self.options.keep_raw {
+            let event = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
+            out(Raw { turn_id: self.turn_id(), event }.into());
+        }
+        if data == "[DONE]" {
+            self.note(out, "`[DONE]` is not an event of this protocol; ignored".to_string());
+            return Ok(());
+        }
+        check_value_count(data).map_err(|words| self.at_event(&format!("it {words}")))?;
+        let received = Event::parse(data).map_err(|error| self.at_event(&error))?;
+        if received.null_subagent {
+            self.report_violation(
+                "`subagentRunId` is null; omit it or set it to the id of a sub-agent".to_string(),
+                out,
+            )?;
+        }
+        let mut expanded = std::mem::take(&mut self.expanded);
+        let expansion = self.expander.expand(received.event, &mut expanded);
+        let followed = expanded.drain(..).try_for_each(|event| self.process(event, at, out));
+        self.expanded = expanded;
+        followed?;
+        expansion.map_err(|error| self.at_event(&error))
+    }
+
+    /// Ends the run at the end of the stream: closes open items and returns how the run ended.
+    ///
+    /// # Errors
+    /// If the run ended regularly but has results or arguments of an unknown call.
+    pub fn finish(mut self, at: TimeOffset, out: PayloadSink<'_>) -> Result<RunEnd, String> {
+        let mut closed = Vec::new();
+        self.expander.close_all(&mut closed);
+        for event in closed {
+            self.process(event, at, out)?;
+        }
+        self.settle(out);
+        if !self.ended {
+            return Ok(RunEnd::Truncated);
+        }
+        if let Some(error) = self.failed {
+            return Ok(RunEnd::Failed(error));
+        }
+        if let Some((what, id)) = self.orphan() {
+            return Err(format!("{what} arrived for tool call {id}, but no event names its tool"));
+        }
+        if let Some(id) = self.unknown_awaited() {
+            return Err(format!("RUN_FINISHED lists the pending tool call {id}, which was never announced"));
+        }
+        let unanswered = self.unanswered();
+        Ok(RunEnd::Finished(FinishedRun { interrupts: self.interrupts, unanswered }))
+    }
+
+    fn turn_id(&self) -> Arc<str> {
+        self.thread.turn.id.clone()
+    }
+
+    fn at_event(&self, words: &str) -> String {
+        format!("event {}: {words}", self.received)
+    }
+
+    fn note(&mut self, out: PayloadSink<'_>, message: String) {
+        if self.recorded_notes.contains(&message) {
+            return;
+        }
+        out(Note { turn_id: self.turn_id(), message: message.clone(), event: Some(self.received) }.into());
+        self.recorded_notes.insert(message);
+    }
+
+    /// Reports a violated protocol rule.
+    fn report_violation(&mut self, rule: String, out: PayloadSink<'_>) -> Result<(), String> {
+        match self.options.strictness {
+            ProtocolStrictness::Strict => Err(self.at_event(&rule)),
+            ProtocolStrictness::Lenient => {
+                self.note(out, rule);
+                Ok(())
+            }
+        }
+    }
+
+    /// Processes one event after chunk expansion.
+    fn process(&mut self, event: Event, at: TimeOffset, out: PayloadSink<'_>) -> Result<(), String> {
+        if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
+            self.boundaries += 1;
+            if self.boundaries > MAX_RUN_BOUNDARIES {
+                return Err(self.at_event(&format!(
+                    "runs start and end more than {MAX_RUN_BOUNDARIES} times in one answer"
+                )));
+            }
+        }
+        if let Some(rule) = self.rules.check(&event) {
+            self.report_violation(rule, out)?;
+        }
+        let turn_id = self.turn_id();
+        match event {
+            Event::TextStart(e) => self.text_start(e, at),
+            Event::TextContent(e) => self.text_content(e, at),
+            Event::TextEnd(e) => self.text_end(&e.message_id, e.metadata, out),
+            Event::ToolStart(e) => self.tool_start(e, out),
+            Event::ToolArgs(e) => self.tool_arguments(e),
+            Event::ToolEnd(e) => {
+                let id = self.thread.known_id(e.tool_call_id);
+                self.add_call_metadata(&id, e.metadata);
+                self.tool_end(&id, out);
+            }
+            Event::ToolResult(e) => self.tool_result(e, Origin::Stream, out),
+            Event::StateSnapshot(e) => {
+                self.thread.state = e.snapshot.clone();
+                self.thread.is_state_recorded = true;
+                out(StateSnapshot { turn_id, state: e.snapshot }.into());
+            }
+            Event::StateDelta(e) => {
+                let thread = &mut *self.thread;
+                let applied = apply_patch(&mut thread.state, &e.delta, &mut thread.patching);
+                let (applied, state) = match applied {
+                    Ok(()) if std::mem::replace(&mut thread.is_state_recorded, true) => (true, None),
+                    // The state of the request is not in the trace yet.
+                    Ok(()) => (true, Some(thread.state.clone())),
+                    Err(error) => {
+                        self.note(out, format!("STATE_DELTA does not apply and changes nothing: {error}"));
+                        (false, None)
+                    }
+                };
+                out(StateDelta { turn_id, patch: e.delta, applied, state }.into());
+            }
+            Event::MessagesSnapshot(e) => {
+                return self.messages_snapshot(e.messages, at).map_err(|words| self.at_event(&words));
+            }
+            Event::ActivitySnapshot(e) => self.activity_snapshot(e, out),
+            Event::ActivityDelta(e) => self.activity_delta(e, out),
+            Event::Raw(_) => {}
+            Event::Custom(e) => self.custom(e, out),
+            Event::RunStarted(e) => self.run_started(e, out),
+            Event::RunFinished(e) => return self.run_finished(e, out),
+            Event::RunError(e) => {
+                self.settle(out);
+                let error = ErrorInfo { code: e.code, message: e.message, retriable: None };
+                out(AgentRunFailed { turn_id, error: error.clone() }.into());
+                self.failed.get_or_insert(error);
+                self.ended = true;
+            }
+            Event::StepStarted(e) => out(Payload::StepStarted(Step { turn_id, name: e.step_name })),
+            Event::StepFinished(e) => out(Payload::StepFinished(Step { turn_id, name: e.step_name })),
+            Event::ReasoningMessageStart(e) => self.reasoning_start(e.message_id, e.subagent_run_id),
+            Event::ReasoningContent(e) => self.reasoning_content(e),
+            Event::ReasoningMessageEnd(e) => self.reasoning_end(e.message_id.as_ref(), out),
+            Event::ReasoningStart(_) | Event::ReasoningEnd(_) => {}
+            Event::ThinkingStart(_) | Event::ThinkingEnd(_) => self.note_thinking(out),
+            Event::ThinkingMessageStart(_) => {
+                self.note_thinking(out);
+                self.reasoning_start(None, None);
+            }
+            Event::ThinkingContent(e) => {
+                self.note_thinking(out);
+                self.reasoning_content(wire::ReasoningDelta { message_id: None, ..e });
+            }
+            Event::ThinkingMessageEnd(_) => self.reasoning_end(None, out),
+            Event::EncryptedValue(e) => self.store_encrypted_value(e),
+            Event::SubagentStarted(e) => {
+                let subagent = e.subagent_run_id.unwrap_or_default();
+                out(Payload::SubagentStarted(Subagent {
+                    turn_id,
+                    subagent,
+                    name: e.name,
+                    result: None,
+                    error: None,
+                }));
+            }
+            Event::SubagentFinished(e) => {
+                let subagent = e.subagent_run_id.unwrap_or_default();
+                out(Payload::SubagentFinished(Subagent {
+                    turn_id,
+                    subagent,
+                    name: None,
+                    result: e.result,
+                    error: None,
+                }));
+            }
+            Event::SubagentError(e) => {
+                let subagent = e.subagent_run_id.unwrap_or_default();
+                let error = Some(ErrorInfo { code: e.code, message: e.message, retriable: None });
+                out(Payload::SubagentFailed(Subagent { turn_id, subagent, name: None, result: None, error }));
+            }
+            Event::Unknown(name) => self.note(out, format!("unknown event type {name}; ignored")),
+            // The expander passes no chunk events on.
+            Event::TextChunk(_) | Event::ToolChunk(_) | Event::ReasoningChunk(_) => {}
+        }
+        Ok(())
+    }
+
+    fn note_thinking(&mut self, out: PayloadSink<'_>) {
+        self.note(out, "THINKING events of older producers are read as REASONING".to_string());
+    }
+
+    fn run_started(&mut self, e: wire::RunStarted, out: PayloadSink<'_>) {
+        self.note_other_thread("RUN_STARTED", e.thread_id.as_deref(), out);
+        // Only the first run of a stream is the requested one.
+        let first = !std::mem::replace(&mut self.started, true);
+        if let Some(run_id) = e.run_id.as_deref().filter(|id| first && **id != *self.request.run_id) {
+            self.note(out, format!("RUN_STARTED has run {run_id}, the request has {}", self.request.run_id));
+        }
+        if let Some(version) = e.protocol_version.as_deref().filter(|version| !is_supported_version(version))
+        {
+            self.note(out, format!("the agent uses the unknown protocol version {version}"));
+        }
+        self.ended = false;
+        let run_id = e.run_id.unwrap_or_default();
+        out(AgentRunStarted { turn_id: self.turn_id(), run_id, protocol_version: e.protocol_version }.into());
+    }
+
+    fn run_finished(&mut self, e: wire::RunFinished, out: PayloadSink<'_>) -> Result<(), String> {
+        self.note_other_thread("RUN_FINISHED", e.thread_id.as_deref(), out);
+        self.settle(out);
+        let outcome = e.outcome.unwrap_or(wire::WireOutcome {
+            r#type: "success".to_string(),
+            interrupts: Vec::new(),
+            pending_tool_call_ids: Vec::new(),
+        });
+        let asked = self.interrupts_of(&outcome, out)?;
+        let run_id = e.run_id.unwrap_or_default();
+        let word: Arc<str> = outcome.r#type.into();
+        out(AgentRunFinished {
+            turn_id: self.turn_id(),
+            run_id,
+            outcome: word,
+            result: e.result,
+            usage: e.usage,
+            finish_reason: None,
+        }
+        .into());
+        self.raise(asked, out);
+        self.awaited_calls.extend(outcome.pending_tool_call_ids);
+        self.ended = true;
+        Ok(())
+    }
+
+    fn note_other_thread(&mut self, event: &str, thread: Option<&str>, out: PayloadSink<'_>) {
+        if let Some(thread) = thread.filter(|thread| **thread != *self.thread.id) {
+            self.note(out, format!("{event} has thread {thread}, the request has {}", self.thread.id));
+        }
+    }
+
+    fn activity_snapshot(&mut self, e: wire::ActivitySnapshot, out: PayloadSink<'_>) {
+        let taken = self
+            .thread
+            .last_message_mut(&e.message_id)
+            .is_some_and(|message| wire::role(message) != "activity");
+        if taken {
+            self.note(out, format!("ACTIVITY_SNAPSHOT has the id of a message: {}", e.message_id));
+        }
+        let value = json!({"messageId": e.message_id, "activityType": e.activity_type, "content": e.content});
+        if e.replace != Some(false) || !self.thread.activities.contains_key(&e.message_id) {
+            self.thread.activities.insert(e.message_id, e.content);
+        }
+        out(Custom { turn_id: self.turn_id(), name: "activity.snapshot".to_string(), value }.into());
+    }
+
+    fn activity_delta(&mut self, e: wire::ActivityDelta, out: PayloadSink<'_>) {
+        let thread = &mut *self.thread;
+        // A delta of an unknown activity is ignored.
+        let Some(content) = thread.activities.get_mut(&e.message_id) else { return };
+        match apply_patch(content, &e.patch, &mut thread.patching) {
+            Ok(()) => {
+                let value =
+                    json!({"messageId": e.message_id, "activityType": e.activity_type, "patch": e.patch});
+                out(Custom { turn_id: self.turn_id(), name: "activity.delta".to_string(), value }.into());
+            }
+            Err(error) => {
+                self.note(out, format!("ACTIVITY_DELTA does not apply and changes nothing: {error}"))
+            }
+        }
+    }
+
+    /// Completes open items and reconciles the snapshots.
+    fn settle(&mut self, out: PayloadSink<'_>) {
+        self.close_texts(out);
+        self.close_calls(out);
+        if !self.snapshots.is_empty() {
+            let snapshots = std::mem::take(&mut self.snapshots);
+            self.reconcile(&snapshots, out);
+        }
+        for result in std::mem::take(&mut self.orphan_results) {
+            self.tool_result(result, Origin::Stream, out);
+        }
+    }
+}
+
+/// Returns true for supported protocol versions: all before 1.0, and 1.
+fn is_supported_version(version: &str) -> bool {
+    let (major, rest) = version.split_once('.').unwrap_or((version, ""));
+    let numbers = rest.split('.').all(|part| part.chars().all(|c| c.is_ascii_digit()));
+    numbers && matches!(major, "0" | "1")
+}
+
+/// Merges metadata member by member; later values replace earlier ones.
+fn merge_metadata(into: &mut wire::MessageObject, metadata: Option<serde_json::Map<String, Value>>) {
+    let Some(metadata) = metadata else { return };
+    match into.get_mut("metadata") {
+        Some(Value::Object(known)) => known.extend(metadata),
+        _ => {
+            into.insert("metadata".to_string(), Value::Object(metadata));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Text and reasoning of the agent.
+
+use std::sync::Arc;
+
+use hotseat_trace::{AssistantMessage, Origin, ReasoningMessage, TimeOffset};
+use serde_json::{Map, Value};
+
+use super::super::wire;
+use super::{PayloadSink, RunFold, merge_metadata};
+use crate::message::json_text::joined;
+
+/// A message that is being streamed.
+#[derive(Debug)]
+pub(super) struct OpenText {
+    role: String,
+    /// Earlier text of the message, if a producer opens it again.
+    earlier_text: String,
+    text: String,
+    started: TimeOffset,
+    subagent: Option<Arc<str>>,
+}
+
+/// Reasoning that is being streamed. Producers before 1.0 give it no id.
+#[derive(Debug)]
+pub(super) struct OpenReasoning {
+    id: Option<Arc<str>>,
+    text: String,
+    subagent: Option<Arc<str>>,
+}
+
+impl RunFold<'_> {
+    pub(super) fn text_start(&mut self, e: wire::TextStart, at: TimeOffset) {
+        let role = e.role.unwrap_or_else(|| "assistant".to_string());
+        let message = self.thread.message_mut(&e.message_id, &role);
+        if let Some(name) = e.name {
+            message.insert("name".to_string(), Value::String(name));
+        }
+        merge_metadata(message, e.metadata);
+        let before = wire::text(message.get("content"));
+        let open = OpenText {
+            role,
+            earlier_text: before,
+            text: String::new(),
+            started: at,
+            subagent: e.subagent_run_id,
+        };
+        self.open_texts.entry(e.message_id).or_insert(open);
+    }
+
+    pub(super) fn text_content(&mut self, e: wire::TextDelta, at: TimeOffset) {
+        if let Some(open) = self.open_texts.get_mut(&e.message_id) {
+            open.text.push_str(&e.delta);
+        } else {
+            let (message_id, subagent_run_id) = (e.message_id.clone(), e.subagent_run_id);
+            self.text_start(wire::TextStart { message_id, subagent_run_id, ..Default::default() }, at);
+            if let Some(open) = self.open_texts.get_mut(&e.message_id) {
+                open.text = e.delta;
+            }
+        }
+        if e.metadata.is_some()
+            && let Some(open) = self.open_texts.get(&e.message_id)
+        {
+            merge_metadata(self.thread.message_mut(&e.message_id, &open.role), e.metadata);
+        }
+    }
+
+    pub(super) fn text_end(
+        &mut self,
+        id: &Arc<str>,
+        metadata: Option<Map<String, Value>>,
+        out: PayloadSink<'_>,
+    ) {
+        let Some(mut open) = self.open_texts.remove(id) else { return };
+        open.text = joined(open.text);
+        let message = self.thread.message_mut(id, &open.role);
+        merge_metadata(message, metadata);
+        if open.text.is_empty() {
+            return;
+        }
+        // A reopened message either continues or repeats its text from the beginning.
+        let content = match open.text.starts_with(&open.earlier_text) {
+            true => open.text,
+            false => open.earlier_text + &open.text,
+        };
+        match message.get("content") {
+            // A snapshot received meanwhile already contains the message.
+            Some(Value::String(known)) if known.starts_with(&content) => {}
+            Some(Value::Array(_)) => {}
+            _ => {
+                message.insert("content".to_string(), Value::String(content.clone()));
+            }
+        }
+        if open.role != "assistant" {
+            return;
+        }
+        // A later call may still belong to this message.
+        let has_tool_use = message.contains_key("toolCalls").then_some(true);
+        if !self.thread.turn.recorded_texts.add(id, &content) {
+            return;
+        }
+        out(AssistantMessage {
+            turn_id: self.turn_id(),
+            message_id: id.clone(),
+            content,
+            has_tool_use,
+            started_us: Some(open.started),
+            origin: Origin::Stream,
+            subagent: open.subagent,
+        }
+        .into());
+    }
+
+    pub(super) fn reasoning_start(&mut self, id: Option<Arc<str>>, subagent: Option<Arc<str>>) {
+        self.open_reasoning(OpenReasoning { id, text: String::new(), subagent });
+    }
+
+    fn open_reasoning(&mut self, thought: OpenReasoning) {
+        self.open_reasonings.entry(thought.id.clone()).or_default().push(self.reasonings.len());
+        self.reasonings.push(Some(thought));
+    }
+
+    /// Returns the index of the last opened reasoning with this id.
+    fn open_reasoning_index(&self, id: Option<&Arc<str>>) -> Option<usize> {
+        self.open_reasonings.get(&id.cloned())?.last().copied()
+    }
+
+    pub(super) fn reasoning_content(&mut self, e: wire::ReasoningDelta) {
+        let place = self.open_reasoning_index(e.message_id.as_ref());
+        match place.and_then(|place| self.reasonings[place].as_mut()) {
+            Some(thought) => thought.text.push_str(&e.delta),
+            None => {
+                let (id, subagent) = (e.message_id, e.subagent_run_id);
+                self.open_reasoning(OpenReasoning { id, text: e.delta, subagent });
+            }
+        }
+    }
+
+    pub(super) fn reasoning_end(&mut self, id: Option<&Arc<str>>, out: PayloadSink<'_>) {
+        let place = self.open_reasonings.get_mut(&id.cloned()).and_then(Vec::pop);
+        if let Some(thought) = place.and_then(|place| self.reasonings[place].take()) {
+            self.complete_reasoning(thought, out);
+        }
+    }
+
+    fn complete_reasoning(&mut self, thought: OpenReasoning, out: PayloadSink<'_>) {
+        let OpenReasoning { id, text, subagent } = thought;
+        let content = joined(text);
+        if content.is_empty() {
+            return;
+        }
+        if let Some(id) = &id {
+            // Only producers with reasoning ids know messages of that role.
+            let message = self.thread.message_mut(id, "reasoning");
+            message.insert("content".to_string(), Value::String(content.clone()));
+        }
+        let message_id = id.unwrap_or_default();
+        out(ReasoningMessage { turn_id: self.turn_id(), message_id, content, subagent }.into());
+    }
+
+    /// Stores an encrypted value, which is sent back with its message or call.
+    pub(super) fn store_encrypted_value(&mut self, e: wire::EncryptedValue) {
+        let value = Value::String(e.encrypted_value);
+        if e.subtype == "tool-call" {
+            let id = self.thread.known_id(e.entity_id);
+            if let Some(Value::Object(call)) = self.thread.call_entry(&id) {
+                call.insert("encryptedValue".to_string(), value);
+            }
+            return;
+        }
+        let open = self.open_reasoning_index(Some(&e.entity_id)).is_some();
+        let known = if open { None } else { self.thread.last_message_mut(&e.entity_id) };
+        if let Some(message) = known {
+            message.insert("encryptedValue".to_string(), value);
+            return;
+        }
+        // The reasoning may have no other content; servers require the member.
+        let message = self.thread.message_mut(&e.entity_id, "reasoning");
+        message.entry("content").or_insert_with(|| Value::String(String::new()));
+        message.insert("encryptedValue".to_string(), value);
+    }
+
+    /// Completes all open text and reasoning.
+    pub(super) fn close_texts(&mut self, out: PayloadSink<'_>) {
+        let mut open: Vec<(TimeOffset, Arc<str>)> =
+            self.open_texts.iter().map(|(id, text)| (text.started, id.clone())).collect();
+        open.sort();
+        for (_, id) in open {
+            self.text_end(&id, None, out);
+        }
+        self.open_reasonings.clear();
+        for thought in std::mem::take(&mut self.reasonings).into_iter().flatten() {
+            self.complete_reasoning(thought, out);
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! State of the conversation carried from request to request: history, shared state, known calls.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use hotseat_trace::PatchBudget;
+use serde_json::{Map, Value, json};
+
+use super::history::{MessageHistory, MessageSlot};
+use super::wire::{self, MessageObject};
+use crate::message::json_text::readable;
+
+/// State of a session between two requests.
+#[derive(Debug)]
+pub struct ConversationThread {
+    /// Id of the conversation, equal in all requests.
+    pub id: Arc<str>,
+    /// The messages so far, with the server's ids.
+    pub history: MessageHistory,
+    /// The shared state as last received.
+    pub state: Value,
+    /// True if the trace contains the state; the state of the first request is not in it.
+    pub is_state_recorded: bool,
+    /// Remaining allowance of patches for copying.
+    pub patching: PatchBudget,
+    /// The current turn.
+    pub turn: ThreadTurn,
+    /// Calls by wire id; if an id was used twice, the later call.
+    pub calls: HashMap<Arc<str>, KnownCall>,
+    /// Known ids by alias: snapshots may use other ids for calls of the current turn.
+    aliases: HashMap<Arc<str>, Arc<str>>,
+    /// Aliases by known id, in order.
+    aliases_by_id: HashMap<Arc<str>, Vec<Arc<str>>>,
+    /// Number of calls, used to make repeated ids unique.
+    call_count: usize,
+    /// Activities by message id: they are displayed and never sent back.
+    pub activities: HashMap<Arc<str>, Value>,
+}
+
+/// State of the current turn.
+#[derive(Debug, Default)]
+pub struct ThreadTurn {
+    /// Id in the trace.
+    pub id: Arc<str>,
+    /// Number, from 1.
+    pub number: usize,
+    /// Id of the user message.
+    pub user_message: Arc<str>,
+    /// Text of the user message.
+    pub user_text: String,
+    /// Agent texts that are in the trace.
+    pub recorded_texts: RecordedTexts,
+    /// Wire ids of the calls, in order.
+    pub calls: Vec<Arc<str>>,
+    /// The messages before the turn, set when its first snapshot replaces the history.
+    pub earlier: Option<EarlierMessages>,
+    /// Number of messages replaced by snapshots.
+    replaced_messages: usize,
+}
+
+/// Maximum number of messages that snapshots may replace in a turn: each snapshot replaces all messages.
+const MAX_REPLACED_MESSAGES: usize = 10_000_000;
+
+/// Recorded texts of the agent, indexed for lookup.
+#[derive(Debug, Default)]
+pub struct RecordedTexts {
+    by_id: HashMap<Arc<str>, HashSet<String>>,
+    trimmed: HashSet<String>,
+}
+
+impl RecordedTexts {
+    /// Adds a text of a message. Returns true if it is new.
+    pub fn add(&mut self, id: &Arc<str>, text: &str) -> bool {
+        self.trimmed.insert(text.trim().to_string());
+        self.by_id.entry(id.clone()).or_default().insert(text.to_string())
+    }
+
+    /// Returns true if any message has this text, or the message with this id contains it.
+    pub fn contains(&self, id: &str, text: &str) -> bool {
+        let text = text.trim();
+        self.trimmed.contains(text)
+            || !id.is_empty()
+                && self.by_id.get(id).is_some_and(|known| known.iter().any(|known| known.contains(text)))
+    }
+}
+
+/// The messages before the current turn.
+#[derive(Debug)]
+pub struct EarlierMessages {
+    /// Ids of all its messages.
+    pub ids: HashSet<String>,
+    /// Texts of the user messages.
+    pub user_texts: HashSet<String>,
+}
+
+/// A known tool call.
+#[derive(Debug, Clone)]
+pub struct KnownCall {
+    /// Id in the trace. Differs from the wire id if the server used that before.
+    pub trace_id: Arc<str>,
+    /// Its tool.
+    pub name: Arc<str>,
+    /// The turn of the call.
+    pub turn: usize,
+    /// Its arguments, as far as known.
+    pub arguments: KnownArguments,
+    /// Source of its result, if it has one.
+    pub result_source: Option<ResultSource>,
+}
+
+/// Source of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultSource {
+    /// The agent, in its response to this request.
+    Agent {
+        /// Number of the request in the session.
+        request: usize,
+    },
+    /// The client, by the script.
+    Client,
+}
+
+/// The arguments of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum KnownArguments {
+    /// Not received yet.
+    Unknown,
+    /// JSON.
+    Json(Value),
+    /// Text that is not JSON.
+    Invalid(String),
+}
+
+impl KnownArguments {
+    /// Parses streamed arguments. An empty text means an empty object.
+    pub fn parse(text: &str) -> Self {
+        if text.trim().is_empty() {
+            return KnownArguments::Json(Value::Object(Map::new()));
+        }
+        match hotseat_document::json::read_value(&readable(text)) {
+            Ok(value) => KnownArguments::Json(value),
+            Err(_) => KnownArguments::Invalid(text.to_string()),
+        }
+    }
+
+    /// Returns the arguments as canonical text with sorted members: equal arguments have equal texts.
+    pub fn canonical_text(&self) -> String {
+        fn write(value: &Value, text: &mut String) {
+            match value {
+                Value::Object(members) => {
+                    let mut members: Vec<(&String, &Value)> = members.iter().collect();
+                    members.sort_by_key(|(key, _)| *key);
+                    text.push('{');
+                    for (key, value) in members {
+                        text.push_str(&Value::from(key.as_str()).to_string());
+                        text.push(':');
+                        write(value, text);
+                        text.push(',');
+                    }
+                    text.push('}');
+                }
+                Value::Array(values) => {
+                    text.push('[');
+                    for value in values {
+                        write(value, text);
+                        text.push(',');
+                    }
+                    text.push(']');
+                }
+                scalar => text.push_str(&scalar.to_string()),
+            }
+        }
+        let mut text = String::new();
+        match self {
+            KnownArguments::Unknown => {}
+            KnownArguments::Json(value) => write(value, &mut text),
+            KnownArguments::Invalid(broken) => text = format!("broken {broken}"),
+        }
+        text
+    }
+
+    /// Returns true if the arguments are unknown or empty, which may mean that they were lost.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            KnownArguments::Unknown => true,
+            KnownArguments::Json(Value::Object(members)) => members.is_empty(),
+            KnownArguments::Json(_) | KnownArguments::Invalid(_) => false,
+        }
+    }
+
+    /// Returns true if both arguments are known, not empty, and differ, so that they belong to different
+    /// calls.
+    pub fn contradicts(&self, other: &KnownArguments) -> bool {
+        let whole = |arguments: &KnownArguments| {
+            matches!(arguments, KnownArguments::Json(_)) && !arguments.is_empty()
+        };
+        whole(self) && whole(other) && self != other
+    }
+}
+
+impl KnownCall {
+    /// Returns true if the server had not used its id for an earlier call.
+    pub fn has_unique_id(&self, id: &str) -> bool {
+        *self.trace_id == *id
+    }
+}
+
+impl ConversationThread {
+    /// Creates an empty conversation.
+    pub fn new(id: Arc<str>, state: Value) -> Self {
+        ConversationThread {
+            id,
+            history: MessageHistory::default(),
+            state,
+            is_state_recorded: false,
+            patching: PatchBudget::default(),
+            turn: ThreadTurn::default(),
+            calls: HashMap::new(),
+            aliases: HashMap::new(),
+            aliases_by_id: HashMap::new(),
+            call_count: 0,
+            activities: HashMap::new(),
+        }
+    }
+
+    /// Starts a turn and adds the user message to the history.
+    pub fn begin_turn(&mut self, id: Arc<str>, user_message: Arc<str>, text: &str) {
+        self.history.push(object(json!({"id": user_message, "role": "user", "content": text})));
+        self.aliases.clear();
+        self.aliases_by_id.clear();
+        self.turn = ThreadTurn {
+            id,
+            number: self.turn.number + 1,
+            user_message,
+            user_text: text.to_string(),
+            ..ThreadTurn::default()
+        };
+    }
+
+    /// Sets the messages before the first turn.
+    pub fn seed_history(&mut self, messages: Vec<MessageObject>) {
+        self.history = messages.into_iter().collect();
+    }
+
+    /// Replaces the content of the current user message by parts.
+    pub fn set_user_content(&mut self, parts: Value) {
+        if let Some(slot) = self.history.with_id(&self.turn.user_message) {
+            self.history.message_mut(slot).insert("content".to_string(), parts);
+        }
+    }
+
+    /// Returns the id by which a call is known.
+    pub fn known_id(&self, id: Arc<str>) -> Arc<str> {
+        self.aliases.get(&id).cloned().unwrap_or(id)
+    }
+
+    /// Returns the id of a call in the history: the one in the last snapshot.
+    pub fn id_in_history(&self, id: &Arc<str>) -> Arc<str> {
+        let mut names = self.aliases_by_id.get(id).into_iter().flatten().rev();
+        names.find(|name| self.history.caller(name).is_some()).unwrap_or(id).clone()
+    }
+
+    /// Adds an alias of a call.
+    pub fn add_alias(&mut self, name: Arc<str>, known: Arc<str>) {
+        if self.aliases.insert(name.clone(), known.clone()).is_none() {
+            self.aliases_by_id.entry(known).or_default().push(name);
+        }
+    }
+
+    /// Returns a call of the current turn.
+    pub fn call_of_turn(&self, id: &str) -> Option<&KnownCall> {
+        self.calls.get(id).filter(|call| call.turn == self.turn.number)
+    }
+
+    /// Adds a new call and returns its trace id: its own id, unless that is already used.
+    pub fn add_call(&mut self, id: &Arc<str>, name: &Arc<str>) -> Arc<str> {
+        self.call_count += 1;
+        let trace_id = match self.calls.contains_key(id) {
+            true => Arc::from(format!("{id}#{}", self.call_count)),
+            false => id.clone(),
+        };
+        let call = KnownCall {
+            trace_id: trace_id.clone(),
+            name: name.clone(),
+            turn: self.turn.number,
+            arguments: KnownArguments::Unknown,
+            result_source: None,
+        };
+        self.calls.insert(id.clone(), call);
+        self.turn.calls.push(id.clone());
+        trace_id
+    }
+
+    /// Returns true if a message belongs to the current turn. Some servers restart their ids in each turn, so
+    /// older messages are ignored.
+    fn is_of_turn(&self, slot: &MessageSlot) -> bool {
+        self.history.with_id(&self.turn.user_message).is_none_or(|begins| *slot >= begins)
+    }
+
+    /// Returns the message of the current turn with this id and role, or appends an empty one.
+    pub fn message_mut(&mut self, id: &str, role: &str) -> &mut MessageObject {
+        let slot = self.message_slot(id, role);
+        self.history.message_mut(slot)
+    }
+
+    fn message_slot(&mut self, id: &str, role: &str) -> MessageSlot {
+        let known = self.history.with_role(id, role).filter(|slot| self.is_of_turn(slot));
+        known.unwrap_or_else(|| self.history.push(object(json!({"id": id, "role": role}))))
+    }
+
+    /// Returns the last message with this id, of any role.
+    pub fn last_message_mut(&mut self, id: &str) -> Option<&mut MessageObject> {
+        self.history.with_id(id).map(|slot| self.history.message_mut(slot))
+    }
+
+    /// Adds a call to its assistant message.
+    pub fn add_call_entry(&mut self, id: &str, name: &str, parent: Option<&str>) {
+        if self.history.caller(id).is_some_and(|slot| self.is_of_turn(&slot)) {
+            return;
+        }
+        let entry = json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
+        let slot = self.message_slot(parent.unwrap_or(id), "assistant");
+        self.history.add_call(slot, id, entry);
+    }
+
+    /// Appends a second call with the id of another one; it has the other one's arguments until its own
+    /// arrive.
+    pub fn add_second_call_entry(&mut self, id: &str, name: &str) {
+        let Some(known) = self.calls.get(id) else { return };
+        let message_id = known.trace_id.clone();
+        let mut entry = self.call_entry(id).cloned().unwrap_or_else(|| json!({"id": id, "type": "function"}));
+        entry["function"]["name"] = Value::String(name.to_string());
+        self.history.push(object(json!({"id": message_id, "role": "assistant", "toolCalls": [entry]})));
+    }
+
+    /// Sets the arguments of a call in its message, as the agent sent them.
+    pub fn set_call_arguments(&mut self, id: &str, text: String) {
+        if let Some(call) = self.call_entry(id) {
+            call["function"]["arguments"] = Value::String(text);
+        }
+    }
+
+    /// Returns the entry of a call in its message.
+    pub fn call_entry(&mut self, id: &str) -> Option<&mut Value> {
+        self.history.call_entry(id)
+    }
+
+    /// Returns the result of a call in the history.
+    pub fn result(&self, call_id: &str) -> Option<&Value> {
+        self.history.result(call_id)
+    }
+
+    /// Inserts a result after the message of its call and the existing results.
+    pub fn insert_result(
+        &mut self,
+        message_id: &str,
+        call_id: &str,
+        content: Value,
+        error: Option<&str>,
+    ) -> &mut MessageObject {
+        let mut message =
+            object(json!({"id": message_id, "role": "tool", "toolCallId": call_id, "content": content}));
+        if let Some(error) = error {
+            message.insert("error".to_string(), Value::String(error.to_string()));
+        }
+        self.history.insert_result(call_id, message)
+    }
+
+    /// Replaces the history by the messages of a snapshot. Activity and reasoning messages are kept after
+    /// their predecessors if the producer never includes them in snapshots.
+    ///
+    /// # Errors
+    /// If snapshots replace more messages than allowed in one turn.
+    pub fn replace_history(&mut self, snapshot: &[MessageObject]) -> Result<(), String> {
+        if self.turn.earlier.is_none() {
+            self.turn.earlier = Some(self.earlier_messages());
+        }
+        let listed = |role: &str| snapshot.iter().any(|message| wire::role(message) == role);
+        let kept_roles: Vec<&str> =
+            ["activity", "reasoning"].into_iter().filter(|role| !listed(role)).collect();
+        let is_kept = |message: &MessageObject| kept_roles.contains(&wire::role(message));
+        let ours = std::mem::take(&mut self.history);
+        self.turn.replaced_messages += ours.iter().count();
+        if self.turn.replaced_messages > MAX_REPLACED_MESSAGES {
+            return Err("MESSAGES_SNAPSHOT is sent too often for a conversation of this length".to_string());
+        }
+        if !ours.iter().any(is_kept) {
+            self.history = snapshot.iter().cloned().collect();
+            return Ok(());
+        }
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (place, message) in snapshot.iter().enumerate() {
+            if let Some(id) = wire::id(message) {
+                places.entry(id).or_insert(place);
+            }
+        }
+        // Kept messages by the snapshot index after which they belong.
+        let mut kept: HashMap<usize, Vec<MessageObject>> = HashMap::new();
+        let mut behind = snapshot.len();
+        for message in ours {
+            if is_kept(&message) {
+                kept.entry(behind).or_default().push(message);
+            } else if let Some(place) = wire::id(&message).and_then(|id| places.get(id)) {
+                behind = *place;
+            }
+        }
+        let messages = snapshot.iter().enumerate().flat_map(|(place, message)| {
+            let behind = kept.remove(&place).unwrap_or_default();
+            std::iter::once(message.clone()).chain(behind)
+        });
+        let mut history: MessageHistory = messages.collect();
+        for message in kept.remove(&snapshot.len()).unwrap_or_default() {
+            history.push(message);
+        }
+        self.history = history;
+        Ok(())
+    }
+
+    fn earlier_messages(&self) -> EarlierMessages {
+        let users = |message: &&MessageObject| wire::role(message) == "user";
+        let older =
+            self.history.iter().take_while(|message| wire::id(message) != Some(&self.turn.user_message));
+        EarlierMessages {
+            ids: older.clone().filter_map(wire::id).map(str::to_string).collect(),
+            user_texts: older.filter(users).map(|message| wire::text(message.get("content"))).collect(),
+        }
+    }
+
+    /// Returns the index of the first message of the current turn in a snapshot, after its user message. A
+    /// snapshot taken before the turn has none.
+    pub fn turn_start(&self, snapshot: &[MessageObject]) -> usize {
+        let before = self.turn.earlier.as_ref();
+        let older = |message: &MessageObject| {
+            before.is_some_and(|before| wire::id(message).is_some_and(|id| before.ids.contains(id)))
+        };
+        let new_user = |message: &MessageObject| wire::role(message) == "user" && !older(message);
+        let said = |message: &MessageObject| wire::text(message.get("content"));
+
+        let by_id = snapshot.iter().position(|message| wire::id(message) == Some(&self.turn.user_message));
+        // A server may assign its own ids to user messages or change their text.
+        let by_text =
+            || snapshot.iter().rposition(|message| new_user(message) && said(message) == self.turn.user_text);
+        let unheard =
+            |message: &MessageObject| before.is_none_or(|before| !before.user_texts.contains(&said(message)));
+        let by_news = || snapshot.iter().position(|message| new_user(message) && unheard(message));
+        if let Some(place) = by_id.or_else(by_text).or_else(by_news) {
+            return place + 1;
+        }
+        match snapshot.iter().any(|message| wire::role(message) == "user") {
+            true => snapshot.len(),
+            false => snapshot.iter().rposition(older).map_or(0, |place| place + 1),
+        }
+    }
+
+    /// Returns the messages to send, without activities and messages without content.
+    pub fn outgoing(&self) -> impl Iterator<Item = &MessageObject> {
+        self.history.iter().filter(|message| match wire::role(message) {
+            "activity" => false,
+            "assistant" => {
+                let said = message.get("content").is_some_and(|content| !content.is_null() && content != "");
+                said || message.contains_key("toolCalls")
+            }
+            _ => true,
+        })
+    }
+}
+
+/// Returns the members of a JSON object.
+pub fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,446 @@
+//! AG-UI wire format: the events of protocol 1.0 and earlier versions.
+//!
+//! Uses its own types instead of a published crate: ids are any text, unknown members and types are not
+//! errors, and a `null` sent by older producers is read as absent.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::message::excerpt;
+use crate::message::json_text;
+use crate::message::json_text::{joined, readable};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+/// A message of the conversation: a JSON object with all members kept.
+pub type MessageObject = Map<String, Value>;
+
+/// Protocol version announced in requests.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// Reads an absent or `null` member as its default.
+fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads an informational text member: text as it is, anything else as JSON.
+fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    })
+}
+
+/// Declares event bodies. Each may have `subagentRunId` and `metadata`.
+macro_rules! bodies {
+    ($($name:ident { $($(#[$attr:meta])* $field:ident: $ty:ty),* $(,)? })+) => {
+        $(
+            #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+            #[serde(rename_all = "camelCase")]
+            pub struct $name {
+                $($(#[$attr])* pub $field: $ty,)*
+                #[serde(default)]
+                pub subagent_run_id: Option<Arc<str>>,
+                #[serde(default)]
+                pub metadata: Option<Map<String, Value>>,
+            }
+        )+
+    };
+}
+
+bodies! {
+    TextStart { message_id: Arc<str>, #[serde(default)] role: Option<String>, #[serde(default)] name: Option<String> }
+    TextDelta { message_id: Arc<str>, delta: String }
+    Ended { message_id: Arc<str> }
+    TextChunk {
+        #[serde(default)] message_id: Option<Arc<str>>,
+        #[serde(default)] role: Option<String>,
+        #[serde(default, deserialize_with = "nullable")] delta: String,
+        #[serde(default)] name: Option<String>,
+    }
+    ToolStart {
+        tool_call_id: Arc<str>,
+        tool_call_name: Arc<str>,
+        #[serde(default)] parent_message_id: Option<Arc<str>>,
+    }
+    ToolArgs { tool_call_id: Arc<str>, delta: String }
+    ToolEnd { tool_call_id: Arc<str> }
+    ToolChunk {
+        #[serde(default)] tool_call_id: Option<Arc<str>>,
+        #[serde(default)] tool_call_name: Option<Arc<str>>,
+        #[serde(default)] parent_message_id: Option<Arc<str>>,
+        #[serde(default, deserialize_with = "nullable")] delta: String,
+    }
+    ToolResult {
+        tool_call_id: Arc<str>,
+        content: Value,
+        #[serde(default)] message_id: Option<Arc<str>>,
+        #[serde(default, deserialize_with = "said")] error: Option<String>,
+    }
+    StateSnapshot { snapshot: Value }
+    StateDelta { delta: Value }
+    MessagesSnapshot { messages: Vec<MessageObject> }
+    ActivitySnapshot {
+        message_id: Arc<str>,
+        activity_type: String,
+        content: Value,
+        #[serde(default)] replace: Option<bool>,
+    }
+    ActivityDelta { message_id: Arc<str>, activity_type: String, patch: Value }
+    RawEvent { event: IgnoredAny }
+    CustomEvent { name: String, #[serde(default)] value: Value }
+    RunStarted {
+        #[serde(default)] thread_id: Option<Arc<str>>,
+        #[serde(default)] run_id: Option<Arc<str>>,
+        #[serde(default, deserialize_with = "said")] protocol_version: Option<String>,
+    }
+    RunFinished {
+        #[serde(default)] thread_id: Option<Arc<str>>,
+        #[serde(default)] run_id: Option<Arc<str>>,
+        #[serde(default)] result: Option<Value>,
+        #[serde(default)] outcome: Option<WireOutcome>,
+        #[serde(default)] usage: Option<Value>,
+    }
+    RunError { message: String, #[serde(default, deserialize_with = "said")] code: Option<String> }
+    Step { step_name: String }
+    Span { #[serde(default)] message_id: Option<Arc<str>> }
+    ReasoningDelta { #[serde(default)] message_id: Option<Arc<str>>, delta: String }
+    EncryptedValue { subtype: String, entity_id: Arc<str>, encrypted_value: String }
+    SubagentStarted {
+        #[serde(default)] name: Option<String>,
+        #[serde(default)] parent_subagent_run_id: Option<Arc<str>>,
+    }
+    SubagentFinished { #[serde(default)] result: Option<Value> }
+    SubagentError { message: String, #[serde(default, deserialize_with = "said")] code: Option<String> }
+}
+
+/// Outcome of a run, if the producer reports it; absent means success.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "WrittenOutcome")]
+pub struct WireOutcome {
+    /// `success`, `interrupt`, `cancelled`, or a value of a later version.
+    pub r#type: String,
+    /// Pending interrupts, if `type` is `interrupt`.
+    pub interrupts: Vec<WireInterrupt>,
+    /// Pending client-side calls, if the producer lists them.
+    pub pending_tool_call_ids: Vec<Arc<str>>,
+}
+
+/// Serialised outcome: drafts of the protocol had only the type.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenOutcome {
+    Word(String),
+    #[serde(rename_all = "camelCase")]
+    Members {
+        r#type: String,
+        #[serde(default, deserialize_with = "nullable")]
+        interrupts: Vec<WireInterrupt>,
+        #[serde(default, deserialize_with = "nullable")]
+        pending_tool_call_ids: Vec<Arc<str>>,
+    },
+}
+
+impl From<WrittenOutcome> for WireOutcome {
+    fn from(written: WrittenOutcome) -> Self {
+        match written {
+            WrittenOutcome::Word(r#type) => {
+                WireOutcome { r#type, interrupts: Vec::new(), pending_tool_call_ids: Vec::new() }
+            }
+            WrittenOutcome::Members { r#type, interrupts, pending_tool_call_ids } => {
+                WireOutcome { r#type, interrupts, pending_tool_call_ids }
+            }
+        }
+    }
+}
+
+/// An interrupt of a paused run, with all members kept.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct WireInterrupt(pub Map<String, Value>);
+
+impl WireInterrupt {
+    /// Returns a text member.
+    pub fn text(&self, member: &str) -> Option<&str> {
+        self.0.get(member).and_then(Value::as_str)
+    }
+}
+
+/// Declares [`Event`]: its variants, their type names, and how bodies are parsed.
+macro_rules! events {
+    ($($variant:ident($body:ty) = $($name:literal)|+),+ $(,)?) => {
+        /// A received event.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Event {
+            $($variant($body),)+
+            /// An unknown type.
+            Unknown(String),
+        }
+
+        /// Type names on the wire.
+        const KNOWN: &[&str] = &[$($($name),+),+];
+
+        impl Event {
+            /// Parses an event.
+            ///
+            /// # Errors
+            /// If the text is not a JSON object with a `type`, or a known type lacks a member or has one of
+            /// the wrong type.
+            pub fn parse(text: &str) -> Result<Received, String> {
+                let text = readable(text);
+                // Only text sent in pieces can be continued by the next event.
+                let text = &*if may_be_piece(&text) { text } else { Cow::Owned(joined(text.into_owned())) };
+                let head = match Head::in_front(text) {
+                    Some(head) => head,
+                    None => serde_json::from_str(text).map_err(|error| not_an_event(text, &error))?,
+                };
+                let event = match &*head.r#type {
+                    $($($name)|+ => {
+                        let body = serde_json::from_str::<$body>(text).map_err(|error| match error.is_data() {
+                            true => format!("{}: {}", head.r#type, without_place(&error)),
+                            false => not_an_event(text, &error),
+                        })?;
+                        Event::$variant(body)
+                    })+
+                    other => Event::Unknown(other.to_string()),
+                };
+                Ok(Received { event, null_subagent: head.subagent_run_id == Tag::Null })
+            }
+        }
+    };
+}
+
+events! {
+    TextStart(TextStart) = "TEXT_MESSAGE_START",
+    TextContent(TextDelta) = "TEXT_MESSAGE_CONTENT",
+    TextEnd(Ended) = "TEXT_MESSAGE_END",
+    TextChunk(TextChunk) = "TEXT_MESSAGE_CHUNK",
+    ToolStart(ToolStart) = "TOOL_CALL_START",
+    ToolArgs(ToolArgs) = "TOOL_CALL_ARGS",
+    ToolEnd(ToolEnd) = "TOOL_CALL_END",
+    ToolChunk(ToolChunk) = "TOOL_CALL_CHUNK",
+    ToolResult(ToolResult) = "TOOL_CALL_RESULT",
+    StateSnapshot(StateSnapshot) = "STATE_SNAPSHOT",
+    StateDelta(StateDelta) = "STATE_DELTA",
+    MessagesSnapshot(MessagesSnapshot) = "MESSAGES_SNAPSHOT",
+    ActivitySnapshot(ActivitySnapshot) = "ACTIVITY_SNAPSHOT",
+    ActivityDelta(ActivityDelta) = "ACTIVITY_DELTA",
+    Raw(RawEvent) = "RAW",
+    Custom(CustomEvent) = "CUSTOM",
+    RunStarted(RunStarted) = "RUN_STARTED",
+    RunFinished(RunFinished) = "RUN_FINISHED",
+    RunError(RunError) = "RUN_ERROR",
+    StepStarted(Step) = "STEP_STARTED",
+    StepFinished(Step) = "STEP_FINISHED",
+    ReasoningStart(Span) = "REASONING_START",
+    ReasoningMessageStart(Span) = "REASONING_MESSAGE_START",
+    ReasoningContent(ReasoningDelta) = "REASONING_MESSAGE_CONTENT",
+    ReasoningMessageEnd(Span) = "REASONING_MESSAGE_END",
+    ReasoningChunk(TextChunk) = "REASONING_MESSAGE_CHUNK",
+    ReasoningEnd(Span) = "REASONING_END",
+    EncryptedValue(EncryptedValue) = "REASONING_ENCRYPTED_VALUE",
+    SubagentStarted(SubagentStarted) = "SUBAGENT_STARTED",
+    SubagentFinished(SubagentFinished) = "SUBAGENT_FINISHED",
+    SubagentError(SubagentError) = "SUBAGENT_ERROR",
+    // Producers before 1.0 call reasoning thinking and give it no ids.
+    ThinkingStart(Span) = "THINKING_START",
+    ThinkingMessageStart(Span) = "THINKING_TEXT_MESSAGE_START",
+    ThinkingContent(ReasoningDelta) = "THINKING_TEXT_MESSAGE_CONTENT",
+    ThinkingMessageEnd(Span) = "THINKING_TEXT_MESSAGE_END",
+    ThinkingEnd(Span) = "THINKING_END",
+}
+
+/// An event, with a detail that its members do not show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Received {
+    /// The event.
+    pub event: Event,
+    /// True if `subagentRunId` is `null`, which no version allows.
+    pub null_subagent: bool,
+}
+
+/// Members read before the type is known.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(default, rename = "subagentRunId")]
+    subagent_run_id: Tag,
+}
+
+impl<'a> Head<'a> {
+    /// Reads the head of an event whose type comes first, as nearly all producers write it; parsing the whole
+    /// text twice would be slow. Unknown types are parsed in full.
+    fn in_front(text: &'a str) -> Option<Self> {
+        let rest = text.strip_prefix("{\"type\":")?;
+        let rest = rest.strip_prefix(' ').unwrap_or(rest).strip_prefix('"')?;
+        let end = rest.find(|c: char| !(c.is_ascii_uppercase() || c == '_'))?;
+        let name = &rest[..end];
+        let rest = &rest[end..];
+        // A second `type` is an error, found only by parsing the whole text. It may be escaped.
+        let may_repeat = rest.contains("\"type\"") || rest.contains("\\u00");
+        let plain =
+            rest.starts_with('"') && KNOWN.contains(&name) && !may_repeat && !rest.contains("subagentRunId");
+        plain.then_some(Head { r#type: Cow::Borrowed(name), subagent_run_id: Tag::Absent })
+    }
+}
+
+/// Presence of a member.
+#[derive(Default, PartialEq)]
+enum Tag {
+    #[default]
+    Absent,
+    Null,
+    There,
+}
+
+impl<'de> Deserialize<'de> for Tag {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let there: Option<IgnoredAny> = Option::deserialize(deserializer)?;
+        Ok(if there.is_some() { Tag::There } else { Tag::Null })
+    }
+}
+
+/// Returns true if an event has no lone surrogate, or may be continued by another event.
+fn may_be_piece(text: &str) -> bool {
+    !text.contains(json_text::MARK)
+        || ["_CONTENT", "_ARGS", "_CHUNK"].iter().any(|kind| text.contains(&format!("{kind}\"")))
+}
+
+fn not_an_event(text: &str, error: &serde_json::Error) -> String {
+    let reason = match serde_json::from_str::<Value>(text) {
+        _ if error.to_string().starts_with("duplicate field") => without_place(error),
+        Ok(Value::Object(object)) if object.contains_key("type") => "its `type` is not text".to_string(),
+        Ok(Value::Object(_)) => "it has no `type`".to_string(),
+        Ok(_) => "it is not a JSON object".to_string(),
+        Err(_) => format!("it is not JSON ({error})"),
+    };
+    format!("not an event, {reason}: {}", excerpt(text, 200))
+}
+
+/// Returns the text of a JSON error without its position, which is meaningless in a stream.
+fn without_place(error: &serde_json::Error) -> String {
+    let words = error.to_string();
+    words.split(" at line ").next().unwrap_or(&words).to_string()
+}
+
+/// Returns the role of a message.
+pub fn role(message: &MessageObject) -> &str {
+    message.get("role").and_then(Value::as_str).unwrap_or("")
+}
+
+/// Returns the id of a message.
+pub fn id(message: &MessageObject) -> Option<&str> {
+    message.get("id").and_then(Value::as_str)
+}
+
+/// Returns the content of a message as text: text as it is, the joined text of parts, empty if absent or
+/// `null`.
+pub fn text(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// A tool call inside an assistant message.
+pub struct CallInMessage<'a> {
+    pub id: &'a str,
+    pub name: &'a str,
+    /// JSON text; some producers send an object.
+    pub arguments: Cow<'a, str>,
+}
+
+/// Returns the tool calls of a message; entries without an id or a name are ignored.
+pub fn calls(message: &MessageObject) -> impl Iterator<Item = CallInMessage<'_>> {
+    let calls = message.get("toolCalls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    calls.iter().filter_map(|call| {
+        let function = call.get("function")?;
+        Some(CallInMessage {
+            id: call.get("id")?.as_str()?,
+            name: function.get("name")?.as_str()?,
+            arguments: match function.get("arguments") {
+                Some(Value::String(text)) => Cow::Borrowed(text),
+                Some(Value::Null) | None => Cow::Borrowed(""),
+                Some(other) => Cow::Owned(other.to_string()),
+            },
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_null_as_absent() {
+        let with = Event::parse(
+            r#"{"type":"TOOL_CALL_START","toolCallId":"1","toolCallName":"x","parentMessageId":null,"rawEvent":null,"zzz":1}"#,
+        );
+        let without = Event::parse(r#"{"type":"TOOL_CALL_START","toolCallId":"1","toolCallName":"x"}"#);
+        assert_eq!(with, without);
+        assert!(with.is_ok());
+    }
+
+    #[test]
+    fn describes_invalid_events() {
+        for (text, words) in [
+            ("null", "it is not a JSON object"),
+            ("[1]", "it is not a JSON object"),
+            ("{}", "it has no `type`"),
+            (r#"{"type":5}"#, "its `type` is not text"),
+            ("{not json", "it is not JSON"),
+            (
+                r#"{"type":"TOOL_CALL_START","toolCallName":"x"}"#,
+                "TOOL_CALL_START: missing field `toolCallId`",
+            ),
+            (
+                r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":5}"#,
+                "TEXT_MESSAGE_CONTENT: invalid type: integer `5`, expected a string",
+            ),
+        ] {
+            let error = Event::parse(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn rejects_duplicate_type() {
+        let first = r#"{"type":"CUSTOM","name":"x","value":{"type":"inner"}"#;
+        for second in
+            [r#","type":"CUSTOM"}"#, r#","\u0074ype":"TOOL_CALL_START"}"#, r#", "typ\u0065" : "RAW"}"#]
+        {
+            let error = Event::parse(&format!("{first}{second}")).unwrap_err();
+            assert!(error.contains("duplicate field `type`"), "{second}: {error}");
+        }
+        let late = r#"{"name":"x","type":"CUSTOM","value":1,"type":"CUSTOM"}"#;
+        assert!(Event::parse(late).unwrap_err().contains("duplicate field `type`"));
+        assert!(Event::parse(&format!("{first}}}")).is_ok());
+    }
+
+    #[test]
+    fn accepts_outcome_without_members() {
+        let outcome = |text: &str| match Event::parse(text).map(|received| received.event) {
+            Ok(Event::RunFinished(finished)) => finished.outcome,
+            other => panic!("{other:?}"),
+        };
+        let word = outcome(r#"{"type":"RUN_FINISHED","outcome":"success"}"#);
+        assert_eq!(
+            word,
+            outcome(r#"{"type":"RUN_FINISHED","outcome":{"type":"success","interrupts":null}}"#)
+        );
+        assert_eq!(outcome(r#"{"type":"RUN_FINISHED","outcome":null}"#), None);
+    }
+
+    #[test]
+    fn accepts_unknown_types() {
+        let read = Event::parse(r#"{"type":"SOMETHING_NEW","x":1}"#).map(|received| received.event);
+        assert_eq!(read, Ok(Event::Unknown("SOMETHING_NEW".into())));
+    }
+}

@@ -1,0 +1,198 @@
+//! Agents written in the test program itself.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use hotseat_trace::{ErrorInfo, Origin};
+use serde_json::Value;
+use tokio::time::timeout_at;
+
+use crate::connection::TurnError;
+use crate::message::{ContentPart, ConversationMessage, MessageRole, ToolReply};
+use crate::recorder::TraceRecorder;
+use crate::target::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities};
+use crate::target::{CallArguments, TurnRecorder};
+
+/// Opens conversations with an agent in the test program.
+pub trait CodeAgent: fmt::Debug + Send + Sync {
+    /// Opens a conversation with this id.
+    fn open(&self, conversation_id: Arc<str>) -> Box<dyn CodeAgentConversation>;
+
+    /// Returns the source location of the agent.
+    fn location(&self) -> &'static Location<'static>;
+}
+
+/// A conversation with an agent in the test program.
+pub trait CodeAgentConversation: Send {
+    /// Answers the last of these messages; the others are the history.
+    ///
+    /// # Errors
+    /// If the agent reports an error.
+    fn answer<'a>(
+        &'a mut self,
+        messages: Vec<CodeAgentMessage>,
+    ) -> BoxFuture<'a, Result<CodeAgentAnswer, ErrorInfo>>;
+}
+
+/// A message as passed to the agent.
+#[derive(Debug, Clone)]
+pub struct CodeAgentMessage {
+    /// The message.
+    pub message: ConversationMessage,
+    /// Options of its turn.
+    pub options: Option<Value>,
+}
+
+/// Answer of the agent.
+#[derive(Debug, Clone, Default)]
+pub struct CodeAgentAnswer {
+    /// Text; empty if the agent only calls tools.
+    pub text: String,
+    /// Tool calls made for this answer, in order.
+    pub calls: Vec<CodeAgentCall>,
+    /// True if the agent awaits input, `None` if it does not say.
+    pub awaiting: Option<bool>,
+}
+
+impl CodeAgentAnswer {
+    /// Creates an answer with this text.
+    ///
+    /// ```
+    /// use hotseat_targets::code_agent::CodeAgentAnswer;
+    ///
+    /// assert_eq!(CodeAgentAnswer::text("Hello!").text, "Hello!");
+    /// ```
+    pub fn text(text: impl Into<String>) -> CodeAgentAnswer {
+        CodeAgentAnswer { text: text.into(), ..CodeAgentAnswer::default() }
+    }
+
+    /// Adds a successful tool call with its arguments and result.
+    #[must_use]
+    pub fn calling(mut self, tool: impl Into<String>, arguments: Value, result: Value) -> CodeAgentAnswer {
+        self.calls.push(CodeAgentCall { name: tool.into(), arguments, result: Some(Ok(result)) });
+        self
+    }
+
+    /// Adds a failed tool call with its arguments and error.
+    #[must_use]
+    pub fn failing(
+        mut self,
+        tool: impl Into<String>,
+        arguments: Value,
+        error: impl Into<String>,
+    ) -> CodeAgentAnswer {
+        self.calls.push(CodeAgentCall { name: tool.into(), arguments, result: Some(Err(error.into())) });
+        self
+    }
+
+    /// Sets whether the agent waits for user input.
+    #[must_use]
+    pub fn awaiting(self, awaiting: bool) -> CodeAgentAnswer {
+        CodeAgentAnswer { awaiting: Some(awaiting), ..self }
+    }
+}
+
+/// A tool call of the agent.
+#[derive(Debug, Clone)]
+pub struct CodeAgentCall {
+    /// The tool.
+    pub name: String,
+    /// The arguments.
+    pub arguments: Value,
+    /// The result or error; `None` if the agent does not report it.
+    pub result: Option<Result<Value, String>>,
+}
+
+/// A session with an agent in the test program.
+pub struct CodeAgentSession {
+    id: Arc<str>,
+    agent: Box<dyn CodeAgentConversation>,
+    history: Vec<CodeAgentMessage>,
+    turns: usize,
+}
+
+impl CodeAgentSession {
+    /// Opens a conversation. Nothing is sent yet.
+    pub fn open(agent: &dyn CodeAgent) -> CodeAgentSession {
+        let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
+        CodeAgentSession { agent: agent.open(id.clone()), id, history: Vec::new(), turns: 0 }
+    }
+
+    async fn run_turn(
+        &mut self,
+        input: AgentInput<'_>,
+        recorder: &mut TraceRecorder,
+    ) -> Result<(), TurnError> {
+        let AgentInput { turn_id, content, options, limits, .. } = input;
+        self.turns += 1;
+        let run_id: Arc<str> = format!("answer-{}", self.turns).into();
+        let mut telling = TurnRecorder::new(turn_id, recorder);
+        telling.run_started(&run_id);
+        self.history.push(CodeAgentMessage { message: user_message(content), options: options.cloned() });
+        let asked = self.agent.answer(self.history.clone());
+        // The agent sends nothing until it is done, so the idle limit does not apply.
+        let answer = match timeout_at(limits.deadline, asked).await {
+            Err(_) => return Err(TurnError::Deadline),
+            Ok(Err(error)) => {
+                telling.run_failed(&error);
+                return Err(TurnError::Run(error));
+            }
+            Ok(Ok(answer)) => answer,
+        };
+        for call in answer.calls {
+            let id = telling.record_call("", &call.name, None);
+            telling.record_arguments(&id, CallArguments::from_json(call.arguments));
+            match call.result {
+                Some(Ok(output)) => telling.record_result(&id, ToolReply::Content(output), Origin::Stream),
+                Some(Err(words)) => telling.record_result(&id, ToolReply::Error(words), Origin::Stream),
+                None => {}
+            }
+        }
+        telling.record_message(answer.text, None, None);
+        if let Some(awaiting) = answer.awaiting {
+            telling.record_awaiting(awaiting, None);
+        }
+        telling.run_finished(&run_id, None, None);
+        let told = telling.into_messages()?;
+        self.history.extend(told.into_iter().map(|message| CodeAgentMessage { message, options: None }));
+        Ok(())
+    }
+}
+
+impl AgentSession for CodeAgentSession {
+    fn conversation_id(&self) -> Arc<str> {
+        self.id.clone()
+    }
+
+    fn capabilities(&self) -> ProtocolCapabilities {
+        ProtocolCapabilities { history: true, attachments: false, options: true }
+    }
+
+    fn seed_history(
+        &mut self,
+        messages: &[ConversationMessage],
+    ) -> Result<(), hotseat_trace::AttemptFailure> {
+        self.history
+            .extend(messages.iter().cloned().map(|message| CodeAgentMessage { message, options: None }));
+        Ok(())
+    }
+
+    fn send_input<'a>(
+        &'a mut self,
+        input: AgentInput<'a>,
+        recorder: &'a mut TraceRecorder,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(self.run_turn(input, recorder))
+    }
+}
+
+fn user_message(content: &[ContentPart]) -> ConversationMessage {
+    ConversationMessage {
+        role: MessageRole::User,
+        content: content.to_vec(),
+        name: None,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+    }
+}

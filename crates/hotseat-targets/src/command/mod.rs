@@ -1,0 +1,526 @@
+//! Agents that are programs.
+//!
+//! With JSON lines, the process lives as long as the conversation: it receives one line per message and
+//! prints one line per event. With plain text, it is started for each turn and its whole output is the reply.
+
+mod program;
+mod wire;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
+use serde_json::{Value, json};
+
+use self::program::{ProgramReadError, RunningProgram};
+use self::wire::OutputLine;
+use crate::connection::http;
+use crate::connection::http::HttpClient;
+use crate::connection::{TurnError, TurnLimits};
+use crate::message::excerpt;
+use crate::message::{
+    ContentPart, ConversationMessage, ScriptedAnswers, ToolReply, media_parts, parse_content_output,
+};
+use crate::process::{GroupCommand, LastOutput, ProjectServers};
+use crate::recorder::TraceRecorder;
+use crate::target::client_tools;
+use crate::target::client_tools::ClientCall;
+use crate::target::template::{
+    CaseInputs, Placeholder, TemplateValues, attachments_json, fill_text, message_json, references,
+    user_message,
+};
+use crate::target::{
+    AgentInput, AgentSession, BoxFuture, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities,
+    too_many_requests,
+};
+use crate::target::{CallArguments, TurnRecorder};
+
+/// Maximum number of characters of the error output shown with a failure.
+const MAX_SHOWN_CHARS: usize = 4000;
+/// Grace period for the program to end after its conversation.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+
+/// A target that runs a program.
+#[derive(Debug, Clone)]
+pub struct CommandTarget {
+    /// The program and its arguments; with [`CommandProtocol::Text`] these are templates.
+    pub command: Vec<String>,
+    /// The protocol of the program.
+    pub protocol: CommandProtocol,
+    /// Working folder.
+    pub folder: PathBuf,
+    /// Additional environment variables.
+    pub env: BTreeMap<String, String>,
+    /// The part of the conversation sent with each message.
+    pub history: HistoryMode,
+    /// Capabilities of the program.
+    pub capabilities: ProtocolCapabilities,
+    /// Values defined by the case.
+    pub given: CaseInputs,
+    /// True if all received data is kept in the trace.
+    pub keep_raw: bool,
+}
+
+/// Protocol of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandProtocol {
+    /// JSON lines, one process per conversation.
+    JsonLines,
+    /// Plain text, one process per turn.
+    Text,
+}
+
+/// A session with a program.
+pub struct CommandSession {
+    target: CommandTarget,
+    environment: Arc<BTreeMap<String, String>>,
+    servers: ProjectServers,
+    http: Arc<HttpClient>,
+    id: Arc<str>,
+    history: Vec<ConversationMessage>,
+    /// Number of history messages that the program has received.
+    sent: usize,
+    turns: usize,
+    /// The process of the conversation.
+    program: Option<RunningProgram>,
+    /// Trace ids of the announced calls, by the program's ids.
+    calls: HashMap<String, Arc<str>>,
+    errors: LastOutput,
+    /// True if a turn failed: the program is then ended without a grace period.
+    has_failed: bool,
+}
+
+impl CommandSession {
+    /// Opens a session. The program is started with the first message.
+    pub fn open(
+        environment: Arc<BTreeMap<String, String>>,
+        servers: ProjectServers,
+        http: Arc<HttpClient>,
+        target: CommandTarget,
+    ) -> Self {
+        let id = target.given.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        CommandSession {
+            target,
+            environment,
+            servers,
+            http,
+            id: id.into(),
+            history: Vec::new(),
+            sent: 0,
+            turns: 0,
+            program: None,
+            calls: HashMap::new(),
+            errors: LastOutput::default(),
+            has_failed: false,
+        }
+    }
+
+    async fn run_turn(
+        &mut self,
+        input: AgentInput<'_>,
+        recorder: &mut TraceRecorder,
+    ) -> Result<(), TurnError> {
+        self.turns += 1;
+        let content = input.content;
+        let mut telling = TurnRecorder::new(input.turn_id.clone(), recorder);
+        let held = match self.target.protocol {
+            CommandProtocol::JsonLines => self.exchange_lines(input, &mut telling).await,
+            CommandProtocol::Text => self.run_once(&input, &mut telling).await,
+        };
+        self.has_failed = held.is_err();
+        held?;
+        let said = telling.into_messages()?;
+        self.history.push(user_message(content));
+        self.history.extend(said);
+        self.sent = self.history.len();
+        Ok(())
+    }
+
+    /// Sends a message and reads lines until the program has completed the turn.
+    async fn exchange_lines(
+        &mut self,
+        input: AgentInput<'_>,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        let AgentInput { text, content, options, script, limits, .. } = input;
+        if self.program.is_none() {
+            self.program = Some(self.start(&self.target.command)?);
+        }
+        let message = self.message_line(text, content, options, script);
+        let Some(program) = &mut self.program else { return Ok(()) };
+        if let Some(line) = program.unprompted_output() {
+            return Err(printed_after_done(&line).into());
+        }
+        program.send_line(&message);
+        let run_id: Arc<str> = format!("message-{}", self.turns).into();
+        telling.run_started(&run_id);
+        let mut heard = CommandTurn::default();
+        let ended = loop {
+            match program.next_line(limits).await {
+                Ok(Some(line)) if line.trim().is_empty() => {}
+                Ok(Some(line)) => {
+                    telling.set_arrival(program.last_arrival());
+                    heard.lines += 1;
+                    if self.target.keep_raw {
+                        telling
+                            .record_raw(serde_json::from_str(&line).unwrap_or(Value::String(line.clone())));
+                    }
+                    let line = match wire::parse_line(&line, heard.lines, self.turns) {
+                        Ok(line) => line,
+                        Err(failure) => break Err(failure.into()),
+                    };
+                    match heard.process_line(line, &mut self.calls, script, telling) {
+                        Ok(LineAction::Done) => break Ok(()),
+                        Ok(LineAction::More) => {}
+                        Ok(LineAction::Answer(call)) => {
+                            let asked =
+                                ClientCall { id: &call.id, name: &call.name, arguments: &call.arguments };
+                            telling.clear_arrival();
+                            let answer = client_tools::answer_call(asked, script, &self.http, limits).await;
+                            match answer {
+                                Ok(answer) => {
+                                    program.send_line(&call.result_line(&answer));
+                                    telling.record_result(&call.trace_id, answer, Origin::Client);
+                                }
+                                Err(error) => break Err(error),
+                            }
+                        }
+                        Err(error) => break Err(error),
+                    }
+                }
+                Ok(None) => {
+                    let how = program.describe_end().await;
+                    let message = match heard.lines {
+                        0 => format!("{how} without a single line"),
+                        n => format!("{how} after {n} line(s), without `done`"),
+                    };
+                    break Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
+                }
+                Err(error) => break Err(read_error(error, limits)),
+            }
+        };
+        // Data before an error is kept.
+        heard.end_message(telling);
+        ended?;
+        telling.run_finished(&run_id, heard.usage, heard.finish_reason);
+        Ok(())
+    }
+
+    fn start(&self, command: &[String]) -> Result<RunningProgram, AttemptFailure> {
+        let group_command = GroupCommand::new(command, &self.environment, self.servers);
+        RunningProgram::start(&self.target, group_command, &self.errors, self.http.reader())
+    }
+
+    /// Returns the message line for the program.
+    fn message_line(
+        &self,
+        text: &str,
+        content: &[ContentPart],
+        options: Option<&Value>,
+        script: &ScriptedAnswers,
+    ) -> Value {
+        let mut message = json!({
+            "type": "message", "conversation_id": self.id, "turn": self.turns, "text": text,
+        });
+        let new = &self.history[self.sent..];
+        let told = match self.target.history {
+            HistoryMode::Full => Some(&self.history[..]),
+            // Messages before the first turn are sent once.
+            HistoryMode::Delta => Some(new).filter(|new| !new.is_empty()),
+        };
+        if let Some(told) = told {
+            message["history"] = told.iter().map(message_json).collect();
+        }
+        if media_parts(content).next().is_some() {
+            message["attachments"] = attachments_json(content);
+        }
+        let given = &self.target.given;
+        let members = [
+            ("options", options),
+            ("state", given.state.as_ref()),
+            ("context", given.context.as_ref()),
+            ("forwardedProps", given.forwarded_props.as_ref()),
+            ("ctx", given.identity.explicit()),
+        ];
+        for (key, value) in members {
+            if let Some(value) = value {
+                message[key] = value.clone();
+            }
+        }
+        let tools = script.tools_as_json();
+        if tools.as_array().is_some_and(|tools| !tools.is_empty()) {
+            message["tools"] = tools;
+        }
+        message
+    }
+
+    /// Runs the program for one turn; its whole output is the reply.
+    async fn run_once(
+        &mut self,
+        input: &AgentInput<'_>,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        let AgentInput { text, content, options, limits, .. } = *input;
+        let values = TemplateValues {
+            message: text,
+            content,
+            history: &self.history,
+            options,
+            conversation_id: Some(&self.id),
+            turn: self.turns,
+            case_inputs: &self.target.given,
+        };
+        let command: Vec<String> =
+            self.target.command.iter().map(|word| fill_text(word, &values, str::to_string)).collect();
+        self.errors = LastOutput::default();
+        let mut program = self.start(&command)?;
+        let run_id: Arc<str> = format!("message-{}", self.turns).into();
+        telling.run_started(&run_id);
+        if !contains_message(&self.target.command) {
+            program.write(text.as_bytes().to_vec());
+        }
+        program.close_input();
+        let printed = program.read_all(limits).await.map_err(|error| read_error(error, limits))?;
+        telling.set_arrival(program.last_arrival());
+        if self.target.keep_raw {
+            telling.record_raw(Value::String(printed.clone()));
+        }
+        telling.record_message(printed.trim_end_matches(['\r', '\n']).to_string(), None, None);
+        match program.wait(limits).await? {
+            status if status.success() => {}
+            status => {
+                let message = format!("the program failed ({status})");
+                return Err(AttemptFailure::new(FailureKind::AgentError, message).into());
+            }
+        }
+        telling.run_finished(&run_id, None, None);
+        Ok(())
+    }
+
+    /// Closes the program's input after the last turn, and fails if it prints anything else.
+    async fn check_remaining_output(&mut self) -> Result<(), AttemptFailure> {
+        let Some(program) = self.program.as_mut().filter(|_| !self.has_failed) else { return Ok(()) };
+        let rest = program.remaining_output(SHUTDOWN_GRACE).await;
+        if rest.is_empty() { Ok(()) } else { Err(printed_after_done(&rest)) }
+    }
+
+    async fn end(&mut self) {
+        if let Some(program) = self.program.take() {
+            program.shut_down(if self.has_failed { Duration::ZERO } else { SHUTDOWN_GRACE }).await;
+        }
+    }
+}
+
+fn printed_after_done(words: &str) -> AttemptFailure {
+    let message = format!("the program printed something after `done`: {}", excerpt(words, 200));
+    AttemptFailure::new(FailureKind::ProtocolError, message)
+}
+
+/// Returns true if the arguments of a command contain the user's message.
+fn contains_message(command: &[String]) -> bool {
+    let mut carried = command.iter().flat_map(|word| references(word).unwrap_or_default());
+    carried.any(|reference| matches!(reference.placeholder, Placeholder::Message | Placeholder::Messages))
+}
+
+impl AgentSession for CommandSession {
+    fn conversation_id(&self) -> Arc<str> {
+        self.id.clone()
+    }
+
+    fn capabilities(&self) -> ProtocolCapabilities {
+        self.target.capabilities
+    }
+
+    fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
+        self.history.extend_from_slice(messages);
+        Ok(())
+    }
+
+    fn send_input<'a>(
+        &'a mut self,
+        input: AgentInput<'a>,
+        recorder: &'a mut TraceRecorder,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(self.run_turn(input, recorder))
+    }
+
+    fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
+        Box::pin(self.check_remaining_output())
+    }
+
+    fn close(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(self.end())
+    }
+
+    fn diagnostic_output(&self) -> Option<String> {
+        let text = self.errors.text();
+        let text = text.trim_end();
+        let from = text.char_indices().rev().nth(MAX_SHOWN_CHARS).map_or(0, |(at, _)| at);
+        let mark = if from > 0 { "…" } else { "" };
+        (!text.is_empty()).then(|| format!("standard error of the program:\n{mark}{}", &text[from..]))
+    }
+}
+
+/// Folds the output lines of a turn into trace payloads. For fuzzing only; not part of the public API.
+#[doc(hidden)]
+pub fn fold_lines(printed: &[u8]) -> Vec<hotseat_trace::Payload> {
+    let mut recorder = TraceRecorder::new(crate::recorder::SecretRedactor::default(), true);
+    let mut telling = TurnRecorder::new("turn-1".into(), &mut recorder);
+    let (mut heard, mut calls, script) =
+        (CommandTurn::default(), HashMap::new(), ScriptedAnswers::new(Vec::new()));
+    for (number, line) in String::from_utf8_lossy(printed).lines().enumerate() {
+        let Ok(line) = wire::parse_line(line, number as u64 + 1, 1) else { break };
+        match heard.process_line(line, &mut calls, &script, &mut telling) {
+            Ok(LineAction::More) => {}
+            Ok(LineAction::Done | LineAction::Answer(_)) | Err(_) => break,
+        }
+    }
+    heard.end_message(&mut telling);
+    recorder.finish().1.into_iter().map(|record| record.event.payload).collect()
+}
+
+/// State of a turn.
+#[derive(Default)]
+struct CommandTurn {
+    lines: u64,
+    /// The message that is being received in pieces.
+    open_message: Option<(String, TimeOffset)>,
+    answered_calls: usize,
+    /// Trace ids and tools of calls announced with an id, which means that a result follows.
+    announced: Vec<(Arc<str>, String)>,
+    usage: Option<Value>,
+    finish_reason: Option<Arc<str>>,
+}
+
+/// Action after a line.
+enum LineAction {
+    More,
+    /// The program has completed the turn.
+    Done,
+    /// The program awaits the result of a call.
+    Answer(OfferedCall),
+}
+
+/// A call of a tool that the test offers.
+struct OfferedCall {
+    id: String,
+    trace_id: Arc<str>,
+    name: String,
+    arguments: Value,
+}
+
+impl OfferedCall {
+    /// Returns the line with the result.
+    fn result_line(&self, answer: &ToolReply) -> Value {
+        match answer {
+            ToolReply::Content(result) => json!({"type": "tool_result", "id": self.id, "result": result}),
+            ToolReply::Error(error) => json!({"type": "tool_result", "id": self.id, "error": error}),
+        }
+    }
+}
+
+impl CommandTurn {
+    /// Processes a line.
+    fn process_line(
+        &mut self,
+        line: OutputLine,
+        calls: &mut HashMap<String, Arc<str>>,
+        script: &ScriptedAnswers,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<LineAction, TurnError> {
+        if !matches!(line, OutputLine::Delta(_)) {
+            self.end_message(telling);
+        }
+        match line {
+            OutputLine::Delta(piece) => {
+                self.open_message.get_or_insert_with(|| (String::new(), telling.now())).0.push_str(&piece);
+            }
+            OutputLine::Text(text) => telling.record_message(text, None, None),
+            OutputLine::Reasoning(text) => telling.record_reasoning(text),
+            OutputLine::ToolCall { id, name, arguments, reply } => {
+                let trace_id = telling.record_call(id.as_deref().unwrap_or(""), &name, None);
+                let arguments = CallArguments::from_json(arguments);
+                telling.record_arguments(&trace_id, arguments.clone());
+                let is_announced = id.is_some();
+                let id = id.unwrap_or_else(|| trace_id.to_string());
+                calls.insert(id.clone(), trace_id.clone());
+                match reply {
+                    Some(reply) => telling.record_result(&trace_id, parse_reply(reply), Origin::Stream),
+                    None if script.has_tool(&name) => {
+                        self.answered_calls += 1;
+                        if self.answered_calls > MAX_CLIENT_REQUESTS {
+                            return Err(too_many_requests().into());
+                        }
+                        let arguments = arguments.to_value();
+                        return Ok(LineAction::Answer(OfferedCall { id, trace_id, name, arguments }));
+                    }
+                    None if is_announced => self.announced.push((trace_id, name)),
+                    None => {}
+                }
+            }
+            OutputLine::ToolResult { id, reply } => {
+                let failed = |words: &str| {
+                    let message = format!("a result of tool call {id}, {words}");
+                    TurnError::from(AttemptFailure::new(FailureKind::ProtocolError, message))
+                };
+                let trace_id = calls.get(&id).ok_or_else(|| failed("which was never announced"))?;
+                if telling.is_answered(trace_id) {
+                    return Err(failed("which already has one"));
+                }
+                telling.record_result(trace_id, parse_reply(reply), Origin::Stream);
+            }
+            OutputLine::AwaitingInput { awaiting, hint } => telling.record_awaiting(awaiting, hint),
+            OutputLine::State(state) => telling.record_state(state),
+            OutputLine::Usage(usage) => self.usage = Some(usage),
+            OutputLine::Error { message, code } => {
+                let error = ErrorInfo { code, message, retriable: None };
+                telling.run_failed(&error);
+                return Err(TurnError::Run(error));
+            }
+            OutputLine::Done { awaiting, hint, finish_reason } => {
+                if let Some(awaiting) = awaiting {
+                    telling.record_awaiting(awaiting, hint);
+                }
+                self.finish_reason = finish_reason.map(Arc::from);
+                // An agent that awaits input may continue its call after the user has answered.
+                let mut missing = self.announced.iter().filter(|(id, tool)| {
+                    awaiting != Some(true) && !script.asks_user(tool) && !telling.is_answered(id)
+                });
+                if let Some((id, tool)) = missing.next() {
+                    let message = format!(
+                        "tool call {id} of {tool} was announced with an `id`, but no result came before `done`"
+                    );
+                    return Err(AttemptFailure::new(FailureKind::ProtocolError, message).into());
+                }
+                return Ok(LineAction::Done);
+            }
+        }
+        Ok(LineAction::More)
+    }
+
+    /// Records the message received in pieces.
+    fn end_message(&mut self, telling: &mut TurnRecorder<'_>) {
+        if let Some((text, began)) = self.open_message.take() {
+            telling.record_message(text, Some(began), None);
+        }
+    }
+}
+
+/// Parses a result; text that is JSON becomes a JSON value.
+fn parse_reply(reply: ToolReply) -> ToolReply {
+    match reply {
+        ToolReply::Content(content) => ToolReply::Content(parse_content_output(&content)),
+        ToolReply::Error(_) => reply,
+    }
+}
+
+fn read_error(error: ProgramReadError, limits: TurnLimits<'_>) -> TurnError {
+    match error {
+        ProgramReadError::Deadline => TurnError::Deadline,
+        ProgramReadError::Idle => http::idle_timeout(limits.idle).into(),
+        ProgramReadError::Limit(failure) => failure.into(),
+        ProgramReadError::Invalid(message) => AttemptFailure::new(FailureKind::ProtocolError, message).into(),
+    }
+}

@@ -1,0 +1,251 @@
+//! A running program with its input and output.
+
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use hotseat_trace::{AttemptFailure, FailureKind};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Child;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::CommandTarget;
+use crate::connection::arrivals;
+use crate::connection::arrivals::{ArrivalReceiver, OutputPipe, ReaderThread};
+use crate::connection::lines::LineBuffer;
+use crate::connection::{TurnError, TurnLimits};
+use crate::process::{GroupCommand, LastOutput, ProcessGroup};
+
+/// Maximum size of a line, and of a plain-text reply, in bytes.
+const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum time to read the remaining output of a process that has ended.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A running program. It is killed with all its descendants on drop.
+pub(super) struct RunningProgram {
+    child: Child,
+    group: ProcessGroup,
+    /// Bytes for its input, which is closed when this is dropped. A separate task writes them, so that a
+    /// program which prints before it reads cannot cause a deadlock.
+    input: Option<UnboundedSender<Vec<u8>>>,
+    output: ArrivalReceiver,
+    unread: LineBuffer,
+    /// The task that collects its error output; `None` after it was awaited.
+    errors: Option<JoinHandle<()>>,
+}
+
+/// Error of a read.
+pub(super) enum ProgramReadError {
+    Deadline,
+    Idle,
+    Limit(AttemptFailure),
+    Invalid(String),
+}
+
+impl RunningProgram {
+    /// Starts a program.
+    pub(super) fn start(
+        target: &CommandTarget,
+        mut group_command: GroupCommand,
+        errors: &LastOutput,
+        reading: &ReaderThread,
+    ) -> Result<RunningProgram, AttemptFailure> {
+        // Its pipes belong to the reader thread.
+        let reading = reading.handle()?;
+        let _entered = reading.enter();
+        let command = &mut group_command.command;
+        command.envs(&target.env).current_dir(&target.folder);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut child, group) = group_command.spawn().map_err(|error| {
+            // Shows the template instead of the filled-in command, which may contain a long message.
+            let shown = target.command.join(" ");
+            let why = match target.folder.is_dir() {
+                true => error.to_string(),
+                // The system reports a missing folder as a missing program.
+                false => format!("there is no folder {}", target.folder.display()),
+            };
+            AttemptFailure::new(
+                FailureKind::Unreachable,
+                format!("the program `{shown}` cannot be started: {why}"),
+            )
+        })?;
+        let (input, mut lines) = unbounded_channel::<Vec<u8>>();
+        let mut stdin = child.stdin.take().expect("stdin is piped");
+        tokio::spawn(async move {
+            while let Some(line) = lines.recv().await {
+                // If the program does not read, its output or exit shows the problem.
+                if stdin.write_all(&line).await.is_err() || stdin.flush().await.is_err() {
+                    break;
+                }
+            }
+        });
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let (arriving, output) = arrivals::arrival_channel(Instant::now());
+        tokio::spawn(arriving.forward(OutputPipe(stdout)));
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let errors = Some(tokio::spawn(errors.clone().collect(stderr)));
+        Ok(RunningProgram { child, group, input: Some(input), output, unread: LineBuffer::default(), errors })
+    }
+
+    /// Sends a line.
+    pub(super) fn send_line(&self, line: &Value) {
+        self.write(format!("{line}\n").into_bytes());
+    }
+
+    /// Sends bytes.
+    pub(super) fn write(&self, bytes: Vec<u8>) {
+        if let Some(input) = &self.input {
+            // If the task has ended, the program has closed its input, which its output will show.
+            let _ = input.send(bytes);
+        }
+    }
+
+    /// Closes the input of the program.
+    pub(super) fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Returns the next line; `None` at the end of the output.
+    pub(super) async fn next_line(
+        &mut self,
+        limits: TurnLimits<'_>,
+    ) -> Result<Option<String>, ProgramReadError> {
+        loop {
+            check_limit(limits.exceeded_record_limit())?;
+            if let Some(line) = self.unread.next_line() {
+                return decode_utf8(line).map(Some);
+            }
+            if self.unread.pending_len() > MAX_OUTPUT_BYTES {
+                return Err(ProgramReadError::Invalid(format!(
+                    "the program printed a line longer than {MAX_OUTPUT_BYTES} bytes"
+                )));
+            }
+            if !self.read_more(limits).await? {
+                // The last line may lack its line end.
+                let rest = self.unread.take_rest();
+                return if rest.is_empty() { Ok(None) } else { decode_utf8(rest).map(Some) };
+            }
+        }
+    }
+
+    /// Returns all output up to its end.
+    pub(super) async fn read_all(&mut self, limits: TurnLimits<'_>) -> Result<String, ProgramReadError> {
+        while self.read_more(limits).await? {
+            if self.unread.pending_len() > MAX_OUTPUT_BYTES {
+                return Err(ProgramReadError::Invalid(format!(
+                    "the program printed more than {MAX_OUTPUT_BYTES} bytes"
+                )));
+            }
+        }
+        decode_utf8(self.unread.take_rest())
+    }
+
+    /// Reads more output; returns false at its end.
+    async fn read_more(&mut self, limits: TurnLimits<'_>) -> Result<bool, ProgramReadError> {
+        check_limit(limits.exceeded_limit())?;
+        match self.output.next_bytes(limits).await {
+            Ok(Some(bytes)) => {
+                limits.count_received(bytes.len());
+                self.unread.buffer_mut().extend_from_slice(&bytes);
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(arrivals::ReadError::Broken(error)) => {
+                Err(ProgramReadError::Invalid(format!("the program's output cannot be read: {error}")))
+            }
+            Err(arrivals::ReadError::Limit(failure)) => Err(ProgramReadError::Limit(failure)),
+            Err(arrivals::ReadError::Deadline) => Err(ProgramReadError::Deadline),
+            Err(arrivals::ReadError::Idle) => Err(ProgramReadError::Idle),
+        }
+    }
+
+    /// Returns the arrival time of the output read last.
+    pub(super) fn last_arrival(&self) -> Instant {
+        self.output.last_arrival()
+    }
+
+    /// Returns output that was printed between turns and has already arrived.
+    pub(super) fn unprompted_output(&mut self) -> Option<String> {
+        while self.unread.pending_len() <= MAX_OUTPUT_BYTES
+            && let Some(bytes) = self.output.try_next_bytes()
+        {
+            self.unread.buffer_mut().extend_from_slice(&bytes);
+        }
+        let unasked = String::from_utf8_lossy(self.unread.buffer_mut()).trim().to_string();
+        (!unasked.is_empty()).then_some(unasked)
+    }
+
+    /// Closes the input and returns the output until its end, for at most `wait`.
+    pub(super) async fn remaining_output(&mut self, wait: Duration) -> String {
+        self.input = None;
+        let until = TurnLimits::new(Instant::now() + wait, wait);
+        while self.unread.pending_len() <= MAX_OUTPUT_BYTES
+            && let Ok(Some(bytes)) = self.output.next_bytes(until).await
+        {
+            self.unread.buffer_mut().extend_from_slice(&bytes);
+        }
+        String::from_utf8_lossy(&self.unread.take_rest()).trim().to_string()
+    }
+
+    /// Describes how a program ended whose output has ended.
+    pub(super) async fn describe_end(&mut self) -> String {
+        match timeout(DRAIN_TIMEOUT, self.child.wait()).await {
+            Ok(Ok(status)) => {
+                self.drain_errors().await;
+                format!("the program ended ({status})")
+            }
+            Ok(Err(_)) | Err(_) => "the program closed its output".to_string(),
+        }
+    }
+
+    /// Waits for the exit status.
+    pub(super) async fn wait(&mut self, limits: TurnLimits<'_>) -> Result<ExitStatus, TurnError> {
+        let status = match timeout_at(limits.deadline, self.child.wait()).await {
+            Err(_) => return Err(TurnError::Deadline),
+            Ok(Ok(status)) => status,
+            Ok(Err(error)) => {
+                let message = format!("the program cannot be waited for: {error}");
+                return Err(AttemptFailure::new(FailureKind::Unreachable, message).into());
+            }
+        };
+        // Remaining child processes are killed, which also closes the error output.
+        self.group.kill();
+        self.drain_errors().await;
+        Ok(status)
+    }
+
+    async fn drain_errors(&mut self) {
+        if let Some(errors) = self.errors.take() {
+            let _ = timeout(DRAIN_TIMEOUT, errors).await;
+        }
+    }
+
+    /// Closes the input, waits `grace` for the program to end, then kills it with all its descendants.
+    pub(super) async fn shut_down(mut self, grace: Duration) {
+        self.input = None;
+        if !grace.is_zero() && timeout(grace, self.child.wait()).await.is_err() {
+            self.group.terminate();
+            let _ = timeout(grace, self.child.wait()).await;
+        }
+        self.group.kill();
+        let _ = self.child.wait().await;
+        self.drain_errors().await;
+    }
+}
+
+/// Fails if a traffic limit is exceeded.
+fn check_limit(over: Option<AttemptFailure>) -> Result<(), ProgramReadError> {
+    match over {
+        None => Ok(()),
+        Some(failure) => Err(ProgramReadError::Limit(failure)),
+    }
+}
+
+fn decode_utf8(bytes: Vec<u8>) -> Result<String, ProgramReadError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let beginning = String::from_utf8_lossy(error.as_bytes()).chars().take(200).collect::<String>();
+        ProgramReadError::Invalid(format!("the program printed something that is not UTF-8: {beginning}"))
+    })
+}

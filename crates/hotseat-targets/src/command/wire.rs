@@ -1,0 +1,160 @@
+//! The output lines of a program.
+
+use hotseat_trace::{AttemptFailure, FailureKind};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::connection::lines::check_value_count;
+use crate::message::ToolReply;
+use crate::message::excerpt;
+use crate::message::json_text::{has_duplicate_key, joined_except, readable};
+
+/// A parsed line.
+pub(super) enum OutputLine {
+    /// A whole message.
+    Text(String),
+    /// A piece of a message; consecutive pieces form one message.
+    Delta(String),
+    Reasoning(String),
+    ToolCall {
+        id: Option<String>,
+        name: String,
+        arguments: Value,
+        reply: Option<ToolReply>,
+    },
+    ToolResult {
+        id: String,
+        reply: ToolReply,
+    },
+    AwaitingInput {
+        awaiting: bool,
+        hint: Option<String>,
+    },
+    State(Value),
+    Usage(Value),
+    Error {
+        message: String,
+        code: Option<String>,
+    },
+    Done {
+        awaiting: Option<bool>,
+        hint: Option<String>,
+        finish_reason: Option<String>,
+    },
+}
+
+/// A line in its serialised form.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireLine {
+    Text {
+        text: Option<String>,
+        delta: Option<String>,
+    },
+    Reasoning {
+        text: String,
+    },
+    ToolCall {
+        id: Option<String>,
+        name: String,
+        #[serde(default)]
+        arguments: Value,
+        #[serde(default, deserialize_with = "present")]
+        result: Option<Value>,
+        error: Option<String>,
+    },
+    ToolResult {
+        id: String,
+        #[serde(default, deserialize_with = "present")]
+        result: Option<Value>,
+        error: Option<String>,
+    },
+    AwaitingInput {
+        awaiting: Option<bool>,
+        hint: Option<String>,
+    },
+    State {
+        state: Value,
+    },
+    Usage {
+        usage: Value,
+    },
+    Error {
+        message: String,
+        code: Option<String>,
+    },
+    Done {
+        awaiting_input: Option<bool>,
+        input_hint: Option<String>,
+        finish_reason: Option<String>,
+    },
+}
+
+/// Distinguishes a member that is `null` from a missing one.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Parses a line; `number` is its number in the turn.
+pub(super) fn parse_line(line: &str, number: u64, turn: usize) -> Result<OutputLine, AttemptFailure> {
+    let wrong = |words: String| {
+        let message = format!("line {number} of the program's output {words}: {}", excerpt(line, 200));
+        AttemptFailure::new(FailureKind::ProtocolError, message)
+    };
+    check_value_count(line).map_err(&wrong)?;
+    let text = readable(line);
+    let mut value: Value =
+        serde_json::from_str(&text).map_err(|error| wrong(format!("is not JSON ({error})")))?;
+    if !value.is_object() {
+        return Err(wrong("is not a JSON object".to_string()));
+    }
+    if has_duplicate_key(&text, "type") {
+        return Err(wrong("has two `type` members".to_string()));
+    }
+    joined_except(&mut value, "delta");
+    // A `turn` member must be the current turn.
+    if let Some(said) = value.get("turn").filter(|said| said.as_u64() != Some(turn as u64)) {
+        return Err(wrong(format!("has turn {said}, expected {turn}")));
+    }
+    let written: WireLine =
+        serde_json::from_value(value).map_err(|error| wrong(format!("is not a known event ({error})")))?;
+    Ok(match written {
+        WireLine::Text { text: Some(text), delta: None } => OutputLine::Text(text),
+        WireLine::Text { text: None, delta: Some(piece) } => OutputLine::Delta(piece),
+        WireLine::Text { .. } => return Err(wrong("needs either `text` or `delta`".to_string())),
+        WireLine::Reasoning { text } => OutputLine::Reasoning(text),
+        WireLine::ToolCall { name, .. } if name.is_empty() => {
+            return Err(wrong("calls a tool without a name".to_string()));
+        }
+        WireLine::ToolCall { id, name, arguments, result, error } => {
+            let reply = match (result, error) {
+                (None, None) => None,
+                (Some(result), None) => Some(ToolReply::Content(result)),
+                (None, Some(error)) => Some(ToolReply::Error(error)),
+                (Some(_), Some(_)) => {
+                    return Err(wrong("has both `result` and `error`".to_string()));
+                }
+            };
+            OutputLine::ToolCall { id, name, arguments, reply }
+        }
+        WireLine::ToolResult { id, result, error } => {
+            let reply = match (result, error) {
+                (Some(result), None) => ToolReply::Content(result),
+                (None, Some(error)) => ToolReply::Error(error),
+                (None, None) | (Some(_), Some(_)) => {
+                    return Err(wrong("needs either `result` or `error`".to_string()));
+                }
+            };
+            OutputLine::ToolResult { id, reply }
+        }
+        WireLine::AwaitingInput { awaiting, hint } => {
+            OutputLine::AwaitingInput { awaiting: awaiting.unwrap_or(true), hint }
+        }
+        WireLine::State { state } => OutputLine::State(state),
+        WireLine::Usage { usage } => OutputLine::Usage(usage),
+        WireLine::Error { message, code } => OutputLine::Error { message, code },
+        WireLine::Done { awaiting_input, input_hint, finish_reason } => {
+            OutputLine::Done { awaiting: awaiting_input, hint: input_hint, finish_reason }
+        }
+    })
+}

@@ -1,0 +1,341 @@
+//! HTTP requests with streamed responses.
+
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hotseat_trace::{AttemptFailure, FailureKind};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use reqwest::{Method, StatusCode, Url};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+pub use crate::connection::arrivals::ReadError;
+use crate::connection::arrivals::{ArrivalReceiver, ReaderThread, arrival_channel};
+use crate::connection::{TurnError, TurnLimits};
+
+/// Maximum number of bytes read from the body of an error.
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+/// Maximum number of characters of it shown.
+const MAX_SHOWN_CHARS: usize = 2000;
+/// Maximum waiting time for it.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Clients for plain and encrypted connections, each created when first needed: loading the system
+/// certificates takes longer than a conversation with a local agent.
+///
+/// All connections belong to the reader thread, which timestamps received data.
+#[derive(Debug, Default)]
+pub struct HttpClient {
+    reader: ReaderThread,
+    plain: OnceLock<Result<reqwest::Client, String>>,
+    direct: OnceLock<Result<reqwest::Client, String>>,
+    encrypted: OnceLock<Result<reqwest::Client, String>>,
+}
+
+impl HttpClient {
+    /// Returns the reader thread.
+    pub(crate) fn reader(&self) -> &ReaderThread {
+        &self.reader
+    }
+
+    /// Returns the client for a URL.
+    fn client(&self, url: &Url) -> Result<&reqwest::Client, AttemptFailure> {
+        let loopback = match url.host() {
+            Some(host) => match host.to_string().trim_matches(['[', ']']) {
+                "localhost" => true,
+                host => host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
+            },
+            None => false,
+        };
+        let client = match (url.scheme(), loopback) {
+            ("https", _) => self.encrypted.get_or_init(|| build(true, false)),
+            (_, true) => self.direct.get_or_init(|| build(false, true)),
+            (_, false) => self.plain.get_or_init(|| build(false, false)),
+        };
+        client.as_ref().map_err(|error| AttemptFailure::new(FailureKind::Unreachable, error.clone()))
+    }
+
+    /// Sends a request and waits for the response head. Redirects are not followed and requests are never
+    /// repeated.
+    ///
+    /// # Errors
+    /// If the agent cannot be reached, a limit passes, or the response status is an error.
+    pub async fn send(
+        &self,
+        outgoing: HttpRequest<'_>,
+        limits: TurnLimits<'_>,
+    ) -> Result<HttpResponse, TurnError> {
+        let (url, address_key) = (outgoing.url, outgoing.address_key);
+        let response = self.exchange(outgoing, limits).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(error_response(url, address_key, response, limits).await.into())
+    }
+
+    /// Like [`HttpClient::send`], but accepts any status.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or a limit passes.
+    pub async fn exchange(
+        &self,
+        outgoing: HttpRequest<'_>,
+        limits: TurnLimits<'_>,
+    ) -> Result<HttpResponse, TurnError> {
+        let HttpRequest { method, url, headers, body, address_key: _ } = outgoing;
+        let request = self.client(url)?.request(method, url.clone()).headers(headers);
+        let request = match body {
+            Some(body) => request.body(body),
+            None => request,
+        };
+        let until = limits.deadline.min(Instant::now() + limits.idle);
+        let head = self.start_request(request)?;
+        match timeout_at(until, head).await {
+            Ok(Ok(Ok(response))) if response.last_arrival() <= until => Ok(response),
+            Ok(Ok(Err(error))) => Err(unreachable(url, &error).into()),
+            Ok(Err(_)) => {
+                let message = format!("{}: the reader thread has ended", without_credentials(url));
+                Err(AttemptFailure::new(FailureKind::Unreachable, message).into())
+            }
+            Ok(Ok(Ok(_))) | Err(_) if limits.deadline <= Instant::now() => Err(TurnError::Deadline),
+            Ok(Ok(Ok(_))) | Err(_) => Err(idle_timeout(limits.idle).into()),
+        }
+    }
+
+    /// Sends a request on the reader thread, which forwards the response. Dropping the receiver cancels it.
+    fn start_request(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<oneshot::Receiver<ResponseResult>, AttemptFailure> {
+        let (mut told, head) = oneshot::channel();
+        self.reader.handle()?.spawn(async move {
+            let answered = tokio::select! {
+                answered = request.send() => answered,
+                () = told.closed() => return,
+            };
+            let mut answered = match answered {
+                Ok(answered) => answered,
+                Err(error) => return drop(told.send(Err(error))),
+            };
+            let (arriving, body) = arrival_channel(Instant::now());
+            let (status, url) = (answered.status(), answered.url().clone());
+            let headers = std::mem::take(answered.headers_mut());
+            if told.send(Ok(HttpResponse { status, url, headers, body })).is_ok() {
+                arriving.forward(answered).await;
+            }
+        });
+        Ok(head)
+    }
+
+    /// Returns true if a server responds at this URL, with any status.
+    pub async fn is_responding(&self, url: &Url) -> bool {
+        let Ok(client) = self.client(url) else { return false };
+        let head = self.start_request(client.get(url.clone()).timeout(Duration::from_secs(2)));
+        match head {
+            Ok(head) => matches!(head.await, Ok(Ok(_))),
+            Err(_) => false,
+        }
+    }
+}
+
+/// Response head with the body that follows, or the error.
+type ResponseResult = Result<HttpResponse, reqwest::Error>;
+
+/// A response whose body is still arriving.
+#[derive(Debug)]
+pub struct HttpResponse {
+    status: StatusCode,
+    url: Url,
+    headers: HeaderMap,
+    body: ArrivalReceiver,
+}
+
+impl HttpResponse {
+    /// Returns the status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns the URL.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Returns the headers.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// Returns the arrival time of the last data taken, including the head.
+    pub fn last_arrival(&self) -> Instant {
+        self.body.last_arrival()
+    }
+}
+
+/// A request to an agent.
+#[derive(Debug)]
+pub struct HttpRequest<'a> {
+    /// The method.
+    pub method: Method,
+    /// The URL.
+    pub url: &'a Url,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, if it has one.
+    pub body: Option<Vec<u8>>,
+    /// Name of the setting that holds the URL, for error messages.
+    pub address_key: &'static str,
+}
+
+/// Reads the rest of a response, but stops after `max_bytes` bytes.
+///
+/// # Errors
+/// If the connection breaks or a limit passes.
+pub async fn rest_of_body(
+    response: &mut HttpResponse,
+    max_bytes: usize,
+    limits: TurnLimits<'_>,
+) -> Result<Vec<u8>, ReadError> {
+    let mut body = Vec::new();
+    while body.len() <= max_bytes
+        && let Some(bytes) = next_bytes(response, limits).await?
+    {
+        body.extend_from_slice(&bytes);
+    }
+    Ok(body)
+}
+
+/// Returns the next bytes of a response; `None` at its regular end.
+///
+/// # Errors
+/// If the connection breaks or a limit passes.
+pub async fn next_bytes(
+    response: &mut HttpResponse,
+    limits: TurnLimits<'_>,
+) -> Result<Option<Bytes>, ReadError> {
+    if let Some(failure) = limits.exceeded_limit() {
+        return Err(ReadError::Limit(failure));
+    }
+    let bytes = response.body.next_bytes(limits).await?;
+    limits.count_received(bytes.as_ref().map_or(0, Bytes::len));
+    Ok(bytes)
+}
+
+/// Returns the failure of an agent that exceeds the idle limit.
+pub fn idle_timeout(idle: Duration) -> AttemptFailure {
+    let message = format!("the agent sent nothing for {} ms (target.idle_timeout_ms)", idle.as_millis());
+    AttemptFailure::new(FailureKind::Timeout, message)
+}
+
+/// Returns pretty-printed JSON, or the text itself, truncated for error messages.
+pub fn display_body(body: &[u8]) -> String {
+    let text = match serde_json::from_slice::<serde_json::Value>(body) {
+        Ok(json) => serde_json::to_string_pretty(&json).unwrap_or_default(),
+        Err(_) => String::from_utf8_lossy(body).into_owned(),
+    };
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn build(encrypted: bool, direct: bool) -> Result<reqwest::Client, String> {
+    // The first client sets the process-wide provider, unless the program has set one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("hotseat/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        // Shorter than the keep-alive of common servers, so that no request uses a connection that is just
+        // closing.
+        .pool_idle_timeout(Duration::from_secs(2))
+        .pool_max_idle_per_host(usize::MAX)
+        .connect_timeout(Duration::from_secs(10));
+    let builder = if encrypted { builder } else { builder.tls_certs_only([]) };
+    // Proxy settings of the environment do not apply to agents on this machine.
+    let builder = if direct { builder.no_proxy() } else { builder };
+    builder
+        .build()
+        .map_err(|error| format!("the HTTP client could not be created: {}", innermost_cause(&error)))
+}
+
+/// Returns the header `name` in lower case without parameters; empty if absent.
+pub fn bare_header(response: &HttpResponse, name: &str) -> String {
+    let value = response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
+    value.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
+/// Returns the headers of requests for an event stream. User headers replace defaults, except `Content-Type`
+/// and `Accept`.
+pub fn event_stream_headers(user: &HeaderMap) -> HeaderMap {
+    let mut headers = user.clone();
+    headers.insert(CONTENT_TYPE, reqwest::header::HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, reqwest::header::HeaderValue::from_static("text/event-stream"));
+    headers
+}
+
+fn unreachable(url: &Url, error: &reqwest::Error) -> AttemptFailure {
+    if error.is_connect() {
+        let message = format!("cannot reach {}: {}", without_credentials(url), innermost_cause(error));
+        return AttemptFailure::new(FailureKind::Unreachable, message);
+    }
+    let message = format!(
+        "{} accepted the connection but did not answer: {}",
+        without_credentials(url),
+        innermost_cause(error)
+    );
+    AttemptFailure::new(FailureKind::ProtocolError, message)
+}
+
+async fn error_response(
+    url: &Url,
+    address_key: &str,
+    mut response: HttpResponse,
+    limits: TurnLimits<'_>,
+) -> AttemptFailure {
+    let status = response.status();
+    let location =
+        response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_string);
+    let mut body = Vec::new();
+    // The head is sufficient; the body is read only if it arrives soon.
+    let limits = limits.until(Instant::now() + ERROR_BODY_TIMEOUT);
+    while body.len() < MAX_ERROR_BODY_BYTES
+        && let Ok(Some(bytes)) = next_bytes(&mut response, limits).await
+    {
+        body.extend_from_slice(&bytes);
+    }
+    let mut message = format!("{} answered HTTP {status}", without_credentials(url));
+    match (status, location) {
+        (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => message.push_str("; check target.headers"),
+        (StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, _) => {
+            let _ = write!(message, "; check {address_key}");
+        }
+        (_, Some(location)) if status.is_redirection() => {
+            let _ = write!(message, "; redirects are not followed, set {address_key} to {location}");
+        }
+        _ => {}
+    }
+    AttemptFailure::new(FailureKind::AgentError, message).with_detail(display_body(&body))
+}
+
+/// Returns a URL for display, without its password.
+pub fn without_credentials(url: &Url) -> String {
+    let mut url = url.clone();
+    if url.password().is_some() {
+        let _ = url.set_password(Some("redacted"));
+    }
+    url.to_string()
+}
+
+/// Returns the innermost cause of an error.
+pub(crate) fn innermost_cause(error: &dyn std::error::Error) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words.push(error.to_string());
+        cause = error.source();
+    }
+    // The outer layers only repeat that a request failed.
+    words.pop().unwrap_or_else(|| error.to_string())
+}

@@ -1,0 +1,235 @@
+//! Server-sent events as defined by the WHATWG HTML standard.
+//!
+//! Details that are easily missed: a byte order mark is dropped once; lines end with LF, CR or CRLF (also if
+//! a read ends between the two); an empty line ends an event; several `data` lines are joined by LF; one
+//! space after the colon is dropped; comments and unknown fields are ignored.
+//!
+//! One rule differs. The standard discards a last event without its empty line, because a browser reconnects
+//! and receives it again. Requests to agents are never repeated, and some servers omit the final empty line.
+//! So [`SseDecoder::finish`] returns that event if it is certainly complete: its data is JSON or `[DONE]`, and
+//! the stream ended regularly.
+
+use std::borrow::Cow;
+
+/// Maximum size of an event in bytes; protects memory from streams without line ends.
+pub const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
+
+/// Splits a byte stream into events, regardless of how the bytes are chunked.
+#[derive(Debug, Default)]
+pub struct SseDecoder {
+    /// Part of the current line from earlier chunks.
+    line: Vec<u8>,
+    /// Data of the current event.
+    data: Vec<u8>,
+    has_data: bool,
+    /// The last line ended with CR; a following LF belongs to it.
+    after_cr: bool,
+    /// True after the first line, when a byte order mark is no longer skipped.
+    started: bool,
+}
+
+/// An event longer than [`MAX_EVENT_BYTES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventTooLong;
+
+impl SseDecoder {
+    /// Decodes more bytes and passes the data of each completed event to `on_event`.
+    ///
+    /// # Errors
+    /// If an event exceeds [`MAX_EVENT_BYTES`].
+    pub fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        mut on_event: impl FnMut(Cow<'_, str>),
+    ) -> Result<(), EventTooLong> {
+        while !bytes.is_empty() {
+            if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
+                bytes = &bytes[1..];
+                continue;
+            }
+            let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) else {
+                self.line.extend_from_slice(bytes);
+                return self.check_length();
+            };
+            self.after_cr = bytes[end] == b'\r';
+            if self.line.is_empty() {
+                self.end_line(&bytes[..end], &mut on_event);
+            } else {
+                let mut line = std::mem::take(&mut self.line);
+                line.extend_from_slice(&bytes[..end]);
+                self.end_line(&line, &mut on_event);
+                line.clear();
+                self.line = line;
+            }
+            self.check_length()?;
+            bytes = &bytes[end + 1..];
+        }
+        Ok(())
+    }
+
+    /// Ends a regularly ended stream: emits the last event if only its empty line is missing.
+    pub fn finish(&mut self, mut on_event: impl FnMut(Cow<'_, str>)) {
+        if !self.line.is_empty() {
+            let line = std::mem::take(&mut self.line);
+            self.end_line(&line, &mut on_event);
+        }
+        let data = String::from_utf8_lossy(&self.data);
+        let is_whole = data.trim() == "[DONE]"
+            || serde_json::from_str::<serde::de::IgnoredAny>(&crate::message::json_text::readable(&data))
+                .is_ok();
+        if self.has_data && is_whole {
+            on_event(data);
+            self.has_data = false;
+            self.data.clear();
+        }
+    }
+
+    /// Returns the incomplete event, if any, for error messages.
+    pub fn unfinished(&self) -> Option<Cow<'_, str>> {
+        let pending = if self.has_data { &self.data } else { &self.line };
+        (!pending.is_empty()).then(|| String::from_utf8_lossy(pending))
+    }
+
+    fn check_length(&self) -> Result<(), EventTooLong> {
+        if self.line.len() + self.data.len() > MAX_EVENT_BYTES { Err(EventTooLong) } else { Ok(()) }
+    }
+
+    fn end_line(&mut self, mut line: &[u8], on_event: &mut impl FnMut(Cow<'_, str>)) {
+        if !std::mem::replace(&mut self.started, true) {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        if line.is_empty() {
+            if std::mem::take(&mut self.has_data) {
+                on_event(String::from_utf8_lossy(&self.data));
+            }
+            self.data.clear();
+            return;
+        }
+        let (field, value) = match memchr::memchr(b':', line) {
+            Some(colon) => {
+                (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..]))
+            }
+            None => (line, &[][..]),
+        };
+        // The fields `event`, `id` and `retry` are for reconnecting browsers; requests to agents are never
+        // repeated.
+        if field == b"data" {
+            if std::mem::replace(&mut self.has_data, true) {
+                self.data.push(b'\n');
+            }
+            self.data.extend_from_slice(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn events(portions: &[&[u8]]) -> Vec<String> {
+        let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
+        for portion in portions {
+            decoder.feed(portion, |data| found.push(data.into_owned())).unwrap();
+        }
+        found
+    }
+
+    #[test]
+    fn follows_the_standard() {
+        let table: &[(&[u8], &[&str])] = &[
+            (b"data: a\n\n", &["a"]),
+            (b"data:a\n\n", &["a"]),
+            (b"data:  a\n\n", &[" a"]),
+            (b"data: a\r\rdata: b\r\r", &["a", "b"]),
+            (b"data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
+            (b"data: a\ndata: b\n\n", &["a\nb"]),
+            (b"data\n\n", &[""]),
+            (b"data\ndata\n\n", &["\n"]),
+            (b"data:\n\n", &[""]),
+            (b": ping\n\n: ping\n\n", &[]),
+            (b"event: x\nid: 1\nretry: 5\n\n", &[]),
+            (b"event: x\ndata: a\nid: 1\n\n", &["a"]),
+            (b"datax: a\n\n data: a\n\nDATA: a\n\n", &[]),
+            (b"\xef\xbb\xbfdata: a\n\n", &["a"]),
+            (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", &[]),
+            (b"\n\n\ndata: a\n\n\n\n", &["a"]),
+            (b"data: cut", &[]),
+            (b"data: cut\n", &[]),
+            (b"data: \xff\n\n", &["\u{fffd}"]),
+            (b"data: {\"a\":\"b: c\"}\n\n", &["{\"a\":\"b: c\"}"]),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(events(&[bytes]), *expected, "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn accepts_complete_last_event_without_empty_line() {
+        for (bytes, last) in [
+            (&b"data: {\"a\": 1}"[..], Some("{\"a\": 1}")),
+            (b"data: {\"a\": 1}\n", Some("{\"a\": 1}")),
+            (b"data: {\"a\": 1}\r", Some("{\"a\": 1}")),
+            (b"data: {\"a\":\ndata: 1}", Some("{\"a\":\n1}")),
+            (b"id: 1\ndata: [DONE]", Some("[DONE]")),
+            (b"data: {\"a\": 1", None),
+            (b"data: {\"a\": 1}\ndata: {", None),
+            (b"data: {\"a\": 1}\n\n", None),
+            (b"dat", None),
+            (b"data: ", None),
+            (b"", None),
+        ] {
+            let (mut decoder, mut found) = (SseDecoder::default(), Vec::new());
+            decoder.feed(bytes, |_| {}).unwrap();
+            decoder.finish(|data| found.push(data.into_owned()));
+            assert_eq!(found.first().map(String::as_str), last, "{}", bytes.escape_ascii());
+            assert!(last.is_none() || decoder.unfinished().is_none(), "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn returns_unfinished_event() {
+        let mut decoder = SseDecoder::default();
+        decoder.feed(b"data: {\"type\":\n", |_| {}).unwrap();
+        assert_eq!(decoder.unfinished().as_deref(), Some("{\"type\":"));
+    }
+
+    #[test]
+    fn rejects_endless_lines() {
+        let mut decoder = SseDecoder::default();
+        let megabyte = vec![b'x'; 1024 * 1024];
+        let fed = (0..65).try_for_each(|_| decoder.feed(&megabyte, |_| {}));
+        assert_eq!(fed, Err(EventTooLong));
+    }
+
+    /// Streams of random line ends, fields and bytes.
+    fn stream() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            Just(b"data: ".to_vec()),
+            Just(b"data".to_vec()),
+            Just(b":".to_vec()),
+            Just(b"\n".to_vec()),
+            Just(b"\r".to_vec()),
+            Just(b"\r\n".to_vec()),
+            Just(b"\xef\xbb\xbf".to_vec()),
+            Just("é你🌍".as_bytes().to_vec()),
+            proptest::collection::vec(any::<u8>(), 0..6),
+        ];
+        proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn events_do_not_depend_on_chunks(bytes in stream(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+            let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            places.extend([0, bytes.len()]);
+            places.sort_unstable();
+            let portions: Vec<&[u8]> = places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            let whole = events(&[&bytes]);
+            prop_assert_eq!(&events(&portions), &whole);
+            prop_assert_eq!(&events(&single), &whole);
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Extracts messages and tool calls from a response by JSONPath, and records them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
+use serde_json::Value;
+use serde_json_path::JsonPath;
+
+use crate::connection::TurnError;
+use crate::connection::http::display_body;
+use crate::connection::lines::check_value_count;
+use crate::message::excerpt;
+use crate::message::json_text::readable;
+use crate::message::{ToolReply, parse_content_output};
+use crate::target::{CallArguments, TurnRecorder};
+
+/// A JSONPath and its configuration key, for error messages.
+#[derive(Debug, Clone)]
+pub struct MappingPath {
+    key: &'static str,
+    text: String,
+    path: JsonPath,
+}
+
+/// Paths of the values in a response.
+#[derive(Debug, Clone)]
+pub struct ResponseMapping {
+    /// The agent's reply.
+    pub reply: MappingPath,
+    /// Its tool calls.
+    pub calls: Option<CallPaths>,
+    /// Awaiting state of the agent.
+    pub awaiting: Option<AwaitingRule>,
+    /// Description of the awaited input.
+    pub hint: Option<MappingPath>,
+    /// Conversation id assigned by the server.
+    pub conversation_id: Option<MappingPath>,
+    /// Usage of the turn.
+    pub usage: Option<MappingPath>,
+    /// Finish reason.
+    pub finish_reason: Option<MappingPath>,
+    /// Error.
+    pub error: Option<MappingPath>,
+    /// Rule for the last event of a stream.
+    pub done: Option<LastEventRule>,
+}
+
+/// Rule that detects the last event of a stream.
+#[derive(Debug, Clone)]
+pub struct LastEventRule {
+    /// Path of the value.
+    pub path: MappingPath,
+    /// Expected value; without one, anything but null and false.
+    pub equals: Option<Value>,
+}
+
+/// Paths of tool calls and of the values in each call.
+#[derive(Debug, Clone)]
+pub struct CallPaths {
+    /// The calls, or a list of them.
+    pub calls: MappingPath,
+    /// Name of the tool.
+    pub name: MappingPath,
+    /// Its arguments.
+    pub arguments: MappingPath,
+    /// Its result.
+    pub result: MappingPath,
+    /// Its error.
+    pub error: MappingPath,
+    /// Id of the call.
+    pub id: MappingPath,
+}
+
+/// Rule that detects if an agent awaits input.
+#[derive(Debug, Clone)]
+pub struct AwaitingRule {
+    /// Path of the value.
+    pub path: MappingPath,
+    /// Expected value; without one, the value is a boolean.
+    pub equals: Option<Value>,
+}
+
+/// Values read from a response.
+#[derive(Default)]
+pub(super) struct MappedResponse {
+    pub(super) conversation_id: Option<String>,
+    pub(super) usage: Option<Value>,
+    pub(super) finish_reason: Option<Arc<str>>,
+    /// The message that is being received in pieces.
+    open_message: Option<(String, TimeOffset)>,
+    /// True if there was any text.
+    has_text: bool,
+    /// True if there was any tool call.
+    has_calls: bool,
+    /// Trace ids of the calls, by the agent's ids.
+    calls: HashMap<String, Arc<str>>,
+    awaiting: Option<bool>,
+    hint: Option<String>,
+}
+
+impl MappedResponse {
+    /// Records the message received in pieces.
+    pub(super) fn end_message(&mut self, telling: &mut TurnRecorder<'_>) {
+        if let Some((text, began)) = self.open_message.take() {
+            telling.record_message(text, Some(began), None);
+        }
+    }
+}
+
+impl MappingPath {
+    /// Compiles a path written under `key`.
+    ///
+    /// # Errors
+    /// If it is not a JSONPath; the text says why.
+    pub fn compile(key: &'static str, text: &str) -> Result<MappingPath, String> {
+        match JsonPath::parse(text) {
+            Ok(path) => Ok(MappingPath { key, text: text.to_string(), path }),
+            Err(error) => Err(format!("`{text}` is not a JSONPath: {error}")),
+        }
+    }
+
+    /// Returns all selected values.
+    fn all<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        self.path.query(value).all()
+    }
+
+    /// Returns the first selected value that is not null.
+    fn first<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        self.all(value).into_iter().find(|value| !value.is_null())
+    }
+
+    fn describe(&self) -> String {
+        format!("`{}` ({})", self.key, self.text)
+    }
+
+    /// Returns the failure of a path that selects a value of the wrong type.
+    fn type_error(&self, found: &Value, needed: &str) -> TurnError {
+        let found = match found {
+            Value::Null => "null".to_string(),
+            Value::Bool(truth) => truth.to_string(),
+            Value::Number(number) => format!("the number {number}"),
+            Value::String(text) => format!("the text {:?}", excerpt(text, 60)),
+            Value::Array(_) => "a list".to_string(),
+            Value::Object(_) => "an object".to_string(),
+        };
+        protocol_error(format!("{} selects {found}, expected {needed}", self.describe()))
+    }
+}
+
+impl ResponseMapping {
+    /// Records a whole response. `has_id` is true if the conversation already has an id.
+    pub(super) fn read_response(
+        &self,
+        body: &str,
+        has_id: bool,
+        keep_raw: bool,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<MappedResponse, TurnError> {
+        check_value_count(body).map_err(|words| protocol_error(format!("the answer {words}")))?;
+        let answer: Value = serde_json::from_str(&readable(body)).map_err(|error| {
+            protocol_error(format!("the answer is not JSON ({error}): {}", excerpt(body, 200)))
+        })?;
+        if keep_raw {
+            telling.record_raw(answer.clone());
+        }
+        let mut heard = MappedResponse::default();
+        self.read_members(&answer, &mut heard, telling)?;
+        if let Some(calls) = &self.calls
+            && calls.calls.all(&answer).is_empty()
+            && selects_one(&calls.calls.text)
+        {
+            // A wrong path must not look like an agent that made no calls.
+            let named = calls.calls.describe();
+            telling.record_note(format!(
+                "{named} selects nothing in the answer, so no tool calls were recorded"
+            ));
+        }
+        for text in self.texts(&answer)? {
+            heard.has_text = true;
+            telling.record_message(text, None, None);
+        }
+        self.finish(&mut heard, has_id, Some(body), telling)?;
+        Ok(heard)
+    }
+
+    /// Records the event number `number` of a stream; returns true if it is the last one.
+    pub(super) fn read_event(
+        &self,
+        data: &str,
+        number: u64,
+        heard: &mut MappedResponse,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<bool, TurnError> {
+        check_value_count(data).map_err(|words| protocol_error(format!("event {number} {words}")))?;
+        let event: Value = serde_json::from_str(&readable(data)).map_err(|error| {
+            protocol_error(format!("event {number} is not JSON ({error}): {}", excerpt(data, 200)))
+        })?;
+        self.read_members(&event, heard, telling)?;
+        for piece in self.texts(&event)? {
+            heard.has_text = true;
+            heard.open_message.get_or_insert_with(|| (String::new(), telling.now())).0.push_str(&piece);
+        }
+        let Some(LastEventRule { path, equals }) = &self.done else { return Ok(false) };
+        Ok(match (path.first(&event), equals) {
+            (Some(found), Some(equals)) => found == equals,
+            (Some(found), None) => *found != Value::Bool(false),
+            (None, _) => false,
+        })
+    }
+
+    /// Reads everything except the reply text.
+    fn read_members(
+        &self,
+        answer: &Value,
+        heard: &mut MappedResponse,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        if let Some(error) = self.error.as_ref().and_then(|path| path.first(answer)).and_then(parse_error) {
+            heard.end_message(telling);
+            telling.run_failed(&error);
+            return Err(TurnError::Run(error));
+        }
+        if let Some(calls) = &self.calls {
+            calls.read_calls(answer, heard, telling)?;
+        }
+        let first = |path: &Option<MappingPath>| path.as_ref().and_then(|path| path.first(answer)).cloned();
+        heard.awaiting = self.read_awaiting(answer)?.or(heard.awaiting);
+        heard.hint = first(&self.hint).map(|hint| plain_text(&hint)).or(heard.hint.take());
+        heard.conversation_id = self.read_conversation_id(answer)?.or(heard.conversation_id.take());
+        heard.usage = first(&self.usage).or(heard.usage.take());
+        let reason = first(&self.finish_reason).map(|reason| plain_text(&reason).into());
+        heard.finish_reason = reason.or(heard.finish_reason.take());
+        Ok(())
+    }
+
+    /// Records the remaining data and checks that nothing is missing. `whole` is the response, if it is not a
+    /// stream.
+    pub(super) fn finish(
+        &self,
+        heard: &mut MappedResponse,
+        has_id: bool,
+        whole: Option<&str>,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        heard.end_message(telling);
+        let place = if whole.is_some() { "the answer" } else { "any event" };
+        let detail = whole.map(|body| display_body(body.as_bytes())).unwrap_or_default();
+        let missing = |path: &MappingPath, more: &str| {
+            let message = format!("{} selects nothing in {place}{more}", path.describe());
+            TurnError::from(
+                AttemptFailure::new(FailureKind::ProtocolError, message).with_detail(detail.clone()),
+            )
+        };
+        if !heard.has_text && !heard.has_calls {
+            return Err(missing(&self.reply, ""));
+        }
+        if let Some(awaiting) = heard.awaiting {
+            telling.record_awaiting(awaiting, heard.hint.take());
+        }
+        match &self.conversation_id {
+            Some(path) if !has_id && heard.conversation_id.is_none() => {
+                Err(missing(path, " to the first message"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Returns the texts of the reply.
+    fn texts(&self, answer: &Value) -> Result<Vec<String>, TurnError> {
+        let mut texts = Vec::new();
+        for selected in self.reply.all(answer) {
+            match selected {
+                Value::Null => {}
+                Value::String(text) => texts.push(text.clone()),
+                // A structured reply is kept as JSON text for checks that read JSON.
+                Value::Object(_) | Value::Array(_) => texts.push(selected.to_string()),
+                Value::Bool(_) | Value::Number(_) => {
+                    return Err(self.reply.type_error(selected, "a text, an object or a list"));
+                }
+            }
+        }
+        Ok(texts)
+    }
+
+    fn read_awaiting(&self, answer: &Value) -> Result<Option<bool>, TurnError> {
+        let Some(AwaitingRule { path, equals }) = &self.awaiting else { return Ok(None) };
+        let found = path.first(answer);
+        match (equals, found) {
+            (Some(equals), found) => Ok(found.map(|found| found == equals)),
+            (None, None) => Ok(None),
+            (None, Some(Value::Bool(awaiting))) => Ok(Some(*awaiting)),
+            (None, Some(other)) => {
+                Err(path.type_error(other, "true or false (or `awaiting: { path: …, equals: … }`)"))
+            }
+        }
+    }
+
+    fn read_conversation_id(&self, answer: &Value) -> Result<Option<String>, TurnError> {
+        let Some(path) = &self.conversation_id else { return Ok(None) };
+        match path.first(answer) {
+            Some(Value::String(id)) => Ok(Some(id.clone())),
+            Some(Value::Number(id)) => Ok(Some(id.to_string())),
+            Some(other) => Err(path.type_error(other, "a text or a number")),
+            None => Ok(None),
+        }
+    }
+}
+
+impl CallPaths {
+    /// Records the tool calls of a response or an event.
+    fn read_calls(
+        &self,
+        answer: &Value,
+        heard: &mut MappedResponse,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        for selected in self.calls.all(answer) {
+            let calls = match selected {
+                Value::Array(calls) => calls.as_slice(),
+                Value::Null => &[],
+                call => std::slice::from_ref(call),
+            };
+            for call in calls {
+                heard.end_message(telling);
+                self.read_call(call, heard, telling)?;
+                heard.has_calls = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_call(
+        &self,
+        call: &Value,
+        heard: &mut MappedResponse,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        if !call.is_object() {
+            return Err(self.calls.type_error(call, "an object for each call"));
+        }
+        let own_id = self.id.first(call).map(plain_text).unwrap_or_default();
+        // A stream may report a call several times: its start and its result.
+        let id = match heard.calls.get(&own_id) {
+            Some(known) => known.clone(),
+            None => {
+                let id = telling.record_call(&own_id, self.name(call)?, None);
+                if !own_id.is_empty() {
+                    heard.calls.insert(own_id, id.clone());
+                }
+                id
+            }
+        };
+        if let Some(arguments) = self.arguments.first(call) {
+            telling.record_arguments(&id, CallArguments::from_json(arguments.clone()));
+        }
+        let reply = match (self.error.first(call).and_then(parse_error), self.result.first(call)) {
+            (Some(error), _) => Some(ToolReply::Error(error.message)),
+            (None, Some(result)) => Some(ToolReply::Content(parse_content_output(result))),
+            (None, None) => None,
+        };
+        if let Some(reply) = reply {
+            telling.record_result(&id, reply, Origin::Stream);
+        }
+        Ok(())
+    }
+
+    fn name<'v>(&self, call: &'v Value) -> Result<&'v str, TurnError> {
+        match self.name.first(call) {
+            Some(Value::String(name)) if !name.is_empty() => Ok(name),
+            Some(other) => Err(self.name.type_error(other, "the name of a tool")),
+            None => {
+                let message = format!("{} selects nothing in a tool call", self.name.describe());
+                let failure = AttemptFailure::new(FailureKind::ProtocolError, message);
+                Err(failure.with_detail(display_body(call.to_string().as_bytes())).into())
+            }
+        }
+    }
+}
+
+/// Returns true if a path selects at most one value.
+fn selects_one(path: &str) -> bool {
+    !path.contains(['*', '?', ':', ',']) && !path.contains("..")
+}
+
+fn plain_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Parses an error value; null, false and empty values are no error.
+fn parse_error(error: &Value) -> Option<ErrorInfo> {
+    let message = match error {
+        Value::Null | Value::Bool(false) => return None,
+        Value::String(text) if text.is_empty() => return None,
+        Value::Object(members) if members.is_empty() => return None,
+        Value::Object(members) => {
+            members.get("message").and_then(Value::as_str).map_or_else(|| error.to_string(), str::to_string)
+        }
+        other => plain_text(other),
+    };
+    let code = error.get("code").filter(|code| !code.is_null()).map(plain_text);
+    Some(ErrorInfo { code, message, retriable: None })
+}
+
+fn protocol_error(message: String) -> TurnError {
+    AttemptFailure::new(FailureKind::ProtocolError, message).into()
+}

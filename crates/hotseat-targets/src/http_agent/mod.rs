@@ -1,0 +1,350 @@
+//! Agents with a custom HTTP interface: one request per turn, built from a template; the response is read by
+//! JSONPath.
+
+mod mapping;
+
+use std::sync::Arc;
+
+use hotseat_trace::{AttemptFailure, FailureKind};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use serde_json::Value;
+
+use self::mapping::MappedResponse;
+pub use self::mapping::{AwaitingRule, CallPaths, LastEventRule, MappingPath, ResponseMapping};
+use crate::connection::http;
+use crate::connection::http::{HttpClient, HttpRequest, HttpResponse, ReadError};
+use crate::connection::lines::LineBuffer;
+use crate::connection::sse;
+use crate::connection::sse::SseDecoder;
+use crate::connection::{TurnError, TurnLimits};
+use crate::message::excerpt;
+use crate::message::{ContentPart, ConversationMessage};
+use crate::recorder::TraceRecorder;
+use crate::target::TurnRecorder;
+use crate::target::template::{
+    CaseInputs, TemplateValues, fill_json, fill_text, percent_encode, user_message,
+};
+use crate::target::{AgentInput, AgentSession, BoxFuture, HistoryMode, ProtocolCapabilities};
+
+/// Maximum size of a response in bytes.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
+
+/// A target with a custom HTTP interface.
+#[derive(Debug, Clone)]
+pub struct HttpTarget {
+    /// Template of the URL.
+    pub endpoint: String,
+    /// HTTP method.
+    pub method: Method,
+    /// Headers of every request; the values are templates.
+    pub headers: Vec<(HeaderName, String)>,
+    /// Template of the body; `None` for requests without a body.
+    pub body: Option<Value>,
+    /// Mapping of the response; `None` if the whole body is the reply.
+    pub mapping: Option<Arc<ResponseMapping>>,
+    /// Form of the response.
+    pub stream: ResponseStream,
+    /// The part of the conversation in the placeholders.
+    pub history: HistoryMode,
+    /// Capabilities: the parts of a case for which the template has placeholders.
+    pub capabilities: ProtocolCapabilities,
+    /// Values defined by the case.
+    pub given: CaseInputs,
+    /// True if all received data is kept in the trace.
+    pub keep_raw: bool,
+}
+
+/// Form of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponseStream {
+    /// One document.
+    None,
+    /// Server-sent events.
+    Sse,
+    /// One JSON document per line.
+    Ndjson,
+}
+
+/// A session with a custom HTTP interface.
+pub struct HttpSession {
+    http: Arc<HttpClient>,
+    target: HttpTarget,
+    id: Arc<str>,
+    /// The conversation id in requests: generated here, or the server's once known.
+    sent_id: Option<String>,
+    history: Vec<ConversationMessage>,
+    /// Number of history messages that the agent has received.
+    sent: usize,
+    turns: usize,
+}
+
+impl HttpSession {
+    /// Opens a session. Nothing is sent yet.
+    pub fn open(http: Arc<HttpClient>, target: HttpTarget) -> Self {
+        let id: Arc<str> =
+            target.given.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string()).into();
+        // A server that assigns ids gets no generated one.
+        let gives = target.mapping.as_ref().is_some_and(|mapping| mapping.conversation_id.is_some());
+        let sent_id = match (&target.given.conversation_id, gives) {
+            (None, true) => None,
+            (Some(_), _) | (None, false) => Some(id.to_string()),
+        };
+        HttpSession { http, target, id, sent_id, history: Vec::new(), sent: 0, turns: 0 }
+    }
+
+    async fn run_turn(
+        &mut self,
+        input: AgentInput<'_>,
+        recorder: &mut TraceRecorder,
+    ) -> Result<(), TurnError> {
+        let AgentInput { turn_id, text, content, options, limits, .. } = input;
+        self.turns += 1;
+        let mut telling = TurnRecorder::new(turn_id, recorder);
+        let run_id: Arc<str> = format!("request-{}", self.turns).into();
+        let mut response = self.send_request(text, content, options, limits).await?;
+        telling.set_arrival(response.last_arrival());
+        telling.run_started(&run_id);
+        let keep_raw = self.target.keep_raw;
+        let has_id = self.sent_id.is_some();
+        let heard = match (&self.target.mapping, self.target.stream) {
+            (Some(mapping), ResponseStream::None) => {
+                let body = read_whole(&mut response, limits).await?;
+                telling.set_arrival(response.last_arrival());
+                mapping.read_response(&body, has_id, keep_raw, &mut telling)?
+            }
+            (Some(mapping), form) => {
+                let mut heard = MappedResponse::default();
+                let read = read_events(&mut response, form, limits, mapping, &mut heard, &mut telling).await;
+                // Data before an error is kept.
+                heard.end_message(&mut telling);
+                read?;
+                mapping.finish(&mut heard, has_id, None, &mut telling)?;
+                heard
+            }
+            (None, _) => {
+                let body = read_whole(&mut response, limits).await?;
+                telling.set_arrival(response.last_arrival());
+                if keep_raw {
+                    telling.record_raw(Value::String(body.clone()));
+                }
+                telling.record_message(body, None, None);
+                MappedResponse::default()
+            }
+        };
+        telling.run_finished(&run_id, heard.usage, heard.finish_reason);
+        self.sent_id = heard.conversation_id.or(self.sent_id.take());
+        let said = telling.into_messages()?;
+        self.history.push(user_message(content));
+        self.history.extend(said);
+        self.sent = self.history.len();
+        Ok(())
+    }
+
+    /// Sends the request of a turn.
+    async fn send_request(
+        &self,
+        message: &str,
+        content: &[ContentPart],
+        options: Option<&Value>,
+        limits: TurnLimits<'_>,
+    ) -> Result<HttpResponse, TurnError> {
+        let values = TemplateValues {
+            message,
+            content,
+            history: match self.target.history {
+                HistoryMode::Full => &self.history,
+                HistoryMode::Delta => &self.history[self.sent..],
+            },
+            options,
+            conversation_id: self.sent_id.as_deref(),
+            turn: self.turns,
+            case_inputs: &self.target.given,
+        };
+        let unfit = |words: String| TurnError::from(AttemptFailure::new(FailureKind::TestError, words));
+        let filled = fill_text(&self.target.endpoint, &values, percent_encode);
+        let url = Url::parse(&filled).map_err(|error| {
+            unfit(format!("`target.endpoint` expands to {filled}, which is not a URL: {error}"))
+        })?;
+        // A path segment `.` or `..` would change the path.
+        let path = filled.split(['?', '#']).next().unwrap_or_default();
+        if path.split('/').any(|part| matches!(part, "." | "..")) {
+            let words =
+                format!("`target.endpoint` expands to {filled}, whose `.` or `..` segments change the path");
+            return Err(unfit(words));
+        }
+        let outgoing = HttpRequest {
+            method: self.target.method.clone(),
+            url: &url,
+            headers: self.headers(&values)?,
+            body: self.target.body.as_ref().map(|body| fill_json(body, &values).to_string().into_bytes()),
+            address_key: "target.endpoint",
+        };
+        let response = self.http.send(outgoing, limits).await?;
+        let encoding = http::bare_header(&response, "content-encoding");
+        if !matches!(encoding.as_str(), "" | "identity") {
+            return Err(protocol_error(format!("the answer has the unsupported encoding {encoding}")));
+        }
+        Ok(response)
+    }
+
+    fn headers(&self, values: &TemplateValues<'_>) -> Result<HeaderMap, AttemptFailure> {
+        let mut headers = HeaderMap::new();
+        if self.target.body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        for (name, template) in &self.target.headers {
+            let mut value =
+                HeaderValue::try_from(fill_text(template, values, str::to_string)).map_err(|_| {
+                    let message = format!(
+                        "header `{name}` expands to a value with a line end or control character, which is not allowed in headers"
+                    );
+                    AttemptFailure::new(FailureKind::TestError, message)
+                })?;
+            value.set_sensitive(true);
+            headers.insert(name.clone(), value);
+        }
+        Ok(headers)
+    }
+}
+
+impl AgentSession for HttpSession {
+    fn conversation_id(&self) -> Arc<str> {
+        self.id.clone()
+    }
+
+    fn capabilities(&self) -> ProtocolCapabilities {
+        self.target.capabilities
+    }
+
+    fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
+        self.history.extend_from_slice(messages);
+        Ok(())
+    }
+
+    fn send_input<'a>(
+        &'a mut self,
+        input: AgentInput<'a>,
+        recorder: &'a mut TraceRecorder,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(self.run_turn(input, recorder))
+    }
+}
+
+/// Reads the whole response as text.
+async fn read_whole(response: &mut HttpResponse, limits: TurnLimits<'_>) -> Result<String, TurnError> {
+    let body = http::rest_of_body(response, MAX_RESPONSE_BYTES, limits)
+        .await
+        .map_err(|error| read_error(error, limits, "before the answer was complete"))?;
+    if body.len() > MAX_RESPONSE_BYTES {
+        return Err(protocol_error(format!("the answer is longer than {MAX_RESPONSE_BYTES} bytes")));
+    }
+    if body.trim_ascii().is_empty() {
+        return Err(protocol_error(format!("HTTP {} with an empty body", response.status())));
+    }
+    String::from_utf8(body).map_err(|error| {
+        let beginning = String::from_utf8_lossy(error.as_bytes());
+        protocol_error(format!("the answer is not UTF-8: {}", excerpt(&beginning, 200)))
+    })
+}
+
+/// Reads the events of a response up to the last one.
+async fn read_events(
+    response: &mut HttpResponse,
+    form: ResponseStream,
+    limits: TurnLimits<'_>,
+    mapping: &ResponseMapping,
+    heard: &mut MappedResponse,
+    telling: &mut TurnRecorder<'_>,
+) -> Result<(), TurnError> {
+    let (mut decoder, mut lines) = (SseDecoder::default(), LineBuffer::default());
+    let mut number = 0;
+    let mut is_last = false;
+    // Reading to the end lets the connection be reused; the time for trailing data is limited.
+    let mut grace: Option<TurnLimits<'_>> = None;
+    loop {
+        if is_last {
+            grace.get_or_insert_with(|| limits.for_trailing_data());
+        }
+        let received = match http::next_bytes(response, grace.unwrap_or(limits)).await {
+            Ok(received) => received,
+            // After the last event, no regular end is required.
+            Err(_) if grace.is_some() => None,
+            Err(error) => return Err(read_error(error, limits, &format!("after {number} event(s)"))),
+        };
+        telling.set_arrival(response.last_arrival());
+        let mut wrong = None;
+        let mut take = |data: &str| {
+            let data = data.trim();
+            if wrong.is_some() || data.is_empty() {
+                return;
+            }
+            number += 1;
+            if is_last {
+                telling.record_note(format!("event {number} arrived after the last one; it is included"));
+            }
+            let read = match (limits.exceeded_record_limit(), data) {
+                (Some(failure), _) => Err(failure.into()),
+                (None, "[DONE]") if form == ResponseStream::Sse => Ok(true),
+                (None, data) => mapping.read_event(data, number, heard, telling),
+            };
+            match read {
+                Ok(last) => is_last |= last,
+                Err(error) => wrong = Some(error),
+            }
+        };
+        let ended = received.is_none();
+        match (form, received) {
+            (ResponseStream::Sse, Some(bytes)) => {
+                if decoder.feed(&bytes, |data| take(&data)).is_err() {
+                    return Err(protocol_error(format!(
+                        "an event is longer than {} bytes",
+                        sse::MAX_EVENT_BYTES
+                    )));
+                }
+            }
+            (_, Some(bytes)) => {
+                lines.buffer_mut().extend_from_slice(&bytes);
+                while let Some(line) = lines.next_line() {
+                    take(&String::from_utf8_lossy(&line));
+                }
+                if lines.pending_len() > sse::MAX_EVENT_BYTES {
+                    return Err(protocol_error(format!(
+                        "a line is longer than {} bytes",
+                        sse::MAX_EVENT_BYTES
+                    )));
+                }
+            }
+            (ResponseStream::Ndjson, None) => take(&String::from_utf8_lossy(&lines.take_rest())),
+            (_, None) => decoder.finish(|data| take(&data)),
+        }
+        if let Some(error) = wrong {
+            return Err(error);
+        }
+        if ended && is_last {
+            return Ok(());
+        }
+        if ended {
+            let words = match number {
+                0 => "the stream ended without a single event".to_string(),
+                n => format!(
+                    "the stream ended after {n} event(s), none of which is the last one by `map.done`"
+                ),
+            };
+            return Err(protocol_error(words));
+        }
+    }
+}
+
+fn read_error(error: ReadError, limits: TurnLimits<'_>, when: &str) -> TurnError {
+    match error {
+        ReadError::Deadline => TurnError::Deadline,
+        ReadError::Idle => http::idle_timeout(limits.idle).into(),
+        ReadError::Limit(failure) => failure.into(),
+        ReadError::Broken(words) => protocol_error(format!("the connection broke {when} ({words})")),
+    }
+}
+
+fn protocol_error(message: String) -> TurnError {
+    AttemptFailure::new(FailureKind::ProtocolError, message).into()
+}

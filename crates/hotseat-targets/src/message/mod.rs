@@ -1,0 +1,24 @@
+//! Messages between user and agent: their content, the scripted answers of the client, and JSON within them.
+
+mod content;
+mod excerpt;
+mod identity;
+pub(crate) mod json_text;
+mod scripted_answers;
+mod tool_output;
+
+pub use content::{
+    ContentPart, ConversationMessage, MediaAttachment, MediaKind, MediaSource, MessageCall, MessageRole,
+    joined_text, media_parts, merge_json,
+};
+pub(crate) use excerpt::excerpt;
+pub use identity::RequestIdentity;
+pub use scripted_answers::{
+    ClientTool, InterruptAnswer, InterruptReply, InterruptRequest, ScriptedAnswers, ToolAnswer, ToolReply,
+    response_schema_errors,
+};
+pub(crate) use tool_output::is_content_parts;
+pub use tool_output::{parse_content_output, parse_json};
+
+/// Start of the note that an input had an attachment; its name follows.
+pub const ATTACHMENT_NOTE_PREFIX: &str = "attached: ";

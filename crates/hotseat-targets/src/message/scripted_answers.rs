@@ -1,0 +1,192 @@
+//! Scripted answers of the client: results of client-side tools, and answers to interrupts.
+
+use serde_json::{Value, json};
+
+use hotseat_checks::{ArgumentPatterns, Pattern};
+use hotseat_document::SourceSpan;
+
+/// Maximum number of reported schema errors of an answer.
+const MAX_REPORTED_ERRORS: usize = 10;
+
+/// A tool that the test offers to the agent and answers itself.
+#[derive(Debug, Clone)]
+pub struct ClientTool {
+    /// Its name.
+    pub name: String,
+    /// Description sent to the agent.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+    /// Scripted answers; the first that matches is used.
+    pub answers: Vec<ToolAnswer>,
+    /// Server that is asked if no answer matches.
+    pub url: Option<reqwest::Url>,
+}
+
+/// A scripted answer of a client-side tool.
+#[derive(Debug, Clone)]
+pub struct ToolAnswer {
+    /// Arguments that a call must match.
+    pub arguments: ArgumentPatterns,
+    /// The answer.
+    pub reply: ToolReply,
+    /// True if the answer is used for one call only.
+    pub once: bool,
+}
+
+/// Answer of a client-side tool.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolReply {
+    /// A result.
+    Content(Value),
+    /// An error with this message.
+    Error(String),
+}
+
+/// A scripted answer to an interrupt.
+#[derive(Debug, Clone)]
+pub struct InterruptAnswer {
+    /// Pattern for the reason of the interrupt.
+    pub reason: Option<Pattern>,
+    /// Pattern for the message of the interrupt.
+    pub message: Option<Pattern>,
+    /// Tool whose call the interrupt must pause.
+    pub tool: Option<String>,
+    /// The answer.
+    pub reply: InterruptReply,
+    /// True if the answer is used for one interrupt only.
+    pub once: bool,
+    /// Position in the source file.
+    pub place: SourceSpan,
+}
+
+/// Answer to an interrupt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InterruptReply {
+    /// Resolve it with this payload.
+    Resolved(Value),
+    /// Cancel it.
+    Cancelled,
+}
+
+/// The parts of an interrupt that scripted answers can match.
+#[derive(Debug, Clone, Copy)]
+pub struct InterruptRequest<'a> {
+    /// Short name of the reason.
+    pub reason: Option<&'a str>,
+    /// Question to the human.
+    pub message: Option<&'a str>,
+    /// The tool whose call it pauses.
+    pub tool: Option<&'a str>,
+}
+
+/// Returns the errors of an interrupt answer against the JSON Schema of the interrupt; empty if it is valid.
+///
+/// # Errors
+/// If the schema is invalid; the text says why.
+pub fn response_schema_errors(schema: &Value, payload: &Value) -> Result<Vec<String>, String> {
+    // Patterns are matched in linear time, because the agent supplies them.
+    let options = jsonschema::options().with_pattern_options(jsonschema::PatternOptions::regex());
+    let validator = options.build(schema).map_err(|error| error.to_string())?;
+    let diagnostics = validator.iter_errors(payload).map(|error| {
+        let at = error.instance_path().to_string();
+        if at.is_empty() { error.to_string() } else { format!("{at}: {error}") }
+    });
+    Ok(diagnostics.take(MAX_REPORTED_ERRORS).collect())
+}
+
+/// Scripted answers of a conversation, with counts of their use.
+#[derive(Debug, Default)]
+pub struct ScriptedAnswers {
+    tools: Vec<ClientTool>,
+    /// Uses in this conversation of each answer of each tool.
+    used_tools: Vec<Vec<usize>>,
+    /// Tools that ask the user: their calls are answered by the next turn.
+    asking_tools: Vec<String>,
+    interrupts: Vec<InterruptAnswer>,
+    /// Uses in this turn of each answer.
+    used_interrupts: Vec<usize>,
+}
+
+impl ScriptedAnswers {
+    /// Creates scripted answers for these tools.
+    pub fn new(tools: Vec<ClientTool>) -> Self {
+        let used_tools = tools.iter().map(|tool| vec![0; tool.answers.len()]).collect();
+        ScriptedAnswers { tools, used_tools, ..ScriptedAnswers::default() }
+    }
+
+    /// Sets the tools that ask the user for input.
+    #[must_use]
+    pub fn with_asking_tools(self, asking: Vec<String>) -> Self {
+        ScriptedAnswers { asking_tools: asking, ..self }
+    }
+
+    /// Returns true if a tool asks the user; its call is answered by the next turn.
+    pub fn asks_user(&self, tool: &str) -> bool {
+        self.asking_tools.iter().any(|asking| asking == tool)
+    }
+
+    /// Starts a turn with these answers to interrupts.
+    pub fn begin_turn(&mut self, interrupts: &[InterruptAnswer]) {
+        self.interrupts = interrupts.to_vec();
+        self.used_interrupts = vec![0; interrupts.len()];
+    }
+
+    /// Returns the tools that the client offers.
+    pub fn tools(&self) -> &[ClientTool] {
+        &self.tools
+    }
+
+    /// Returns the tool definitions as sent to agents.
+    pub fn tools_as_json(&self) -> Value {
+        let tools = self.tools.iter().map(
+            |tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters}),
+        );
+        Value::Array(tools.collect())
+    }
+
+    /// Returns true if the client offers a tool.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name)
+    }
+
+    /// Returns the answer to a call; `None` if no scripted answer matches.
+    pub fn tool_reply(&mut self, name: &str, arguments: &Value) -> Option<ToolReply> {
+        let (tool, used) = self.tools.iter().zip(&mut self.used_tools).find(|(tool, _)| tool.name == name)?;
+        let fits = |answer: &ToolAnswer, used: usize| {
+            !(answer.once && used > 0) && answer.arguments.all_match(arguments)
+        };
+        let place = tool.answers.iter().zip(used.iter()).position(|(answer, used)| fits(answer, *used))?;
+        used[place] += 1;
+        Some(tool.answers[place].reply.clone())
+    }
+
+    /// Returns the server that answers calls of a tool without a matching scripted answer.
+    pub fn tool_url(&self, name: &str) -> Option<&reqwest::Url> {
+        self.tools.iter().find(|tool| tool.name == name)?.url.as_ref()
+    }
+
+    /// Returns the answer to an interrupt; `None` if no scripted answer matches.
+    pub fn interrupt_reply(&mut self, request: &InterruptRequest<'_>) -> Option<InterruptReply> {
+        let fits = |pattern: &Option<Pattern>, text: Option<&str>| {
+            pattern.as_ref().is_none_or(|pattern| text.is_some_and(|text| pattern.is_match(text)))
+        };
+        let place = self.interrupts.iter().zip(&self.used_interrupts).position(|(answer, used)| {
+            !(answer.once && *used > 0)
+                && fits(&answer.reason, request.reason)
+                && fits(&answer.message, request.message)
+                && answer.tool.as_deref().is_none_or(|tool| request.tool == Some(tool))
+        })?;
+        self.used_interrupts[place] += 1;
+        Some(self.interrupts[place].reply.clone())
+    }
+
+    /// Returns the interrupt answers of this turn that were not used.
+    pub fn unused_answers(&self) -> impl Iterator<Item = &InterruptAnswer> {
+        self.interrupts
+            .iter()
+            .zip(&self.used_interrupts)
+            .filter(|(_, used)| **used == 0)
+            .map(|(answer, _)| answer)
+    }
+}

@@ -1,0 +1,512 @@
+//! Reads a reply, streamed or whole.
+//!
+//! Servers number the pieces of tool calls differently. A piece belongs to the call with its index, unless it
+//! has another id; without an index, to the call with its id; without both, it starts a call if it has a
+//! name, and continues the last call otherwise.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::connection::TurnError;
+use crate::connection::lines::check_value_count;
+use crate::message::excerpt;
+use crate::message::json_text::readable;
+use crate::message::{ToolReply, parse_content_output};
+use crate::target::{CallArguments, TurnRecorder};
+
+/// A chunk of a stream, or a whole completion.
+#[derive(Debug, Deserialize)]
+struct CompletionChunk {
+    choices: Option<Vec<CompletionChoice>>,
+    usage: Option<Value>,
+    error: Option<Value>,
+    awaiting_input: Option<bool>,
+    input_hint: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CompletionChoice {
+    index: Option<u64>,
+    delta: Option<CompletionWireMessage>,
+    message: Option<CompletionWireMessage>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CompletionWireMessage {
+    role: Option<String>,
+    tool_call_id: Option<String>,
+    content: Option<Value>,
+    refusal: Option<String>,
+    reasoning_content: Option<String>,
+    reasoning: Option<String>,
+    tool_calls: Option<Vec<CompletionCallDelta>>,
+    /// Predecessor of `tool_calls`.
+    function_call: Option<Value>,
+    awaiting_input: Option<bool>,
+    input_hint: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CompletionCallDelta {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<CompletionFunction>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CompletionFunction {
+    name: Option<String>,
+    /// A string; some servers send the object itself.
+    arguments: Option<Value>,
+}
+
+/// A complete reply.
+pub(super) struct CompletionReply {
+    pub(super) text: String,
+    pub(super) calls: Vec<CompletionCall>,
+    pub(super) usage: Option<Value>,
+    pub(super) finish_reason: Option<Arc<str>>,
+}
+
+/// A tool call of a reply.
+pub(super) struct CompletionCall {
+    /// Id to which results refer.
+    pub(super) id: String,
+    /// Its id in the trace.
+    pub(super) trace_id: Arc<str>,
+    pub(super) name: String,
+    pub(super) arguments: CallArguments,
+    /// The arguments as received.
+    raw_arguments: String,
+}
+
+impl CompletionCall {
+    /// Returns the call as part of the history of later requests.
+    pub(super) fn to_history_json(&self) -> Value {
+        let arguments = if self.raw_arguments.trim().is_empty() { "{}" } else { &self.raw_arguments };
+        json!({"id": self.id, "type": "function", "function": {"name": self.name, "arguments": arguments}})
+    }
+}
+
+/// A tool call that is being received.
+struct PartialCall {
+    id: String,
+    /// Name and trace id, once the name is known.
+    started: Option<(String, Arc<str>)>,
+    arguments: String,
+}
+
+/// Reads one reply.
+pub(super) struct CompletionReader {
+    keep_raw: bool,
+    chunks: u64,
+    text: String,
+    text_started: Option<TimeOffset>,
+    reasoning: String,
+    calls: Vec<PartialCall>,
+    /// Last call of each index.
+    by_index: HashMap<u64, usize>,
+    /// Last call of each id.
+    by_id: HashMap<String, usize>,
+    finish_reason: Option<Arc<str>>,
+    usage: Option<Value>,
+    awaiting: Option<bool>,
+    hint: Option<String>,
+    has_choice: bool,
+    done: bool,
+}
+
+impl CompletionReader {
+    pub(super) fn new(keep_raw: bool) -> Self {
+        CompletionReader {
+            keep_raw,
+            chunks: 0,
+            text: String::new(),
+            text_started: None,
+            reasoning: String::new(),
+            calls: Vec::new(),
+            by_index: HashMap::new(),
+            by_id: HashMap::new(),
+            finish_reason: None,
+            usage: None,
+            awaiting: None,
+            hint: None,
+            has_choice: false,
+            done: false,
+        }
+    }
+
+    /// Returns true if the server has ended the reply.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Returns the number of received chunks.
+    pub(super) fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    /// Returns the finish reason, if known.
+    pub(super) fn finish_reason(&self) -> Option<&str> {
+        self.finish_reason.as_deref()
+    }
+
+    /// Reads the data of the next stream event.
+    pub(super) fn read_chunk(&mut self, data: &str, telling: &mut TurnRecorder<'_>) -> Result<(), TurnError> {
+        if data.trim() == "[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        self.chunks += 1;
+        if self.done {
+            telling.record_note(format!("chunk {} arrived after `[DONE]`; it is included", self.chunks));
+        }
+        self.read_data(data, &format!("chunk {}", self.chunks), telling)
+    }
+
+    /// Reads a whole completion.
+    pub(super) fn read_whole(&mut self, body: &str, telling: &mut TurnRecorder<'_>) -> Result<(), TurnError> {
+        self.read_data(body, "the answer", telling)?;
+        self.done = true;
+        Ok(())
+    }
+
+    fn read_data(&mut self, data: &str, what: &str, telling: &mut TurnRecorder<'_>) -> Result<(), TurnError> {
+        if self.keep_raw {
+            let received = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_string()));
+            telling.record_raw(received);
+        }
+        check_value_count(data).map_err(|words| protocol_error(format!("{what} {words}")))?;
+        let chunk: CompletionChunk = serde_json::from_str(&readable(data)).map_err(|error| {
+            let words = if error.is_data() { "is not a chat completion" } else { "is not JSON" };
+            protocol_error(format!("{what} {words} ({error}): {}", excerpt(data, 200)))
+        })?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            let error = parse_error(&error);
+            telling.run_failed(&error);
+            return Err(TurnError::Run(error));
+        }
+        // Usage is cumulative: the last chunk with figures counts.
+        self.usage = chunk.usage.filter(|usage| !usage.is_null()).or(self.usage.take());
+        self.awaiting = chunk.awaiting_input.or(self.awaiting);
+        self.hint = chunk.input_hint.or(self.hint.take());
+        // Further choices are alternative replies that were not requested.
+        let choices = chunk.choices.unwrap_or_default().into_iter();
+        for choice in choices.filter(|choice| choice.index.unwrap_or(0) == 0) {
+            self.has_choice = true;
+            if let Some(message) = choice.delta.or(choice.message) {
+                self.read_message(message, what, telling)?;
+            }
+            let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
+            self.finish_reason = reason.map(Arc::from).or(self.finish_reason.take());
+        }
+        Ok(())
+    }
+
+    fn read_message(
+        &mut self,
+        message: CompletionWireMessage,
+        what: &str,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        if message.function_call.is_some_and(|call| !call.is_null()) {
+            let message = format!("{what} has a `function_call`, which `tool_calls` replaced");
+            return Err(protocol_error(message));
+        }
+        self.awaiting = message.awaiting_input.or(self.awaiting);
+        self.hint = message.input_hint.or(self.hint.take());
+        self.reasoning.extend(message.reasoning_content.or(message.reasoning));
+        // A server that runs its own tools may send their results.
+        if let (Some("tool"), Some(id)) = (message.role.as_deref(), &message.tool_call_id) {
+            return self.read_result(id, &message.content.unwrap_or(Value::String(String::new())), telling);
+        }
+        let content = message.content.as_ref().map(|content| content_text(content, what)).transpose()?;
+        let content = content.into_iter().chain(message.refusal).collect::<String>();
+        match content.is_empty() {
+            true => {}
+            false => {
+                self.text_started.get_or_insert_with(|| telling.now());
+                self.text.push_str(&content);
+            }
+        }
+        for call in message.tool_calls.into_iter().flatten() {
+            self.read_call(call, telling);
+        }
+        Ok(())
+    }
+
+    /// Records the result of a call that the server has run itself.
+    fn read_result(
+        &mut self,
+        id: &str,
+        content: &Value,
+        telling: &mut TurnRecorder<'_>,
+    ) -> Result<(), TurnError> {
+        let call = self.by_id.get(id).and_then(|place| self.calls[*place].started.as_ref());
+        let Some((_, trace_id)) = call else {
+            return Err(protocol_error(format!("a result of tool call {id}, which was never announced")));
+        };
+        let trace_id = trace_id.clone();
+        telling.record_result(&trace_id, ToolReply::Content(parse_content_output(content)), Origin::Stream);
+        Ok(())
+    }
+
+    fn read_call(&mut self, wire: CompletionCallDelta, telling: &mut TurnRecorder<'_>) {
+        let id = wire.id.unwrap_or_default();
+        let (name, arguments) = match wire.function {
+            Some(function) => (
+                function.name.unwrap_or_default(),
+                function.arguments.map(arguments_text).unwrap_or_default(),
+            ),
+            None => (String::new(), String::new()),
+        };
+        let place = self.call_index(wire.index, &id, &name);
+        let call = &mut self.calls[place];
+        if call.started.is_none() && !name.is_empty() {
+            // A call counts once its name is known, even if the stream breaks before its arguments are
+            // complete.
+            let began = telling.now();
+            call.started = Some((name.clone(), telling.record_call(&call.id, &name, Some(began))));
+        }
+        call.arguments.push_str(&arguments);
+    }
+
+    /// Returns the index of the call that a piece belongs to, adding a new call if necessary.
+    fn call_index(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
+        let known = match index {
+            Some(index) => self.by_index.get(&index).copied(),
+            None if !id.is_empty() => self.by_id.get(id).copied(),
+            None if name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        let same = known.filter(|place| {
+            let call = &self.calls[*place];
+            id.is_empty() || call.id.is_empty() || call.id == id
+        });
+        if let Some(place) = same {
+            if self.calls[place].id.is_empty() && !id.is_empty() {
+                self.calls[place].id = id.to_owned();
+                let last = self.by_id.entry(id.to_owned()).or_insert(place);
+                *last = place.max(*last);
+            }
+            return place;
+        }
+        if let Some(index) = index {
+            self.by_index.insert(index, self.calls.len());
+        }
+        if !id.is_empty() {
+            self.by_id.insert(id.to_owned(), self.calls.len());
+        }
+        self.calls.push(PartialCall { id: id.to_owned(), started: None, arguments: String::new() });
+        self.calls.len() - 1
+    }
+
+    /// Records the data not recorded yet and returns the reply.
+    ///
+    /// # Errors
+    /// If the reply is invalid or reports an error.
+    pub(super) fn finish(self, telling: &mut TurnRecorder<'_>) -> Result<CompletionReply, TurnError> {
+        telling.record_reasoning(self.reasoning);
+        telling.record_message(self.text.clone(), self.text_started, Some(!self.calls.is_empty()));
+        let mut calls: Vec<CompletionCall> = Vec::new();
+        let mut nameless = None;
+        let mut ids: HashSet<String> = HashSet::new();
+        for arriving in self.calls {
+            let Some((name, trace_id)) = arriving.started else {
+                nameless = Some(arriving.arguments);
+                continue;
+            };
+            let arguments = CallArguments::from_text(arriving.arguments.clone());
+            telling.record_arguments(&trace_id, arguments.clone());
+            // Results refer to calls by id, so each call needs a unique one.
+            let is_usable = !arriving.id.is_empty() && !ids.contains(&arriving.id);
+            let id = if is_usable { arriving.id } else { trace_id.to_string() };
+            ids.insert(id.clone());
+            calls.push(CompletionCall { id, trace_id, name, arguments, raw_arguments: arriving.arguments });
+        }
+        if let Some(awaiting) = self.awaiting {
+            telling.record_awaiting(awaiting, self.hint);
+        }
+        if let Some(arguments) = nameless {
+            let message = format!("a tool call has no name; its arguments are {}", excerpt(&arguments, 200));
+            return Err(protocol_error(message));
+        }
+        if !self.has_choice {
+            return Err(protocol_error("the reply contains no choice (`choices`)".to_string()));
+        }
+        match self.finish_reason.as_deref() {
+            Some("error") => {
+                let message = "the reply ends with finish_reason error".to_string();
+                let error = ErrorInfo { code: Some("error".to_string()), message, retriable: None };
+                telling.run_failed(&error);
+                return Err(TurnError::Run(error));
+            }
+            Some("length") => {
+                telling.record_note("the reply was truncated at its token limit (finish_reason length)")
+            }
+            Some("content_filter") => {
+                telling
+                    .record_note("the reply was stopped by a content filter (finish_reason content_filter)");
+            }
+            Some(_) | None => {}
+        }
+        Ok(CompletionReply { text: self.text, calls, usage: self.usage, finish_reason: self.finish_reason })
+    }
+}
+
+/// Returns the text of a content: a string, or the text of its parts. Other parts are ignored.
+fn content_text(content: &Value, what: &str) -> Result<String, TurnError> {
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => Ok(parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()),
+        Value::Null => Ok(String::new()),
+        other => Err(protocol_error(format!(
+            "{what} has a `content` that is not text: {}",
+            excerpt(&other.to_string(), 200)
+        ))),
+    }
+}
+
+fn arguments_text(arguments: Value) -> String {
+    match arguments {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        arguments => arguments.to_string(),
+    }
+}
+
+fn protocol_error(message: String) -> TurnError {
+    AttemptFailure::new(FailureKind::ProtocolError, message).into()
+}
+
+/// Parses an error of the server: a string, or an object with a `message` and maybe a `code` or `type`.
+fn parse_error(error: &Value) -> ErrorInfo {
+    let text = |key: &str| match error.get(key) {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
+    let message = match error {
+        Value::String(text) => text.clone(),
+        other => text("message").unwrap_or_else(|| other.to_string()),
+    };
+    ErrorInfo { code: text("code").or_else(|| text("type")), message, retriable: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::recorder::{SecretRedactor, TraceRecorder};
+
+    /// Reads chunks: returns the error, or the text and the calls with their arguments.
+    fn read(chunks: &[String]) -> Result<(String, Vec<(String, Value)>), TurnError> {
+        let mut recorder = TraceRecorder::new(SecretRedactor::default(), false);
+        let mut telling = TurnRecorder::new("turn-1".into(), &mut recorder);
+        let mut reading = CompletionReader::new(false);
+        for chunk in chunks {
+            reading.read_chunk(chunk, &mut telling)?;
+        }
+        let reply = reading.finish(&mut telling)?;
+        let calls = reply.calls.into_iter().map(|call| (call.name, call.arguments.to_value()));
+        Ok((reply.text, calls.collect()))
+    }
+
+    fn chunk(delta: Value) -> String {
+        json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string()
+    }
+
+    #[test]
+    fn joins_call_pieces_of_different_servers() {
+        let piece = |call: Value| chunk(json!({"tool_calls": [call]}));
+        let named = |id: &str, name: &str, arguments: &str| json!({"id": id, "function": {"name": name, "arguments": arguments}});
+        let calls = [("a".to_string(), json!({"x": 1})), ("b".to_string(), json!({"y": 2}))];
+        let ways: [Vec<String>; 5] = [
+            // Complete calls without an index.
+            vec![piece(named("1", "a", "{\"x\":1}")), piece(named("2", "b", "{\"y\":2}"))],
+            // All calls in one chunk.
+            vec![chunk(json!({"tool_calls": [named("1", "a", "{\"x\":1}"), named("2", "b", "{\"y\":2}")]}))],
+            // Without ids and index: a name starts a call, a piece without a name continues it.
+            vec![
+                piece(json!({"function": {"name": "a", "arguments": "{\"x\""}})),
+                piece(json!({"function": {"arguments": ":1}"}})),
+                piece(json!({"function": {"name": "b", "arguments": "{\"y\":2}"}})),
+            ],
+            // All calls have index 0 and their own ids.
+            vec![
+                piece(json!({"index": 0, "id": "1", "function": {"name": "a", "arguments": "{\"x\":1}"}})),
+                piece(json!({"index": 0, "id": "2", "function": {"name": "b", "arguments": "{\"y\""}})),
+                piece(json!({"index": 0, "function": {"arguments": ":2}"}})),
+            ],
+            // Arguments as an object, and before the name.
+            vec![
+                piece(json!({"index": 0, "function": {"arguments": {"x": 1}}})),
+                piece(json!({"index": 1, "id": "2", "function": {"name": "b", "arguments": "{\"y\":2}"}})),
+                piece(json!({"index": 0, "id": "1", "function": {"name": "a"}})),
+            ],
+        ];
+        for way in ways {
+            assert_eq!(read(&way), Ok((String::new(), calls.to_vec())), "{way:?}");
+        }
+    }
+
+    proptest! {
+        /// However pieces of calls and text are split and interleaved, nothing is lost, duplicated or merged.
+        #[test]
+        fn joins_split_and_interleaved_pieces(
+            text in "[a-z ]{0,20}",
+            calls in prop::collection::vec(("[a-z]{1,8}", prop::collection::vec("[a-zé\"\\\\ ]{0,8}", 0..4)), 0..4),
+            cuts in prop::collection::vec(1_usize..5, 64),
+            order in prop::collection::vec(any::<u8>(), 256),
+        ) {
+            let mut cuts = cuts.into_iter().cycle();
+            let mut cut = |text: &str| {
+                let characters: Vec<char> = text.chars().collect();
+                let mut rest = characters.as_slice();
+                let mut pieces = Vec::new();
+                while !rest.is_empty() {
+                    let (piece, more) = rest.split_at(cuts.next().unwrap_or(1).min(rest.len()));
+                    pieces.push(piece.iter().collect::<String>());
+                    rest = more;
+                }
+                pieces
+            };
+            // Each call and the text are a sequence; the sequences are interleaved.
+            let mut sequences: Vec<Vec<Value>> = vec![cut(&text).into_iter().map(|piece| json!({"content": piece})).collect()];
+            let mut expected = Vec::new();
+            for (index, (name, arguments)) in calls.iter().enumerate() {
+                let arguments = json!(arguments);
+                expected.push((name.clone(), arguments.clone()));
+                let begin = json!({"tool_calls": [{"index": index, "id": format!("c{index}"), "function": {"name": name}}]});
+                let pieces = cut(&arguments.to_string()).into_iter().map(|piece| {
+                    json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+                });
+                sequences.push(std::iter::once(begin).chain(pieces).collect());
+            }
+            let mut chunks = Vec::new();
+            let mut order = order.into_iter().cycle();
+            while sequences.iter().any(|sequence| !sequence.is_empty()) {
+                let filled: Vec<usize> = (0..sequences.len()).filter(|&at| !sequences[at].is_empty()).collect();
+                let at = filled[usize::from(order.next().unwrap_or(0)) % filled.len()];
+                chunks.push(chunk(sequences[at].remove(0)));
+            }
+            chunks.push(chunk(json!({})));
+            let (said, mut called) = read(&chunks).expect("the chunks are whole");
+            // Calls are in the order in which they started.
+            called.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.to_string().cmp(&b.1.to_string())));
+            expected.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.to_string().cmp(&b.1.to_string())));
+            prop_assert_eq!((said, called), (text, expected));
+        }
+
+        #[test]
+        fn does_not_panic_on_any_chunk(chunks in prop::collection::vec("[\\[\\]{}:,\"a-z0-9]{0,40}", 0..4)) {
+            let _ = read(&chunks);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The recorder that all targets write to: it redacts, numbers and stamps events, and counts what an agent sends.
+
+mod clock;
+mod depth_limit;
+mod redact;
+mod spending;
+mod trace_recorder;
+mod traffic;
+
+pub use clock::{SessionClock, wall_millis};
+pub use redact::SecretRedactor;
+pub use spending::{ModelPrices, reported_tokens};
+pub use trace_recorder::TraceRecorder;
+pub use traffic::{RunTraffic, TrafficBounds, TrafficLimits, TrafficMeter};

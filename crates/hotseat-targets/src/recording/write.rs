@@ -1,0 +1,190 @@
+//! Writes recordings as JSON with one line per event, for readability and short diffs.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use hotseat_trace::Origin;
+use serde_json::{Map, Value, json};
+use tempfile::NamedTempFile;
+
+use super::{AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn, file_name};
+
+/// Writes a recording into a folder under the name of its case. An existing file is replaced atomically.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write(folder: &Path, recording: &AgentRecording) -> io::Result<()> {
+    let path = folder.join(file_name(recording.suite.as_deref(), &recording.case));
+    let mut file = create_temporary(folder)?;
+    let mut out = BufWriter::new(file.as_file_mut());
+    write_recording(&mut out, recording)?;
+    out.flush()?;
+    drop(out);
+    file.persist(path).map_err(|error| error.error).map(drop)
+}
+
+/// Creates a temporary file with the usual permissions of the folder.
+pub fn create_temporary(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".recording-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}
+
+fn write_recording(out: &mut impl Write, recording: &AgentRecording) -> io::Result<()> {
+    let AgentRecording { suite, case, agent, recorded_at, turns } = recording;
+    writeln!(out, "{{\n  \"version\": 1,")?;
+    let texts = [
+        ("suite", suite.as_ref()),
+        ("case", Some(case)),
+        ("agent", agent.as_ref()),
+        ("recorded_at", recorded_at.as_ref()),
+    ];
+    for (key, text) in texts {
+        if let Some(text) = text {
+            writeln!(out, "  {}: {},", json!(key), json!(text))?;
+        }
+    }
+    writeln!(out, "  \"turns\": [")?;
+    for (number, turn) in turns.iter().enumerate() {
+        write_turn(out, turn)?;
+        writeln!(out, "{}", if number + 1 < turns.len() { "," } else { "" })?;
+    }
+    writeln!(out, "  ]\n}}")
+}
+
+fn write_turn(out: &mut impl Write, turn: &RecordedTurn) -> io::Result<()> {
+    writeln!(out, "    {{\n      \"user\": {},", json!(turn.user))?;
+    if !turn.attachments.is_empty() {
+        writeln!(out, "      \"attachments\": {},", json!(turn.attachments))?;
+    }
+    if let Some(duration) = turn.duration {
+        writeln!(out, "      \"duration_ms\": {},", milliseconds(duration))?;
+    }
+    if let Some(unfinished) = &turn.unfinished {
+        writeln!(out, "      \"unfinished\": {},", json!(unfinished))?;
+    }
+    write!(out, "      \"events\": [")?;
+    for (number, event) in turn.events.iter().enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        write!(out, "{comma}\n        {}", Value::Object(event_json(event)))?;
+    }
+    let end = if turn.events.is_empty() { "]" } else { "\n      ]" };
+    write!(out, "{end}\n    }}")
+}
+
+fn event_json(event: &RecordedEvent) -> Map<String, Value> {
+    let mut members = Map::new();
+    let (word, own) = kind_members(&event.kind);
+    members.insert("type".to_string(), json!(word));
+    for (key, time) in [("at_ms", event.at), ("started_ms", event.started)] {
+        if let Some(time) = time {
+            members.insert(key.to_string(), milliseconds(time));
+        }
+    }
+    members.extend(own.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))));
+    members
+}
+
+type Members = Vec<(&'static str, Option<Value>)>;
+
+fn kind_members(what: &RecordedEventKind) -> (&'static str, Members) {
+    let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+    match what {
+        RecordedEventKind::Message { text: said, calls_tools, subagent } => (
+            "message",
+            vec![
+                ("text", Some(json!(said))),
+                ("calls_tools", calls_tools.map(Value::Bool)),
+                ("subagent", text(subagent)),
+            ],
+        ),
+        RecordedEventKind::Reasoning { text: thought } => ("reasoning", vec![("text", Some(json!(thought)))]),
+        RecordedEventKind::ToolCall { id, tool, arguments, origin, subagent } => {
+            let arguments = match arguments {
+                RecordedArguments::None => ("arguments", None),
+                RecordedArguments::Json(value) => ("arguments", Some(value.clone())),
+                RecordedArguments::Broken(text) => ("arguments_text", Some(json!(text))),
+            };
+            let tool = ("tool", Some(json!(tool)));
+            (
+                "tool_call",
+                vec![
+                    ("id", Some(json!(id))),
+                    tool,
+                    arguments,
+                    origin_member(*origin),
+                    ("subagent", text(subagent)),
+                ],
+            )
+        }
+        RecordedEventKind::ToolResult { id, result, origin } => {
+            let result = match result {
+                Ok(value) => ("result", Some(value.clone())),
+                Err(message) => ("error", Some(json!(message))),
+            };
+            ("tool_result", vec![("id", Some(json!(id))), result, origin_member(*origin)])
+        }
+        RecordedEventKind::Interrupt { id, reason, message, tool, tool_call_id, value } => (
+            "interrupt",
+            vec![
+                ("id", Some(json!(id))),
+                ("reason", text(reason)),
+                ("message", text(message)),
+                ("tool", text(tool)),
+                ("tool_call_id", text(tool_call_id)),
+                ("value", Some(value.clone()).filter(|value| !value.is_null())),
+            ],
+        ),
+        RecordedEventKind::InterruptAnswer { id, payload } => {
+            let status = if payload.is_some() { "resolved" } else { "cancelled" };
+            let members = vec![
+                ("id", Some(json!(id))),
+                ("status", Some(json!(status))),
+                ("payload", payload.clone().filter(|payload| !payload.is_null())),
+            ];
+            ("interrupt_answer", members)
+        }
+        RecordedEventKind::State { state } => ("state", vec![("state", Some(state.clone()))]),
+        RecordedEventKind::AwaitingInput { awaiting, hint } => {
+            ("awaiting_input", vec![("awaiting", Some(json!(awaiting))), ("hint", text(hint))])
+        }
+        RecordedEventKind::Note { text: note } => ("note", vec![("text", Some(json!(note)))]),
+        RecordedEventKind::Finished { outcome, result, usage, finish_reason } => (
+            "finished",
+            vec![
+                ("outcome", Some(json!(outcome)).filter(|_| outcome != "success")),
+                ("result", result.clone()),
+                ("usage", usage.clone()),
+                ("finish_reason", text(finish_reason)),
+            ],
+        ),
+        RecordedEventKind::Error { message, code } => {
+            ("error", vec![("message", Some(json!(message))), ("code", text(code))])
+        }
+    }
+}
+
+/// Returns the origin, unless it is the stream.
+fn origin_member(origin: Origin) -> (&'static str, Option<Value>) {
+    let word = match origin {
+        Origin::Stream => None,
+        Origin::Client => Some(json!("client")),
+        Origin::Snapshot => Some(json!("snapshot")),
+    };
+    ("origin", word)
+}
+
+/// Returns milliseconds with microsecond precision; whole numbers as integers.
+fn milliseconds(duration: Duration) -> Value {
+    let micros = duration.as_micros();
+    match u64::try_from(micros / 1000) {
+        Ok(whole) if micros.is_multiple_of(1000) => json!(whole),
+        Ok(_) | Err(_) => json!((micros as f64) / 1000.0),
+    }
+}

@@ -1,0 +1,496 @@
+//! Target that replays recordings in this process.
+//!
+//! Turn n of a case gets turn n of its recording. Inputs and answers of the test are compared with the
+//! recorded ones, because another input could have led to another reaction. The recorded times pass without
+//! waiting.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_trace::{
+    AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
+    ErrorInfo, FailureKind, InterruptAnswered, InterruptRaised, Note, Origin, Payload, ReasoningMessage,
+    StateSnapshot, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
+};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::connection::{TurnError, TurnLimits};
+use crate::message::excerpt;
+use crate::message::{
+    ConversationMessage, InterruptReply, InterruptRequest, MediaAttachment, ScriptedAnswers, ToolReply,
+    media_parts,
+};
+use crate::recorder::TraceRecorder;
+use crate::recording::{
+    self, AgentRecording, ReadRecordingError, RecordedArguments, RecordedEvent, RecordedEventKind,
+    RecordedTurn, file_name,
+};
+use crate::target::{
+    AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, unanswered_call, unanswered_interrupt,
+};
+
+/// Hint for a recording that no longer matches.
+const MISMATCH_HINT: &str = "record again with `hotseat test --record`, or set `match: position` on a target of `type: replay` to skip the comparison";
+
+/// A target that replays recordings.
+#[derive(Debug, Clone)]
+pub struct ReplayTarget {
+    /// Location of the recordings.
+    pub source: RecordingSource,
+    /// Display name of the location.
+    pub display_path: String,
+    /// How inputs are compared with the recording.
+    pub matching: ReplayMatching,
+    /// The case under test, once known.
+    pub case: Option<CaseName>,
+    /// Id of the conversation; generated if absent.
+    pub conversation_id: Option<String>,
+}
+
+/// Location of recordings.
+#[derive(Debug, Clone)]
+pub enum RecordingSource {
+    /// A folder with one file per case.
+    Folder(PathBuf),
+    /// One recording for all cases.
+    File(Arc<AgentRecording>),
+}
+
+/// How inputs are compared with the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayMatching {
+    /// Inputs and answers of the test must be equal.
+    Exact,
+    /// Only the position of a turn counts.
+    Position,
+}
+
+/// The case under test.
+#[derive(Debug, Clone)]
+pub struct CaseName {
+    /// Its suite, as named in recordings.
+    pub suite: String,
+    /// Its id.
+    pub id: String,
+}
+
+/// A session that replays a recording.
+pub struct ReplaySession {
+    target: ReplayTarget,
+    id: Arc<str>,
+    recording: Option<Arc<AgentRecording>>,
+    turns: usize,
+    runs: usize,
+}
+
+impl ReplaySession {
+    /// Opens a session. The recording is not read yet.
+    pub fn open(target: ReplayTarget) -> Self {
+        let id = target.conversation_id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        ReplaySession { target, id: id.into(), recording: None, turns: 0, runs: 0 }
+    }
+
+    /// Reads the recording of the case under test.
+    fn read_recording(&self) -> Result<Arc<AgentRecording>, AttemptFailure> {
+        let folder = match &self.target.source {
+            RecordingSource::File(recording) => return Ok(recording.clone()),
+            RecordingSource::Folder(folder) => folder,
+        };
+        let wrong = |message: String| AttemptFailure::new(FailureKind::TestError, message);
+        let Some(CaseName { suite, id }) = &self.target.case else {
+            return Err(wrong("a folder of recordings can only be replayed for a case".to_string()));
+        };
+        let shown = |name: &str| format!("{}/{name}", self.target.display_path.trim_end_matches('/'));
+        for suite in [Some(suite.as_str()), None] {
+            let name = file_name(suite, id);
+            match recording::read(&folder.join(&name), &shown(&name)) {
+                Ok(found) if found.suite.as_deref() == suite && found.case == *id => {
+                    return Ok(Arc::new(found));
+                }
+                Ok(found) => {
+                    let of = found.suite.map_or_else(String::new, |suite| format!(" of {suite}"));
+                    let message = format!(
+                        "{} should contain the recording of `{id}`, but it is of `{}`{of}",
+                        shown(&name),
+                        found.case
+                    );
+                    return Err(
+                        wrong(message).with_detail("rename the file to match its case, or record again")
+                    );
+                }
+                Err(ReadRecordingError::Missing) => {}
+                Err(ReadRecordingError::Unreadable(error)) => {
+                    return Err(wrong(format!("cannot read {}: {error}", shown(&name))));
+                }
+                Err(ReadRecordingError::Invalid(mistakes)) => {
+                    let mut words = mistakes.into_iter().map(|mistake| mistake.to_string());
+                    let first = words.next().unwrap_or_default();
+                    let message = format!("this is not a valid recording: {first}");
+                    return Err(wrong(message).with_detail(words.collect::<Vec<_>>().join("\n")));
+                }
+            }
+        }
+        let message = format!("no recording of `{id}` of {suite} in {}", self.target.display_path);
+        let help = format!(
+            "record it with `hotseat test --record {}` and the real agent; the file will be {}",
+            self.target.display_path,
+            file_name(Some(suite), id)
+        );
+        Err(wrong(message).with_detail(help))
+    }
+
+    fn replay_turn(&mut self, input: AgentInput<'_>, recorder: &mut TraceRecorder) -> Result<(), TurnError> {
+        let Some(recording) = self.recording.clone() else {
+            return Err(AttemptFailure::new(FailureKind::TestError, "no recording was read").into());
+        };
+        self.turns += 1;
+        let Some(turn) = recording.turns.get(self.turns - 1) else {
+            let message = format!(
+                "the recording of `{}` has {} turn(s), but this is turn {}",
+                recording.case,
+                recording.turns.len(),
+                self.turns
+            );
+            return Err(AttemptFailure::new(FailureKind::TestError, message)
+                .with_detail(RERECORD_HINT)
+                .into());
+        };
+        if self.target.matching == ReplayMatching::Exact {
+            self.compare_input(turn, &input, recorder)?;
+        }
+        let AgentInput { turn_id, script, limits, .. } = input;
+        let began = recorder.conversation().turns.last().map_or_else(|| recorder.now(), |turn| turn.started);
+        let mut serving = TurnReplay {
+            turn_id,
+            started: began,
+            remaining: remaining_time(limits),
+            matching: self.target.matching,
+            events: &turn.events,
+            run: None,
+            runs: &mut self.runs,
+            script,
+            recorder,
+        };
+        serving.run(turn)
+    }
+
+    /// Checks that the input equals the recorded one.
+    fn compare_input(
+        &self,
+        turn: &RecordedTurn,
+        input: &AgentInput<'_>,
+        recorder: &TraceRecorder,
+    ) -> Result<(), AttemptFailure> {
+        let redactor = recorder.redactor();
+        let said = redactor.text(input.text);
+        let attached: Vec<String> = media_parts(input.content)
+            .map(|media| redactor.text(&MediaAttachment::display_name(media)).into_owned())
+            .collect();
+        let (what, now, then) = if said != turn.user {
+            ("the user's text differs", format!("{said:?}"), format!("{:?}", turn.user))
+        } else if attached != turn.attachments {
+            ("the attachments differ", attached.join(", "), turn.attachments.join(", "))
+        } else {
+            return Ok(());
+        };
+        let place = turn.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
+        let message = format!("turn {}: {what} from the recording", self.turns);
+        let detail = format!("now: {now}\nrecorded{place}: {then}\n{MISMATCH_HINT}");
+        Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
+    }
+}
+
+const RERECORD_HINT: &str = "record again with `hotseat test --record`";
+
+/// Returns the remaining time of the turn.
+fn remaining_time(limits: TurnLimits<'_>) -> Duration {
+    limits.deadline.saturating_duration_since(Instant::now())
+}
+
+/// The replay of one turn.
+struct TurnReplay<'a> {
+    turn_id: Arc<str>,
+    started: TimeOffset,
+    remaining: Duration,
+    matching: ReplayMatching,
+    events: &'a [RecordedEvent],
+    /// The current agent run.
+    run: Option<Arc<str>>,
+    runs: &'a mut usize,
+    script: &'a mut ScriptedAnswers,
+    recorder: &'a mut TraceRecorder,
+}
+
+impl TurnReplay<'_> {
+    /// Replays the turn from start to end.
+    fn run(&mut self, turn: &RecordedTurn) -> Result<(), TurnError> {
+        let served = self.events.iter().try_for_each(|event| self.record_event(event));
+        if let (Ok(()) | Err(TurnError::Run(_)), Some(duration)) = (&served, turn.duration) {
+            self.advance_to(duration)?;
+        }
+        served?;
+        match &turn.unfinished {
+            None => Ok(()),
+            Some(reason) => {
+                let message = format!("the recorded turn is incomplete: {reason}");
+                Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(RERECORD_HINT).into())
+            }
+        }
+    }
+
+    /// Advances the time to `at`, or to the deadline of the turn.
+    fn advance_to(&mut self, at: Duration) -> Result<(), TurnError> {
+        if at > self.remaining {
+            let end = self.to_offset(self.remaining);
+            self.recorder.advance_to(end);
+            return Err(TurnError::Deadline);
+        }
+        let at = self.to_offset(at);
+        self.recorder.advance_to(at);
+        Ok(())
+    }
+
+    /// Converts an offset in the turn to an offset in the conversation.
+    fn to_offset(&self, at: Duration) -> TimeOffset {
+        TimeOffset(self.started.0 + TimeOffset::from(at).0)
+    }
+
+    /// Records an event at its time.
+    fn record_event(&mut self, event: &RecordedEvent) -> Result<(), TurnError> {
+        if let Some(at) = event.at {
+            self.advance_to(at)?;
+        }
+        let started_us = event.started.map(|started| self.to_offset(started));
+        let turn_id = self.turn_id.clone();
+        if self.run.is_none() {
+            *self.runs += 1;
+            let run_id: Arc<str> = format!("run-{}", self.runs).into();
+            self.run = Some(run_id.clone());
+            let turn_id = turn_id.clone();
+            self.recorder.emit(AgentRunStarted { turn_id, run_id, protocol_version: None });
+        }
+        let payload: Payload = match &event.kind {
+            RecordedEventKind::Message { text, calls_tools, subagent } => AssistantMessage {
+                turn_id,
+                message_id: uuid::Uuid::new_v4().to_string().into(),
+                content: text.clone(),
+                has_tool_use: *calls_tools,
+                started_us,
+                origin: Origin::Stream,
+                subagent: subagent.as_deref().map(Arc::from),
+            }
+            .into(),
+            RecordedEventKind::Reasoning { text } => {
+                let message_id = uuid::Uuid::new_v4().to_string().into();
+                ReasoningMessage { turn_id, message_id, content: text.clone(), subagent: None }.into()
+            }
+            RecordedEventKind::ToolCall { id, tool, arguments, origin, subagent } => {
+                self.recorder.emit(ToolInvoked {
+                    turn_id: turn_id.clone(),
+                    tool_call_id: id.as_str().into(),
+                    tool_name: tool.as_str().into(),
+                    target_type: None,
+                    target_id: None,
+                    r#async: false,
+                    input: None,
+                    started_us,
+                    origin: *origin,
+                    subagent: subagent.as_deref().map(Arc::from),
+                    message_id: None,
+                });
+                let (input, text) = match arguments {
+                    RecordedArguments::None => return Ok(()),
+                    RecordedArguments::Json(value) => (Some(value.clone()), None),
+                    RecordedArguments::Broken(text) => (None, Some(text.clone())),
+                };
+                ToolArguments { turn_id, tool_call_id: id.as_str().into(), input, text }.into()
+            }
+            RecordedEventKind::ToolResult { id, result, origin: Origin::Client } => {
+                let reply = self.answer_call(id, result, event)?;
+                result_payload(turn_id, id, reply, Origin::Client)
+            }
+            RecordedEventKind::ToolResult { id, result, origin } => {
+                let reply = result.clone().map_or_else(ToolReply::Error, ToolReply::Content);
+                result_payload(turn_id, id, reply, *origin)
+            }
+            RecordedEventKind::Interrupt { id, reason, message, tool_call_id, value, .. } => {
+                InterruptRaised {
+                    turn_id,
+                    interrupt_id: id.as_str().into(),
+                    reason: reason.clone(),
+                    message: message.clone(),
+                    tool_call_id: tool_call_id.as_deref().map(Arc::from),
+                    value: value.clone(),
+                }
+                .into()
+            }
+            RecordedEventKind::InterruptAnswer { id, payload } => {
+                let payload = self.answer_interrupt(id, payload.as_ref(), event)?;
+                let status = if payload.is_some() { "resolved" } else { "cancelled" };
+                InterruptAnswered {
+                    turn_id,
+                    interrupt_id: id.as_str().into(),
+                    status: status.into(),
+                    payload,
+                }
+                .into()
+            }
+            RecordedEventKind::State { state } => StateSnapshot { turn_id, state: state.clone() }.into(),
+            RecordedEventKind::AwaitingInput { awaiting, hint } => {
+                AwaitingInput { turn_id, awaiting: *awaiting, hint: hint.clone() }.into()
+            }
+            RecordedEventKind::Note { text } => Note { turn_id, message: text.clone(), event: None }.into(),
+            RecordedEventKind::Finished { outcome, result, usage, finish_reason } => AgentRunFinished {
+                turn_id,
+                run_id: self.run.take().unwrap_or_default(),
+                outcome: outcome.as_str().into(),
+                result: result.clone(),
+                usage: usage.clone(),
+                finish_reason: finish_reason.as_deref().map(Arc::from),
+            }
+            .into(),
+            RecordedEventKind::Error { message, code } => {
+                let error = ErrorInfo { code: code.clone(), message: message.clone(), retriable: None };
+                self.recorder.emit(AgentRunFailed { turn_id, error: error.clone() });
+                return Err(TurnError::Run(error));
+            }
+        };
+        self.recorder.emit(payload);
+        Ok(())
+    }
+}
+
+impl TurnReplay<'_> {
+    /// Returns the test's answer to a call of an offered tool. A server that would answer it is not
+    /// contacted.
+    fn answer_call(
+        &mut self,
+        id: &str,
+        then: &Result<Value, String>,
+        event: &RecordedEvent,
+    ) -> Result<ToolReply, TurnError> {
+        let call = self.recorder.conversation().call(id);
+        let (tool, arguments) =
+            call.map(|call| (call.name.clone(), call.arguments.clone())).unwrap_or_default();
+        let then = then.clone().map_or_else(ToolReply::Error, ToolReply::Content);
+        let Some(now) = self.script.tool_reply(&tool, &arguments) else {
+            return match self.script.tool_url(&tool) {
+                Some(_) => Ok(then),
+                None => Err(unanswered_call(&tool, &arguments).into()),
+            };
+        };
+        let redactor = self.recorder.redactor();
+        let now = match now {
+            ToolReply::Content(output) => ToolReply::Content(redactor.json(output)),
+            ToolReply::Error(message) => ToolReply::Error(redactor.text(&message).into_owned()),
+        };
+        if now != then && self.matching == ReplayMatching::Exact {
+            let what = format!("a call of {tool}");
+            return Err(answers_differ(&what, &describe_reply(&now), &describe_reply(&then), event).into());
+        }
+        Ok(now)
+    }
+
+    /// Returns the test's answer to an interrupt; `None` if it is cancelled.
+    fn answer_interrupt(
+        &mut self,
+        id: &str,
+        then: Option<&Value>,
+        event: &RecordedEvent,
+    ) -> Result<Option<Value>, TurnError> {
+        let raised = self.events.iter().rev().find_map(|event| match &event.kind {
+            RecordedEventKind::Interrupt { id: raised, reason, message, tool, tool_call_id, value }
+                if raised == id =>
+            {
+                Some((reason, message, tool, tool_call_id, value))
+            }
+            _ => None,
+        });
+        let Some((reason, message, tool, call, value)) = raised else {
+            let message = format!(
+                "the recording answers interrupt {id} in a different turn than the one that raised it"
+            );
+            return Err(AttemptFailure::new(FailureKind::TestError, message).into());
+        };
+        let of_call = call.as_deref().and_then(|id| self.recorder.conversation().call(id));
+        let tool = tool.clone().or_else(|| of_call.map(|call| call.name.to_string()));
+        let asked = InterruptRequest {
+            reason: reason.as_deref(),
+            message: message.as_deref(),
+            tool: tool.as_deref(),
+        };
+        let now = match self.script.interrupt_reply(&asked) {
+            None => return Err(unanswered_interrupt(&asked, value).into()),
+            Some(InterruptReply::Resolved(payload)) => Some(self.recorder.redactor().json(payload)),
+            Some(InterruptReply::Cancelled) => None,
+        };
+        if now.as_ref() != then && self.matching == ReplayMatching::Exact {
+            let shown = |payload: Option<&Value>| match payload {
+                Some(payload) => excerpt(&payload.to_string(), MAX_SHOWN_CHARS),
+                None => "it is cancelled".to_string(),
+            };
+            let what = format!("interrupt {id}");
+            return Err(answers_differ(&what, &shown(now.as_ref()), &shown(then), event).into());
+        }
+        Ok(now)
+    }
+}
+
+/// Maximum number of characters of an answer shown in an error.
+const MAX_SHOWN_CHARS: usize = 300;
+
+fn describe_reply(reply: &ToolReply) -> String {
+    match reply {
+        ToolReply::Content(output) => excerpt(&output.to_string(), MAX_SHOWN_CHARS),
+        ToolReply::Error(message) => format!("the error {:?}", excerpt(message, MAX_SHOWN_CHARS)),
+    }
+}
+
+/// Returns the failure of an answer that differs from the recorded one.
+fn answers_differ(what: &str, now: &str, then: &str, event: &RecordedEvent) -> AttemptFailure {
+    let place = event.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
+    let message = format!("the test's answer to {what} differs from the recording");
+    let detail = format!("now: {now}\nrecorded{place}: {then}\n{MISMATCH_HINT}");
+    AttemptFailure::new(FailureKind::TestError, message).with_detail(detail)
+}
+
+fn result_payload(turn_id: Arc<str>, id: &str, reply: ToolReply, origin: Origin) -> Payload {
+    let tool_call_id: Arc<str> = id.into();
+    match reply {
+        ToolReply::Content(output) => ToolCompleted { turn_id, tool_call_id, output, origin }.into(),
+        ToolReply::Error(message) => {
+            let error = ErrorInfo { code: None, message, retriable: None };
+            ToolFailed { turn_id, tool_call_id, error, origin }.into()
+        }
+    }
+}
+
+impl AgentSession for ReplaySession {
+    fn conversation_id(&self) -> Arc<str> {
+        self.id.clone()
+    }
+
+    /// The recorded agent received everything that the case sends.
+    fn capabilities(&self) -> ProtocolCapabilities {
+        ProtocolCapabilities { history: true, attachments: true, options: true }
+    }
+
+    fn seed_history(&mut self, _messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
+        self.recording = Some(self.read_recording()?);
+        Ok(())
+    }
+
+    fn has_timestamps(&self) -> bool {
+        self.recording.as_ref().is_none_or(|recording| recording.is_timed())
+    }
+
+    fn send_input<'a>(
+        &'a mut self,
+        input: AgentInput<'a>,
+        recorder: &'a mut TraceRecorder,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(async move { self.replay_turn(input, recorder) })
+    }
+}

@@ -1,0 +1,46 @@
+//! Failures of requests that an agent makes to its client.
+
+use hotseat_trace::{AttemptFailure, FailureKind};
+use serde_json::Value;
+
+use crate::message::{InterruptRequest, ScriptedAnswers, excerpt};
+
+/// Maximum number of requests that an agent may make to the client in one turn; stops endless loops.
+pub(crate) const MAX_CLIENT_REQUESTS: usize = 25;
+/// Returns the failure of an agent that makes too many requests to the client.
+pub(crate) fn too_many_requests() -> AttemptFailure {
+    let message =
+        format!("the agent made {MAX_CLIENT_REQUESTS} requests to the client in one turn, the maximum");
+    AttemptFailure::new(FailureKind::AgentError, message)
+}
+
+/// Returns the failure of a turn without a scripted answer to an interrupt.
+pub(crate) fn unanswered_interrupt(asked: &InterruptRequest<'_>, value: &Value) -> AttemptFailure {
+    let mut words =
+        "the agent paused for an answer that the turn does not define (add it to `resume`)".to_string();
+    for (what, said) in [("reason", asked.reason), ("message", asked.message), ("tool", asked.tool)] {
+        if let Some(said) = said {
+            words.push_str(&format!("; {what}: {}", excerpt(said, 200)));
+        }
+    }
+    AttemptFailure::new(FailureKind::TestError, words)
+        .with_detail(serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// Checks a call that awaits a result and whose tool the test does not offer. A tool that asks the user
+/// leaves the agent awaiting input; any other tool is an error.
+pub(crate) fn check_unoffered_call(tool: &str, script: &ScriptedAnswers) -> Result<(), AttemptFailure> {
+    if script.asks_user(tool) {
+        return Ok(());
+    }
+    let message = format!(
+        "the agent called tool {tool} and awaits its result, but the test does not offer this tool (add it to `tools`)"
+    );
+    Err(AttemptFailure::new(FailureKind::TestError, message))
+}
+
+/// Returns the failure of a turn without a scripted answer to a call of an offered tool.
+pub(crate) fn unanswered_call(tool: &str, arguments: &Value) -> AttemptFailure {
+    let message = format!("client tool {tool} was called with {arguments}, but no scripted answer matches");
+    AttemptFailure::new(FailureKind::TestError, message)
+}

@@ -1,0 +1,120 @@
+//! What all protocols have in common: a conversation with an agent, its inputs, and how its turns are recorded.
+//!
+//! A target opens a conversation, sends one input at a time, and emits trace events until the agent has
+//! completed the turn. All actions of the agent are events; later code does not depend on the protocol.
+
+mod client_requests;
+pub mod client_tools;
+pub mod template;
+mod turn_recorder;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use hotseat_trace::AttemptFailure;
+use serde_json::Value;
+
+pub(crate) use client_requests::{
+    MAX_CLIENT_REQUESTS, check_unoffered_call, too_many_requests, unanswered_call, unanswered_interrupt,
+};
+pub(crate) use turn_recorder::{CallArguments, TurnRecorder, output_text};
+
+use crate::connection::{TurnError, TurnLimits};
+use crate::message::{ContentPart, ConversationMessage, ScriptedAnswers};
+use crate::recorder::TraceRecorder;
+
+/// A boxed future of a target.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One conversation with an agent.
+pub trait AgentSession: Send {
+    /// Returns the agent's id of the conversation.
+    fn conversation_id(&self) -> Arc<str>;
+
+    /// Returns the capabilities of the protocol. Unsupported parts of a case are rejected before anything is
+    /// sent.
+    fn capabilities(&self) -> ProtocolCapabilities {
+        ProtocolCapabilities::default()
+    }
+
+    /// Sets the messages before the first turn. Called once, if [`ProtocolCapabilities::history`] is true.
+    ///
+    /// # Errors
+    /// If the protocol cannot express a message.
+    fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
+        let _ = messages;
+        Ok(())
+    }
+
+    /// Returns true if the trace has real times. Called after `seed_history`.
+    fn has_timestamps(&self) -> bool {
+        true
+    }
+
+    /// Sends one input and emits all events until the agent has completed the turn.
+    ///
+    /// # Errors
+    /// If the turn cannot be completed; the first problem found is returned.
+    fn send_input<'a>(
+        &'a mut self,
+        input: AgentInput<'a>,
+        recorder: &'a mut TraceRecorder,
+    ) -> BoxFuture<'a, Result<(), TurnError>>;
+
+    /// Waits a short time for unprompted output after the last turn.
+    ///
+    /// # Errors
+    /// If the agent sends any.
+    fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Closes the session gracefully. Dropping it instead aborts it.
+    fn close(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    /// Returns further output that helps to explain a failure: the last error output of the agent.
+    fn diagnostic_output(&self) -> Option<String> {
+        None
+    }
+}
+
+/// One user input with the context of its turn.
+pub struct AgentInput<'a> {
+    /// Id of the turn in the trace.
+    pub turn_id: Arc<str>,
+    /// Id of the user message.
+    pub message_id: Arc<str>,
+    /// Text of the user, without attachments.
+    pub text: &'a str,
+    /// Content of the user message, with attachments.
+    pub content: &'a [ContentPart],
+    /// Options of the turn.
+    pub options: Option<&'a Value>,
+    /// Scripted answers of the client.
+    pub script: &'a mut ScriptedAnswers,
+    /// Limits of the turn.
+    pub limits: TurnLimits<'a>,
+}
+
+/// Parts of a case that a protocol can carry beside the user's text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProtocolCapabilities {
+    /// Messages before the first turn.
+    pub history: bool,
+    /// Attachments.
+    pub attachments: bool,
+    /// Options of a turn.
+    pub options: bool,
+}
+
+/// The part of the conversation sent with each input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HistoryMode {
+    /// The whole conversation.
+    Full,
+    /// Only messages that the agent has not received yet.
+    Delta,
+}

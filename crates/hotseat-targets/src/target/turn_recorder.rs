@@ -1,0 +1,292 @@
+//! Records messages and tool calls of a turn, for all protocols that have no trace events of their own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotseat_trace::{
+    AgentRunFailed, AgentRunFinished, AgentRunStarted, AssistantMessage, AttemptFailure, AwaitingInput,
+    ErrorInfo, FailureKind, Note, Origin, Raw, ReasoningMessage, StateSnapshot, TimeOffset, ToolArguments,
+    ToolCompleted, ToolFailed, ToolInvoked,
+};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::message::json_text::{joined, readable};
+
+use crate::message::{ContentPart, ConversationMessage, MessageCall, MessageRole, ToolReply};
+use crate::recorder::TraceRecorder;
+
+/// Records the agent's messages and tool calls in one turn.
+pub(crate) struct TurnRecorder<'a> {
+    turn_id: Arc<str>,
+    recorder: &'a mut TraceRecorder,
+    /// The agent's messages so far, for the history.
+    messages: Vec<ConversationMessage>,
+    /// Position of each call: message index and index among its calls.
+    call_positions: HashMap<Arc<str>, (usize, usize)>,
+    /// Last number used to make a repeated call id unique.
+    id_counts: HashMap<String, usize>,
+}
+
+/// Arguments of a call as received. Missing arguments are an empty object.
+#[derive(Clone)]
+pub(crate) enum CallArguments {
+    Json(Value),
+    /// Text that is not JSON.
+    Invalid(String),
+}
+
+impl<'a> TurnRecorder<'a> {
+    pub(crate) fn new(turn_id: Arc<str>, recorder: &'a mut TraceRecorder) -> Self {
+        TurnRecorder {
+            turn_id,
+            recorder,
+            messages: Vec::new(),
+            call_positions: HashMap::new(),
+            id_counts: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> TimeOffset {
+        self.recorder.now()
+    }
+
+    /// Sets the arrival time of the following records.
+    pub(crate) fn set_arrival(&mut self, at: Instant) {
+        self.recorder.set_arrival(at);
+    }
+
+    /// Makes the following records use the current time again.
+    pub(crate) fn clear_arrival(&mut self) {
+        self.recorder.clear_arrival();
+    }
+
+    pub(crate) fn record_raw(&mut self, event: Value) {
+        self.recorder.emit(Raw { turn_id: self.turn_id.clone(), event });
+    }
+
+    pub(crate) fn run_started(&mut self, run_id: &Arc<str>) {
+        let turn_id = self.turn_id.clone();
+        self.recorder.emit(AgentRunStarted { turn_id, run_id: run_id.clone(), protocol_version: None });
+    }
+
+    pub(crate) fn run_finished(
+        &mut self,
+        run_id: &Arc<str>,
+        usage: Option<Value>,
+        finish_reason: Option<Arc<str>>,
+    ) {
+        self.recorder.emit(AgentRunFinished {
+            turn_id: self.turn_id.clone(),
+            run_id: run_id.clone(),
+            outcome: "success".into(),
+            result: None,
+            usage,
+            finish_reason,
+        });
+    }
+
+    /// Records an error reported by the agent.
+    pub(crate) fn run_failed(&mut self, error: &ErrorInfo) {
+        self.recorder.emit(AgentRunFailed { turn_id: self.turn_id.clone(), error: error.clone() });
+    }
+
+    /// Records a message that started at `started`; `has_tool_use` is set if known. Empty messages are
+    /// ignored.
+    pub(crate) fn record_message(
+        &mut self,
+        content: String,
+        started: Option<TimeOffset>,
+        has_tool_use: Option<bool>,
+    ) {
+        let content = joined(content);
+        if content.is_empty() {
+            return;
+        }
+        self.messages.push(text_message(MessageRole::Assistant, &content));
+        self.recorder.emit(AssistantMessage {
+            turn_id: self.turn_id.clone(),
+            message_id: uuid::Uuid::new_v4().to_string().into(),
+            content,
+            has_tool_use,
+            started_us: started,
+            origin: Origin::Stream,
+            subagent: None,
+        });
+    }
+
+    pub(crate) fn record_reasoning(&mut self, content: String) {
+        if content.is_empty() {
+            return;
+        }
+        let message_id = uuid::Uuid::new_v4().to_string().into();
+        let (turn_id, content) = (self.turn_id.clone(), joined(content));
+        self.recorder.emit(ReasoningMessage { turn_id, message_id, content, subagent: None });
+    }
+
+    /// Records the start of a call and returns its id in the trace: the agent's id, with a number if it is
+    /// already used.
+    pub(crate) fn record_call(&mut self, id: &str, name: &str, started: Option<TimeOffset>) -> Arc<str> {
+        let known = |id: &str| self.recorder.conversation().call(id).is_some();
+        let id = if id.is_empty() { "call" } else { id };
+        let mut tool_call_id = id.to_string();
+        if known(id) {
+            let number = self.id_counts.entry(id.to_string()).or_insert(1);
+            while known(&tool_call_id) {
+                *number += 1;
+                tool_call_id = format!("{id}#{number}");
+            }
+        }
+        let called =
+            MessageCall { id: tool_call_id.clone(), name: name.to_string(), arguments: "{}".to_string() };
+        match self.messages.last_mut() {
+            Some(last) if last.role == MessageRole::Assistant => last.tool_calls.push(called),
+            _ => {
+                let calling = ConversationMessage {
+                    tool_calls: vec![called],
+                    content: Vec::new(),
+                    ..text_message(MessageRole::Assistant, "")
+                };
+                self.messages.push(calling);
+            }
+        }
+        let tool_call_id: Arc<str> = tool_call_id.into();
+        if let Some(message) = self.messages.last() {
+            let place = (self.messages.len() - 1, message.tool_calls.len() - 1);
+            self.call_positions.insert(tool_call_id.clone(), place);
+        }
+        self.recorder.emit(ToolInvoked {
+            turn_id: self.turn_id.clone(),
+            tool_call_id: tool_call_id.clone(),
+            tool_name: name.into(),
+            target_type: None,
+            target_id: None,
+            r#async: false,
+            input: None,
+            started_us: started,
+            origin: Origin::Stream,
+            subagent: None,
+            message_id: None,
+        });
+        tool_call_id
+    }
+
+    pub(crate) fn record_arguments(&mut self, tool_call_id: &Arc<str>, arguments: CallArguments) {
+        if let Some(&(message, place)) = self.call_positions.get(tool_call_id) {
+            self.messages[message].tool_calls[place].arguments = arguments.to_text();
+        }
+        let (input, text) = match arguments {
+            CallArguments::Json(input) => (Some(input), None),
+            CallArguments::Invalid(text) => {
+                self.record_note(format!("the arguments of tool call {tool_call_id} are not JSON"));
+                (None, Some(text))
+            }
+        };
+        let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
+        self.recorder.emit(ToolArguments { turn_id, tool_call_id, input, text });
+    }
+
+    pub(crate) fn record_result(&mut self, tool_call_id: &Arc<str>, reply: ToolReply, origin: Origin) {
+        let (turn_id, tool_call_id) = (self.turn_id.clone(), tool_call_id.clone());
+        let said = match &reply {
+            ToolReply::Content(output) => text_message(MessageRole::Tool, &output_text(output)),
+            ToolReply::Error(error) => text_message(MessageRole::Tool, error),
+        };
+        self.messages.push(ConversationMessage { tool_call_id: Some(tool_call_id.to_string()), ..said });
+        match reply {
+            ToolReply::Content(output) => {
+                self.recorder.emit(ToolCompleted { turn_id, tool_call_id, output, origin });
+            }
+            ToolReply::Error(message) => {
+                let error = ErrorInfo { code: None, message, retriable: None };
+                self.recorder.emit(ToolFailed { turn_id, tool_call_id, error, origin });
+            }
+        }
+    }
+
+    /// Returns true if a call has a result.
+    pub(crate) fn is_answered(&self, tool_call_id: &str) -> bool {
+        self.recorder.conversation().call(tool_call_id).is_some_and(|call| call.result.is_some())
+    }
+
+    pub(crate) fn record_awaiting(&mut self, awaiting: bool, hint: Option<String>) {
+        self.recorder.emit(AwaitingInput { turn_id: self.turn_id.clone(), awaiting, hint });
+    }
+
+    pub(crate) fn record_state(&mut self, state: Value) {
+        self.recorder.emit(StateSnapshot { turn_id: self.turn_id.clone(), state });
+    }
+
+    pub(crate) fn record_note(&mut self, message: impl Into<String>) {
+        let (turn_id, message) = (self.turn_id.clone(), message.into());
+        self.recorder.emit(Note { turn_id, message, event: None });
+    }
+
+    /// Returns the messages of this turn for the history.
+    ///
+    /// # Errors
+    /// If the agent sent neither text nor a tool call.
+    pub(crate) fn into_messages(self) -> Result<Vec<ConversationMessage>, AttemptFailure> {
+        if !self.messages.iter().any(|message| message.role == MessageRole::Assistant) {
+            let message = "the agent's answer is empty: no text and no tool call";
+            return Err(AttemptFailure::new(FailureKind::ProtocolError, message));
+        }
+        Ok(self.messages)
+    }
+}
+
+fn text_message(role: MessageRole, said: &str) -> ConversationMessage {
+    let content = vec![ContentPart::Text(said.to_string())];
+    ConversationMessage { role, content, name: None, tool_calls: Vec::new(), tool_call_id: None }
+}
+
+impl CallArguments {
+    fn empty() -> Self {
+        CallArguments::Json(Value::Object(serde_json::Map::new()))
+    }
+
+    /// Parses arguments received as text. An empty text means an empty object.
+    pub(crate) fn from_text(text: String) -> Self {
+        let text = joined(text);
+        if text.trim().is_empty() {
+            return CallArguments::empty();
+        }
+        match hotseat_document::json::read_value(&readable(&text)) {
+            Ok(value) => CallArguments::Json(value),
+            Err(_) => CallArguments::Invalid(text),
+        }
+    }
+
+    /// Reads arguments received as JSON, or as JSON in a string.
+    pub(crate) fn from_json(value: Value) -> Self {
+        match value {
+            Value::Null => CallArguments::empty(),
+            Value::String(text) => CallArguments::from_text(text),
+            value => CallArguments::Json(value),
+        }
+    }
+
+    /// Returns the arguments as text for the history.
+    fn to_text(&self) -> String {
+        match self {
+            CallArguments::Json(value) => value.to_string(),
+            CallArguments::Invalid(text) => text.clone(),
+        }
+    }
+
+    /// Returns the arguments as a value for checks and scripted answers.
+    pub(crate) fn to_value(&self) -> Value {
+        match self {
+            CallArguments::Json(value) => value.clone(),
+            CallArguments::Invalid(text) => Value::String(text.clone()),
+        }
+    }
+}
+
+/// Returns a tool result as text, for protocols that carry only text.
+pub(crate) fn output_text(output: &Value) -> String {
+    match output {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
