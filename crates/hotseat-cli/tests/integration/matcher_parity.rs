@@ -650,7 +650,7 @@ fn every_matcher_is_covered() {
     let free = ["agent", "script"].map(str::to_string);
     assert_eq!(types, of_data.into_iter().chain(free).collect());
 
-    let declared = include_str!("../../../hotseat/src/typescript/hotseat.d.ts");
+    let declared = include_str!("../../../hotseat-engine/src/typescript/hotseat.d.ts");
     let own = declared
         .split("interface ConversationMatchers<Judged> {")
         .nth(1)
