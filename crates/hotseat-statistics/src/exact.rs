@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
     use crate::gamma::binomial_cdf;
-    use crate::split_mix::SplitMix64;
+    use hotseat_testkit::SplitMix64;
 
     fn sample(
         passed_before: usize,

@@ -16,8 +16,3 @@ pub use ranks::{SignedRankTest, signed_rank_test};
 pub use rates::{ConfidenceInterval, all_pass_probability, wilson_interval};
 pub use sequential::{RateDecision, SequentialTest};
 pub use summary_statistics::SummaryStatistics;
-
-#[cfg(test)]
-mod split_mix;
-#[cfg(test)]
-pub(crate) use split_mix::SplitMix64;

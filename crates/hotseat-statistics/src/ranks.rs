@@ -76,7 +76,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::split_mix::SplitMix64;
+    use hotseat_testkit::SplitMix64;
 
     #[test]
     fn matches_textbook_values() {

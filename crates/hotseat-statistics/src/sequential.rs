@@ -101,7 +101,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::split_mix::SplitMix64;
+    use hotseat_testkit::SplitMix64;
 
     /// Caches decisions, since simulations repeat the same counts.
     struct CachedDecisions {

@@ -23,6 +23,7 @@ pub mod malformed;
 mod redact;
 mod reply;
 mod request;
+mod split_mix;
 #[cfg(unix)]
 mod terminal;
 mod watched;
@@ -33,5 +34,6 @@ pub use fake_agent::{FakeAgent, ListenOptions};
 pub use redact::{REDACTIONS, redact};
 pub use reply::{BodyFraming, FakeReply, ReplyStep};
 pub use request::FakeRequest;
+pub use split_mix::SplitMix64;
 #[cfg(unix)]
 pub use workspace::{ProgramInvocation, ProgramOutput, SpawnedProgram, TestWorkspace};

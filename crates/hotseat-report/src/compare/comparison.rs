@@ -368,7 +368,8 @@ mod tests {
 
     use super::super::cases::{AttemptFigures, StoppingRule};
     use super::*;
-    use hotseat_statistics::{SequentialTest, SplitMix64};
+    use hotseat_statistics::SequentialTest;
+    use hotseat_testkit::SplitMix64;
 
     const RULES: ComparisonRules = ComparisonRules { confidence: 0.95, allow_other_inputs: false };
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// The crates from the bottom up. A crate may use crates of earlier levels only.
 const CRATE_LEVELS: &[&[&str]] = &[
-    &["hotseat-trace", "hotseat-document", "hotseat-statistics", "hotseat-attributes"],
-    &["hotseat-script", "hotseat-checks", "hotseat-model"],
+    &["hotseat-trace", "hotseat-document", "hotseat-statistics"],
+    &["hotseat-script", "hotseat-checks", "hotseat-model", "hotseat-attributes"],
     &["hotseat-runtime"],
     &["hotseat-targets"],
     &["hotseat-engine"],
@@ -159,7 +159,9 @@ fn a_cycle_is_found() {
 
 #[test]
 fn only_main_functions_print_read_environment_and_exit() {
-    for name in CRATE_LEVELS.iter().copied().flatten().filter(|name| **name != "hotseat-cli") {
+    // Attributes run in the compiler, whose environment says which package it compiles.
+    let exempt = ["hotseat-cli", "hotseat-attributes"];
+    for name in CRATE_LEVELS.iter().copied().flatten().filter(|name| !exempt.contains(name)) {
         for path in source_files(&crates().join(name).join("src")) {
             if path.ends_with(ENVIRONMENT_MODULE) {
                 continue;

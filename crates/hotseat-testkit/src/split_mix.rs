@@ -4,6 +4,7 @@
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
+    /// Creates a generator; equal seeds give equal numbers.
     pub fn new(seed: u64) -> SplitMix64 {
         SplitMix64(seed)
     }
