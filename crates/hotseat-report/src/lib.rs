@@ -4,8 +4,12 @@
 //! - [`store`]: saves runs and replays their events;
 //! - [`compare`]: compares two runs;
 //! - [`view`]: shows runs in a browser, also while they are running.
+//!
+//! The feature `store` compiles [`store`] with its database, and `viewer` also [`view`] with its server.
 
 pub mod compare;
 pub mod reporters;
+#[cfg(feature = "store")]
 pub mod store;
+#[cfg(feature = "viewer")]
 pub mod view;

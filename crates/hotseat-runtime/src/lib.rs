@@ -14,6 +14,7 @@ pub mod ids;
 pub mod live;
 pub mod memory;
 pub mod random;
+#[cfg(feature = "serve")]
 pub mod serve;
 pub mod sim;
 pub mod store;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{self, Poll, Wake};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hotseat_document::{SourceSpan, nearest};
 use rquickjs::context::EvalOptions;
@@ -21,25 +21,9 @@ use serde_json::{Value, json};
 use crate::console::{ConsoleBuffer, ConsoleLevel, ConsoleLine};
 use crate::error::{ScriptError, ScriptErrorKind};
 use crate::host::{self, HostFuture, HostModule, HostResult, ScriptHost};
+use crate::limits::ScriptLimits;
 use crate::modules::{ScriptModule, Scripts};
 use crate::thread::StopSignal;
-
-/// Resource limits of a script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ScriptLimits {
-    /// Maximum duration of a call, including module loading and awaited promises.
-    pub time: Duration,
-    /// Maximum memory of a context, in bytes.
-    pub memory: usize,
-    /// Maximum stack of a call, in bytes. The thread of the context needs twice as much.
-    pub stack: usize,
-}
-
-impl Default for ScriptLimits {
-    fn default() -> Self {
-        ScriptLimits { time: Duration::from_secs(10), memory: 64 * 1024 * 1024, stack: 512 * 1024 }
-    }
-}
 
 /// One engine instance that runs modules of [`Scripts`] on the current thread.
 ///

@@ -31,7 +31,7 @@
 //!
 //! # Available to scripts
 //!
-//! The language with its built-in objects (`JSON`, `MapView`, `RegExp`, `ReliabilityResult`, `Date`, `Math` with
+//! The language with its built-in objects (`JSON`, `Map`, `RegExp`, `Promise`, `Date`, `Math` with
 //! `Math.random`, …), `console`, imports of files, and the functions of the [`ScriptHost`]. No network, files,
 //! environment, processes, timers, or clock except `Date`. Modules are strict. `enum`s, namespaces with
 //! values and parameter properties are rejected, because removing types cannot translate them.
@@ -43,19 +43,29 @@
 //! blocking on them, run contexts with [`thread`](mod@thread), which abandons a thread that does not return
 //! and refuses new ones when too many hang. Use a [`StopSignal`](thread::StopSignal) to cancel a running context
 //! [early](ScriptContext::with_stop).
+//!
+//! # Features
+//!
+//! `engine` compiles the engine. Without it a script is refused when it is loaded, and the rest of the interface stays.
+
+// Without an engine much of the interface is only there to be compiled against.
+#![cfg_attr(not(feature = "engine"), allow(dead_code))]
 
 mod console;
+#[cfg_attr(not(feature = "engine"), path = "no_engine.rs")]
 mod context;
 mod error;
 mod folder;
 mod host;
 mod imports;
+mod limits;
 mod modules;
 mod strip;
 pub mod thread;
 
 pub use console::{ConsoleLevel, ConsoleLine};
-pub use context::{ScriptContext, ScriptLimits};
+pub use context::ScriptContext;
 pub use error::{ScriptError, ScriptErrorKind, StackFrame};
 pub use host::{HostResult, ScriptHost};
+pub use limits::ScriptLimits;
 pub use modules::{ScriptModule, Scripts};

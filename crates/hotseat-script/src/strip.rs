@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+#[cfg(feature = "engine")]
 use tsv_ts::{Goal, StripError, UnsupportedConstruct};
 
 /// Error in a TypeScript source.
@@ -11,10 +12,20 @@ pub(crate) struct StripFailure {
     pub span: Range<usize>,
 }
 
+/// Refuses every file: without an engine nothing would run it.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "engine"))]
+pub(crate) fn strip_types(_: &str) -> Result<String, StripFailure> {
+    Err(StripFailure { message: crate::context::NO_ENGINE.to_string(), help: None, span: 0..0 })
+}
+
 /// Removes the types. Every line keeps its number and every character its column (in UTF-16 units).
 ///
 /// # Errors
 /// If the text is not TypeScript, or uses syntax that is more than types.
+#[cfg(feature = "engine")]
 pub(crate) fn strip_types(text: &str) -> Result<String, StripFailure> {
     // The parser recurses as deep as the code is nested, too deep for a small thread.
     let stripped =
@@ -28,6 +39,7 @@ pub(crate) fn strip_types(text: &str) -> Result<String, StripFailure> {
     })
 }
 
+#[cfg(feature = "engine")]
 fn strip_advice(error: &StripError) -> Option<&'static str> {
     let StripError::Unsupported { construct, .. } = error else { return None };
     Some(match construct {

@@ -8,6 +8,7 @@ mod figures;
 mod json;
 mod pairing;
 mod read;
+#[cfg(feature = "store")]
 mod saved_run;
 mod text;
 
@@ -21,5 +22,6 @@ pub use figures::ComparedFigure;
 pub use json::write_json;
 pub use pairing::ExcludedCase;
 pub use read::{ReportReadError, read_report};
+#[cfg(feature = "store")]
 pub use saved_run::read_saved_run;
 pub use text::write_text;

@@ -5,6 +5,7 @@
 //! handled.
 
 mod in_memory;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
 use std::pin::Pin;
@@ -12,6 +13,7 @@ use std::pin::Pin;
 use hotseat_trace::EventRecord;
 
 pub use in_memory::{InMemoryStore, StoreBounds};
+#[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 
 use crate::ids::{AgentId, ConversationId};

@@ -1,6 +1,5 @@
 //! Runs the selected examples, as `hotseat test` runs cases.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use super::super::example_body::ExampleBody;
 use super::super::session_channel::take_lost_assertions;
 use super::super::tree::ExampleSpec;
 use super::arguments::{ColorMode, HarnessArguments};
+use super::saving::{RunStoreError, RunWriter};
 use super::{Harness, exit};
 use hotseat_checks::RoleReference;
 use hotseat_engine::cases::{CaseProgram, SimulatorBrief, Suite, TestCase};
@@ -27,9 +27,6 @@ use hotseat_engine::session::DrivenCase;
 use hotseat_report::reporters;
 use hotseat_report::reporters::{
     ConsoleOptions, ConsoleReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
-};
-use hotseat_report::store::{
-    RunMetadata, RunOrigin, RunStore, RunStoreError, RunWriter, StoreLimits, store_path,
 };
 use hotseat_targets::code_agent::CodeAgent;
 use hotseat_targets::connection::http::HttpClient;
@@ -70,7 +67,8 @@ impl Harness {
         if plan.lacks_agent() {
             return Err(self.usage_error([project.missing_target()]));
         }
-        let is_kept = project.store.enabled && project.file.is_some() && !arguments.no_store;
+        let is_kept =
+            cfg!(feature = "store") && project.store.enabled && project.file.is_some() && !arguments.no_store;
         let keep = match arguments.trace {
             Some(_) => EventRetention::Raw,
             None if is_kept => EventRetention::Events,
@@ -133,7 +131,7 @@ impl Harness {
         })
     }
 
-    fn run_error(&self, words: String) -> u8 {
+    pub(super) fn run_error(&self, words: String) -> u8 {
         self.print_diagnostics([Diagnostic::new(words)]);
         exit::RUN_ERROR
     }
@@ -313,60 +311,6 @@ impl Harness {
                 examples.len()
             )),
         }
-    }
-
-    /// Returns the examples that failed in the last run of this test file, as pairs of suite and name.
-    fn last_failed(&self, project: &Project) -> Result<BTreeSet<(String, String)>, u8> {
-        let found = RunStore::open(&store_path(&project.root)).and_then(|store| {
-            let head = store.last_run_of(Some(self.file), None)?;
-            Ok((store.failed_cases(&head)?, head))
-        });
-        let (failed, head) = found.map_err(|error| match error {
-            RunStoreError::NoRuns(_) | RunStoreError::NoSuchRun(_) => {
-                self.usage_error([Diagnostic::new(error.to_string())])
-            }
-            RunStoreError::Unusable(_) => self.run_error(error.to_string()),
-        })?;
-        if failed.is_empty() {
-            self.print_remark(&format!(
-                "no examples selected: no example failed in the last run, {}",
-                head.short_id()
-            ));
-            return Err(exit::NOTHING_SELECTED);
-        }
-        Ok(failed)
-    }
-
-    /// Creates the writer that saves the run.
-    ///
-    /// # Errors
-    /// If the store cannot be opened.
-    fn run_writer(
-        &self,
-        arguments: &HarnessArguments,
-        project: &Project,
-        plan: &RunPlan,
-        setting: &Arc<RunSettings>,
-    ) -> Result<Option<RunWriter>, RunStoreError> {
-        let redactor = project.redactor();
-        let about = RunMetadata {
-            setting: setting.clone(),
-            total: plan.selected,
-            parallel: setting.choices.options.parallel,
-            hotseat: env!("CARGO_PKG_VERSION").to_string(),
-            folder: self.context.folder.clone(),
-            project: project.root.clone(),
-            command: self.arguments.iter().map(|argument| redactor.text(argument).into_owned()).collect(),
-            cases: plan.digest.clone(),
-            origin: RunOrigin::Held,
-            shard: None,
-            of_all: plan.selected_in_all_shards,
-            only_failed: arguments.last_failed,
-            program: Some(self.file.to_string()),
-        };
-        let limits = StoreLimits::with_defaults(project.store.max_age, project.store.max_size);
-        let keeping = RunWriter::new(&store_path(&project.root), about, limits)?;
-        Ok(Some(keeping.with_redactor(redactor)))
     }
 }
 

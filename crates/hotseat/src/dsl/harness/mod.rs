@@ -4,6 +4,8 @@ mod arguments;
 mod context;
 mod execute;
 mod output;
+#[cfg_attr(not(feature = "store"), path = "no_saving.rs")]
+mod saving;
 mod select;
 
 use std::io::{self, Write};

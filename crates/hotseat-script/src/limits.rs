@@ -1,0 +1,20 @@
+//! Limits of scripts.
+
+use std::time::Duration;
+
+/// Resource limits of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScriptLimits {
+    /// Maximum duration of a call, including module loading and awaited promises.
+    pub time: Duration,
+    /// Maximum memory of a context, in bytes.
+    pub memory: usize,
+    /// Maximum stack of a call, in bytes. The thread of the context needs twice as much.
+    pub stack: usize,
+}
+
+impl Default for ScriptLimits {
+    fn default() -> Self {
+        ScriptLimits { time: Duration::from_secs(10), memory: 64 * 1024 * 1024, stack: 512 * 1024 }
+    }
+}
