@@ -11,6 +11,7 @@ mod duplicates;
 pub mod json;
 mod node;
 mod place;
+mod problems;
 mod reader;
 mod schema;
 mod secrets;

@@ -1,10 +1,6 @@
 //! File formats as data. Validation, JSON Schema and reference pages are generated from them.
 
-use super::check::check;
-use super::diagnostic::Diagnostics;
 use super::node::{DocumentNode, NodeValue};
-use super::place::SourceText;
-use super::yaml;
 
 /// A mapping with known keys.
 #[derive(Debug)]
@@ -135,17 +131,6 @@ impl TaggedShapes {
         let optional = |shape: &&Shape| shape.field(self.key).is_some_and(|field| !field.required);
         self.untagged.or_else(|| self.shapes.iter().copied().find(optional))
     }
-
-    fn problems(&self, path: &str, problems: &mut Vec<String>) {
-        let words: Vec<_> = self.all_words().collect();
-        let twice = |(number, word): (usize, &&str)| words[..number].contains(word);
-        let wordless = self.shapes.iter().any(|shape| self.words(shape).is_empty());
-        let optional =
-            self.shapes.iter().filter(|shape| shape.field(self.key).is_some_and(|field| !field.required));
-        if wordless || words.iter().enumerate().any(twice) || optional.count() > 1 {
-            problems.push(format!("the shapes of `{path}` cannot be distinguished"));
-        }
-    }
 }
 
 impl Field {
@@ -172,15 +157,6 @@ impl Field {
     /// Sets the default value, as YAML.
     pub const fn default(self, default: &'static str) -> Self {
         Field { default: Some(default), ..self }
-    }
-
-    /// Returns the default as JSON, or `None` if there is none or it does not validate.
-    pub fn default_json(&self) -> Option<serde_json::Value> {
-        let source = SourceText::new(self.key, self.default?, 1);
-        let node = yaml::parse(&source).ok()?;
-        let mut mistakes = Diagnostics::new();
-        check(&node, &self.kind, &source, &mut mistakes);
-        mistakes.is_empty().then(|| node.to_json())
     }
 
     /// Returns the key and its alternative spellings.
@@ -212,33 +188,6 @@ impl Shape {
         }
         shapes
     }
-
-    /// Returns the errors of this shape and those it refers to: duplicate names and keys, ambiguous
-    /// alternatives, invalid defaults. Call it in a unit test.
-    pub fn problems(&'static self) -> Vec<String> {
-        let shapes = self.all();
-        let mut problems = Vec::new();
-        for (number, shape) in shapes.iter().enumerate() {
-            if shapes[..number].iter().any(|other| other.name == shape.name) {
-                problems.push(format!("two shapes are named `{}`", shape.name));
-            }
-            let keys = |field: &'static Field| field.spellings().chain(field.former);
-            let spellings: Vec<_> = shape.fields.iter().flat_map(keys).collect();
-            for (number, spelling) in spellings.iter().enumerate() {
-                if spellings[..number].contains(spelling) {
-                    problems.push(format!("`{}` has the key `{spelling}` twice", shape.name));
-                }
-            }
-            for field in shape.fields {
-                let path = format!("{}.{}", shape.name, field.key);
-                field.kind.problems(&path, &mut problems);
-                if field.default.is_some() && field.default_json().is_none() {
-                    problems.push(format!("the default of `{path}` would not pass"));
-                }
-            }
-        }
-        problems
-    }
 }
 
 /// JSON types, which distinguish the alternatives of [`Kind::OneOf`].
@@ -253,7 +202,7 @@ pub(super) enum JsonType {
 }
 
 impl JsonType {
-    const ALL: [JsonType; 6] =
+    pub(super) const ALL: [JsonType; 6] =
         [JsonType::Null, JsonType::Bool, JsonType::Number, JsonType::String, JsonType::List, JsonType::Map];
 }
 
@@ -321,35 +270,6 @@ impl Kind {
             | Kind::JsonMap
             | Kind::Url
             | Kind::Choice(_) => {}
-        }
-    }
-
-    fn problems(&self, path: &str, problems: &mut Vec<String>) {
-        match self {
-            Kind::OneOf(kinds) => {
-                let fitting = |given: JsonType| kinds.iter().filter(|kind| kind.accepts(given)).count();
-                if JsonType::ALL.into_iter().any(|given| fitting(given) > 1) {
-                    problems.push(format!("the alternatives of `{path}` cannot be distinguished"));
-                }
-                kinds.iter().for_each(|kind| kind.problems(path, problems));
-            }
-            Kind::Tagged(tagged) => tagged.problems(path, problems),
-            Kind::List(kind) | Kind::NonEmptyList(kind) | Kind::Map(kind) => kind.problems(path, problems),
-            Kind::Integer { min, max } if min > max => problems.push(format!("no number fits `{path}`")),
-            Kind::Choice([]) => problems.push(format!("no word fits `{path}`")),
-            Kind::Null
-            | Kind::Bool
-            | Kind::False
-            | Kind::Text
-            | Kind::NonEmptyText
-            | Kind::Integer { .. }
-            | Kind::Number
-            | Kind::Pattern
-            | Kind::Json
-            | Kind::JsonMap
-            | Kind::Url
-            | Kind::Choice(_)
-            | Kind::Shape(_) => {}
         }
     }
 }

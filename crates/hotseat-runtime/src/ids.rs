@@ -65,6 +65,10 @@ ids! {
     MemoryId,
 }
 
+/// The number of a token in its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TokenId(pub u32);
+
 impl CallId {
     /// Returns the id of the run for attempt `attempt` (from 1) of this call. The first run has the id of the
     /// call.

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use crate::definition::MemoryAction;
 use crate::failure::{ErrorCode, WorkFailure};
-use crate::ids::{AgentId, MemoryId, RunId};
-use crate::work::TokenId;
+use crate::ids::{AgentId, MemoryId, RunId, TokenId};
 
 /// One memory of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

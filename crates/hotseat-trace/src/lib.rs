@@ -14,11 +14,11 @@ mod conversation;
 mod event;
 mod excerpt;
 mod invariants;
-mod order;
 mod patch;
 mod payload;
 mod record;
 mod time;
+mod topic_visits;
 mod topics;
 mod trace;
 mod usage;
@@ -32,9 +32,9 @@ pub use conversation::{
 pub use event::{Event, FORMAT_VERSION};
 pub use excerpt::excerpt_around;
 pub use invariants::{
-    InvariantOptions, InvariantViolation, assert_conversation_invariants, check_invariants,
+    EventSelector, InvariantOptions, InvariantViolation, OrderConstraint, OrderRule,
+    assert_conversation_invariants, check_invariants, order_violations,
 };
-pub use order::{EventSelector, OrderConstraint, OrderRule, order_violations};
 pub use patch::{PatchBudget, apply_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind};

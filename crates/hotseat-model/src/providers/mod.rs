@@ -18,13 +18,10 @@
 //! in [`ModelError::partial`](crate::ModelError::partial).
 
 mod anthropic;
-mod call;
+mod connection;
 mod connector;
-mod failure;
-mod http;
 mod openai;
-mod retry_after;
 #[cfg(test)]
 mod stream_tests;
 
-pub use connector::{ConnectorConfig, Provider, Secret, TimeLimits};
+pub use connection::{ConnectorConfig, Provider, Secret, TimeLimits};

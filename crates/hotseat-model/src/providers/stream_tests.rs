@@ -6,7 +6,7 @@ use futures_util::stream;
 use proptest::prelude::*;
 
 use super::anthropic::parser::AnthropicParser;
-use super::call::{ReplyParser, read_events};
+use super::connection::{ReplyParser, read_events};
 use super::openai::parser::OpenAiParser;
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, ReplyDelta, TokenUsage};
 

@@ -24,6 +24,13 @@ pub struct ScriptBuilder {
     pub(super) rules: Vec<Rule>,
 }
 
+impl ModelScript {
+    /// Creates a builder for a script in code.
+    pub fn builder(name: impl Into<String>) -> ScriptBuilder {
+        ScriptBuilder::new(name)
+    }
+}
+
 impl ScriptBuilder {
     pub(super) fn new(name: impl Into<String>) -> Self {
         ScriptBuilder { name: name.into(), always: false, rules: Vec::new() }

@@ -1,19 +1,13 @@
 //! Selects the rule that answers a request.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostic, Diagnostics, SourceText, shorten, yaml};
+use hotseat_document::shorten;
 
-use super::builder::ScriptBuilder;
 use super::compiled::{CompiledRule, RuleId};
 use super::condition::ConditionMatches;
-use super::diagnostics::ScriptDiagnostics;
 use super::memory::ScriptMemory;
-use super::reader;
-use super::surrogates::join_surrogates;
 use super::template::TemplateSet;
 use crate::{ModelError, ModelErrorKind, ModelMessage, ModelReply, ModelRequest, PureModel, TimedValue};
 
@@ -29,47 +23,6 @@ pub struct ModelScript {
 }
 
 impl ModelScript {
-    /// Creates a builder for a script in code.
-    pub fn builder(name: impl Into<String>) -> ScriptBuilder {
-        ScriptBuilder::new(name)
-    }
-
-    /// Parses a script. `file` is the file name used in diagnostics.
-    ///
-    /// # Errors
-    /// All problems of the script.
-    pub fn parse(file: &str, text: &str) -> Result<ModelScript, Diagnostics> {
-        ModelScript::from_source(&SourceText::new(file, text, 1))
-    }
-
-    /// Parses a script from a source.
-    ///
-    /// # Errors
-    /// All problems of the script.
-    pub fn from_source(source: &Arc<SourceText>) -> Result<ModelScript, Diagnostics> {
-        // JSON is parsed as YAML.
-        let joined = match join_surrogates(&source.text) {
-            Cow::Borrowed(_) => None,
-            Cow::Owned(text) => Some(SourceText::new(Arc::clone(&source.name), text, source.first_line)),
-        };
-        let source = joined.as_ref().unwrap_or(source);
-        let node = yaml::parse(source)?;
-        let mut mistakes = ScriptDiagnostics::default();
-        let script = reader::read_script(&node, source, &mut mistakes).compile(&mut mistakes);
-        mistakes.into_result(script)
-    }
-
-    /// Reads a script from a file.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or all problems of the script.
-    pub fn load(path: &Path) -> Result<ModelScript, Diagnostics> {
-        let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Diagnostic::new(format!("{file} cannot be read: {error}")))?;
-        ModelScript::parse(&file, &text)
-    }
-
     /// Returns the name of the model.
     pub fn name(&self) -> &str {
         &self.name

@@ -1,25 +1,69 @@
-//! Reads rules from the document tree of a file.
+//! Reads scripts from files.
 
+use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_document::{DocumentNode, Kind, MapView, NodeView, SourceText, check};
+use hotseat_document::{
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceText, check, yaml,
+};
 
 use super::builder::ScriptBuilder;
 use super::diagnostics::ScriptDiagnostics;
+use super::model_script::ModelScript;
 use super::rule::{
     ResultCondition, Rule, RuleConditions, RuleError, RuleReply, RuleToolCall, SourceJson, SourceValue,
 };
 use super::shape::{CALL, RULE, SCRIPT};
+use super::surrogates::join_surrogates;
 use crate::{ModelErrorKind, StopReason, TokenUsage};
 
+impl ModelScript {
+    /// Parses a script. `file` is the file name used in diagnostics.
+    ///
+    /// # Errors
+    /// All problems of the script.
+    pub fn parse(file: &str, text: &str) -> Result<ModelScript, Diagnostics> {
+        ModelScript::from_source(&SourceText::new(file, text, 1))
+    }
+
+    /// Parses a script from a source.
+    ///
+    /// # Errors
+    /// All problems of the script.
+    pub fn from_source(source: &Arc<SourceText>) -> Result<ModelScript, Diagnostics> {
+        // JSON is parsed as YAML.
+        let joined = match join_surrogates(&source.text) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(text) => Some(SourceText::new(Arc::clone(&source.name), text, source.first_line)),
+        };
+        let source = joined.as_ref().unwrap_or(source);
+        let node = yaml::parse(source)?;
+        let mut mistakes = ScriptDiagnostics::default();
+        let script = read_script(&node, source, &mut mistakes).compile(&mut mistakes);
+        mistakes.into_result(script)
+    }
+
+    /// Reads a script from a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or all problems of the script.
+    pub fn load(path: &Path) -> Result<ModelScript, Diagnostics> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Diagnostic::new(format!("{file} cannot be read: {error}")))?;
+        ModelScript::parse(&file, &text)
+    }
+}
+
 /// Reads a whole script. Problems are added to `mistakes`.
-pub(super) fn read_script(
+fn read_script(
     node: &DocumentNode,
     source: &Arc<SourceText>,
     mistakes: &mut ScriptDiagnostics,
 ) -> ScriptBuilder {
-    let mut misfits = hotseat_document::Diagnostics::new();
+    let mut misfits = Diagnostics::new();
     check(node, &Kind::Shape(&SCRIPT), source, &mut misfits);
     mistakes.extend(misfits);
     let Some(map) = MapView::from_node(node, source, &SCRIPT) else {

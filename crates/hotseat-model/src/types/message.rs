@@ -1,9 +1,8 @@
 //! Messages of a request.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::ModelReply;
+use super::{ModelReply, ModelToolCall, ModelToolResult};
 
 /// A message of the conversation that a model continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,32 +30,6 @@ pub enum ModelMessage {
         /// The text.
         text: String,
     },
-}
-
-/// A tool call requested by a model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelToolCall {
-    /// Id of the call, to which the result refers.
-    pub id: String,
-    /// Name of the tool.
-    pub name: String,
-    /// The arguments: an object, `{}` if the model gave none. Invalid JSON is kept as a string, which no tool
-    /// schema accepts.
-    pub arguments: Value,
-}
-
-/// A tool result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelToolResult {
-    /// Id of the call.
-    pub call_id: String,
-    /// Name of the tool.
-    pub name: String,
-    /// The result. Strings are sent unchanged, other values as JSON.
-    pub content: Value,
-    /// True if the tool failed; `content` then holds the error.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_error: bool,
 }
 
 impl ModelMessage {
@@ -90,31 +63,6 @@ impl ModelMessage {
             | ModelMessage::Assistant { text, .. }
             | ModelMessage::Notice { text } => text.into(),
             ModelMessage::Tool(result) => result.text(),
-        }
-    }
-}
-
-impl ModelToolCall {
-    /// Returns the arguments as a model writes them: JSON, or the original text if it was not JSON.
-    pub fn arguments_text(&self) -> String {
-        match &self.arguments {
-            Value::String(text) if !parses_as_arguments(text) => text.clone(),
-            arguments => arguments.to_string(),
-        }
-    }
-}
-
-/// Returns true if a text would be parsed as arguments, so that it must be quoted to stay a string.
-fn parses_as_arguments(text: &str) -> bool {
-    text.trim().is_empty() || serde_json::from_str::<Value>(text).is_ok()
-}
-
-impl ModelToolResult {
-    /// Returns the content as sent: strings unchanged, other values as JSON.
-    pub fn text(&self) -> std::borrow::Cow<'_, str> {
-        match &self.content {
-            Value::String(text) => text.into(),
-            content => content.to_string().into(),
         }
     }
 }

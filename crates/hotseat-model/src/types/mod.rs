@@ -2,6 +2,7 @@
 
 mod delta;
 mod error;
+mod estimate;
 mod message;
 mod reply;
 mod request;
@@ -11,9 +12,9 @@ mod usage;
 
 pub use delta::ReplyDelta;
 pub use error::{ModelError, ModelErrorKind};
-pub use message::{ModelMessage, ModelToolCall, ModelToolResult};
+pub use message::ModelMessage;
 pub use reply::{ModelReply, StopReason};
 pub use request::{CallPosition, ModelRequest, ResponseFormat};
 pub use timed::TimedValue;
-pub use tool::ModelTool;
+pub use tool::{ModelTool, ModelToolCall, ModelToolResult};
 pub use usage::TokenUsage;

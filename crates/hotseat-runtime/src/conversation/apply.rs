@@ -22,7 +22,7 @@ use super::{
     ApprovalVerdict, ClientOffer, ConversationEffect, ConversationState, ConversationStatus,
     ConversationStep, Decision, EffectKey, HookAddress, HookKind, Millis, ModelAddress, MoveDraft, NextStep,
     OperationAddress, RuntimeFault, SpeakerRole, TimerKey, TimerKind, TurnCaller, TurnMessage, context,
-    react,
+    reply,
 };
 use crate::definition::{Definitions, RuntimeLimits};
 use crate::failure::{InfrastructureKind, WorkFailure};
@@ -223,7 +223,7 @@ pub(super) fn apply(
         }
         Decision::RefuseCall { turn, call, tool, input, reasoning, failure } => {
             let entry = active_turn(state, turn)?;
-            let outcome = react::tool_outcome(call, &Err(failure.clone()));
+            let outcome = reply::tool_outcome(call, &Err(failure.clone()));
             entry.issues.tool_failures += 1;
             entry.set_answer(call, CallAnswer::Ended(outcome.clone()));
             out.event(ToolFailed {
@@ -622,7 +622,7 @@ pub(super) fn take_reply(turn: &mut TurnState, reply: &ModelReply, last: bool, n
             tool_calls.clear();
         }
         for (index, call) in tool_calls.iter_mut().enumerate() {
-            let id = super::reply::call_id(turn, index);
+            let id = reply::call_id(turn, index);
             turn.slots.push(ReplySlot { call: id.clone(), tool: call.name.clone(), answer: None });
             call.id = id.to_string();
         }
@@ -759,7 +759,7 @@ fn complete_operation(
     out: &mut StepWriter<'_>,
 ) -> Result<(), RuntimeFault> {
     let entry = active_turn(state, turn)?;
-    let outcome = react::tool_outcome(call, result);
+    let outcome = reply::tool_outcome(call, result);
     let (attempt, continues_async, is_agent) = {
         let operation = operation_mut(entry, call)?;
         let was_approved = operation.status != OperationStatus::AwaitingApproval;

@@ -1,14 +1,16 @@
 //! Inputs of hook workflows, and the final model request.
 
-use hotseat_model::{CallPosition, ModelMessage, ModelRequest, ModelToolResult};
+use hotseat_model::{CallPosition, ModelMessage, ModelRequest};
 use hotseat_trace::{InvocationMode, ToolOutcome, Utterance};
 use serde_json::{Map, Value, json};
 
-use super::reply::DECLINE_TOOL;
-use super::state::{CallAnswer, OperationTarget, ToolOperation};
+use super::state::{OperationTarget, ToolOperation};
 use super::{ConversationState, ModelAddress, SpeakerRole, TurnCaller, TurnPhase, TurnState};
 use crate::definition::{Definitions, Persona, ToolTarget};
 use crate::ids::TurnId;
+
+/// Name of the built-in tool with which a called agent declines.
+pub(super) const DECLINE_TOOL: &str = "decline";
 
 /// Serialises a value with sorted keys, so that the text does not depend on member order.
 pub fn canonical_json(value: &Value) -> String {
@@ -37,25 +39,8 @@ pub(super) fn is_last(turn: &TurnState, persona: &Persona) -> bool {
 /// Returns the transcript of the turn including messages that the model has not received yet.
 pub(super) fn transcript(turn: &TurnState) -> Vec<ModelMessage> {
     let mut messages = turn.transcript.clone();
-    messages.extend(pending_messages(turn));
+    messages.extend(turn.pending_messages());
     messages
-}
-
-/// Returns the messages that the model receives next: answers to the calls of its last reply, then notices.
-pub(super) fn pending_messages(turn: &TurnState) -> Vec<ModelMessage> {
-    let answers = turn.slots.iter().filter_map(|slot| {
-        let (content, is_error) = match slot.answer.as_ref()? {
-            CallAnswer::Started => (json!({"status": "started", "operationId": slot.call}), false),
-            CallAnswer::Ended(outcome) => match &outcome.result {
-                Ok(value) => (value.clone(), false),
-                Err(error) => (json!({"code": error.code, "message": error.message}), true),
-            },
-        };
-        let call_id = slot.call.to_string();
-        Some(ModelMessage::Tool(ModelToolResult { call_id, name: slot.tool.clone(), content, is_error }))
-    });
-    let notices = turn.notices.iter().map(ModelMessage::notice);
-    answers.chain(notices).collect()
 }
 
 /// Returns the notice for the model after a human changed the input of a call.

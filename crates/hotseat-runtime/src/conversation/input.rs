@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::WorkFailure;
-use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TurnId};
-use crate::work::TokenId;
+use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TokenId, TurnId};
 
 /// Input of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -10,11 +10,13 @@ mod apply;
 mod context;
 mod decision;
 mod effect;
+mod failing;
 mod input;
 mod react;
 mod recorded;
 mod reply;
 mod state;
+mod step;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,15 +33,13 @@ pub use input::{
 };
 pub use recorded::ReceivedInputs;
 pub use state::{
-    ClientOffer, ConversationState, ConversationStatus, OperationStatus, OperationTarget, SpeakerRole,
-    TimerKey, TimerKind, ToolOperation, TurnEnd, TurnMessage, TurnPhase, TurnState,
+    ClientOffer, ConversationState, ConversationStatus, Millis, OperationStatus, OperationTarget,
+    SpeakerRole, TimerKey, TimerKind, ToolOperation, TurnEnd, TurnMessage, TurnPhase, TurnState,
 };
+pub use step::{ConversationStep, RuntimeFault};
 
 use crate::definition::{Definitions, RuntimeLimits};
 use crate::failure::{ErrorCode, WorkFailure};
-
-/// Time in milliseconds since an origin that the driver chooses.
-pub type Millis = u64;
 
 /// State machine of a conversation.
 #[derive(Debug, Clone)]
@@ -47,24 +47,6 @@ pub struct ConversationMachine {
     definitions: Arc<Definitions>,
     limits: RuntimeLimits,
     state: ConversationState,
-}
-
-/// Result of one input.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ConversationStep {
-    /// Decisions, in order.
-    pub decisions: Vec<Decision>,
-    /// Events for the trace, in order. The driver numbers them.
-    pub events: Vec<Payload>,
-    /// Effects to start once the step has been stored.
-    pub effects: Vec<ConversationEffect>,
-}
-
-/// Decision that cannot be applied because of a bug in the runtime.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuntimeFault {
-    /// Description of the fault.
-    pub message: String,
 }
 
 impl ConversationMachine {
@@ -156,7 +138,7 @@ impl ConversationMachine {
             return;
         };
         let failure = WorkFailure::business(ErrorCode::InternalError, &*fault.message);
-        for decision in react::fail(&self.state, turn, "INTERNAL_ERROR", &failure) {
+        for decision in failing::fail(&self.state, turn, "INTERNAL_ERROR", &failure) {
             // A second fault cannot be reported.
             let _ = apply::apply(&mut self.state, &self.definitions, &self.limits, now, &decision, step);
             step.decisions.push(decision);

@@ -3,6 +3,9 @@
 use hotseat_model::{ModelError, ModelReply, ModelRequest, TokenUsage};
 use serde_json::Value;
 
+use super::context::DECLINE_TOOL;
+use super::failing::{called_turns, fail, fail_without_reply};
+use super::reply::tool_outcome;
 use super::{
     ApprovalVerdict, ContextEntry, ConversationInput, ConversationState, ConversationStatus, Decision,
     HookAddress, HookKind, Millis, ModelAddress, OperationAddress, OperationStatus, ReplyTo, SpeakerRole,
@@ -287,7 +290,7 @@ fn accept_offer(
     for hotseat_model::ModelTool { name, description, input_schema } in tools {
         let is_own = own.is_some_and(|persona| {
             persona.tools.iter().any(|tool| tool.name == *name)
-                || (persona.may_decline && name == reply::DECLINE_TOOL)
+                || (persona.may_decline && name == DECLINE_TOOL)
         });
         let problem = if name.is_empty() {
             "it has no name".to_string()
@@ -374,11 +377,6 @@ fn definition_changed(
         }
     }
     decisions
-}
-
-pub(super) fn tool_outcome(call: &CallId, result: &Result<Value, WorkFailure>) -> hotseat_trace::ToolOutcome {
-    let result = result.clone().map_err(|failure| failure.info());
-    hotseat_trace::ToolOutcome { tool_call_id: call.0.clone(), result }
 }
 
 /// Converts a due timer into decisions.
@@ -470,17 +468,6 @@ fn stop_operation(state: &ConversationState, turn: &TurnState, call: &CallId) ->
     decisions
 }
 
-/// Returns the turns of this conversation that a call started.
-fn called_turns<'s>(state: &'s ConversationState, call: &CallId) -> impl Iterator<Item = &'s TurnState> {
-    let call = call.clone();
-    state.active_turns().filter(move |turn| {
-        turn.reply_to.as_ref().is_some_and(|to| match to {
-            ReplyTo::Call { conversation, at } => *conversation == state.conversation && at.call == call,
-            ReplyTo::Run { .. } => false,
-        })
-    })
-}
-
 /// Converts a model error into a failure of the turn that called the model.
 fn model_failure(error: &ModelError) -> WorkFailure {
     if error.can_retry() {
@@ -488,60 +475,6 @@ fn model_failure(error: &ModelError) -> WorkFailure {
     } else {
         WorkFailure::business(ErrorCode::ExecutionFailed, error.to_string())
     }
-}
-
-/// Fails a turn: cancels its operations and replies to its caller.
-pub(super) fn fail(
-    state: &ConversationState,
-    turn: &TurnState,
-    code: &str,
-    failure: &WorkFailure,
-) -> Vec<Decision> {
-    let message = failure.message();
-    let mut decisions = fail_without_reply(state, turn, code, message);
-    if let Some(to) = &turn.reply_to {
-        let told = || format!("the turn of the agent failed: {message}");
-        // Permanent failures stay permanent; otherwise agents that call each other would multiply retries.
-        let outcome = Err(match failure {
-            WorkFailure::Business { code: ErrorCode::AgentDeclined, .. } => failure.clone(),
-            WorkFailure::Business { .. } => WorkFailure::business(ErrorCode::ExecutionFailed, told()),
-            WorkFailure::Infrastructure { kind: InfrastructureKind::Timeout, .. } => {
-                WorkFailure::infrastructure(InfrastructureKind::Server, told())
-            }
-            WorkFailure::Infrastructure { kind, .. } => WorkFailure::infrastructure(*kind, told()),
-        });
-        decisions.push(Decision::ReplyToCaller { turn: turn.id.clone(), to: to.clone(), outcome });
-    }
-    decisions
-}
-
-/// Fails a turn without a reply, for turns whose caller no longer waits.
-fn fail_without_reply(
-    state: &ConversationState,
-    turn: &TurnState,
-    code: &str,
-    message: &str,
-) -> Vec<Decision> {
-    let mut decisions = Vec::new();
-    for operation in turn.open_operations() {
-        for called in called_turns(state, &operation.call) {
-            decisions.extend(fail_without_reply(
-                state,
-                called,
-                "CANCELLED",
-                "the turn that called has ended",
-            ));
-        }
-        let reason = format!("the turn has failed: {code}");
-        decisions.push(Decision::CancelOperation {
-            turn: turn.id.clone(),
-            call: operation.call.clone(),
-            reason,
-        });
-    }
-    let (code, message) = (code.to_string(), message.to_string());
-    decisions.push(Decision::FailTurn { turn: turn.id.clone(), code, message });
-    decisions
 }
 
 fn retry(retry: AttemptLimits, attempt: u32, failure: &WorkFailure) -> Option<u64> {

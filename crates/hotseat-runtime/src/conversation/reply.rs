@@ -6,16 +6,15 @@ use hotseat_model::{ModelReply, ModelToolCall};
 use hotseat_trace::{InvocationMode, MoveCall, Participant, ToolOutcome};
 use serde_json::Value;
 
+use super::context::DECLINE_TOOL;
+use super::failing::fail;
 use super::state::{OperationTarget, ToolOperation};
-use super::{ConversationState, Decision, MoveDraft, NextStep, SpeakerRole, TurnCaller, TurnState, react};
+use super::{ConversationState, Decision, MoveDraft, NextStep, SpeakerRole, TurnCaller, TurnState};
 use crate::definition::{
     Definitions, Persona, RuntimeLimits, ToolDefinition, ToolTarget, definitions, schema,
 };
 use crate::failure::{ErrorCode, WorkFailure};
 use crate::ids::CallId;
-
-/// Name of the built-in tool with which a called agent declines.
-pub(super) const DECLINE_TOOL: &str = "decline";
 
 /// Returns the decisions for a reply and the next step of the turn.
 pub(super) fn plan(
@@ -61,7 +60,7 @@ pub(super) fn plan(
             let draft = call_move(turn, &id, call, reasoning);
             decisions.push(Decision::RecordMove { turn: turn.id.clone(), draft });
             let failure = WorkFailure::business(ErrorCode::AgentDeclined, reason);
-            decisions.extend(react::fail(state, turn, ErrorCode::AgentDeclined.name(), &failure));
+            decisions.extend(fail(state, turn, ErrorCode::AgentDeclined.name(), &failure));
             return (NextStep::Settle, decisions);
         }
         match resolve_call(state, definitions, limits, turn, &call.name, &call.arguments) {
@@ -270,7 +269,7 @@ pub(super) fn reject(
 ) -> Vec<Decision> {
     let (turn_id, call) = (turn.id.clone(), operation.call.clone());
     let result = Err(failure);
-    let draft = operation_move(operation, input, Some(react::tool_outcome(&call, &result)));
+    let draft = operation_move(operation, input, Some(tool_outcome(&call, &result)));
     vec![
         Decision::CompleteOperation { turn: turn_id.clone(), call: call.clone(), result },
         Decision::RecordMove { turn: turn_id.clone(), draft },
@@ -295,4 +294,10 @@ pub(super) fn operation_move(
         call: Some(call),
         outcome,
     }
+}
+
+/// Returns the outcome of a call, as events show it.
+pub(super) fn tool_outcome(call: &CallId, result: &Result<Value, WorkFailure>) -> ToolOutcome {
+    let result = result.clone().map_err(|failure| failure.info());
+    ToolOutcome { tool_call_id: call.0.clone(), result }
 }

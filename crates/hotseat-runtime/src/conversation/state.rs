@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hotseat_model::{ModelMessage, ModelRequest};
+use hotseat_model::{ModelMessage, ModelRequest, ModelToolResult};
 use hotseat_trace::{InvocationMode, MoveRecorded, ParentCall, Participant, ToolOutcome, TurnIssues};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    ContextEntry, ConversationEffect, ConversationOrigin, EffectKey, Millis, OperationAddress, ReplyTo,
-    TurnCaller,
+    ContextEntry, ConversationEffect, ConversationOrigin, EffectKey, OperationAddress, ReplyTo, TurnCaller,
 };
 use crate::definition::{Definitions, ToolDefinition};
 use crate::ids::{AgentId, CallId, ConversationId, MessageId, RunId, TaskId, TurnId, WorkflowId};
+
+/// Time in milliseconds since an origin that the driver chooses.
+pub type Millis = u64;
 
 /// State of a conversation, determined completely by its inputs.
 #[derive(Debug, Clone, PartialEq)]
@@ -423,10 +425,27 @@ impl TurnState {
 
     /// Moves pending answers and notices into the transcript.
     pub(super) fn update_transcript(&mut self) {
-        let told = super::context::pending_messages(self);
+        let told = self.pending_messages();
         self.transcript.extend(told);
         self.slots.clear();
         self.notices.clear();
+    }
+
+    /// Returns the messages that the model receives next: answers to the calls of its last reply, then notices.
+    pub(super) fn pending_messages(&self) -> Vec<ModelMessage> {
+        let answers = self.slots.iter().filter_map(|slot| {
+            let (content, is_error) = match slot.answer.as_ref()? {
+                CallAnswer::Started => (json!({"status": "started", "operationId": slot.call}), false),
+                CallAnswer::Ended(outcome) => match &outcome.result {
+                    Ok(value) => (value.clone(), false),
+                    Err(error) => (json!({"code": error.code, "message": error.message}), true),
+                },
+            };
+            let call_id = slot.call.to_string();
+            Some(ModelMessage::Tool(ModelToolResult { call_id, name: slot.tool.clone(), content, is_error }))
+        });
+        let notices = self.notices.iter().map(ModelMessage::notice);
+        answers.chain(notices).collect()
     }
 
     /// Sets the answer to a call of the last reply.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::{BinaryOperator, ExpressionTerm, ListItem};
+use super::term::{BinaryOperator, ExpressionTerm, ListItem};
 
 /// Functions available in expressions.
 pub const FUNCTIONS: &[&str] =

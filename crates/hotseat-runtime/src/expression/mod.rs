@@ -5,6 +5,7 @@
 mod assign;
 mod evaluate;
 mod parse;
+mod term;
 
 use std::fmt;
 
@@ -15,52 +16,13 @@ pub use assign::set_at_path;
 pub use evaluate::{EvaluateError, FUNCTIONS};
 pub use parse::ParseError;
 
+use term::{ExpressionTerm, ListItem};
+
 /// Parsed expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
     text: String,
     term: ExpressionTerm,
-}
-
-/// Node of an expression's syntax tree.
-#[derive(Debug, Clone, PartialEq)]
-enum ExpressionTerm {
-    Constant(Value),
-    /// A name in the scope: `input`, `state`, `output`, `result`.
-    Name(String),
-    Member(Box<ExpressionTerm>, String),
-    Index(Box<ExpressionTerm>, Box<ExpressionTerm>),
-    List(Vec<ListItem>),
-    Object(Vec<(Option<String>, ExpressionTerm)>),
-    Call(String, Vec<ExpressionTerm>),
-    Not(Box<ExpressionTerm>),
-    Negative(Box<ExpressionTerm>),
-    Binary(BinaryOperator, Box<ExpressionTerm>, Box<ExpressionTerm>),
-    Choice(Box<ExpressionTerm>, Box<ExpressionTerm>, Box<ExpressionTerm>),
-}
-
-/// Item of a list literal: one value, or the spread items of another list.
-#[derive(Debug, Clone, PartialEq)]
-enum ListItem {
-    Single(ExpressionTerm),
-    Spread(ExpressionTerm),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BinaryOperator {
-    Or,
-    And,
-    Equal,
-    Different,
-    Less,
-    LessOrEqual,
-    More,
-    MoreOrEqual,
-    Plus,
-    Minus,
-    Times,
-    Divided,
-    Remainder,
 }
 
 impl Expression {

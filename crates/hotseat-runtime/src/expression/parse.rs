@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::{BinaryOperator, ExpressionTerm, ListItem};
+use super::term::{BinaryOperator, ExpressionTerm, ListItem};
 
 /// Maximum length of an expression, in bytes.
 const MAX_EXPRESSION_BYTES: usize = 10_000;

@@ -7,7 +7,7 @@ use hotseat_trace::InvocationMode;
 
 use super::loader::{AgentLoader, FileLocation, LoadedDocument};
 use super::shape::{AGENT, TOOL};
-use super::{expressions, millis, number, schemas};
+use super::{expressions, millis, number, schemas, task, workflow};
 use crate::definition::{
     ApprovalPolicy, AttemptLimits, ContextPolicy, DefinitionRef, ModelProfile, Persona, RuntimeLimits,
     ToolDefinition, ToolRetry, ToolTarget, WorkflowDefinition, persona, tool,
@@ -82,7 +82,7 @@ fn decode_hook(
     agent: &str,
     site: &FileLocation,
 ) -> Option<DefinitionRef<WorkflowDefinition>> {
-    let workflow = loader.load_workflow(map.get(key)?, &format!("{agent} {key}"), site)?;
+    let workflow = workflow::load(loader, map.get(key)?, &format!("{agent} {key}"), site)?;
     Some(DefinitionRef::Embedded(workflow))
 }
 
@@ -162,8 +162,10 @@ fn decode_target(
     };
     let view = map.get(key)?;
     Some(match key {
-        "task" => ToolTarget::Task(DefinitionRef::Embedded(loader.load_task(view, name, site)?)),
-        "workflow" => ToolTarget::Workflow(DefinitionRef::Embedded(loader.load_workflow(view, name, site)?)),
+        "task" => ToolTarget::Task(DefinitionRef::Embedded(task::load(loader, view, name, site)?)),
+        "workflow" => {
+            ToolTarget::Workflow(DefinitionRef::Embedded(workflow::load(loader, view, name, site)?))
+        }
         "agent" => ToolTarget::Agent(DefinitionRef::Id(loader.queue_agent(view, site)?.0)),
         _ => {
             if view.bool() == Some(false) {

@@ -9,8 +9,7 @@ use hotseat_document::{
     nearest, yaml,
 };
 
-use super::shape::{AGENT, TASK, WORKFLOW};
-use super::{task, workflow};
+use super::shape::AGENT;
 use crate::definition::{TaskDefinition, WorkflowDefinition};
 use crate::ids::{AgentId, slug};
 
@@ -108,10 +107,10 @@ pub(super) struct AgentLoader {
     /// Agents that are referenced and not decoded yet.
     pub(super) queue: VecDeque<PendingAgent>,
     agents: BTreeMap<PathBuf, Option<AgentId>>,
-    tasks: BTreeMap<PathBuf, Option<Arc<TaskDefinition>>>,
-    workflows: BTreeMap<PathBuf, Option<Arc<WorkflowDefinition>>>,
+    pub(super) tasks: BTreeMap<PathBuf, Option<Arc<TaskDefinition>>>,
+    pub(super) workflows: BTreeMap<PathBuf, Option<Arc<WorkflowDefinition>>>,
     /// Workflows that are being decoded, outermost first.
-    open_workflows: Vec<PathBuf>,
+    pub(super) open_workflows: Vec<PathBuf>,
     named_tasks: BTreeMap<String, (Arc<TaskDefinition>, Option<SourceSpan>)>,
     named_workflows: BTreeMap<String, (Arc<WorkflowDefinition>, Option<SourceSpan>)>,
     named_agents: BTreeMap<String, Option<SourceSpan>>,
@@ -157,63 +156,6 @@ impl AgentLoader {
         if !known {
             self.diagnostics.push(mistake);
         }
-    }
-
-    /// Loads the task that a view names or contains.
-    pub(super) fn load_task(
-        &mut self,
-        view: NodeView<'_>,
-        name: &str,
-        site: &FileLocation,
-    ) -> Option<Arc<TaskDefinition>> {
-        let Some(reference) = view.text() else {
-            return Some(task::decode(self, &view.map(&TASK)?, name, site));
-        };
-        let path = self.resolve_reference(DefinitionKind::Task, reference, view.place(), site)?;
-        let key = canonical(&path);
-        if let Some(known) = self.tasks.get(&key) {
-            return known.clone();
-        }
-        let document = self.load_document(&path, &TASK);
-        let task = document.as_ref().and_then(|document| {
-            let map = MapView::from_node(&document.node, &document.source, &TASK)?;
-            Some(task::decode(self, &map, &document.site.stem(), &document.site))
-        });
-        self.tasks.insert(key, task.clone());
-        task
-    }
-
-    /// Loads the workflow that a view names or contains.
-    pub(super) fn load_workflow(
-        &mut self,
-        view: NodeView<'_>,
-        name: &str,
-        site: &FileLocation,
-    ) -> Option<Arc<WorkflowDefinition>> {
-        let Some(reference) = view.text() else {
-            return Some(workflow::decode(self, &view.map(&WORKFLOW)?, name, site));
-        };
-        let path = self.resolve_reference(DefinitionKind::Workflow, reference, view.place(), site)?;
-        let key = canonical(&path);
-        if let Some(known) = self.workflows.get(&key) {
-            return known.clone();
-        }
-        if self.open_workflows.contains(&key) {
-            self.report(
-                view.place(),
-                format!("the workflow `{reference}` contains itself, which would never end"),
-            );
-            return None;
-        }
-        self.open_workflows.push(key.clone());
-        let document = self.load_document(&path, &WORKFLOW);
-        let workflow = document.as_ref().and_then(|document| {
-            let map = MapView::from_node(&document.node, &document.source, &WORKFLOW)?;
-            Some(workflow::decode(self, &map, &document.site.stem(), &document.site))
-        });
-        self.open_workflows.pop();
-        self.workflows.insert(key, workflow.clone());
-        workflow
     }
 
     /// Queues the agent that a view names or contains for decoding.
@@ -344,7 +286,7 @@ impl AgentLoader {
     }
 
     /// Returns the file that a reference names.
-    fn resolve_reference(
+    pub(super) fn resolve_reference(
         &mut self,
         sort: DefinitionKind,
         reference: &str,
@@ -386,7 +328,7 @@ fn existing_file(path: &Path, sort: DefinitionKind) -> Option<PathBuf> {
 }
 
 /// Returns a path that is identical for the same file.
-fn canonical(path: &Path) -> PathBuf {
+pub(super) fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hotseat_document::{MapView, NodeView};
 
-use super::loader::{AgentLoader, FileLocation};
-use super::shape::STEP;
+use super::loader::{AgentLoader, DefinitionKind, FileLocation, canonical};
+use super::shape::{STEP, TASK};
 use super::{expressions, millis, number, schemas};
 use crate::definition::{
     AssembleAction, BackoffGrowth, ContextAction, DefinitionRef, FailAction, MemberMerge, MemoryAction,
@@ -20,8 +20,32 @@ use crate::failure::{ErrorCode, InfrastructureKind, WorkFailure};
 const SCOPE: &[&str] = &["input", "state", "output"];
 const SCOPE_WITH_RESULT: &[&str] = &["input", "state", "output", "result"];
 
+/// Loads the task that a view names or contains.
+pub(super) fn load(
+    loader: &mut AgentLoader,
+    view: NodeView<'_>,
+    name: &str,
+    site: &FileLocation,
+) -> Option<Arc<TaskDefinition>> {
+    let Some(reference) = view.text() else {
+        return Some(decode(loader, &view.map(&TASK)?, name, site));
+    };
+    let path = loader.resolve_reference(DefinitionKind::Task, reference, view.place(), site)?;
+    let key = canonical(&path);
+    if let Some(known) = loader.tasks.get(&key) {
+        return known.clone();
+    }
+    let document = loader.load_document(&path, &TASK);
+    let task = document.as_ref().and_then(|document| {
+        let map = MapView::from_node(&document.node, &document.source, &TASK)?;
+        Some(decode(loader, &map, &document.site.stem(), &document.site))
+    });
+    loader.tasks.insert(key, task.clone());
+    task
+}
+
 /// Decodes a task. `name` is used if the task has no name.
-pub(super) fn decode(
+fn decode(
     loader: &mut AgentLoader,
     map: &MapView<'_>,
     name: &str,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, MapView, NodeView, SourceSpan, nearest};
 
-use super::loader::{AgentLoader, FileLocation};
-use super::shape::{NODE, TRANSITION};
-use super::{expressions, millis, number, schemas};
+use super::loader::{AgentLoader, DefinitionKind, FileLocation, canonical};
+use super::shape::{NODE, TRANSITION, WORKFLOW};
+use super::{expressions, millis, number, schemas, task};
 use crate::definition::{
     BranchJoin, BranchMerge, BranchPerItem, DefinitionRef, JoinRule, NodeTransition, NodeWork, OnJoinTimeout,
     WorkflowDefinition, WorkflowNode, transition, workflow,
@@ -17,8 +17,41 @@ use crate::expression::Expression;
 /// Names available in all expressions of a workflow.
 const SCOPE: [&str; 3] = ["input", "state", "output"];
 
+/// Loads the workflow that a view names or contains.
+pub(super) fn load(
+    loader: &mut AgentLoader,
+    view: NodeView<'_>,
+    name: &str,
+    site: &FileLocation,
+) -> Option<Arc<WorkflowDefinition>> {
+    let Some(reference) = view.text() else {
+        return Some(decode(loader, &view.map(&WORKFLOW)?, name, site));
+    };
+    let path = loader.resolve_reference(DefinitionKind::Workflow, reference, view.place(), site)?;
+    let key = canonical(&path);
+    if let Some(known) = loader.workflows.get(&key) {
+        return known.clone();
+    }
+    if loader.open_workflows.contains(&key) {
+        loader.report(
+            view.place(),
+            format!("the workflow `{reference}` contains itself, which would never end"),
+        );
+        return None;
+    }
+    loader.open_workflows.push(key.clone());
+    let document = loader.load_document(&path, &WORKFLOW);
+    let workflow = document.as_ref().and_then(|document| {
+        let map = MapView::from_node(&document.node, &document.source, &WORKFLOW)?;
+        Some(decode(loader, &map, &document.site.stem(), &document.site))
+    });
+    loader.open_workflows.pop();
+    loader.workflows.insert(key, workflow.clone());
+    workflow
+}
+
 /// Decodes a workflow. `name` is used if the workflow has no name.
-pub(super) fn decode(
+fn decode(
     loader: &mut AgentLoader,
     map: &MapView<'_>,
     name: &str,
@@ -145,9 +178,9 @@ fn decode_work(
     site: &FileLocation,
 ) -> Option<NodeWork> {
     match key {
-        "task" => loader.load_task(view, name, site).map(NodeWork::Task),
+        "task" => task::load(loader, view, name, site).map(NodeWork::Task),
         "workflow" => {
-            let workflow = loader.load_workflow(view, name, site)?;
+            let workflow = load(loader, view, name, site)?;
             Some(NodeWork::Workflow(DefinitionRef::Embedded(workflow)))
         }
         _ => loader.queue_agent(view, site).map(|id| NodeWork::Agent(DefinitionRef::Id(id.0))),

@@ -5,37 +5,28 @@ use std::sync::Arc;
 
 use hotseat_model::{ModelError, ModelErrorKind, ModelReply, ReplyDelta};
 use hotseat_trace::{EventRecord, Payload};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::clock::{ConversationClock, wall_millis};
-use super::core::{ConversationCore, EntryEffects, LogEntry};
-use super::watch::WatcherList;
-use super::{HostError, HostState, MissingPolicy, SendOutcome, Signal};
+use super::core::{ConversationCore, EntryEffects};
+use super::error::HostError;
+use super::message::{ActorMessage, SendOutcome};
+use super::state::HostState;
+use super::watch::{Signal, WatcherList};
 use crate::conversation::{ConversationInput, ConversationOrigin, ConversationState, ModelAddress};
 use crate::failure::{InfrastructureKind, WorkFailure};
-use crate::ids::{AgentId, ConversationId, RunId, TurnId};
+use crate::ids::{AgentId, ConversationId, RunId, TokenId, TurnId};
 use crate::memory::MemoryResult;
-use crate::store::{EntryCommit, StoredEntry};
-use crate::work::TokenId;
+use crate::store::{EntryCommit, LogEntry, StoredEntry};
 
-/// Channel for the answer to a message.
-pub(super) type ReplySender<T> = oneshot::Sender<Result<T, HostError>>;
-
-/// Message from a handle to its conversation.
-pub(super) enum ActorMessage {
-    Send {
-        input: Box<ConversationInput>,
-        answer: ReplySender<SendOutcome>,
-    },
-    State {
-        answer: ReplySender<ConversationState>,
-    },
-    Agent {
-        answer: ReplySender<AgentId>,
-    },
-    /// The last handle was dropped.
-    HandleDropped,
+/// Handling of a conversation that is not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MissingPolicy {
+    /// The conversation is opened.
+    Open,
+    /// An error is returned.
+    Refuse,
 }
 
 /// Report of a task of the conversation.
@@ -288,17 +279,6 @@ impl ConversationActor {
             self.shared.options.store.release(&self.id);
         }
         !needed
-    }
-}
-
-impl ActorMessage {
-    fn refuse(self, error: HostError) {
-        match self {
-            ActorMessage::Send { answer, .. } => drop(answer.send(Err(error))),
-            ActorMessage::State { answer } => drop(answer.send(Err(error))),
-            ActorMessage::Agent { answer } => drop(answer.send(Err(error))),
-            ActorMessage::HandleDropped => {}
-        }
     }
 }
 

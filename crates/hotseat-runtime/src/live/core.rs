@@ -5,53 +5,16 @@ use std::sync::Arc;
 
 use hotseat_model::ModelRequest;
 use hotseat_trace::{EventRecord, Payload};
-use serde::{Deserialize, Serialize};
 
-use crate::conversation::{ConversationInput, ConversationOrigin, Millis, ModelAddress, ReceivedInputs};
+use crate::conversation::{ConversationInput, Millis, ModelAddress, ReceivedInputs};
 use crate::definition::{Definitions, RuntimeLimits};
-use crate::failure::WorkFailure;
-use crate::ids::{AgentId, ConversationId, RunId};
-use crate::memory::{MemoryResult, MemoryUse};
-use crate::store::StoredEntry;
-use crate::work::TokenId;
+use crate::ids::{AgentId, ConversationId, RunId, TokenId};
+use crate::memory::MemoryUse;
+use crate::store::{LogEntry, StoredEntry};
 use crate::world::{ConversationWorld, DeliveryTime, DriverRequest, WorldDelivery};
 
 /// Maximum number of deliveries per entry, so that one entry cannot block other work.
 const MAX_DELIVERIES_PER_ENTRY: usize = 10_000;
-
-/// External event of a live conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum LogEntry {
-    /// The conversation starts.
-    Open {
-        /// Data that the conversation is opened with.
-        opening: ConversationOrigin,
-    },
-    /// An input arrived.
-    Input {
-        /// The receiving conversation: this one or a nested one.
-        conversation: ConversationId,
-        /// The input.
-        input: ConversationInput,
-    },
-    /// The agent has changed. Recorded history is kept; the conversation continues with the new definitions.
-    DefinitionChanged {
-        /// Number of the first record that differs under the new definitions.
-        first_difference: u64,
-    },
-    /// A timer is due.
-    Due,
-    /// The memory answered.
-    Remembered {
-        /// The run that asked.
-        run: RunId,
-        /// The token that asked.
-        token: TokenId,
-        /// The answer.
-        result: Result<MemoryResult, WorkFailure>,
-    },
-}
 
 /// A conversation with its timers and pending calls.
 pub(super) struct ConversationCore {

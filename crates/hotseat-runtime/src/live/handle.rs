@@ -5,11 +5,12 @@ use std::sync::Arc;
 use hotseat_trace::Trace;
 use tokio::sync::{mpsc, oneshot};
 
-use super::actor::{ActorMessage, ReplySender};
-use super::watch::WatcherList;
-use super::{HostError, HostState, Watcher};
+use super::error::HostError;
+use super::message::{ActorMessage, ReplySender, SendOutcome};
+use super::state::HostState;
+use super::watch::{Signal, SignalQueue, WatcherList};
 use crate::conversation::{ConversationInput, ConversationState};
-use crate::ids::{AgentId, ConversationId, TurnId};
+use crate::ids::{AgentId, ConversationId};
 
 /// Handle to a live conversation, which stays loaded while it has handles, watchers or pending work.
 #[derive(Clone)]
@@ -25,16 +26,8 @@ struct HandleInner {
     generation: u64,
 }
 
-/// Result of an input.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SendOutcome {
-    /// The turn that it started.
-    pub turn: Option<TurnId>,
-    /// Reason why it was ignored.
-    pub ignored: Option<String>,
-}
-
 impl ConversationHandle {
+    /// Creates a handle, which the host has counted.
     pub(super) fn new(
         shared: Arc<HostState>,
         id: ConversationId,
@@ -80,7 +73,7 @@ impl ConversationHandle {
 
     /// Returns a watcher for all later signals.
     pub fn watch(&self) -> Watcher {
-        self.inner.watchers.watch(self.clone())
+        Watcher { queue: self.inner.watchers.subscribe(), _handle: self.clone() }
     }
 
     /// Returns the agent of the conversation.
@@ -98,5 +91,20 @@ impl ConversationHandle {
 impl Drop for HandleInner {
     fn drop(&mut self) {
         self.shared.detach(&self.id, self.generation);
+    }
+}
+
+/// Receives all signals since its creation. A slow watcher receives text in larger pieces but loses nothing;
+/// its queue never exceeds the size of the conversation.
+pub struct Watcher {
+    queue: Arc<SignalQueue>,
+    // A watched conversation stays loaded.
+    _handle: ConversationHandle,
+}
+
+impl Watcher {
+    /// Returns the next signal, or `None` if the conversation was closed because its store failed.
+    pub async fn next(&mut self) -> Option<Signal> {
+        self.queue.next().await
     }
 }

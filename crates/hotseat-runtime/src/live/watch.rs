@@ -7,7 +7,6 @@ use hotseat_model::ReplyDelta;
 use hotseat_trace::EventRecord;
 use tokio::sync::Notify;
 
-use super::ConversationHandle;
 use crate::conversation::ModelAddress;
 use crate::ids::ConversationId;
 
@@ -30,40 +29,15 @@ pub enum Signal {
     },
 }
 
-/// Receives all signals since its creation. A slow watcher receives text in larger pieces but loses nothing;
-/// its queue never exceeds the size of the conversation.
-pub struct Watcher {
-    queue: Arc<SignalQueue>,
-    // A watched conversation stays loaded.
-    _handle: ConversationHandle,
-}
-
-impl Watcher {
-    /// Returns the next signal, or `None` if the conversation was closed because its store failed.
-    pub async fn next(&mut self) -> Option<Signal> {
-        loop {
-            {
-                let mut waiting = self.queue.pending();
-                if let Some(signal) = waiting.signals.pop_front() {
-                    return Some(signal);
-                }
-                if waiting.closed {
-                    return None;
-                }
-            }
-            self.queue.changed.notified().await;
-        }
-    }
-}
-
 /// All watchers of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct WatcherList {
     queues: Mutex<Vec<Weak<SignalQueue>>>,
 }
 
+/// Signals that a watcher has not received yet.
 #[derive(Debug, Default)]
-struct SignalQueue {
+pub(super) struct SignalQueue {
     pending: Mutex<PendingSignals>,
     changed: Notify,
 }
@@ -75,10 +49,11 @@ struct PendingSignals {
 }
 
 impl WatcherList {
-    pub(super) fn watch(&self, handle: ConversationHandle) -> Watcher {
+    /// Returns a queue for all later signals.
+    pub(super) fn subscribe(&self) -> Arc<SignalQueue> {
         let queue = Arc::new(SignalQueue::default());
         self.queues().push(Arc::downgrade(&queue));
-        Watcher { queue, _handle: handle }
+        queue
     }
 
     pub(super) fn publish(&self, signal: &Signal) {
@@ -105,6 +80,22 @@ impl WatcherList {
 }
 
 impl SignalQueue {
+    /// Returns the next signal, or `None` once the conversation is closed.
+    pub(super) async fn next(&self) -> Option<Signal> {
+        loop {
+            {
+                let mut waiting = self.pending();
+                if let Some(signal) = waiting.signals.pop_front() {
+                    return Some(signal);
+                }
+                if waiting.closed {
+                    return None;
+                }
+            }
+            self.changed.notified().await;
+        }
+    }
+
     fn pending(&self) -> MutexGuard<'_, PendingSignals> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }

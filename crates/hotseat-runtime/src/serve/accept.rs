@@ -13,7 +13,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::http::ServeOptions;
+use super::options::ServeOptions;
 
 /// Maximum size of the head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;

@@ -11,8 +11,7 @@ use hotseat_model::ReplyDelta;
 use hotseat_trace::{EventRecord, Payload};
 use serde_json::{Value, json};
 
-use super::exchange::host_error;
-use super::request_error::RequestError;
+use super::client::{RequestError, host_error};
 use crate::ids::ConversationId;
 use crate::live::{ConversationHandle, Signal, Watcher};
 

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,52 +20,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use super::accept::accept;
+use super::client::{ConversationLease, RequestError, RequestErrorKind, ServedAgent, host_error};
 use super::events::ThreadStream;
-use super::request_error::{RequestError, RequestErrorKind};
-use super::{ConversationLease, ServedAgent, ag_ui, openai};
+use super::options::ServeOptions;
+use super::{ag_ui, openai};
 use crate::ids::ConversationId;
-
-/// Settings of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServeOptions {
-    /// Address to listen on.
-    pub host: IpAddr,
-    /// Port to listen on; 0 selects a free port.
-    pub port: u16,
-    /// Origins of pages that may use the server, as browsers send them; `*` allows all.
-    pub allow_origins: Vec<String>,
-    /// Maximum size of a request body, in bytes.
-    pub max_body_bytes: usize,
-    /// Maximum size of all request bodies in memory together, in bytes.
-    pub max_buffered_bytes: usize,
-    /// Maximum number of open connections; further ones wait until one closes.
-    pub max_connections: usize,
-    /// Time limit for the head of a request, including the next one on a kept-alive connection.
-    pub head_timeout: Duration,
-    /// Time limit for the body of a request.
-    pub body_timeout: Duration,
-    /// Maximum time that a client may leave a piece of an answer unread.
-    pub write_timeout: Duration,
-    /// Interval without events after which a comment is sent, so that proxies do not close the connection.
-    pub keep_alive: Duration,
-}
-
-impl Default for ServeOptions {
-    fn default() -> Self {
-        ServeOptions {
-            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            port: 0,
-            allow_origins: Vec::new(),
-            max_body_bytes: 8 * 1024 * 1024,
-            max_buffered_bytes: 64 * 1024 * 1024,
-            max_connections: 1024,
-            head_timeout: Duration::from_secs(10),
-            body_timeout: Duration::from_secs(30),
-            write_timeout: Duration::from_secs(60),
-            keep_alive: Duration::from_secs(15),
-        }
-    }
-}
 
 /// Error that prevents a server from starting.
 #[derive(Debug, thiserror::Error)]
@@ -242,7 +201,7 @@ async fn thread_named(
 /// Returns a stored thread as AG-UI messages.
 async fn stored_thread(agent: &ServedAgent, thread: String) -> Result<Response, RequestError> {
     let handle = agent.known_conversation(&ConversationId::from(thread)).await?;
-    let state = handle.state().await.map_err(super::exchange::host_error)?;
+    let state = handle.state().await.map_err(host_error)?;
     Ok(Json(ag_ui::thread_json(&state)).into_response())
 }
 

@@ -18,13 +18,12 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 
-use super::ag_ui::{check_id, client_tool, content_string, parse_member};
-use super::exchange::{
-    ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, PendingClientCall, client_calls, host_error,
+use super::InputLine;
+use super::client::{
+    ClientExchange, ClientInput, ClientUpdate, ExchangeEnd, ExchangeStep, PendingClientCall, RequestError,
+    RequestErrorKind, ServedAgent, Speaker, check_id, client_calls, client_tool, content_string,
+    content_text, host_error, parse_member,
 };
-use super::request_error::{RequestError, RequestErrorKind};
-use super::translate::{ClientUpdate, Speaker, content_text};
-use super::{InputLine, ServedAgent};
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
 use crate::live::ConversationHandle;

@@ -7,9 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hotseat_trace::EventRecord;
 use serde::de::DeserializeOwned;
 
-use super::{ConversationStore, ConversationStoreError, EntryCommit, StoreFuture, StoredEntry};
+use super::{ConversationStore, ConversationStoreError, EntryCommit, LogEntry, StoreFuture, StoredEntry};
 use crate::ids::{AgentId, ConversationId};
-use crate::live::LogEntry;
 use crate::memory::{MemoryLimits, MemoryResult, MemoryStore, MemoryUse};
 use crate::world::DeliveryTime;
 

@@ -4,6 +4,7 @@
 //! from their entries. An entry and its records are stored atomically, before the requests of the entry are
 //! handled.
 
+mod entry;
 mod in_memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -12,39 +13,16 @@ use std::pin::Pin;
 
 use hotseat_trace::EventRecord;
 
+pub use entry::{EntryCommit, LogEntry, StoredEntry};
 pub use in_memory::{InMemoryStore, StoreBounds};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 
 use crate::ids::{AgentId, ConversationId};
-use crate::live::LogEntry;
 use crate::memory::{MemoryResult, MemoryUse};
-use crate::world::DeliveryTime;
 
 /// Future result of a store.
 pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, ConversationStoreError>> + Send>>;
-
-/// An entry of a conversation with its records.
-#[derive(Debug, Clone)]
-pub struct EntryCommit {
-    /// The conversation.
-    pub conversation: ConversationId,
-    /// Number of the entry in the conversation, from 1.
-    pub number: u64,
-    /// The entry and its time.
-    pub stored: StoredEntry,
-    /// Records for the trace.
-    pub records: Vec<EventRecord>,
-}
-
-/// One entry of a conversation.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredEntry {
-    /// Time of the entry.
-    pub stamp: DeliveryTime,
-    /// The entry.
-    pub entry: LogEntry,
-}
 
 /// Storage of conversations and memories.
 pub trait ConversationStore: Send + Sync + 'static {

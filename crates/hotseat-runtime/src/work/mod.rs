@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use task_run::{TaskNeed, TaskRun};
-pub use token::{TokenId, WorkflowBranch, WorkflowToken};
+pub use token::{WorkflowBranch, WorkflowToken};
 pub use workflow_run::WorkflowRun;
 
 use crate::definition::{Definitions, MemoryAction};
 use crate::failure::WorkFailure;
-use crate::ids::{AgentId, ConversationId, RunId, TurnId, WorkflowId};
+use crate::ids::{AgentId, ConversationId, RunId, TokenId, TurnId, WorkflowId};
 
 /// Context of a run.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,10 +6,7 @@ use hotseat_trace::TokenStatus;
 use serde_json::Value;
 
 use super::TaskRun;
-
-/// The number of a token in its run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub struct TokenId(pub u32);
+use crate::ids::TokenId;
 
 /// Active position in a workflow run.
 #[derive(Debug, Clone)]

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::conversation::{ConversationInput, ConversationOrigin, Millis, ModelAddress, OperationAddress};
 use crate::failure::WorkFailure;
-use crate::ids::{AgentId, ConversationId, RunId};
+use crate::ids::{AgentId, ConversationId, RunId, TokenId};
 use crate::memory::{MemoryResult, MemoryUse};
-use crate::work::{TokenId, WorkInput};
+use crate::work::WorkInput;
 
 /// Time of a delivery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use crate::conversation::{
 use crate::ids::{AgentId, ConversationId, RunId, TurnId};
 use crate::work::{WorkContext, WorkInput};
 
-use super::run::{ResultRecipient, WorkDefinition};
+use super::execution::{ResultRecipient, WorkDefinition};
 
 impl ConversationWorld {
     pub(super) fn start_effect(

@@ -1,11 +1,12 @@
 //! Conversations with their nested conversations, tasks and workflows as one state machine without I/O.
 //!
 //! A [`ConversationWorld`] accepts one [`WorldDelivery`] at a time and returns trace records and requests to its driver. It
-//! has two drivers: [`sim`](crate::sim) in virtual time and [`live`](crate::live) on tokio. A world can be
-//! rebuilt from its stamped deliveries with [`replay`].
+//! has two drivers above it: `sim` in virtual time and `live` on tokio. A world can be rebuilt from its
+//! stamped deliveries with [`replay`].
 
 mod delivery;
 mod effects;
+mod execution;
 mod run;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ use hotseat_trace::{Event, EventRecord, ExecutionInfo, Payload};
 pub use delivery::{
     ApprovalQuestion, ClientToolCall, DeliveryOutcome, DeliveryTime, DriverRequest, WorldDelivery,
 };
-use run::WorkExecution;
+use execution::WorkExecution;
 
 use crate::conversation::{
     ConversationInput, ConversationMachine, ConversationOrigin, Millis, ReceivedInputs, ReplyTo,

@@ -1,46 +1,18 @@
 //! Runs of tasks and workflows: start, requests and results.
 
-use std::sync::Arc;
-
 use hotseat_trace::{
     ExecutionInfo, ExecutionKind, MemorySearched, MemoryTouched, MemoryWritten, ParentCall, Payload,
     WorkOrigin,
 };
 use serde_json::Value;
 
+use super::execution::{ResultRecipient, WorkDefinition, WorkExecution};
 use super::{ConversationWorld, DeliveryOutcome, DeliveryTime, DriverRequest, WorldDelivery};
-use crate::conversation::{
-    ConversationInput, ConversationOrigin, HookAddress, OperationAddress, ReplyTo, TurnCaller,
-};
-use crate::definition::{TaskDefinition, WorkflowDefinition};
+use crate::conversation::{ConversationInput, ConversationOrigin, ReplyTo, TurnCaller};
 use crate::failure::{ErrorCode, WorkFailure};
-use crate::ids::{AgentId, ConversationId, RunId};
+use crate::ids::{AgentId, ConversationId, RunId, TokenId};
 use crate::memory::{MemoryResult, MemoryUse};
-use crate::work::{TokenId, WorkContext, WorkEffect, WorkInput, WorkRun, WorkflowRun};
-
-/// Running task or workflow.
-#[derive(Debug, Clone)]
-pub(super) struct WorkExecution {
-    machine: WorkRun,
-    context: WorkContext,
-    execution: ExecutionInfo,
-    conversation: ConversationId,
-    pub(super) answer: ResultRecipient,
-}
-
-/// Definition that a run executes.
-pub(super) enum WorkDefinition {
-    Task(Arc<TaskDefinition>),
-    Workflow(Arc<WorkflowDefinition>),
-}
-
-/// Recipient of a run's result.
-#[derive(Debug, Clone)]
-pub(super) enum ResultRecipient {
-    Hook(HookAddress),
-    Operation(OperationAddress),
-    Token(RunId, TokenId),
-}
+use crate::work::{WorkContext, WorkEffect, WorkInput, WorkRun, WorkflowRun};
 
 impl ConversationWorld {
     pub(super) fn start_run(

@@ -12,8 +12,8 @@ use hotseat_runtime::definition::schema::{object, string};
 use hotseat_runtime::definition::{Definitions, Persona, mock, task, tool};
 use hotseat_runtime::files;
 use hotseat_runtime::ids::{AgentId, ConversationId};
-use hotseat_runtime::live::{ConversationHandle, ConversationHost, HostOptions, LogEntry, ModelRegistry};
-use hotseat_runtime::store::{ConversationStore, EntryCommit, InMemoryStore, SqliteStore};
+use hotseat_runtime::live::{ConversationHandle, ConversationHost, HostOptions, ModelRegistry};
+use hotseat_runtime::store::{ConversationStore, EntryCommit, InMemoryStore, LogEntry, SqliteStore};
 use hotseat_runtime::world::{ConversationWorld, WorldDelivery, replay};
 use hotseat_trace::{InvariantOptions, Payload, Trace, check_invariants};
 

@@ -9,12 +9,12 @@ use hotseat_runtime::conversation::{ConversationInput, TurnPhase};
 use hotseat_runtime::definition::{Definitions, Persona, mock, persona, task, tool};
 use hotseat_runtime::ids::{AgentId, ConversationId, TurnId};
 use hotseat_runtime::live::{
-    ConversationHandle, ConversationHost, HostError, HostOptions, LogEntry, ModelRegistry, Signal, Watcher,
+    ConversationHandle, ConversationHost, HostError, HostOptions, ModelRegistry, Signal, Watcher,
 };
 use hotseat_runtime::memory::{MemoryRecord, MemoryResult, MemoryStore, MemoryUse};
 use hotseat_runtime::store::{
-    ConversationStore, ConversationStoreError, EntryCommit, InMemoryStore, SqliteStore, StoreFuture,
-    StoredEntry,
+    ConversationStore, ConversationStoreError, EntryCommit, InMemoryStore, LogEntry, SqliteStore,
+    StoreFuture, StoredEntry,
 };
 use hotseat_trace::{EventRecord, InvariantOptions, Payload, assert_conversation_invariants};
 use proptest::prelude::*;

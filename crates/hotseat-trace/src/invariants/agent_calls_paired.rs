@@ -1,6 +1,6 @@
 //! Every agent call has exactly one outcome, unless it was cancelled.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
 
 pub(super) fn check(

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::{
     ConversationView, MoveRecorded, Payload, ToolInvocation, ToolOutcome, ToolRunOutcome, TypedRecord,
 };

@@ -1,6 +1,6 @@
 //! Every tool call has exactly one outcome and exactly one move.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
 
 pub(super) fn check(

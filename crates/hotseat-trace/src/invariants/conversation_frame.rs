@@ -1,6 +1,6 @@
 //! A conversation starts with its creation, owns its turns, and every participant joins once.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::{ConversationView, InvocationMode, Participant, Payload};
 
 pub(super) fn check(

@@ -1,6 +1,6 @@
 //! No memory is extracted from a turn that failed.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
 
 pub(super) fn check(

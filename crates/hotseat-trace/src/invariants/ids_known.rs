@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::{ConversationView, Payload};
 
 pub(super) fn check(

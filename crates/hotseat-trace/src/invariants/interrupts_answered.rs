@@ -1,6 +1,6 @@
 //! Every interrupt is answered or cancelled exactly once.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
 
 pub(super) fn check(

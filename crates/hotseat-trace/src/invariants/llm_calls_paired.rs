@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::{ConversationView, Payload};
 
 pub(super) fn check(

@@ -1,6 +1,6 @@
 //! Memory is extracted from every completed turn.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
 
 pub(super) fn check(

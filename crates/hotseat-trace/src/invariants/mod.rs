@@ -19,76 +19,24 @@ mod no_tool_failures;
 mod not_empty;
 mod nothing_after_end;
 mod nothing_outstanding;
+mod order;
 mod ordered;
 mod replies_agree;
 mod sequences_contiguous;
 mod sequences_positive;
 mod sync_calls_answered;
 mod turns_end;
+mod violation;
 mod waits_resumed;
 mod work_runs;
 
-use std::fmt;
+pub use order::{EventSelector, OrderConstraint, OrderRule, order_violations};
+pub use violation::{InvariantOptions, InvariantViolation};
+
+use violation::ViolationCollector;
 
 use crate::excerpt::excerpt_around;
 use crate::{ConversationView, Trace};
-
-/// Options for checking invariants.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct InvariantOptions {
-    /// Turns may fail.
-    pub allow_failed_turns: bool,
-    /// Tools may not fail. By default they may, because the agent gets the error and continues.
-    pub deny_tool_failures: bool,
-}
-
-/// A violated invariant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvariantViolation {
-    /// The name of the invariant.
-    pub invariant: &'static str,
-    /// Description of the violation.
-    pub message: String,
-    /// Sequence numbers of the events involved.
-    pub sequences: Vec<u64>,
-}
-
-impl fmt::Display for InvariantViolation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.invariant, self.message)?;
-        match &self.sequences[..] {
-            [] => Ok(()),
-            [one] => write!(f, " [event {one}]"),
-            several => {
-                write!(f, " [events {}]", several.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))
-            }
-        }
-    }
-}
-
-/// Collects the violations of the invariant being checked, with helpers shared by several invariants.
-struct ViolationCollector {
-    invariant: &'static str,
-    violations: Vec<InvariantViolation>,
-}
-
-impl ViolationCollector {
-    fn add<const N: usize>(&mut self, message: String, sequences: [u64; N]) {
-        self.violations.push(InvariantViolation {
-            invariant: self.invariant,
-            message,
-            sequences: sequences.to_vec(),
-        });
-    }
-
-    fn has_outcome(&self, view: &ConversationView<'_>, call: &str) -> bool {
-        view.tools().call(call).is_some_and(|run| run.outcome.is_some())
-    }
-
-    fn is_cancelled(&self, view: &ConversationView<'_>, call: &str) -> bool {
-        view.turns().cancellations().iter().any(|end| &*end.operation_id == call)
-    }
-}
 
 type TraceInvariant = fn(&Trace, &mut ViolationCollector);
 type ConversationInvariant = fn(&ConversationView<'_>, &InvariantOptions, &mut ViolationCollector);
@@ -128,7 +76,7 @@ const CONVERSATION_INVARIANTS: &[(&str, ConversationInvariant)] = &[
 
 /// Returns all violations in all conversations of a trace.
 pub fn check_invariants(trace: &Trace, options: InvariantOptions) -> Vec<InvariantViolation> {
-    let mut found = ViolationCollector { invariant: "", violations: Vec::new() };
+    let mut found = ViolationCollector::default();
     for (name, check) in TRACE_INVARIANTS {
         found.invariant = name;
         check(trace, &mut found);

@@ -1,6 +1,6 @@
 //! There are no error events, unless failed turns are allowed.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
 
 pub(super) fn check(view: &ConversationView<'_>, options: &InvariantOptions, found: &mut ViolationCollector) {

@@ -1,6 +1,6 @@
 //! No tool failed, if the options require that.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
 
 pub(super) fn check(view: &ConversationView<'_>, options: &InvariantOptions, found: &mut ViolationCollector) {

@@ -1,6 +1,6 @@
 //! The trace has at least one turn; an empty trace would satisfy all other invariants.
 
-use super::ViolationCollector;
+use super::violation::ViolationCollector;
 use crate::{Payload, Trace};
 
 pub(super) fn check(trace: &Trace, found: &mut ViolationCollector) {

@@ -1,6 +1,6 @@
 //! A completed turn has no running operations.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
 
 pub(super) fn check(

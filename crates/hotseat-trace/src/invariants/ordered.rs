@@ -1,8 +1,8 @@
 //! The ordering rules are satisfied.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::order::{RULES, order_violations};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
-use crate::order::{RULES, order_violations};
 
 pub(super) fn check(
     view: &ConversationView<'_>,

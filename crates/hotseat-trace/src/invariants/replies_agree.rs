@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::{ConversationView, HookFailed, HookStarted, Payload, TurnIssues, WorkOrigin};
 
 /// State of one turn while its events are checked.

@@ -1,6 +1,6 @@
 //! Sequence numbers increase by one, without gaps or duplicates.
 
-use super::ViolationCollector;
+use super::violation::ViolationCollector;
 use crate::Trace;
 
 pub(super) fn check(trace: &Trace, found: &mut ViolationCollector) {

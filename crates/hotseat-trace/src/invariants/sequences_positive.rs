@@ -1,6 +1,6 @@
 //! Every sequence number is positive.
 
-use super::ViolationCollector;
+use super::violation::ViolationCollector;
 use crate::Trace;
 
 pub(super) fn check(trace: &Trace, found: &mut ViolationCollector) {

@@ -1,6 +1,6 @@
 //! Every synchronous tool call has a result, unless it was cancelled.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
 
 pub(super) fn check(

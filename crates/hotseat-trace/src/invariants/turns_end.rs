@@ -1,6 +1,6 @@
 //! Every turn that started ends as completed or failed.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::{ConversationView, TurnStatus};
 
 pub(super) fn check(

@@ -1,6 +1,6 @@
 //! Every wait of a turn is followed by one resumption with the same operation id, unless the turn failed.
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::ConversationView;
 
 pub(super) fn check(

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{InvariantOptions, ViolationCollector};
+use super::violation::{InvariantOptions, ViolationCollector};
 use crate::{
     ActionStarted, ConversationView, ErrorInfo, Payload, TaskStarted, TaskStep, TokenStatus, WorkOrigin,
     WorkflowStarted,

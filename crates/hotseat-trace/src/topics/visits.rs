@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{ConversationTurn, TracedConversation};
-
 /// Consecutive turns in one topic. Returning to a topic is another visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
@@ -17,11 +15,11 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Returns the visits of the given turns, in order.
-    pub fn from_turns(turns: &[ConversationTurn]) -> Vec<Visit> {
+    /// Returns the visits of consecutive turns with these topics, in order.
+    pub(crate) fn from_topics<'t>(topics: impl Iterator<Item = Option<&'t Arc<str>>>) -> Vec<Visit> {
         let mut visits: Vec<Visit> = Vec::new();
-        for (place, turn) in turns.iter().enumerate() {
-            let Some(topic) = &turn.topic else { continue };
+        for (place, topic) in topics.enumerate() {
+            let Some(topic) = topic else { continue };
             if let Some(last) =
                 visits.last_mut().filter(|last| last.topic == *topic && last.turns.end == place)
             {
@@ -40,22 +38,5 @@ impl Visit {
             1 => format!("turn {}", self.turns.end),
             _ => format!("turns {}–{}", self.turns.start + 1, self.turns.end),
         }
-    }
-}
-
-impl TracedConversation {
-    /// Returns the topic visits so far, in order; empty if topics are not tracked.
-    pub fn topic_visits(&self) -> Vec<Visit> {
-        Visit::from_turns(&self.turns)
-    }
-
-    /// Returns the visited topics in order; a topic that was visited again occurs again.
-    pub fn topic_history(&self) -> Vec<Arc<str>> {
-        self.topic_visits().into_iter().map(|visit| visit.topic).collect()
-    }
-
-    /// Returns the number of turns in a topic, over all visits.
-    pub fn turns_in_topic(&self, name: &str) -> usize {
-        self.turns.iter().filter(|turn| turn.topic.as_deref() == Some(name)).count()
     }
 }

@@ -1,6 +1,6 @@
 //! The agent calls match the expected ones, in order.
 
-use super::{Mismatch, find_difference};
+use super::mismatch::{Mismatch, find_difference};
 use crate::{ConversationView, InvocationMode};
 
 /// An expected agent call.

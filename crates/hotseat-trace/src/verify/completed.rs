@@ -1,6 +1,6 @@
 //! Every user turn completed.
 
-use super::Mismatch;
+use super::mismatch::Mismatch;
 use crate::{ConversationView, TurnStatus};
 
 pub(super) fn find(view: &ConversationView<'_>) -> Vec<Mismatch> {

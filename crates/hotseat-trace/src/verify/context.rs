@@ -1,6 +1,6 @@
 //! Context was assembled for every turn.
 
-use super::Mismatch;
+use super::mismatch::Mismatch;
 use crate::{ConversationView, Payload};
 
 pub(super) fn find(view: &ConversationView<'_>, per_llm_call: bool) -> Vec<Mismatch> {

@@ -1,6 +1,6 @@
 //! Memory was extracted from every completed turn, and from no other.
 
-use super::Mismatch;
+use super::mismatch::Mismatch;
 use crate::ConversationView;
 
 pub(super) fn find(view: &ConversationView<'_>) -> Vec<Mismatch> {

@@ -1,6 +1,7 @@
 //! At least one turn failed as described.
 
-use super::{Mismatch, completed};
+use super::completed;
+use super::mismatch::Mismatch;
 use crate::ConversationView;
 
 /// Expected failure of a turn.

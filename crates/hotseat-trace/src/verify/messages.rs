@@ -1,6 +1,6 @@
 //! The number of messages and the last answer match.
 
-use super::{Mismatch, find_difference};
+use super::mismatch::{Mismatch, find_difference};
 use crate::ConversationView;
 
 /// Expectations about messages.

@@ -6,6 +6,7 @@ mod context;
 mod extraction;
 mod failed;
 mod messages;
+mod mismatch;
 mod moves;
 mod order;
 mod tools;
@@ -17,6 +18,7 @@ use std::fmt;
 pub use agent_calls::AgentCallSpec;
 pub use failed::FailureSpec;
 pub use messages::MessagesSpec;
+pub use mismatch::Mismatch;
 pub use moves::MovesSpec;
 pub use order::TraceMoment;
 pub use tools::ToolCallSpec;
@@ -31,17 +33,6 @@ struct TraceExpectation<'t> {
     name: String,
     #[expect(clippy::type_complexity, reason = "it is a list of faults from a conversation")]
     evaluate: Box<dyn Fn(&ConversationView<'t>) -> Vec<Mismatch> + 't>,
-}
-
-/// A difference between expected and actual values.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
-    /// Expected value, as text.
-    pub expected: String,
-    /// Actual value, as text.
-    pub actual: String,
-    /// Sequence number of the event concerned.
-    pub sequence: Option<u64>,
 }
 
 /// Expectations about a trace.
@@ -75,22 +66,6 @@ pub fn verify(trace: &Trace) -> TraceVerifier<'_> {
 /// Starts expectations about one conversation of a trace.
 pub fn verify_view(view: ConversationView<'_>) -> TraceVerifier<'_> {
     TraceVerifier { view, checks: Vec::new() }
-}
-
-impl Mismatch {
-    fn new(expected: impl fmt::Display, actual: impl fmt::Display) -> Self {
-        Mismatch { expected: expected.to_string(), actual: actual.to_string(), sequence: None }
-    }
-
-    fn at(mut self, sequence: u64) -> Self {
-        self.sequence = Some(sequence);
-        self
-    }
-}
-
-/// Returns a mismatch if two values differ.
-fn find_difference<T: PartialEq + fmt::Debug>(what: &str, expected: T, actual: T) -> Option<Mismatch> {
-    (expected != actual).then(|| Mismatch::new(format!("{what}: {expected:?}"), format!("{actual:?}")))
 }
 
 impl<'t> TraceVerifier<'t> {

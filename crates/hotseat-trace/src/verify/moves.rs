@@ -1,6 +1,6 @@
 //! The moves match the expectations.
 
-use super::{Mismatch, find_difference};
+use super::mismatch::{Mismatch, find_difference};
 use crate::ConversationView;
 
 /// Expectations about moves.

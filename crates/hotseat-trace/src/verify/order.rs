@@ -1,6 +1,6 @@
 //! Moments that must occur in order.
 
-use super::Mismatch;
+use super::mismatch::Mismatch;
 use crate::{ConversationView, Payload};
 
 /// A kind of moment in a conversation.

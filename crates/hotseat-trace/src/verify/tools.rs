@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Mismatch, find_difference};
+use super::mismatch::{Mismatch, find_difference};
 use crate::{ConversationView, InvocationMode};
 
 /// An expected tool call.

@@ -1,6 +1,6 @@
 //! The turns match the expectations.
 
-use super::{Mismatch, find_difference};
+use super::mismatch::{Mismatch, find_difference};
 use crate::{ConversationView, TurnStatus};
 
 /// Expectations about turns.

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Mismatch, TraceVerifier, VerifyError, find_difference, verify_view};
+use super::mismatch::{Mismatch, find_difference};
+use super::{TraceVerifier, VerifyError, verify_view};
 use crate::{
     ConversationView, TokenCreated, TokenStatus, Trace, TypedRecord, WorkflowCompleted, WorkflowFailed,
 };

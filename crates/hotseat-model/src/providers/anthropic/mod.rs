@@ -3,9 +3,7 @@
 mod body;
 pub(super) mod parser;
 
-use super::call::call;
-use super::connector::{ConnectorConfig, Secret};
-use super::http::ProviderConnection;
+use super::connection::{ConnectorConfig, ProviderConnection, Secret, call};
 use crate::{Model, ModelRequest, ReplyFuture, ReplySink};
 
 /// A model behind Anthropic's messages API.

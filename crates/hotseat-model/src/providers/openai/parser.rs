@@ -7,8 +7,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::providers::call::{ReplyParser, invalid_reply_error, truncated_reply_error};
-use crate::providers::failure;
+use crate::providers::connection::failure;
+use crate::providers::connection::{ReplyParser, invalid_reply_error, truncated_reply_error};
 use crate::{
     ModelError, ModelReply, ModelRequest, ReplyAssembler, ReplyDelta, ReplySink, StopReason, TokenUsage,
 };

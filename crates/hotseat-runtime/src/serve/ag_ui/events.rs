@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::translate::{ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, result_id};
+use super::super::client::{ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, result_id};
 
 /// Protocol version announced by runs.
 pub const PROTOCOL_VERSION: &str = "1.0";

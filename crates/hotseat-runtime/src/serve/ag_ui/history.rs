@@ -6,8 +6,7 @@
 use hotseat_model::ModelMessage;
 use serde_json::{Value, json};
 
-use super::super::request_error::RequestError;
-use super::super::translate::{arguments_text, content_text, message_id, result_id};
+use super::super::client::{RequestError, arguments_text, content_text, message_id, result_id};
 use super::request::{MessageBody, ThreadMessage};
 use crate::conversation::{
     ContextEntry, ConversationState, OperationAddress, OperationStatus, OperationTarget, TurnCaller, TurnEnd,

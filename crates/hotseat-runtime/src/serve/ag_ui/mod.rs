@@ -12,14 +12,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use events::AgUiWriter;
-pub use request::{AgUiRequest, check_id, client_tool, content_string, parse_member, parse_request};
+pub use request::{AgUiRequest, parse_request};
 
-use super::ServedAgent;
-use super::exchange::{
-    ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, client_calls, is_user_turn,
-    is_waiting_for_client, open_approvals,
+use super::client::{
+    ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, RequestError, ServedAgent, TurnFailure,
+    UsageByModel, client_calls, host_error, is_user_turn, is_waiting_for_client, open_approvals,
 };
-use super::request_error::RequestError;
 use crate::conversation::{ConversationState, OperationAddress};
 use crate::ids::ConversationId;
 
@@ -48,7 +46,7 @@ impl AgUiRun {
     ) -> Result<(AgUiRun, Vec<Value>), RequestError> {
         let id = ConversationId::from(input.thread.as_str());
         let handle = agent.conversation(&id).await?;
-        let state = handle.state().await.map_err(super::exchange::host_error)?;
+        let state = handle.state().await.map_err(host_error)?;
         let news = history::new_input(&state, &input.messages)?;
         let mut brought = ClientInput {
             tools: input.tools,
@@ -89,13 +87,9 @@ impl AgUiRun {
                 }
                 Ok(ExchangeStep::Finished(ending)) => return AgUiBatch::Last(self.last_events(&ending)),
                 Err(refusal) => {
-                    let failure = super::translate::TurnFailure {
-                        code: Some("INTERNAL_ERROR".to_string()),
-                        message: refusal.message,
-                    };
-                    return AgUiBatch::Last(vec![
-                        self.writer.failed(&failure, &super::translate::UsageByModel::default()),
-                    ]);
+                    let failure =
+                        TurnFailure { code: Some("INTERNAL_ERROR".to_string()), message: refusal.message };
+                    return AgUiBatch::Last(vec![self.writer.failed(&failure, &UsageByModel::default())]);
                 }
             }
         }

@@ -4,7 +4,6 @@
 //! none, after a restart or for a history from elsewhere, a new conversation is opened and the history
 //! becomes context for its model.
 
-mod histories;
 mod request;
 
 use std::sync::Arc;
@@ -12,15 +11,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-pub use histories::ChatHistories;
 pub use request::{CompletionRequest, parse_request};
 
-use super::exchange::{
-    ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, PendingClientCall, client_calls,
+use super::client::{
+    ClientExchange, ClientInput, ClientUpdate, ConversationLease, ExchangeEnd, ExchangeStep,
+    PendingClientCall, RequestError, RequestErrorKind, ServedAgent, Speaker, arguments_text, client_calls,
+    host_error,
 };
-use super::request_error::{RequestError, RequestErrorKind};
-use super::translate::{Speaker, arguments_text};
-use super::{ConversationLease, ServedAgent, translate};
 use crate::conversation::{ContextEntry, ConversationState, OperationAddress};
 use crate::ids::ConversationId;
 use request::CompletionMessage;
@@ -96,7 +93,7 @@ impl ChatAnswer {
             None => {
                 let id = ConversationId::from(format!("chat-{}", uuid::Uuid::new_v4()));
                 let handle = agent.conversation(&id).await?;
-                let state = handle.state().await.map_err(super::exchange::host_error)?;
+                let state = handle.state().await.map_err(host_error)?;
                 start_conversation(&messages, before, &mut brought)?;
                 (id, handle, state)
             }
@@ -216,18 +213,18 @@ impl ChatAnswer {
         let mut pieces = Vec::new();
         for told in told {
             match told {
-                translate::ClientUpdate::TextStarted { speaker: Speaker::Agent, .. } => {
+                ClientUpdate::TextStarted { speaker: Speaker::Agent, .. } => {
                     if !self.text.is_empty() {
                         self.text.push_str("\n\n");
                         pieces.push(ChatPiece::Text("\n\n".to_string()));
                     }
                     self.message_start = self.text.len();
                 }
-                translate::ClientUpdate::Text { speaker: Speaker::Agent, text, .. } => {
+                ClientUpdate::Text { speaker: Speaker::Agent, text, .. } => {
                     self.text.push_str(&text);
                     pieces.push(ChatPiece::Text(text));
                 }
-                translate::ClientUpdate::ToolCalled {
+                ClientUpdate::ToolCalled {
                     call,
                     tool,
                     arguments,
@@ -245,12 +242,12 @@ impl ChatAnswer {
                         shown.push(call);
                     }
                 }
-                translate::ClientUpdate::ToolAnswered { call, content, speaker: Speaker::Agent, .. }
+                ClientUpdate::ToolAnswered { call, content, speaker: Speaker::Agent, .. }
                     if self.shown.as_ref().is_some_and(|shown| shown.contains(&call)) =>
                 {
                     pieces.push(ChatPiece::ToolAnswered { call, content });
                 }
-                translate::ClientUpdate::MessageWithdrawn { .. } => {
+                ClientUpdate::MessageWithdrawn { .. } => {
                     if let Err(refusal) = self.withdraw(&mut pieces) {
                         self.talk.cancel_turns("a part of the answer could not be withdrawn").await;
                         self.restore_history();
@@ -373,7 +370,7 @@ async fn continue_conversation(
     brought: &mut ClientInput,
 ) -> Result<Option<(crate::live::ConversationHandle, ConversationState)>, RequestError> {
     let handle = agent.conversation(id).await?;
-    let state = handle.state().await.map_err(super::exchange::host_error)?;
+    let state = handle.state().await.map_err(host_error)?;
     // The conversation was deleted in the meantime.
     if state.turns.is_empty() {
         return Ok(None);

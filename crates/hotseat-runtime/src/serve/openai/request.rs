@@ -5,8 +5,7 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 use serde_json::Value;
 
-use super::super::ag_ui::{client_tool, content_string, parse_member};
-use super::super::request_error::RequestError;
+use super::super::client::{RequestError, client_tool, content_string, parse_member};
 use crate::conversation::ContextEntry;
 
 /// Validated request.

@@ -9,7 +9,12 @@ use crate::{ModelError, ModelErrorKind};
 const MAX_EXCERPT_CHARS: usize = 1000;
 
 /// Creates the error for a response with an error status.
-pub(super) fn from_status(url: &str, status: StatusCode, location: Option<&str>, body: &str) -> ModelError {
+pub(in crate::providers) fn from_status(
+    url: &str,
+    status: StatusCode,
+    location: Option<&str>,
+    body: &str,
+) -> ModelError {
     let json: Value = serde_json::from_str(body).unwrap_or_default();
     let said = ProviderErrorBody::from_json(&json);
     let kind = kind_from_status(status.as_u16(), &said);
@@ -32,7 +37,7 @@ pub(super) fn from_status(url: &str, status: StatusCode, location: Option<&str>,
 }
 
 /// Creates the error for an error event in a stream or reply: `{"error": …}` or the inner object.
-pub(super) fn from_error_event(url: &str, error: &Value) -> ModelError {
+pub(in crate::providers) fn from_error_event(url: &str, error: &Value) -> ModelError {
     let said = ProviderErrorBody::from_json(error);
     let status = said.code.parse::<u16>().ok().filter(|status| (400..600).contains(status));
     let kind = match status {
@@ -47,7 +52,7 @@ pub(super) fn from_error_event(url: &str, error: &Value) -> ModelError {
 }
 
 /// Returns the start of a response body; None if it is blank.
-pub(super) fn excerpt(body: &str) -> Option<String> {
+pub(in crate::providers) fn excerpt(body: &str) -> Option<String> {
     let body = body.trim();
     match body.char_indices().nth(MAX_EXCERPT_CHARS) {
         _ if body.is_empty() => None,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{ConversationView, InvariantViolation, Payload};
+use super::InvariantViolation;
+use crate::{ConversationView, Payload};
 
 /// Selects the events that a rule applies to. Returns a key; events with equal keys are compared.
 pub type EventSelector = fn(&Payload) -> Option<String>;
@@ -32,7 +33,7 @@ pub enum OrderConstraint {
 }
 
 /// Rules for every conversation of the runtime.
-pub(crate) const RULES: &[OrderRule] = &[
+pub(super) const RULES: &[OrderRule] = &[
     rule(
         "turn.started is the first event of its turn",
         OrderConstraint::RequiresEarlier(turn_started, in_turn),

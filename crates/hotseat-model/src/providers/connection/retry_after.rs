@@ -7,7 +7,7 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 /// Returns the delay from the response headers: `retry-after-ms`, or `retry-after` in seconds or as a date. A
 /// date is compared with the `date` header, so only the provider's clock matters.
-pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(in crate::providers) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let millis = text("retry-after-ms").and_then(|millis| millis.parse::<f64>().ok());
     if let Some(wait) = millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok()) {

@@ -11,7 +11,7 @@ use reqwest::{Client, Response, Url};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::connector::{ConnectorConfig, Secret, TimeLimits};
+use super::config::{ConnectorConfig, Secret, TimeLimits};
 use super::failure;
 use super::retry_after::retry_after;
 use crate::{ModelError, ModelErrorKind};
@@ -24,7 +24,7 @@ const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 const MIN_SECRET_BYTES: usize = 6;
 
 /// Connection settings of one provider.
-pub(super) struct ProviderConnection {
+pub(in crate::providers) struct ProviderConnection {
     url: Url,
     headers: HeaderMap,
     limits: TimeLimits,
@@ -36,7 +36,7 @@ pub(super) struct ProviderConnection {
 impl ProviderConnection {
     /// Creates the connection. `route` is appended to the base URL, except for a prefix that the base already
     /// ends with.
-    pub(super) fn new(
+    pub(in crate::providers) fn new(
         connector: &ConnectorConfig,
         default_base: &str,
         route: &[&str],
@@ -84,7 +84,7 @@ impl ProviderConnection {
     }
 
     /// Returns the URL without credentials and query.
-    pub(super) fn display_url(&self) -> String {
+    pub(in crate::providers) fn display_url(&self) -> String {
         let mut url = self.url.clone();
         // Neither can fail for an address of HTTP.
         let _ = url.set_password(None);
@@ -94,12 +94,12 @@ impl ProviderConnection {
     }
 
     /// Returns the host of the URL.
-    pub(super) fn host(&self) -> Option<&str> {
+    pub(in crate::providers) fn host(&self) -> Option<&str> {
         self.url.host_str()
     }
 
     /// Posts a body and waits for the headers of a successful response.
-    pub(super) async fn post(&self, body: &Value) -> Result<StreamingResponse, ModelError> {
+    pub(in crate::providers) async fn post(&self, body: &Value) -> Result<StreamingResponse, ModelError> {
         let started = Instant::now();
         let clock = CallDeadlines { limits: self.limits, started, url: self.display_url() };
         let client = self.client.get_or_init(|| build_client(&self.url, self.limits.connect));
@@ -120,7 +120,7 @@ impl ProviderConnection {
     }
 
     /// Redacts secrets in a provider's error: some providers repeat the rejected key.
-    pub(super) fn redact(&self, mut error: ModelError) -> ModelError {
+    pub(in crate::providers) fn redact(&self, mut error: ModelError) -> ModelError {
         for secret in &self.secrets {
             error.message = error.message.replace(secret.reveal(), "[secret]");
             error.body = error.body.map(|body| body.replace(secret.reveal(), "[secret]"));
@@ -165,7 +165,7 @@ impl ProviderConnection {
 }
 
 /// A response body, read as it arrives.
-pub(super) struct StreamingResponse {
+pub(in crate::providers) struct StreamingResponse {
     response: Response,
     clock: CallDeadlines,
     /// Number of bytes received.
@@ -174,7 +174,7 @@ pub(super) struct StreamingResponse {
 
 impl StreamingResponse {
     /// Returns true if the body is a JSON document and not a stream.
-    pub(super) fn is_json(&self) -> bool {
+    pub(in crate::providers) fn is_json(&self) -> bool {
         let content_type = self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         content_type.is_some_and(|content_type| content_type.trim_start().starts_with("application/json"))
     }
@@ -200,7 +200,7 @@ impl StreamingResponse {
     }
 
     /// Returns the whole body as text.
-    pub(super) async fn text(mut self) -> Result<String, ModelError> {
+    pub(in crate::providers) async fn text(mut self) -> Result<String, ModelError> {
         let mut body = Vec::new();
         while let Some(bytes) = self.next().await? {
             body.extend_from_slice(&bytes);
@@ -212,7 +212,7 @@ impl StreamingResponse {
     }
 
     /// Returns the body as a stream of pieces.
-    pub(super) fn pieces(self) -> impl Stream<Item = Result<Bytes, ModelError>> {
+    pub(in crate::providers) fn pieces(self) -> impl Stream<Item = Result<Bytes, ModelError>> {
         try_unfold(self, |mut answer| async move { Ok(answer.next().await?.map(|bytes| (bytes, answer))) })
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 const BODY_END_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Parses the output of one provider. It does no I/O.
-pub(super) trait ReplyParser: Send {
+pub(in crate::providers) trait ReplyParser: Send {
     /// Handles the data of one event and passes pieces of the reply to `sink`. Returns true for the last
     /// event.
     ///
@@ -45,7 +45,7 @@ pub(super) trait ReplyParser: Send {
 }
 
 /// Sends a request and reads the reply.
-pub(super) async fn call(
+pub(in crate::providers) async fn call(
     connection: &ProviderConnection,
     body: &Value,
     request: &ModelRequest,
@@ -85,7 +85,7 @@ async fn read(
 }
 
 /// Reads a stream of server-sent events up to the last one.
-pub(super) async fn read_events(
+pub(in crate::providers) async fn read_events(
     pieces: impl Stream<Item = Result<Bytes, ModelError>>,
     reading: &mut impl ReplyParser,
     sink: &mut dyn ReplySink,
@@ -121,7 +121,7 @@ fn stream_error(error: sse_stream::Error) -> ModelError {
 }
 
 /// Returns the messages with tool results moved directly behind their calls, as all providers require.
-pub(super) fn results_first(messages: &[ModelMessage]) -> Vec<&ModelMessage> {
+pub(in crate::providers) fn results_first(messages: &[ModelMessage]) -> Vec<&ModelMessage> {
     let is_reply = |message: &ModelMessage| matches!(message, ModelMessage::Assistant { .. });
     let mut ordered: Vec<&ModelMessage> = Vec::with_capacity(messages.len());
     for part in messages.chunk_by(|one, other| !is_reply(one) && !is_reply(other)) {
@@ -133,7 +133,7 @@ pub(super) fn results_first(messages: &[ModelMessage]) -> Vec<&ModelMessage> {
 }
 
 /// Merges extra members into a body: they replace existing ones, and `null` removes one.
-pub(super) fn merge_extra(mut body: Map<String, Value>, extra: &Map<String, Value>) -> Value {
+pub(in crate::providers) fn merge_extra(mut body: Map<String, Value>, extra: &Map<String, Value>) -> Value {
     for (key, value) in extra {
         match value {
             Value::Null => drop(body.shift_remove(key)),
@@ -144,14 +144,14 @@ pub(super) fn merge_extra(mut body: Map<String, Value>, extra: &Map<String, Valu
 }
 
 /// Creates the error for invalid output of a provider.
-pub(super) fn invalid_reply_error(url: &str, what: &str, data: &str) -> ModelError {
+pub(in crate::providers) fn invalid_reply_error(url: &str, what: &str, data: &str) -> ModelError {
     let mut error = ModelError::new(ModelErrorKind::Decode, format!("the reply of {url} is invalid: {what}"));
     error.body = super::failure::excerpt(data);
     error
 }
 
 /// Creates the error for a stream that ended too early.
-pub(super) fn truncated_reply_error(url: &str) -> ModelError {
+pub(in crate::providers) fn truncated_reply_error(url: &str) -> ModelError {
     let message = format!("{url} closed the stream without an end marker: the reply may be incomplete");
     ModelError::new(ModelErrorKind::Network, message)
 }

@@ -1,10 +1,9 @@
 //! Finds the conversation that a request continues. The protocol sends the history but no conversation id.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::request::CompletionMessage;
 use crate::ids::ConversationId;
 
 /// Maximum number of remembered conversations; the one stored longest ago is forgotten first.
@@ -30,13 +29,13 @@ struct ChatHistoryMap {
 impl ChatHistories {
     /// Removes and returns the conversation with this history. No other request can continue it until it is
     /// put back.
-    pub fn take(&self, said: &[CompletionMessage]) -> Option<ConversationId> {
+    pub fn take(&self, said: &[impl Hash]) -> Option<ConversationId> {
         let print = self.hash(said);
         self.inner().conversations.remove(&print)
     }
 
     /// Stores a conversation under its history.
-    pub fn put(&self, said: &[CompletionMessage], conversation: ConversationId) {
+    pub fn put(&self, said: &[impl Hash], conversation: ConversationId) {
         let print = self.hash(said);
         let mut inner = self.inner();
         inner.conversations.insert(print, conversation);
@@ -48,7 +47,7 @@ impl ChatHistories {
         }
     }
 
-    fn hash(&self, said: &[CompletionMessage]) -> HistoryHash {
+    fn hash(&self, said: &[impl Hash]) -> HistoryHash {
         (self.keys.0.hash_one(said), self.keys.1.hash_one(said))
     }
 

@@ -1,0 +1,15 @@
+//! What the clients of all providers share: configuration, requests with time limits, reading of replies.
+
+mod call;
+mod config;
+pub(super) mod failure;
+mod http;
+mod retry_after;
+
+#[cfg(test)]
+pub(super) use call::read_events;
+pub(super) use call::{
+    ReplyParser, call, invalid_reply_error, merge_extra, results_first, truncated_reply_error,
+};
+pub use config::{ConnectorConfig, Provider, Secret, TimeLimits};
+pub(super) use http::ProviderConnection;

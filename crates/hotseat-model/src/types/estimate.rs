@@ -1,0 +1,38 @@
+//! Estimated token usage.
+
+use super::{ModelMessage, ModelReply, ModelRequest, ModelTool, ModelToolCall, TokenUsage};
+
+impl TokenUsage {
+    /// Estimates the usage: one token per four bytes of text, rounded up, deterministic. Suitable for
+    /// spotting growth, not for billing.
+    pub fn estimate(request: &ModelRequest, reply: &ModelReply) -> Self {
+        let system = request.system.as_deref().map_or(0, str::len);
+        let messages: usize = request.messages.iter().map(message_bytes).sum();
+        let tools: usize = request.tools.iter().map(tool_bytes).sum();
+        let said = reply.text.len() + reply.reasoning.len();
+        let called: usize = reply.tool_calls.iter().map(call_bytes).sum();
+        TokenUsage {
+            input_tokens: tokens(system + messages + tools),
+            output_tokens: tokens(said + called),
+            cached_tokens: 0,
+            estimated: true,
+        }
+    }
+}
+
+fn tokens(bytes: usize) -> u64 {
+    bytes.div_ceil(4) as u64
+}
+
+fn message_bytes(message: &ModelMessage) -> usize {
+    let calls: usize = message.tool_calls().iter().map(call_bytes).sum();
+    message.text().len() + calls
+}
+
+fn tool_bytes(tool: &ModelTool) -> usize {
+    tool.name.len() + tool.description.len() + tool.input_schema.to_string().len()
+}
+
+fn call_bytes(call: &ModelToolCall) -> usize {
+    call.name.len() + call.arguments.to_string().len()
+}

@@ -1,0 +1,20 @@
+//! What all protocols share: the served agent, and one exchange with a client as protocol-independent updates.
+
+mod agent;
+mod exchange;
+mod histories;
+mod members;
+mod request_error;
+mod translate;
+
+pub use agent::{ConversationLease, ServedAgent};
+pub use exchange::{
+    ClientExchange, ClientInput, ExchangeEnd, ExchangeStep, PendingClientCall, client_calls, host_error,
+    is_user_turn, is_waiting_for_client, open_approvals,
+};
+pub use members::{check_id, client_tool, content_string, parse_member};
+pub use request_error::{RequestError, RequestErrorKind};
+pub use translate::{
+    ApprovalPrompt, ClientUpdate, Speaker, TurnFailure, UsageByModel, arguments_text, content_text,
+    message_id, result_id,
+};
