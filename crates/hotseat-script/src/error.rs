@@ -4,6 +4,10 @@ use std::fmt;
 
 use hotseat_document::{Diagnostic, SourceSpan};
 
+/// Reason why no script runs.
+#[cfg(not(feature = "engine"))]
+pub(crate) const NO_ENGINE: &str = "scripts need the feature `scripts` of the crate `hotseat`";
+
 /// Kind of a script error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -3,14 +3,11 @@
 use serde_json::Value;
 
 use crate::console::ConsoleLine;
-use crate::error::{ScriptError, ScriptErrorKind};
+use crate::error::{NO_ENGINE, ScriptError, ScriptErrorKind};
 use crate::host::ScriptHost;
 use crate::limits::ScriptLimits;
 use crate::modules::{ScriptModule, Scripts};
 use crate::thread::StopSignal;
-
-/// Reason why no script runs.
-pub(crate) const NO_ENGINE: &str = "scripts need the feature `scripts` of the crate `hotseat`";
 
 /// A context that cannot be created, because this build has no engine.
 pub struct ScriptContext(());

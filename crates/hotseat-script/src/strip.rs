@@ -18,7 +18,7 @@ pub(crate) struct StripFailure {
 /// Always.
 #[cfg(not(feature = "engine"))]
 pub(crate) fn strip_types(_: &str) -> Result<String, StripFailure> {
-    Err(StripFailure { message: crate::context::NO_ENGINE.to_string(), help: None, span: 0..0 })
+    Err(StripFailure { message: crate::error::NO_ENGINE.to_string(), help: None, span: 0..0 })
 }
 
 /// Removes the types. Every line keeps its number and every character its column (in UTF-16 units).
