@@ -1,29 +1,4 @@
-//! Attributes that turn a module into agent tests: groups and examples of `hotseat::dsl` as plain test
-//! functions.
-//!
-//! A module with [`agent_spec`] is a group, its functions are examples, and each example is a separate
-//! `#[test]`:
-//!
-//! ```
-//! use hotseat_attributes::agent_spec;
-//!
-//! #[agent_spec("Room Booking Agent")]
-//! mod room_booking {
-//!     use hotseat::dsl::prelude::*;
-//!
-//!     #[setup]
-//!     fn shared(g: &mut Group) {
-//!         g.agent(replies(async |_| "Which room?"));
-//!     }
-//!
-//!     #[it("asks for the room")]
-//!     async fn asks(user: User, agent: Agent) {
-//!         user.says("Hi, I need a meeting room").await;
-//!         expect!(agent, matches("(?i)which room"));
-//!     }
-//! }
-//! # fn main() {}
-//! ```
+#![doc = include_str!("../README.md")]
 
 mod expand;
 mod parse;

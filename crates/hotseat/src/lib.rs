@@ -41,4 +41,5 @@ pub mod dsl;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 #[doc = include_str!("../../../docs/front-ends.md")]
+#[doc = include_str!("../../hotseat-attributes/README.md")]
 struct Pages;

@@ -2,6 +2,7 @@
 
 mod ag_ui;
 mod architecture;
+mod attributes;
 mod checks;
 mod compiler_messages;
 mod dsl;

@@ -129,14 +129,14 @@ mod parrot {
         }
 
         #[it("stays on {subject.name} for {name}")]
-        #[scenarios("tests/subjects.json")]
+        #[scenarios("tests/integration/attributes/subjects.json")]
         async fn stays(user: User, scenario: Scenario) {
             let response = user.says(scenario.str("goal")).await;
             expect!(response.text(), contains(scenario.str("subject.name")));
         }
 
         #[it("leaves {subject.name}")]
-        #[scenarios("tests/subjects.json")]
+        #[scenarios("tests/integration/attributes/subjects.json")]
         #[ignore = "does not hold for one of two"]
         async fn leaves(user: User, scenario: Scenario) {
             let response = user.says(scenario.str("goal")).await;
@@ -156,13 +156,13 @@ fn normalized_output(output: &Output) -> String {
 
 #[test]
 fn failing_example_reports_reason_and_location() {
-    let output = run_tests("outcomes::parrot::differs");
+    let output = run_tests("attributes::outcomes::parrot::differs");
     let shown = normalized_output(&output);
     assert!(!output.status.success(), "{shown}");
     for words in [
         "Parrot::says something else",
         "matches(\"Good morning\")",
-        "tests/integration/outcomes.rs:",
+        "tests/integration/attributes/outcomes.rs:",
         "You said hello",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
@@ -173,8 +173,8 @@ fn failing_example_reports_reason_and_location() {
 #[test]
 fn errors_and_missing_scenarios_fail_with_messages() {
     for (test, words) in [
-        ("outcomes::parrot::breaks", "no words for it"),
-        ("outcomes::parrot::lost", "this example has no scenario"),
+        ("attributes::outcomes::parrot::breaks", "no words for it"),
+        ("attributes::outcomes::parrot::lost", "this example has no scenario"),
     ] {
         let output = run_tests(test);
         let shown = normalized_output(&output);
@@ -185,8 +185,8 @@ fn errors_and_missing_scenarios_fail_with_messages() {
 #[test]
 fn scenarios_become_tests_named_by_id() {
     let (rooms, flowers) = (
-        run_tests("outcomes::parrot::again::leaves::rooms"),
-        run_tests("outcomes::parrot::again::leaves::flowers"),
+        run_tests("attributes::outcomes::parrot::again::leaves::rooms"),
+        run_tests("attributes::outcomes::parrot::again::leaves::flowers"),
     );
     assert!(
         rooms.status.success() && normalized_output(&rooms).contains("1 passed"),
@@ -205,15 +205,15 @@ fn lists_scenario_tests() {
     for name in
         ["again::stays::rooms", "again::stays::flowers", "again::leaves::rooms", "again::leaves::flowers"]
     {
-        assert!(shown.contains(&format!("outcomes::parrot::{name}: test")), "{name}: {shown}");
+        assert!(shown.contains(&format!("attributes::outcomes::parrot::{name}: test")), "{name}: {shown}");
     }
 }
 
 #[test]
 fn ambiguous_or_missing_fixtures_fail_tests() {
     for (test, words) in [
-        ("outcomes::parrot::fixtures::several", "has several fixtures of type"),
-        ("outcomes::parrot::fixtures::missing", "no enclosing group has a fixture of type"),
+        ("attributes::outcomes::parrot::fixtures::several", "has several fixtures of type"),
+        ("attributes::outcomes::parrot::fixtures::missing", "no enclosing group has a fixture of type"),
     ] {
         let output = run_tests(test);
         let shown = normalized_output(&output);
@@ -224,7 +224,7 @@ fn ambiguous_or_missing_fixtures_fail_tests() {
 #[test]
 fn passing_tests_print_nothing() {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "outcomes::parrot::repeats"])
+        .args(["--exact", "attributes::outcomes::parrot::repeats"])
         .output()
         .unwrap();
     let shown = normalized_output(&output);

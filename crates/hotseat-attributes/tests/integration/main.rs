@@ -1,4 +1,0 @@
-//! Tests declared by attributes.
-
-mod booking;
-mod outcomes;

@@ -1,0 +1,4 @@
+//! Tests declared by the attributes of `hotseat-attributes`.
+
+mod booking;
+mod outcomes;
