@@ -11,6 +11,7 @@ pub mod figures;
 pub mod memory;
 pub mod run_store;
 pub mod runtime;
+pub mod serving;
 pub mod startup;
 pub mod suites;
 pub mod throughput;

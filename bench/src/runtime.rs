@@ -110,7 +110,10 @@ pub enum StoreKind {
     InFile,
 }
 
-fn open_store(kept: StoreKind, folder: &tempfile::TempDir) -> Result<Arc<dyn ConversationStore>, BenchError> {
+pub(crate) fn open_store(
+    kept: StoreKind,
+    folder: &tempfile::TempDir,
+) -> Result<Arc<dyn ConversationStore>, BenchError> {
     Ok(match kept {
         StoreKind::InMemory => Arc::new(InMemoryStore::default()),
         StoreKind::InFile => Arc::new(SqliteStore::open(&folder.path().join("agent.db"))?),

@@ -8,8 +8,10 @@ use std::time::Duration;
 use clap::Parser;
 use hotseat_bench::bare_client::BenchError;
 use hotseat_bench::runtime::{self, StoreKind};
+use hotseat_bench::serving::{self, ServerKind};
 
-/// Measures the reference agent: turns of the simulated driver, added time on the tokio driver, memory.
+/// Measures the reference agent: turns of the simulated driver, added time on the tokio driver, turns of a server,
+/// memory.
 #[derive(Debug, Parser)]
 struct RuntimeBenchArgs {
     /// Run a short smoke test instead of a measurement.
@@ -19,6 +21,9 @@ struct RuntimeBenchArgs {
     /// by one is reused by the next.
     #[arg(long, hide = true)]
     idle: Option<StoreKind>,
+    /// Only serve, as a measurement needs it, until killed.
+    #[arg(long, hide = true)]
+    serve: Option<ServerKind>,
 }
 
 fn main() -> ExitCode {
@@ -37,6 +42,9 @@ fn run(args: &RuntimeBenchArgs) -> Result<(), BenchError> {
     }
     let (time, turns, conversations) =
         if args.quick { (Duration::from_millis(50), 2, 100) } else { (Duration::from_secs(2), 20, 5_000) };
+    if let Some(kind) = args.serve {
+        return serving::serve(kind);
+    }
     if let Some(kept) = args.idle {
         let measured = runtime::measure_idle(conversations, kept)?;
         println!("{:.1} {:.1}", measured.held / 1024.0, measured.left / 1024.0);
@@ -54,6 +62,17 @@ fn run(args: &RuntimeBenchArgs) -> Result<(), BenchError> {
             let at_once = measured.at_once;
             println!("  {at_once:>5} at once {turn:>28.2} {model:>11.2} {:>11.2}", turn - model);
         }
+    }
+    println!("\nserved over AG-UI, one turn a thread     turns/s  processor of the server (µs a turn)");
+    for (kind, name) in [
+        ("in-memory", "kept in memory"),
+        ("in-file", "kept in SQLite"),
+        ("bare", "the same answer, recorded"),
+    ] {
+        let mut own = Command::new(std::env::current_exe()?);
+        own.args(["--serve", kind]).args(args.quick.then_some("--quick"));
+        let measured = serving::measure_serving(&mut own, time)?;
+        println!("  {name:<36} {:>9.0} {:>36.0}", measured.turns, measured.cpu.as_secs_f64() * 1e6);
     }
     println!("\nidle conversation after one turn         held (KiB)  not held (KiB)");
     for (kept, name) in [("in-memory", "kept in memory"), ("in-file", "kept in SQLite")] {
