@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use hotseat_checks::RoleReference;
 use hotseat_engine::config::{parse_bytes, parse_seconds};
 use hotseat_engine::run::{PassRate, Shard};
@@ -44,6 +45,13 @@ Exit codes:
   3 the run could not be completed · 4 no case was selected · 130 interrupted
 
 Documentation: docs/command-line.md in the repository of Hotseat";
+
+/// End of `hotseat completions --help`.
+const COMPLETIONS_NOTES: &str = "\
+Examples:
+  hotseat completions bash > ~/.local/share/bash-completion/completions/hotseat
+  hotseat completions zsh > ~/.zfunc/_hotseat
+  hotseat completions fish > ~/.config/fish/completions/hotseat.fish";
 
 /// A test runner for conversational AI agents: talks to an agent and checks its replies and tool calls.
 #[derive(Debug, Parser)]
@@ -84,6 +92,10 @@ pub enum CliCommand {
     Recheck(RecheckArgs),
     /// Merge sharded runs (--shard) into one run.
     Merge(MergeArgs),
+    /// Print a completion script for a shell.
+    Completions(CompletionsArgs),
+    /// Write the manual pages.
+    Man(ManArgs),
 }
 
 /// Selects the cases.
@@ -124,6 +136,9 @@ pub struct TestArgs {
     /// Run only the cases that failed in the last saved run.
     #[arg(long, conflicts_with_all = ["input", "shard"], help_heading = CASES)]
     pub last_failed: bool,
+    /// Run only the cases in this file: lines as `hotseat list --json` prints them.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "last_failed", "run"], help_heading = CASES)]
+    pub cases: Option<PathBuf>,
     /// Run one shard of the cases: 2/5 is the second of five. The suite and id of a case determine its shard;
     /// `hotseat merge` joins the runs.
     #[arg(long, value_name = "K/N", value_parser = shard, help_heading = CASES)]
@@ -517,6 +532,21 @@ pub struct ServeArgs {
     /// Allow web pages of this origin to use the agent, such as http://localhost:3000. Can be repeated.
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = COMPLETIONS_NOTES)]
+pub struct CompletionsArgs {
+    /// Shell to complete commands in.
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ManArgs {
+    /// Folder to write the pages to: hotseat.1, and a page for each command.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

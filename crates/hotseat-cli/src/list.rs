@@ -1,6 +1,7 @@
 //! `hotseat list`, and finding and reading suites for it and `hotseat test`.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use hotseat_engine::cases::{Suite, TestCase};
 use hotseat_engine::config::{CallSettings, Project, ScriptScope, discover_suites, display_path};
 use hotseat_engine::run::{CaseSelection, RunPlan, Shard};
 use hotseat_report::reporters::{format_count, one_line};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{ListArgs, SelectionArgs};
 use crate::context::CliContext;
@@ -31,7 +32,11 @@ pub fn run(args: ListArgs, context: &CliContext) -> ExitStatus {
     let write = |out: &mut dyn Write| {
         for selected in plan.cases(&project) {
             match selected {
-                Ok(selected) => writeln!(out, "{}", format_case(&selected.case, args.json))?,
+                Ok(selected) if args.json => {
+                    let suite = project.suite_name(&selected.suite.path);
+                    writeln!(out, "{}", case_line(&selected.case, &suite))?;
+                }
+                Ok(selected) => writeln!(out, "{}", format_case(&selected.case))?,
                 Err(found) => {
                     diagnostics = Some(found);
                     break;
@@ -52,12 +57,59 @@ pub fn run(args: ListArgs, context: &CliContext) -> ExitStatus {
     printed
 }
 
-fn format_case(case: &TestCase, as_json: bool) -> String {
-    if as_json {
-        let line = json!({"id": case.id, "name": case.name, "file": case.place.file(), "line": case.place.line(),
-            "turns": case.turns.len(), "skip": case.skip});
-        return line.to_string();
+/// A line of `--json`. [`read_case_file`] reads it again.
+fn case_line(case: &TestCase, suite: &str) -> Value {
+    json!({"id": case.id, "name": case.name, "suite": suite, "file": case.place.file(), "line": case.place.line(),
+        "turns": case.turns.len(), "tags": case.tags, "skip": case.skip})
+}
+
+/// Reads a file of lines as `hotseat list --json` prints them, as suite names and case ids.
+///
+/// # Errors
+/// If the file cannot be read or has no line, or a line names no case.
+pub fn read_case_file(path: &Path, context: &CliContext) -> Result<BTreeSet<(String, String)>, Diagnostic> {
+    let shown = path.display();
+    let text = fs::read_to_string(context.folder.join(path))
+        .map_err(|error| Diagnostic::new(format!("cannot read --cases {shown}: {error}")))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let cases: Result<BTreeSet<_>, _> = lines
+        .map(|(index, line)| {
+            let case: Option<Value> = serde_json::from_str(line).ok();
+            let member = |name: &str| Some(case.as_ref()?.get(name)?.as_str()?.to_string());
+            member("suite").zip(member("id")).ok_or_else(|| {
+                Diagnostic::new(format!("--cases {shown}: line {} is not a case", index + 1))
+                    .help("write lines as `hotseat list --json` prints them")
+            })
+        })
+        .collect();
+    cases.and_then(|cases| match cases.is_empty() {
+        true => Err(Diagnostic::new(format!("--cases {shown}: the file has no case"))),
+        false => Ok(cases),
+    })
+}
+
+/// Checks that the plan has all these cases, by suite name and case id.
+///
+/// # Errors
+/// If one does not exist in the suites of the plan.
+fn check_existence(
+    required: &BTreeSet<(String, String)>,
+    plan: &RunPlan,
+    project: &Project,
+) -> Result<(), Vec<Diagnostic>> {
+    if plan.selected_in_all_shards == required.len() {
+        return Ok(());
     }
+    let mut missing = required.clone();
+    for selected in plan.cases(project) {
+        let selected = selected.map_err(Vec::from_iter)?;
+        missing.remove(&(project.suite_name(&selected.suite.path), selected.case.id.clone()));
+    }
+    let missing = missing.into_iter();
+    Err(missing.map(|(suite, id)| Diagnostic::new(format!("--cases: {suite} has no case `{id}`"))).collect())
+}
+
+fn format_case(case: &TestCase) -> String {
     let skipped = case.skip.as_ref().map_or_else(String::new, |reason| format!(" (skipped: {reason})"));
     let line = format!("{}:{} {}{skipped}", case.place.file(), case.place.line(), case.name);
     one_line(&line, usize::MAX)
@@ -104,6 +156,8 @@ pub fn open_project(
 pub struct CaseFilter {
     /// Only these cases, as suite name and case id.
     pub only_cases: Option<BTreeSet<(String, String)>>,
+    /// True if each of `only_cases` must exist.
+    pub requires_all: bool,
     /// Only the cases of this shard.
     pub shard: Option<Shard>,
 }
@@ -133,6 +187,7 @@ pub fn load_plan(
         }
     };
     let is_few = few.only_cases.is_some();
+    let required = few.only_cases.clone().filter(|_| few.requires_all);
     let selection =
         CaseSelection { run, among: few.only_cases, shard: few.shard, forbid_only: args.forbid_only };
     let plan = match RunPlan::load(suites, selection, project) {
@@ -147,6 +202,9 @@ pub fn load_plan(
             return Err(ExitStatus::Usage);
         }
     };
+    if let Some(required) = &required {
+        check_existence(required, &plan, project).map_err(|missing| context.reject(missing))?;
+    }
     // An empty shard is not an error.
     if plan.selected_in_all_shards == 0 {
         let cases = format_count(plan.total, "case");

@@ -2,6 +2,7 @@
 
 mod args;
 mod compare;
+mod completions;
 mod context;
 mod dry_run;
 mod exit;
@@ -10,6 +11,7 @@ mod init;
 mod input;
 mod keyboard;
 mod list;
+mod man;
 mod merge;
 mod recheck;
 mod report_writer;
@@ -72,6 +74,8 @@ fn main() -> ExitCode {
         CliCommand::Runs(args) => runs::run(&args, &context),
         CliCommand::Show(args) => show::run(args, &context),
         CliCommand::View(args) => view::run(&args, &context),
+        CliCommand::Completions(args) => completions::run(&args, &context),
+        CliCommand::Man(args) => man::run(&args, &context),
     };
     exit.into()
 }

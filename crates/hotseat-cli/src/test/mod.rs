@@ -28,7 +28,7 @@ use crate::context::CliContext;
 use crate::dry_run;
 use crate::exit::ExitStatus;
 use crate::input::TestInput;
-use crate::list::{CaseFilter, load_plan, open_project};
+use crate::list::{CaseFilter, load_plan, open_project, read_case_file};
 use crate::store_location::report_store_error;
 use crate::view::ViewServerThread;
 use event_forwarder::EventForwarder;
@@ -155,14 +155,16 @@ fn try_run(
     })?;
     let rechecking =
         rechecked.map(|rechecked| RecheckContext::load(rechecked, &project, context)).transpose()?;
-    let among = match &rechecking {
-        Some(rechecking) => args.last_failed.then(|| rechecking.cases()),
-        None => args
+    let among = match (&rechecking, &args.cases) {
+        (Some(rechecking), cases) => (args.last_failed || cases.is_some()).then(|| rechecking.cases()),
+        (None, Some(path)) => Some(read_case_file(path, context).map_err(|wrong| context.reject([wrong]))?),
+        (None, None) => args
             .last_failed
             .then(|| saving::last_failed_cases(&project, resumed.as_ref(), context))
             .transpose()?,
     };
-    let few = CaseFilter { only_cases: among, shard: args.shard };
+    let requires_all = args.cases.is_some() && rechecking.is_none();
+    let few = CaseFilter { only_cases: among, requires_all, shard: args.shard };
     let mut plan = load_plan(&args.select, prepared.flatten(), few, &project, context)?;
     if let Some(resumed) = &resumed {
         saving::check_unchanged(resumed, &plan, input.as_ref()).map_err(|wrong| context.reject([wrong]))?;

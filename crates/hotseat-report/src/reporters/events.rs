@@ -8,6 +8,7 @@ use hotseat_document::{Diagnostic, SourceSpan};
 use serde::Serialize;
 
 use super::attempts::AttemptLine;
+use super::console::{ConsoleOptions, conversation};
 use super::failures::FailureList;
 use super::jsonl::write_line;
 use super::record::{ResultRecord, StartRecord, SummaryRecord};
@@ -16,6 +17,10 @@ use hotseat_engine::run::{AttemptPolicy, CaseRef, RunControl, RunSettings, Selec
 
 /// Maximum number of failed cases that the summary names.
 const MAX_FAILED_IDS: usize = 1_000;
+
+/// Display options for the text of failed cases.
+const TEXT_OPTIONS: ConsoleOptions =
+    ConsoleOptions { color: false, width: 100, progress: false, verbose: false };
 
 /// Reporter that writes events. [`EventsReporter::end`] writes the last line, the summary, when the exit code is
 /// known.
@@ -34,6 +39,16 @@ struct TestStartRecord<'a> {
     name: &'a str,
     file: &'a str,
     line: u32,
+}
+
+/// End of a case.
+#[derive(Serialize)]
+struct ResultEventRecord<'a> {
+    #[serde(flatten)]
+    result: ResultRecord<'a>,
+    /// Text of a failed case, as the console displays it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
 }
 
 /// End of the run.
@@ -170,7 +185,10 @@ impl<W: Write + Send> Reporter for EventsReporter<W> {
             },
             RunEvent::CaseEnded(outcome) => {
                 self.failures.record(outcome);
-                write_line(out, "result", ResultRecord::new(outcome, &self.setting))
+                let failed = outcome.verdict.failure.is_some();
+                let text = failed.then(|| conversation(&TEXT_OPTIONS, outcome, &self.setting));
+                let result = ResultRecord::new(outcome, &self.setting);
+                write_line(out, "result", ResultEventRecord { result, text })
             }
             RunEvent::Stopping(wish) => {
                 let words = match wish {
