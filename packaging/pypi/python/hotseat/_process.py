@@ -258,5 +258,5 @@ def _write_cases(cases: Sequence[Case]) -> str:
 def _error_text(event: Json) -> str:
     """An `error` event as text."""
     place = ":".join(str(event[part]) for part in ("file", "line", "column") if part in event)
-    message = event["message"] + (f"\n  --> {place}" if place else "")
+    message = str(event["message"]) + (f"\n  --> {place}" if place else "")
     return message + (f"\n  = help: {event['help']}" if event.get("help") else "")

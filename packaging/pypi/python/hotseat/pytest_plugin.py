@@ -265,7 +265,7 @@ class HotseatPlugin:
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
         if config.getoption("dist") != "load":
             return None
-        from xdist.scheduler import LoadScopeScheduling
+        from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
         plugin = self
 
@@ -323,7 +323,8 @@ class CaseItem(pytest.Function):
 
     def setup(self) -> None:
         super().setup()
-        run = self.plugin.run_of(self, self.funcargs["hotseat_agent"])
+        agent: Any = self.funcargs["hotseat_agent"]
+        run = self.plugin.run_of(self, agent)
         self.result = run.result(self.case)
         if self.result is None:
             self.result = {}

@@ -1,0 +1,2 @@
+/// <reference path="./hotseat.d.ts" />
+export * from "hotseat";
