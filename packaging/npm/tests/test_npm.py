@@ -114,7 +114,7 @@ def test_exit_codes_pass_through(project: Project) -> None:
 
 
 def test_standard_input_passes_through(project: Project) -> None:
-    done = project.run("npx", "--no-install", "hotseat", "test", "-i", "-", stdin="Good morning\n")
+    done = project.run("npx", "--no-install", "hotseat", "test", "-v", "-i", "-", stdin="Good morning\n")
     assert "You said: Good morning" in done.stdout
 
 

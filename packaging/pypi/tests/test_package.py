@@ -1,8 +1,7 @@
-"""The package: the program, and the versions of all packages."""
+"""The program in the package."""
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -32,11 +31,3 @@ def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOTSEAT_BINARY", "/nowhere/hotseat")
     with pytest.raises(FileNotFoundError, match="HOTSEAT_BINARY=/nowhere/hotseat: no such file"):
         hotseat.find_binary()
-
-
-def test_versions_are_equal() -> None:
-    package = json.loads((REPOSITORY / "packaging/npm/hotseat/package.json").read_text(encoding="utf-8"))
-    versions = {package["version"], *package["optionalDependencies"].values()}
-    assert versions == {cargo_version()}
-    # Maturin takes the version of the wheel from Cargo.toml.
-    assert "version" not in re.findall(r"^(\w+) =", (REPOSITORY / "packaging/pypi/pyproject.toml").read_text(encoding="utf-8"), re.M)
