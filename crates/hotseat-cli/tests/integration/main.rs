@@ -8,6 +8,7 @@ mod case_files;
 mod command;
 mod common;
 mod compare;
+mod completions;
 mod connectors;
 mod console;
 mod console_injection;

@@ -263,7 +263,7 @@ fn suites_are_files_folders_and_globs() {
 
 #[test]
 fn list_prints_case_names() {
-    let suite = "name: first\nid: C-1\nturns: [{ user: one }, { user: two }]\n---\nname: second\nskip: later\nturns: [{ user: a }]\n";
+    let suite = "name: first\nid: C-1\ntags: [smoke]\nturns: [{ user: one }, { user: two }]\n---\nname: second\nskip: later\nturns: [{ user: a }]\n";
     let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
         .suite("a", suite)
         .suite("b", &case("third"));
@@ -271,7 +271,7 @@ fn list_prints_case_names() {
     exit code: 0
     ----- stdout -----
     a.test.yaml:1 first
-    a.test.yaml:5 second (skipped: later)
+    a.test.yaml:6 second (skipped: later)
     b.test.yaml:1 third
 
     ----- stderr -----
@@ -280,9 +280,9 @@ fn list_prints_case_names() {
     assert_snapshot!(project.hotseat(&["list", "--json"]), @r#"
     exit code: 0
     ----- stdout -----
-    {"id":"C-1","name":"first","file":"a.test.yaml","line":1,"turns":2,"skip":null}
-    {"id":"second","name":"second","file":"a.test.yaml","line":5,"turns":1,"skip":"later"}
-    {"id":"third","name":"third","file":"b.test.yaml","line":1,"turns":1,"skip":null}
+    {"id":"C-1","name":"first","suite":"a.test.yaml","file":"a.test.yaml","line":1,"turns":2,"tags":["smoke"],"skip":null}
+    {"id":"second","name":"second","suite":"a.test.yaml","file":"a.test.yaml","line":6,"turns":1,"tags":[],"skip":"later"}
+    {"id":"third","name":"third","suite":"b.test.yaml","file":"b.test.yaml","line":1,"turns":1,"tags":[],"skip":null}
 
     ----- stderr -----
     "#);
@@ -294,6 +294,48 @@ fn list_prints_case_names() {
     ----- stderr -----
     1 of 3 cases in 2 suites
     ");
+}
+
+#[test]
+fn case_file_selects_exactly_its_cases() {
+    let agent = echo_agent();
+    // Each suite has the same ids.
+    let two = [case("one"), case("two")].join("---\n");
+    let project = Project::with_agent(&agent).suite("a", &two).suite("b", &two);
+    let listed = project.hotseat(&["list", "--json"]).stdout;
+    let lines: Vec<&str> = listed.lines().collect();
+    project.workspace.file("cases.jsonl", &format!("{}\n\n{}\n", lines[0], lines[3]));
+    let tested = project.test(&["--cases", "cases.jsonl"]);
+    let results = tested.report["results"].as_array().expect("the report has results");
+    let ran: Vec<_> = results.iter().map(|result| (&result["file"], &result["id"])).collect();
+    assert_eq!(ran, [(&json!("a.test.yaml"), &json!("one")), (&json!("b.test.yaml"), &json!("two"))]);
+    assert_eq!((tested.output.code, agent.requests().len()), (0, 2), "{}", tested.output);
+    // Cases that do not exist, no case, lines that are no cases.
+    for (text, error) in [
+        (lines[1].replace("two", "three"), "--cases: a.test.yaml has no case `three`"),
+        (String::new(), "--cases cases.jsonl: the file has no case"),
+        ("{\"id\":\"one\"}".to_string(), "--cases cases.jsonl: line 1 is not a case"),
+    ] {
+        project.workspace.file("cases.jsonl", &text);
+        let output = project.hotseat(&["test", "--cases", "cases.jsonl"]);
+        assert_eq!(output.code, 2, "{output}");
+        assert!(output.stderr.contains(error), "{output}");
+    }
+    let output = project.hotseat(&["test", "--cases", "missing.jsonl"]);
+    assert!(output.code == 2 && output.stderr.contains("cannot read --cases missing.jsonl"), "{output}");
+    assert_eq!(agent.requests().len(), 2, "nothing else ran");
+}
+
+#[test]
+fn recheck_of_selected_cases_needs_no_case_file() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", &[case("one"), case("two")].join("---\n"));
+    let listed = project.hotseat(&["list", "--json"]).stdout;
+    project.workspace.file("cases.jsonl", listed.lines().next().unwrap_or_default());
+    assert_eq!(project.hotseat(&["test", "--cases", "cases.jsonl"]).code, 0);
+    std::fs::remove_file(project.workspace.path("cases.jsonl")).expect("the file exists");
+    let output = project.hotseat(&["recheck", "last"]);
+    assert!(output.code == 0 && output.stdout.contains("Total:     1"), "{output}");
 }
 
 // init
