@@ -46,7 +46,7 @@ fn emits_events_for_each_case() {
     let (start, first, failed, summary) = (&events[0], &events[2], &events[4], &events[5]);
     assert_eq!(first.get("text"), None);
     let text = failed["text"].as_str().expect("a failed case has its text");
-    assert!(text.starts_with("► T-2 FAILED") && text.contains("--> a.test.yaml:8:"), "{text}");
+    assert!(text.starts_with("► [T-2] bye FAILED") && text.contains("--> a.test.yaml:8:"), "{text}");
     assert_eq!(
         (&start["total"], &start["agent_id"], &start["input_file"], &start["options"]["parallel"]),
         (&json!(2), &json!(agent.url()), &json!("a.test.yaml"), &json!(1))
