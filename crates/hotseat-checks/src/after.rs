@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::calls::{self, CallFilter};
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Every matching call starts after a call of another tool has started. Parallel calls count in the order in
 /// which they started. If both tools are the same, a second call is required.
@@ -15,13 +15,12 @@ pub struct CalledAfter {
     pub after: String,
 }
 
-impl CalledAfter {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for CalledAfter {
+    fn describe(&self) -> String {
         format!("{} to be called only after {}", self.calls.describe(), self.after)
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let mut seen = false;
         let (mut early, mut late, mut unknown) = (Vec::new(), 0, Vec::new());
         for (turn, call) in scope.calls() {

@@ -2,7 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
-use super::{Check, CheckDecision, CheckOutcome, format_list};
+use super::{Check, CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
 /// All nested checks pass.
 #[derive(Debug, Clone)]
@@ -13,16 +13,16 @@ pub struct AllOf {
     pub checks: Vec<Check>,
 }
 
-impl AllOf {
-    pub(super) fn describe(&self) -> String {
+impl CheckBehavior for AllOf {
+    fn describe(&self) -> String {
         self.text.clone()
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let mut broken = Vec::new();
         let mut unjudged = Vec::new();
         for check in &self.checks {
-            let CheckDecision { outcome, actual } = check.kind.decide(scope);
+            let CheckDecision { outcome, actual } = check.kind.behavior().decide(scope);
             let label = if matches!(outcome, CheckOutcome::NotApplicable) { "error:" } else { "got" };
             let words = format!("expected {}, {label} {actual}", check.describe());
             match (outcome, check.negated) {
@@ -38,10 +38,16 @@ impl AllOf {
         }
     }
 
-    /// Returns the reason if the check cannot be decided. Returns `None` if it can, or if one nested check
-    /// has failed already.
-    pub(super) fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
+    fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
         let CheckOutcome::NotApplicable = self.decide(scope).outcome else { return None };
         self.checks.iter().find_map(|check| check.undecided_reason(scope))
+    }
+
+    fn is_timing(&self) -> bool {
+        self.checks.iter().any(Check::is_timing)
+    }
+
+    fn read_all_turns(&mut self) {
+        self.checks.iter_mut().for_each(|check| check.kind.behavior_mut().read_all_turns());
     }
 }

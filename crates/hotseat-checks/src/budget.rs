@@ -2,7 +2,7 @@
 
 use hotseat_trace::{ConversationTurn, TurnScope, UsageTotals};
 
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Upper limit of usage, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,34 +16,6 @@ pub enum UsageBudget {
 }
 
 impl UsageBudget {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
-        match self {
-            UsageBudget::Tokens(limit) => format!("at most {limit} tokens"),
-            UsageBudget::Cost(limit) => format!("a cost of at most {limit}"),
-            UsageBudget::ToolCalls(limit) => format!("tools to be called at most {limit} times"),
-        }
-    }
-
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        match *self {
-            UsageBudget::ToolCalls(limit) => {
-                let calls: Vec<String> =
-                    scope.calls().map(|(turn, call)| format!("turn {turn}: {}", call.name)).collect();
-                let found = format!("{}: {}", calls.len(), format_list(&calls));
-                CheckDecision::new(calls.len() as u64 <= limit, found)
-            }
-            UsageBudget::Tokens(limit) => {
-                let spent = tokens_in(scope);
-                self.decide_usage(spent <= limit, format!("{spent} tokens"), scope)
-            }
-            UsageBudget::Cost(limit) => {
-                let spent = cost_in(scope);
-                self.decide_usage(is_within(spent, limit), format!("{spent:.6}"), scope)
-            }
-        }
-    }
-
     /// Fails if the known usage exceeds the limit. Otherwise the usage of every turn must be known.
     fn decide_usage(self, is_within: bool, found: String, scope: TurnScope<'_>) -> CheckDecision {
         match self.unknown_usage(scope) {
@@ -51,16 +23,6 @@ impl UsageBudget {
             Some(_) => CheckDecision::new(false, format!("{found} or more")),
             None => CheckDecision::new(is_within, found),
         }
-    }
-
-    /// Returns the reason if the check cannot be decided.
-    pub(super) fn undecided_reason(self, scope: TurnScope<'_>) -> Option<String> {
-        let is_exceeded = match self {
-            UsageBudget::ToolCalls(_) => return None,
-            UsageBudget::Tokens(limit) => tokens_in(scope) > limit,
-            UsageBudget::Cost(limit) => !is_within(cost_in(scope), limit),
-        };
-        if is_exceeded { None } else { self.unknown_usage(scope) }
     }
 
     /// Describes the part of the usage that is unknown, if any.
@@ -85,6 +47,44 @@ impl UsageBudget {
                 "the tokens of `{model}` have no price; give its connector a `price`, or add a connector with this `model`"
             ),
         })
+    }
+}
+
+impl CheckBehavior for UsageBudget {
+    fn describe(&self) -> String {
+        match self {
+            UsageBudget::Tokens(limit) => format!("at most {limit} tokens"),
+            UsageBudget::Cost(limit) => format!("a cost of at most {limit}"),
+            UsageBudget::ToolCalls(limit) => format!("tools to be called at most {limit} times"),
+        }
+    }
+
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        match *self {
+            UsageBudget::ToolCalls(limit) => {
+                let calls: Vec<String> =
+                    scope.calls().map(|(turn, call)| format!("turn {turn}: {}", call.name)).collect();
+                let found = format!("{}: {}", calls.len(), format_list(&calls));
+                CheckDecision::new(calls.len() as u64 <= limit, found)
+            }
+            UsageBudget::Tokens(limit) => {
+                let spent = tokens_in(scope);
+                self.decide_usage(spent <= limit, format!("{spent} tokens"), scope)
+            }
+            UsageBudget::Cost(limit) => {
+                let spent = cost_in(scope);
+                self.decide_usage(is_within(spent, limit), format!("{spent:.6}"), scope)
+            }
+        }
+    }
+
+    fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
+        let is_exceeded = match *self {
+            UsageBudget::ToolCalls(_) => return None,
+            UsageBudget::Tokens(limit) => tokens_in(scope) > limit,
+            UsageBudget::Cost(limit) => !is_within(cost_in(scope), limit),
+        };
+        if is_exceeded { None } else { self.unknown_usage(scope) }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use hotseat_trace::TurnScope;
 
-use super::CheckDecision;
 use super::agent_text::{TurnSelection, agent_text};
 use super::answer::format_text;
 use super::calls::truncate;
+use super::{CheckBehavior, CheckDecision};
 
 /// The text of the agent in the last turn contains a text, or does not. Case-sensitive.
 #[derive(Debug, Clone)]
@@ -18,15 +18,18 @@ pub struct ContainsText {
     pub turns: Option<TurnSelection>,
 }
 
-impl ContainsText {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for ContainsText {
+    fn describe(&self) -> String {
         let what = if self.must_contain { "to contain" } else { "not to contain" };
         format!("the agent's text {what} {:?}", truncate(&self.text))
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let said = agent_text(self.turns, scope);
         CheckDecision::new(said.contains(&self.text) == self.must_contain, format_text(&said))
+    }
+
+    fn read_all_turns(&mut self) {
+        self.turns.get_or_insert(TurnSelection::All);
     }
 }

@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::calls::CallFilter;
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// A tool is called a given number of times.
 #[derive(Debug, Clone)]
@@ -45,13 +45,12 @@ impl CallCount {
     }
 }
 
-impl ToolCount {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for ToolCount {
+    fn describe(&self) -> String {
         format!("{} {}", self.calls.describe(), self.count.describe())
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let counted = scope.calls().filter(|(_, call)| self.calls.matches(call)).count() as u64;
         let passed = self.count.allows(counted);
         let unknown = self.calls.undecided_calls(scope);
@@ -71,6 +70,10 @@ impl ToolCount {
             _ => format!("{}: {}", calls(all.len()), format_list(&all)),
         };
         CheckDecision::new(passed, actual)
+    }
+
+    fn expected_tool(&self) -> Option<&str> {
+        (self.count.min > 0).then_some(&*self.calls.name)
     }
 }
 

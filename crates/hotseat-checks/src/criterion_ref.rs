@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{CheckDecision, JudgeSettings};
+use super::{CheckBehavior, CheckDecision, JudgeSettings};
 
 /// Reference to a criterion by name. It is replaced by the definition when the case is read.
 #[derive(Debug, Clone)]
@@ -13,12 +13,16 @@ pub struct CriterionRef {
     pub settings: JudgeSettings,
 }
 
-impl CriterionRef {
-    pub(super) fn describe(&self) -> String {
+impl CheckBehavior for CriterionRef {
+    fn describe(&self) -> String {
         format!("the agent to satisfy {}", self.name)
     }
 
-    pub(super) fn decide(&self) -> CheckDecision {
+    fn decide(&self, _: hotseat_trace::TurnScope<'_>) -> CheckDecision {
         CheckDecision::not_applicable(format!("the criterion `{}` is not defined", self.name))
+    }
+
+    fn needs_answer(&self) -> bool {
+        true
     }
 }

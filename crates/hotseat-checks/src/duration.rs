@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hotseat_trace::TurnScope;
 
-use super::CheckDecision;
+use super::{CheckBehavior, CheckDecision};
 
 /// Time from the first input of the scope to the end of its last turn, at most the limit (inclusive). A turn
 /// that is still running at the limit is aborted.
@@ -14,14 +14,21 @@ pub struct MaxDuration {
     pub limit: Duration,
 }
 
-impl MaxDuration {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for MaxDuration {
+    fn describe(&self) -> String {
         format!("a duration of at most {} ms", self.limit.as_millis())
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let taken = scope.duration();
         CheckDecision::new(taken <= self.limit, format!("{} ms", taken.as_millis()))
+    }
+
+    fn is_timing(&self) -> bool {
+        true
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        Some(self.limit)
     }
 }

@@ -3,10 +3,10 @@
 use hotseat_trace::TurnScope;
 use serde_json::Value;
 
-use super::CheckDecision;
 use super::answer::{answer, format_json, format_text};
 use super::equality::json_equal;
 use super::json_answer::{AnswerContent, find_json, read_json};
+use super::{CheckBehavior, CheckDecision};
 
 /// The answer is exactly this text; or the whole answer is JSON that equals this value.
 #[derive(Debug, Clone)]
@@ -15,13 +15,12 @@ pub struct AnswerEquals {
     pub value: Value,
 }
 
-impl AnswerEquals {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for AnswerEquals {
+    fn describe(&self) -> String {
         format!("the answer to be {}", format_json(&self.value))
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let answer = answer(scope);
         if let Value::String(text) = &self.value {
             return CheckDecision::new(answer == text, format_text(answer));

@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::calls::{self, ArgumentPatterns, CallFilter};
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No matching call has an argument that matches its pattern.
 #[derive(Debug, Clone)]
@@ -14,13 +14,12 @@ pub struct ForbiddenArguments {
     pub arguments: ArgumentPatterns,
 }
 
-impl ForbiddenArguments {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for ForbiddenArguments {
+    fn describe(&self) -> String {
         format!("no call of {} to have {}", self.calls.describe(), self.arguments.describe())
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let meant = scope.calls().filter(|(_, call)| self.calls.matches(call));
         let bad = meant.filter_map(|(turn, call)| {
             let path = self.arguments.first_match(&call.arguments)?;

@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::calls::{self, CallFilter};
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No matching call is made. A call matches only if both its arguments and its result match.
 #[derive(Debug, Clone)]
@@ -12,13 +12,12 @@ pub struct ForbiddenCall {
     pub calls: CallFilter,
 }
 
-impl ForbiddenCall {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for ForbiddenCall {
+    fn describe(&self) -> String {
         format!("no call of {}", self.calls.describe())
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let made = scope.calls().filter(|(_, call)| self.calls.matches(call));
         let made: Vec<String> = made.map(|(turn, call)| calls::format_call(turn, call)).collect();
         let unknown = self.calls.undecided_calls(scope);

@@ -4,7 +4,7 @@ use hotseat_trace::TurnScope;
 
 use super::calls::{self, CallFilter};
 use super::pattern::Pattern;
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No result of the matching calls matches the pattern; a single bad result fails the check. A call without a
 /// result cannot be decided.
@@ -16,13 +16,12 @@ pub struct ForbiddenResult {
     pub pattern: Pattern,
 }
 
-impl ForbiddenResult {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for ForbiddenResult {
+    fn describe(&self) -> String {
         format!("no result of {} to match {}", self.calls.describe(), self.pattern)
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let fits = |call: &hotseat_trace::AgentToolCall| {
             call.result.as_ref().is_some_and(|r| self.pattern.is_match(&r.text()))
         };

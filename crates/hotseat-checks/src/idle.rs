@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hotseat_trace::{TimeOffset, TurnScope};
 
-use super::CheckDecision;
+use super::{CheckBehavior, CheckDecision};
 
 /// No idle time exceeds the limit. The run time of a tool is not idle; idle time starts at the end of the
 /// calls before it.
@@ -26,26 +26,6 @@ pub enum IdleScope {
 }
 
 impl MaxIdle {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
-        match self.idle {
-            IdleScope::BetweenCalls => {
-                format!("at most {} ms between two tool calls", self.limit.as_millis())
-            }
-            IdleScope::Anywhere => {
-                format!("at most {} ms before, between and after tool calls", self.limit.as_millis())
-            }
-        }
-    }
-
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        let Some((longest, from, to)) = self.longest(scope) else {
-            return CheckDecision::new(true, "fewer than two tool calls".to_string());
-        };
-        let actual = format!("{} ms between {from} and {to}", longest.as_millis());
-        CheckDecision::new(longest <= self.limit, actual)
-    }
-
     /// Returns the longest idle time and the names of the events before and after it.
     fn longest(&self, scope: TurnScope<'_>) -> Option<(Duration, String, String)> {
         let mut busy: Vec<(TimeOffset, TimeOffset, String)> =
@@ -68,5 +48,30 @@ impl MaxIdle {
             }
         }
         longest
+    }
+}
+
+impl CheckBehavior for MaxIdle {
+    fn describe(&self) -> String {
+        match self.idle {
+            IdleScope::BetweenCalls => {
+                format!("at most {} ms between two tool calls", self.limit.as_millis())
+            }
+            IdleScope::Anywhere => {
+                format!("at most {} ms before, between and after tool calls", self.limit.as_millis())
+            }
+        }
+    }
+
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let Some((longest, from, to)) = self.longest(scope) else {
+            return CheckDecision::new(true, "fewer than two tool calls".to_string());
+        };
+        let actual = format!("{} ms between {from} and {to}", longest.as_millis());
+        CheckDecision::new(longest <= self.limit, actual)
+    }
+
+    fn is_timing(&self) -> bool {
+        true
     }
 }

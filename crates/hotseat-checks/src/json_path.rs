@@ -3,11 +3,11 @@
 use hotseat_trace::TurnScope;
 use serde_json::Value;
 
-use super::CheckDecision;
 use super::answer::{answer, format_json, format_text};
 use super::calls::truncate;
 use super::equality::json_equal;
 use super::json_answer::{AnswerContent, find_json};
+use super::{CheckBehavior, CheckDecision};
 
 /// Parsed JSON path (RFC 9535).
 #[derive(Debug, Clone)]
@@ -121,9 +121,8 @@ pub struct JsonPathCheck {
     pub value: Option<Value>,
 }
 
-impl JsonPathCheck {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for JsonPathCheck {
+    fn describe(&self) -> String {
         match &self.value {
             Some(value @ Value::Array(_)) => {
                 format!("{} to be {}, or one of these", self.path.source, format_json(value))
@@ -133,7 +132,7 @@ impl JsonPathCheck {
         }
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         match (self.path.select(scope), &self.value) {
             (PathSelection::Values(found, at), Some(value)) => CheckDecision::new(
                 matches_value(&found, value),

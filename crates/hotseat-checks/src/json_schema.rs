@@ -10,7 +10,7 @@ use super::answer::{answer, format_text};
 use super::calls::truncate;
 use super::json_answer::{AnswerContent, find_json};
 use super::json_path::{JsonPathQuery, PathSelection};
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Maximum number of violations in a check result.
 const MAX_VIOLATIONS: usize = 10;
@@ -120,16 +120,15 @@ pub struct JsonSchemaCheck {
     pub path: Option<JsonPathQuery>,
 }
 
-impl JsonSchemaCheck {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for JsonSchemaCheck {
+    fn describe(&self) -> String {
         match &self.path {
             Some(path) => format!("{} to match the schema", path.source()),
             None => "the answer to match the schema".to_string(),
         }
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let not_json = |why: &str| {
             CheckDecision::not_applicable(format!(
                 "the answer is not JSON{why}: {}",

@@ -25,6 +25,7 @@ mod json_answer;
 mod json_path;
 mod json_schema;
 mod judged;
+mod kind;
 mod no_text_with_tool_calls;
 mod pattern;
 mod precomputed;
@@ -89,40 +90,9 @@ pub use value_type::{JsonTypeCheck, JsonValueType};
 
 use hotseat_document::SourceSpan;
 
-/// One assertion and its location in the source.
-#[derive(Debug, Clone)]
-pub struct Check {
-    /// Kind of the assertion.
-    pub kind: CheckKind,
-    /// Location of the assertion.
-    pub place: SourceSpan,
-    /// Call site in the test program, if the assertion is inside a helper function.
-    pub call_site: Option<SourceSpan>,
-    /// Inverts the check. A check that is not applicable fails in both cases.
-    pub negated: bool,
-    /// Hard or soft.
-    pub strength: CheckStrength,
-    /// Custom message for a failure.
-    pub message: Option<String>,
-    /// The assertion as written in the test file, if it has an entry of its own.
-    pub definition: Option<Arc<Value>>,
-    /// Name or text of the criterion that this check decides, if any.
-    pub criterion: Option<Arc<str>>,
-}
+use kind::{CheckBehavior, check_kinds};
 
-/// Effect of a check on the verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CheckStrength {
-    /// Affects the verdict.
-    Hard,
-    /// Informational: does not affect the verdict.
-    Soft,
-}
-
-/// All kinds of checks.
-#[derive(Debug, Clone)]
-pub enum CheckKind {
+check_kinds! {
     /// Number of calls of a tool.
     ToolCount(ToolCount),
     /// No result of a tool matches a pattern.
@@ -183,74 +153,35 @@ pub enum CheckKind {
     CriterionRef(CriterionRef),
 }
 
-impl CheckKind {
-    fn describe(&self) -> String {
-        match self {
-            CheckKind::ToolCount(check) => check.describe(),
-            CheckKind::ForbiddenResult(check) => check.describe(),
-            CheckKind::ForbiddenArguments(check) => check.describe(),
-            CheckKind::CalledAfter(check) => check.describe(),
-            CheckKind::ForbiddenCall(check) => check.describe(),
-            CheckKind::MaxDuration(check) => check.describe(),
-            CheckKind::MaxIdle(check) => check.describe(),
-            CheckKind::UsageBudget(check) => check.describe(),
-            CheckKind::TextPattern(check) => check.describe(),
-            CheckKind::NoTextWithToolCalls(check) => check.describe(),
-            CheckKind::ContainsText(check) => check.describe(),
-            CheckKind::AnswerEquals(check) => check.describe(),
-            CheckKind::Regex(check) => check.describe(),
-            CheckKind::JsonPath(check) => check.describe(),
-            CheckKind::JsonType(check) => check.describe(),
-            CheckKind::JsonSchema(check) => check.describe(),
-            CheckKind::ToolCalled(check) => check.describe(),
-            CheckKind::ToolResult(check) => check.describe(),
-            CheckKind::ToolSequence(check) => check.describe(),
-            CheckKind::CurrentTopic(check) => check.describe(),
-            CheckKind::TopicReached(check) => check.describe(),
-            CheckKind::TopicHistory(check) => check.describe(),
-            CheckKind::ConversationValue(check) => check.describe(),
-            CheckKind::Judged(check) => check.describe(),
-            CheckKind::RustFunction(check) => check.describe(),
-            CheckKind::Precomputed(check) => check.describe(),
-            CheckKind::Script(check) => check.describe(),
-            CheckKind::AllOf(check) => check.describe(),
-            CheckKind::CriterionRef(check) => check.describe(),
-        }
-    }
+/// One assertion and its location in the source.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// Kind of the assertion.
+    pub kind: CheckKind,
+    /// Location of the assertion.
+    pub place: SourceSpan,
+    /// Call site in the test program, if the assertion is inside a helper function.
+    pub call_site: Option<SourceSpan>,
+    /// Inverts the check. A check that is not applicable fails in both cases.
+    pub negated: bool,
+    /// Hard or soft.
+    pub strength: CheckStrength,
+    /// Custom message for a failure.
+    pub message: Option<String>,
+    /// The assertion as written in the test file, if it has an entry of its own.
+    pub definition: Option<Arc<Value>>,
+    /// Name or text of the criterion that this check decides, if any.
+    pub criterion: Option<Arc<str>>,
+}
 
-    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        match self {
-            CheckKind::ToolCount(check) => check.decide(scope),
-            CheckKind::ForbiddenResult(check) => check.decide(scope),
-            CheckKind::ForbiddenArguments(check) => check.decide(scope),
-            CheckKind::CalledAfter(check) => check.decide(scope),
-            CheckKind::ForbiddenCall(check) => check.decide(scope),
-            CheckKind::MaxDuration(check) => check.decide(scope),
-            CheckKind::MaxIdle(check) => check.decide(scope),
-            CheckKind::UsageBudget(check) => check.decide(scope),
-            CheckKind::TextPattern(check) => check.decide(scope),
-            CheckKind::NoTextWithToolCalls(check) => check.decide(scope),
-            CheckKind::ContainsText(check) => check.decide(scope),
-            CheckKind::AnswerEquals(check) => check.decide(scope),
-            CheckKind::Regex(check) => check.decide(scope),
-            CheckKind::JsonPath(check) => check.decide(scope),
-            CheckKind::JsonType(check) => check.decide(scope),
-            CheckKind::JsonSchema(check) => check.decide(scope),
-            CheckKind::ToolCalled(check) => check.decide(scope),
-            CheckKind::ToolResult(check) => check.decide(scope),
-            CheckKind::ToolSequence(check) => check.decide(scope),
-            CheckKind::CurrentTopic(check) => check.decide(scope),
-            CheckKind::TopicReached(check) => check.decide(scope),
-            CheckKind::TopicHistory(check) => check.decide(scope),
-            CheckKind::ConversationValue(check) => check.decide(scope),
-            CheckKind::Judged(_) => JudgedCheck::decide(),
-            CheckKind::RustFunction(check) => check.decide(scope),
-            CheckKind::Precomputed(check) => check.decide(),
-            CheckKind::Script(_) => ScriptCheck::decide(),
-            CheckKind::AllOf(check) => check.decide(scope),
-            CheckKind::CriterionRef(check) => check.decide(),
-        }
-    }
+/// Effect of a check on the verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckStrength {
+    /// Affects the verdict.
+    Hard,
+    /// Informational: does not affect the verdict.
+    Soft,
 }
 
 impl Check {
@@ -275,7 +206,7 @@ impl Check {
 
     /// Describes the expectation.
     pub fn describe(&self) -> String {
-        let words = self.kind.describe();
+        let words = self.kind.behavior().describe();
         if self.negated { negate(&words) } else { words }
     }
 
@@ -306,7 +237,7 @@ impl Check {
     /// Decides the check for a turn or a whole conversation. Checks of judges and scripts are not applicable
     /// here.
     pub fn decide(&self, scope: TurnScope<'_>) -> CheckVerdict {
-        self.to_verdict(self.kind.decide(scope))
+        self.to_verdict(self.kind.behavior().decide(scope))
     }
 
     /// Calls the Rust function of the check, if it has one. Returns its verdict, and the error if it could
@@ -331,58 +262,38 @@ impl Check {
     #[must_use]
     pub fn for_topic_visit(&self) -> Check {
         let mut check = self.clone();
-        match &mut check.kind {
-            CheckKind::Regex(RegexCheck { turns, .. })
-            | CheckKind::ContainsText(ContainsText { turns, .. }) => {
-                turns.get_or_insert(TurnSelection::All);
-            }
-            CheckKind::AllOf(all) => all.checks.iter_mut().for_each(|inner| *inner = inner.for_topic_visit()),
-            _ => {}
-        }
+        check.kind.behavior_mut().read_all_turns();
         check
     }
 
     /// Returns the topics that the check names.
     pub fn topics(&self) -> Option<&[String]> {
-        match &self.kind {
-            CheckKind::CurrentTopic(check) => Some(&check.names),
-            CheckKind::TopicReached(check) => Some(std::slice::from_ref(&check.name)),
-            CheckKind::TopicHistory(check) => Some(&check.names),
-            CheckKind::ConversationValue(check) => check.topics(),
-            _ => None,
-        }
+        self.kind.behavior().topics()
+    }
+
+    /// Returns the tool that must be called for the check to pass.
+    pub fn expected_tool(&self) -> Option<&str> {
+        if self.negated { None } else { self.kind.behavior().expected_tool() }
     }
 
     /// Returns true if a judge or a script function has to decide.
     pub fn needs_answer(&self) -> bool {
-        matches!(self.kind, CheckKind::Judged(_) | CheckKind::Script(_) | CheckKind::CriterionRef(_))
+        self.kind.behavior().needs_answer()
     }
 
     /// Returns the reason if the check cannot be decided although it needs no judge or script.
     pub fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
-        match &self.kind {
-            CheckKind::UsageBudget(budget) => budget.undecided_reason(scope),
-            CheckKind::ToolCalled(called) => called.undecided_reason(scope),
-            CheckKind::AllOf(all) => all.undecided_reason(scope),
-            _ => None,
-        }
+        self.kind.behavior().undecided_reason(scope)
     }
 
     /// Returns true if the check measures time.
     pub fn is_timing(&self) -> bool {
-        match &self.kind {
-            CheckKind::MaxDuration(_) | CheckKind::MaxIdle(_) => true,
-            CheckKind::AllOf(all) => all.checks.iter().any(Check::is_timing),
-            _ => false,
-        }
+        self.kind.behavior().is_timing()
     }
 
     /// Returns the time limit for a turn or case, if this check is a hard one.
     pub fn time_limit(&self) -> Option<std::time::Duration> {
-        match &self.kind {
-            CheckKind::MaxDuration(check) if self.is_hard() && !self.negated => Some(check.limit),
-            _ => None,
-        }
+        if self.is_hard() && !self.negated { self.kind.behavior().time_limit() } else { None }
     }
 }
 

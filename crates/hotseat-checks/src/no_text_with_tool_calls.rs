@@ -3,19 +3,18 @@
 use hotseat_trace::TurnScope;
 
 use super::calls::truncate;
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No message of the agent has both text and tool calls. White space is not text.
 #[derive(Debug, Clone, Copy)]
 pub struct NoTextWithToolCalls;
 
-impl NoTextWithToolCalls {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for NoTextWithToolCalls {
+    fn describe(&self) -> String {
         "the agent to say nothing in messages that call tools".to_string()
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let said = scope.turns().iter().flat_map(|turn| {
             let calling = turn.calling_messages();
             let messages = turn.messages.iter().filter(|message| !message.content.trim().is_empty());

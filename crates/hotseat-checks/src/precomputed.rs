@@ -1,6 +1,6 @@
 //! A comparison that the test program has already made.
 
-use super::CheckDecision;
+use super::{CheckBehavior, CheckDecision};
 
 /// Result of a comparison that the test program made itself, because only the program has the values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,12 +13,12 @@ pub struct PrecomputedCheck {
     pub result: Result<bool, String>,
 }
 
-impl PrecomputedCheck {
-    pub(super) fn describe(&self) -> String {
+impl CheckBehavior for PrecomputedCheck {
+    fn describe(&self) -> String {
         self.expected.clone()
     }
 
-    pub(super) fn decide(&self) -> CheckDecision {
+    fn decide(&self, _: hotseat_trace::TurnScope<'_>) -> CheckDecision {
         match &self.result {
             Ok(holds) => CheckDecision::new(*holds, self.actual.clone()),
             Err(words) => CheckDecision::not_applicable(words.clone()),

@@ -2,10 +2,10 @@
 
 use hotseat_trace::TurnScope;
 
-use super::CheckDecision;
 use super::agent_text::{TurnSelection, agent_text};
 use super::answer::format_text;
 use super::pattern::Pattern;
+use super::{CheckBehavior, CheckDecision};
 
 /// The text of the agent matches one or several patterns.
 #[derive(Debug, Clone)]
@@ -47,14 +47,17 @@ impl MatchMode {
     }
 }
 
-impl RegexCheck {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for RegexCheck {
+    fn describe(&self) -> String {
         format!("the agent's text to match {}", self.mode.describe(&self.patterns))
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let said = agent_text(self.turns, scope);
         CheckDecision::new(self.mode.matches(&self.patterns, &said), format_text(&said))
+    }
+
+    fn read_all_turns(&mut self) {
+        self.turns.get_or_insert(TurnSelection::All);
     }
 }

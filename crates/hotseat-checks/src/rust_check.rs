@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hotseat_trace::TurnScope;
 
-use super::CheckDecision;
+use super::{CheckBehavior, CheckDecision};
 
 type DecideFn = dyn Fn(TurnScope<'_>) -> Result<(bool, String), String> + Send + Sync;
 
@@ -26,17 +26,18 @@ impl RustCheck {
         RustCheck { description: words.into(), decide: Arc::new(decide) }
     }
 
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
-        self.description.to_string()
-    }
-
     /// Calls the function for a scope.
     pub(super) fn call(&self, scope: TurnScope<'_>) -> Result<(bool, String), String> {
         (self.decide)(scope)
     }
+}
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+impl CheckBehavior for RustCheck {
+    fn describe(&self) -> String {
+        self.description.to_string()
+    }
+
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         CheckDecision::from_result(self.call(scope))
     }
 }

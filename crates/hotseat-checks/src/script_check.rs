@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::CheckDecision;
+use super::{CheckBehavior, CheckDecision};
 
 /// Check that a script function decides.
 #[derive(Debug, Clone)]
@@ -41,14 +41,6 @@ pub enum ScriptInputKind {
 }
 
 impl ScriptCheck {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
-        match &self.text {
-            Some(text) => text.clone(),
-            None => format!("{} to pass", self.function),
-        }
-    }
-
     /// Parses the return value of a function into its verdict and its message.
     ///
     /// # Errors
@@ -79,8 +71,21 @@ impl ScriptCheck {
             _ => Err(wrong()),
         }
     }
+}
 
-    pub(super) fn decide() -> CheckDecision {
+impl CheckBehavior for ScriptCheck {
+    fn describe(&self) -> String {
+        match &self.text {
+            Some(text) => text.clone(),
+            None => format!("{} to pass", self.function),
+        }
+    }
+
+    fn decide(&self, _: hotseat_trace::TurnScope<'_>) -> CheckDecision {
         CheckDecision::not_applicable("no script function was called".to_string())
+    }
+
+    fn needs_answer(&self) -> bool {
+        true
     }
 }

@@ -2,9 +2,9 @@
 
 use hotseat_trace::TurnScope;
 
-use super::CheckDecision;
 use super::calls::truncate;
 use super::pattern::Pattern;
+use super::{CheckBehavior, CheckDecision};
 
 /// The text of the agent matches a pattern, or does not. Reasoning is not text. Several messages are joined
 /// by line breaks.
@@ -25,16 +25,15 @@ pub enum TextMatch {
     NoMatch,
 }
 
-impl TextPattern {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for TextPattern {
+    fn describe(&self) -> String {
         match self.expected {
             TextMatch::Match => format!("the agent to say something that matches {}", self.pattern),
             TextMatch::NoMatch => format!("the agent to say nothing that matches {}", self.pattern),
         }
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let text = scope.text();
         let passed = self.pattern.is_match(&text) == (self.expected == TextMatch::Match);
         let actual = if text.is_empty() { "no text".to_string() } else { format!("{:?}", truncate(&text)) };

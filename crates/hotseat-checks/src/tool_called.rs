@@ -8,7 +8,7 @@ use super::calls;
 use super::condition::ArgumentCondition;
 use super::count::CallCount;
 use super::equality::{contains_value, json_equal};
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Comparison of arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,23 +48,6 @@ pub struct ToolCalled {
 }
 
 impl ToolCalled {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
-        let mut with = match &self.arguments {
-            Some((arguments, ArgumentMatch::Exact)) => format!(" with exactly {}", format_json(arguments)),
-            Some((arguments, ArgumentMatch::Subset)) => format!(" with {}", format_json(arguments)),
-            Some((_, ArgumentMatch::Ignored)) | None => String::new(),
-        };
-        let conditions =
-            self.conditions.iter().map(|(name, condition)| format!("{name}: {}", condition.describe()));
-        let conditions = conditions.collect::<Vec<_>>().join(", ");
-        if !conditions.is_empty() {
-            with.push_str(if with.is_empty() { " with " } else { " and " });
-            with.push_str(&conditions);
-        }
-        format!("{}{with} {}", self.names.join(" or "), self.count.describe())
-    }
-
     fn has_tool_name(&self, call: &AgentToolCall) -> bool {
         self.names.iter().any(|name| *name == *call.name)
     }
@@ -107,15 +90,32 @@ impl ToolCalled {
         }
         (least, most, why)
     }
+}
 
-    /// Returns the reason if the check cannot be decided.
-    pub(super) fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
+impl CheckBehavior for ToolCalled {
+    fn describe(&self) -> String {
+        let mut with = match &self.arguments {
+            Some((arguments, ArgumentMatch::Exact)) => format!(" with exactly {}", format_json(arguments)),
+            Some((arguments, ArgumentMatch::Subset)) => format!(" with {}", format_json(arguments)),
+            Some((_, ArgumentMatch::Ignored)) | None => String::new(),
+        };
+        let conditions =
+            self.conditions.iter().map(|(name, condition)| format!("{name}: {}", condition.describe()));
+        let conditions = conditions.collect::<Vec<_>>().join(", ");
+        if !conditions.is_empty() {
+            with.push_str(if with.is_empty() { " with " } else { " and " });
+            with.push_str(&conditions);
+        }
+        format!("{}{with} {}", self.names.join(" or "), self.count.describe())
+    }
+
+    fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
         let (least, most, why) = self.count_range(scope);
         let allowed = self.count.allows(least);
         (least..=most).any(|counted| self.count.allows(counted) != allowed).then_some(why).flatten()
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         if let Some(words) = self.undecided_reason(scope) {
             return CheckDecision::not_applicable(words);
         }
@@ -133,5 +133,9 @@ impl ToolCalled {
             false => format_list(&named),
         };
         CheckDecision::new(self.count.allows(counted), actual)
+    }
+
+    fn expected_tool(&self) -> Option<&str> {
+        self.names.first().map(String::as_str)
     }
 }

@@ -7,7 +7,7 @@ use super::answer::format_json;
 use super::calls;
 use super::equality::json_equal;
 use super::pattern::Pattern;
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Expected result: JSON in which a text may be a pattern.
 #[derive(Debug, Clone)]
@@ -79,16 +79,15 @@ pub struct ToolResultCheck {
     pub result: Option<(Value, ExpectedResult)>,
 }
 
-impl ToolResultCheck {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for ToolResultCheck {
+    fn describe(&self) -> String {
         match &self.result {
             Some((written, _)) => format!("a call of {} to return {}", self.name, format_json(written)),
             None => format!("a call of {} to succeed", self.name),
         }
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let made: Vec<_> = scope.calls().filter(|(_, call)| *call.name == *self.name).collect();
         let shown: Vec<String> = made.iter().map(|(turn, call)| calls::format_call(*turn, call)).collect();
         let mut results = made.iter().filter_map(|(_, call)| call.result.as_ref()).peekable();
@@ -107,5 +106,9 @@ impl ToolResultCheck {
             return CheckDecision::unanswered_calls(&unanswered);
         }
         CheckDecision::new(holds, format_list(&shown))
+    }
+
+    fn expected_tool(&self) -> Option<&str> {
+        Some(&self.name)
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::answer::format_json;
 use super::calls;
 use super::tool_called::ArgumentMatch;
-use super::{CheckDecision, format_list};
+use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Expected call of a sequence.
 #[derive(Debug, Clone)]
@@ -46,8 +46,23 @@ pub struct ToolSequence {
 }
 
 impl ToolSequence {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+    fn format_call(&self, call: &SequenceCall) -> String {
+        match (&call.arguments, self.arguments) {
+            (Some(arguments), ArgumentMatch::Exact | ArgumentMatch::Subset) => {
+                format!("{}({})", call.name, format_json(arguments))
+            }
+            (_, ArgumentMatch::Ignored) | (None, _) => call.name.clone(),
+        }
+    }
+
+    fn matches(&self, expected: &SequenceCall, call: &AgentToolCall) -> bool {
+        *expected.name == *call.name
+            && expected.arguments.as_ref().is_none_or(|arguments| self.arguments.matches(call, arguments))
+    }
+}
+
+impl CheckBehavior for ToolSequence {
+    fn describe(&self) -> String {
         let calls: Vec<String> = self.calls.iter().map(|call| self.format_call(call)).collect();
         let calls = if calls.is_empty() { "none".to_string() } else { calls.join(", ") };
         let made = match &self.only {
@@ -63,21 +78,7 @@ impl ToolSequence {
         }
     }
 
-    fn format_call(&self, call: &SequenceCall) -> String {
-        match (&call.arguments, self.arguments) {
-            (Some(arguments), ArgumentMatch::Exact | ArgumentMatch::Subset) => {
-                format!("{}({})", call.name, format_json(arguments))
-            }
-            (_, ArgumentMatch::Ignored) | (None, _) => call.name.clone(),
-        }
-    }
-
-    fn matches(&self, expected: &SequenceCall, call: &AgentToolCall) -> bool {
-        *expected.name == *call.name
-            && expected.arguments.as_ref().is_none_or(|arguments| self.arguments.matches(call, arguments))
-    }
-
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let is_meant = |call: &AgentToolCall| {
             self.only.as_ref().is_none_or(|only| only.iter().any(|name| *name == *call.name))
         };

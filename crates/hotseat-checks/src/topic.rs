@@ -4,7 +4,7 @@
 
 use hotseat_trace::{TurnScope, Visit};
 
-use super::CheckDecision;
+use super::{CheckBehavior, CheckDecision};
 
 /// The turn, or the conversation at its end, is in a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,35 +38,43 @@ pub enum HistoryOrder {
     InOrder,
 }
 
-impl CurrentTopic {
-    pub(super) fn describe(&self) -> String {
+impl CheckBehavior for CurrentTopic {
+    fn describe(&self) -> String {
         format!("the topic to be {}", quoted(&self.names).join(" or "))
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let Some(topic) = scope.turns_up_to_end().last().and_then(|turn| turn.topic.as_deref()) else {
             return CheckDecision::not_applicable(missing_topics_reason(scope));
         };
         CheckDecision::new(self.names.iter().any(|name| name == topic), format!("topic `{topic}`"))
     }
+
+    fn topics(&self) -> Option<&[String]> {
+        Some(&self.names)
+    }
 }
 
-impl TopicReached {
-    pub(super) fn describe(&self) -> String {
+impl CheckBehavior for TopicReached {
+    fn describe(&self) -> String {
         format!("topic `{}` to be reached", self.name)
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let Some(visited) = visited_topics(scope) else {
             return CheckDecision::not_applicable(missing_topics_reason(scope));
         };
         let actual = format!("visited topics {}", quoted(&visited).join(", "));
         CheckDecision::new(visited.contains(&self.name), actual)
     }
+
+    fn topics(&self) -> Option<&[String]> {
+        Some(std::slice::from_ref(&self.name))
+    }
 }
 
-impl TopicHistory {
-    pub(super) fn describe(&self) -> String {
+impl CheckBehavior for TopicHistory {
+    fn describe(&self) -> String {
         let names = quoted(&self.names).join(", ");
         match self.order {
             HistoryOrder::Strict => format!("the topics to be {names}"),
@@ -74,7 +82,7 @@ impl TopicHistory {
         }
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let Some(visited) = visited_topics(scope) else {
             return CheckDecision::not_applicable(missing_topics_reason(scope));
         };
@@ -86,6 +94,10 @@ impl TopicHistory {
             }
         };
         CheckDecision::new(holds, format!("visited topics {}", quoted(&visited).join(", ")))
+    }
+
+    fn topics(&self) -> Option<&[String]> {
+        Some(&self.names)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use hotseat_trace::TurnScope;
 
-use super::CheckDecision;
 use super::topic::{missing_topics_reason, visited_topics};
+use super::{CheckBehavior, CheckDecision};
 
 /// Value of the conversation so far, and its comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +39,10 @@ pub enum ListComparison {
 impl ConversationValue {
     /// Names of the values in test files.
     pub const NAMES: &'static [&'static str] = &["turn_count", "tool_names", "topic_history"];
+}
 
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for ConversationValue {
+    fn describe(&self) -> String {
         match self {
             ConversationValue::TurnCount(number) => format!("`turn_count` {}", number.describe()),
             ConversationValue::ToolNames(list) => format!("`tool_names` {}", list.describe()),
@@ -49,7 +50,7 @@ impl ConversationValue {
         }
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let turns = scope.turns_up_to_end();
         match self {
             ConversationValue::TurnCount(number) => {
@@ -66,8 +67,7 @@ impl ConversationValue {
         }
     }
 
-    /// Returns the topics that the check names.
-    pub(super) fn topics(&self) -> Option<&[String]> {
+    fn topics(&self) -> Option<&[String]> {
         match self {
             ConversationValue::TopicHistory(
                 ListComparison::Equal(names) | ListComparison::Containing(names),

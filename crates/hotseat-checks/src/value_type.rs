@@ -3,10 +3,10 @@
 use hotseat_trace::TurnScope;
 use serde_json::Value;
 
-use super::CheckDecision;
 use super::answer::{answer, format_json, format_text};
 use super::json_answer::{AnswerContent, find_json, read_json};
 use super::json_path::{JsonPathQuery, PathSelection, describe_values};
+use super::{CheckBehavior, CheckDecision};
 
 /// JSON types. An integer is also a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,16 +86,15 @@ pub struct JsonTypeCheck {
     pub expected: JsonValueType,
 }
 
-impl JsonTypeCheck {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for JsonTypeCheck {
+    fn describe(&self) -> String {
         match &self.path {
             Some(path) => format!("{} to be of type {}", path.source(), self.expected.name()),
             None => format!("the answer to be of type {}", self.expected.name()),
         }
     }
 
-    pub(super) fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let Some(path) = &self.path else {
             let answer = answer(scope);
             return match (read_json(answer), find_json(answer)) {

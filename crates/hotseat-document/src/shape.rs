@@ -115,7 +115,7 @@ impl TaggedShapes {
     }
 
     /// Returns the words that select a shape.
-    pub(super) fn words(&self, shape: &'static Shape) -> &'static [&'static str] {
+    pub fn words(&self, shape: &'static Shape) -> &'static [&'static str] {
         match shape.field(self.key).map(|field| field.kind) {
             Some(Kind::Choice(words)) => words,
             _ => &[],

@@ -19,7 +19,7 @@ pub use grounded::GroundedClaims;
 pub use intent::AgentIntent;
 pub use settings::{EvidenceLimit, EvidenceOverflow, JudgeSelector, JudgeSettings};
 
-use super::CheckDecision;
+use super::{CheckBehavior, CheckDecision};
 
 /// Check that a judge decides.
 #[derive(Debug, Clone)]
@@ -47,9 +47,8 @@ pub enum JudgeCriterion {
     Goal(GoalAchieved),
 }
 
-impl JudgedCheck {
-    /// Describes the expectation.
-    pub fn describe(&self) -> String {
+impl CheckBehavior for JudgedCheck {
+    fn describe(&self) -> String {
         match &self.criterion {
             JudgeCriterion::FreeForm(matter) => matter.describe(),
             JudgeCriterion::Criterion(matter) => matter.describe(),
@@ -60,8 +59,12 @@ impl JudgedCheck {
         }
     }
 
-    pub(super) fn decide() -> CheckDecision {
+    fn decide(&self, _: hotseat_trace::TurnScope<'_>) -> CheckDecision {
         CheckDecision::not_applicable("no judge was asked".to_string())
+    }
+
+    fn needs_answer(&self) -> bool {
+        true
     }
 }
 

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use super::block::{AssertionBlock, read_pattern};
+use super::assertions::AssertionBlock;
 use super::input_sources::{CaseSimulator, TranscriptStyle};
+use super::judging::role_reference;
+use super::patterns::read_pattern;
 use super::topic_shape::{DURING_TOPIC, SIMULATE, USER};
 use super::topics::{CaseTopics, function_check, unknown_topic};
 use super::variables::diagnostic_at;
@@ -288,7 +290,7 @@ impl SimulatorBrief {
             max_repeats: whole("max_repeats"),
             during_topic,
             template: None,
-            reference: map.get("use").and_then(|view| super::assertion::role_reference(view, diagnostics)),
+            reference: map.get("use").and_then(|view| role_reference(view, diagnostics)),
             options,
         }
     }

@@ -8,15 +8,15 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::agent_name::{AgentName, AgentsByName};
-use super::block::{AssertionBlock, read_pattern};
+use super::assertions::{AssertionBlock, CheckVocabulary};
 use super::brief::SimulatorBrief;
 use super::checkpoints::{Checkpoint, read_checkpoints};
 use super::content::{read_attachments, read_messages, read_parts};
-use super::criteria::CheckVocabulary;
 use super::hook::{self, HookCommand, NamedHook};
 use super::input_sources::{self, CaseSimulator, HumanInput};
 use super::judging::read_judging;
 use super::limits::read_timeout;
+use super::patterns::read_pattern;
 use super::program::CaseProgram;
 use super::reliability::{ReliabilitySetting, read_reliability};
 use super::scenarios::{CaseScenario, read_scenarios, scenario_names};

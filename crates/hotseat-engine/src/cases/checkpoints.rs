@@ -1,6 +1,6 @@
 //! Decodes checkpoints.
 
-use super::block::AssertionBlock;
+use super::assertions::AssertionBlock;
 use super::shape::CHECKPOINT;
 use super::variables::diagnostic_at;
 use hotseat_checks::Check;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::block::read_patterns;
+use super::patterns::read_patterns;
 use super::variables::diagnostic_at;
 use hotseat_checks::{ArgumentCondition, MatchMode, ValueRelation};
 use hotseat_document::{Diagnostics, Field, Kind, MapView, NodeView, Shape};

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::block::AssertionBlock;
+use super::assertions::{AssertionBlock, CheckVocabulary, OWN_ASSERT_KIND};
 use super::brief::SimulatorBrief;
 use super::case::{CaseTurn, read_turn};
 use super::condition::{CONDITION, read_condition};
 use super::content::read_messages;
-use super::criteria::CheckVocabulary;
-use super::shape::{MESSAGE, OWN_ASSERT_KIND, TURN};
+use super::shape::{MESSAGE, TURN};
 use super::topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
 use super::topics::{CaseTopics, TopicDefinition, TopicSettings, read_graph, read_topics};
 use hotseat_checks::{ArgumentCondition, Check, CheckKind};

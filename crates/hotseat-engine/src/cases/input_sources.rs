@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Map as Members, Value};
 
-use super::assertion::role_reference;
 use super::brief::SimulatorBrief;
+use super::judging::role_reference;
 use super::limits::parse_duration;
 use super::shape::{INTERACTIVE, SIMULATOR};
 use super::variables::diagnostic_at;

@@ -4,22 +4,20 @@
 //! that uses variables set by hooks is decoded again once they are known.
 
 mod agent_name;
-mod assertion;
-mod assertion_shape;
+mod assertions;
 mod awaiting_markers;
-mod block;
 mod brief;
 mod case;
 mod checkpoints;
 mod condition;
 mod content;
-mod criteria;
 mod from_json;
 mod hook;
 mod inherited;
 mod input_sources;
 mod judging;
 mod limits;
+mod patterns;
 mod program;
 mod reliability;
 mod scenarios;
@@ -32,22 +30,24 @@ mod topics;
 mod variables;
 
 pub use agent_name::{AgentName, AgentsByName, unknown_agent};
+pub use assertions::{
+    ASSERT_KIND, ASSERTION, AssertionBlock, CRITERIA_KIND, CheckVocabulary, OWN_ASSERT_KIND, assertion_label,
+    criterion_check,
+};
 pub use awaiting_markers::AwaitingMarkers;
-pub use block::AssertionBlock;
 pub use brief::{DEFAULT_MAX_INPUTS, PersonaNotes, PromptTemplate, SimulatedPersona, SimulatorBrief};
 pub use case::{
     CallOptions, CaseTarget, CaseTurn, ConversationOpening, ExpectedError, InheritedSettings, OnComplete,
     ParseSource, TestCase, awaiting_markers,
 };
 pub use checkpoints::Checkpoint;
-pub use criteria::{CheckVocabulary, criterion_check};
 pub use from_json::{
     parse_assertions, parse_brief, parse_condition, parse_messages, parse_topics, parse_turn,
     validate_simulated_user, validate_topic,
 };
 pub use hook::{HookCommand, NamedHook};
 pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy, TranscriptStyle};
-pub use judging::read_judging;
+pub use judging::{JUDGE_KIND, read_judging};
 pub use limits::from_millis;
 pub use program::CaseProgram;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};

@@ -3,7 +3,7 @@
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
 use hotseat_targets::message::{ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply};
 
-use super::block::{read_argument_patterns, read_pattern};
+use super::patterns::{read_argument_patterns, read_pattern};
 use super::shape::{CLIENT_TOOL, INTERRUPT_ANSWER, TOOL_ANSWER};
 use super::variables::diagnostic_at;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::agent_name::AgentName;
+use super::assertions::CheckVocabulary;
 use super::brief::SimulatorBrief;
 use super::case::ParseSource;
-use super::criteria::CheckVocabulary;
 use super::judging::read_judging;
 use super::shape::CASE;
 use super::suite::DecodeSettings;

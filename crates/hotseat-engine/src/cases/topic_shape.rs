@@ -1,6 +1,7 @@
 //! Shapes of topics, graphs and simulated users.
 
-use super::shape::{CRITERIA_KIND, JUDGE_KIND, OWN_ASSERT_KIND};
+use super::assertions::{ASSERTION, CRITERIA_KIND, OWN_ASSERT_KIND};
+use super::judging::JUDGE_KIND;
 use hotseat_document::{Field, Kind, Shape};
 
 const NAMES: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::List(&Kind::NonEmptyText)]);
@@ -166,7 +167,7 @@ macro_rules! simulation_fields {
             Field::optional("max_turns", Kind::Integer { min: 0, max: 10_000 }, "Maximum number of inputs of the user. Reaching it is not a failure by itself. Default: 15."),
             Field::optional(
                 "stop_when",
-                Kind::OneOf(&[Kind::NonEmptyText, Kind::Tagged(&super::assertion_shape::ASSERTION), Kind::NonEmptyList(&Kind::Tagged(&super::assertion_shape::ASSERTION))]),
+                Kind::OneOf(&[Kind::NonEmptyText, Kind::Tagged(&ASSERTION), Kind::NonEmptyList(&Kind::Tagged(&ASSERTION))]),
                 "Ends the conversation: assertions that must all pass on the conversation so far, or a script function, as `scripts:path.function`. Evaluated after each turn.",
             ),
             Field::optional("max_repeats", Kind::Integer { min: 0, max: 1_000 }, "Number of times that the user may repeat a message before the attempt is invalid; 0: unlimited. Default: 2."),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use hotseat_trace::{GraphError, GraphNodeSpec, TopicGraph};
 
-use super::block::{AssertionBlock, read_pattern};
+use super::assertions::{AssertionBlock, CheckVocabulary};
 use super::case::TestCase;
-use super::criteria::CheckVocabulary;
+use super::patterns::read_pattern;
 use super::topic_shape::{GRAPH_ONLY_KEYS, GRAPH_TOPIC, TOPIC, TRIGGER};
 use super::variables::diagnostic_at;
 use hotseat_checks::{

@@ -1,9 +1,8 @@
 //! Shapes of the project file.
 
-use crate::cases::shape::{
-    ASSERT_KIND, AWAITING, CLIENT_TOOL, CONTEXT, CRITERIA_KIND, JUDGE_KIND, RELIABILITY_KIND, RETRIES,
-};
+use crate::cases::shape::{AWAITING, CLIENT_TOOL, CONTEXT, RELIABILITY_KIND, RETRIES};
 use crate::cases::topic_shape::{GRAPH_FIELD, SIMULATE_FIELD, TOPICS_FIELD};
+use crate::cases::{ASSERT_KIND, CRITERIA_KIND, JUDGE_KIND};
 use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 use hotseat_runtime::files::CONNECTOR;
 

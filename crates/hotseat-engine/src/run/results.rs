@@ -14,7 +14,7 @@ use super::mode::ConversationMode;
 use crate::cases::AwaitingMarkers;
 use crate::cases::{CaseScenario, ParseSource, Suite, TestCase, parser_for, stable_id};
 use crate::session::{CheckpointProgress, EvaluatedCheck, JudgeOpinion, TopicVisitRef};
-use hotseat_checks::{Check, CheckKind, CheckStrength, RoleReference};
+use hotseat_checks::{Check, CheckStrength, RoleReference};
 
 /// Reference to a case of a run.
 #[derive(Debug, Clone)]
@@ -353,7 +353,7 @@ impl CheckpointResult {
     /// Describes a checkpoint result.
     pub fn from_reached(reached: CheckpointProgress) -> Self {
         let CheckpointProgress { checkpoint, reached_in: at, missing } = reached;
-        let tool = checkpoint.checks.iter().find_map(expected_tool).map(str::to_string);
+        let tool = checkpoint.checks.iter().find_map(Check::expected_tool).map(str::to_string);
         let checkpoint = CheckpointInfo {
             id: checkpoint.id,
             description: checkpoint.description,
@@ -367,15 +367,5 @@ impl CheckpointResult {
     /// True if the case fails because of this checkpoint.
     pub fn is_missing(&self) -> bool {
         self.checkpoint.required && self.at.is_none()
-    }
-}
-
-/// The tool that a check expects to be called.
-fn expected_tool(check: &Check) -> Option<&str> {
-    match &check.kind {
-        CheckKind::ToolCalled(called) if !check.negated => called.names.first().map(String::as_str),
-        CheckKind::ToolCount(count) if !check.negated && count.count.min > 0 => Some(&count.calls.name),
-        CheckKind::ToolResult(result) if !check.negated => Some(&result.name),
-        _ => None,
     }
 }

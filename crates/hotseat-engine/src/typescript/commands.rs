@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use super::engine::TestFile;
 use super::keys::to_case_keys;
 use super::to_json;
-use crate::cases::shape::{OWN_ASSERT_KIND, TURN};
+use crate::cases::OWN_ASSERT_KIND;
+use crate::cases::shape::TURN;
 use crate::cases::{
     SHARED, SIMULATE, USER, parse_assertions, parse_brief, parse_messages, parse_topics, parse_turn,
 };

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::block::AssertionBlock;
-use super::judging::read_judging;
-use super::shape::{CRITERION, CRITERION_OF_ITS_OWN};
-use super::variables::diagnostic_at;
+use super::criteria_shape::{CRITERION, CRITERION_OF_ITS_OWN, EDGE_CASE, EXAMPLE};
+use crate::cases::judging::read_judging;
+use crate::cases::variables::diagnostic_at;
 use hotseat_checks::{
     AllOf, Check, CheckKind, CriterionExample, CriterionRef, ExampleQuality, JudgeCriterion, JudgeSettings,
     JudgedCheck, ResponseCriterion, ScriptCheck, ScriptInputKind,
@@ -315,9 +315,9 @@ fn all_of_check(map: &MapView<'_>, text: Option<String>, diagnostics: &mut Diagn
 fn read_examples(map: &MapView<'_>) -> Vec<CriterionExample> {
     let mut all = Vec::new();
     for (key, shape, quality) in [
-        ("good_examples", &super::shape::EXAMPLE, Some(ExampleQuality::Good)),
-        ("bad_examples", &super::shape::EXAMPLE, Some(ExampleQuality::Bad)),
-        ("edge_cases", &super::shape::EDGE_CASE, None),
+        ("good_examples", &EXAMPLE, Some(ExampleQuality::Good)),
+        ("bad_examples", &EXAMPLE, Some(ExampleQuality::Bad)),
+        ("edge_cases", &EDGE_CASE, None),
     ] {
         for example in map.list(key).into_iter().flatten().filter_map(|view| view.map(shape)) {
             let text = |key: &str| example.text(key).unwrap_or_default().to_string();

@@ -2,17 +2,17 @@
 //! checks, and merges them with inherited ones.
 
 use hotseat_checks::{
-    ArgumentPatterns, CallCount, CallFilter, CalledAfter, Check, CheckKind, CheckStrength,
-    ForbiddenArguments, ForbiddenCall, ForbiddenResult, IdleScope, MaxDuration, MaxIdle, NoTextWithToolCalls,
-    Pattern, TextMatch, TextPattern, ToolCount, UsageBudget,
+    CallCount, CallFilter, CalledAfter, Check, CheckKind, CheckStrength, ForbiddenArguments, ForbiddenCall,
+    ForbiddenResult, IdleScope, MaxDuration, MaxIdle, NoTextWithToolCalls, TextMatch, TextPattern, ToolCount,
+    UsageBudget,
 };
-use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
+use hotseat_document::{Diagnostics, MapView, NodeView, SourceSpan};
 
-use super::assertion;
-use super::assertion_shape::ASSERTION;
-use super::limits::from_millis;
-use super::shape::ASSERT;
-use super::variables::diagnostic_at;
+use super::block_shape::{ASSERT, FORBID_CALL, REQUIRE};
+use super::{ASSERTION, read_assertion};
+use crate::cases::limits::from_millis;
+use crate::cases::patterns::{read_argument_patterns, read_patterns};
+use crate::cases::variables::diagnostic_at;
 
 /// The checks of one level: target, case or turn.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +82,7 @@ impl AssertionBlock {
         if std::ptr::eq(map.shape(), &ASSERT) {
             return AssertionBlock::read_parts(map, diagnostics);
         }
-        let typed = assertion::read_assertion(map, diagnostics).into_iter().collect();
+        let typed = read_assertion(map, diagnostics).into_iter().collect();
         AssertionBlock { typed: BlockPart::Added(typed), ..AssertionBlock::default() }
     }
 
@@ -247,12 +247,12 @@ fn tool_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
         checks.push(Check::new(kind, name.place()));
     }
     for entry in map.list("require").into_iter().flatten() {
-        if let Some(entry) = entry.map(&super::shape::REQUIRE) {
+        if let Some(entry) = entry.map(&REQUIRE) {
             required_call_checks(&entry, &mut checks, diagnostics);
         }
     }
     for entry in map.list("forbid_calls").into_iter().flatten() {
-        if let Some(entry) = entry.map(&super::shape::FORBID_CALL) {
+        if let Some(entry) = entry.map(&FORBID_CALL) {
             let calls = call_filter(&entry, diagnostics);
             let kind = CheckKind::ForbiddenCall(ForbiddenCall { calls });
             checks.push(Check::new(kind, name_place(&entry)));
@@ -322,42 +322,5 @@ pub(super) fn read_count(map: Option<MapView<'_>>, diagnostics: &mut Diagnostics
             CallCount::AT_LEAST_ONE
         }
         (None, min, max) => CallCount { min: min.unwrap_or(0), max },
-    }
-}
-
-/// Decodes one or several patterns with their positions.
-pub(super) fn read_patterns(
-    map: &MapView<'_>,
-    key: &str,
-    diagnostics: &mut Diagnostics,
-) -> Vec<(Pattern, SourceSpan)> {
-    let Some(view) = map.get(key) else { return Vec::new() };
-    view.one_or_many().filter_map(|view| Some((read_pattern(view, diagnostics)?, view.place()))).collect()
-}
-
-/// Decodes patterns by argument path.
-pub(super) fn read_argument_patterns(
-    map: &MapView<'_>,
-    key: &str,
-    diagnostics: &mut Diagnostics,
-) -> ArgumentPatterns {
-    let Some(entries) = map.get(key).and_then(NodeView::entries) else { return ArgumentPatterns::default() };
-    if entries.len() == 0 {
-        diagnostics.push(diagnostic_at(map.place_of(key), format!("`{key}` names no argument")));
-    }
-    let patterns =
-        entries.filter_map(|(path, _, view)| Some((path.to_string(), read_pattern(view, diagnostics)?)));
-    ArgumentPatterns(patterns.collect())
-}
-
-/// Decodes one pattern.
-pub(super) fn read_pattern(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<Pattern> {
-    match Pattern::compile(view.text()?) {
-        Ok(pattern) => Some(pattern),
-        Err(words) => {
-            diagnostics
-                .push(Diagnostic::new(format!("this pattern does not compile: {words}")).at(view.place()));
-            None
-        }
     }
 }

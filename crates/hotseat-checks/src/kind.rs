@@ -1,0 +1,75 @@
+//! What each kind of checks provides.
+
+use std::time::Duration;
+
+use hotseat_trace::TurnScope;
+
+use super::CheckDecision;
+
+/// What a kind of checks provides. The defaults suit a check that reads only the trace.
+pub(super) trait CheckBehavior {
+    /// Describes the expectation.
+    fn describe(&self) -> String;
+
+    /// Decides the check, before negation.
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision;
+
+    /// Returns the reason if the check cannot be decided.
+    fn undecided_reason(&self, _: TurnScope<'_>) -> Option<String> {
+        None
+    }
+
+    /// Returns true if a judge or a script function has to decide.
+    fn needs_answer(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the check measures time.
+    fn is_timing(&self) -> bool {
+        false
+    }
+
+    /// Returns the longest time that the turn or case may take.
+    fn time_limit(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Returns the topics that the check names.
+    fn topics(&self) -> Option<&[String]> {
+        None
+    }
+
+    /// Returns the tool that must be called.
+    fn expected_tool(&self) -> Option<&str> {
+        None
+    }
+
+    /// Reads all turns of the scope, unless the check selects turns itself.
+    fn read_all_turns(&mut self) {}
+}
+
+/// Defines `CheckKind` from one line per kind.
+macro_rules! check_kinds {
+    ($($(#[$doc:meta])* $variant:ident($check:ident),)*) => {
+        /// All kinds of checks.
+        #[derive(Debug, Clone)]
+        pub enum CheckKind {
+            $($(#[$doc])* $variant($check),)*
+        }
+
+        impl CheckKind {
+            fn behavior(&self) -> &dyn CheckBehavior {
+                match self {
+                    $(CheckKind::$variant(check) => check,)*
+                }
+            }
+
+            fn behavior_mut(&mut self) -> &mut dyn CheckBehavior {
+                match self {
+                    $(CheckKind::$variant(check) => check,)*
+                }
+            }
+        }
+    };
+}
+pub(super) use check_kinds;

@@ -1,0 +1,237 @@
+//! Assertions that a judge decides: `agent`, `satisfy`, `grounded`, `claims`, `intent`, `goal`.
+
+use std::sync::Arc;
+
+use super::criteria::read_criterion_use;
+use super::criteria_shape::CRITERION_OF_ITS_OWN;
+use super::prelude::*;
+use crate::cases::judging::{JUDGE_KIND, read_judging, role_reference};
+use hotseat_checks::{
+    AgentIntent, ForbiddenClaims, FreeFormCriterion, GoalAchieved, GroundedClaims, JudgeCriterion,
+    JudgeSettings, JudgedCheck,
+};
+
+const OPTIONS: Field =
+    Field::optional("options", Kind::JsonMap, "Options passed on to the judge: `metadata`, `connector`.");
+
+const JUDGED_BY: Field = Field::optional(
+    "judge",
+    JUDGE_KIND,
+    "The judge, optionally with settings. Default: the judge of the case.",
+);
+
+const ONE_OR_MANY_TEXTS: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText)]);
+
+/// Entries of `satisfy`: a criterion name, a sentence, a function, or an inline criterion.
+static CRITERIA_ENTRY: Kind = Kind::OneOf(&[
+    Kind::NonEmptyText,
+    Kind::Shape(&CRITERION_OF_ITS_OWN),
+    Kind::NonEmptyList(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&CRITERION_OF_ITS_OWN)])),
+]);
+
+assertion_type!(
+    AGENT,
+    "Agent",
+    "agent",
+    "Another agent judges this one. If the judge cannot be asked or gives no valid judgement, the check errors and has no verdict.",
+    [
+        Field::optional(
+            "use",
+            Kind::NonEmptyText,
+            "The judge: `agents:ID`, `scripts:path.function`, or `connectors:NAME` for a model with the built-in prompt. Default: `judge` of the project file.",
+        ),
+        Field::optional(
+            "criteria",
+            Kind::Json,
+            "The criteria, usually a sentence. Also read from `options.metadata.criteria`.",
+        )
+        .aliases(&["value"]),
+        OPTIONS,
+    ],
+    read_agent
+);
+
+assertion_type!(
+    SATISFY,
+    "Satisfy",
+    "satisfy",
+    "The agent's messages satisfy criteria, in the turn or across all turns of the conversation. Each criterion is judged separately and has its own result.",
+    [
+        Field::required(
+            "criteria",
+            Kind::OneOf(&[
+                Kind::NonEmptyText,
+                Kind::Shape(&CRITERION_OF_ITS_OWN),
+                Kind::NonEmptyList(&CRITERIA_ENTRY),
+            ]),
+            "The criteria. A text that looks like a name (letters, digits and `_`, optionally with a final `?` or `!`) refers to `criteria`; text that starts with `scripts:` is a function that receives the turn; any other text is judged literally.",
+        )
+        .aliases(&["criterion", "value"]),
+        JUDGED_BY,
+    ],
+    read_satisfy
+);
+
+assertion_type!(
+    GROUNDED,
+    "Grounded",
+    "grounded",
+    "The agent's claims are grounded in tool results of the same or an earlier turn. Decided by a judge.",
+    [
+        Field::required("types", ONE_OR_MANY_TEXTS, "The kinds of claims: `prices`, `opening_hours`.")
+            .aliases(&["value"]),
+        Field::optional(
+            "from_tools",
+            ONE_OR_MANY_TEXTS,
+            "Only results of these tools count; other calls are not shown to the judge. Default: all.",
+        ),
+        JUDGED_BY,
+    ],
+    |map, diagnostics| {
+        let claims =
+            GroundedClaims { types: text_list(map, "types"), from_tools: text_list(map, "from_tools") };
+        judged_check(JudgeCriterion::Grounded(claims), map, "types", diagnostics)
+    }
+);
+
+assertion_type!(
+    CLAIMS,
+    "Claims",
+    "claims",
+    "The agent makes no claims of these kinds unless they are grounded in a tool result. Decided by a judge.",
+    [
+        Field::required("forbid", ONE_OR_MANY_TEXTS, "The forbidden kinds of claims.").aliases(&["value"]),
+        Field::optional("absolute", Kind::Bool, "Whether they are forbidden even if they are grounded.")
+            .default("false"),
+        JUDGED_BY,
+    ],
+    |map, diagnostics| {
+        let absolute = map.bool("absolute") == Some(true);
+        let claims = ForbiddenClaims { forbid: text_list(map, "forbid"), absolute };
+        judged_check(JudgeCriterion::Claims(claims), map, "forbid", diagnostics)
+    }
+);
+
+assertion_type!(
+    INTENT,
+    "Intent",
+    "intent",
+    "The intent of the agent's messages and actions. Decided by a judge.",
+    [
+        Field::optional(
+            "intent",
+            Kind::NonEmptyText,
+            "The intent: a description, or a descriptive name such as `gather_requirements`.",
+        )
+        .aliases(&["name", "value"]),
+        Field::optional(
+            "described_as",
+            Kind::NonEmptyText,
+            "Description of the intent, if the name is not descriptive."
+        )
+        .aliases(&["description"]),
+        JUDGED_BY,
+    ],
+    read_intent
+);
+
+assertion_type!(
+    GOAL,
+    "Goal",
+    "goal",
+    "The user has achieved a goal by the end of the evaluated turns. Decided by a judge.",
+    [
+        Field::optional(
+            "goal",
+            Kind::NonEmptyText,
+            "The goal. Default: the goal of the simulated user of the case.",
+        )
+        .aliases(&["value"]),
+        JUDGED_BY,
+    ],
+    |map, diagnostics| {
+        let goal = GoalAchieved { text: map.text("goal").map(str::to_string) };
+        let key = if map.has("goal") { "goal" } else { "type" };
+        judged_check(JudgeCriterion::Goal(goal), map, key, diagnostics)
+    }
+);
+
+fn read_agent(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
+    let judge = match map.get("use") {
+        Some(view) => Some(role_reference(view, diagnostics)?),
+        None => None,
+    };
+    let options = match map.json("options") {
+        Some(Value::Object(options)) => options,
+        _ => serde_json::Map::new(),
+    };
+    let metadata = options.get("metadata");
+    let from_metadata = metadata.and_then(|metadata| metadata.get("criteria")).cloned();
+    if from_metadata.is_some() && map.has("criteria") {
+        let words = "`criteria` is set here and under `options.metadata`";
+        diagnostics.push(diagnostic_at(map.place_of("criteria"), words).help("remove one of them"));
+        return None;
+    }
+    let criteria = map.json("criteria").or(from_metadata);
+    if criteria.is_none() && judge.is_none() {
+        let words = "`agent` needs `criteria`, or a judge of its own under `use`";
+        diagnostics.push(diagnostic_at(map.place_of("type"), words));
+        return None;
+    }
+    let connector = options.get("connector").and_then(Value::as_str).map(str::to_string);
+    let settings = JudgeSettings { judge, connector, ..JudgeSettings::default() };
+    let criterion = JudgeCriterion::FreeForm(FreeFormCriterion { criteria, options });
+    let key = if map.has("criteria") { "criteria" } else { "use" };
+    check_at(map, key, CheckKind::Judged(JudgedCheck { criterion, settings }))
+}
+
+/// Decodes `satisfy`: one check per criterion.
+fn read_satisfy(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
+    let own = read_judging(map.get("judge"), diagnostics);
+    let several: Vec<NodeView<'_>> =
+        map.get("criteria")?.one_or_many().flat_map(NodeView::one_or_many).collect();
+    let as_written = |view: NodeView<'_>| {
+        // Reports list a criterion under the main spelling of the key.
+        let mut written = map.to_json();
+        if let Value::Object(members) = &mut written {
+            ["criterion", "value"].iter().for_each(|alias| drop(members.shift_remove(*alias)));
+            members.insert("criteria".to_string(), view.json());
+        }
+        Arc::new(written)
+    };
+    let mut checks = Vec::new();
+    for view in several {
+        if let Some(mut check) = read_criterion_use(view, &own, diagnostics) {
+            check.definition = Some(as_written(view));
+            checks.push(check);
+        }
+    }
+    Some(checks)
+}
+
+fn read_intent(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
+    let intent = match (map.text("intent"), map.text("described_as")) {
+        (name, Some(text)) => AgentIntent { name: name.map(str::to_string), text: text.to_string() },
+        (Some(name), None) => AgentIntent::from_name(name),
+        (None, None) => {
+            let wrong = diagnostic_at(map.place_of("type"), "`intent` needs the `intent`, or `described_as`");
+            diagnostics.push(
+                wrong.help("`intent: gather_requirements`, or `described_as: asks what the user needs`"),
+            );
+            return None;
+        }
+    };
+    let key = if map.has("intent") { "intent" } else { "described_as" };
+    judged_check(JudgeCriterion::Intent(intent), map, key, diagnostics)
+}
+
+/// Creates a judged check at a key.
+fn judged_check(
+    criterion: JudgeCriterion,
+    map: &MapView<'_>,
+    key: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<Check>> {
+    let settings = read_judging(map.get("judge"), diagnostics);
+    check_at(map, key, CheckKind::Judged(JudgedCheck { criterion, settings }))
+}

@@ -1,0 +1,104 @@
+//! `tool_called`: a tool is called.
+
+use super::block::read_count;
+use super::block_shape::COUNT;
+use super::prelude::*;
+use crate::cases::condition::{CONDITIONS, read_conditions};
+use hotseat_checks::{ArgumentMatch, ToolCalled};
+
+assertion_type!(
+    TOOL_CALLED,
+    "ToolCalled",
+    "tool_called",
+    "A tool is called in this turn, or in the whole conversation. Tool names are compared exactly.",
+    [
+        Field::optional("name", Kind::NonEmptyText, "The tool."),
+        Field::optional(
+            "value",
+            Kind::OneOf(&[
+                Kind::NonEmptyText,
+                Kind::NonEmptyList(&Kind::NonEmptyText),
+                Kind::Shape(&TOOL_CALLED_VALUE),
+            ]),
+            "Instead of `name`: the tool, a list of alternative tools, or a tool with its arguments.",
+        ),
+        Field::optional("arguments", Kind::JsonMap, "Arguments of the call, compared as JSON.")
+            .aliases(&["args"]),
+        Field::optional(
+            "match",
+            Kind::Choice(&["exact", "subset"]),
+            "How `arguments` are compared: `subset` allows additional members on every level.",
+        )
+        .default("subset"),
+        Field::optional("where", CONDITIONS, "Conditions on arguments, by argument name."),
+        Field::optional("count", Kind::Shape(&COUNT), "Number of matching calls. Default: at least one."),
+    ],
+    read_tool_called,
+    |written| {
+        // The value is a name, a list of names, or an object with a name and arguments.
+        let value = written.get("value");
+        let name = written.get("name").or_else(|| value?.get("name")).or(value)?;
+        let arguments = written.get("arguments").or_else(|| value?.get("arguments"));
+        let arguments =
+            arguments.map_or_else(String::new, |arguments| format!(" with arguments {arguments}"));
+        Some(format!("tool_called {name}{arguments}"))
+    }
+);
+
+/// A tool with its arguments, where `value` of `tool_called` is a mapping.
+static TOOL_CALLED_VALUE: Shape = Shape {
+    name: "ToolCalledValue",
+    doc: "A tool and its arguments.",
+    fields: &[
+        Field::required("name", Kind::NonEmptyText, "The tool."),
+        Field::optional("arguments", Kind::JsonMap, "Arguments of the call.").aliases(&["args"]),
+    ],
+};
+
+fn read_tool_called(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
+    let value = map.get("value");
+    let named = value.and_then(|value| value.map(&TOOL_CALLED_VALUE));
+    let names: Vec<&str> = match (map.text("name"), value, &named) {
+        (Some(name), None, _) => vec![name],
+        (None, Some(_), Some(named)) => vec![named.text("name")?],
+        (None, Some(value), None) => value.one_or_many().filter_map(NodeView::text).collect(),
+        (Some(_), Some(_), _) => {
+            diagnostics.push(diagnostic_at(
+                map.place_of("value"),
+                "both `name` and `value` name the tool; remove one",
+            ));
+            return None;
+        }
+        (None, None, _) => {
+            diagnostics.push(diagnostic_at(Some(map.place()), "`tool_called` needs the `name` of a tool"));
+            return None;
+        }
+    };
+    let inner = named.as_ref().and_then(|named| named.json("arguments"));
+    let arguments = match (map.json("arguments"), inner) {
+        (Some(_), Some(_)) => {
+            diagnostics
+                .push(diagnostic_at(map.place_of("arguments"), "the arguments are set twice; remove one"));
+            return None;
+        }
+        (outer, inner) => outer.or(inner),
+    };
+    let match_mode = match map.text("match") {
+        Some("exact") => ArgumentMatch::Exact,
+        _ => ArgumentMatch::Subset,
+    };
+    if map.has("match") && arguments.is_none() {
+        diagnostics.push(diagnostic_at(
+            map.key_place("match"),
+            "`match` applies to `arguments`, and there are none",
+        ));
+    }
+    let check = ToolCalled {
+        names: names.into_iter().map(str::to_string).collect(),
+        arguments: arguments.map(|arguments| (arguments, match_mode)),
+        conditions: map.get("where").map(|view| read_conditions(view, diagnostics)).unwrap_or_default(),
+        count: read_count(map.map("count"), diagnostics),
+    };
+    let key = if map.has("name") { "name" } else { "value" };
+    check_at(map, key, CheckKind::ToolCalled(check))
+}

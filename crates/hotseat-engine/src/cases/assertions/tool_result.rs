@@ -1,0 +1,69 @@
+//! `tool_result`: a tool returns a result.
+
+use super::prelude::*;
+use hotseat_checks::{ExpectedResult, ToolResultCheck};
+
+assertion_type!(
+    TOOL_RESULT,
+    "ToolResult",
+    "tool_result",
+    "At least one call of a tool succeeds, with this result if set.",
+    [
+        Field::optional("tool", Kind::NonEmptyText, "The tool.").aliases(&["name"]),
+        Field::optional(
+            "result",
+            Kind::Json,
+            "The result: objects may have additional keys; text that starts with `regex:` is a pattern.",
+        ),
+        Field::optional("value", Kind::Shape(&TOOL_RESULT_VALUE), "Instead of `tool` and `result`."),
+    ],
+    read_tool_result,
+    |written| {
+        let value = written.get("value");
+        let part = |key: &str| written.get(key).or_else(|| value?.get(key));
+        let result = part("result").map_or_else(String::new, |result| format!(" = {result}"));
+        Some(format!("tool_result {}{result}", part("tool")?))
+    }
+);
+
+/// A tool and its result, where `value` of `tool_result` is used.
+static TOOL_RESULT_VALUE: Shape = Shape {
+    name: "ToolResultValue",
+    doc: "A tool and its result.",
+    fields: &[
+        Field::required("tool", Kind::NonEmptyText, "The tool.").aliases(&["name"]),
+        Field::optional("result", Kind::Json, "The result."),
+    ],
+};
+
+fn read_tool_result(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
+    let inner = map.get("value").and_then(|value| value.map(&TOOL_RESULT_VALUE));
+    let written = match (&inner, map.has("tool") || map.has("result")) {
+        (Some(_), true) => {
+            diagnostics.push(diagnostic_at(
+                map.place_of("value"),
+                "`value` replaces `tool` and `result`; use one or the other",
+            ));
+            return None;
+        }
+        (Some(inner), false) => inner,
+        (None, _) => map,
+    };
+    let Some(name) = written.text("tool") else {
+        diagnostics.push(diagnostic_at(Some(map.place()), "`tool_result` needs the name of a `tool`"));
+        return None;
+    };
+    let result = match written.get("result") {
+        None => None,
+        Some(view) => match ExpectedResult::parse(&view.json()) {
+            Ok(expected) => Some((view.json(), expected)),
+            Err(words) => {
+                diagnostics.push(diagnostic_at(Some(view.place()), words));
+                return None;
+            }
+        },
+    };
+    let place =
+        written.place_of("result").or_else(|| written.place_of("tool")).unwrap_or_else(|| map.place());
+    Some(vec![Check::new(CheckKind::ToolResult(ToolResultCheck { name: name.to_string(), result }), place)])
+}

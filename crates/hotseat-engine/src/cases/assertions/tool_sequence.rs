@@ -1,0 +1,94 @@
+//! `tool_sequence`: all tool calls, in order.
+
+use super::prelude::*;
+use hotseat_checks::{ArgumentMatch, SequenceCall, SequenceMatch, ToolSequence};
+
+assertion_type!(
+    TOOL_SEQUENCE,
+    "ToolSequence",
+    "tool_sequence",
+    "All tool calls of the turn, or of the conversation.",
+    [
+        Field::required(
+            "calls",
+            Kind::List(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&EXPECTED_CALL)])),
+            "The expected calls: names, or mappings with `name` and `arguments`. An empty list expects no calls.",
+        )
+        .aliases(&["value"]),
+        Field::optional(
+            "order",
+            Kind::Choice(&["strict", "in_order", "unordered", "subset", "superset"]),
+            "`strict`: exactly these calls in this order. `in_order`: these calls in this order, with others allowed in between. `unordered`: exactly these calls in any order. `subset`: only these calls, not necessarily all. `superset`: all of these calls, with others allowed.",
+        )
+        .default("strict"),
+        Field::optional(
+            "only",
+            Kind::NonEmptyList(&Kind::NonEmptyText),
+            "Only calls of these tools are considered, for example tools with side effects. Default: all.",
+        ),
+        Field::optional(
+            "arguments",
+            Kind::Choice(&["exact", "subset", "ignored"]),
+            "How the expected arguments are compared. An expected call without arguments matches any arguments.",
+        )
+        .default("exact"),
+    ],
+    read_tool_sequence
+);
+
+/// An expected call in `tool_sequence`.
+static EXPECTED_CALL: Shape = Shape {
+    name: "ExpectedCall",
+    doc: "An expected tool call.",
+    fields: &[
+        Field::required("name", Kind::NonEmptyText, "The tool."),
+        Field::optional("arguments", Kind::JsonMap, "Its arguments. If omitted, any arguments match.")
+            .aliases(&["args"]),
+    ],
+};
+
+fn read_tool_sequence(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
+    let calls = map.list("calls")?.filter_map(|view| {
+        if let Some(name) = view.text() {
+            return Some(SequenceCall { name: name.to_string(), arguments: None });
+        }
+        let call = view.map(&EXPECTED_CALL)?;
+        Some(SequenceCall { name: call.text("name")?.to_string(), arguments: call.json("arguments") })
+    });
+    let calls: Vec<SequenceCall> = calls.collect();
+    let only = map.list("only").map(|names| names.filter_map(NodeView::text).map(str::to_string).collect());
+    if let Some(only) = &only {
+        let only: &Vec<String> = only;
+        for (call, view) in
+            calls.iter().zip(map.list("calls")?).filter(|(call, _)| !only.contains(&call.name))
+        {
+            let message = format!("`{}` is expected, but `only` excludes its calls", call.name);
+            diagnostics.push(diagnostic_at(Some(view.place()), message));
+        }
+    }
+    let order = map.text("order").unwrap_or_default();
+    if calls.is_empty() && matches!(order, "in_order" | "superset") {
+        let message = format!("no calls with `order: {order}` asserts nothing");
+        diagnostics.push(
+            diagnostic_at(map.place_of("calls"), message)
+                .help("use `order: strict` to require that there are no calls"),
+        );
+    }
+    let check = ToolSequence {
+        calls,
+        only,
+        order: match order {
+            "in_order" => SequenceMatch::InOrder,
+            "unordered" => SequenceMatch::Unordered,
+            "subset" => SequenceMatch::Subset,
+            "superset" => SequenceMatch::Superset,
+            _ => SequenceMatch::Strict,
+        },
+        arguments: match map.text("arguments") {
+            Some("subset") => ArgumentMatch::Subset,
+            Some("ignored") => ArgumentMatch::Ignored,
+            _ => ArgumentMatch::Exact,
+        },
+    };
+    check_at(map, "calls", CheckKind::ToolSequence(check))
+}

@@ -1,0 +1,74 @@
+//! `value`: compares a number or a list of the conversation.
+
+use super::prelude::*;
+use crate::cases::limits::TIMES;
+use hotseat_checks::{ConversationValue, ListComparison, NumberComparison};
+
+assertion_type!(
+    VALUE,
+    "ValueOf",
+    "value",
+    "Compares a number or a list of the conversation so far: numbers with `equals`, `at_least` or `at_most`, lists with `equals` or `contains`.",
+    [
+        Field::required(
+            "of",
+            Kind::Choice(ConversationValue::NAMES),
+            "The value to compare: `turn_count` is a number; `tool_names` (tools called) and `topic_history` are lists.",
+        ),
+        Field::optional(
+            "equals",
+            Kind::OneOf(&[TIMES, Kind::List(&Kind::NonEmptyText)]),
+            "The value equals this.",
+        ),
+        Field::optional("at_least", TIMES, "The value is at least this."),
+        Field::optional("at_most", TIMES, "The value is at most this."),
+        Field::optional(
+            "contains",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::NonEmptyList(&Kind::NonEmptyText)]),
+            "The list contains this entry, or all of these.",
+        ),
+    ],
+    read_value
+);
+
+/// Decodes `value`: exactly one comparison, which must suit the compared value.
+fn read_value(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
+    const COMPARISONS: [&str; 4] = ["equals", "at_least", "at_most", "contains"];
+    let of = map.text("of")?;
+    let is_number = of == "turn_count";
+    let suits =
+        if is_number { "`equals`, `at_least` or `at_most` with a number" } else { "`equals` or `contains`" };
+    let suits = format!("`{of}` supports {suits}");
+    let mut written = COMPARISONS.iter().filter(|key| map.has(key));
+    let (Some(key), None) = (written.next(), written.next()) else {
+        diagnostics
+            .push(diagnostic_at(map.place_of("of"), "`value` needs exactly one comparison").help(suits));
+        return None;
+    };
+    let view = map.get(key)?;
+    let number = || view.json().as_u64();
+    let list = || {
+        let names = view.one_or_many().filter_map(NodeView::text).map(str::to_string).collect::<Vec<_>>();
+        (view.json().as_u64().is_none()).then_some(names)
+    };
+    let number = match *key {
+        "equals" => number().map(NumberComparison::Equal),
+        "at_least" => number().map(NumberComparison::AtLeast),
+        "at_most" => number().map(NumberComparison::AtMost),
+        _ => None,
+    };
+    let list = match *key {
+        "equals" => list().map(ListComparison::Equal),
+        "contains" => list().map(ListComparison::Containing),
+        _ => None,
+    };
+    let compared = match of {
+        "turn_count" => number.map(ConversationValue::TurnCount),
+        "tool_names" => list.map(ConversationValue::ToolNames),
+        _ => list.map(ConversationValue::TopicHistory),
+    };
+    if compared.is_none() {
+        diagnostics.push(diagnostic_at(map.place_of(key), suits));
+    }
+    check_at(map, "of", CheckKind::ConversationValue(compared?))
+}

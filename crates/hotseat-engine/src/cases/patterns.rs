@@ -1,0 +1,42 @@
+//! Decodes patterns.
+
+use super::variables::diagnostic_at;
+use hotseat_checks::{ArgumentPatterns, Pattern};
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
+
+/// Decodes one or several patterns with their positions.
+pub(super) fn read_patterns(
+    map: &MapView<'_>,
+    key: &str,
+    diagnostics: &mut Diagnostics,
+) -> Vec<(Pattern, SourceSpan)> {
+    let Some(view) = map.get(key) else { return Vec::new() };
+    view.one_or_many().filter_map(|view| Some((read_pattern(view, diagnostics)?, view.place()))).collect()
+}
+
+/// Decodes patterns by argument path.
+pub(super) fn read_argument_patterns(
+    map: &MapView<'_>,
+    key: &str,
+    diagnostics: &mut Diagnostics,
+) -> ArgumentPatterns {
+    let Some(entries) = map.get(key).and_then(NodeView::entries) else { return ArgumentPatterns::default() };
+    if entries.len() == 0 {
+        diagnostics.push(diagnostic_at(map.place_of(key), format!("`{key}` names no argument")));
+    }
+    let patterns =
+        entries.filter_map(|(path, _, view)| Some((path.to_string(), read_pattern(view, diagnostics)?)));
+    ArgumentPatterns(patterns.collect())
+}
+
+/// Decodes one pattern.
+pub(super) fn read_pattern(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<Pattern> {
+    match Pattern::compile(view.text()?) {
+        Ok(pattern) => Some(pattern),
+        Err(words) => {
+            diagnostics
+                .push(Diagnostic::new(format!("this pattern does not compile: {words}")).at(view.place()));
+            None
+        }
+    }
+}
