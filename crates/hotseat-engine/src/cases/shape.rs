@@ -8,8 +8,6 @@ use super::topic_shape::{GRAPH_FIELD, SHARED, SIMULATE, TOPICS_FIELD};
 use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 use hotseat_targets::message::MessageRole;
 
-const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]);
-const NAMES: Kind = Kind::List(&Kind::NonEmptyText);
 const ARGUMENTS: Kind = Kind::Map(&Kind::Pattern);
 
 /// `reliability` of a case or of the project file.
