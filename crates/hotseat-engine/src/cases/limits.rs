@@ -6,7 +6,7 @@ use super::variables::diagnostic_at;
 use hotseat_document::{Diagnostics, Kind, MapView};
 
 /// A time in milliseconds, at most one week.
-pub(super) const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
+pub(crate) const MILLISECONDS: Kind = Kind::Integer { min: 1, max: 7 * 24 * 3600 * 1000 };
 /// A number of turns, calls or the like.
 pub(super) const TIMES: Kind = Kind::Integer { min: 0, max: 1_000_000 };
 /// A number of tokens.

@@ -48,6 +48,7 @@ pub use from_json::{
 pub use hook::{HookCommand, NamedHook};
 pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy, TranscriptStyle};
 pub use judging::{JUDGE_KIND, read_judging};
+pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
 pub use program::CaseProgram;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};

@@ -1,13 +1,12 @@
 //! Agents of the project file.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::shape::TARGET;
+use super::agent_targets::{AgentReadContext, BoundTarget, TARGET, TargetCapabilities};
 use super::start::StartCommand;
-use super::target::{AgentTarget, BoundTarget, TargetCapabilities, TargetKind};
 use crate::cases::AwaitingMarkers;
 use crate::cases::{
     AssertionBlock, InheritedSettings, VariableScope, awaiting_markers, escape, from_millis, interpolate,
@@ -25,17 +24,6 @@ use hotseat_targets::recorder::SecretRedactor;
 const DEFAULT_TURN_TIMEOUT: Duration = Duration::from_secs(120);
 /// Default limit on the time without any received data.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Context for decoding an agent.
-#[derive(Clone, Copy)]
-pub(super) struct AgentReadContext<'a> {
-    /// Folder for relative paths.
-    pub(super) root: &'a Path,
-    /// Language models of the project.
-    pub(super) connectors: &'a Arc<ConnectorSet>,
-    /// Environment variables.
-    pub(super) environment: &'a BTreeMap<String, String>,
-}
 
 /// An agent of the project file: `target` or an entry of `agents`.
 #[derive(Debug, Clone)]
@@ -105,10 +93,10 @@ impl ProjectAgent {
             true => BoundTarget::read(&map, around, mistakes),
             false => None,
         };
-        let kind = TargetKind::from_shape(shape);
-        let known = match bound.map(|bound| bound.target) {
-            Some(AgentTarget::Embedded(target)) => Some(Arc::new(target.agent.available_connectors.clone())),
-            _ => (kind != TargetKind::Embedded).then(|| connectors.clone()),
+        let capabilities = TargetCapabilities::from_node(shape, node);
+        let known = match bound.as_ref().and_then(BoundTarget::own_connectors) {
+            Some(own) => Some(Arc::new(own.clone())),
+            None => (!capabilities.own_connectors).then(|| connectors.clone()),
         };
         let limit = |key: &str, default: Duration| {
             let given = shape.field(key).and_then(|_| map.integer(key));
@@ -127,7 +115,7 @@ impl ProjectAgent {
             },
             uses_hook_variables: contains_hook_variable(node),
             missing_variables: unset,
-            capabilities: TargetCapabilities::from_node(kind, node),
+            capabilities,
             known_connectors: known,
             root: root.to_path_buf(),
             connectors: connectors.clone(),
@@ -150,7 +138,7 @@ impl ProjectAgent {
             timeouts: SessionTimeouts { turn: DEFAULT_TURN_TIMEOUT, idle: DEFAULT_IDLE_TIMEOUT, case: None },
             uses_hook_variables: false,
             missing_variables: Vec::new(),
-            capabilities: TargetCapabilities::from_node(TargetKind::InCode, &node),
+            capabilities: TargetCapabilities::in_code(),
             known_connectors: Some(connectors.clone()),
             root: PathBuf::new(),
             connectors,

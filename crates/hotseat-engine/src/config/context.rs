@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map as Members, Value, json};
 
-use super::target::is_secret;
+use super::agent_targets::is_secret;
 use crate::cases::{CallOptions, CaseTarget, Environment, TestCase, VariableScope, interpolate};
 use hotseat_document::{
     Diagnostic, Diagnostics, Field, Kind, MapView, Shape, SourceText, check, json as json_file,

@@ -1,6 +1,7 @@
 //! Project configuration: the project file, agents, roles and hooks, and suite discovery.
 
 mod agent;
+mod agent_targets;
 mod context;
 mod discover;
 mod hooks;
@@ -12,9 +13,9 @@ mod script_tests;
 pub mod shape;
 mod start;
 mod store_settings;
-mod target;
 
 pub use agent::ProjectAgent;
+pub use agent_targets::{BoundTarget, TargetEnv, TargetSummary, is_secret, secret_text};
 pub use context::{CONTEXT_FILE, CallSettings, ContextFile};
 pub use discover::{DiscoveredSuites, discover_suites, display_path};
 pub use hooks::{ResolvedHook, ScriptScope};
@@ -23,4 +24,3 @@ pub use role_lookup::{ResolvedRole, RoleKind, RoleQuery};
 pub use script_settings::ProcessTarget;
 pub use start::{StartCommand, StartedAgent, end_orphans};
 pub use store_settings::{StoreSettings, parse_bytes, parse_seconds};
-pub use target::{AgentTarget, BoundTarget, TargetEnv, TargetSummary, is_secret, secret_text};

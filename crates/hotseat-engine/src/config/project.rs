@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::agent::{AgentReadContext, ProjectAgent};
+use super::agent::ProjectAgent;
+use super::agent_targets::{AgentReadContext, BoundTarget, find_recordings, is_secret};
 use super::context::CallSettings;
 use super::hooks::ProjectHooks;
 use super::limits::read_limits;
 use super::script_settings::{self, ProcessDefinitions};
 use super::shape::PROJECT;
 use super::store_settings::{StoreSettings, read_store_settings};
-use super::target::{AgentTarget, BoundTarget, find_recordings, is_secret};
 use crate::cases::{
     AgentsByName, DecodeSettings, Environment, InheritedSettings, Reliability, ReliabilitySetting,
     SharedSettings, TestCase, VariableScope, interpolate, read_judging, read_reliability, references,
@@ -462,15 +462,7 @@ impl Project {
         target: BoundTarget,
         names: impl IntoIterator<Item = (&'n str, Option<SourceSpan>)>,
     ) -> Result<BoundTarget, Diagnostics> {
-        let known = match &target.target {
-            AgentTarget::Embedded(target) => &target.agent.available_connectors,
-            AgentTarget::AgUi(_)
-            | AgentTarget::OpenAi(_)
-            | AgentTarget::Http(_)
-            | AgentTarget::Command(_)
-            | AgentTarget::Replay(_)
-            | AgentTarget::InCode(_) => &*self.connectors,
-        };
+        let known = target.own_connectors().unwrap_or(&self.connectors);
         let mut named = BTreeMap::new();
         for (name, place) in names {
             if let Some(connector) =

@@ -151,7 +151,7 @@ impl Project {
         let method = map.text("method").unwrap_or("POST").to_ascii_uppercase();
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| mistakes.push(Diagnostic::new(format!("`{method}` is not an HTTP method"))));
-        let headers = super::target::read_headers(&map, &mut mistakes);
+        let headers = super::agent_targets::read_headers(&map, &mut mistakes);
         match (url, method) {
             (Ok(url), Ok(method)) if mistakes.is_empty() => Ok(ProcessTarget::Request {
                 url,

@@ -125,8 +125,8 @@ async fn run_case_conversation(
             let target = target.with_case_name(suite, &selected.case.id);
             let speaks =
                 outside.project.call_settings().connector.clone().or_else(|| target.summary().connector);
+            let mut agent = target.open(&outside.target_env);
             let script = ScriptedAnswers::new(target.tools);
-            let mut agent = target.target.open(&outside.target_env);
             let prices = outside.prices.with_default_model(speaks);
             let traffic = TrafficMeter::new(outside.traffic.clone());
             let recorder = TraceRecorder::new(redactor.clone(), outside.retention != EventRetention::Nothing);

@@ -294,9 +294,7 @@ pub fn open_role(
             let target = outside.project.with_connectors(agent, target, named)?;
             secrets.extend(target.secrets.iter().cloned());
             let means = outside.target_env.clone();
-            let open = Arc::new(move || {
-                (target.target.clone().open(&means), ScriptedAnswers::new(target.tools.clone()))
-            });
+            let open = Arc::new(move || (target.open(&means), ScriptedAnswers::new(target.tools.clone())));
             Ok(RoleClient::agent(reference, open, agent.timeouts.turn, agent.timeouts.idle))
         }
     }

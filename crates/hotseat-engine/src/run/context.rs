@@ -17,6 +17,7 @@ use crate::session::HumanPrompter;
 use hotseat_document::Diagnostics;
 use hotseat_targets::connection::http::HttpClient;
 use hotseat_targets::message::RequestIdentity;
+use hotseat_targets::process::ProjectServers;
 use hotseat_targets::recorder::{ModelPrices, RunTraffic, SecretRedactor};
 
 /// Everything an attempt needs besides its case.
@@ -87,7 +88,12 @@ impl RunContext {
         case_timeout: Option<Duration>,
         keep: EventRetention,
     ) -> Result<Self, Diagnostics> {
-        let means = TargetEnv::new(&project, http, keep == EventRetention::Raw);
+        let means = TargetEnv {
+            http,
+            environment: project.environment().clone(),
+            servers: ProjectServers::new(&project.root),
+            keep_raw: keep == EventRetention::Raw,
+        };
         let mut outside = RunContext {
             prices: project.prices(),
             traffic: Arc::new(RunTraffic::new(project.limits)),

@@ -185,7 +185,7 @@ impl ProcessCaller {
         let (carried, of_whom) = (input.options.is_object(), &self.identity);
         let target = target.for_case(&CaseTarget { identity: of_whom.clone(), ..CaseTarget::default() });
         let script = ScriptedAnswers::new(target.tools.clone());
-        let mut session = target.target.open(&outside.target_env);
+        let mut session = target.open(&outside.target_env);
         let mut messages = parse_messages(&input.messages)?;
         let Some(last) = messages.pop().filter(|last| last.role == MessageRole::User) else {
             return Err("the last message must have the role `user`".to_string());

@@ -113,10 +113,10 @@ pub struct CodeAgentSession {
 }
 
 impl CodeAgentSession {
-    /// Opens a conversation. Nothing is sent yet.
-    pub fn open(agent: &dyn CodeAgent) -> CodeAgentSession {
+    /// Opens a conversation: `open` creates it with the given id. Nothing is sent yet.
+    pub fn open(open: impl FnOnce(Arc<str>) -> Box<dyn CodeAgentConversation>) -> CodeAgentSession {
         let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
-        CodeAgentSession { agent: agent.open(id.clone()), id, history: Vec::new(), turns: 0 }
+        CodeAgentSession { agent: open(id.clone()), id, history: Vec::new(), turns: 0 }
     }
 
     async fn run_turn(

@@ -1,13 +1,53 @@
-//! Decoding shared by several kinds of targets.
+//! Keys and decoding shared by several kinds of targets.
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::cases::CaseTarget;
+use crate::cases::shape::{AWAITING, CLIENT_TOOL};
+use crate::cases::{ASSERT_KIND, CaseTarget, MILLISECONDS};
+use crate::config::start::START;
 use hotseat_document::{
-    Diagnostic, Diagnostics, MapView, NodeValue, NodeView, SourceSpan, is_secret_header, nearest,
+    Diagnostic, Diagnostics, DocumentNode, Field, Kind, MapView, NodeValue, NodeView, SourceSpan,
+    is_secret_header, nearest,
 };
-use hotseat_targets::target::template::{CaseInputs, Placeholder, PlaceholderError, references};
+use hotseat_targets::target::template::{
+    CaseInputs, Placeholder, PlaceholderError, PlaceholderRef, references,
+};
+
+pub(in crate::config) const HEADERS: Field =
+    Field::optional("headers", Kind::Map(&Kind::Text), "Headers of every request.");
+static CLIENT_TOOL_KIND: Kind = Kind::Shape(&CLIENT_TOOL);
+pub(super) const TOOLS: Field = Field::optional(
+    "tools",
+    Kind::List(&CLIENT_TOOL_KIND),
+    "Client-side tools that are offered to the agent.",
+);
+pub(super) const TIMEOUT: Field =
+    Field::optional("timeout_ms", MILLISECONDS, "Time limit of a turn.").default("120000");
+pub(super) const IDLE_TIMEOUT: Field =
+    Field::optional("idle_timeout_ms", MILLISECONDS, "Maximum time without any received data.")
+        .default("60000");
+pub(super) const FOLDER: Field = Field::optional(
+    "folder",
+    Kind::NonEmptyText,
+    "For an entry of `agents`: suites below this folder test it, regardless of `target`. Relative to the project file.",
+);
+pub(super) const DESCRIPTION: Field =
+    Field::optional("description", Kind::Text, "Purpose of the agent, passed to the generator of cases.");
+pub(super) const STARTED: Field = Field::optional(
+    "start",
+    Kind::Shape(&START),
+    "Starts the agent before the first case and stops it after the last.",
+);
+pub(super) const ASSERTED: Field =
+    Field::optional("assert", ASSERT_KIND, "Assertions about every conversation as a whole.");
+pub(super) const AWAITED: Field = Field::optional(
+    "awaiting",
+    Kind::Shape(&AWAITING),
+    "Markers that show that the agent waits for input, if it does not report this itself.",
+);
+pub(super) const TURN_ASSERTED: Field =
+    Field::optional("turn_assert", ASSERT_KIND, "Assertions about every turn.");
 
 /// Decodes the URL under a key.
 pub(super) fn read_url(map: &MapView<'_>, key: &str, mistakes: &mut Diagnostics) -> Option<Url> {
@@ -144,5 +184,46 @@ fn check_text(text: &str, refused: &[Placeholder]) -> Result<(), Diagnostic> {
             let help = "only objects and lists have members, for example `{{options.connector}}`";
             Err(Diagnostic::new(message).help(help))
         }
+    }
+}
+
+/// The password of a URL as a secret.
+pub(super) fn url_password(url: &Url) -> Option<(String, String)> {
+    url.password().map(|password| ("endpoint password".to_string(), password.to_string()))
+}
+
+/// Help for a case key that a template without its placeholder does not pass on.
+pub(super) fn placeholder_help(key: &str, template: &str) -> Option<String> {
+    let placeholders = match key {
+        "threadId" => "`{{conversation_id}}`",
+        "messages" => "`{{messages}}` or `{{history}}`",
+        "attachments" => "`{{attachments}}` or `{{messages}}`",
+        "user" => "`{{user}}`",
+        "team" => "`{{team}}`",
+        "state" => "`{{state}}`",
+        "context" => "`{{context}}`",
+        "forwardedProps" => "`{{forwardedProps}}`",
+        _ => return None,
+    };
+    Some(format!("add {placeholders} to the {template} of the agent"))
+}
+
+/// Help for an option that a template without its placeholder does not pass on.
+pub(super) fn option_help(name: &str, template: &str) -> Option<String> {
+    Some(format!("add `{{{{options}}}}` or `{{{{options.{name}}}}}` to the {template} of the agent"))
+}
+
+/// Placeholders in the texts below these keys of a node.
+pub(super) fn key_references(node: &DocumentNode, keys: &[&str]) -> Vec<PlaceholderRef> {
+    keys.iter().filter_map(|key| node.get(key)).flat_map(node_references).collect()
+}
+
+/// Placeholders in all texts below a node.
+pub(super) fn node_references(node: &DocumentNode) -> Vec<PlaceholderRef> {
+    match &node.value {
+        NodeValue::String(text) => references(text).unwrap_or_default(),
+        NodeValue::List(nodes) => nodes.iter().flat_map(node_references).collect(),
+        NodeValue::Map(entries) => entries.iter().flat_map(|entry| node_references(&entry.value)).collect(),
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => Vec::new(),
     }
 }

@@ -1,0 +1,231 @@
+//! Capabilities of targets: the parts of a case that reach the agent, and diagnostics for cases that set
+//! others.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::cases::{CallOptions, TestCase};
+use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
+use hotseat_runtime::files::{ConnectorSet, Environment, ModelConnector};
+use hotseat_targets::ProtocolCapabilities;
+use hotseat_targets::message::{MediaAttachment, media_parts};
+use hotseat_targets::target::template::{Placeholder, PlaceholderRef};
+
+/// Resolves a connector that turns name: `None` if the agent receives the name only.
+type ResolveConnector = fn(
+    &str,
+    Option<SourceSpan>,
+    &ConnectorSet,
+    Environment<'_>,
+) -> Result<Option<ModelConnector>, Diagnostics>;
+
+/// Parts of a case that reach an agent, and the diagnostics of other parts.
+#[derive(Debug, Clone)]
+pub(in crate::config) struct TargetCapabilities {
+    /// Supported case keys.
+    pub(super) keys: Vec<&'static str>,
+    /// Supported options.
+    pub(super) options: SupportedOptions,
+    /// True if the agent has connectors of its own, beside those of the project.
+    pub(in crate::config) own_connectors: bool,
+    /// Reports an attachment that cannot be sent although attachments are supported.
+    pub(super) media_error: fn(&MediaAttachment) -> Option<Diagnostic>,
+    /// Decides about an option by its value. `None` if the list of options decides.
+    pub(super) option_error: fn(&str, &Value) -> Option<Result<(), Diagnostic>>,
+    /// Help for an unsupported case key.
+    pub(super) key_help: fn(&str) -> Option<String>,
+    /// Help for an unsupported option.
+    pub(super) option_help: fn(&str) -> Option<String>,
+    /// Resolves a connector that turns name.
+    pub(super) resolve: ResolveConnector,
+}
+
+/// Options that reach an agent.
+#[derive(Debug, Clone)]
+pub(super) enum SupportedOptions {
+    All,
+    /// Only these members.
+    Only(Vec<String>),
+}
+
+/// Case keys that targets may support.
+const ALL_KEYS: [&str; 10] = [
+    "threadId",
+    "state",
+    "context",
+    "forwardedProps",
+    "tools",
+    "messages",
+    "attachments",
+    "user",
+    "team",
+    "locale",
+];
+
+impl TargetCapabilities {
+    /// Everything reaches the agent, and turns select connectors by name only.
+    pub(super) fn all() -> TargetCapabilities {
+        TargetCapabilities {
+            keys: ALL_KEYS.to_vec(),
+            options: SupportedOptions::All,
+            own_connectors: false,
+            media_error: |_| None,
+            option_error: |_, _| None,
+            key_help: |_| None,
+            option_help: |_| None,
+            resolve: |_, _, _, _| Ok(None),
+        }
+    }
+
+    /// Nothing but the user's text reaches the agent.
+    pub(super) fn none() -> TargetCapabilities {
+        TargetCapabilities::from_template(&[])
+    }
+
+    /// Determines the capabilities from the placeholders of a template.
+    pub(super) fn from_template(told: &[PlaceholderRef]) -> TargetCapabilities {
+        const PLACES: [(&str, Placeholder, &[&str]); 14] = [
+            ("threadId", Placeholder::ConversationId, &[]),
+            ("state", Placeholder::State, &[]),
+            ("context", Placeholder::Context, &[]),
+            ("forwardedProps", Placeholder::ForwardedProps, &[]),
+            ("messages", Placeholder::Messages, &[]),
+            ("messages", Placeholder::History, &[]),
+            ("attachments", Placeholder::Messages, &[]),
+            ("attachments", Placeholder::Attachments, &[]),
+            ("user", Placeholder::User, &[]),
+            ("user", Placeholder::Ctx, &["authorized", "user_id"]),
+            ("team", Placeholder::Team, &[]),
+            ("team", Placeholder::Ctx, &["authorized", "team_id"]),
+            ("locale", Placeholder::Locale, &[]),
+            ("locale", Placeholder::Ctx, &["locale"]),
+        ];
+        let places = PLACES.iter().filter(|(_, to, path)| {
+            // A path into a list of messages or into the state covers a part of it.
+            told.iter().any(|reference| reference.overlaps(*to, path))
+        });
+        let options = told.iter().filter(|reference| reference.placeholder == Placeholder::Options);
+        let members = options.clone().filter_map(|reference| reference.path.first().cloned());
+        let options = match options.clone().any(|reference| reference.path.is_empty()) {
+            true => SupportedOptions::All,
+            false => SupportedOptions::Only(members.collect()),
+        };
+        let keys = places.map(|(key, ..)| *key).collect();
+        TargetCapabilities { keys, options, ..TargetCapabilities::all() }
+    }
+
+    /// Capabilities of the protocol.
+    pub(super) fn protocol(&self) -> ProtocolCapabilities {
+        ProtocolCapabilities {
+            history: self.supports("messages"),
+            attachments: self.supports("attachments"),
+            options: match &self.options {
+                SupportedOptions::All => true,
+                SupportedOptions::Only(members) => !members.is_empty(),
+            },
+        }
+    }
+
+    /// True if the agent receives the value of this case key.
+    pub(in crate::config) fn supports(&self, key: &str) -> bool {
+        match key {
+            "metadata" => self.supports_option(key),
+            key => self.keys.contains(&key),
+        }
+    }
+
+    /// True if the agent receives this member of the options.
+    pub(in crate::config) fn supports_option(&self, name: &str) -> bool {
+        match &self.options {
+            SupportedOptions::All => true,
+            SupportedOptions::Only(members) => members.iter().any(|member| member == name),
+        }
+    }
+
+    /// Diagnostics of case parts that do not reach the agent.
+    pub(in crate::config) fn unsupported_parts(&self, case: &TestCase) -> Vec<Diagnostic> {
+        let target = &case.target;
+        let opening = &case.opening.messages;
+        let in_turns = case.turns.iter().flat_map(|turn| media_parts(&turn.content));
+        let before = opening.iter().flat_map(|message| media_parts(&message.content));
+        let attached: Vec<&MediaAttachment> = in_turns.chain(before).collect();
+        let wrong = |media: &&MediaAttachment| Some((self.media_error)(media)?.at(media.place.clone()));
+        if let Some(wrong) = attached.iter().find_map(wrong) {
+            return vec![wrong];
+        }
+        let attached = attached.first().map(|media| media.place.clone());
+        let wanted = [
+            ("threadId", target.thread_id.is_some().then(|| case.place.clone())),
+            ("state", target.state.is_some().then(|| case.place.clone())),
+            ("context", target.context.is_some().then(|| case.place.clone())),
+            ("forwardedProps", target.forwarded_props.is_some().then(|| case.place.clone())),
+            ("tools", (!target.tools.is_empty()).then(|| case.place.clone())),
+            ("messages", (!opening.is_empty()).then(|| case.place.clone())),
+            ("attachments", attached),
+            ("user", target.user.is_some().then(|| case.place.clone())),
+            ("team", target.team.is_some().then(|| case.place.clone())),
+        ];
+        let unheard = wanted.into_iter().filter_map(|(key, place)| {
+            let place = place.filter(|_| !self.supports(key))?;
+            let what = if key == "messages" { "messages before the first turn" } else { &format!("`{key}`") };
+            let message = format!("this case sets {what}, which its agent does not support");
+            Some(Diagnostic::new(message).at(place).help(self.help_for_key(key)))
+        });
+        let mut mistakes: Vec<Diagnostic> = unheard.collect();
+        let mut seen: Vec<&SourceSpan> = Vec::new();
+        for options in
+            case.turns.iter().filter_map(|turn| turn.options.as_ref()).chain(&case.turn_defaults.options)
+        {
+            // Options of the case are repeated in each of its turns.
+            if !seen.contains(&&options.place) {
+                seen.push(&options.place);
+                mistakes.extend(self.unsupported_options(options));
+            }
+        }
+        mistakes
+    }
+
+    fn unsupported_options<'a>(&'a self, options: &'a CallOptions) -> impl Iterator<Item = Diagnostic> + 'a {
+        let members = options.value.as_object().into_iter().flatten();
+        members.filter_map(|(name, value)| {
+            if let Some(decided) = (self.option_error)(name, value) {
+                return decided.err().map(|wrong| wrong.at(options.place.clone()));
+            }
+            if self.supports_option(name) {
+                return None;
+            }
+            let message = format!("this case sets `options.{name}`, which its agent does not support");
+            Some(Diagnostic::new(message).at(options.place.clone()).help(self.help_for_option(name)))
+        })
+    }
+
+    /// Diagnostic of a connector of the command line that the agent does not support.
+    pub(in crate::config) fn unsupported_connector(&self) -> Option<Diagnostic> {
+        if self.supports_option("connector") {
+            return None;
+        }
+        let message = "`-c` selects a connector, but the agent does not support this";
+        Some(Diagnostic::new(message).help(self.help_for_option("connector")))
+    }
+
+    /// Resolves a connector that turns of such an agent name.
+    pub(in crate::config) fn resolve_connector(
+        &self,
+        name: &str,
+        place: Option<SourceSpan>,
+        connectors: &ConnectorSet,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Option<ModelConnector>, Diagnostics> {
+        (self.resolve)(name, place, connectors, &|name| environment.get(name).cloned())
+    }
+
+    /// Help for an unsupported case key.
+    fn help_for_key(&self, key: &str) -> String {
+        (self.key_help)(key).unwrap_or_else(|| "remove it, or use a target type that supports it".to_string())
+    }
+
+    fn help_for_option(&self, name: &str) -> String {
+        (self.option_help)(name).unwrap_or_else(|| "leave it out".to_string())
+    }
+}

@@ -1,0 +1,345 @@
+//! Agents with a custom HTTP interface.
+
+use std::sync::Arc;
+
+use reqwest::header::HeaderValue;
+use reqwest::{Method, Url};
+
+use super::common::{
+    ASSERTED, AWAITED, DESCRIPTION, FOLDER, IDLE_TIMEOUT, STARTED, TIMEOUT, TURN_ASSERTED, case_inputs,
+    check_placeholders, invalid_header, key_references, node_references, option_help, parse_http_url,
+    placeholder_help, read_header_texts, url_password,
+};
+use super::{AgentTarget, TargetCapabilities, TargetEnv, TargetInput, TargetSummary};
+use crate::cases::CaseTarget;
+use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Field, Kind, MapView, NodeView, Shape};
+use hotseat_targets::connection::http::without_credentials;
+use hotseat_targets::http_agent::{
+    AwaitingRule, CallPaths, HttpSession, HttpTarget, LastEventRule, MappingPath, ResponseMapping,
+    ResponseStream,
+};
+use hotseat_targets::target::template::{CaseInputs, Placeholder};
+use hotseat_targets::{AgentSession, HistoryMode};
+
+/// Shape of a target with a custom HTTP interface.
+pub(super) static SHAPE: Shape = Shape {
+    name: "HttpTarget",
+    doc: "An agent with a custom HTTP interface: a template defines the request, paths select values of the response.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["http"]), "Type of the target."),
+        Field::required(
+            "endpoint",
+            Kind::Url,
+            "URL to which each turn is sent. Placeholders are percent-encoded.",
+        ),
+        Field::optional("method", Kind::Choice(&["POST", "PUT", "PATCH", "GET"]), "The method.")
+            .default("POST"),
+        Field::optional(
+            "headers",
+            Kind::Map(&Kind::Text),
+            "Headers of every request. Placeholders are supported.",
+        ),
+        Field::optional(
+            "body",
+            Kind::Json,
+            "The body as JSON. `{{message}}`, `{{messages}}`, `{{history}}`, `{{attachments}}`, `{{options}}`, `{{conversation_id}}`, `{{turn}}`, `{{state}}`, `{{context}}`, `{{forwardedProps}}`, `{{user}}`, `{{team}}`, `{{locale}}`, `{{ctx}}` and their members (`{{options.connector}}`) are supported; a text that consists of one placeholder becomes its value.",
+        ),
+        Field::optional(
+            "map",
+            Kind::Shape(&HTTP_MAP),
+            "Mapping of the response. Default: the whole body is the agent's reply.",
+        ),
+        Field::optional(
+            "stream",
+            Kind::Choice(&["none", "sse", "ndjson"]),
+            "Format of the response: `none`: one document. `sse`: server-sent events. `ndjson`: one JSON document a line. `map` then applies to each event, and the agent's text arrives in chunks.",
+        )
+        .default("none"),
+        Field::optional(
+            "history",
+            Kind::Choice(&["full", "delta", "auto"]),
+            "`full`: `{{messages}}` and `{{history}}` contain the whole conversation. `delta`: only messages not sent yet. `auto` is `full`.",
+        )
+        .default("auto"),
+        TIMEOUT,
+        IDLE_TIMEOUT,
+        DESCRIPTION,
+        FOLDER,
+        STARTED,
+        ASSERTED,
+        TURN_ASSERTED,
+        AWAITED,
+    ],
+};
+
+/// Shape of the mapping of an HTTP response.
+static HTTP_MAP: Shape = Shape {
+    name: "HttpMap",
+    doc: "Mapping of an agent's JSON response, with JSONPath (RFC 9535).",
+    fields: &[
+        Field::required(
+            "reply",
+            Kind::NonEmptyText,
+            "The agent's text. A path that selects several texts yields several messages; an object or a list becomes JSON text. It must select a value unless the agent called a tool.",
+        ),
+        Field::optional(
+            "tool_calls",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_CALLS)]),
+            "The tool calls: a path to the calls, or to a list of them.",
+        ),
+        Field::optional(
+            "awaiting",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_AWAITING)]),
+            "Whether the agent waits for input: a path to `true` or `false`, or to a text.",
+        ),
+        Field::optional("hint", Kind::NonEmptyText, "Description of the awaited input."),
+        Field::optional(
+            "conversation_id",
+            Kind::NonEmptyText,
+            "Conversation id assigned by the server: the first response must contain it, later requests send it.",
+        ),
+        Field::optional("usage", Kind::NonEmptyText, "Usage of the turn."),
+        Field::optional("finish_reason", Kind::NonEmptyText, "Finish reason of the reply."),
+        Field::optional(
+            "error",
+            Kind::NonEmptyText,
+            "An error: a text, or an object with `message` and optional `code`. `null`, `false` and empty values mean no error.",
+        ),
+        Field::optional(
+            "done",
+            Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&HTTP_AWAITING)]),
+            "With `stream`: marks the last event: the path selects a value other than `null` and `false`, or the value given with `equals`. Server-sent events may end with `[DONE]` instead.",
+        ),
+    ],
+};
+
+/// Shape of the mapping of tool calls.
+static HTTP_CALLS: Shape = Shape {
+    name: "HttpToolCalls",
+    doc: "Mapping of tool calls.",
+    fields: &[
+        Field::required("path", Kind::NonEmptyText, "Path to the calls, or to a list of them."),
+        Field::optional("name", Kind::NonEmptyText, "Name of the tool, relative to the call. Required.")
+            .default("$.name"),
+        Field::optional("arguments", Kind::NonEmptyText, "The arguments: JSON, or JSON in a text.")
+            .default("$.arguments"),
+        Field::optional("result", Kind::NonEmptyText, "Result of the tool.").default("$.result"),
+        Field::optional("error", Kind::NonEmptyText, "Error of the tool.").default("$.error"),
+        Field::optional("id", Kind::NonEmptyText, "Id of the call.").default("$.id"),
+    ],
+};
+
+/// Shape of a comparison with a value.
+static HTTP_AWAITING: Shape = Shape {
+    name: "HttpComparison",
+    doc: "True if a value equals another.",
+    fields: &[
+        Field::required("path", Kind::NonEmptyText, "Selects the value."),
+        Field::required("equals", Kind::Json, "Expected value."),
+    ],
+};
+
+impl AgentTarget for HttpTarget {
+    fn capabilities(node: &DocumentNode) -> TargetCapabilities {
+        let references = key_references(node, &["endpoint", "headers", "body"]);
+        TargetCapabilities {
+            key_help: |key| placeholder_help(key, "template"),
+            option_help: |name| option_help(name, "template"),
+            ..TargetCapabilities::from_template(&references)
+        }
+    }
+
+    fn read(input: &mut TargetInput<'_>) -> Option<Self> {
+        let (map, mistakes) = (input.map, &mut *input.mistakes);
+        for key in ["endpoint", "headers", "body"] {
+            if let Some(view) = map.get(key) {
+                check_placeholders(view, &[], mistakes);
+            }
+        }
+        let method = map.text("method").and_then(|method| method.parse().ok()).unwrap_or(Method::POST);
+        let body = map.json("body");
+        if let Some(place) = map.key_place("body")
+            && method == Method::GET
+        {
+            mistakes.push(Diagnostic::new("a `GET` request cannot have a `body`").at(place));
+        }
+        let tells = [map.node("endpoint"), map.node("headers"), map.node("body")].into_iter().flatten();
+        let mut told = tells.flat_map(node_references);
+        if !told
+            .any(|reference| matches!(reference.placeholder, Placeholder::Message | Placeholder::Messages))
+        {
+            let mistake = Diagnostic::new("the user's message is never sent to the agent");
+            let help = "add `{{message}}`, or `{{messages}}` for the whole conversation, to the `body`";
+            mistakes.push(mistake.at(map.place()).help(help));
+        }
+        let headers = read_header_texts(map, mistakes).into_iter().filter_map(|(name, text, view)| {
+            match HeaderValue::try_from(text) {
+                Ok(_) => Some((name, text.to_string())),
+                Err(_) => {
+                    mistakes.push(invalid_header(&name, view.place()));
+                    None
+                }
+            }
+        });
+        let headers = headers.collect();
+        let mapping = map.map("map").and_then(|map| read_mapping(&map, mistakes)).map(Arc::new);
+        let stream = match map.text("stream") {
+            Some("sse") => ResponseStream::Sse,
+            Some("ndjson") => ResponseStream::Ndjson,
+            _ => ResponseStream::None,
+        };
+        let done = mapping.as_ref().is_some_and(|mapping| mapping.done.is_some());
+        if let Some(place) = map.place_of("stream").filter(|_| stream != ResponseStream::None) {
+            if !map.has("map") {
+                let mistake = Diagnostic::new("`stream` needs a `map` for its events");
+                mistakes.push(mistake.at(place));
+            } else if stream == ResponseStream::Ndjson && !done && mapping.is_some() {
+                let mistake = Diagnostic::new("`stream: ndjson` needs `map.done`");
+                let help = "it marks the last event; without it a truncated stream cannot be detected";
+                mistakes.push(mistake.at(place).help(help));
+            }
+        } else if done {
+            let place = map.place_of("map").unwrap_or_else(|| map.place());
+            mistakes.push(Diagnostic::new("`done` requires `stream`").at(place));
+        }
+        let endpoint = read_endpoint(map, mistakes)?;
+        input.secrets.extend(Url::parse(&endpoint).ok().as_ref().and_then(url_password));
+        Some(HttpTarget {
+            endpoint,
+            method,
+            headers,
+            body,
+            mapping,
+            stream,
+            history: match map.text("history") {
+                Some("delta") => HistoryMode::Delta,
+                _ => HistoryMode::Full,
+            },
+            capabilities: input.capabilities,
+            given: CaseInputs::default(),
+            keep_raw: false,
+        })
+    }
+
+    fn open(&self, env: &TargetEnv) -> Box<dyn AgentSession> {
+        let target = HttpTarget { keep_raw: env.keep_raw, ..self.clone() };
+        Box::new(HttpSession::open(env.http.clone(), target))
+    }
+
+    fn summary(&self) -> TargetSummary {
+        match Url::parse(&self.endpoint) {
+            Ok(url) if url.password().is_some() => TargetSummary::at(without_credentials(&url)),
+            Ok(_) | Err(_) => TargetSummary::at(self.endpoint.clone()),
+        }
+    }
+
+    fn apply_case(&mut self, case: &CaseTarget) {
+        self.given = case_inputs(case);
+    }
+
+    fn fixed_conversation_id(&mut self) -> Option<&mut String> {
+        self.given.conversation_id.as_mut()
+    }
+}
+
+/// Decodes the URL. Placeholders are allowed in path and query, but must not select the server.
+fn read_endpoint(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<String> {
+    let (text, place) = (map.text("endpoint")?, map.place_of("endpoint")?);
+    let begins = text.find("://").map_or(0, |at| at + 3);
+    let server = text[begins..].find(['/', '?', '#']).map_or(text, |at| &text[..begins + at]);
+    if server.contains("{{") {
+        let mistake = Diagnostic::new("the server name cannot contain a placeholder");
+        mistakes.push(mistake.at(place).help("placeholders are allowed in the path and after `?`"));
+        return None;
+    }
+    // Placeholders are not valid in URLs, but their values are encoded.
+    let plain = text.replace("{{", "").replace("}}", "");
+    parse_http_url(&plain, "endpoint", place, mistakes)?;
+    Some(text.to_string())
+}
+
+fn read_mapping(map: &MapView<'_>, mistakes: &mut Diagnostics) -> Option<ResponseMapping> {
+    let mut path = |key: &'static str, shown: &'static str| {
+        map.get(key).and_then(|view| compile_path(shown, view, mistakes))
+    };
+    let reply = path("reply", "map.reply");
+    let hint = path("hint", "map.hint");
+    let conversation_id = path("conversation_id", "map.conversation_id");
+    let usage = path("usage", "map.usage");
+    let finish_reason = path("finish_reason", "map.finish_reason");
+    let error = path("error", "map.error");
+    let calls = map.get("tool_calls").and_then(|view| read_call_paths(view, mistakes));
+    let awaiting = map
+        .get("awaiting")
+        .and_then(|view| read_comparison("map.awaiting", "map.awaiting.path", view, mistakes));
+    let done = map.get("done").and_then(|view| read_comparison("map.done", "map.done.path", view, mistakes));
+    let done = done.map(|AwaitingRule { path, equals }| LastEventRule { path, equals });
+    if hint.is_some() && awaiting.is_none() {
+        let place = map.key_place("hint").unwrap_or_else(|| map.place());
+        mistakes.push(Diagnostic::new("`hint` requires `awaiting`").at(place));
+    }
+    Some(ResponseMapping {
+        reply: reply?,
+        calls,
+        awaiting,
+        hint,
+        conversation_id,
+        usage,
+        finish_reason,
+        error,
+        done,
+    })
+}
+
+fn compile_path(key: &'static str, view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<MappingPath> {
+    match MappingPath::compile(key, view.text()?) {
+        Ok(path) => Some(path),
+        Err(words) => {
+            let help = "a JSONPath starts with `$`, for example `$.messages[0].text`";
+            mistakes.push(Diagnostic::new(words).at(view.place()).help(help));
+            None
+        }
+    }
+}
+
+fn read_call_paths(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<CallPaths> {
+    let map = view.map(&HTTP_CALLS);
+    let calls = match &map {
+        None => compile_path("map.tool_calls", view, mistakes),
+        Some(map) => map.get("path").and_then(|view| compile_path("map.tool_calls.path", view, mistakes)),
+    };
+    let mut part =
+        |key: &str, shown: &'static str, default: &str| match map.as_ref().and_then(|map| map.get(key)) {
+            Some(view) => compile_path(shown, view, mistakes),
+            None => MappingPath::compile(shown, default).ok(),
+        };
+    let name = part("name", "map.tool_calls.name", "$.name");
+    let arguments = part("arguments", "map.tool_calls.arguments", "$.arguments");
+    let result = part("result", "map.tool_calls.result", "$.result");
+    let error = part("error", "map.tool_calls.error", "$.error");
+    let id = part("id", "map.tool_calls.id", "$.id");
+    Some(CallPaths {
+        calls: calls?,
+        name: name?,
+        arguments: arguments?,
+        result: result?,
+        error: error?,
+        id: id?,
+    })
+}
+
+/// Decodes a path, optionally with an expected value.
+fn read_comparison(
+    short: &'static str,
+    long: &'static str,
+    view: NodeView<'_>,
+    mistakes: &mut Diagnostics,
+) -> Option<AwaitingRule> {
+    match view.map(&HTTP_AWAITING) {
+        None => Some(AwaitingRule { path: compile_path(short, view, mistakes)?, equals: None }),
+        Some(map) => {
+            let path = map.get("path").and_then(|view| compile_path(long, view, mistakes));
+            Some(AwaitingRule { path: path?, equals: map.json("equals") })
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Targets: how the agents of the project file are reached.
+//!
+//! Each kind of target is one file with the shape of its settings and its implementation of [`AgentTarget`], and
+//! one line of the list below.
+
+mod ag_ui;
+mod capabilities;
+mod command;
+mod common;
+mod embedded;
+mod http;
+mod in_code;
+mod openai;
+mod replay;
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::cases::{CaseTarget, read_client_tools};
+use hotseat_document::{Diagnostics, DocumentNode, MapView, Shape, TaggedShapes, is_secret_name};
+use hotseat_runtime::files::{ConnectorSet, ModelConnector};
+use hotseat_targets::code_agent::CodeAgent;
+use hotseat_targets::connection::http::HttpClient;
+use hotseat_targets::message::ClientTool;
+use hotseat_targets::process::ProjectServers;
+use hotseat_targets::replay::CaseName;
+use hotseat_targets::{AgentSession, ProtocolCapabilities};
+
+use self::capabilities::SupportedOptions;
+use self::in_code::InCodeTarget;
+
+pub(super) use self::capabilities::TargetCapabilities;
+pub(super) use self::common::{HEADERS, read_headers};
+pub(super) use self::replay::find as find_recordings;
+
+/// Settings of one agent, and how to open conversations with it.
+pub(super) trait AgentTarget: CloneTarget + Debug + Send + Sync {
+    /// Determines the parts of a case that reach the agent, from its definition.
+    fn capabilities(node: &DocumentNode) -> TargetCapabilities
+    where
+        Self: Sized;
+
+    /// Decodes the settings. Returns `None` after reporting an error.
+    fn read(input: &mut TargetInput<'_>) -> Option<Self>
+    where
+        Self: Sized;
+
+    /// Opens a session with the agent. Nothing is sent or started yet.
+    fn open(&self, env: &TargetEnv) -> Box<dyn AgentSession>;
+
+    /// Describes what the target contacts.
+    fn summary(&self) -> TargetSummary;
+
+    /// Applies the settings of a case.
+    fn apply_case(&mut self, _: &CaseTarget) {}
+
+    /// Returns the conversation id if it is fixed, so that attempts can differ.
+    fn fixed_conversation_id(&mut self) -> Option<&mut String> {
+        None
+    }
+
+    /// Sets the name of the case under test.
+    fn set_case_name(&mut self, _: CaseName) {}
+
+    /// Sets the connectors for names used in options.
+    fn set_connectors(&mut self, _: BTreeMap<String, ModelConnector>) {}
+
+    /// Returns the connectors from the files of the agent, which replace those of the project.
+    fn own_connectors(&self) -> Option<&ConnectorSet> {
+        None
+    }
+
+    /// Describes the agent for generators.
+    fn description(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns the tools of the agent itself, for generators.
+    fn own_tools(&self) -> Vec<Value> {
+        Vec::new()
+    }
+}
+
+/// Clones a target behind a pointer.
+pub(super) trait CloneTarget {
+    /// Clones this target.
+    fn clone_target(&self) -> Box<dyn AgentTarget>;
+}
+
+impl<T: AgentTarget + Clone + 'static> CloneTarget for T {
+    fn clone_target(&self) -> Box<dyn AgentTarget> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn AgentTarget> {
+    fn clone(&self) -> Self {
+        (**self).clone_target()
+    }
+}
+
+/// What a target is decoded from.
+pub(super) struct TargetInput<'a> {
+    /// Its entry in the project file.
+    map: &'a MapView<'a>,
+    /// Folder for relative paths.
+    root: &'a Path,
+    /// Language models of the project.
+    connectors: &'a Arc<ConnectorSet>,
+    /// Environment variables.
+    environment: &'a BTreeMap<String, String>,
+    /// Client-side tools offered to the agent.
+    tools: &'a [ClientTool],
+    /// Capabilities of its protocol.
+    capabilities: ProtocolCapabilities,
+    /// Collects errors.
+    mistakes: &'a mut Diagnostics,
+    /// Collects secret values with their names.
+    secrets: &'a mut Vec<(String, String)>,
+}
+
+/// A kind of targets.
+#[derive(Clone, Copy)]
+pub(super) struct TargetKind {
+    read: fn(&mut TargetInput<'_>) -> Option<Box<dyn AgentTarget>>,
+    capabilities: fn(&DocumentNode) -> TargetCapabilities,
+}
+
+impl TargetKind {
+    const fn new<T: AgentTarget + 'static>() -> TargetKind {
+        TargetKind {
+            read: |input| T::read(input).map(|target| Box::new(target) as Box<dyn AgentTarget>),
+            capabilities: T::capabilities,
+        }
+    }
+
+    /// Returns the kind with this shape.
+    fn from_shape(shape: &'static Shape) -> TargetKind {
+        let known = KINDS.iter().find(|(known, _)| std::ptr::eq(*known, shape));
+        known.expect("every shape of a target has a kind").1
+    }
+}
+
+/// Lists the kinds of targets: the type of their settings, and their shape.
+macro_rules! target_kinds {
+    ($($target:ty: $shape:path,)*) => {
+        static KINDS: &[(&Shape, TargetKind)] = &[$((&$shape, TargetKind::new::<$target>())),*];
+
+        /// Shapes of targets by type.
+        pub static TARGET: TaggedShapes =
+            TaggedShapes { key: "type", shapes: &[$(&$shape),*], untagged: None };
+    };
+}
+
+target_kinds! {
+    hotseat_targets::ag_ui::AgUiTarget: ag_ui::SHAPE,
+    hotseat_targets::openai::ChatTarget: openai::SHAPE,
+    hotseat_targets::http_agent::HttpTarget: http::SHAPE,
+    hotseat_targets::command::CommandTarget: command::SHAPE,
+    hotseat_targets::embedded::EmbeddedTarget: embedded::SHAPE,
+    hotseat_targets::replay::ReplayTarget: replay::SHAPE,
+}
+
+/// Context for decoding an agent.
+#[derive(Clone, Copy)]
+pub(super) struct AgentReadContext<'a> {
+    /// Folder for relative paths.
+    pub(super) root: &'a Path,
+    /// Language models of the project.
+    pub(super) connectors: &'a Arc<ConnectorSet>,
+    /// Environment variables.
+    pub(super) environment: &'a BTreeMap<String, String>,
+}
+
+/// A target with its variables resolved.
+#[derive(Debug, Clone)]
+pub struct BoundTarget {
+    target: Box<dyn AgentTarget>,
+    /// Client-side tools offered to the agent.
+    pub tools: Vec<ClientTool>,
+    /// Secret values with their names.
+    pub secrets: Vec<(String, String)>,
+}
+
+/// Displayable description of a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetSummary {
+    /// Own id of the agent.
+    pub id: Option<String>,
+    /// Address, command or file.
+    pub path: String,
+    /// Connector of the language model.
+    pub connector: Option<String>,
+    /// Short description.
+    pub label: String,
+}
+
+impl TargetSummary {
+    /// Describes a target by its address, command or file.
+    fn at(path: String) -> TargetSummary {
+        TargetSummary { id: None, connector: None, label: path.clone(), path }
+    }
+}
+
+/// Resources for opening targets.
+#[derive(Debug, Clone)]
+pub struct TargetEnv {
+    /// HTTP clients.
+    pub http: Arc<HttpClient>,
+    /// Environment variables of programs.
+    pub environment: Arc<BTreeMap<String, String>>,
+    /// The project whose processes programs are.
+    pub servers: ProjectServers,
+    /// True if events keep the raw data received by the adapter.
+    pub keep_raw: bool,
+}
+
+impl TargetCapabilities {
+    /// Determines the capabilities of an agent with this shape from its definition.
+    pub(super) fn from_node(shape: &'static Shape, node: &DocumentNode) -> TargetCapabilities {
+        (TargetKind::from_shape(shape).capabilities)(node)
+    }
+
+    /// Capabilities of an agent implemented by this program.
+    pub(super) fn in_code() -> TargetCapabilities {
+        InCodeTarget::capabilities(&Value::Null.into())
+    }
+}
+
+impl BoundTarget {
+    /// Decodes a target whose variables are resolved.
+    pub(super) fn read(
+        map: &MapView<'_>,
+        around: AgentReadContext<'_>,
+        mistakes: &mut Diagnostics,
+    ) -> Option<Self> {
+        let AgentReadContext { root, connectors, environment } = around;
+        let mut secrets = common::header_secrets(map);
+        let has_tools = map.shape().field("tools").is_some();
+        let tools = if has_tools { read_client_tools(map, "tools", mistakes) } else { Vec::new() };
+        let target = (TargetKind::from_shape(map.shape()).read)(&mut TargetInput {
+            map,
+            root,
+            connectors,
+            environment,
+            tools: &tools,
+            capabilities: TargetCapabilities::from_node(map.shape(), map.as_node()).protocol(),
+            mistakes,
+            secrets: &mut secrets,
+        })?;
+        Some(BoundTarget { target, tools, secrets })
+    }
+
+    /// Creates the target of an agent implemented by this program.
+    pub(super) fn in_code(agent: Arc<dyn CodeAgent>) -> Self {
+        BoundTarget { target: Box::new(InCodeTarget(agent)), tools: Vec::new(), secrets: Vec::new() }
+    }
+
+    /// Opens a session with the agent. Nothing is sent or started yet.
+    pub fn open(&self, env: &TargetEnv) -> Box<dyn AgentSession> {
+        self.target.open(env)
+    }
+
+    /// Applies the settings of a case.
+    #[must_use]
+    pub fn for_case(mut self, case: &CaseTarget) -> Self {
+        self.target.apply_case(case);
+        self.tools.retain(|tool| !case.tools.iter().any(|own| own.name == tool.name));
+        self.tools.extend(case.tools.iter().cloned());
+        self
+    }
+
+    /// Applies the number of an attempt, from 1. A fixed conversation id gets the number as a suffix, since
+    /// the server would otherwise continue the previous conversation.
+    #[must_use]
+    pub fn for_attempt(mut self, number: usize) -> Self {
+        if let Some(id) = self.target.fixed_conversation_id().filter(|_| number > 1) {
+            id.push_str(&format!("-{number}"));
+        }
+        self
+    }
+
+    /// Sets the name of the case, which selects the recording to replay.
+    #[must_use]
+    pub fn with_case_name(mut self, suite: String, id: &str) -> Self {
+        self.target.set_case_name(CaseName { suite, id: id.to_string() });
+        self
+    }
+
+    /// Description and tools of the agent, as far as it provides them, for generators.
+    pub fn describe(&self) -> (Option<String>, Vec<Value>) {
+        let mut tools = self.target.own_tools();
+        let offered = self.tools.iter();
+        tools.extend(offered.map(|tool| tool_json(&tool.name, &tool.description, &tool.parameters)));
+        (self.target.description(), tools)
+    }
+
+    /// Returns the connectors from the files of the agent, which replace those of the project.
+    pub(super) fn own_connectors(&self) -> Option<&ConnectorSet> {
+        self.target.own_connectors()
+    }
+
+    /// Sets the connectors for names used in options.
+    #[must_use]
+    pub fn with_connectors(mut self, connectors: BTreeMap<String, ModelConnector>) -> Self {
+        self.target.set_connectors(connectors);
+        self
+    }
+
+    /// Displayable description of the target.
+    pub fn summary(&self) -> TargetSummary {
+        self.target.summary()
+    }
+}
+
+/// Description of a tool for roles.
+fn tool_json(name: &str, description: &str, parameters: &Value) -> Value {
+    serde_json::json!({"name": name, "description": description, "parameters": parameters})
+}
+
+/// True if a variable has the name of a secret. Short values such as `true` are not secrets.
+pub fn is_secret(name: &str, value: &str) -> bool {
+    const MIN_VALUE_BYTES: usize = 8;
+    value.len() >= MIN_VALUE_BYTES && is_secret_name(name)
+}
+
+/// Text of a JSON value, if it is a text or a number.
+pub fn secret_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
