@@ -1,12 +1,6 @@
 //! The agent that a case names.
 
-use std::collections::BTreeMap;
-
-use super::case::InheritedSettings;
 use hotseat_document::{Diagnostic, NodeView, SourceSpan, nearest};
-
-/// Inherited settings by agent name.
-pub type AgentsByName = BTreeMap<String, InheritedSettings>;
 
 /// Name of an agent of the project file, as used in a case or the head of a suite.
 #[derive(Debug, Clone)]
@@ -21,20 +15,6 @@ impl AgentName {
     /// Decodes an agent name.
     pub(super) fn read(view: NodeView<'_>) -> Option<AgentName> {
         Some(AgentName { name: view.text()?.to_string(), place: view.place() })
-    }
-
-    /// Returns the settings inherited from the agent.
-    ///
-    /// # Errors
-    /// If the project has no such agent.
-    pub(super) fn inherited<'a>(
-        &self,
-        agents: &'a AgentsByName,
-    ) -> Result<&'a InheritedSettings, Diagnostic> {
-        let found = agents.get(&self.name);
-        found.ok_or_else(|| {
-            unknown_agent(&self.name, agents.keys().map(String::as_str)).at(self.place.clone())
-        })
     }
 
     /// True if the name contains a hook variable, which is set too late to select the agent.

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::assertions::AssertionBlock;
-use super::input_sources::{CaseSimulator, TranscriptStyle};
 use super::judging::role_reference;
 use super::patterns::read_pattern;
 use super::topic_shape::{DURING_TOPIC, SIMULATE, USER};
@@ -312,17 +311,6 @@ impl SimulatorBrief {
             }
         }
         diagnostics
-    }
-
-    /// Creates the simulator for this brief.
-    pub fn into_simulator(self, place: SourceSpan) -> CaseSimulator {
-        CaseSimulator {
-            reference: self.reference.clone(),
-            options: self.options.clone(),
-            style: TranscriptStyle::Message,
-            place,
-            brief: Some(std::sync::Arc::new(self)),
-        }
     }
 
     /// Values passed to a custom simulator while the conversation is in a topic. The keys are those of case

@@ -7,26 +7,26 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::agent_name::{AgentName, AgentsByName};
+use super::agent_name::AgentName;
 use super::assertions::{AssertionBlock, CheckVocabulary};
+use super::awaiting_markers::AwaitingMarkers;
 use super::brief::SimulatorBrief;
 use super::checkpoints::{Checkpoint, read_checkpoints};
 use super::content::{read_attachments, read_messages, read_parts};
+use super::decoding::{AgentsByName, DecodeContext, DecodeSettings, InheritedSettings, ParseSource};
 use super::hook::{self, HookCommand, NamedHook};
+use super::input_sources::OnMissingInput;
 use super::input_sources::{self, CaseSimulator, HumanInput};
 use super::judging::read_judging;
 use super::limits::read_timeout;
 use super::patterns::read_pattern;
-use super::program::CaseProgram;
 use super::reliability::{ReliabilitySetting, read_reliability};
 use super::scenarios::{CaseScenario, read_scenarios, scenario_names};
 use super::script::{read_client_tools, read_interrupt_answers};
 use super::shape::{AWAITING, CASE, EXPECTED_ERROR, MESSAGE, TURN};
 use super::shared_settings::SharedSettings;
-use super::suite::{DecodeContext, DecodeSettings};
 use super::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
 use super::variables::{VariableScope, diagnostic_at, interpolate};
-use crate::cases::{AwaitingMarkers, OnMissingInput};
 use hotseat_checks::{AnswerEquals, Check, CheckKind, CheckStrength, Pattern};
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check,
@@ -196,6 +196,13 @@ pub struct ExpectedError {
     pub code: Option<Pattern>,
 }
 
+/// The program that runs the conversation of a case in place of written turns.
+#[derive(Debug, Clone, Default)]
+pub struct CaseProgram {
+    /// Its source code, if known.
+    pub source: Option<Arc<str>>,
+}
+
 /// Source of a case, kept to decode it again with more variables. The parsed tree is not kept, since few
 /// cases need it and it is much larger than the text.
 #[derive(Debug)]
@@ -211,20 +218,6 @@ struct CaseDocument {
     default_simulator: bool,
 }
 
-/// Parses a source text into a tree.
-pub type ParseSource = fn(&Arc<SourceText>) -> Result<DocumentNode, Diagnostics>;
-
-/// Settings that every case inherits from the target.
-#[derive(Debug, Clone, Default)]
-pub struct InheritedSettings {
-    /// Assertions of each conversation.
-    pub case: AssertionBlock,
-    /// Assertions of each turn.
-    pub turn: AssertionBlock,
-    /// Markers that show that the agent waits.
-    pub signs: AwaitingMarkers,
-}
-
 impl TestCase {
     /// Iterates over all checks of the case.
     pub fn every_check(&self) -> impl Iterator<Item = &Check> {
@@ -235,6 +228,21 @@ impl TestCase {
         let of_turns = of_turns.chain(&self.turn_defaults.checks);
         let of_case = self.checks.iter().chain(&self.final_checks);
         of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
+    }
+
+    /// True if the user is simulated, or a program writes its texts.
+    fn has_user(&self) -> bool {
+        self.simulator.is_some() || self.program.is_some()
+    }
+
+    /// Returns the topics, if they have checks that are not evaluated in this case, without an explicit setting.
+    pub fn topics_with_ignored_checks(&self) -> Option<&CaseTopics> {
+        self.topics.as_deref().filter(|topics| topics.has_ignored_checks(self.has_user()))
+    }
+
+    /// True if a hard check of a topic is evaluated in this case.
+    pub fn topics_affect_verdict(&self) -> bool {
+        self.topics.as_ref().is_some_and(|topics| topics.affect_verdict(self.has_user()))
     }
 
     /// Settings shared with other cases.
@@ -716,7 +724,7 @@ fn simulated_user(
     {
         diagnostics.push(diagnostic_at(Some(template.place.clone()), words));
     }
-    Some(brief.into_simulator(place))
+    Some(CaseSimulator::from_brief(brief, place))
 }
 
 /// Decodes the awaiting markers. Unset values are inherited.

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::topics::TopicCheckPolicy;
-use super::{CaseTopics, TestCase, TopicTrigger};
+use super::case::TestCase;
+use super::topics::{CaseTopics, TopicCheckPolicy, TopicDefinition, TopicTrigger};
 use hotseat_checks::{Check, CheckKind, ScriptCheck};
 
 impl TestCase {
@@ -77,7 +77,7 @@ fn canonical_check(check: &Check) -> String {
 }
 
 fn canonical_topics(topics: &CaseTopics) -> String {
-    let one = |topic: &Arc<super::TopicDefinition>| {
+    let one = |topic: &Arc<TopicDefinition>| {
         let triggers: Vec<String> = topic
             .triggers
             .iter()

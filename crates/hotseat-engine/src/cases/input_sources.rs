@@ -53,6 +53,16 @@ pub struct CaseSimulator {
 }
 
 impl CaseSimulator {
+    /// Creates the simulator that plays a brief.
+    pub fn from_brief(brief: SimulatorBrief, place: SourceSpan) -> CaseSimulator {
+        CaseSimulator {
+            reference: brief.reference.clone(),
+            options: brief.options.clone(),
+            brief: Some(Arc::new(brief)),
+            ..CaseSimulator::unnamed(place)
+        }
+    }
+
     /// Creates the default simulator, for a case without its own.
     pub fn unnamed(place: SourceSpan) -> CaseSimulator {
         CaseSimulator {

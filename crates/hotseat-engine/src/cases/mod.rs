@@ -11,6 +11,7 @@ mod case;
 mod checkpoints;
 mod condition;
 mod content;
+mod decoding;
 mod from_json;
 mod hook;
 mod inherited;
@@ -29,7 +30,7 @@ pub mod topic_shape;
 mod topics;
 mod variables;
 
-pub use agent_name::{AgentName, AgentsByName, unknown_agent};
+pub use agent_name::{AgentName, unknown_agent};
 pub use assertions::{
     ASSERT_KIND, ASSERTION, AssertionBlock, CRITERIA_KIND, CheckVocabulary, OWN_ASSERT_KIND, assertion_label,
     criterion_check,
@@ -37,10 +38,11 @@ pub use assertions::{
 pub use awaiting_markers::AwaitingMarkers;
 pub use brief::{DEFAULT_MAX_INPUTS, PersonaNotes, PromptTemplate, SimulatedPersona, SimulatorBrief};
 pub use case::{
-    CallOptions, CaseTarget, CaseTurn, ConversationOpening, ExpectedError, InheritedSettings, OnComplete,
-    ParseSource, TestCase, awaiting_markers,
+    CallOptions, CaseProgram, CaseTarget, CaseTurn, ConversationOpening, ExpectedError, OnComplete, TestCase,
+    awaiting_markers,
 };
 pub use checkpoints::Checkpoint;
+pub use decoding::{AgentsByName, DecodeContext, DecodeSettings, InheritedSettings, ParseSource};
 pub use from_json::{
     parse_assertions, parse_brief, parse_condition, parse_messages, parse_topics, parse_turn,
     validate_simulated_user, validate_topic,
@@ -50,12 +52,11 @@ pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy,
 pub use judging::{JUDGE_KIND, read_judging};
 pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
-pub use program::CaseProgram;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
 pub use scenarios::{CaseScenario, read_scenario_set, stable_id};
 pub use script::{read_client_tools, read_interrupt_answers};
 pub use shared_settings::SharedSettings;
-pub use suite::{DecodeContext, DecodeSettings, PROGRAM_EXTENSIONS, Suite, is_program, parser_for};
+pub use suite::{PROGRAM_EXTENSIONS, Suite, is_program, parser_for};
 pub use topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
 pub use topics::{
     CaseTopics, TopicCheckPolicy, TopicDefinition, TopicSettings, TopicTrigger, read_graph, read_topics,

@@ -1,19 +1,10 @@
 //! Cases declared by programs (tests in TypeScript or Rust), decoded like case files.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
-use super::case::TestCase;
-use super::suite::DecodeSettings;
+use super::case::{CaseProgram, TestCase};
+use super::decoding::DecodeSettings;
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan, SourceText, json};
-
-/// The program that runs the conversation of a case in place of written turns.
-#[derive(Debug, Clone, Default)]
-pub struct CaseProgram {
-    /// Its source code, if known.
-    pub source: Option<Arc<str>>,
-}
 
 /// Keys of cases with a written conversation. A program runs its conversation itself.
 const WRITTEN_ONLY: [&str; 12] = [

@@ -1,18 +1,13 @@
-//! Settings shared by cases, declared in the project file and in the head of a suite.
+//! Settings shared by cases, declared in the project file and in the heads of suites.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::agent_name::AgentName;
 use super::assertions::CheckVocabulary;
 use super::brief::SimulatorBrief;
-use super::case::ParseSource;
 use super::judging::read_judging;
-use super::shape::CASE;
-use super::suite::DecodeSettings;
 use super::topics::{TopicDefinition, read_topics};
-use super::variables::{VariableScope, interpolate};
-use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceText, check};
+use hotseat_document::{Diagnostics, DocumentNode, NodeView, SourceText};
 
 /// Settings shared by cases.
 #[derive(Debug, Clone, Default)]
@@ -56,45 +51,4 @@ impl SharedSettings {
     pub fn graph(&self) -> Option<NodeView<'_>> {
         self.graph.as_ref().map(|graph| NodeView::new(&graph.0, &graph.1))
     }
-}
-
-/// Decodes the head of a suite and merges it onto the project's settings. Returns `None` if the first
-/// document is not a mapping with `suite`.
-pub(super) fn read_head(
-    document: &Result<Arc<SourceText>, Diagnostic>,
-    parse: ParseSource,
-    decoding: DecodeSettings<'_>,
-) -> Option<Result<SharedSettings, Diagnostics>> {
-    let source = document.as_ref().ok()?;
-    // Most files have no head; this avoids parsing them.
-    if !source.text.contains("suite") {
-        return None;
-    }
-    let mut node = parse(source).ok()?;
-    node.get("suite")?;
-    let mut diagnostics = Diagnostics::new();
-    check(&node, &Kind::Shape(&CASE), source, &mut diagnostics);
-    diagnostics.extend(keys_next_to_suite(&node, source));
-    if !diagnostics.is_empty() {
-        return Some(Err(diagnostics));
-    }
-    let hook_variables = BTreeMap::new();
-    let DecodeSettings { environment, redactor, .. } = decoding;
-    let variables =
-        VariableScope { environment, hook_variables: &hook_variables, allow_undefined: false, redactor };
-    interpolate(&mut node, &Kind::Shape(&CASE), variables, source, &mut diagnostics);
-    let declared = MapView::from_node(&node, source, &CASE).and_then(|head| head.map("suite"))?;
-    let shared = SharedSettings::read(|key| declared.get(key), decoding.shared, &mut diagnostics);
-    Some(if diagnostics.is_empty() { Ok(shared) } else { Err(diagnostics) })
-}
-
-/// Diagnostics for keys next to `suite`.
-fn keys_next_to_suite(node: &DocumentNode, source: &Arc<SourceText>) -> Vec<Diagnostic> {
-    let entries = NodeView::new(node, source).entries().into_iter().flatten();
-    let others = entries.filter(|(key, ..)| *key != "suite").map(|(key, place, _)| {
-        Diagnostic::new(format!("`{key}` is not allowed next to `suite`"))
-            .at(place)
-            .help("the head of a suite is a separate document; put shared settings under `suite`")
-    });
-    others.collect()
 }

@@ -7,11 +7,14 @@ use std::io::{BufRead, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use super::agent_name::AgentsByName;
-use super::case::{InheritedSettings, ParseSource, TestCase};
-use super::shared_settings::{SharedSettings, read_head};
-use hotseat_document::{Diagnostic, Diagnostics, SourceText, json, yaml};
-use hotseat_targets::recorder::SecretRedactor;
+use super::case::TestCase;
+use super::decoding::{DecodeContext, DecodeSettings, ParseSource};
+use super::shape::CASE;
+use super::shared_settings::SharedSettings;
+use super::variables::{VariableScope, interpolate};
+use hotseat_document::{
+    Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceText, check, json, yaml,
+};
 
 /// Number of YAML documents decoded at a time, on several threads if there are enough of them. JSON values
 /// are decoded faster than a thread starts, and each thread leaves memory with the allocator.
@@ -50,36 +53,6 @@ enum SuiteSyntax {
     Yaml,
     /// A stream of values, a list of values, or `{"cases": […]}`.
     Json,
-}
-
-/// Project-wide settings for decoding cases.
-#[derive(Debug, Clone, Copy)]
-pub struct DecodeSettings<'a> {
-    /// Settings inherited from the target.
-    pub inherited: &'a InheritedSettings,
-    /// Settings inherited from named agents.
-    pub agents: &'a Arc<AgentsByName>,
-    /// Settings shared by all cases of the project.
-    pub shared: &'a Arc<SharedSettings>,
-    /// Folder of the project.
-    pub root: &'a Path,
-    /// Environment variables.
-    pub environment: &'a BTreeMap<String, String>,
-    /// Redactor for secrets of the environment.
-    pub redactor: &'a SecretRedactor,
-    /// True if cases without a simulator of their own get the default one.
-    pub default_simulator: bool,
-}
-
-/// Settings for decoding the cases of one suite.
-#[derive(Debug, Clone, Copy)]
-pub struct DecodeContext<'a> {
-    /// Project-wide settings.
-    pub decoding: DecodeSettings<'a>,
-    /// Settings shared by the cases of the suite.
-    pub shared: &'a Arc<SharedSettings>,
-    /// Folders in which files named by cases are searched.
-    pub folders: &'a Arc<[PathBuf]>,
 }
 
 type DecodedCase = Result<TestCase, Diagnostics>;
@@ -305,4 +278,45 @@ fn open_file(path: &Path) -> std::io::Result<File> {
         true => Err(std::io::Error::other("it is a folder")),
         false => Ok(file),
     }
+}
+
+/// Decodes the head of a suite and merges it onto the project's settings. Returns `None` if the first
+/// document is not a mapping with `suite`.
+fn read_head(
+    document: &Result<Arc<SourceText>, Diagnostic>,
+    parse: ParseSource,
+    decoding: DecodeSettings<'_>,
+) -> Option<Result<SharedSettings, Diagnostics>> {
+    let source = document.as_ref().ok()?;
+    // Most files have no head; this avoids parsing them.
+    if !source.text.contains("suite") {
+        return None;
+    }
+    let mut node = parse(source).ok()?;
+    node.get("suite")?;
+    let mut diagnostics = Diagnostics::new();
+    check(&node, &Kind::Shape(&CASE), source, &mut diagnostics);
+    diagnostics.extend(keys_next_to_suite(&node, source));
+    if !diagnostics.is_empty() {
+        return Some(Err(diagnostics));
+    }
+    let hook_variables = BTreeMap::new();
+    let DecodeSettings { environment, redactor, .. } = decoding;
+    let variables =
+        VariableScope { environment, hook_variables: &hook_variables, allow_undefined: false, redactor };
+    interpolate(&mut node, &Kind::Shape(&CASE), variables, source, &mut diagnostics);
+    let declared = MapView::from_node(&node, source, &CASE).and_then(|head| head.map("suite"))?;
+    let shared = SharedSettings::read(|key| declared.get(key), decoding.shared, &mut diagnostics);
+    Some(if diagnostics.is_empty() { Ok(shared) } else { Err(diagnostics) })
+}
+
+/// Diagnostics for keys next to `suite`.
+fn keys_next_to_suite(node: &DocumentNode, source: &Arc<SourceText>) -> Vec<Diagnostic> {
+    let entries = NodeView::new(node, source).entries().into_iter().flatten();
+    let others = entries.filter(|(key, ..)| *key != "suite").map(|(key, place, _)| {
+        Diagnostic::new(format!("`{key}` is not allowed next to `suite`"))
+            .at(place)
+            .help("the head of a suite is a separate document; put shared settings under `suite`")
+    });
+    others.collect()
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use hotseat_trace::{GraphError, GraphNodeSpec, TopicGraph};
 
 use super::assertions::{AssertionBlock, CheckVocabulary};
-use super::case::TestCase;
 use super::patterns::read_pattern;
 use super::topic_shape::{GRAPH_ONLY_KEYS, GRAPH_TOPIC, TOPIC, TRIGGER};
 use super::variables::diagnostic_at;
@@ -158,24 +157,23 @@ impl CaseTopics {
         })
     }
 
-    /// True if the checks of topics are evaluated in a case, as far as this is known in advance.
-    fn are_checked(&self, case: &TestCase) -> bool {
-        self.settings.check_policy == TopicCheckPolicy::Always
-            || case.simulator.is_some()
-            || case.program.is_some()
+    /// True if the checks of topics are evaluated, as far as this is known in advance. `has_user`: the user is
+    /// simulated, or a program writes its texts.
+    fn are_checked(&self, has_user: bool) -> bool {
+        has_user || self.settings.check_policy == TopicCheckPolicy::Always
     }
 
-    /// True if the topics have checks that are not evaluated in a case, without an explicit setting.
-    pub fn has_ignored_checks(&self, case: &TestCase) -> bool {
+    /// True if the topics have checks that are not evaluated, without an explicit setting.
+    pub(super) fn has_ignored_checks(&self, has_user: bool) -> bool {
         let unsaid = self.settings.check_policy == TopicCheckPolicy::Unsaid;
-        unsaid && !self.are_checked(case) && self.topics.iter().any(|topic| topic.has_checks())
+        unsaid && !self.are_checked(has_user) && self.topics.iter().any(|topic| topic.has_checks())
     }
 
-    /// True if a hard check of a topic is evaluated in a case.
-    pub fn affect_verdict(&self, case: &TestCase) -> bool {
+    /// True if a hard check of a topic is evaluated.
+    pub(super) fn affect_verdict(&self, has_user: bool) -> bool {
         let is_hard =
             |topic: &Arc<TopicDefinition>| topic.checks.iter().chain(&topic.turn_checks).any(Check::is_hard);
-        self.are_checked(case) && self.topics.iter().any(is_hard)
+        self.are_checked(has_user) && self.topics.iter().any(is_hard)
     }
 
     /// True if a judge may be needed to classify turns.

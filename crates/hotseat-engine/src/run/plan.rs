@@ -273,9 +273,7 @@ impl RunPlan {
     ) {
         let case = &driven.case;
         self.modes.add_case(case);
-        if let Some(topics) =
-            case.topics.as_ref().filter(|topics| case.skip.is_none() && topics.has_ignored_checks(case))
-        {
+        if let Some(topics) = case.topics_with_ignored_checks().filter(|_| case.skip.is_none()) {
             let note = Diagnostic::new(
                 "the assertions of these topics are not checked: this case has no simulated user",
             );
@@ -294,7 +292,7 @@ impl RunPlan {
             && case.program.is_none()
             && !case.checks.iter().chain(&case.final_checks).any(Check::is_hard)
             && !case.checkpoints.iter().any(|checkpoint| checkpoint.required)
-            && !case.topics.as_ref().is_some_and(|topics| topics.affect_verdict(case))
+            && !case.topics_affect_verdict()
             && case
                 .turns
                 .iter()

@@ -16,7 +16,7 @@ use super::arguments::{ColorMode, HarnessArguments};
 use super::saving::{RunStoreError, RunWriter};
 use super::{Harness, exit};
 use hotseat_checks::RoleReference;
-use hotseat_engine::cases::{CaseProgram, SimulatorBrief, Suite, TestCase};
+use hotseat_engine::cases::{CaseProgram, CaseSimulator, SimulatorBrief, Suite, TestCase};
 use hotseat_engine::config::{Project, ProjectAgent, ScriptScope, display_path};
 use hotseat_engine::run;
 use hotseat_engine::run::{
@@ -446,7 +446,8 @@ fn case_from_example(
     }
     let player = example.simulators.iter().rev().find_map(|brief| brief.simulator_reference());
     let simulator = player.map(|who| {
-        SimulatorBrief { reference: Some(who), ..SimulatorBrief::default() }.into_simulator(place)
+        let brief = SimulatorBrief { reference: Some(who), ..SimulatorBrief::default() };
+        CaseSimulator::from_brief(brief, place)
     });
     let case = case.with_simulator(simulator);
     let case = match &example.scenario {
