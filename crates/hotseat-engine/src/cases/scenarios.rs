@@ -7,32 +7,13 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::shape::CASE;
+use super::shape::{CASE, SCENARIO_SET};
 use super::variables::{FilledValue, diagnostic_at, escape, fill_texts, matches_kind, text_kind};
 use hotseat_document::{
-    Diagnostic, Diagnostics, DocumentNode, Field, Kind, NodeValue, NodeView, Shape, SourceSpan, SourceText,
-    check, json, yaml,
+    Diagnostic, Diagnostics, DocumentNode, Kind, NodeValue, NodeView, SourceSpan, SourceText, check, json,
+    yaml,
 };
 use hotseat_targets::recorder::SecretRedactor;
-
-/// Shape of a set of scenarios.
-pub static SCENARIO_SET: Shape = Shape {
-    name: "ScenarioSet",
-    doc: "A set of scenarios: `from` a file, or inline `scenarios`.",
-    fields: &[
-        Field::optional(
-            "name",
-            Kind::NonEmptyText,
-            "Name of the set. Default: the name of its file, or of the case.",
-        ),
-        Field::optional(
-            "from",
-            Kind::NonEmptyText,
-            "A file with a list of scenarios: JSON, JSON lines or YAML. Searched next to the suite, next to the project file, and in the working directory.",
-        ),
-        Field::optional("scenarios", Kind::NonEmptyList(&Kind::JsonMap), "The scenarios."),
-    ],
-};
 
 /// A scenario of a case.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]

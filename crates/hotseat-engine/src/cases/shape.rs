@@ -3,7 +3,6 @@
 use super::assertions::{ASSERT_KIND, CRITERIA_KIND, OWN_ASSERT_KIND};
 use super::judging::JUDGE_KIND;
 use super::limits::{DURATION, MILLISECONDS};
-use super::scenarios::SCENARIO_SET;
 use super::topic_shape::{GRAPH_FIELD, SHARED, SIMULATE, TOPICS_FIELD};
 use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 use hotseat_targets::message::MessageRole;
@@ -231,6 +230,25 @@ pub static CASE: Shape = Shape {
             Kind::Shape(&SHARED),
             "Head of a suite: a first document with only this key is not a case, but defines settings shared by the cases that follow.",
         ),
+    ],
+};
+
+/// Shape of a set of scenarios.
+pub static SCENARIO_SET: Shape = Shape {
+    name: "ScenarioSet",
+    doc: "A set of scenarios: `from` a file, or inline `scenarios`.",
+    fields: &[
+        Field::optional(
+            "name",
+            Kind::NonEmptyText,
+            "Name of the set. Default: the name of its file, or of the case.",
+        ),
+        Field::optional(
+            "from",
+            Kind::NonEmptyText,
+            "A file with a list of scenarios: JSON, JSON lines or YAML. Searched next to the suite, next to the project file, and in the working directory.",
+        ),
+        Field::optional("scenarios", Kind::NonEmptyList(&Kind::JsonMap), "The scenarios."),
     ],
 };
 
