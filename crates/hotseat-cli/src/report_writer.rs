@@ -12,6 +12,7 @@ use hotseat_engine::roles::ReporterQuestion;
 use hotseat_engine::run::{RunContext, RunSettings, open_role};
 use hotseat_report::reporters;
 use hotseat_report::reporters::{ReportFormat, ReportWriteError, Reporter};
+use hotseat_report::runner::ReportWriting;
 use serde_json::Value;
 
 use crate::context::stdout;
@@ -47,12 +48,17 @@ impl ReportWriter {
         Ok((ReportWriter { writer: who, files, input: copy, verbose }, collects))
     }
 
+    /// Returns the work that writes the reports after the run.
+    pub fn into_writing(self) -> ReportWriting {
+        Box::new(|context| Box::pin(async move { self.write(&context).await }))
+    }
+
     /// Writes the reports.
     ///
     /// # Errors
     /// Lists everything that could not be written. For each report that the role fails to write, its input is
     /// saved as `.json`, so a run always has a report.
-    pub async fn write(mut self, outside: &Arc<RunContext>) -> Result<(), Vec<String>> {
+    async fn write(mut self, outside: &Arc<RunContext>) -> Result<(), Vec<String>> {
         let mut text = String::new();
         self.input
             .rewind()

@@ -1,6 +1,7 @@
 //! What happens to the results of a run: reports, saved runs, comparison, and a viewer.
 //!
 //! - [`reporters`]: console, events, JSON, JSON lines, JUnit, HTML, Markdown, GitHub reports;
+//! - [`runner`]: runs the cases of a plan, saves and reports their events;
 //! - [`store`]: saves runs and replays their events;
 //! - [`compare`]: compares two runs;
 //! - [`view`]: shows runs in a browser, also while they are running.
@@ -9,6 +10,7 @@
 
 pub mod compare;
 pub mod reporters;
+pub mod runner;
 #[cfg(feature = "store")]
 pub mod store;
 #[cfg(feature = "viewer")]

@@ -1,8 +1,6 @@
 //! `hotseat test`.
 
 mod choices;
-mod event_forwarder;
-mod execute;
 mod outputs;
 mod recheck;
 mod reporters;
@@ -15,13 +13,10 @@ use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::ScriptScope;
-use hotseat_engine::run::{
-    EventRetention, RunChoices, RunContext, RunControl, RunSettings, RunSummary, ShutdownSignals,
-};
-use hotseat_report::reporters::EventsReporter;
+use hotseat_engine::run::{EventRetention, RunChoices, RunContext, RunSettings, RunSummary};
+use hotseat_report::runner::{FinishedRun, RunBuilder, RunHooks, RunSaver, RunnerError};
 use hotseat_report::store::{RunStore, StoredRun};
 use hotseat_targets::connection::http::HttpClient;
-use tokio::sync::watch;
 
 use crate::args::TestArgs;
 use crate::context::CliContext;
@@ -29,10 +24,11 @@ use crate::dry_run;
 use crate::exit::ExitStatus;
 use crate::input::TestInput;
 use crate::list::{CaseFilter, load_plan, open_project, read_case_file};
+use crate::report_writer::ReportWriter;
 use crate::store_location::report_store_error;
 use crate::view::ViewServerThread;
-use event_forwarder::EventForwarder;
 use recheck::RecheckContext;
+use reporters::{EventStream, OpenReporters};
 
 /// An interrupted run and its store.
 pub struct ResumedRun {
@@ -65,11 +61,13 @@ pub fn run(args: TestArgs, task: TestTask, context: &CliContext) -> ExitStatus {
     let mut left = RunCleanup::default();
     let mut exit = run_task(args, task, context, &mut left);
     if json {
-        let ended = match &mut left.events {
-            Some(events) => events.end(exit.code()),
+        let ended = match left.events.as_ref().map(|events| events.end(exit.code())) {
+            Some(Some(ended)) => ended,
             // The reader of standard output may be stuck.
-            None if exit == ExitStatus::Interrupted => Ok(()),
-            None => hotseat_report::reporters::write_empty_summary(&mut io::stdout(), exit.code()),
+            None | Some(None) if exit == ExitStatus::Interrupted => Ok(()),
+            None | Some(None) => {
+                hotseat_report::reporters::write_empty_summary(&mut io::stdout(), exit.code())
+            }
         };
         if ended.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
             exit = ExitStatus::RunError;
@@ -85,7 +83,7 @@ pub fn run(args: TestArgs, task: TestTask, context: &CliContext) -> ExitStatus {
 #[derive(Default)]
 struct RunCleanup {
     /// Event stream that still needs its summary line.
-    events: Option<EventsReporter<io::Stdout>>,
+    events: Option<EventStream>,
     /// Page that stays available until Ctrl-C.
     viewing: Option<ViewServerThread>,
 }
@@ -252,7 +250,8 @@ fn try_run(
         is_interactive: choices::may_ask_human(&args, &plan),
     };
     let reporters = reporters::open_reporters(&args, context, &project, look, files, &setting);
-    let (mut reporters, writer) = reporters.map_err(|error| broken(error.to_string()))?;
+    let OpenReporters { set: mut reporters, events, writer } =
+        reporters.map_err(|error| broken(error.to_string()))?;
     let keeping = match &resumed {
         None => {
             let about = match &rechecking {
@@ -275,37 +274,17 @@ fn try_run(
         true => saving::serve_page(keeping.as_ref(), &project, context)?,
         false => None,
     };
-    let telling = EventForwarder::start(reporters, keeping, look.is_interactive);
-    let mut telling = telling.map_err(|error| broken(format!("cannot start: {error}")))?;
-    outside.backlog = telling.pace();
-    let outside = Arc::new(outside);
-    let plan = Arc::new(plan);
-    // This thread schedules cases and handles Ctrl-C. Conversations run on their own threads, so it is never
-    // busy.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| broken(format!("cannot start: {error}")))?;
-    let rest = execute::RunInputs { options, completed: earlier, writer };
-    let ended = runtime.block_on(async {
-        let (wishes, control) = watch::channel(RunControl::Run);
-        let signals = ShutdownSignals::new()
-            .map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
-        tokio::select! {
-            ended = async {
-                let ended = execute::execute_run(&plan, &args, outside, control, &mut telling, rest).await;
-                // Ctrl-C also works while reporters lag behind.
-                telling.flush().await;
-                ended
-            } => ended,
-            // Third Ctrl-C. Dropping the run ends its processes.
-            () = signals.forward(wishes) => Ok(RunSummary { interrupted: true, ..RunSummary::default() }),
-        }
-    });
-    if matches!(ended, Ok(RunSummary { interrupted: true, .. })) && !telling.flush_with_timeout() {
+    let builder = RunBuilder::new(plan, outside, options, reporters)
+        .saved_by(keeping.map(|saver| -> Box<dyn RunSaver> { Box::new(saver) }))
+        .with_hooks(RunHooks { before: args.before.clone(), after: args.after.clone() })
+        .resuming(earlier)
+        .then_writing(writer.map(ReportWriter::into_writing))
+        .synchronous(look.is_interactive);
+    let FinishedRun { ended, reporters } = builder.run().map_err(|error| match error {
+        RunnerError::Start(error) => broken(format!("cannot start: {error}")),
         // The reader of the output is stuck, and the user wants to quit.
-        runtime.shutdown_background();
-        return Err(ExitStatus::Interrupted);
-    }
-    let reporters = telling.finish();
+        RunnerError::OutputStuck => ExitStatus::Interrupted,
+    })?;
     if args.verbose {
         reporters.logs.iter().for_each(|line| context.print_console_line(line));
     }
@@ -329,9 +308,7 @@ fn try_run(
         None => {}
     }
     let not_written = reporters.errors;
-    left.events = reporters.events;
-    // Tasks blocked in system calls must not keep the program alive.
-    runtime.shutdown_background();
+    left.events = events;
     match ended {
         Err(diagnostics) => {
             context.report_errors(diagnostics);

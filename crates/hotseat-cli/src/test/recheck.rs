@@ -103,15 +103,16 @@ impl RecheckContext {
 
     /// Returns the metadata to save with the recheck.
     pub fn run_metadata(&self, project: &Project, plan: &RunPlan, setting: &Arc<RunSettings>) -> RunMetadata {
+        let saved = &self.head.metadata;
         RunMetadata {
-            setting: setting.clone(),
-            total: plan.selected,
-            hotseat: env!("CARGO_PKG_VERSION").to_string(),
-            project: project.root.clone(),
-            cases: plan.digest.clone(),
             origin: RunOrigin::Rechecked { of: self.head.id.clone() },
-            of_all: plan.selected_in_all_shards,
-            ..self.head.metadata.clone()
+            parallel: saved.parallel,
+            folder: saved.folder.clone(),
+            command: saved.command.clone(),
+            shard: saved.shard,
+            only_failed: saved.only_failed,
+            program: saved.program.clone(),
+            ..RunMetadata::new(project, plan, setting)
         }
     }
 }

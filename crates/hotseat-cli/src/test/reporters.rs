@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{RunEvent, RunSettings};
@@ -12,6 +12,8 @@ use hotseat_report::reporters::{
     ConsoleOptions, ConsoleReporter, EventsReporter, GitHubReporter, MarkdownReporter, RecordingsReporter,
     ReplyReporter, ReportWriteError, Reporter, SavedCasesReporter, TraceReporter,
 };
+
+use hotseat_report::runner::ReporterSet;
 
 use super::outputs::{self, ReportFile};
 use crate::args::TestArgs;
@@ -27,47 +29,42 @@ pub struct OutputMode {
     pub is_interactive: bool,
 }
 
-/// All reporters of a run. A reporter that fails to write is dropped; the run continues and ends with an
-/// error status.
-pub struct ReporterSet {
-    /// Reporters that ignore a closed pipe come last, because they report the failures of the others.
-    all: Vec<(String, Box<dyn Reporter>)>,
-    pub events: Option<EventsReporter<io::Stdout>>,
-    /// Problems that do not affect the result.
-    pub warnings: Vec<String>,
-    /// Console output of hook scripts around the run.
-    pub logs: Vec<String>,
-    /// Write errors.
-    pub errors: Vec<String>,
-    /// Id of the saved run, if it was saved.
-    pub saved_run: Option<String>,
+/// The event stream on standard output, which still needs its summary line when the run has ended. `None` if it could
+/// not be written.
+#[derive(Clone)]
+pub struct EventStream(Arc<Mutex<Option<EventsReporter<io::Stdout>>>>);
+
+impl EventStream {
+    fn new(setting: Arc<RunSettings>) -> EventStream {
+        EventStream(Arc::new(Mutex::new(Some(EventsReporter::new(io::stdout(), setting)))))
+    }
+
+    /// Writes the summary line. Returns `None` if the stream has failed before.
+    pub fn end(&self, exit_code: u8) -> Option<io::Result<()>> {
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.as_mut().map(|events| events.end(exit_code))
+    }
 }
 
-impl ReporterSet {
-    pub fn report(&mut self, event: &RunEvent) {
-        let mut lost: Vec<String> = Vec::new();
-        let errors = &mut self.errors;
-        self.all.retain_mut(|(name, reporter)| {
-            lost.iter().for_each(|output| reporter.output_failed(output));
-            match reporter.report(event) {
-                Ok(()) => true,
-                // A closed pipe is not an error: `hotseat test | head`.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
-                Err(error) => {
-                    errors.push(format!("cannot write {name}: {error}"));
-                    lost.push(name.clone());
-                    false
-                }
-            }
-        });
-        match self.events.as_mut().map(|events| events.report(event)) {
-            Some(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
-                errors.push(format!("cannot write standard output: {error}"));
-                self.events = None;
-            }
-            Some(Ok(()) | Err(_)) | None => {}
+impl Reporter for EventStream {
+    fn report(&mut self, event: &RunEvent) -> io::Result<()> {
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = stream.as_mut().map_or(Ok(()), |events| events.report(event));
+        match &written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => *stream = None,
+            Ok(()) | Err(_) => {}
         }
+        written
     }
+}
+
+/// The opened reporters of a run.
+pub struct OpenReporters {
+    pub set: ReporterSet,
+    /// The event stream of `--json`.
+    pub events: Option<EventStream>,
+    /// The role that writes reports after the run.
+    pub writer: Option<ReportWriter>,
 }
 
 /// Opens all reporters of the run, and the report writer if there is one.
@@ -81,8 +78,9 @@ pub fn open_reporters(
     looks: OutputMode,
     files: Vec<ReportFile>,
     setting: &Arc<RunSettings>,
-) -> Result<(ReporterSet, Option<ReportWriter>), ReportWriteError> {
-    let mut all: Vec<(String, Box<dyn Reporter>)> = Vec::new();
+) -> Result<OpenReporters, ReportWriteError> {
+    let mut set = ReporterSet::default();
+    let all = &mut set.reporters;
     for ReportFile { file, format, shown } in files {
         let report = reporters::open_report(file, format, &shown, setting.clone())
             .map_err(|error| ReportWriteError::new(Path::new(&shown), error))?;
@@ -113,7 +111,7 @@ pub fn open_reporters(
         all.push((format!("the input of {who}"), collects));
         writer = Some(report_writer);
     }
-    let events = args.json.then(|| EventsReporter::new(io::stdout(), setting.clone()));
+    let events = args.json.then(|| EventStream::new(setting.clone()));
     if events.is_none() && looks.is_single_message && !args.verbose {
         all.push(("standard output".to_string(), Box::new(ReplyReporter::new(stdout(), context.width()))));
     } else if events.is_none() {
@@ -142,6 +140,8 @@ pub fn open_reporters(
         let file = file.map_err(|error| ReportWriteError::new(Path::new(path), error))?;
         all.push(("the step summary".to_string(), Box::new(MarkdownReporter::new(file, setting.clone()))));
     }
-    let (warnings, logs, errors) = (Vec::new(), Vec::new(), Vec::new());
-    Ok((ReporterSet { all, events, warnings, logs, errors, saved_run: None }, writer))
+    if let Some(events) = &events {
+        all.push(("standard output".to_string(), Box::new(events.clone())));
+    }
+    Ok(OpenReporters { set, events, writer })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{ResumeState, RunPlan, RunSettings};
-use hotseat_report::store::{RunMetadata, RunOrigin, RunStore, RunStoreError, RunWriter, store_path};
+use hotseat_report::store::{RunMetadata, RunStore, RunStoreError, RunWriter, store_path};
 
 use super::ResumedRun;
 use crate::args::TestArgs;
@@ -80,27 +80,13 @@ pub fn run_metadata(
     setting: &Arc<RunSettings>,
     context: &CliContext,
 ) -> RunMetadata {
-    let redactor = project.redactor();
-    RunMetadata {
-        setting: setting.clone(),
-        total: plan.selected,
-        parallel: setting.choices.options.parallel,
-        hotseat: env!("CARGO_PKG_VERSION").to_string(),
-        folder: context.folder.clone(),
-        project: project.root.clone(),
-        command: context
-            .arguments
-            .iter()
-            .flatten()
-            .map(|argument| redactor.text(argument).into_owned())
-            .collect(),
-        cases: plan.digest.clone(),
-        origin: RunOrigin::Held,
+    let about = RunMetadata {
         shard: args.shard,
-        of_all: plan.selected_in_all_shards,
         only_failed: args.last_failed,
-        program: None,
-    }
+        ..RunMetadata::new(project, plan, setting)
+    };
+    let command: Vec<String> = context.arguments.iter().flatten().cloned().collect();
+    about.started_by(&command, &context.folder, project.redactor())
 }
 
 /// Prepares to save the run. A failure is only a warning.

@@ -17,6 +17,7 @@ use super::run_lock::RunLock;
 use super::stored_run::{RunMetadata, StoredRun};
 use super::tables::{self, OpenMode};
 use super::{RunStoreError, seal};
+use crate::runner::RunSaver;
 use hotseat_engine::cases::Suite;
 use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary};
 use hotseat_targets::recorder::{SecretRedactor, wall_millis};
@@ -174,7 +175,7 @@ impl RunWriter {
     ///
     /// # Errors
     /// If the summary cannot be written either, because the cause may persist.
-    pub fn end_incomplete(&mut self, summary: &RunSummary, why: &str) -> Result<(), RunStoreError> {
+    fn write_end(&mut self, summary: &RunSummary, why: &str) -> Result<(), RunStoreError> {
         let Some(run) = self.state.number else { return Ok(()) };
         let broken = format!("the last events of this run were not saved: {why}");
         let summary = RunSummary { broken: Some(broken.into()), ..summary.clone() };
@@ -461,4 +462,19 @@ fn to_usize(number: i64) -> usize {
 /// Converts a number for SQLite, which stores signed integers.
 pub(super) fn to_i64(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl RunSaver for RunWriter {
+    fn id(&self) -> &str {
+        &self.state.id
+    }
+
+    fn save_events(&mut self, events: &[RunEvent]) -> Result<(), String> {
+        self.write_events(events).map_err(|error| error.to_string())
+    }
+
+    fn end_incomplete(&mut self, summary: &RunSummary, reason: &str) {
+        // The cause may persist, and then the run stays unfinished.
+        let _ = self.write_end(summary, reason);
+    }
 }

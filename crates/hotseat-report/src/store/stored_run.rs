@@ -1,13 +1,15 @@
 //! Metadata and state of stored runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_trace::Millis;
 use serde::{Deserialize, Serialize};
 
 use super::GitCommit;
-use hotseat_engine::run::{RunSettings, RunSummary, Shard};
+use hotseat_engine::config::Project;
+use hotseat_engine::run::{RunPlan, RunSettings, RunSummary, Shard};
+use hotseat_targets::recorder::SecretRedactor;
 
 /// Metadata that is stored at the start of a run. A new member needs a default, because older runs do not
 /// have it.
@@ -42,6 +44,34 @@ pub struct RunMetadata {
     /// Rust test file that made the run; `None` for `hotseat test`.
     #[serde(default)]
     pub program: Option<String>,
+}
+
+impl RunMetadata {
+    /// Describes a run of all cases of a plan, in the folder of the project, as no command line started it.
+    pub fn new(project: &Project, plan: &RunPlan, setting: &Arc<RunSettings>) -> RunMetadata {
+        RunMetadata {
+            setting: setting.clone(),
+            total: plan.selected,
+            parallel: setting.choices.options.parallel,
+            hotseat: env!("CARGO_PKG_VERSION").to_string(),
+            folder: project.root.clone(),
+            project: project.root.clone(),
+            command: Vec::new(),
+            cases: plan.digest.clone(),
+            origin: RunOrigin::Held,
+            shard: None,
+            of_all: plan.selected_in_all_shards,
+            only_failed: false,
+            program: None,
+        }
+    }
+
+    /// Adds the command line that started the run, without its secrets, and the folder where it was typed.
+    #[must_use]
+    pub fn started_by(self, command: &[String], folder: &Path, redactor: &SecretRedactor) -> RunMetadata {
+        let command = command.iter().map(|argument| redactor.text(argument).into_owned()).collect();
+        RunMetadata { command, folder: folder.to_path_buf(), ..self }
+    }
 }
 
 /// Source of the results of a run.

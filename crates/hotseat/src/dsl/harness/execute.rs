@@ -6,28 +6,26 @@ use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, Diagnostics};
 use hotseat_trace::VerdictStatus;
-use tokio::sync::watch;
 
 use super::super::agents::{AgentChoice, InProgramAgent};
 use super::super::example_body::ExampleBody;
 use super::super::session_channel::take_lost_assertions;
 use super::super::tree::ExampleSpec;
 use super::arguments::{ColorMode, HarnessArguments};
-use super::saving::{RunStoreError, RunWriter};
 use super::{Harness, exit};
 use hotseat_checks::RoleReference;
 use hotseat_engine::cases::{CaseProgram, CaseSimulator, SimulatorBrief, Suite, TestCase};
 use hotseat_engine::config::{Project, ProjectAgent, ScriptScope, display_path};
-use hotseat_engine::run;
 use hotseat_engine::run::{
     CaseSelection, EventRetention, ExecutionOptions, PassRate, PlannedSuite, RunChoices, RunContext,
-    RunControl, RunEvent, RunPlan, RunSettings, RunSummary, ShutdownSignals, execute,
+    RunEvent, RunPlan, RunSettings,
 };
 use hotseat_engine::session::DrivenCase;
 use hotseat_report::reporters;
 use hotseat_report::reporters::{
     ConsoleOptions, ConsoleReporter, ReportFormat, ReportWriteError, Reporter, TraceReporter,
 };
+use hotseat_report::runner::{FinishedRun, ReporterSet, RunBuilder, RunnerError};
 use hotseat_targets::code_agent::CodeAgent;
 use hotseat_targets::connection::http::HttpClient;
 
@@ -40,8 +38,6 @@ struct HarnessReportFile {
     file: std::fs::File,
     format: ReportFormat,
 }
-
-/// A suite and the agent under test.
 
 impl Harness {
     /// Runs the examples and returns the exit code.
@@ -75,8 +71,8 @@ impl Harness {
             None => EventRetention::Nothing,
         };
         let (project, http) = (Arc::new(project), Arc::new(HttpClient::default()));
-        let outside = RunContext::new(project, plan.contacted_agents(), http, arguments.timeout, keep);
-        let outside = Arc::new(outside.map_err(|found| self.usage_error(found))?);
+        let context = RunContext::new(project, plan.contacted_agents(), http, arguments.timeout, keep);
+        let context = context.map_err(|found| self.usage_error(found))?;
         let choices = RunChoices {
             options,
             parallel_asked: arguments.parallel.is_some(),
@@ -84,36 +80,30 @@ impl Harness {
             agent: arguments.agent.clone(),
             ..RunChoices::default()
         };
-        let setting = Arc::new(RunSettings::new(&plan, &outside, choices));
+        let setting = Arc::new(RunSettings::new(&plan, &context, choices));
         let mut reporters = self.reporters(arguments, outputs, &setting)?;
-        if is_kept {
-            reporters.writer = self.run_writer(arguments, &outside.project, &plan, &setting);
-        }
+        let saver = match is_kept.then(|| self.run_saver(arguments, &context.project, &plan, &setting)) {
+            Some(Ok(saver)) => Some(saver),
+            Some(Err(reason)) => {
+                reporters.warnings.push(format!("this run is not saved: {reason}"));
+                None
+            }
+            None => None,
+        };
         self.note_agents_in_program(&examples, arguments);
-        let plan = Arc::new(plan);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| self.run_error(format!("cannot start: {error}")))?;
-        let ended = runtime.block_on(async {
-            let (wishes, control) = watch::channel(RunControl::Run);
-            let signals = ShutdownSignals::new()
-                .map_err(|error| vec![Diagnostic::new(format!("cannot start: {error}"))])?;
-            for words in run::end_orphans(&outside, &control).await {
-                self.print_remark(&format!("warning: {words}"));
-            }
-            tokio::select! {
-                ended = run_cases(&plan, outside, options, control, &mut reporters) => ended,
-                () = signals.forward(wishes) => Ok(RunSummary { interrupted: true, ..RunSummary::default() }),
-            }
-        });
-        // Examples blocked in uninterruptible calls must not keep the process alive.
-        runtime.shutdown_background();
+        let finished = match RunBuilder::new(plan, context, options, reporters).saved_by(saver).run() {
+            Ok(finished) => finished,
+            Err(RunnerError::Start(error)) => return Err(self.run_error(format!("cannot start: {error}"))),
+            Err(RunnerError::OutputStuck) => return Ok(exit::INTERRUPTED),
+        };
+        let FinishedRun { ended, reporters } = finished;
+        for words in &reporters.warnings {
+            self.print_remark(&format!("warning: {words}"));
+        }
         let summary = ended.map_err(|mistakes| {
             self.print_diagnostics(mistakes);
             exit::RUN_ERROR
         })?;
-        if let Err(error) = &reporters.writer {
-            self.print_remark(&format!("warning: this run is not saved: {error}"));
-        }
         for words in &reporters.errors {
             self.print_remark(&format!("error: {words}"));
         }
@@ -266,20 +256,20 @@ impl Harness {
         arguments: &HarnessArguments,
         outputs: Vec<HarnessReportFile>,
         setting: &Arc<RunSettings>,
-    ) -> Result<HarnessReporters, u8> {
-        let mut all: Vec<(String, Box<dyn Reporter>)> = Vec::new();
+    ) -> Result<ReporterSet, u8> {
+        let mut all = ReporterSet::default();
         for HarnessReportFile { name, file, format } in outputs {
             let report = reporters::open_report(file, format, &name, setting.clone());
             let report = report.map_err(|error| {
                 self.run_error(ReportWriteError::new(Path::new(&name), error).to_string())
             })?;
-            all.push((name, report));
+            all.reporters.push((name, report));
         }
         if let Some(path) = &arguments.trace {
             let file = reporters::create_file(&self.context.folder.join(path));
             let file =
                 file.map_err(|error| self.run_error(ReportWriteError::new(path, error).to_string()))?;
-            all.push((path.display().to_string(), Box::new(TraceReporter::new(file))));
+            all.add(path.display().to_string(), TraceReporter::new(file));
         }
         let look = ConsoleOptions {
             color: match arguments.color {
@@ -294,8 +284,8 @@ impl Harness {
         let console = ConsoleReporter::new(self.context.output.results(), look, setting.clone());
         let console: Box<dyn Reporter> =
             if arguments.quiet { Box::new(QuietReporter(console)) } else { Box::new(console) };
-        all.push(("standard output".to_string(), console));
-        Ok(HarnessReporters { reporters: all, errors: Vec::new(), writer: Ok(None) })
+        all.reporters.push(("standard output".to_string(), console));
+        Ok(all)
     }
 
     /// Notes that `--agent` does not replace agents in the test program.
@@ -314,30 +304,6 @@ impl Harness {
     }
 }
 
-async fn run_cases(
-    plan: &Arc<RunPlan>,
-    outside: Arc<RunContext>,
-    options: ExecutionOptions,
-    control: watch::Receiver<RunControl>,
-    reporters: &mut HarnessReporters,
-) -> Result<RunSummary, Vec<Diagnostic>> {
-    let mut agents = match run::start_agents(plan, &outside, &control).await {
-        Ok(agents) => agents,
-        Err(None) => return Ok(RunSummary { interrupted: true, ..RunSummary::default() }),
-        Err(Some(failure)) => {
-            let wrong = Diagnostic::new(failure.message);
-            return Err(vec![match failure.detail {
-                Some(detail) => wrong.help(detail),
-                None => wrong,
-            }]);
-        }
-    };
-    let mut report = |event: RunEvent| reporters.report(&event);
-    let ended = execute(plan, outside, options, control, &mut agents, None, &mut report).await;
-    run::stop_agents(agents).await;
-    ended
-}
-
 /// Hides examples that passed or were skipped.
 struct QuietReporter<R>(R);
 
@@ -351,37 +317,6 @@ impl<R: Reporter> Reporter for QuietReporter<R> {
             }
             event => self.0.report(event),
         }
-    }
-}
-
-/// All reporters of the run. A reporter that fails to write is dropped; the run continues and the exit code
-/// reports the error.
-struct HarnessReporters {
-    reporters: Vec<(String, Box<dyn Reporter>)>,
-    errors: Vec<String>,
-    /// Writer of the saved run, if any, or the error that stopped it.
-    writer: Result<Option<RunWriter>, RunStoreError>,
-}
-
-impl HarnessReporters {
-    fn report(&mut self, event: &RunEvent) {
-        // Save events before reporting them, so that reported results survive a kill.
-        if let Ok(Some(keeping)) = &mut self.writer
-            && let Err(error) = keeping.write_events(std::slice::from_ref(event))
-        {
-            self.writer = Err(error);
-        }
-        let errors = &mut self.errors;
-        self.reporters.retain_mut(|(name, reporter)| match reporter.report(event) {
-            Ok(()) => true,
-            Err(error) => {
-                // The reader of the output has closed the pipe.
-                if error.kind() != io::ErrorKind::BrokenPipe {
-                    errors.push(format!("cannot write {name}: {error}"));
-                }
-                false
-            }
-        });
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{RunPlan, RunSettings};
-use hotseat_report::store::{RunMetadata, RunOrigin, RunStore, StoreLimits, store_path};
-pub(super) use hotseat_report::store::{RunStoreError, RunWriter};
+use hotseat_report::runner::RunSaver;
+use hotseat_report::store::{RunMetadata, RunStore, RunStoreError, RunWriter, StoreLimits, store_path};
 
 use super::arguments::HarnessArguments;
 use super::{Harness, exit};
@@ -39,31 +39,23 @@ impl Harness {
     ///
     /// # Errors
     /// If the store cannot be opened.
-    pub(super) fn run_writer(
+    pub(super) fn run_saver(
         &self,
         arguments: &HarnessArguments,
         project: &Project,
         plan: &RunPlan,
         setting: &Arc<RunSettings>,
-    ) -> Result<Option<RunWriter>, RunStoreError> {
+    ) -> Result<Box<dyn RunSaver>, String> {
         let redactor = project.redactor();
         let about = RunMetadata {
-            setting: setting.clone(),
-            total: plan.selected,
-            parallel: setting.choices.options.parallel,
-            hotseat: env!("CARGO_PKG_VERSION").to_string(),
-            folder: self.context.folder.clone(),
-            project: project.root.clone(),
-            command: self.arguments.iter().map(|argument| redactor.text(argument).into_owned()).collect(),
-            cases: plan.digest.clone(),
-            origin: RunOrigin::Held,
-            shard: None,
-            of_all: plan.selected_in_all_shards,
             only_failed: arguments.last_failed,
             program: Some(self.file.to_string()),
+            ..RunMetadata::new(project, plan, setting)
         };
+        let about = about.started_by(&self.arguments, &self.context.folder, redactor);
         let limits = StoreLimits::with_defaults(project.store.max_age, project.store.max_size);
-        let keeping = RunWriter::new(&store_path(&project.root), about, limits)?;
-        Ok(Some(keeping.with_redactor(redactor)))
+        let writer = RunWriter::new(&store_path(&project.root), about, limits);
+        let writer = writer.map(|writer| -> Box<dyn RunSaver> { Box::new(writer.with_redactor(redactor)) });
+        writer.map_err(|error| error.to_string())
     }
 }

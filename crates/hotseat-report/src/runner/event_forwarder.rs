@@ -10,10 +10,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use hotseat_engine::run::{ReportBacklog, RunEvent};
-use hotseat_report::store::RunWriter;
 use tokio::sync::oneshot;
 
-use super::reporters::ReporterSet;
+use super::{ReporterSet, RunSaver};
 
 /// Number of pending events above which no new conversation starts.
 const MAX_PENDING_EVENTS: usize = 256;
@@ -24,7 +23,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct EventForwarder {
     /// `None` after the last event.
     send: Option<Sender<ForwarderMessage>>,
-    pace: Arc<ReportBacklog>,
+    backlog: Arc<ReportBacklog>,
     thread: JoinHandle<ReporterSet>,
     /// True if each event is reported before the run continues.
     synchronous: bool,
@@ -55,26 +54,26 @@ impl EventForwarder {
     /// a prompt must not overtake earlier output.
     pub fn start(
         reporters: ReporterSet,
-        keeping: Option<RunWriter>,
-        at_once: bool,
+        saver: Option<Box<dyn RunSaver>>,
+        synchronous: bool,
     ) -> std::io::Result<EventForwarder> {
         let (send, waiting) = channel();
-        let pace = Arc::new(ReportBacklog::new(MAX_PENDING_EVENTS));
-        let tells = thread::Builder::new().name("reports".to_string());
-        let seen = pace.clone();
-        let thread = tells.spawn(move || forward_events(&waiting, &seen, reporters, keeping))?;
+        let backlog = Arc::new(ReportBacklog::new(MAX_PENDING_EVENTS));
+        let of_thread = backlog.clone();
+        let thread = thread::Builder::new().name("reports".to_string());
+        let thread = thread.spawn(move || forward_events(&waiting, &of_thread, reporters, saver))?;
         let (logs, warnings, errors) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(EventForwarder { send: Some(send), pace, thread, synchronous: at_once, logs, warnings, errors })
+        Ok(EventForwarder { send: Some(send), backlog, thread, synchronous, logs, warnings, errors })
     }
 
     /// Returns the back-pressure counter of the reporters.
-    pub fn pace(&self) -> Arc<ReportBacklog> {
-        self.pace.clone()
+    pub fn backlog(&self) -> Arc<ReportBacklog> {
+        self.backlog.clone()
     }
 
     /// Forwards an event.
     pub fn report(&self, event: RunEvent) {
-        self.pace.add();
+        self.backlog.add();
         self.send(ForwarderMessage::Event(Box::new(event)));
         if self.synchronous {
             let (done, wait) = sync_channel(1);
@@ -117,12 +116,12 @@ impl EventForwarder {
 
 fn forward_events(
     waiting: &Receiver<ForwarderMessage>,
-    pace: &ReportBacklog,
+    backlog: &ReportBacklog,
     mut reporters: ReporterSet,
-    mut keeping: Option<RunWriter>,
+    mut saver: Option<Box<dyn RunSaver>>,
 ) -> ReporterSet {
     // Reason why the run is no longer saved.
-    let mut not_kept: Option<String> = None;
+    let mut not_saved: Option<String> = None;
     while let Ok(first) = waiting.recv() {
         let mut events = Vec::new();
         let mut settled = Vec::new();
@@ -132,23 +131,23 @@ fn forward_events(
                 ForwarderMessage::Flush(waiter) => settled.push(waiter),
             }
         }
-        if let (Some(keeping), None) = (&mut keeping, &not_kept)
-            && let Err(error) = keeping.write_events(&events)
+        if let (Some(saver), None) = (&mut saver, &not_saved)
+            && let Err(error) = saver.save_events(&events)
         {
             reporters.warnings.push(format!("this run is not saved: {error}"));
-            not_kept = Some(error.to_string());
+            not_saved = Some(error);
         }
         // The saved part must not look like a killed run.
-        if let (Some(keeping), Some(why)) = (&mut keeping, &not_kept) {
+        if let (Some(saver), Some(reason)) = (&mut saver, &not_saved) {
             for event in &events {
                 if let RunEvent::Ended(summary) = event {
-                    let _ = keeping.end_incomplete(summary, why);
+                    saver.end_incomplete(summary, reason);
                 }
             }
         }
         for event in &events {
             reporters.report(event);
-            pace.remove(1);
+            backlog.remove(1);
         }
         for waiter in settled {
             // The waiting side may be gone.
@@ -158,6 +157,6 @@ fn forward_events(
             }
         }
     }
-    reporters.saved_run = keeping.filter(|_| not_kept.is_none()).map(|keeping| keeping.id().to_string());
+    reporters.saved_run = saver.filter(|_| not_saved.is_none()).map(|saver| saver.id().to_string());
     reporters
 }

@@ -1,0 +1,120 @@
+//! Executes a run: starts agents, runs hooks and conversations, stops agents.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hotseat_document::Diagnostic;
+use hotseat_engine::run;
+use hotseat_engine::run::{
+    CancellationSignal, HookOutput, RunContext, RunControl, RunEvent, RunPlan, RunSummary, execute,
+};
+use hotseat_targets::recorder::wall_millis;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::RunBuilder;
+use super::event_forwarder::EventForwarder;
+
+impl RunBuilder<'_> {
+    /// Starts the agents that the project configures, runs all conversations and stops the agents.
+    pub(super) async fn execute(
+        self,
+        control: watch::Receiver<RunControl>,
+        forwarder: &mut EventForwarder,
+    ) -> Result<RunSummary, Vec<Diagnostic>> {
+        let RunBuilder { plan, context, options, hooks, completed, report_writing, .. } = self;
+        let context = Arc::new(context);
+        if context.recheck.is_some() {
+            // A recheck starts no agent and runs no hook.
+            let mut report = |event: RunEvent| forwarder.report(event);
+            return execute(&plan, context, options, control, &mut Vec::new(), None, &mut report).await;
+        }
+        let (started_at, clock) = (wall_millis(), Instant::now());
+        // Ends the reports with an empty summary.
+        let nothing_ran = |why: Option<&str>| {
+            let (ended_at, duration) = (wall_millis(), clock.elapsed());
+            let (interrupted, broken) = (why.is_none(), why.map(Into::into));
+            RunSummary { interrupted, broken, started_at, ended_at, duration, ..RunSummary::default() }
+        };
+        forwarder.warnings.extend(run::end_orphans(&context, &control).await);
+        let mut agents = match run::start_agents(&plan, &context, &control).await {
+            Ok(agents) => agents,
+            Err(not_started) => {
+                let summary = nothing_ran(not_started.as_ref().map(|failure| failure.message.as_str()));
+                forwarder.report(RunEvent::Ended(summary.clone()));
+                return match not_started {
+                    Some(failure) => Err(vec![start_failure(failure.message, failure.detail)]),
+                    None => Ok(summary),
+                };
+            }
+        };
+        let cancellation = CancellationSignal::new(control.clone());
+        let before = match run_before(&plan, hooks.before.as_deref(), &context).await {
+            Ok(before) => before,
+            Err(diagnostics) => {
+                run::stop_agents(agents).await;
+                let why = diagnostics.first().map(|mistake| mistake.message.as_str());
+                forwarder.report(RunEvent::Ended(nothing_ran(why)));
+                return Err(diagnostics);
+            }
+        };
+        forwarder.logs.extend(before.console.iter().cloned());
+        let mut results = Vec::new();
+        let mut report = |event: RunEvent| {
+            if let (RunEvent::CaseEnded(outcome), Some(_)) = (&event, &hooks.after) {
+                results.push((outcome.representative().case_ref.index, run::hook_result(outcome)));
+            }
+            forwarder.report(event);
+        };
+        let ended =
+            execute(&plan, context.clone(), options, control, &mut agents, completed, &mut report).await;
+        if let Some(name) = &hooks.after {
+            // Sorts results by case, since parallel cases end in any order.
+            results.sort_by_key(|(index, _)| *index);
+            let results: Vec<Value> = results.into_iter().map(|(_, result)| result).collect();
+            let input = json!({"results": results, "before_data": before.data});
+            let after = cancellation.clean_up(context.run_project_hook(name, input, &plan)).await;
+            match after.and_then(|after| after.map_err(|failure| failure.message)) {
+                Ok(after) => forwarder.logs.extend(after.console),
+                Err(words) => forwarder.warnings.push(format!("--after {name} failed: {words}")),
+            }
+        }
+        if let Some(write_reports) = report_writing {
+            forwarder.flush().await;
+            let written = cancellation.clean_up(write_reports(context.clone())).await;
+            let written = written.unwrap_or_else(|words| Err(vec![format!("the report writer was {words}")]));
+            forwarder.errors.extend(written.err().into_iter().flatten());
+        }
+        run::stop_agents(agents).await;
+        ended
+    }
+}
+
+/// Runs the hook before the first case.
+async fn run_before(
+    plan: &RunPlan,
+    hook: Option<&str>,
+    context: &Arc<RunContext>,
+) -> Result<HookOutput, Vec<Diagnostic>> {
+    let Some(name) = hook else { return Ok(HookOutput::default()) };
+    let mut cases = Vec::new();
+    for selected in plan.cases(&context.project) {
+        cases.push(selected?.case.to_json());
+    }
+    let ran = context.run_project_hook(name, json!({"test_cases": cases}), plan).await;
+    ran.map_err(|failure| {
+        let message = format!("--before {name} failed, so no case ran: {}", failure.message);
+        vec![start_failure(message, failure.detail)]
+    })
+}
+
+fn start_failure(message: String, last_output: Option<String>) -> Diagnostic {
+    let diagnostic = Diagnostic::new(message);
+    match last_output {
+        // Masks `##[` so that no CI server reads agent output as a command.
+        Some(output) => {
+            diagnostic.help(output.lines().collect::<Vec<_>>().join("\n│ ").replace("##[", "## ["))
+        }
+        None => diagnostic,
+    }
+}
