@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hotseat_document::{Diagnostic, Diagnostics};
 use hotseat_engine::cases::{OnMissingInput, PromptPolicy};
 use hotseat_engine::config::{CallSettings, ContextFile, Project};
-use hotseat_engine::run::{CaseOverrides, ExecutionOptions, HumanPolicy, PassRate, RunPlan};
+use hotseat_engine::run::{CaseOverrides, ExecutionOptions, HumanPolicy, RequestedOptions, RunPlan};
 use hotseat_engine::session::HumanPrompter;
 use hotseat_report::reporters::format_count;
 
@@ -13,10 +13,6 @@ use crate::args::{CallArgs, MissingInputArg, TestArgs};
 use crate::context::CliContext;
 use crate::input::TestInput;
 use crate::keyboard::KeyboardInput;
-
-/// Default number of parallel conversations. They mostly wait for the network, and an agent on a developer
-/// machine handles this many.
-const DEFAULT_PARALLEL: usize = 8;
 
 /// Returns true if the run may ask a human.
 pub fn may_ask_human(args: &TestArgs, plan: &RunPlan) -> bool {
@@ -29,38 +25,17 @@ pub fn run_options(
     project: &Project,
     plan: &RunPlan,
 ) -> Result<ExecutionOptions, Diagnostic> {
-    let runs = args.runs.or(project.runs).unwrap_or(1);
-    // An explicit number of runs overrides declared reliability targets.
-    let as_declared = args.runs.is_none();
-    if runs == 1 && args.min_pass_rate.is_some() {
-        let help = "pass `--runs N` to run each case N times";
-        return Err(
-            Diagnostic::new("--min-pass-rate requires repeated cases, and each case runs once").help(help)
-        );
-    }
-    if runs > 1 && args.retries.is_some_and(|retries| retries > 0) {
-        let message = format!("--retries cannot be used with {runs} runs of each case");
-        let help =
-            "repeated runs are not retried, since that would hide unreliable cases; pass `--runs 1` to retry";
-        return Err(Diagnostic::new(message).help(help));
-    }
-    // A human answers one conversation at a time.
-    let unless_said = if may_ask_human(args, plan) { 1 } else { DEFAULT_PARALLEL };
-    Ok(ExecutionOptions {
-        parallel: args.parallel.or(project.parallel).unwrap_or(unless_said),
-        fail_fast: args.fail_fast,
-        runs,
-        min_pass_rate: args
-            .min_pass_rate
-            .or_else(|| project.min_pass_rate.and_then(PassRate::new))
-            .unwrap_or(PassRate::ALL),
-        as_declared,
-        reliability: project.reliability,
-        max_invalid: args.max_invalid.map(usize::from).or(project.max_invalid),
+    let requested = RequestedOptions {
+        parallel: args.parallel,
+        runs: args.runs,
+        min_pass_rate: args.min_pass_rate,
+        max_invalid: args.max_invalid.map(usize::from),
         retries: args.retries.map(usize::from),
-        default_retries: project.retries,
+        fail_fast: args.fail_fast,
         fail_on_skip: args.fail_on_skip,
-    })
+        may_ask_human: may_ask_human(args, plan),
+    };
+    requested.resolve(project)
 }
 
 /// Returns a note if `--runs` overrides declared reliability targets.

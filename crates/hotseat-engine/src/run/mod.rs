@@ -17,6 +17,7 @@ mod mode;
 mod outcome;
 mod plan;
 mod recheck;
+mod requested_options;
 mod results;
 mod script_processes;
 mod series;
@@ -41,6 +42,7 @@ pub use mode::{ConversationMode, RunModes};
 pub use outcome::{AttemptPolicy, CaseOutcome};
 pub use plan::{CaseSelection, PlannedSuite, RunPlan, SelectedCase};
 pub use recheck::{RecheckSource, SavedConversations};
+pub use requested_options::RequestedOptions;
 pub use results::short_digest;
 pub use results::{
     CaseDriver, CaseInfo, CaseRef, CaseSource, CheckInfo, CheckResult, CheckState, CheckpointInfo,

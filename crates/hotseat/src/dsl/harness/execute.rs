@@ -17,8 +17,8 @@ use hotseat_checks::RoleReference;
 use hotseat_engine::cases::{CaseProgram, CaseSimulator, SimulatorBrief, Suite, TestCase};
 use hotseat_engine::config::{Project, ProjectAgent, ScriptScope, display_path};
 use hotseat_engine::run::{
-    CaseSelection, EventRetention, ExecutionOptions, PassRate, PlannedSuite, RunChoices, RunContext,
-    RunEvent, RunPlan, RunSettings,
+    CaseSelection, EventRetention, ExecutionOptions, PassRate, PlannedSuite, RequestedOptions, RunChoices,
+    RunContext, RunEvent, RunPlan, RunSettings,
 };
 use hotseat_engine::session::DrivenCase;
 use hotseat_report::reporters;
@@ -28,9 +28,6 @@ use hotseat_report::reporters::{
 use hotseat_report::runner::{FinishedRun, ReporterSet, RunBuilder, RunnerError};
 use hotseat_targets::code_agent::CodeAgent;
 use hotseat_targets::connection::http::HttpClient;
-
-/// Default number of concurrent conversations.
-const DEFAULT_PARALLEL: usize = 8;
 
 /// A created report file.
 struct HarnessReportFile {
@@ -160,26 +157,15 @@ impl Harness {
     }
 
     fn options(&self, arguments: &HarnessArguments, project: &Project) -> Result<ExecutionOptions, u8> {
-        let runs = arguments.runs.or(project.runs).unwrap_or(1);
-        if runs > 1 && arguments.retries.is_some_and(|retries| retries > 0) {
-            let message =
-                format!("--retries cannot be combined with {runs} runs of each example: use one of the two");
-            return Err(self.usage_error([Diagnostic::new(message)]));
-        }
-        let rate = arguments.min_pass_rate.or(project.min_pass_rate).and_then(PassRate::new);
-        Ok(ExecutionOptions {
-            parallel: arguments.parallel.or(project.parallel).unwrap_or(DEFAULT_PARALLEL),
-            fail_fast: arguments.fail_fast,
-            runs,
-            min_pass_rate: rate.unwrap_or(PassRate::ALL),
-            // An explicit `--runs` overrides the number of runs that a declared reliability needs.
-            as_declared: arguments.runs.is_none(),
-            reliability: project.reliability,
-            max_invalid: project.max_invalid,
+        let requested = RequestedOptions {
+            parallel: arguments.parallel,
+            runs: arguments.runs,
+            min_pass_rate: arguments.min_pass_rate.and_then(PassRate::new),
             retries: arguments.retries,
-            default_retries: project.retries,
-            fail_on_skip: false,
-        })
+            fail_fast: arguments.fail_fast,
+            ..RequestedOptions::default()
+        };
+        requested.resolve(project).map_err(|wrong| self.usage_error([wrong]))
     }
 
     /// Creates the report files.
