@@ -115,14 +115,16 @@ impl<'a> NodeView<'a> {
 
 /// A mapping read by the keys of its shape. A key in an alternative spelling is found by its main spelling.
 ///
-/// Requesting a key that the shape does not have is a bug: builds with debug assertions panic, others return
-/// `None`.
+/// Requesting another key than the main ones of the shape is a bug: builds with debug assertions panic,
+/// others return `None`.
 #[derive(Clone, Copy, Debug)]
 pub struct MapView<'a> {
     node: &'a DocumentNode,
     entries: &'a [MapEntry],
     source: &'a Arc<SourceText>,
     shape: &'static Shape,
+    /// True if a key has an alternative spelling. Otherwise keys are found without searching the shape.
+    has_aliases: bool,
 }
 
 impl<'a> MapView<'a> {
@@ -133,7 +135,13 @@ impl<'a> MapView<'a> {
         shape: &'static Shape,
     ) -> Option<Self> {
         match &node.value {
-            NodeValue::Map(entries) => Some(MapView { node, entries, source, shape }),
+            NodeValue::Map(entries) => {
+                let is_alias = |entry: &MapEntry| {
+                    shape.fields.iter().any(|field| field.aliases.contains(&entry.key.text.as_str()))
+                };
+                let has_aliases = entries.iter().any(is_alias);
+                Some(MapView { node, entries, source, shape, has_aliases })
+            }
             _ => None,
         }
     }
@@ -149,8 +157,15 @@ impl<'a> MapView<'a> {
     }
 
     fn entry(&self, key: &str) -> Option<&'a MapEntry> {
+        debug_assert!(
+            self.shape.field(key).is_some_and(|field| field.key == key),
+            "`{}` has no key `{key}`",
+            self.shape.name
+        );
+        if !self.has_aliases {
+            return self.entries.iter().find(|entry| entry.key.text == key);
+        }
         let field = self.shape.field(key);
-        debug_assert!(field.is_some(), "`{}` has no key `{key}`", self.shape.name);
         let is_meant = |entry: &&MapEntry| {
             field.is_some_and(|field| field.spellings().any(|spelling| spelling == entry.key.text))
         };

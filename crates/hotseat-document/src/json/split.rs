@@ -235,6 +235,9 @@ impl<R: BufRead> JsonStream<R> {
             if scanned.bytes.len() > MAX_DOCUMENT_BYTES {
                 return Err(too_long(&self.name, scanned.line));
             }
+            if !escaped && self.bytes.take_plain_text(&mut scanned.bytes) {
+                continue;
+            }
             self.push(scanned);
             match byte {
                 _ if escaped => escaped = false,
@@ -463,6 +466,23 @@ impl<R: BufRead> ByteReader<R> {
             _ => self.column = self.column.saturating_add(1),
         }
         Some(byte)
+    }
+
+    /// Appends the buffered bytes up to the next quote, backslash or line break. Returns false if there are
+    /// none. Reading strings byte by byte would take most of the time of splitting.
+    fn take_plain_text(&mut self, out: &mut Vec<u8>) -> bool {
+        if !self.put_back.is_empty() {
+            return false;
+        }
+        let Ok(buffer) = self.reader.fill_buf() else { return false };
+        let length = memchr::memchr3(b'"', b'\\', b'\n', buffer).unwrap_or(buffer.len());
+        let text = &buffer[..length];
+        // Continuation bytes do not start a character.
+        let characters = text.iter().filter(|byte| !matches!(byte, 0x80..=0xBF)).count();
+        self.column = self.column.saturating_add(u32::try_from(characters).unwrap_or(u32::MAX));
+        out.extend_from_slice(text);
+        self.reader.consume(length);
+        length > 0
     }
 
     /// Skips a byte order mark.

@@ -11,21 +11,25 @@ pub(super) struct StringError {
 
 /// Returns the length of the leading string including quotes, or `None` if it is not closed on its line.
 pub(super) fn string_length(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate().skip(1) {
-        match byte {
-            b'\n' => return None,
-            _ if escaped => escaped = false,
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    loop {
+        at += memchr::memchr3(b'"', b'\\', b'\n', bytes.get(at..)?)?;
+        match bytes[at] {
             b'"' => return Some(at + 1),
-            b'\\' => escaped = true,
-            _ => {}
+            b'\n' => return None,
+            // An escaped line break ends the line as well.
+            _ if bytes.get(at + 1) == Some(&b'\n') => return None,
+            _ => at += 2,
         }
     }
-    None
 }
 
 /// Resolves the escapes of the text between the quotes.
 pub(super) fn unescape(inner: &str) -> Result<String, StringError> {
+    if !inner.bytes().any(|byte| byte == b'\\' || byte < b' ') {
+        return Ok(inner.to_owned());
+    }
     let mut out = String::with_capacity(inner.len());
     let mut at = 0;
     while let Some(character) = inner[at..].chars().next() {

@@ -16,10 +16,10 @@ use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceText, check, json, yaml,
 };
 
-/// Number of YAML documents decoded at a time, on several threads if there are enough of them. JSON values
-/// are decoded faster than a thread starts, and each thread leaves memory with the allocator.
-const MAX_BATCH_DOCUMENTS: usize = 128;
-const MIN_DOCUMENTS_PER_THREAD: usize = 32;
+/// Maximum number of documents decoded at a time, and minimum number for which it pays off to start a thread. A
+/// JSON value is decoded several times faster than a YAML document.
+const YAML_BATCH: BatchSize = BatchSize { max: 128, min_per_thread: 32 };
+const JSON_BATCH: BatchSize = BatchSize { max: 512, min_per_thread: 128 };
 
 /// Number of available cores. Determined once, since this reads system files.
 static CORE_COUNT: LazyLock<usize> =
@@ -45,6 +45,13 @@ enum SuiteContent {
     Text(Arc<[u8]>),
     /// The running program declares the cases.
     Program,
+}
+
+/// Number of documents that are decoded together.
+#[derive(Debug, Clone, Copy)]
+struct BatchSize {
+    max: usize,
+    min_per_thread: usize,
 }
 
 /// Syntax of a suite.
@@ -95,11 +102,7 @@ impl Suite {
         &'a self,
         decoding: DecodeSettings<'a>,
     ) -> impl Iterator<Item = DecodedCase> + Send + 'a {
-        let batch = match self.syntax() {
-            SuiteSyntax::Yaml => MAX_BATCH_DOCUMENTS,
-            SuiteSyntax::Json => 1,
-        };
-        self.read_cases(decoding, batch)
+        self.read_cases(decoding, self.syntax().batch_size())
     }
 
     /// Like [`Suite::cases`], on the calling thread only and without reading ahead, which needs less memory.
@@ -107,13 +110,13 @@ impl Suite {
         &'a self,
         decoding: DecodeSettings<'a>,
     ) -> impl Iterator<Item = DecodedCase> + Send + 'a {
-        self.read_cases(decoding, 1)
+        self.read_cases(decoding, BatchSize { max: 1, min_per_thread: 1 })
     }
 
     fn read_cases<'a>(
         &'a self,
         decoding: DecodeSettings<'a>,
-        batch: usize,
+        size: BatchSize,
     ) -> Box<dyn Iterator<Item = DecodedCase> + Send + 'a> {
         let opened: std::io::Result<Reader> = match &self.content {
             SuiteContent::File => {
@@ -140,7 +143,7 @@ impl Suite {
         let mut names = SeenCaseIds::default();
         Box::new(std::iter::from_fn(move || {
             if decoded.is_empty() {
-                let mut batch: Vec<_> = documents.iter_mut().flatten().take(batch).collect();
+                let mut batch: Vec<_> = documents.iter_mut().flatten().take(size.max).collect();
                 if std::mem::take(&mut first)
                     && let Some(found) =
                         batch.first().and_then(|document| read_head(document, syntax.parser(), decoding))
@@ -160,7 +163,9 @@ impl Suite {
                     }
                 }
                 let with = DecodeContext { decoding, shared: &shared, folders: &folders };
-                decoded.extend(decode_all(&batch, syntax, with).into_iter().map(|case| names.check(case?)));
+                decoded.extend(
+                    decode_all(&batch, syntax, size, with).into_iter().map(|case| names.check(case?)),
+                );
                 if decoded.is_empty() && !any {
                     let help = "a case needs a `name` and `turns`; `hotseat init` creates an example";
                     let empty = Diagnostic::new(format!("no test cases found in {}", self.shown)).help(help);
@@ -199,6 +204,13 @@ impl SuiteSyntax {
         }
     }
 
+    fn batch_size(self) -> BatchSize {
+        match self {
+            SuiteSyntax::Yaml => YAML_BATCH,
+            SuiteSyntax::Json => JSON_BATCH,
+        }
+    }
+
     fn parser(self) -> ParseSource {
         match self {
             SuiteSyntax::Yaml => yaml::parse,
@@ -225,28 +237,29 @@ impl SeenCaseIds {
     }
 }
 
-/// Decodes documents in parallel, keeping their order.
+/// Decodes documents in parallel, keeping their order. The calling thread decodes a part itself.
 fn decode_all(
     documents: &[Result<Arc<SourceText>, Diagnostic>],
     syntax: SuiteSyntax,
+    size: BatchSize,
     with: DecodeContext<'_>,
 ) -> Vec<DecodedCase> {
-    let decode = |documents: &[Result<Arc<SourceText>, Diagnostic>]| {
+    let decode = |documents: &[Result<Arc<SourceText>, Diagnostic>]| -> Vec<DecodedCase> {
         documents.iter().flat_map(|d| decode_document(d, syntax, with)).collect()
     };
-    let worth = documents.len() / MIN_DOCUMENTS_PER_THREAD;
+    let worth = documents.len() / size.min_per_thread;
     if worth < 2 || *CORE_COUNT < 2 {
         return decode(documents);
     }
-    let threads = worth.min(*CORE_COUNT);
+    let (own, others) = documents.split_at(documents.len().div_ceil(worth.min(*CORE_COUNT)));
     std::thread::scope(|scope| {
-        let parts = documents.chunks(documents.len().div_ceil(threads));
-        let threads: Vec<_> =
-            parts.map(|part| scope.spawn(move || -> Vec<DecodedCase> { decode(part) })).collect();
-        threads
-            .into_iter()
-            .flat_map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
+        let others = others.chunks(own.len());
+        let others: Vec<_> = others.map(|part| scope.spawn(move || decode(part))).collect();
+        let mut decoded = decode(own);
+        for thread in others {
+            decoded.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        decoded
     })
 }
 

@@ -120,9 +120,8 @@ async fn run_case_conversation(
     match prepare_case(selected, before, outside).await {
         Err(failure) => attempt.verdict = Verdict::failed(failure),
         Ok(PreparedCase { case, target, redactor, timeouts, partners, hook_variables }) => {
-            let suite = outside.project.suite_name(&selected.suite.path);
             let target = target.for_case(&case.target).for_attempt(attempt.number);
-            let target = target.with_case_name(suite, &selected.case.id);
+            let target = target.with_case_name(&selected.suite_name, &selected.case.id);
             let speaks =
                 outside.project.call_settings().connector.clone().or_else(|| target.summary().connector);
             let mut agent = target.open(&outside.target_env);

@@ -181,6 +181,9 @@ pub(super) fn set_identity_env(identity: &RequestIdentity, hook: &mut HookComman
 impl CaseOverrides {
     /// Applies the overrides to a case.
     pub(super) fn apply_to(self, case: Arc<TestCase>) -> Arc<TestCase> {
+        if let CaseOverrides { on_missing_input: None, human: None } = self {
+            return case;
+        }
         let CaseOverrides { on_missing_input, human: person } = self;
         let on_missing_input = on_missing_input.unwrap_or(case.on_missing_input);
         let interactive = match (person, &case.interactive) {

@@ -193,7 +193,7 @@ pub async fn execute(
             case = cases.next(), if may_begin => match case {
                 Some(Ok(selected)) => {
                     let selected = match &outside.recheck {
-                        Some(recheck) => recheck.attach_saved(selected, &outside.project),
+                        Some(recheck) => recheck.attach_saved(selected),
                         None => selected,
                     };
                     let repetition = options.attempt_policy(&selected);

@@ -43,6 +43,8 @@ pub struct SelectedCase {
     pub case: Arc<TestCase>,
     /// Its suite.
     pub suite: Arc<Suite>,
+    /// Name of the suite in recordings.
+    pub suite_name: Arc<str>,
     /// The tested agent. `None` if the project does not set one.
     pub agent: Option<Arc<ProjectAgent>>,
     /// The program that runs the conversation, unless its turns are written.
@@ -147,7 +149,7 @@ impl RunPlan {
         for planned in plan.suites.clone() {
             let before = plan.selected;
             let (suite, agent) = (&planned.suite, planned.agent.as_ref());
-            let name = project.suite_name(&suite.path);
+            let name: Arc<str> = project.suite_name(&suite.path).into();
             // Unreadable sources are reported as errors of their cases.
             for source in program_sources(&planned, project) {
                 digest.add_part(&source);
@@ -193,7 +195,7 @@ impl RunPlan {
                         let place = plan.selected_in_all_shards;
                         plan.selected_in_all_shards += usize::from(fits);
                         if is_selected {
-                            plan.add_case(place, DrivenCase { case, body }, suite, agent);
+                            plan.add_case(place, DrivenCase { case, body }, (suite, &name), agent);
                         }
                     }
                     Err(found) => diagnostics.extend(found),
@@ -268,7 +270,7 @@ impl RunPlan {
         &mut self,
         place: usize,
         driven: DrivenCase,
-        suite: &Arc<Suite>,
+        suite: (&Arc<Suite>, &Arc<str>),
         agent: Option<&Arc<ProjectAgent>>,
     ) {
         let case = &driven.case;
@@ -314,15 +316,15 @@ impl RunPlan {
         self.selected += 1;
     }
 
-    /// Wraps a case with its index, suite and agent.
+    /// Wraps a case with its index, its suite and the name of that, and its agent.
     fn select(
         &self,
         index: usize,
         driven: DrivenCase,
-        suite: &Arc<Suite>,
+        suite: (&Arc<Suite>, &Arc<str>),
         agent: Option<&Arc<ProjectAgent>>,
     ) -> SelectedCase {
-        let DrivenCase { case, body } = driven;
+        let (DrivenCase { case, body }, (suite, suite_name)) = (driven, suite);
         let number = agent.and_then(|agent| self.agents.iter().position(|known| Arc::ptr_eq(known, agent)));
         let case_ref =
             CaseRef { index, case: CaseInfo::from_case(&case), suite: suite.clone(), agent: number };
@@ -331,6 +333,7 @@ impl RunPlan {
             index,
             case,
             suite: suite.clone(),
+            suite_name: suite_name.clone(),
             agent: agent.cloned(),
             body,
             case_ref,
@@ -379,7 +382,7 @@ impl RunPlan {
                         if self.selection.is_in_shard(&name, &driven.case) {
                             let tested = resolve_agent(driven, planned.agent.as_ref(), project);
                             return Some(tested.map(|(driven, agent)| {
-                                self.select(place - 1, driven, &planned.suite, agent.as_ref())
+                                self.select(place - 1, driven, (&planned.suite, &name), agent.as_ref())
                             }));
                         }
                     }

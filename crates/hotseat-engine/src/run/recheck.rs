@@ -12,7 +12,6 @@ use super::context::{EventRetention, RunContext};
 use super::plan::SelectedCase;
 use super::results::{CaseInfo, CaseRef};
 use crate::cases::{TestCase, VariableScope};
-use crate::config::Project;
 use crate::roles::RecordedAnswers;
 use crate::session::{
     RERUN_HINT, RecordedConversation, RecordedOutcome, SessionRoles, SessionTimeouts, reevaluate,
@@ -47,9 +46,8 @@ pub struct RecheckSource {
 
 impl RecheckSource {
     /// Adds the number of saved attempts to a case.
-    pub(super) fn attach_saved(&self, selected: SelectedCase, project: &Project) -> SelectedCase {
-        let known =
-            self.conversations.find_case(&project.suite_name(&selected.suite.path), &selected.case.id);
+    pub(super) fn attach_saved(&self, selected: SelectedCase) -> SelectedCase {
+        let known = self.conversations.find_case(&selected.suite_name, &selected.case.id);
         let (kept, agent) = known.unwrap_or_default();
         let case_ref = Arc::new(CaseRef { agent, ..(*selected.case_ref).clone() });
         SelectedCase { saved_attempts: Some(kept), case_ref, ..selected }
@@ -68,8 +66,8 @@ pub(super) async fn recheck_attempt(
         attempt.verdict = Verdict::skipped(reason.clone());
         return attempt;
     }
-    let suite = outside.project.suite_name(&selected.suite.path);
-    let kept = match recheck.conversations.load_attempt(&suite, &selected.case.id, number) {
+    let suite = &selected.suite_name;
+    let kept = match recheck.conversations.load_attempt(suite, &selected.case.id, number) {
         Ok(kept) => kept,
         Err(words) => {
             attempt.verdict = Verdict::failed(rerun_required(words, ""));

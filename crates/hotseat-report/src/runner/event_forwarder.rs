@@ -16,6 +16,8 @@ use super::{ReporterSet, RunSaver};
 
 /// Number of pending events above which no new conversation starts.
 const MAX_PENDING_EVENTS: usize = 256;
+/// Time that the thread collects events, so that short cases share a transaction and a wake-up of the thread.
+const COLLECT_TIME: Duration = Duration::from_millis(2);
 /// Time that a forcibly ended run waits for its reporters.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -39,6 +41,16 @@ enum ForwarderMessage {
     Event(Box<RunEvent>),
     /// Request to signal when all earlier events are reported.
     Flush(FlushWaiter),
+}
+
+impl ForwarderMessage {
+    /// Returns true if somebody waits for this message to be handled.
+    fn is_urgent(&self) -> bool {
+        match self {
+            ForwarderMessage::Event(event) => matches!(**event, RunEvent::Ended(_)),
+            ForwarderMessage::Flush(_) => true,
+        }
+    }
 }
 
 /// Recipient of a flush signal.
@@ -97,9 +109,13 @@ impl EventForwarder {
     }
 
     fn send(&self, message: ForwarderMessage) {
+        let is_urgent = message.is_urgent();
         // A panic of the thread is raised by `end`.
         if let Some(send) = &self.send {
             let _ = send.send(message);
+        }
+        if is_urgent {
+            self.thread.thread().unpark();
         }
     }
 
@@ -123,6 +139,9 @@ fn forward_events(
     // Reason why the run is no longer saved.
     let mut not_saved: Option<String> = None;
     while let Ok(first) = waiting.recv() {
+        if !first.is_urgent() {
+            thread::park_timeout(COLLECT_TIME);
+        }
         let mut events = Vec::new();
         let mut settled = Vec::new();
         for message in std::iter::once(first).chain(waiting.try_iter().take(MAX_PENDING_EVENTS)) {

@@ -98,6 +98,9 @@ impl ProjectServers {
         #[cfg(unix)]
         {
             let found = tree::orphans(self.0);
+            if found.is_empty() {
+                return found;
+            }
             tree::end_orphans(&found, false);
             let until = Instant::now() + SHUTDOWN_GRACE;
             loop {

@@ -6,6 +6,8 @@
 //! command are found when it ends. A mark also names the process that started the command, so the next run
 //! finds processes left behind by a killed run.
 
+use std::fs::File;
+use std::io::Read;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,6 +18,8 @@ pub const TREE_VARIABLE: &str = "HOTSEAT_PROCESS_TREE";
 
 /// Maximum number of rounds that look for processes started while others were killed.
 const MAX_KILL_ROUNDS: usize = 8;
+/// Size of the buffer for an environment. Most are smaller.
+const ENVIRONMENT_BYTES: usize = 16 * 1024;
 
 /// The mark of the processes of one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +96,7 @@ impl MarkOwner {
 /// The processes that runs of a project have started which were killed; not those that this process is one of.
 pub fn orphans(group: u64) -> Vec<OrphanProcess> {
     let group = format!("{group:x}");
-    let own = marks(std::process::id()).unwrap_or_default();
+    let own = marks(std::process::id(), &mut Vec::new()).unwrap_or_default();
     let of_killed = |mark: &str| {
         if own.split(',').any(|own| own == mark) {
             return false;
@@ -124,13 +128,20 @@ fn find_marked(is_wanted: impl Fn(&str) -> bool) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let own = std::process::id();
-    pids.filter(|pid| *pid != own && marks(*pid).is_some_and(|marks| marks.split(',').any(&is_wanted)))
-        .collect()
+    let mut environment = Vec::new();
+    let mut is_marked =
+        |pid| marks(pid, &mut environment).is_some_and(|marks| marks.split(',').any(&is_wanted));
+    pids.filter(|pid| *pid != own && is_marked(*pid)).collect()
 }
 
-/// Returns the marks of a process; `None` if it has ended or belongs to another user.
-fn marks(pid: u32) -> Option<String> {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+/// Returns the marks of a process; `None` if it has ended or belongs to another user. `environment` is a
+/// buffer: with one for all processes, most are read at once.
+fn marks(pid: u32, environment: &mut Vec<u8>) -> Option<String> {
+    environment.clear();
+    environment.reserve(ENVIRONMENT_BYTES);
+    let file = File::open(format!("/proc/{pid}/environ")).ok()?;
+    // `take` avoids asking for the size, which is unknown.
+    file.take(u64::MAX).read_to_end(environment).ok()?;
     let mut variables = environment.split(|byte| *byte == 0);
     let value = variables.find_map(|one| one.strip_prefix(TREE_VARIABLE.as_bytes())?.strip_prefix(b"="))?;
     Some(String::from_utf8_lossy(value).into_owned())

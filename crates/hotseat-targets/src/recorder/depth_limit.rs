@@ -55,6 +55,11 @@ struct DepthCounter {
 
 impl Write for DepthCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len() as u64;
+        let is_plain_text = self.in_text && !self.is_escaped && memchr::memchr2(b'"', b'\\', bytes).is_none();
+        if is_plain_text {
+            return Ok(bytes.len());
+        }
         for byte in bytes {
             match (self.in_text, byte) {
                 (true, _) if self.is_escaped => self.is_escaped = false,
@@ -70,7 +75,6 @@ impl Write for DepthCounter {
                 _ => {}
             }
         }
-        self.bytes += bytes.len() as u64;
         Ok(bytes.len())
     }
 

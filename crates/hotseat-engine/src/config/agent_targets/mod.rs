@@ -286,8 +286,8 @@ impl BoundTarget {
 
     /// Sets the name of the case, which selects the recording to replay.
     #[must_use]
-    pub fn with_case_name(mut self, suite: String, id: &str) -> Self {
-        self.target.set_case_name(CaseName { suite, id: id.to_string() });
+    pub fn with_case_name(mut self, suite: &str, id: &str) -> Self {
+        self.target.set_case_name(CaseName { suite: suite.to_string(), id: id.to_string() });
         self
     }
 
