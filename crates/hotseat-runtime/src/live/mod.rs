@@ -1,7 +1,7 @@
 //! Conversations in real time, on tokio.
 //!
 //! A [`ConversationHost`] runs the conversations of one set of definitions. Each conversation is a task that
-//! handles one entry at a time: it applies the entry, commits it to the [`ConversationStore`], publishes the
+//! handles one entry at a time: it applies the entry, commits it to the [`ConversationStore`](crate::store::ConversationStore), publishes the
 //! records to watchers, and then starts the requested effects. After a restart, a conversation is restored
 //! from its entries, and pending effects are requested again. If its agent has changed in the meantime,
 //! recorded history is kept, an event records the change, and the new definition applies from then on.

@@ -59,7 +59,7 @@ fn wrong_subject_error_names_valid_subject() {
     );
     assert_mentions(
         &compiler_output("", "expect!(t.agent.text(), grounded_in(\"prices\"));"),
-        &["`GroundedInMatcher` is not a matcher for `std::string::String`", "with `agent`"],
+        &["`GroundedInMatcher` is not a matcher for `", "String`", "with `agent`"],
     );
     assert_mentions(
         &compiler_output("", "expect!(t.conversation.turns().len(), contains(\"a\"));"),
