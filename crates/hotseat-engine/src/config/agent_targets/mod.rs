@@ -215,7 +215,7 @@ pub struct TargetEnv {
     pub environment: Arc<BTreeMap<String, String>>,
     /// The project whose processes programs are.
     pub servers: ProjectServers,
-    /// True if events keep the raw data received by the adapter.
+    /// True if events keep the raw data received from the agent.
     pub keep_raw: bool,
 }
 
