@@ -7,6 +7,7 @@ pub mod typescript;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -180,11 +181,20 @@ pub fn echo_agent() -> FakeAgent {
     FakeAgent::start(echo)
 }
 
-/// An unreachable address.
+/// The address of a port where nothing listens. No test gets it for a listener of its own: operating systems choose free
+/// ports above 32,767, and each address is given out once.
 pub fn unreachable_address() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("127.0.0.1 has a free port");
-    let address = listener.local_addr().expect("a listener has an address");
-    format!("http://{address}/")
+    static NEXT_OFFSET: AtomicU32 = AtomicU32::new(0);
+    const FIRST_PORT: u32 = 10_000;
+    const PORTS: u32 = 22_000;
+    loop {
+        let offset =
+            std::process::id().wrapping_mul(97).wrapping_add(NEXT_OFFSET.fetch_add(1, Ordering::Relaxed));
+        let port = (FIRST_PORT + offset % PORTS) as u16;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return format!("http://127.0.0.1:{port}/");
+        }
+    }
 }
 
 /// A named pipe that processes keep open while they live; end of file means that all have ended.
