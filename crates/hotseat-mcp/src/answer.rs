@@ -1,0 +1,185 @@
+//! The interface between a server and the code that answers its calls.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use serde_json::{Map, Value, json};
+
+use crate::frame::RpcError;
+use crate::revision::ProtocolRevision;
+
+/// Future of an answer.
+pub type AnswerFuture<'a> = Pin<Box<dyn Future<Output = McpAnswer> + Send + 'a>>;
+
+/// Answers the calls of mocked tools in one conversation.
+///
+/// Calls arrive in parallel. The future is dropped if the client cancels its call or the conversation is closed. It runs on the thread
+/// of the servers, so it must not block.
+pub trait ToolAnswerer: Send + Sync {
+    /// Answers one call.
+    fn answer<'a>(&'a self, call: &'a McpCall) -> AnswerFuture<'a>;
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone)]
+pub struct McpCall {
+    /// Number of the call in its conversation, from 1, over all servers. Events refer to it.
+    pub number: u64,
+    /// Number of the call among those of the same tool of the same server, from 1.
+    pub tool_number: u64,
+    /// Name of the server.
+    pub server: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// Arguments, an object.
+    pub arguments: Value,
+    /// Revision that the client speaks.
+    pub revision: ProtocolRevision,
+    /// `_meta` of the request, for example with `traceparent`.
+    pub meta: Map<String, Value>,
+    /// The client's answers to the input requests of an earlier answer; empty in the first round.
+    pub input_responses: Map<String, Value>,
+    /// Value of [`InputRequired::state`] of the previous round.
+    pub input_state: Option<Value>,
+    /// Sends notifications to the client while the call runs.
+    pub notifier: CallNotifier,
+}
+
+/// Answer to a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum McpAnswer {
+    /// A result, which may report an error of the tool.
+    Result(McpToolResult),
+    /// A JSON-RPC error.
+    Error(RpcError),
+    /// The client must ask its user or its model before the call is completed.
+    InputRequired(InputRequired),
+    /// No answer fits the call. The server tells the client so as its definition demands, and reports an event.
+    Unmatched {
+        /// The nearest answer, and why it does not fit.
+        nearest: Option<String>,
+    },
+}
+
+/// Questions of a tool to the client, by names that the answers refer to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct InputRequired {
+    /// Requests such as `{"method": "elicitation/create", "params": {…}}`.
+    pub requests: Map<String, Value>,
+    /// State that the next round receives. The client sees it signed, and cannot change it.
+    pub state: Option<Value>,
+}
+
+/// Result of a call.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct McpToolResult {
+    /// Blocks of content.
+    pub content: Vec<Value>,
+    /// `structuredContent`.
+    pub structured: Option<Value>,
+    /// Whether the tool reports an error.
+    pub is_error: bool,
+    /// `_meta` of the result.
+    pub meta: Map<String, Value>,
+}
+
+impl McpToolResult {
+    /// A result with one block of text.
+    pub fn from_text(text: impl Into<String>) -> McpToolResult {
+        McpToolResult { content: vec![json!({"type": "text", "text": text.into()})], ..Self::default() }
+    }
+
+    /// A result with a JSON value: as `structuredContent`, and as text for clients that read only text.
+    pub fn from_value(value: Value) -> McpToolResult {
+        match value {
+            Value::String(text) => Self::from_text(text),
+            value => McpToolResult { structured: Some(value.clone()), ..Self::from_text(value.to_string()) },
+        }
+    }
+
+    /// An error of the tool.
+    pub fn error(text: impl Into<String>) -> McpToolResult {
+        McpToolResult { is_error: true, ..Self::from_text(text) }
+    }
+
+    /// Reads the result of `tools/call`.
+    pub fn from_json(result: &Value) -> McpToolResult {
+        McpToolResult {
+            content: result.get("content").and_then(Value::as_array).cloned().unwrap_or_default(),
+            structured: result.get("structuredContent").cloned(),
+            is_error: result.get("isError").and_then(Value::as_bool).unwrap_or(false),
+            meta: result.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Writes the result of `tools/call`. `structuredContent` that is no object is omitted for revisions
+    /// that allow only objects.
+    pub fn to_json(&self, revision: ProtocolRevision) -> Value {
+        let mut result = json!({"content": self.content});
+        if let Some(structured) = &self.structured
+            && (structured.is_object() || revision.is_stateless())
+        {
+            result["structuredContent"] = structured.clone();
+        }
+        if self.is_error {
+            result["isError"] = Value::Bool(true);
+        }
+        if !self.meta.is_empty() {
+            result["_meta"] = Value::Object(self.meta.clone());
+        }
+        result
+    }
+
+    /// The texts of the content, one per line.
+    pub fn text(&self) -> String {
+        let texts = self.content.iter().filter_map(|block| block.get("text").and_then(Value::as_str));
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The value of the result: `structuredContent` if there is one, otherwise its text.
+    pub fn value(&self) -> Value {
+        self.structured.clone().unwrap_or_else(|| Value::String(self.text()))
+    }
+}
+
+/// Sends notifications to the client of a running call. Clones send to the same client.
+#[derive(Debug, Clone)]
+pub struct CallNotifier {
+    pub(crate) sender: Option<tokio::sync::mpsc::Sender<Value>>,
+    pub(crate) progress_token: Option<Value>,
+    pub(crate) min_log_level: Option<usize>,
+}
+
+/// Levels of log messages, the least severe first.
+pub(crate) const LOG_LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+impl CallNotifier {
+    /// Reports progress, if the client asked for it.
+    pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let Some(token) = &self.progress_token else { return };
+        let mut params = json!({"progressToken": token, "progress": progress});
+        if let Some(total) = total {
+            params["total"] = json!(total);
+        }
+        if let Some(message) = message {
+            params["message"] = json!(message);
+        }
+        self.send("notifications/progress", params).await;
+    }
+
+    /// Sends a log message, if the client wants messages of this level.
+    pub async fn log(&self, level: &str, data: Value) {
+        let wanted = LOG_LEVELS.iter().position(|known| *known == level).zip(self.min_log_level);
+        if wanted.is_some_and(|(level, min)| level >= min) {
+            self.send("notifications/message", json!({"level": level, "data": data})).await;
+        }
+    }
+
+    async fn send(&self, method: &str, params: Value) {
+        if let Some(sender) = &self.sender {
+            // Clients that disconnected get no notifications.
+            let _ = sender.send(json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+        }
+    }
+}

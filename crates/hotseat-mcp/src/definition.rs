@@ -1,0 +1,219 @@
+//! Definitions of servers.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::fault::FaultRule;
+
+/// A server that conversations can reach.
+#[derive(Debug, Clone)]
+pub struct ServerDefinition {
+    /// Name in the path of the URL: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// Source of the answers.
+    pub kind: ServerKind,
+    /// Faults. The first rule that selects a call applies; rules after it count the call, too.
+    pub faults: Vec<FaultRule>,
+    /// Answer to calls without a fitting answer.
+    pub unmatched: UnmatchedPolicy,
+}
+
+impl ServerDefinition {
+    /// A mock with these tools.
+    pub fn mock(name: impl Into<String>, tools: Vec<McpTool>) -> ServerDefinition {
+        let content = MockContent { tools, ..MockContent::default() };
+        Self::new(name, ServerKind::Mock(Box::new(content)))
+    }
+
+    /// A server without faults.
+    pub fn new(name: impl Into<String>, kind: ServerKind) -> ServerDefinition {
+        ServerDefinition {
+            name: name.into(),
+            kind,
+            faults: Vec::new(),
+            unmatched: UnmatchedPolicy::default(),
+        }
+    }
+}
+
+/// Source of the answers of a server.
+#[derive(Debug, Clone)]
+pub enum ServerKind {
+    /// The definition and the [`ToolAnswerer`](crate::ToolAnswerer) of the conversation.
+    Mock(Box<MockContent>),
+    /// A real server.
+    Proxy(Upstream),
+}
+
+/// The contents of a mock.
+#[derive(Debug, Clone, Default)]
+pub struct MockContent {
+    /// Tools in the order of `tools/list`.
+    pub tools: Vec<McpTool>,
+    /// Instructions of the server for models.
+    pub instructions: Option<String>,
+    /// Maximum number of entries on one page of a list; `None` for lists without pages.
+    pub page_size: Option<usize>,
+}
+
+/// A tool of a mock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct McpTool {
+    /// Name of the tool.
+    pub name: String,
+    /// Description for models.
+    pub description: Option<String>,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// JSON Schema of `structuredContent`.
+    pub output_schema: Option<Value>,
+    /// All other members, such as `title` and `annotations`.
+    pub extra: Map<String, Value>,
+}
+
+impl McpTool {
+    /// A tool with this name and schema of its arguments.
+    pub fn new(name: impl Into<String>, input_schema: Value) -> McpTool {
+        McpTool { name: name.into(), description: None, input_schema, output_schema: None, extra: Map::new() }
+    }
+
+    /// Reads an entry of `tools/list`.
+    ///
+    /// # Errors
+    /// If the name is missing, or a member has the wrong type.
+    pub fn from_json(tool: &Value) -> Result<McpTool, String> {
+        let mut extra = tool.as_object().cloned().ok_or("a tool must be an object")?;
+        let Some(Value::String(name)) = extra.shift_remove("name") else {
+            return Err("a tool needs a `name`".to_string());
+        };
+        let description = match extra.shift_remove("description") {
+            None => None,
+            Some(Value::String(text)) => Some(text),
+            Some(_) => return Err(format!("`description` of the tool `{name}` must be a text")),
+        };
+        let input_schema = extra.shift_remove("inputSchema").unwrap_or_else(|| json!({"type": "object"}));
+        if !input_schema.is_object() {
+            return Err(format!("`inputSchema` of the tool `{name}` must be an object"));
+        }
+        let output_schema = extra.shift_remove("outputSchema");
+        Ok(McpTool { name, description, input_schema, output_schema, extra })
+    }
+
+    /// Writes an entry of `tools/list`.
+    pub fn to_json(&self) -> Value {
+        let mut tool = Map::new();
+        tool.insert("name".to_string(), json!(self.name));
+        if let Some(description) = &self.description {
+            tool.insert("description".to_string(), json!(description));
+        }
+        tool.insert("inputSchema".to_string(), self.input_schema.clone());
+        if let Some(schema) = &self.output_schema {
+            tool.insert("outputSchema".to_string(), schema.clone());
+        }
+        tool.extend(self.extra.clone());
+        Value::Object(tool)
+    }
+}
+
+/// A real server behind a proxy.
+#[derive(Debug, Clone)]
+pub enum Upstream {
+    /// A server that speaks streamable HTTP.
+    Url {
+        /// Address of the MCP endpoint.
+        url: String,
+        /// Headers added to each request, for example with credentials.
+        headers: BTreeMap<String, String>,
+    },
+    /// A program that speaks on standard input and output. Each conversation starts its own.
+    Command(UpstreamCommand),
+}
+
+/// A program that is an MCP server.
+#[derive(Debug, Clone, Default)]
+pub struct UpstreamCommand {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// The complete environment of the program.
+    pub environment: BTreeMap<String, String>,
+    /// Working directory; `None` is the current one.
+    pub folder: Option<PathBuf>,
+}
+
+/// Answer to a call that no answer fits. It is reported in both cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnmatchedPolicy {
+    /// A JSON-RPC error.
+    #[default]
+    RpcError,
+    /// A result with `isError`, which most agents hand to their model.
+    ErrorResult,
+}
+
+/// Limits of servers and conversations.
+#[derive(Debug, Clone)]
+pub struct McpLimits {
+    /// Maximum size of the body of a request, and of a line on standard input and output.
+    pub max_message_bytes: usize,
+    /// Maximum size of an answer of a proxied server.
+    pub max_answer_bytes: usize,
+    /// Maximum number of calls in one conversation.
+    pub max_calls: u64,
+    /// Maximum number of requests of one conversation that are open at the same time.
+    pub max_open_requests: usize,
+    /// Maximum number of sessions of one conversation.
+    pub max_sessions: usize,
+    /// Maximum number of open connections of all conversations.
+    pub max_connections: usize,
+    /// Maximum number of events that wait for the receiver. Then calls wait.
+    pub max_waiting_events: usize,
+    /// Time until an open request without an answer is closed.
+    pub max_open_time: Duration,
+}
+
+impl Default for McpLimits {
+    fn default() -> Self {
+        McpLimits {
+            max_message_bytes: 16 * 1024 * 1024,
+            max_answer_bytes: 64 * 1024 * 1024,
+            max_calls: 10_000,
+            max_open_requests: 256,
+            max_sessions: 64,
+            max_connections: 1024,
+            max_waiting_events: 1024,
+            max_open_time: Duration::from_secs(600),
+        }
+    }
+}
+
+/// Options of all servers of a run.
+#[derive(Clone, Default)]
+pub struct McpOptions {
+    /// Port on the loopback interface; 0 selects a free one.
+    pub port: u16,
+    /// Limits.
+    pub limits: McpLimits,
+    /// Starts the programs of proxies; `None` starts them as plain child processes.
+    pub launcher: Option<Arc<dyn UpstreamLauncher>>,
+}
+
+/// Starts the programs of proxies, for example in process groups.
+pub trait UpstreamLauncher: Send + Sync {
+    /// Starts a program with piped standard input and output. The program must end when the returned value is dropped.
+    ///
+    /// # Errors
+    /// If the system cannot start it.
+    fn launch(&self, command: &UpstreamCommand) -> std::io::Result<LaunchedUpstream>;
+}
+
+/// A running program of a proxy.
+pub struct LaunchedUpstream {
+    /// The process, with piped standard input and output.
+    pub child: tokio::process::Child,
+    /// Dropped with the process, for example the guard of its process group.
+    pub guard: Box<dyn std::any::Any + Send>,
+}

@@ -1,0 +1,187 @@
+//! Faults: calls whose answers fail, arrive late, arrive broken or do not arrive.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A rule that breaks calls of tools.
+#[derive(Debug, Clone)]
+pub struct FaultRule {
+    /// Name of the tool; `None` stands for all tools of the server.
+    pub tool: Option<String>,
+    /// Condition on the arguments; `None` matches all.
+    pub arguments: Option<Arc<dyn ArgumentsMatcher>>,
+    /// The calls among the matching ones that get the fault.
+    pub trigger: FaultTrigger,
+    /// The fault.
+    pub kind: FaultKind,
+}
+
+/// Condition on the arguments of a call.
+pub trait ArgumentsMatcher: fmt::Debug + Send + Sync {
+    /// Whether the arguments meet the condition.
+    fn matches(&self, arguments: &Value) -> bool;
+}
+
+/// Selects calls among those that match a rule. Counted for each conversation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FaultTrigger {
+    /// The call with this number, from 1.
+    Nth(u64),
+    /// Each call whose number is a multiple of this one; 1 selects all calls.
+    Every(u64),
+    /// Calls selected at random with this probability. The same arguments are selected in the same way whenever the seed is the
+    /// same, in any order of calls.
+    Rate {
+        /// Seed of the selection.
+        seed: u64,
+        /// Probability between 0 and 1.
+        rate: f64,
+    },
+}
+
+/// A fault of one call.
+///
+/// The effect of the call, which is the answer of the mock or of the proxied server, does not happen for
+/// [`Timeout`](Self::Timeout), [`Http`](Self::Http), [`RpcError`](Self::RpcError), [`IsError`](Self::IsError) and
+/// [`Disconnect`](Self::Disconnect). It happens for all others.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FaultKind {
+    /// The answer arrives later.
+    Delay(Duration),
+    /// No answer arrives; the connection stays open until the client closes it.
+    Timeout,
+    /// The server answers with an HTTP status.
+    Http(u16),
+    /// The server answers with a JSON-RPC error.
+    RpcError {
+        /// Code of the error.
+        code: i64,
+        /// Message of the error.
+        message: String,
+    },
+    /// The tool answers with `isError`.
+    IsError {
+        /// Text of the result.
+        text: String,
+    },
+    /// The result has no content.
+    Empty,
+    /// The answer is no JSON.
+    Garbage,
+    /// The answer ends in its middle.
+    Truncate,
+    /// The result violates the schema of the protocol, or `outputSchema` of the tool.
+    SchemaViolation,
+    /// The result contains a text of this size.
+    Huge {
+        /// Size of the text in bytes.
+        bytes: usize,
+    },
+    /// The connection is closed before the effect.
+    Disconnect,
+    /// The effect happens, then the connection is closed without an answer.
+    LostAnswer,
+    /// The answer arrives twice.
+    DuplicateAnswer,
+    /// The answer is the one of the previous call of the tool. Reached from the second call on.
+    Stale,
+    /// The answer arrives in small pieces over this time.
+    SlowStream(Duration),
+}
+
+impl FaultKind {
+    /// Names of all faults, as [`name`](Self::name) returns them.
+    pub const NAMES: &'static [&'static str] = &[
+        "delay",
+        "timeout",
+        "http",
+        "rpc_error",
+        "is_error",
+        "empty",
+        "garbage",
+        "truncate",
+        "schema_violation",
+        "huge",
+        "disconnect",
+        "lost_answer",
+        "duplicate_answer",
+        "stale",
+        "slow_stream",
+    ];
+
+    /// Name of the fault in events.
+    pub fn name(&self) -> &'static str {
+        match self {
+            FaultKind::Delay(_) => "delay",
+            FaultKind::Timeout => "timeout",
+            FaultKind::Http(_) => "http",
+            FaultKind::RpcError { .. } => "rpc_error",
+            FaultKind::IsError { .. } => "is_error",
+            FaultKind::Empty => "empty",
+            FaultKind::Garbage => "garbage",
+            FaultKind::Truncate => "truncate",
+            FaultKind::SchemaViolation => "schema_violation",
+            FaultKind::Huge { .. } => "huge",
+            FaultKind::Disconnect => "disconnect",
+            FaultKind::LostAnswer => "lost_answer",
+            FaultKind::DuplicateAnswer => "duplicate_answer",
+            FaultKind::Stale => "stale",
+            FaultKind::SlowStream(_) => "slow_stream",
+        }
+    }
+
+    /// Whether the effect of the call happens despite the fault.
+    pub fn has_effect(&self) -> bool {
+        !matches!(
+            self,
+            FaultKind::Timeout
+                | FaultKind::Http(_)
+                | FaultKind::RpcError { .. }
+                | FaultKind::IsError { .. }
+                | FaultKind::Disconnect
+        )
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::Delay(delay) | FaultKind::SlowStream(delay) => {
+                write!(f, "{} of {} ms", self.name(), delay.as_millis())
+            }
+            FaultKind::Http(status) => write!(f, "http {status}"),
+            FaultKind::RpcError { code, .. } => write!(f, "rpc_error {code}"),
+            FaultKind::Huge { bytes } => write!(f, "huge answer of {bytes} bytes"),
+            kind => f.write_str(kind.name()),
+        }
+    }
+}
+
+/// A fault rule that selected no call of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnreachedFault {
+    /// Name of the server.
+    pub server: String,
+    /// Index of the rule among [`ServerDefinition::faults`](crate::ServerDefinition::faults).
+    pub rule: usize,
+    /// Name of the tool of the rule.
+    pub tool: Option<String>,
+    /// The fault.
+    pub kind: FaultKind,
+    /// Number of calls that matched tool and arguments.
+    pub matching_calls: u64,
+}
+
+impl fmt::Display for UnreachedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tool = self.tool.as_deref().unwrap_or("any tool");
+        write!(
+            f,
+            "fault `{}` on {tool} of server `{}` was not reached: {} matching calls",
+            self.kind, self.server, self.matching_calls
+        )
+    }
+}

@@ -1,0 +1,181 @@
+//! JSON-RPC frames: parsed from bytes, and written.
+
+use serde_json::{Map, Value, json};
+
+use crate::revision::error_code;
+
+/// One message of a peer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Frame {
+    /// A request that expects an answer.
+    Request {
+        /// Identifier, a text or a number.
+        id: Value,
+        /// Name of the method.
+        method: String,
+        /// Parameters; empty if the request has none.
+        params: Map<String, Value>,
+    },
+    /// A notification, without an answer.
+    Notification {
+        /// Name of the method.
+        method: String,
+        /// Parameters; empty if the notification has none.
+        params: Map<String, Value>,
+    },
+    /// The answer to a request of the other side.
+    Response {
+        /// Identifier of the answered request; null if the peer could not read it.
+        id: Value,
+        /// Result or error.
+        outcome: Result<Value, RpcError>,
+    },
+}
+
+/// A JSON-RPC error.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message} (code {code})")]
+pub struct RpcError {
+    /// Number of the error, see [`error_code`].
+    pub code: i64,
+    /// Text for people.
+    pub message: String,
+    /// Details for programs.
+    pub data: Option<Value>,
+}
+
+impl RpcError {
+    /// Creates an error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> RpcError {
+        RpcError { code, message: message.into(), data: None }
+    }
+
+    /// The same error with data.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> RpcError {
+        self.data = Some(data);
+        self
+    }
+
+    /// Returns the error as the member `error` of a response.
+    pub fn to_json(&self) -> Value {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(data) = &self.data {
+            error["data"] = data.clone();
+        }
+        error
+    }
+
+    /// Reads the member `error` of a response; unknown forms become an internal error.
+    pub fn from_json(error: &Value) -> RpcError {
+        RpcError {
+            code: error.get("code").and_then(Value::as_i64).unwrap_or(error_code::INTERNAL_ERROR),
+            message: error
+                .get("message")
+                .and_then(Value::as_str)
+                .unwrap_or("error without message")
+                .to_string(),
+            data: error.get("data").cloned(),
+        }
+    }
+}
+
+/// Error of a frame that cannot be read, with the identifier of its request if that is known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FrameError {
+    /// Identifier of the request, or null.
+    pub id: Value,
+    /// Error to answer with.
+    pub error: RpcError,
+}
+
+impl Frame {
+    /// Reads one frame. Values nested deeper than 128 levels are refused; the caller bounds the length.
+    ///
+    /// # Errors
+    /// If the bytes are no JSON, or the value is no JSON-RPC 2.0 message.
+    pub fn parse(bytes: &[u8]) -> Result<Frame, Box<FrameError>> {
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| {
+            Box::new(FrameError {
+                id: Value::Null,
+                error: RpcError::new(error_code::PARSE_ERROR, format!("the message is no JSON: {error}")),
+            })
+        })?;
+        Frame::from_json(value)
+    }
+
+    /// Reads one frame from a JSON value.
+    ///
+    /// # Errors
+    /// If the value is no JSON-RPC 2.0 message.
+    pub fn from_json(value: Value) -> Result<Frame, Box<FrameError>> {
+        let invalid = |id: &Value, message: &str| {
+            let error = RpcError::new(error_code::INVALID_REQUEST, message);
+            Box::new(FrameError { id: id.clone(), error })
+        };
+        let mut frame = match value {
+            Value::Object(frame) => frame,
+            Value::Array(_) => return Err(invalid(&Value::Null, "batches are not supported")),
+            _ => return Err(invalid(&Value::Null, "a message must be an object")),
+        };
+        let id = match frame.remove("id") {
+            None => None,
+            Some(id @ (Value::String(_) | Value::Number(_))) => Some(id),
+            Some(Value::Null) if frame.contains_key("error") => Some(Value::Null),
+            Some(_) => return Err(invalid(&Value::Null, "`id` must be a text or a number")),
+        };
+        let shown = id.clone().unwrap_or(Value::Null);
+        if frame.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+            return Err(invalid(&shown, "`jsonrpc` must be \"2.0\""));
+        }
+        if let Some(method) = frame.remove("method") {
+            let Value::String(method) = method else {
+                return Err(invalid(&shown, "`method` must be a text"));
+            };
+            let params = match frame.remove("params") {
+                None => Map::new(),
+                Some(Value::Object(params)) => params,
+                Some(_) => return Err(invalid(&shown, "`params` must be an object")),
+            };
+            return Ok(match id {
+                Some(id) => Frame::Request { id, method, params },
+                None => Frame::Notification { method, params },
+            });
+        }
+        let Some(id) = id else {
+            return Err(invalid(&shown, "a message needs `method` or `id`"));
+        };
+        match (frame.remove("result"), frame.remove("error")) {
+            (Some(result), None) => Ok(Frame::Response { id, outcome: Ok(result) }),
+            (None, Some(error)) => Ok(Frame::Response { id, outcome: Err(RpcError::from_json(&error)) }),
+            _ => Err(invalid(&id, "a message needs `method`, `result` or `error`")),
+        }
+    }
+
+    /// Writes the frame as a JSON-RPC 2.0 message.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Frame::Request { id, method, params } => request(id, method, params),
+            Frame::Notification { method, params } => notification(method, params),
+            Frame::Response { id, outcome } => response(id, outcome),
+        }
+    }
+}
+
+fn request(id: &Value, method: &str, params: &Map<String, Value>) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+fn notification(method: &str, params: &Map<String, Value>) -> Value {
+    match params.is_empty() {
+        true => json!({"jsonrpc": "2.0", "method": method}),
+        false => json!({"jsonrpc": "2.0", "method": method, "params": params}),
+    }
+}
+
+fn response(id: &Value, outcome: &Result<Value, RpcError>) -> Value {
+    match outcome {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error.to_json()}),
+    }
+}

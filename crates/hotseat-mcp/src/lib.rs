@@ -1,0 +1,57 @@
+//! The Model Context Protocol served, proxied and broken.
+//!
+//! * [`McpServers`]: the servers of a run, behind one listener on the loopback interface. [`McpConversation`] has an address of its own
+//!   for each server, so that parallel conversations do not mix, and receives the [`McpEvent`]s.
+//! * [`ServerDefinition`]: a mock or a proxy of a real server, with [`FaultRule`]s.
+//! * [`ToolAnswerer`]: answers the calls of mocked tools.
+//! * [`ProtocolRevision`]: clients choose among stateless requests (2026-07-28) and sessions (2025-11-25 and earlier); servers speak both
+//!   at once.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use hotseat_mcp::{
+//!     AnswerFuture, McpAnswer, McpCall, McpOptions, McpServers, McpTool, McpToolResult, ServerDefinition, ToolAnswerer,
+//! };
+//! use serde_json::json;
+//!
+//! struct Greeter;
+//!
+//! impl ToolAnswerer for Greeter {
+//!     fn answer<'a>(&'a self, call: &'a McpCall) -> AnswerFuture<'a> {
+//!         let text = format!("Hello {}", call.arguments["name"]);
+//!         Box::pin(async { McpAnswer::Result(McpToolResult::from_text(text)) })
+//!     }
+//! }
+//!
+//! let greet = McpTool::new("greet", json!({"type": "object", "required": ["name"]}));
+//! let servers = McpServers::start(vec![ServerDefinition::mock("crm", vec![greet])], McpOptions::default())?;
+//! let conversation = servers.open_conversation("case 1", Arc::new(Greeter), Vec::new())?;
+//! assert!(conversation.url("crm").unwrap().starts_with("http://127.0.0.1:"));
+//! # Ok::<(), hotseat_mcp::McpError>(())
+//! ```
+
+mod answer;
+mod canonical;
+mod definition;
+mod event;
+mod fault;
+mod frame;
+mod revision;
+mod server;
+
+pub use answer::{
+    AnswerFuture, CallNotifier, InputRequired, McpAnswer, McpCall, McpToolResult, ToolAnswerer,
+};
+pub use definition::{
+    LaunchedUpstream, McpLimits, McpOptions, McpTool, MockContent, ServerDefinition, ServerKind,
+    UnmatchedPolicy, Upstream, UpstreamCommand, UpstreamLauncher,
+};
+pub use event::{McpEvent, McpEventKind};
+pub use fault::{ArgumentsMatcher, FaultKind, FaultRule, FaultTrigger, UnreachedFault};
+pub use frame::{Frame, FrameError, RpcError};
+pub use revision::{ProtocolRevision, error_code};
+/// Environment variable with the address of the servers for `hotseat mcp NAME`.
+pub const BRIDGE_VARIABLE: &str = "HOTSEAT_MCP";
+
+pub use server::{McpConversation, McpError, McpServers};

@@ -1,0 +1,240 @@
+//! The servers of a run and their conversations.
+
+mod calls;
+mod catalog;
+mod faults;
+mod headers;
+mod http;
+mod outbound;
+mod requests;
+mod sessions;
+mod signing;
+mod state;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::answer::ToolAnswerer;
+use crate::definition::{McpOptions, McpTool, ServerDefinition, ServerKind};
+use crate::event::McpEvent;
+use crate::fault::UnreachedFault;
+use catalog::ToolCatalog;
+use state::{ConversationState, RunState, ServerState};
+
+/// Error of a definition or of the listener.
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// The listener or its thread cannot be started.
+    #[error("cannot serve MCP on {address}: {source}")]
+    Listen {
+        /// Address of the listener.
+        address: SocketAddr,
+        /// Cause.
+        source: io::Error,
+    },
+    /// A definition is invalid.
+    #[error("MCP server `{server}`: {message}")]
+    Definition {
+        /// Name of the server.
+        server: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// The servers of a run: one listener on the loopback interface, with a thread of its own. Dropping it closes all
+/// conversations.
+pub struct McpServers {
+    run: Arc<RunState>,
+    address: SocketAddr,
+    definitions: Vec<ServerDefinition>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl McpServers {
+    /// Starts the listener. Programs of proxies start with the first request of a conversation.
+    ///
+    /// # Errors
+    /// If a definition is invalid, two have the same name, or the listener cannot be started.
+    pub fn start(definitions: Vec<ServerDefinition>, options: McpOptions) -> Result<McpServers, McpError> {
+        server_states(&definitions)?;
+        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
+        let listen = |source| McpError::Listen { address: wanted, source };
+        let listener = std::net::TcpListener::bind(wanted).map_err(listen)?;
+        listener.set_nonblocking(true).map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(listen)?;
+        let run = Arc::new(RunState::new(options.limits));
+        let (stop, stopped) = oneshot::channel();
+        let shared = run.clone();
+        let serve = async move {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            tokio::select! {
+                () = http::accept(listener, shared) => {}
+                _ = stopped => {}
+            }
+            io::Result::Ok(())
+        };
+        let thread = std::thread::Builder::new()
+            .name("mcp".to_string())
+            // Fails only if the listener cannot be registered; then requests are refused by the system.
+            .spawn(move || drop(runtime.block_on(serve)))
+            .map_err(listen)?;
+        Ok(McpServers { run, address, definitions, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Address of the listener.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Opens a conversation. `definitions` replace those of the run with the same names, and add to them.
+    ///
+    /// # Errors
+    /// If a definition is invalid.
+    pub fn open_conversation(
+        &self,
+        id: &str,
+        answerer: Arc<dyn ToolAnswerer>,
+        definitions: Vec<ServerDefinition>,
+    ) -> Result<McpConversation, McpError> {
+        let replaced = |name: &str| definitions.iter().any(|definition| definition.name == name);
+        let kept = self.definitions.iter().filter(|definition| !replaced(&definition.name)).cloned();
+        let all: Vec<_> = kept.chain(definitions.iter().cloned()).collect();
+        let servers = server_states(&all)?;
+        let limits = self.run.limits.clone();
+        let (sender, events) = mpsc::channel(limits.max_waiting_events.max(1));
+        let token = uuid::Uuid::new_v4().simple().to_string();
+        let state = Arc::new(ConversationState::new(token, servers, answerer, limits, sender));
+        self.run.insert(state.clone());
+        Ok(McpConversation {
+            id: id.to_string(),
+            address: self.address,
+            run: self.run.clone(),
+            state,
+            events,
+        })
+    }
+}
+
+impl Drop for McpServers {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // An answerer may hold the last reference; its thread cannot wait for itself.
+        if let Some(thread) =
+            self.thread.take().filter(|thread| thread.thread().id() != std::thread::current().id())
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Checks definitions and creates their states.
+fn server_states(definitions: &[ServerDefinition]) -> Result<BTreeMap<String, Arc<ServerState>>, McpError> {
+    let mut states = BTreeMap::new();
+    for definition in definitions {
+        let wrong = |message: String| McpError::Definition { server: definition.name.clone(), message };
+        let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if definition.name.is_empty() || !definition.name.chars().all(is_name_char) {
+            return Err(wrong("a name consists of letters, digits, `-`, `_` and `.`".to_string()));
+        }
+        let tools: &[McpTool] = match &definition.kind {
+            ServerKind::Mock(content) => &content.tools,
+            ServerKind::Proxy(_) => return Err(wrong("proxies are not served yet".to_string())),
+        };
+        let tools = ToolCatalog::new(tools).map_err(wrong)?;
+        let state = Arc::new(ServerState::new(definition.clone(), tools));
+        if states.insert(definition.name.clone(), state).is_some() {
+            return Err(McpError::Definition {
+                server: definition.name.clone(),
+                message: "two servers have this name".to_string(),
+            });
+        }
+    }
+    Ok(states)
+}
+
+/// A conversation with its own addresses. Dropping it closes its sessions; its addresses then refuse requests.
+pub struct McpConversation {
+    id: String,
+    address: SocketAddr,
+    run: Arc<RunState>,
+    state: Arc<ConversationState>,
+    events: mpsc::Receiver<McpEvent>,
+}
+
+impl McpConversation {
+    /// Name that the caller gave the conversation.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Names of the servers.
+    pub fn servers(&self) -> impl Iterator<Item = &str> {
+        self.state.servers.keys().map(String::as_str)
+    }
+
+    /// Address of a server in this conversation. It contains a token that cannot be guessed.
+    pub fn url(&self, server: &str) -> Option<String> {
+        let is_known = self.state.servers.contains_key(server);
+        is_known.then(|| format!("http://{}/mcp/{server}/{}", self.address, self.state.token))
+    }
+
+    /// Value of the environment variable [`BRIDGE_VARIABLE`](crate::BRIDGE_VARIABLE) for programs that use `hotseat mcp NAME`.
+    pub fn bridge_address(&self) -> String {
+        format!("http://{}/mcp/{{server}}/{}", self.address, self.state.token)
+    }
+
+    /// Waits for the next event. Cancel-safe. Returns `None` only if the conversation was closed and all requests
+    /// have ended.
+    pub async fn next_event(&mut self) -> Option<McpEvent> {
+        self.events.recv().await
+    }
+
+    /// Returns the next event if there is one.
+    pub fn try_next_event(&mut self) -> Option<McpEvent> {
+        self.events.try_recv().ok()
+    }
+
+    /// Whether a client has connected to a server.
+    pub fn is_connected(&self, server: &str) -> bool {
+        self.state.servers.get(server).is_some_and(|server| server.is_connected())
+    }
+
+    /// Replaces the tools of a mock, and notifies the clients that listen for changes.
+    ///
+    /// # Errors
+    /// If the server does not exist, or a tool is invalid.
+    pub fn set_tools(&self, server: &str, tools: &[McpTool]) -> Result<(), McpError> {
+        let wrong = |message: String| McpError::Definition { server: server.to_string(), message };
+        let state =
+            self.state.servers.get(server).ok_or_else(|| wrong("there is no such server".to_string()))?;
+        state.set_tools(ToolCatalog::new(tools).map_err(wrong)?);
+        Ok(())
+    }
+
+    /// Ends sessions and running calls. Later requests are refused, and reported as
+    /// [`CallAfterClose`](crate::McpEventKind::CallAfterClose).
+    pub fn close(&self) {
+        self.state.close();
+    }
+
+    /// Returns the fault rules that selected no call.
+    pub fn unreached_faults(&self) -> Vec<UnreachedFault> {
+        let servers = self.state.servers.values();
+        servers.flat_map(|server| server.faults.unreached(server.name(), &server.definition.faults)).collect()
+    }
+}
+
+impl Drop for McpConversation {
+    fn drop(&mut self) {
+        self.state.close();
+        self.run.remove(&self.state.token);
+    }
+}

@@ -1,0 +1,498 @@
+//! Requests of clients: detection of the revision, sessions, and dispatch by method.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use serde_json::{Map, Value, json};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::calls;
+use super::catalog::list_page;
+use super::headers;
+use super::http::error_response;
+use super::outbound::{
+    AnswerDelivery, FinalAnswer, HttpOutcome, MAX_WAITING_FRAMES, OutFrame, empty_response, event_stream,
+    respond,
+};
+use super::sessions::ClientSession;
+use super::state::{ConversationState, RunState, ServerState, lock};
+use crate::answer::{CallNotifier, LOG_LEVELS};
+use crate::definition::{MockContent, ServerKind};
+use crate::event::McpEventKind;
+use crate::frame::{Frame, RpcError};
+use crate::revision::{ProtocolRevision, error_code, meta};
+
+/// Header with the identifier of a session.
+const SESSION_HEADER: &str = "mcp-session-id";
+/// Time for which clients may use lists without asking again, in milliseconds.
+const LIST_TTL_MS: u64 = 0;
+
+/// A request over HTTP to one server of a conversation.
+pub(super) struct HttpRequest {
+    pub(super) run: Arc<RunState>,
+    pub(super) conversation: Arc<ConversationState>,
+    pub(super) server: Arc<ServerState>,
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) arrived: Instant,
+    /// Held while the request is open.
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
+/// A JSON-RPC request with everything that its answer needs.
+pub(super) struct RpcRequest {
+    pub(super) run: Arc<RunState>,
+    pub(super) conversation: Arc<ConversationState>,
+    pub(super) server: Arc<ServerState>,
+    pub(super) arrived: Instant,
+    pub(super) id: Value,
+    pub(super) method: String,
+    pub(super) params: Map<String, Value>,
+    pub(super) revision: ProtocolRevision,
+    /// Capabilities of the client.
+    pub(super) capabilities: Map<String, Value>,
+    /// Session of a client with a handshake.
+    pub(super) session: Option<Arc<ClientSession>>,
+    pub(super) out: mpsc::Sender<OutFrame>,
+}
+
+/// Answers one HTTP request.
+pub(super) async fn handle(request: HttpRequest) -> HttpOutcome {
+    match request.method {
+        Method::POST => handle_post(request).await,
+        Method::GET => Ok(open_listener(&request)),
+        Method::DELETE => Ok(delete_session(&request)),
+        _ => Ok(method_not_allowed()),
+    }
+}
+
+async fn handle_post(request: HttpRequest) -> HttpOutcome {
+    match Frame::parse(&request.body) {
+        Ok(Frame::Request { id, method, params }) => handle_request(request, id, method, params).await,
+        Ok(Frame::Notification { method, params }) => {
+            if method == "notifications/cancelled"
+                && let SessionLookup::Found(session) = find_session(&request)
+                && let Some(id) = params.get("requestId")
+            {
+                session.cancel(id);
+            }
+            Ok(empty_response(StatusCode::ACCEPTED))
+        }
+        Ok(Frame::Response { id, outcome }) => match find_session(&request) {
+            SessionLookup::Found(session) if session.resolve_question(&id, outcome) => {
+                Ok(empty_response(StatusCode::ACCEPTED))
+            }
+            SessionLookup::Ended => Ok(session_ended()),
+            _ => {
+                let message = "the response answers no open request";
+                report_protocol_error(&request, error_code::INVALID_REQUEST, message).await;
+                Ok(error_response(StatusCode::BAD_REQUEST, error_code::INVALID_REQUEST, message))
+            }
+        },
+        Err(error) => {
+            report_protocol_error(&request, error.error.code, &error.error.message).await;
+            refuse(error.id, error.error, StatusCode::BAD_REQUEST).await
+        }
+    }
+}
+
+async fn handle_request(
+    request: HttpRequest,
+    id: Value,
+    method: String,
+    params: Map<String, Value>,
+) -> HttpOutcome {
+    let header_version = headers::text(&request.headers, headers::PROTOCOL_VERSION);
+    let is_stateless = headers::body_version(&params).is_some()
+        || header_version
+            .is_some_and(|name| ProtocolRevision::from_name(name).is_none_or(ProtocolRevision::is_stateless));
+    if is_stateless {
+        return handle_stateless(request, id, method, params).await;
+    }
+    if method == "initialize" {
+        return initialize(request, id, &params).await;
+    }
+    let session = match find_session(&request) {
+        SessionLookup::Found(session) => session,
+        SessionLookup::Ended => return Ok(session_ended()),
+        SessionLookup::Unnamed => {
+            let message = "the header `Mcp-Session-Id` is missing: send `initialize` first, or name a revision in `_meta`";
+            report_protocol_error(&request, error_code::INVALID_REQUEST, message).await;
+            let error = RpcError::new(error_code::INVALID_REQUEST, message);
+            return refuse(id, error, StatusCode::BAD_REQUEST).await;
+        }
+    };
+    let (revision, capabilities) = (session.revision, session.capabilities.clone());
+    start(request, id, method, params, revision, capabilities, Some(session)).await
+}
+
+async fn handle_stateless(
+    request: HttpRequest,
+    id: Value,
+    method: String,
+    params: Map<String, Value>,
+) -> HttpOutcome {
+    let tools = request.server.tools();
+    if let Err(error) = headers::validate(&request.headers, &method, &params, &tools) {
+        report_protocol_error(&request, error.code, &error.message).await;
+        return refuse(id, error, StatusCode::BAD_REQUEST).await;
+    }
+    let revision = ProtocolRevision::V2026July;
+    let info = params.get("_meta").and_then(|meta| meta.get(meta::CLIENT_INFO)).cloned().unwrap_or_default();
+    report_client(&request, revision, &info).await;
+    let capabilities = params.get("_meta").and_then(|meta| meta.get(meta::CLIENT_CAPABILITIES));
+    let capabilities = capabilities.and_then(Value::as_object).cloned().unwrap_or_default();
+    start(request, id, method, params, revision, capabilities, None).await
+}
+
+/// Runs the request as a task, and sends what it produces.
+async fn start(
+    request: HttpRequest,
+    id: Value,
+    method: String,
+    params: Map<String, Value>,
+    revision: ProtocolRevision,
+    capabilities: Map<String, Value>,
+    session: Option<Arc<ClientSession>>,
+) -> HttpOutcome {
+    let (out, frames) = mpsc::channel(MAX_WAITING_FRAMES);
+    let HttpRequest { run, conversation, server, arrived, permit, .. } = request;
+    let request = RpcRequest {
+        run,
+        conversation,
+        server,
+        arrived,
+        id,
+        method,
+        params,
+        revision,
+        capabilities,
+        session,
+        out,
+    };
+    tokio::spawn(async move {
+        dispatch(request).await;
+        drop(permit);
+    });
+    respond(frames).await
+}
+
+/// Answers a JSON-RPC request by its method.
+async fn dispatch(request: RpcRequest) {
+    let outcome = match request.method.as_str() {
+        "tools/call" => return calls::run(request).await,
+        "subscriptions/listen" if request.revision.is_stateless() => return listen(request).await,
+        "server/discover" if request.revision.is_stateless() => Ok(discover(&request.server)),
+        "ping" if !request.revision.is_stateless() => Ok(json!({})),
+        "logging/setLevel" if !request.revision.is_stateless() => set_log_level(&request),
+        "tools/list" => list(&request, "tools", request.server.tools().entries()),
+        "resources/list" => list(&request, "resources", &[]),
+        "resources/templates/list" => list(&request, "resourceTemplates", &[]),
+        "prompts/list" => list(&request, "prompts", &[]),
+        method => {
+            Err(RpcError::new(error_code::METHOD_NOT_FOUND, format!("the server has no method `{method}`")))
+        }
+    };
+    request.answer(outcome).await;
+}
+
+impl RpcRequest {
+    /// Sends the answer as the protocol demands. Returns whether the client was still connected.
+    pub(super) async fn answer(&self, outcome: Result<Value, RpcError>) -> bool {
+        self.deliver(outcome, AnswerDelivery::Plain).await
+    }
+
+    /// Sends the answer in this way. Returns whether the client was still connected.
+    pub(super) async fn deliver(&self, outcome: Result<Value, RpcError>, delivery: AnswerDelivery) -> bool {
+        let status = match &outcome {
+            Err(error) if self.revision.is_stateless() => error_status(error.code),
+            _ => StatusCode::OK,
+        };
+        let outcome = outcome.map(|result| self.complete(result));
+        let message = Frame::Response { id: self.id.clone(), outcome }.to_json();
+        self.out.send(OutFrame::Final(FinalAnswer { message, status, delivery })).await.is_ok()
+    }
+
+    /// Adds the members that all results of the revision have.
+    fn complete(&self, mut result: Value) -> Value {
+        if self.revision.is_stateless()
+            && let Some(members) = result.as_object_mut()
+        {
+            members.entry("resultType").or_insert_with(|| json!("complete"));
+            let meta = members.entry("_meta").or_insert_with(|| json!({}));
+            if let Some(meta) = meta.as_object_mut() {
+                meta.entry(meta::SERVER_INFO).or_insert_with(|| server_info(&self.server));
+            }
+        }
+        result
+    }
+
+    /// `_meta` of the request.
+    pub(super) fn meta(&self) -> Map<String, Value> {
+        self.params.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default()
+    }
+
+    /// Notifier of this request, with the channel that receives its notifications.
+    pub(super) fn notifier(&self) -> (CallNotifier, mpsc::Receiver<Value>) {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING_FRAMES);
+        let meta = self.params.get("_meta");
+        let level = meta.and_then(|meta| meta.get(meta::LOG_LEVEL)).and_then(Value::as_str);
+        let min_log_level = match &self.session {
+            Some(session) => Some(session.log_level()),
+            None => level.and_then(|level| LOG_LEVELS.iter().position(|known| *known == level)),
+        };
+        let progress_token = meta.and_then(|meta| meta.get("progressToken")).cloned();
+        (CallNotifier { sender: Some(sender), progress_token, min_log_level }, receiver)
+    }
+
+    /// Reports an event of this request.
+    pub(super) async fn report(&self, at: Instant, kind: McpEventKind) {
+        self.conversation.report(self.server.name(), at, kind).await;
+    }
+}
+
+/// HTTP status of an error in revision 2026-07-28.
+fn error_status(code: i64) -> StatusCode {
+    match code {
+        error_code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        error_code::HEADER_MISMATCH
+        | error_code::MISSING_CLIENT_CAPABILITY
+        | error_code::UNSUPPORTED_VERSION => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+/// Answers with an error before the request is dispatched.
+async fn refuse(id: Value, error: RpcError, status: StatusCode) -> HttpOutcome {
+    let message = Frame::Response { id, outcome: Err(error) }.to_json();
+    let (out, frames) = mpsc::channel(1);
+    let answer = FinalAnswer { message, status, delivery: AnswerDelivery::Plain };
+    // The channel has room for one frame.
+    let _ = out.send(OutFrame::Final(answer)).await;
+    respond(frames).await
+}
+
+async fn report_protocol_error(request: &HttpRequest, code: i64, message: &str) {
+    let kind = McpEventKind::ProtocolError { code: Some(code), message: message.to_string() };
+    request.conversation.report(request.server.name(), request.arrived, kind).await;
+}
+
+async fn report_client(request: &HttpRequest, revision: ProtocolRevision, info: &Value) {
+    if request.server.is_new_client(revision, info) {
+        let text = |key: &str| info.get(key).and_then(Value::as_str).map(str::to_string);
+        let kind =
+            McpEventKind::ClientConnected { revision, client: text("name"), client_version: text("version") };
+        request.conversation.report(request.server.name(), request.arrived, kind).await;
+    }
+}
+
+/// Session that a request names.
+enum SessionLookup {
+    /// The request names no session.
+    Unnamed,
+    /// The session exists.
+    Found(Arc<ClientSession>),
+    /// The session never existed, or has ended.
+    Ended,
+}
+
+fn find_session(request: &HttpRequest) -> SessionLookup {
+    match headers::text(&request.headers, SESSION_HEADER) {
+        None => SessionLookup::Unnamed,
+        Some(id) => match lock(&request.server.sessions).get(id) {
+            Some(session) => SessionLookup::Found(session.clone()),
+            None => SessionLookup::Ended,
+        },
+    }
+}
+
+fn session_ended() -> axum::http::Response<axum::body::Body> {
+    let message = "the session does not exist, or has ended";
+    error_response(StatusCode::NOT_FOUND, error_code::INVALID_REQUEST, message)
+}
+
+/// Opens a session.
+async fn initialize(request: HttpRequest, id: Value, params: &Map<String, Value>) -> HttpOutcome {
+    let wanted = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+    let revision = ProtocolRevision::from_name(wanted)
+        .filter(|revision| !revision.is_stateless())
+        .unwrap_or(ProtocolRevision::NEWEST_WITH_HANDSHAKE);
+    let info = params.get("clientInfo").cloned().unwrap_or_default();
+    report_client(&request, revision, &info).await;
+    let capabilities = params.get("capabilities").and_then(Value::as_object).cloned().unwrap_or_default();
+    let session_id = uuid::Uuid::new_v4().simple().to_string();
+    let is_full = {
+        let mut sessions = lock(&request.server.sessions);
+        let is_full = sessions.len() >= request.conversation.limits.max_sessions;
+        if !is_full {
+            let session = Arc::new(ClientSession::new(revision, capabilities));
+            sessions.insert(session_id.clone(), session);
+        }
+        is_full
+    };
+    if is_full {
+        let limit = format!("{} sessions", request.conversation.limits.max_sessions);
+        let error = RpcError::new(error_code::LIMIT_REACHED, format!("the limit of {limit} is reached"));
+        let kind = McpEventKind::LimitReached { limit };
+        request.conversation.report(request.server.name(), request.arrived, kind).await;
+        return refuse(id, error, StatusCode::SERVICE_UNAVAILABLE).await;
+    }
+    let mut result = json!({
+        "protocolVersion": revision.name(),
+        "capabilities": capabilities_of(&request.server, revision),
+        "serverInfo": server_info(&request.server),
+    });
+    if let Some(instructions) = instructions(&request.server) {
+        result["instructions"] = json!(instructions);
+    }
+    let message = Frame::Response { id, outcome: Ok(result) }.to_json();
+    let mut response =
+        super::outbound::json_response(StatusCode::OK, axum::body::Body::from(message.to_string()));
+    if let Ok(value) = HeaderValue::from_str(&session_id) {
+        response.headers_mut().insert(SESSION_HEADER, value);
+    }
+    Ok(response)
+}
+
+/// Ends a session.
+fn delete_session(request: &HttpRequest) -> axum::http::Response<axum::body::Body> {
+    match headers::text(&request.headers, SESSION_HEADER) {
+        None => method_not_allowed(),
+        Some(id) => match lock(&request.server.sessions).remove(id) {
+            Some(_) => empty_response(StatusCode::NO_CONTENT),
+            None => session_ended(),
+        },
+    }
+}
+
+fn method_not_allowed() -> axum::http::Response<axum::body::Body> {
+    let mut response = empty_response(StatusCode::METHOD_NOT_ALLOWED);
+    response.headers_mut().insert(axum::http::header::ALLOW, HeaderValue::from_static("POST"));
+    response
+}
+
+/// Opens the stream of a session on which the server reports changes.
+fn open_listener(request: &HttpRequest) -> axum::http::Response<axum::body::Body> {
+    match find_session(request) {
+        SessionLookup::Ended => session_ended(),
+        SessionLookup::Unnamed => method_not_allowed(),
+        SessionLookup::Found(_) => {
+            let (out, frames) = mpsc::channel(MAX_WAITING_FRAMES);
+            let (server, conversation) = (request.server.clone(), request.conversation.clone());
+            tokio::spawn(async move {
+                let no_meta = json!({});
+                tokio::select! {
+                    () = send_changes(&server, &out, &no_meta) => {}
+                    () = conversation.wait_closed() => {}
+                    () = out.closed() => {}
+                }
+            });
+            event_stream(None, frames)
+        }
+    }
+}
+
+/// Sends a notification for each change of the tools. Ends when the client disconnects.
+async fn send_changes(server: &ServerState, out: &mpsc::Sender<OutFrame>, meta: &Value) {
+    let mut versions = server.tools_version.subscribe();
+    while versions.changed().await.is_ok() {
+        let mut params = Map::new();
+        if meta.as_object().is_some_and(|meta| !meta.is_empty()) {
+            params.insert("_meta".to_string(), meta.clone());
+        }
+        let method = "notifications/tools/list_changed".to_string();
+        if out.send(OutFrame::Interim(Frame::Notification { method, params }.to_json())).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Answers `subscriptions/listen`: a stream of the changes that the client wants to know.
+async fn listen(request: RpcRequest) {
+    let wanted = request.params.get("notifications").and_then(|wanted| wanted.get("toolsListChanged"));
+    let wants_tools = wanted.and_then(Value::as_bool).unwrap_or(false);
+    let mut honoured = json!({});
+    if wants_tools {
+        honoured["toolsListChanged"] = json!(true);
+    }
+    let meta = json!({meta::SUBSCRIPTION_ID: request.id});
+    let acknowledgement = json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/subscriptions/acknowledged",
+        "params": {"_meta": meta, "notifications": honoured},
+    });
+    if request.out.send(OutFrame::Interim(acknowledgement)).await.is_err() {
+        return;
+    }
+    let changes = async {
+        match wants_tools {
+            true => send_changes(&request.server, &request.out, &meta).await,
+            false => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = changes => {}
+        () = request.out.closed() => {}
+        () = request.conversation.wait_closed() => {
+            request.answer(Ok(json!({"_meta": meta}))).await;
+        }
+    }
+}
+
+fn list(request: &RpcRequest, member: &str, entries: &[Value]) -> Result<Value, RpcError> {
+    let page_size = mock_content(&request.server).and_then(|content| content.page_size);
+    let mut result = list_page(member, entries, page_size, request.params.get("cursor"))?;
+    if request.revision.is_stateless() {
+        result["ttlMs"] = json!(LIST_TTL_MS);
+        result["cacheScope"] = json!("private");
+    }
+    Ok(result)
+}
+
+fn set_log_level(request: &RpcRequest) -> Result<Value, RpcError> {
+    let level = request.params.get("level").and_then(Value::as_str).unwrap_or_default();
+    match request.session.as_ref().is_some_and(|session| session.set_log_level(level)) {
+        true => Ok(json!({})),
+        false => Err(RpcError::new(error_code::INVALID_PARAMS, format!("unknown level `{level}`"))),
+    }
+}
+
+fn discover(server: &ServerState) -> Value {
+    let versions: Vec<_> = ProtocolRevision::ALL.iter().map(|revision| revision.name()).collect();
+    let mut result = json!({
+        "supportedVersions": versions,
+        "capabilities": capabilities_of(server, ProtocolRevision::V2026July),
+        "ttlMs": LIST_TTL_MS,
+        "cacheScope": "private",
+    });
+    if let Some(instructions) = instructions(server) {
+        result["instructions"] = json!(instructions);
+    }
+    result
+}
+
+fn mock_content(server: &ServerState) -> Option<&MockContent> {
+    match &server.definition.kind {
+        ServerKind::Mock(content) => Some(content),
+        ServerKind::Proxy(_) => None,
+    }
+}
+
+fn instructions(server: &ServerState) -> Option<&str> {
+    mock_content(server).and_then(|content| content.instructions.as_deref())
+}
+
+fn server_info(server: &ServerState) -> Value {
+    json!({"name": server.name(), "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn capabilities_of(_: &ServerState, revision: ProtocolRevision) -> Value {
+    let mut capabilities = json!({"tools": {"listChanged": true}});
+    if !revision.is_stateless() {
+        capabilities["logging"] = json!({});
+    }
+    capabilities
+}

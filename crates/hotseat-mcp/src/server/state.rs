@@ -1,0 +1,203 @@
+//! State of the servers of a run, of a conversation, and of one server in a conversation.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
+
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use super::catalog::ToolCatalog;
+use super::faults::FaultCounters;
+use super::sessions::ClientSession;
+use super::signing::StateSigner;
+use crate::answer::ToolAnswerer;
+use crate::definition::{McpLimits, ServerDefinition};
+use crate::event::{McpEvent, McpEventKind};
+use crate::revision::ProtocolRevision;
+
+/// Maximum number of closed conversations that are remembered.
+const MAX_CLOSED_CONVERSATIONS: usize = 4096;
+/// Maximum number of different clients of one server that are reported.
+const MAX_KNOWN_CLIENTS: usize = 256;
+
+/// Locks a mutex; a panic of another holder leaves the data usable.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// State of all servers of a run.
+pub(super) struct RunState {
+    pub(super) limits: McpLimits,
+    pub(super) signer: StateSigner,
+    conversations: Mutex<ConversationTable>,
+}
+
+#[derive(Default)]
+struct ConversationTable {
+    open: HashMap<String, Arc<ConversationState>>,
+    closed: VecDeque<String>,
+}
+
+/// Result of the search for a conversation.
+pub(super) enum ConversationLookup {
+    /// The conversation exists; it may be closed and still report events.
+    Found(Arc<ConversationState>),
+    /// The conversation existed.
+    Gone,
+    /// There was no such conversation.
+    Unknown,
+}
+
+impl RunState {
+    pub(super) fn new(limits: McpLimits) -> RunState {
+        RunState { limits, signer: StateSigner::new(), conversations: Mutex::default() }
+    }
+
+    pub(super) fn insert(&self, conversation: Arc<ConversationState>) {
+        lock(&self.conversations).open.insert(conversation.token.clone(), conversation);
+    }
+
+    pub(super) fn remove(&self, token: &str) {
+        let mut table = lock(&self.conversations);
+        if table.open.remove(token).is_some() {
+            table.closed.push_back(token.to_string());
+            if table.closed.len() > MAX_CLOSED_CONVERSATIONS {
+                table.closed.pop_front();
+            }
+        }
+    }
+
+    pub(super) fn find(&self, token: &str) -> ConversationLookup {
+        let table = lock(&self.conversations);
+        match table.open.get(token) {
+            Some(found) => ConversationLookup::Found(found.clone()),
+            None if table.closed.iter().any(|closed| closed == token) => ConversationLookup::Gone,
+            None => ConversationLookup::Unknown,
+        }
+    }
+}
+
+/// State of one conversation.
+pub(super) struct ConversationState {
+    /// Unguessable part of the addresses.
+    pub(super) token: String,
+    pub(super) servers: BTreeMap<String, Arc<ServerState>>,
+    pub(super) answerer: Arc<dyn ToolAnswerer>,
+    pub(super) limits: McpLimits,
+    /// Permits for open requests.
+    pub(super) open_requests: Arc<Semaphore>,
+    events: mpsc::Sender<McpEvent>,
+    calls: AtomicU64,
+    closed: watch::Sender<bool>,
+}
+
+impl ConversationState {
+    pub(super) fn new(
+        token: String,
+        servers: BTreeMap<String, Arc<ServerState>>,
+        answerer: Arc<dyn ToolAnswerer>,
+        limits: McpLimits,
+        events: mpsc::Sender<McpEvent>,
+    ) -> ConversationState {
+        let open_requests =
+            Arc::new(Semaphore::new(limits.max_open_requests.clamp(1, Semaphore::MAX_PERMITS)));
+        let (closed, calls) = (watch::Sender::new(false), AtomicU64::new(0));
+        ConversationState { token, servers, answerer, limits, open_requests, events, calls, closed }
+    }
+
+    /// Reports an event. Waits while too many events wait for the receiver.
+    pub(super) async fn report(&self, server: &str, at: Instant, kind: McpEventKind) {
+        // Without a receiver there is no one to report to.
+        let _ = self.events.send(McpEvent { at, server: server.to_string(), kind }).await;
+    }
+
+    /// Returns the number of the next call, or `None` if there were too many.
+    pub(super) fn next_call(&self) -> Option<u64> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        (number <= self.limits.max_calls).then_some(number)
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.send_replace(true);
+        for server in self.servers.values() {
+            lock(&server.sessions).clear();
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        *self.closed.borrow()
+    }
+
+    /// Resolves when the conversation is closed.
+    pub(super) async fn wait_closed(&self) {
+        let mut closed = self.closed.subscribe();
+        // The sender lives as long as `self`.
+        let _ = closed.wait_for(|closed| *closed).await;
+    }
+}
+
+/// State of one server in one conversation.
+pub(super) struct ServerState {
+    pub(super) definition: ServerDefinition,
+    /// Tools of a mock; replaced as a whole.
+    pub(super) tools: RwLock<Arc<ToolCatalog>>,
+    /// Sessions of clients with a handshake, by their identifiers.
+    pub(super) sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
+    pub(super) faults: FaultCounters,
+    /// Increases with each change of the tools.
+    pub(super) tools_version: watch::Sender<u64>,
+    tool_calls: Mutex<HashMap<String, u64>>,
+    clients: Mutex<HashSet<(ProtocolRevision, String)>>,
+    is_connected: AtomicBool,
+}
+
+impl ServerState {
+    pub(super) fn new(definition: ServerDefinition, tools: ToolCatalog) -> ServerState {
+        ServerState {
+            faults: FaultCounters::new(&definition.faults),
+            tools: RwLock::new(Arc::new(tools)),
+            sessions: Mutex::default(),
+            tools_version: watch::Sender::new(0),
+            tool_calls: Mutex::default(),
+            clients: Mutex::default(),
+            is_connected: AtomicBool::new(false),
+            definition,
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    pub(super) fn tools(&self) -> Arc<ToolCatalog> {
+        self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the tools and notifies the clients.
+    pub(super) fn set_tools(&self, tools: ToolCatalog) {
+        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tools);
+        self.tools_version.send_modify(|version| *version += 1);
+    }
+
+    /// Counts a call of a tool and returns its number. Unknown tools are not counted one by one.
+    pub(super) fn count_call(&self, tool: &str) -> u64 {
+        let mut calls = lock(&self.tool_calls);
+        let count = calls.entry(tool.to_string()).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// Whether a client with this name has not connected with this revision before.
+    pub(super) fn is_new_client(&self, revision: ProtocolRevision, info: &Value) -> bool {
+        self.is_connected.store(true, Ordering::Relaxed);
+        let mut clients = lock(&self.clients);
+        clients.len() < MAX_KNOWN_CLIENTS && clients.insert((revision, info.to_string()))
+    }
+
+    /// Whether a client has connected.
+    pub(super) fn is_connected(&self) -> bool {
+        self.is_connected.load(Ordering::Relaxed)
+    }
+}
