@@ -14,12 +14,8 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::cases::{Environment, MILLISECONDS, from_millis};
 use hotseat_document::{Diagnostic, Diagnostics, Field, Kind, MapView, NodeView, Shape};
 use hotseat_targets::connection::http::{HttpClient, without_credentials};
-use hotseat_targets::process::{
-    GroupCommand, LastOutput, OrphanProcess, ProcessGroup, ProjectServers, SHUTDOWN_GRACE,
-};
+use hotseat_targets::process::{GroupCommand, LastOutput, ProcessGroup, ProjectServers, SHUTDOWN_GRACE};
 use hotseat_targets::recorder::SecretRedactor;
-
-use super::project::Project;
 
 /// Time limit for reading the remaining output after the agent has exited.
 const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -103,20 +99,6 @@ impl StartCommand {
 
 /// Help for an address in use. Processes left by a killed run are ended first, if they can be recognised.
 const ADDRESS_IN_USE_HELP: &str = "end that process (find it with `lsof -i :PORT`), change the address of the agent, or remove `start` to test the running agent";
-
-/// How many processes are told by name that a killed run has left.
-const MAX_SHOWN_ORPHANS: usize = 10;
-
-/// Ends the processes that runs of a project have left which were killed, and says which, each in one line.
-pub async fn end_orphans(project: &Project) -> Vec<String> {
-    let orphans = ProjectServers::new(&project.root).end_orphans().await;
-    let words = orphans.iter().take(MAX_SHOWN_ORPHANS).map(|OrphanProcess { pid, command }| {
-        let command = project.redactor().text(command);
-        format!("process {pid} (`{command}`) was ended: a run that was killed had started it and left it")
-    });
-    let more = orphans.len().saturating_sub(MAX_SHOWN_ORPHANS);
-    words.chain((more > 0).then(|| format!("{more} more such processes were ended"))).collect()
-}
 
 /// A started agent. Dropping this value kills it with all its child processes.
 #[derive(Debug)]

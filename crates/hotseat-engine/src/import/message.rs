@@ -3,7 +3,6 @@
 use hotseat_document::{Diagnostic, Diagnostics, NodeView, SourceSpan};
 use serde_json::Value;
 
-use super::transcript::member;
 use hotseat_targets::message::MessageRole;
 use hotseat_targets::recording::RecordedArguments;
 
@@ -149,4 +148,9 @@ fn calls(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<Vec<ImportedT
         calls.push(ImportedToolCall { id, tool: tool.to_string(), arguments });
     }
     Some(calls)
+}
+
+/// Returns the value of a key. Null counts as missing.
+pub(super) fn member<'a>(view: NodeView<'a>, key: &str) -> Option<NodeView<'a>> {
+    view.node.get(key).map(|node| NodeView::new(node, view.source)).filter(|view| !view.is_null())
 }

@@ -9,7 +9,7 @@ use hotseat_document::{Diagnostic, Diagnostics, DocumentNode, NodeValue, NodeVie
 use serde_json::{Map, Value, json as value};
 
 use super::OmittedParts;
-use super::message::{ImportedMessage, MessageContent};
+use super::message::{ImportedMessage, MessageContent, member};
 use hotseat_targets::message::parse_content_output;
 use hotseat_targets::recording::{
     AgentRecording, RecordedArguments, RecordedEvent, RecordedEventKind, RecordedTurn,
@@ -188,11 +188,6 @@ fn read_conversation(view: NodeView<'_>, mistakes: &mut Diagnostics) -> Option<C
         metadata: metadata_of(view),
         ..transcript
     })
-}
-
-/// Returns the value of a key. Null counts as missing.
-pub(super) fn member<'a>(view: NodeView<'a>, key: &str) -> Option<NodeView<'a>> {
-    view.node.get(key).map(|node| NodeView::new(node, view.source)).filter(|view| !view.is_null())
 }
 
 /// Returns a text, or a number as text.

@@ -4,19 +4,35 @@ use hotseat_trace::AttemptFailure;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::cancellation::RunControl;
 use super::context::RunContext;
-use super::dispatcher::{RunControl, StartedAgents};
+use super::dispatcher::StartedAgents;
 use super::plan::RunPlan;
-use crate::config::{self, StartedAgent};
+use crate::config::{Project, StartedAgent};
+use hotseat_targets::process::{OrphanProcess, ProjectServers};
+
+/// How many processes are told by name that a killed run has left.
+const MAX_SHOWN_ORPHANS: usize = 10;
 
 /// Ends the processes that runs of the project have left which were killed, and says which, each in one line. It is given
 /// up where the run is to end.
 pub async fn end_orphans(outside: &RunContext, control: &watch::Receiver<RunControl>) -> Vec<String> {
     let mut interrupted = control.clone();
     tokio::select! {
-        ended = config::end_orphans(&outside.project) => ended,
+        ended = end_project_orphans(&outside.project) => ended,
         Ok(_) = interrupted.changed() => Vec::new(),
     }
+}
+
+/// Ends the processes that runs of a project have left which were killed, and says which, each in one line.
+async fn end_project_orphans(project: &Project) -> Vec<String> {
+    let orphans = ProjectServers::new(&project.root).end_orphans().await;
+    let words = orphans.iter().take(MAX_SHOWN_ORPHANS).map(|OrphanProcess { pid, command }| {
+        let command = project.redactor().text(command);
+        format!("process {pid} (`{command}`) was ended: a run that was killed had started it and left it")
+    });
+    let more = orphans.len().saturating_sub(MAX_SHOWN_ORPHANS);
+    words.chain((more > 0).then(|| format!("{more} more such processes were ended"))).collect()
 }
 
 /// Starts the agents of a run that have a `start` command.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use hotseat_trace::{AttemptFailure, FailureKind, ResponsibleParty, Verdict, VerdictStatus};
 
-use super::attempt::Attempt;
+use super::attempt_result::Attempt;
+use super::pass_rate::PassRate;
 use super::series::StopRule;
-use super::stability::{CaseStability, PassRate, ReliabilityGrade, ReliabilityResult};
+use super::stability::{CaseStability, ReliabilityGrade, ReliabilityResult};
 
 /// Aggregate verdict of a repeated case.
 pub(super) struct AggregateVerdict {

@@ -3,59 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use hotseat_trace::{AttemptFailure, EventRecord, FailureKind, Millis, TracedConversation, Verdict};
+use hotseat_trace::{AttemptFailure, FailureKind, Verdict};
 use serde_json::Value;
 
+use super::attempt_result::{Attempt, test_failure};
 use super::cancellation::CancellationSignal;
 use super::case_roles::{CaseScope, open_roles};
 use super::context::{EventRetention, RunContext, set_identity_env};
 use super::hooks::HookOutput;
 use super::plan::SelectedCase;
 use super::recheck;
-use super::results::{CaseRef, CheckResult, CheckpointResult};
 use crate::cases::{TestCase, VariableScope};
 use crate::config::BoundTarget;
-use crate::session::{ConversationResult, SessionRoles, SessionTimeouts, run_conversation, run_hook};
-use hotseat_document::Diagnostics;
+use crate::session::{SessionRoles, SessionTimeouts, run_conversation, run_hook};
 use hotseat_targets::message::ScriptedAnswers;
-use hotseat_targets::recorder::{SecretRedactor, TraceRecorder, TrafficMeter, wall_millis};
-
-/// One attempt at a case, with its verdict and the recorded conversation.
-#[derive(Debug)]
-pub struct Attempt {
-    /// The case.
-    pub case_ref: Arc<CaseRef>,
-    /// Number of the attempt within its case, from 1.
-    pub number: usize,
-    /// Verdict of the attempt.
-    pub verdict: Verdict,
-    /// Results of all evaluated checks, in order.
-    pub checks: Vec<CheckResult>,
-    /// Results of the checkpoints.
-    pub checkpoints: Vec<CheckpointResult>,
-    /// The exceeded time limit, if the verdict is a timeout.
-    pub limit: Option<Duration>,
-    /// The conversation.
-    pub conversation: TracedConversation,
-    /// The trace. Empty unless events are retained.
-    pub events: Vec<EventRecord>,
-    /// Problems that do not change the verdict, such as a failed `after` hook.
-    pub warnings: Vec<String>,
-    /// Console output of script functions that ran before or after the conversation.
-    pub logs: Vec<String>,
-    /// Start time.
-    pub started_at: Millis,
-    /// Duration, including hooks.
-    pub duration: Duration,
-    /// Variables returned by hooks, with secrets redacted.
-    pub hook_variables: BTreeMap<String, Value>,
-    /// True if the conversation was replayed from a recording without timestamps.
-    pub lacks_timestamps: bool,
-    /// Diagnostic output of the agent, such as the end of its standard error, with secrets redacted.
-    pub agent_diagnostics: Option<String>,
-}
+use hotseat_targets::recorder::{SecretRedactor, TraceRecorder, TrafficMeter};
 
 /// Runs attempt `number` (from 1) of a case. If the run is cancelled, the conversation ends immediately; the
 /// `after` hook still gets [`CLEANUP_LIMIT`](super::CLEANUP_LIMIT).
@@ -148,63 +111,6 @@ async fn run_case_conversation(
             attempt.append_agent_diagnostics();
         }
     }
-}
-
-impl Attempt {
-    /// Creates an attempt that never ran.
-    pub(super) fn not_started(selected: Arc<CaseRef>, number: usize, verdict: Verdict) -> Self {
-        Attempt {
-            case_ref: selected,
-            number,
-            verdict,
-            checks: Vec::new(),
-            checkpoints: Vec::new(),
-            limit: None,
-            conversation: TracedConversation::default(),
-            events: Vec::new(),
-            warnings: Vec::new(),
-            logs: Vec::new(),
-            started_at: wall_millis(),
-            duration: Duration::ZERO,
-            hook_variables: BTreeMap::new(),
-            lacks_timestamps: false,
-            agent_diagnostics: None,
-        }
-    }
-
-    /// Appends the agent's diagnostic output to the failure detail, unless it is already there.
-    pub(super) fn append_agent_diagnostics(&mut self) {
-        let (Some(failure), Some(words)) = (&mut self.verdict.failure, &self.agent_diagnostics) else {
-            return;
-        };
-        if failure.detail.as_ref().is_some_and(|detail| detail.ends_with(words)) {
-            return;
-        }
-        let detail = failure.detail.take().map_or_else(String::new, |detail| detail + "\n");
-        failure.detail = Some(detail + words);
-    }
-
-    /// Copies the result of a conversation into the attempt.
-    pub(super) fn apply_result(&mut self, result: ConversationResult) {
-        self.verdict = result.verdict;
-        self.checks = result.checks.into_iter().map(CheckResult::from_checked).collect();
-        self.checkpoints = result.checkpoints.into_iter().map(CheckpointResult::from_reached).collect();
-        self.limit = result.limit;
-        self.logs.extend(result.logs);
-        self.conversation = result.conversation;
-        self.events = result.events;
-        self.lacks_timestamps = result.is_untimed;
-    }
-}
-
-/// Converts diagnostics into a test failure, for a conversation that could not start.
-pub(super) fn test_failure(found: Diagnostics) -> AttemptFailure {
-    let mut words = found.into_iter().map(|diagnostic| match diagnostic.place {
-        Some(place) => format!("{} ({place})", diagnostic.message),
-        None => diagnostic.message,
-    });
-    let message = words.next().unwrap_or_default();
-    AttemptFailure::new(FailureKind::TestError, message).with_detail(words.collect::<Vec<_>>().join("\n"))
 }
 
 /// A case with all variables resolved, ready to run.

@@ -3,10 +3,22 @@
 use std::future::{Future, pending};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::RunControl;
+/// A request from the user or the operating system to a running run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunControl {
+    /// Continue.
+    #[default]
+    Run,
+    /// Start no new cases; running ones finish.
+    Finish,
+    /// Stop all running conversations immediately.
+    Cancel,
+}
 
 /// Grace period for cleanup after a run is cancelled.
 pub const CLEANUP_LIMIT: Duration = Duration::from_secs(10);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::backlog::ReportBacklog;
-use super::recheck::RecheckSource;
+use super::recheck_source::RecheckSource;
 use crate::cases::{HookCommand, HumanInput, TestCase, VariableScope};
 use crate::cases::{OnMissingInput, PromptPolicy};
 use crate::config::{

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use hotseat_trace::{Verdict, VerdictStatus};
 
-use super::attempt::Attempt;
-use super::dispatcher::{ExecutionOptions, RunControl};
+use super::attempt_result::Attempt;
+use super::cancellation::RunControl;
+use super::execution_options::ExecutionOptions;
 use super::outcome::{AttemptPolicy, CaseOutcome, is_retryable};
+use super::pass_rate::PassRate;
 use super::plan::SelectedCase;
 use super::series::{RepeatSeries, StopRule};
-use super::stability::PassRate;
 use super::summary::RunSummary;
 use crate::cases::{Reliability, ReliabilitySetting, TestCase};
 

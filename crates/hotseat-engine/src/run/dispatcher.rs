@@ -8,68 +8,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotseat_trace::{AttemptFailure, FailureKind, Millis, Verdict};
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
-use super::attempt::{Attempt, run_attempt};
-use super::cancellation::CancellationSignal;
+use super::attempt::run_attempt;
+use super::attempt_result::Attempt;
+use super::cancellation::{CancellationSignal, RunControl};
 use super::case_queue::CaseQueue;
 use super::context::RunContext;
 use super::dispatch::{DispatchState, DispatchStep};
+use super::execution_options::ExecutionOptions;
 use super::outcome::{AttemptPolicy, CaseOutcome};
 use super::plan::{RunPlan, SelectedCase};
 use super::results::CaseRef;
-use super::stability::PassRate;
 use super::summary::RunSummary;
 use super::workers::WorkerPool;
-use crate::cases::Reliability;
 use crate::config::{ProjectAgent, StartedAgent};
 use hotseat_document::Diagnostic;
 use hotseat_targets::recorder::wall_millis;
-
-/// Execution options of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct ExecutionOptions {
-    /// Maximum number of concurrent conversations.
-    pub parallel: usize,
-    /// If true, no new case starts after a failure.
-    pub fail_fast: bool,
-    /// Number of attempts per case (`--runs`).
-    pub runs: usize,
-    /// Minimum pass rate of repeated cases.
-    pub min_pass_rate: PassRate,
-    /// If true, cases with a declared reliability run until it is confirmed or refuted.
-    #[serde(default)]
-    pub as_declared: bool,
-    /// Reliability of cases that declare none.
-    #[serde(default)]
-    pub reliability: Option<Reliability>,
-    /// Maximum number of invalid attempts of a repeated case that are replaced. `None` selects a default
-    /// based on the number of repeats.
-    #[serde(default)]
-    pub max_invalid: Option<usize>,
-    /// Retries of a failed case that is not repeated. Overrides the value of the case.
-    pub retries: Option<usize>,
-    /// Retries if neither the command line nor the case sets them.
-    pub default_retries: usize,
-    /// If true, skipped cases without a `skip` of their own make the run fail.
-    pub fail_on_skip: bool,
-}
-
-/// A request from the user or the operating system to a running run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunControl {
-    /// Continue.
-    #[default]
-    Run,
-    /// Start no new cases; running ones finish.
-    Finish,
-    /// Stop all running conversations immediately.
-    Cancel,
-}
 
 /// An event of a run, in order of occurrence.
 #[derive(Debug, Clone)]

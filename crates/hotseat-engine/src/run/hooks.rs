@@ -8,7 +8,7 @@ use std::time::Duration;
 use hotseat_trace::{AttemptFailure, FailureKind};
 use serde_json::{Map, Value, json};
 
-use super::attempt::{Attempt, test_failure};
+use super::attempt_result::{Attempt, test_failure};
 use super::context::{RunContext, set_identity_env};
 use super::outcome::CaseOutcome;
 use super::plan::{RunPlan, SelectedCase};

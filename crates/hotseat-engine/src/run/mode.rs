@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Attempt;
 use crate::cases::OnMissingInput;
 use crate::cases::TestCase;
 use hotseat_checks::RoleReference;
@@ -38,16 +37,6 @@ impl ConversationMode {
             ConversationMode::Standard => "standard",
             ConversationMode::MultiTurn => "multi_turn",
             ConversationMode::Dynamic => "dynamic",
-        }
-    }
-}
-
-impl Attempt {
-    /// Mode of the actual conversation. Answers by a human can turn a single-turn case into a multi-turn one.
-    pub fn mode(&self) -> ConversationMode {
-        match self.case_ref.case.mode {
-            ConversationMode::Standard if self.conversation.turns.len() > 1 => ConversationMode::MultiTurn,
-            mode => mode,
         }
     }
 }

@@ -7,7 +7,7 @@ use hotseat_trace::{FailureKind, Millis, Verdict, VerdictStatus};
 use serde::{Deserialize, Serialize};
 
 use super::aggregate::AggregateVerdict;
-use super::attempt::Attempt;
+use super::attempt_result::Attempt;
 use super::results::CaseRef;
 use super::series::{AttemptStatus, RepeatSeries, StopRule};
 use super::stability::CaseStability;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::case_roles::{CaseScope, case_roles, check_functions};
-use super::dispatcher::ExecutionOptions;
+use super::execution_options::ExecutionOptions;
 use super::mode::RunModes;
 use super::results::{CaseInfo, CaseRef};
 use super::shard::{PlanDigest, Shard};

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use hotseat_trace::{EventRecord, FailureKind, Verdict, VerdictStatus};
 use serde_json::{Map, Value};
 
-use super::attempt::{Attempt, test_failure};
+use super::attempt_result::{Attempt, test_failure};
 use super::case_roles::{CaseScope, open_roles};
 use super::context::{EventRetention, RunContext};
 use super::plan::SelectedCase;
+use super::recheck_source::RecheckSource;
 use super::results::{CaseInfo, CaseRef};
 use crate::cases::{TestCase, VariableScope};
 use crate::roles::RecordedAnswers;
@@ -18,31 +19,6 @@ use crate::session::{
     rerun_required,
 };
 use hotseat_targets::recorder::{SecretRedactor, TraceRecorder};
-
-/// Access to the saved conversations of a run.
-pub trait SavedConversations: Send + Sync {
-    /// Short id of the original run.
-    fn run_id(&self) -> &str;
-
-    /// Returns the number of saved attempts of a case and the index of the agent it tested, by suite name and
-    /// case id.
-    fn find_case(&self, suite: &str, id: &str) -> Option<(usize, Option<usize>)>;
-
-    /// Loads one saved attempt, from 1.
-    ///
-    /// # Errors
-    /// A message if it cannot be loaded.
-    fn load_attempt(&self, suite: &str, id: &str, number: usize) -> Result<Attempt, String>;
-}
-
-/// Saved conversations to re-evaluate.
-#[derive(Clone)]
-pub struct RecheckSource {
-    /// The conversations.
-    pub conversations: Arc<dyn SavedConversations>,
-    /// If true, judges are asked questions without a stored answer.
-    pub asks_judges: bool,
-}
 
 impl RecheckSource {
     /// Adds the number of saved attempts to a case.

@@ -2,8 +2,8 @@
 
 use hotseat_document::Diagnostic;
 
-use super::dispatcher::ExecutionOptions;
-use super::stability::PassRate;
+use super::execution_options::ExecutionOptions;
+use super::pass_rate::PassRate;
 use crate::config::Project;
 
 /// Default number of parallel conversations. They mostly wait for the network, and an agent on a developer

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hotseat_trace::{FailureKind, ResponsibleParty, Verdict, VerdictStatus};
 use serde::{Deserialize, Serialize};
 
-use super::stability::PassRate;
+use super::pass_rate::PassRate;
 use crate::cases::Reliability;
 use hotseat_statistics::{RateDecision, SequentialTest};
 

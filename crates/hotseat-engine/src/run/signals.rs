@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::sync::watch;
 
-use super::RunControl;
+use super::cancellation::RunControl;
 
 /// Listener for Ctrl-C and, on Unix, SIGTERM (sent by CI servers to cancel a job) and SIGHUP. Only main
 /// functions create it.

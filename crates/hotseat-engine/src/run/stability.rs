@@ -6,17 +6,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::attempt::Attempt;
+use super::attempt_result::Attempt;
 use super::series::{AttemptStatus, RepeatSeries, StopRule};
 use crate::cases::Reliability;
 use hotseat_checks::{json_equal, read_json};
 use hotseat_statistics::{
     ConfidenceInterval, RateDecision, SummaryStatistics, all_pass_probability, wilson_interval,
 };
-
-/// A required pass rate, more than 0 and at most 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct PassRate(f64);
 
 /// Statistics of a repeated case. `runs` counts valid attempts only; invalid attempts are in `invalid`, and
 /// those that never started in `not_run`.
@@ -94,27 +90,6 @@ pub enum StabilityClass {
     Unstable,
     /// Less than 50 % passed.
     HighlyUnstable,
-}
-
-impl PassRate {
-    /// Requires all attempts to pass.
-    pub const ALL: PassRate = PassRate(1.0);
-
-    /// Creates a pass rate. Returns `None` unless it is more than 0 and at most 1.
-    pub fn new(part: f64) -> Option<PassRate> {
-        (part > 0.0 && part <= 1.0).then_some(PassRate(part))
-    }
-
-    /// The pass rate as a fraction.
-    pub fn as_fraction(self) -> f64 {
-        self.0
-    }
-
-    /// Number of attempts out of `runs` that have to pass.
-    pub fn required_passes(self, runs: usize) -> usize {
-        // Tolerates floating-point error above a whole number.
-        (runs as f64 * self.0 - 1e-9).ceil() as usize
-    }
 }
 
 impl CaseStability {
@@ -306,6 +281,7 @@ fn agreement(all: &[AttemptAnswers]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::PassRate;
 
     fn stability(passed: usize, runs: usize) -> CaseStability {
         let none = RepeatSeries::new(StopRule::Made { runs: 0, least: PassRate::ALL }, 0);

@@ -6,7 +6,7 @@ use hotseat_trace::{FailureKind, Millis, UsageTotals, VerdictStatus};
 use serde::{Deserialize, Serialize};
 
 use super::check_totals::CheckTotals;
-use super::dispatcher::ExecutionOptions;
+use super::execution_options::ExecutionOptions;
 use super::outcome::CaseOutcome;
 use super::stability::ReliabilityGrade;
 

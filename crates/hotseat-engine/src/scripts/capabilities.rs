@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::fetch::fetch;
-use super::files::{FileOperation, run_operation};
 use super::library::{FunctionError, ScriptFunction, ScriptLibrary, ScriptSearchPath};
+use super::local_functions::{local_functions, with_script_api};
 use hotseat_targets::connection::http::HttpClient;
 
 /// Maximum depth of scripts calling each other with `Process`, each in its own engine.
@@ -231,7 +231,35 @@ pub struct HostRequest {
 impl HostRequester {
     /// Returns the host functions for an engine.
     pub fn host(&self) -> ScriptHost {
-        script_host(&self.powers.library, Some(self))
+        let hidden = local_functions(&self.powers.library.grants, &self.powers.library.environment);
+        let fetching = self.clone();
+        let hidden = hidden.blocking_function("fetch", move |arguments| {
+            let ScriptCapabilities { http, library, offline, .. } = fetching.powers.clone();
+            let request = arguments.into_iter().next().unwrap_or_default();
+            await_reply(fetching.ask(async move {
+                match offline {
+                    true => Err(format!("fetch: {OFFLINE_ERROR}")),
+                    false => fetch(&request, &library.grants, &http).await,
+                }
+            }))
+        });
+        let requester = self.clone();
+        let process = move |arguments| {
+            let powers = requester.powers.clone();
+            let longest = if requester.untimed { UNTIMED_SCRIPT_TIMEOUT } else { NESTED_SCRIPT_TIMEOUT };
+            await_reply(requester.ask(async move {
+                match <[Value; 2]>::try_from(arguments) {
+                    Ok([Value::String(name), Value::Array(arguments)]) => {
+                        powers.process(name, arguments, longest).await
+                    }
+                    _ => Err("the first argument of Process must be a name".to_string()),
+                }
+            }))
+        };
+        with_script_api(match self.untimed {
+            true => hidden.untimed_function("process", process),
+            false => hidden.blocking_function("process", process),
+        })
     }
 
     fn ask(&self, work: impl Future<Output = HostResult> + Send + 'static) -> oneshot::Receiver<HostResult> {
@@ -286,71 +314,4 @@ async fn await_reply(answer: oneshot::Receiver<HostResult>) -> HostResult {
         // The queue was dropped and the script is about to be stopped; it must not continue until then.
         Err(_) => std::future::pending().await,
     }
-}
-
-/// Creates the host functions of an engine. Without a requester the file is only inspected: it may read
-/// permitted files, and other requests fail.
-pub(super) fn script_host(library: &ScriptLibrary, running: Option<&HostRequester>) -> ScriptHost {
-    let looks = running.is_none();
-    let only_looked_at = |what: &str| {
-        format!("{what} cannot be called at the top level of a script: call it within a function")
-    };
-    let mut hidden = ScriptHost::new();
-    for (name, deed) in FileOperation::ALL {
-        let grants = library.grants.clone();
-        hidden = hidden.function(name, move |arguments| match looks && deed.is_write() {
-            true => Err(only_looked_at(&format!("`files.{name}`"))),
-            false => run_operation(deed, &arguments, &grants),
-        });
-    }
-    let (listed, environment) = (library.grants.clone(), library.environment.clone());
-    let names = move |_| {
-        let set = listed.env.iter().filter(|name| environment.contains_key(*name));
-        Ok(json!(set.collect::<Vec<_>>()))
-    };
-    let (listed, environment) = (library.grants.clone(), library.environment.clone());
-    let variable = move |arguments: Vec<Value>| match arguments.first().and_then(Value::as_str) {
-        Some(name) if listed.env.iter().any(|own| own == name) => Ok(json!(environment.get(name))),
-        name => Err(format!(
-            "the environment variable `{}` may not be read: add it to the project file under `scripts: env:`",
-            name.unwrap_or_default()
-        )),
-    };
-    let hidden = hidden.function("names", names).function("env", variable);
-    let hidden = match running {
-        None => hidden
-            .function("fetch", move |_| Err(only_looked_at("`fetch`")))
-            .function("process", move |_| Err(only_looked_at("`Process`"))),
-        Some(hands) => {
-            let (fetching, processing) = (hands.clone(), hands.clone());
-            let hidden = hidden.blocking_function("fetch", move |arguments| {
-                let ScriptCapabilities { http, library, offline: alone, .. } = fetching.powers.clone();
-                let request = arguments.into_iter().next().unwrap_or_default();
-                await_reply(fetching.ask(async move {
-                    match alone {
-                        true => Err(format!("fetch: {OFFLINE_ERROR}")),
-                        false => fetch(&request, &library.grants, &http).await,
-                    }
-                }))
-            });
-            let is_patient = hands.untimed;
-            let process = move |arguments| {
-                let powers = processing.powers.clone();
-                let longest = if is_patient { UNTIMED_SCRIPT_TIMEOUT } else { NESTED_SCRIPT_TIMEOUT };
-                await_reply(processing.ask(async move {
-                    match <[Value; 2]>::try_from(arguments) {
-                        Ok([Value::String(name), Value::Array(arguments)]) => {
-                            powers.process(name, arguments, longest).await
-                        }
-                        _ => Err("the first argument of Process must be a name".to_string()),
-                    }
-                }))
-            };
-            match is_patient {
-                true => hidden.untimed_function("process", process),
-                false => hidden.blocking_function("process", process),
-            }
-        }
-    };
-    ScriptHost::new().with_wrapper(include_str!("powers.js"), hidden)
 }

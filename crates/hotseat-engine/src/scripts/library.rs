@@ -1,6 +1,6 @@
 //! Script functions of a project: found when the plan is made, called during the run.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +11,8 @@ use hotseat_script::{
     ScriptContext, ScriptError, ScriptErrorKind, ScriptHost, ScriptLimits, ScriptModule, Scripts, thread,
 };
 
-use super::capabilities::script_host;
 use super::grants::ScriptGrants;
+use super::local_functions::{Environment, inspection_host};
 
 /// Time limit for loading a module to list its exports.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -72,9 +72,6 @@ pub struct ScriptLibrary {
     pub(super) environment: Environment,
     cache: Arc<Mutex<LibraryCache>>,
 }
-
-/// The environment variables of the process.
-type Environment = Arc<BTreeMap<String, String>>;
 
 #[derive(Debug, Default)]
 struct LibraryCache {
@@ -144,7 +141,7 @@ impl ScriptLibrary {
 
     /// Returns the host functions for loading a file only to list its exports.
     pub fn inspection_host(&self) -> ScriptHost {
-        script_host(self, None)
+        inspection_host(&self.grants, &self.environment)
     }
 
     fn scripts_of(&self, root: &Path, shown: &Path) -> Result<Scripts, Diagnostic> {
@@ -265,7 +262,7 @@ impl ScriptLibrary {
         let library = self.clone();
         let checked = thread::run(LOAD_TIMEOUT, move |stop| {
             let ScriptFunction { scripts, module, name } = looked_at;
-            ScriptContext::new(&scripts, limits, script_host(&library, None))?
+            ScriptContext::new(&scripts, limits, library.inspection_host())?
                 .with_stop(stop)
                 .check_export(&module, &name)
         });

@@ -5,6 +5,7 @@ mod fetch;
 mod files;
 mod grants;
 mod library;
+mod local_functions;
 
 pub use capabilities::{
     BoundFunction, HostRequester, HostRequests, ProcessFuture, ProcessRunner, ScriptCapabilities,

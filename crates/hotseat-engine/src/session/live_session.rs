@@ -7,10 +7,11 @@ use hotseat_trace::{AttemptFailure, ConversationTurn as Turned, FailureKind, Tra
 use tokio::time::Instant;
 
 use super::checkpoints::{self, CheckpointProgress};
+use super::conversation_ending::ConversationEnding;
 use super::evaluate::{CheckEvaluator, CheckScope, failure_from_checks};
-use super::recorded_conversation::{RecordedConversation, SessionCounterpart};
+use super::recorded_conversation::{RecordedConversation, SessionCounterpart, rerun_required};
 use super::resolve_references::{missing_times, test_error};
-use super::topics::TopicTracker;
+use super::topic_tracker::TopicTracker;
 use super::turn::{DeadlineSource, TurnInput, execute_turn, judge_turn_end};
 use crate::cases::{CaseTopics, CaseTurn, CheckVocabulary, TestCase};
 use crate::scripts::ScriptCapabilities;
@@ -23,17 +24,6 @@ use hotseat_targets::{AgentSession, ProtocolCapabilities, TurnError, TurnLimits}
 
 /// Default time limit of open-ended conversations: those with a simulated user or driven by a program.
 const DEFAULT_OPEN_ENDED_TIMEOUT: Duration = Duration::from_secs(300);
-
-/// End of a conversation.
-#[derive(Debug)]
-pub(super) enum ConversationEnding {
-    /// Regular end.
-    Completed,
-    /// The case is skipped, for this reason.
-    Skipped(String),
-    /// The conversation cannot continue, or a hard check failed.
-    Failed(AttemptFailure),
-}
 
 /// Maximum number of checks that the program of a case may make.
 pub const MAX_PROGRAM_CHECKS: usize = 10_000;
@@ -569,6 +559,24 @@ impl<'a> Session<'a> {
             consider(self.limit_end(over(limit)), DeadlineSource::Check);
         }
         nearest
+    }
+
+    /// Checks that a program has sent all turns of the recorded conversation.
+    ///
+    /// # Errors
+    /// If turns are missing though the case has not ended.
+    pub(super) fn ensure_all_turns_sent(&self) -> Result<(), AttemptFailure> {
+        match self.counterpart.recorded() {
+            Some(kept) if self.ensure_open().is_ok() && self.turns().len() < kept.turns.len() => {
+                let message = format!(
+                    "the recorded conversation has {} turns, but now the test ends after turn {}",
+                    kept.turns.len(),
+                    self.turns().len()
+                );
+                Err(rerun_required(message, ""))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod awaiting;
 mod body;
 mod checkpoints;
+mod conversation_ending;
 mod direct_turns;
 mod evaluate;
 mod external_answer;
@@ -18,6 +19,7 @@ mod script_check;
 mod session_roles;
 mod simulation;
 mod simulator_rules;
+mod topic_tracker;
 mod topics;
 mod turn;
 mod written_turns;

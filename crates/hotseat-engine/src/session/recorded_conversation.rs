@@ -11,11 +11,10 @@ use hotseat_trace::{
 };
 use serde_json::Value;
 
-use super::live_session::ConversationEnding;
+use super::conversation_ending::ConversationEnding;
 use super::turn::{TIMEOUT_ERROR, TurnInput};
 use crate::cases::{CaseTurn, TestCase};
 use crate::roles::{RoleExchange, SimulatorQuestion, UserAnswer};
-use crate::session::Session;
 use hotseat_checks::Check;
 use hotseat_targets::message::{
     InterruptReply, InterruptRequest, MediaAttachment, ScriptedAnswers, joined_text, media_parts,
@@ -39,7 +38,7 @@ pub(super) enum SessionCounterpart<'a> {
 pub struct RecordedConversation {
     records: Vec<EventRecord>,
     /// Index range of the events of each turn.
-    turns: Vec<Range<usize>>,
+    pub(super) turns: Vec<Range<usize>>,
     /// Questions to the simulated user and its answers, in order.
     simulator_answers: Vec<RoleAnswered>,
     /// Number of simulator answers already replayed.
@@ -95,26 +94,6 @@ impl SessionCounterpart<'_> {
         match self {
             SessionCounterpart::Agent(_) => None,
             SessionCounterpart::Recorded(kept) => Some(kept),
-        }
-    }
-}
-
-impl Session<'_> {
-    /// Checks that a program has sent all turns of the recorded conversation.
-    ///
-    /// # Errors
-    /// If turns are missing though the case has not ended.
-    pub(super) fn ensure_all_turns_sent(&self) -> Result<(), AttemptFailure> {
-        match self.counterpart.recorded() {
-            Some(kept) if self.ensure_open().is_ok() && self.turns().len() < kept.turns.len() => {
-                let message = format!(
-                    "the recorded conversation has {} turns, but now the test ends after turn {}",
-                    kept.turns.len(),
-                    self.turns().len()
-                );
-                Err(rerun_required(message, ""))
-            }
-            Some(_) | None => Ok(()),
         }
     }
 }

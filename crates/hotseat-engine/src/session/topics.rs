@@ -8,24 +8,15 @@ use hotseat_trace::{
 };
 use tokio::time::Instant;
 
+use super::conversation_ending::ConversationEnding;
 use super::evaluate::{CheckScope, failure_from_checks};
-use super::live_session::ConversationEnding;
+use super::topic_tracker::TopicTracker;
 use crate::cases::{CaseTopics, TopicCheckPolicy, TopicTrigger};
 use crate::roles::{
     JudgeEvidence, JudgeResponse, TopicCandidate, TopicClassification, TopicQuestion, role_failure,
 };
 use crate::session::{EndedCaseError, Session, TopicVisitRef};
 use hotseat_checks::Check;
-
-/// State of topic tracking.
-pub(super) struct TopicTracker {
-    pub topics: Arc<CaseTopics>,
-    /// Index of the current topic in the graph.
-    current: usize,
-    /// Number of turns when visits were last evaluated. Earlier turns belong to visits that are done, with or
-    /// without checks.
-    evaluated_turns: usize,
-}
 
 /// The topic of a turn and the reason for it.
 struct TopicMatch {

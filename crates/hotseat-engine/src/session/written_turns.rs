@@ -3,7 +3,8 @@
 use hotseat_trace::{AttemptFailure, FailureKind};
 use tokio::time::Instant;
 
-use super::live_session::{ConversationEnding, missing_checkpoints};
+use super::conversation_ending::ConversationEnding;
+use super::live_session::missing_checkpoints;
 use super::simulation::SimulatorStep;
 use super::turn::TurnInput;
 use crate::cases::{OnMissingInput, PromptPolicy};
