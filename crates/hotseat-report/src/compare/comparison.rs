@@ -13,6 +13,7 @@ use super::figures::{ComparedFigure, UndecidedFigure, compare_figures};
 use super::pairing::{
     AttemptWeighting, CasePairs, ExcludedCase, comparison_notes, exclusion_reason, pair_cases,
 };
+use super::significance::SignificantChange;
 use hotseat_statistics::{
     ConfidenceInterval, PairedCounts, PassRateTest, SummaryStatistics, TestPValue, can_detect_change,
     compare_pass_rates, significant_tests, wilson_interval,
@@ -56,17 +57,6 @@ pub struct RunComparison<'a> {
     pub soft: Vec<ComparedCheck>,
     /// Durations, turns, calls, tokens, cost.
     pub figures: Vec<ComparedFigure>,
-}
-
-/// Significance and direction of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignificantChange {
-    /// Not significant.
-    NotSignificant,
-    /// Significantly less.
-    Less,
-    /// Significantly more.
-    More,
 }
 
 /// Pass rate of the attempts of a run.

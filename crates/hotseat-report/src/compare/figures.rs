@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::cases::{AttemptFigures, ReportAttempt, ReportCase};
-use super::comparison::SignificantChange;
 use super::pairing::AttemptWeighting;
+use super::significance::SignificantChange;
 use hotseat_statistics::{SummaryStatistics, TestPValue, signed_rank_test};
 
 /// Figure of two runs.

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::cases::{ReportAttempt, ReportRun};
-use super::comparison::{ComparedCase, PassChange, PassRates, RunComparison, SignificantChange};
+use super::comparison::{ComparedCase, PassChange, PassRates, RunComparison};
 use super::divergence::{Divergence, DivergentStep};
 use super::figures::{ComparedFigure, FigureUnit};
+use super::significance::SignificantChange;
 
 /// Version of this format: `major.minor`.
 const VERSION: &str = "1.0";

@@ -10,12 +10,12 @@ mod pairing;
 mod read;
 #[cfg(feature = "store")]
 mod saved_run;
+mod significance;
 mod text;
 
 pub use cases::{AttemptFigures, CaseStatus, ReportAttempt, ReportCall, ReportCase, ReportRun, ReportTurn};
 pub use comparison::{
-    ComparedCase, ComparedCheck, ComparisonRules, PassChange, PassRates, RunComparison, SignificantChange,
-    compare,
+    ComparedCase, ComparedCheck, ComparisonRules, PassChange, PassRates, RunComparison, compare,
 };
 pub use divergence::{Divergence, DivergentStep};
 pub use figures::ComparedFigure;
@@ -24,4 +24,5 @@ pub use pairing::ExcludedCase;
 pub use read::{ReportReadError, read_report};
 #[cfg(feature = "store")]
 pub use saved_run::read_saved_run;
+pub use significance::SignificantChange;
 pub use text::write_text;

@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::cases::{ReportAttempt, ReportCase};
-use super::comparison::{ComparedCase, PassChange, PassRates, RunComparison, SignificantChange};
+use super::comparison::{ComparedCase, PassChange, PassRates, RunComparison};
 use super::divergence::{Divergence, DivergentStep, describe_differences};
 use super::figures::{ComparedFigure, FigureUnit};
+use super::significance::SignificantChange;
 use crate::reporters::{format_count, format_duration, format_percent, one_line, wrap};
 
 /// Maximum number of rows of each section.

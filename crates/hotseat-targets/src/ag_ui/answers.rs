@@ -8,21 +8,13 @@ use serde_json::{Value, json};
 
 use super::AgUiSession;
 use super::fold::{OpenInterrupt, UnansweredCall};
-use super::thread::ResultSource;
+use super::thread::{ResultSource, ResumeAnswers};
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{InterruptReply, InterruptRequest, ScriptedAnswers, ToolReply, response_schema_errors};
 use crate::recorder::TraceRecorder;
 use crate::target::client_tools;
 use crate::target::client_tools::ClientCall;
 use crate::target::{check_unoffered_call, unanswered_interrupt};
-
-/// Answers to be sent with the next run.
-#[derive(Debug, Default)]
-pub(super) struct ResumeAnswers {
-    pub(super) resume: Vec<Value>,
-    /// Answer for producers before 1.0, sent as `forwardedProps.command.resume`.
-    pub(super) command: Option<Value>,
-}
 
 impl AgUiSession {
     /// Answers the interrupts of a run by the script.

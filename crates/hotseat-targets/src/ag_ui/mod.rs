@@ -23,12 +23,12 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, Url};
 use serde_json::Value;
 
-use self::answers::ResumeAnswers;
 use self::event_times::EventTimes;
 pub use self::event_times::TimingSource;
 pub use self::fold::ProtocolStrictness;
 use self::fold::{FinishedRun, FoldOptions, RunEnd, RunFold, RunRequest};
 use self::thread::ConversationThread;
+use self::thread::ResumeAnswers;
 use crate::connection::http;
 use crate::connection::http::{HttpClient, HttpRequest, ReadError};
 use crate::connection::sse;

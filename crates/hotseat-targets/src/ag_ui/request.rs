@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::answers::ResumeAnswers;
+use super::thread::ResumeAnswers;
 use super::wire::{MessageObject, PROTOCOL_VERSION};
 use super::{AgUiSession, RequestEnvelope};
 use crate::message::{ScriptedAnswers, merge_json};

@@ -10,6 +10,14 @@ use super::history::{MessageHistory, MessageSlot};
 use super::wire::{self, MessageObject};
 use crate::message::json_text::readable;
 
+/// Answers to be sent with the next run.
+#[derive(Debug, Default)]
+pub(super) struct ResumeAnswers {
+    pub(super) resume: Vec<Value>,
+    /// Answer for producers before 1.0, sent as `forwardedProps.command.resume`.
+    pub(super) command: Option<Value>,
+}
+
 /// State of a session between two requests.
 #[derive(Debug)]
 pub struct ConversationThread {

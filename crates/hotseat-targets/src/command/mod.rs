@@ -4,10 +4,10 @@
 //! prints one line per event. With plain text, it is started for each turn and its whole output is the reply.
 
 mod program;
+mod settings;
 mod wire;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use hotseat_trace::{AttemptFailure, ErrorInfo, FailureKind, Origin, TimeOffset};
 use serde_json::{Value, json};
 
 use self::program::{ProgramReadError, RunningProgram};
+pub use self::settings::{CommandProtocol, CommandTarget};
 use self::wire::OutputLine;
 use crate::connection::http;
 use crate::connection::http::HttpClient;
@@ -28,8 +29,7 @@ use crate::recorder::TraceRecorder;
 use crate::target::client_tools;
 use crate::target::client_tools::ClientCall;
 use crate::target::template::{
-    CaseInputs, Placeholder, TemplateValues, attachments_json, fill_text, message_json, references,
-    user_message,
+    Placeholder, TemplateValues, attachments_json, fill_text, message_json, references, user_message,
 };
 use crate::target::{
     AgentInput, AgentSession, BoxFuture, HistoryMode, MAX_CLIENT_REQUESTS, ProtocolCapabilities,
@@ -41,36 +41,6 @@ use crate::target::{CallArguments, TurnRecorder};
 const MAX_SHOWN_CHARS: usize = 4000;
 /// Grace period for the program to end after its conversation.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
-
-/// A target that runs a program.
-#[derive(Debug, Clone)]
-pub struct CommandTarget {
-    /// The program and its arguments; with [`CommandProtocol::Text`] these are templates.
-    pub command: Vec<String>,
-    /// The protocol of the program.
-    pub protocol: CommandProtocol,
-    /// Working folder.
-    pub folder: PathBuf,
-    /// Additional environment variables.
-    pub env: BTreeMap<String, String>,
-    /// The part of the conversation sent with each message.
-    pub history: HistoryMode,
-    /// Capabilities of the program.
-    pub capabilities: ProtocolCapabilities,
-    /// Values defined by the case.
-    pub given: CaseInputs,
-    /// True if all received data is kept in the trace.
-    pub keep_raw: bool,
-}
-
-/// Protocol of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CommandProtocol {
-    /// JSON lines, one process per conversation.
-    JsonLines,
-    /// Plain text, one process per turn.
-    Text,
-}
 
 /// A session with a program.
 pub struct CommandSession {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::CommandTarget;
+use super::settings::CommandTarget;
 use crate::connection::arrivals;
 use crate::connection::arrivals::{ArrivalReceiver, OutputPipe, ReaderThread};
 use crate::connection::lines::LineBuffer;
