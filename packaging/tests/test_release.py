@@ -266,6 +266,7 @@ PROGRAM_IN_IMAGE = "/usr/local/bin/hotseat"
 def test_the_image_runs_and_trusts_its_certificates(archive: Path, tmp_path: Path) -> None:
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        + ["-addext", "basicConstraints=critical,CA:FALSE"]
         + ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "cert.pem"],
         cwd=tmp_path,
         check=True,
@@ -284,8 +285,12 @@ def test_the_image_runs_and_trusts_its_certificates(archive: Path, tmp_path: Pat
         "name: a\nturns: [{ user: hello, assert: { text: { must_match: Good } } }]\n"
     )
 
+    # The environment is empty, and so is its PATH.
+    chroot = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
+    assert chroot is not None
+
     def run() -> subprocess.CompletedProcess[str]:
-        command = ["chroot", str(root), PROGRAM_IN_IMAGE, "test", "--config", "/work/hotseat.yaml", "/work/a.test.yaml"]
+        command = [chroot, str(root), PROGRAM_IN_IMAGE, "test", "--config", "/work/hotseat.yaml", "/work/a.test.yaml"]
         return subprocess.run([*command, "-o", "/work/junit.xml"], env={}, capture_output=True, text=True, timeout=60)
 
     done = run()
