@@ -1,7 +1,6 @@
 //! Assembles a reply from its pieces.
 
-use serde_json::{Map, Value};
-
+use crate::types::parse_arguments;
 use crate::{ModelReply, ModelToolCall, ReplyDelta, StopReason};
 
 /// Assembles the pieces of a reply in the order of arrival.
@@ -75,13 +74,7 @@ impl ReplyAssembler {
 }
 
 impl PartialToolCall {
-    /// Parses the arguments: an empty text becomes an empty object, invalid JSON stays a string.
     fn into_tool_call(self) -> ModelToolCall {
-        let arguments = if self.arguments.trim().is_empty() {
-            Value::Object(Map::new())
-        } else {
-            serde_json::from_str(&self.arguments).unwrap_or(Value::String(self.arguments))
-        };
-        ModelToolCall { id: self.id, name: self.name, arguments }
+        ModelToolCall { id: self.id, name: self.name, arguments: parse_arguments(self.arguments) }
     }
 }

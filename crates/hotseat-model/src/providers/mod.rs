@@ -21,6 +21,10 @@ mod anthropic;
 mod connection;
 mod connector;
 mod openai;
+#[cfg(feature = "serve")]
+mod responses;
+#[cfg(feature = "serve")]
+pub(crate) mod served;
 #[cfg(test)]
 mod stream_tests;
 

@@ -16,5 +16,6 @@ pub use message::ModelMessage;
 pub use reply::{ModelReply, StopReason};
 pub use request::{CallPosition, ModelRequest, ResponseFormat};
 pub use timed::TimedValue;
+pub(crate) use tool::parse_arguments;
 pub use tool::{ModelTool, ModelToolCall, ModelToolResult};
 pub use usage::TokenUsage;

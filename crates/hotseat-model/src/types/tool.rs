@@ -1,7 +1,7 @@
 //! Tools, their calls and results.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A tool that a model may call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +49,14 @@ impl ModelToolCall {
             arguments => arguments.to_string(),
         }
     }
+}
+
+/// Parses arguments as a model writes them: an empty text becomes an empty object, invalid JSON stays a string.
+pub(crate) fn parse_arguments(text: String) -> Value {
+    if text.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
 /// Returns true if a text would be parsed as arguments, so that it must be quoted to stay a string.

@@ -4,3 +4,5 @@ mod live;
 mod providers;
 mod recording;
 mod script;
+#[cfg(feature = "serve")]
+mod served;

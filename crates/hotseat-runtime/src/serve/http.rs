@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::{StreamExt as _, stream};
+use hotseat_model::serve::{AcceptLimits, accept, is_local};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
-use super::accept::accept;
 use super::client::{ConversationLease, RequestError, RequestErrorKind, ServedAgent, host_error};
 use super::events::ThreadStream;
 use super::options::ServeOptions;
@@ -97,7 +97,11 @@ impl AgentServer {
     /// Answers requests until `stop` resolves. Answers in progress are completed; streams of conversations
     /// are closed.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        accept(self.listener, self.routes, &self.options, self.stopping, stop).await;
+        let limits = AcceptLimits {
+            max_connections: self.options.max_connections,
+            head_timeout: self.options.head_timeout,
+        };
+        accept(self.listener, self.routes, limits, self.stopping, stop).await;
     }
 }
 
@@ -549,46 +553,4 @@ async fn check_access(State(shared): State<Arc<ServerState>>, request: Request, 
 
 fn header_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
-}
-
-/// Returns true if a `Host` header names the local machine.
-fn is_local(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    match name.parse::<IpAddr>() {
-        Ok(address) => address.is_loopback(),
-        Err(_) => name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_local;
-
-    #[test]
-    fn recognises_local_host_names() {
-        for host in [
-            "localhost",
-            "localhost:80",
-            "LOCALHOST:1",
-            "a.localhost:1",
-            "127.0.0.1:8080",
-            "127.1.2.3",
-            "[::1]:80",
-        ] {
-            assert!(is_local(host), "{host}");
-        }
-        for host in [
-            "",
-            "evil.example",
-            "localhost.evil.example:80",
-            "10.0.0.1:80",
-            "[2001:db8::1]:80",
-            "127.0.0.1.evil.example",
-        ] {
-            assert!(!is_local(host), "{host}");
-        }
-    }
 }

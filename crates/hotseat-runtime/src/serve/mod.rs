@@ -3,7 +3,6 @@
 //! A [`AgentServer`] answers each request with a part of a conversation that a [`live`](crate::live) driver runs.
 //! The driver owns agents, models and storage; this module handles only the protocols.
 
-mod accept;
 mod ag_ui;
 mod client;
 mod events;

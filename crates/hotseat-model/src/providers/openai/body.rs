@@ -52,7 +52,7 @@ fn message(message: &ModelMessage) -> Value {
     }
 }
 
-fn tool_call(call: &ModelToolCall) -> Value {
+pub(super) fn tool_call(call: &ModelToolCall) -> Value {
     let function = json!({"name": call.name, "arguments": call.arguments_text()});
     json!({"id": call.id, "type": "function", "function": function})
 }

@@ -2,6 +2,15 @@
 
 mod body;
 pub(super) mod parser;
+#[cfg(feature = "serve")]
+mod served_reply;
+#[cfg(feature = "serve")]
+mod served_request;
+
+#[cfg(feature = "serve")]
+pub(super) use served_reply::{ChatReplyWriter, chat_reply};
+#[cfg(feature = "serve")]
+pub(super) use served_request::read_chat_request;
 
 use super::connection::{ConnectorConfig, ProviderConnection, Secret, call};
 use crate::{Model, ModelRequest, ReplyFuture, ReplySink};

@@ -13,10 +13,23 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::options::ServeOptions;
-
 /// Maximum size of the head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// Limits of connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AcceptLimits {
+    /// Maximum number of open connections; further ones wait until one closes.
+    pub max_connections: usize,
+    /// Time limit for the head of a request, including the next one on a kept-alive connection.
+    pub head_timeout: Duration,
+}
+
+impl Default for AcceptLimits {
+    fn default() -> Self {
+        AcceptLimits { max_connections: 1024, head_timeout: Duration::from_secs(60) }
+    }
+}
+
 /// Delay after a failed accept, for example if too many files are open.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -25,13 +38,13 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub async fn accept(
     listener: TcpListener,
     routes: Router,
-    options: &ServeOptions,
+    limits: AcceptLimits,
     stopping: watch::Sender<bool>,
     stop: impl Future<Output = ()>,
 ) {
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(options.head_timeout).max_buf_size(MAX_HEAD_BYTES);
-    let room = Arc::new(Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(MAX_HEAD_BYTES);
+    let room = Arc::new(Semaphore::new(limits.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
     let (open, ended) = watch::channel(());
     let mut stop = pin!(stop);
     loop {
@@ -62,6 +75,8 @@ async fn accept_next(
 ) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
     let permit = room.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (stream, _) = listener.accept().await?;
+    // Small answers must not wait for acknowledgements of earlier ones.
+    let _ = stream.set_nodelay(true);
     Ok((stream, permit))
 }
 

@@ -1,0 +1,7 @@
+//! OpenAI's Responses, served to agents.
+
+mod served_reply;
+mod served_request;
+
+pub(super) use served_reply::{ResponsesReplyWriter, responses_reply};
+pub(super) use served_request::read_responses_request;

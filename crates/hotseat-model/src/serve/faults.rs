@@ -1,0 +1,292 @@
+//! Faults of a model: calls that fail, arrive late, arrive broken or do not arrive.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::recording::digest;
+use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest};
+
+use super::Dialect;
+
+/// A rule that breaks calls of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelFault {
+    /// The calls that get the fault.
+    pub trigger: FaultTrigger,
+    /// The fault.
+    pub kind: FaultKind,
+}
+
+/// Selects calls. Counted for each conversation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FaultTrigger {
+    /// The call with this number, from 1.
+    Nth(u64),
+    /// Each call whose number is a multiple of this one; 1 selects all calls.
+    Every(u64),
+    /// Calls selected at random with this probability. Equal requests are selected in the same way whenever the seed is the
+    /// same, in any order of different requests.
+    Rate {
+        /// Seed of the selection.
+        seed: u64,
+        /// Probability between 0 and 1.
+        rate: f64,
+    },
+}
+
+/// A fault of one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The answer arrives later.
+    Delay(Duration),
+    /// No answer arrives; the connection stays open until the client closes it.
+    Timeout,
+    /// The provider rejects the call (HTTP 429), and asks for a delay.
+    RateLimit {
+        /// The delay in the header `retry-after`.
+        retry_after: Option<Duration>,
+    },
+    /// The provider is overloaded: HTTP 529 as Anthropic answers, 503 as OpenAI does.
+    Overloaded,
+    /// The provider answers with an HTTP status.
+    Http(u16),
+    /// The reply is empty.
+    Empty,
+    /// The answer is no JSON.
+    Garbage,
+    /// The answer ends in its middle, and the connection is closed.
+    Truncate,
+    /// The arguments of the first tool call end in their middle, so they are no JSON. Only replies with tool calls count.
+    MalformedArguments,
+    /// The connection is closed before the model answers.
+    Disconnect,
+    /// The model answers, then the connection is closed without an answer.
+    LostAnswer,
+}
+
+impl FaultKind {
+    /// Names of all faults, as [`name`](Self::name) returns them.
+    pub const NAMES: &'static [&'static str] = &[
+        "delay",
+        "timeout",
+        "rate_limit",
+        "overloaded",
+        "http",
+        "empty",
+        "garbage",
+        "truncate",
+        "malformed_arguments",
+        "disconnect",
+        "lost_answer",
+    ];
+
+    /// Returns the name of the fault in files and events.
+    pub fn name(&self) -> &'static str {
+        match self {
+            FaultKind::Delay(_) => "delay",
+            FaultKind::Timeout => "timeout",
+            FaultKind::RateLimit { .. } => "rate_limit",
+            FaultKind::Overloaded => "overloaded",
+            FaultKind::Http(_) => "http",
+            FaultKind::Empty => "empty",
+            FaultKind::Garbage => "garbage",
+            FaultKind::Truncate => "truncate",
+            FaultKind::MalformedArguments => "malformed_arguments",
+            FaultKind::Disconnect => "disconnect",
+            FaultKind::LostAnswer => "lost_answer",
+        }
+    }
+
+    /// Returns the error in place of a reply, for faults that need no model.
+    pub(super) fn error(&self, dialect: Dialect) -> Option<ModelError> {
+        let (kind, status) = match self {
+            FaultKind::RateLimit { .. } => (ModelErrorKind::RateLimit, Some(429)),
+            FaultKind::Overloaded => {
+                (ModelErrorKind::Server, Some(if dialect == Dialect::Messages { 529 } else { 503 }))
+            }
+            FaultKind::Http(status) => (kind_of_status(*status), Some(*status)),
+            FaultKind::Disconnect => (ModelErrorKind::Network, None),
+            FaultKind::Timeout => (ModelErrorKind::Timeout, None),
+            FaultKind::Delay(_)
+            | FaultKind::Empty
+            | FaultKind::Garbage
+            | FaultKind::Truncate
+            | FaultKind::MalformedArguments
+            | FaultKind::LostAnswer => return None,
+        };
+        let mut error = ModelError::new(kind, format!("the test injected a fault: {self}"));
+        error.status = status;
+        if let FaultKind::RateLimit { retry_after } = self {
+            error.retry_after = *retry_after;
+        }
+        Some(error)
+    }
+
+    /// Returns true if the fault needs the whole reply before a piece of it is sent.
+    pub(super) fn needs_whole_reply(&self) -> bool {
+        match self {
+            FaultKind::Empty
+            | FaultKind::Garbage
+            | FaultKind::Truncate
+            | FaultKind::MalformedArguments
+            | FaultKind::LostAnswer => true,
+            FaultKind::Delay(_)
+            | FaultKind::Timeout
+            | FaultKind::RateLimit { .. }
+            | FaultKind::Overloaded
+            | FaultKind::Http(_)
+            | FaultKind::Disconnect => false,
+        }
+    }
+}
+
+fn kind_of_status(status: u16) -> ModelErrorKind {
+    match status {
+        429 => ModelErrorKind::RateLimit,
+        401..=403 => ModelErrorKind::Auth,
+        408 => ModelErrorKind::Timeout,
+        500.. => ModelErrorKind::Server,
+        _ => ModelErrorKind::BadRequest,
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::Delay(delay) => write!(f, "delay of {} ms", delay.as_millis()),
+            FaultKind::RateLimit { retry_after: Some(delay) } => {
+                write!(f, "rate_limit with retry-after of {} ms", delay.as_millis())
+            }
+            FaultKind::Http(status) => write!(f, "http {status}"),
+            kind => f.write_str(kind.name()),
+        }
+    }
+}
+
+/// A fault rule that selected no call of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreachedFault {
+    /// Name of the served model.
+    pub model: String,
+    /// Index of the rule among the faults of the model.
+    pub rule: usize,
+    /// The fault.
+    pub kind: FaultKind,
+    /// Number of calls that the rule counted.
+    pub counted_calls: u64,
+}
+
+impl fmt::Display for UnreachedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let calls = match (&self.kind, self.counted_calls) {
+            (FaultKind::MalformedArguments, 1) => "1 reply with tool calls".to_owned(),
+            (FaultKind::MalformedArguments, count) => format!("{count} replies with tool calls"),
+            (_, 1) => "1 call".to_owned(),
+            (_, count) => format!("{count} calls"),
+        };
+        write!(f, "the fault `{}` of the model `{}` was not reached: {calls}", self.kind, self.model)
+    }
+}
+
+/// Counters of the fault rules of one model in one conversation.
+pub(super) struct FaultCounters {
+    rules: Vec<ModelFault>,
+    counters: Mutex<Vec<RuleCounter>>,
+}
+
+#[derive(Default)]
+struct RuleCounter {
+    counted: u64,
+    injected: u64,
+    /// Numbers of equal requests, for selection at random. At most one entry for each call.
+    equal_requests: HashMap<u64, u64>,
+}
+
+impl FaultCounters {
+    pub(super) fn new(rules: Vec<ModelFault>) -> FaultCounters {
+        let counters = Mutex::new(rules.iter().map(|_| RuleCounter::default()).collect());
+        FaultCounters { rules, counters }
+    }
+
+    /// Counts a call for the rules that need no reply, and returns the first one that selects it.
+    pub(super) fn select_for_request(&self, request: &ModelRequest) -> Option<(usize, FaultKind)> {
+        self.select(request, |kind| *kind != FaultKind::MalformedArguments)
+    }
+
+    /// Counts a reply for the rules about replies with tool calls, and returns the first one that selects it.
+    pub(super) fn select_for_reply(
+        &self,
+        request: &ModelRequest,
+        reply: &ModelReply,
+    ) -> Option<(usize, FaultKind)> {
+        if reply.tool_calls.is_empty() {
+            return None;
+        }
+        self.select(request, |kind| *kind == FaultKind::MalformedArguments)
+    }
+
+    /// Returns true if a fault may need the whole reply before a piece of it is sent.
+    pub(super) fn change_replies(&self) -> bool {
+        self.rules.iter().any(|rule| rule.kind == FaultKind::MalformedArguments)
+    }
+
+    fn select(
+        &self,
+        request: &ModelRequest,
+        is_counted: impl Fn(&FaultKind) -> bool,
+    ) -> Option<(usize, FaultKind)> {
+        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut selected = None;
+        for (index, (rule, counter)) in self.rules.iter().zip(counters.iter_mut()).enumerate() {
+            if is_counted(&rule.kind) && counter.is_due(rule.trigger, request) && selected.is_none() {
+                counter.injected += 1;
+                selected = Some((index, rule.kind.clone()));
+            }
+        }
+        selected
+    }
+
+    /// Returns the rules that selected no call.
+    pub(super) fn unreached(&self, model: &str) -> Vec<UnreachedFault> {
+        let counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.rules.iter().zip(counters.iter()).enumerate();
+        rules
+            .filter(|(_, (_, counter))| counter.injected == 0)
+            .map(|(index, (rule, counter))| UnreachedFault {
+                model: model.to_owned(),
+                rule: index,
+                kind: rule.kind.clone(),
+                counted_calls: counter.counted,
+            })
+            .collect()
+    }
+}
+
+impl RuleCounter {
+    /// Counts a call, and returns true if the rule selects it.
+    fn is_due(&mut self, trigger: FaultTrigger, request: &ModelRequest) -> bool {
+        self.counted += 1;
+        match trigger {
+            FaultTrigger::Nth(number) => self.counted == number,
+            FaultTrigger::Every(every) => self.counted.is_multiple_of(every.max(1)),
+            FaultTrigger::Rate { seed, rate } => {
+                let request = u64::from_str_radix(&digest(request), 16).unwrap_or_default();
+                let number = self.equal_requests.entry(request).or_default();
+                *number += 1;
+                // 53 bits are exact in a float.
+                let drawn = (mix(mix(request ^ mix(seed)) ^ *number) >> 11) as f64 / (1_u64 << 53) as f64;
+                drawn < rate
+            }
+        }
+    }
+}
+
+/// Mixes the bits of a number, so that similar numbers have different results (SplitMix64).
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}

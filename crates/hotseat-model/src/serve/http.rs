@@ -1,0 +1,301 @@
+//! The listener: access checks, addresses and bodies of requests.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::response::Response;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::accept::accept;
+use super::call::ServedCall;
+use super::conversation::{ConversationState, ModelState, ServedConversation, ServedModel};
+use super::limits::ServeLimits;
+use super::local::is_local;
+use super::respond::{Answer, error_response, json_response};
+use super::{Dialect, ServedModelEventKind};
+use crate::providers::served::{ReplyHead, RequestProblem, ServedRequest, name_results};
+use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
+
+/// The served models of a run: one listener on the loopback interface, with a thread of its own. Dropping it closes
+/// all conversations.
+pub struct ModelServers {
+    run: Arc<RunState>,
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// State that all conversations share.
+pub(super) struct RunState {
+    pub(super) limits: ServeLimits,
+    /// Conversations by token.
+    conversations: Mutex<HashMap<String, Arc<ConversationState>>>,
+}
+
+impl RunState {
+    pub(super) fn insert(&self, conversation: Arc<ConversationState>) {
+        self.lock().insert(conversation.token.clone(), conversation);
+    }
+
+    pub(super) fn remove(&self, token: &str) {
+        self.lock().remove(token);
+    }
+
+    fn find(&self, token: &str) -> Option<Arc<ConversationState>> {
+        self.lock().get(token).cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<ConversationState>>> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ModelServers {
+    /// Starts the listener on a free port.
+    ///
+    /// # Errors
+    /// If the listener or its thread cannot be started.
+    pub fn start(limits: ServeLimits) -> io::Result<ModelServers> {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let accept_limits = limits.accept;
+        let run = Arc::new(RunState { limits, conversations: Mutex::default() });
+        let routes = Router::new().fallback(answer).with_state(run.clone());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serve = async move {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let stopping = watch::Sender::new(false);
+            tokio::select! {
+                () = accept(listener, routes, accept_limits, stopping, std::future::pending()) => {}
+                _ = stopped => {}
+            }
+            io::Result::Ok(())
+        };
+        let thread = std::thread::Builder::new()
+            .name("models".to_owned())
+            // Fails only if the listener cannot be registered; then the system refuses requests.
+            .spawn(move || drop(runtime.block_on(serve)))?;
+        Ok(ModelServers { run, address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Returns the address of the listener.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Opens a conversation with these models. Scripts see `id` as the conversation.
+    pub fn open_conversation(&self, id: &str, models: BTreeMap<String, ServedModel>) -> ServedConversation {
+        ServedConversation::open(self.address, self.run.clone(), id, models)
+    }
+}
+
+impl Drop for ModelServers {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// An address below `/models/NAME/CONVERSATION`.
+struct ServedPath {
+    conversation: Arc<ConversationState>,
+    model: Arc<ModelState>,
+    /// The path after the conversation, without `v1`.
+    rest: String,
+}
+
+async fn answer(State(run): State<Arc<RunState>>, request: Request) -> Response {
+    let arrived = Instant::now();
+    if let Err(message) = check_access(request.headers()) {
+        return refusal(Dialect::ChatCompletions, 403, message);
+    }
+    let path = match find_path(&run, request.uri().path()) {
+        Ok(path) => path,
+        Err(message) => return refusal(Dialect::ChatCompletions, 404, message),
+    };
+    if *path.conversation.closed.borrow() {
+        return refusal(Dialect::ChatCompletions, 404, "the conversation has ended".to_owned());
+    }
+    let counts_tokens = path.rest == "messages/count_tokens";
+    let dialect = if counts_tokens { Some(Dialect::Messages) } else { Dialect::from_path(&path.rest) };
+    match (dialect, request.method()) {
+        (None, &Method::GET) if path.rest == "models" => model_list(&path.model),
+        (Some(dialect), &Method::POST) => {
+            let answered = answer_call(&path, dialect, counts_tokens, arrived, request).await;
+            match answered {
+                Ok(response) => response,
+                Err((status, problem)) => {
+                    let kind = ServedModelEventKind::Refused { message: problem.message.clone() };
+                    path.conversation.report(&path.model.name, kind).await;
+                    let member = problem.member.clone();
+                    let error = ModelError { status: Some(status), ..ModelError::from(problem) };
+                    error_response(dialect, &error, member.as_deref())
+                }
+            }
+        }
+        (dialect, method) => {
+            let message = format!(
+                "{method} {} is not served; POST chat/completions, responses, messages and messages/count_tokens, and GET \
+                 models are",
+                path.rest
+            );
+            path.conversation
+                .report(&path.model.name, ServedModelEventKind::Refused { message: message.clone() })
+                .await;
+            refusal(dialect.unwrap_or(Dialect::ChatCompletions), 404, message)
+        }
+    }
+}
+
+/// Pages of foreign sites must not reach models through a browser, even by a name that resolves to this machine.
+fn check_access(headers: &HeaderMap) -> Result<(), String> {
+    let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    if !text(&header::HOST).is_some_and(is_local) {
+        return Err("the header `host` must name this machine".to_owned());
+    }
+    match text(&header::ORIGIN) {
+        None => Ok(()),
+        Some(origin) if origin.split_once("://").is_some_and(|(_, host)| is_local(host)) => Ok(()),
+        Some(_) => Err("pages of other sites must not use this server".to_owned()),
+    }
+}
+
+/// Finds the model and the conversation of a path.
+fn find_path(run: &RunState, path: &str) -> Result<ServedPath, String> {
+    let mut segments = path.split('/').filter(|segment| !segment.is_empty());
+    let (Some("models"), Some(name), Some(token)) = (segments.next(), segments.next(), segments.next())
+    else {
+        return Err("models are served below /models/NAME/CONVERSATION".to_owned());
+    };
+    let conversation =
+        run.find(token).ok_or("the address belongs to no conversation, or to one that has ended")?;
+    let Some(model) = conversation.models.get(name).cloned() else {
+        let known: Vec<&str> = conversation.models.keys().map(String::as_str).collect();
+        return Err(format!("unknown model {name:?}; served models: {}", known.join(", ")));
+    };
+    let rest: Vec<&str> = segments.skip_while(|segment| *segment == "v1").collect();
+    Ok(ServedPath { conversation, model, rest: rest.join("/") })
+}
+
+/// Reads and answers a call.
+async fn answer_call(
+    path: &ServedPath,
+    dialect: Dialect,
+    counts_tokens: bool,
+    arrived: Instant,
+    request: Request,
+) -> Result<Response, (u16, RequestProblem)> {
+    let ServedPath { conversation, model, .. } = path;
+    let Ok(permit) = conversation.open_requests.clone().try_acquire_owned() else {
+        let limit = conversation.limits.max_open_requests;
+        return Err((503, RequestProblem::new(format!("the conversation has {limit} open requests"))));
+    };
+    let body = read_body(request, &conversation.limits).await?;
+    let refused = |problem| (400, problem);
+    let served = read_call(dialect, &body, conversation).map_err(refused)?;
+    let ServedRequest { model: requested, stream, include_usage, mut request, .. } = served;
+    let input_tokens = TokenUsage::estimate(&request, &ModelReply::default()).input_tokens;
+    if counts_tokens {
+        return Ok(json_response(StatusCode::OK, &json!({"input_tokens": input_tokens})));
+    }
+    let number = conversation.number_call(&requested, &mut request);
+    let head = ReplyHead {
+        id: format!("{}{number}", dialect.id_prefix()),
+        created: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        model: requested.clone(),
+        include_usage,
+        input_tokens,
+    };
+    let received = ServedModelEventKind::CallReceived {
+        call: number,
+        dialect,
+        requested,
+        position: request.position.clone(),
+        input_tokens,
+        messages: request.messages.len(),
+        tools: request.tools.len(),
+    };
+    conversation.report(&model.name, received).await;
+    let call = ServedCall {
+        number,
+        reply_id: head.id.clone(),
+        dialect,
+        request,
+        arrived,
+        conversation: conversation.clone(),
+        model: model.clone(),
+    };
+    let (sender, pieces) = mpsc::unbounded_channel();
+    // The call has its own task, because this one ends when its client disconnects.
+    tokio::spawn(call.run(sender));
+    let answer = Answer { dialect, head, pieces, _permit: permit };
+    Ok(if stream { answer.stream().await } else { answer.complete().await })
+}
+
+/// Reads a request with the messages of the response that it continues.
+fn read_call(
+    dialect: Dialect,
+    body: &[u8],
+    conversation: &ConversationState,
+) -> Result<ServedRequest, RequestProblem> {
+    let body: Value = serde_json::from_slice(body)
+        .map_err(|error| RequestProblem::new(format!("the body is not valid JSON: {error}")))?;
+    let mut served = dialect.read_request(&body)?;
+    let request: &mut ModelRequest = &mut served.request;
+    if let Some(previous) = &served.previous {
+        conversation.continue_response(previous, request)?;
+    }
+    name_results(&mut request.messages)?;
+    Ok(served)
+}
+
+async fn read_body(request: Request, limits: &ServeLimits) -> Result<Bytes, (u16, RequestProblem)> {
+    let longest = limits.max_body_bytes;
+    let read = axum::body::to_bytes(request.into_body(), longest);
+    match tokio::time::timeout(limits.body_timeout, read).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => {
+            let message = format!("the body is longer than {longest} bytes, or incomplete");
+            Err((413, RequestProblem::new(message)))
+        }
+        Err(_) => {
+            let seconds = limits.body_timeout.as_secs_f64();
+            Err((408, RequestProblem::new(format!("the body did not arrive within {seconds} s"))))
+        }
+    }
+}
+
+/// Lists the served model.
+fn model_list(model: &ModelState) -> Response {
+    let id = model.model.name();
+    let entry = json!({
+        "id": id,
+        "object": "model",
+        "type": "model",
+        "display_name": id,
+        "created": 0,
+        "created_at": "1970-01-01T00:00:00Z",
+        "owned_by": "hotseat",
+    });
+    let list = json!({"object": "list", "data": [entry], "has_more": false, "first_id": id, "last_id": id});
+    json_response(StatusCode::OK, &list)
+}
+
+/// Answers a request that is no call.
+fn refusal(dialect: Dialect, status: u16, message: String) -> Response {
+    let error = ModelError { status: Some(status), ..ModelError::new(ModelErrorKind::BadRequest, message) };
+    error_response(dialect, &error, None)
+}

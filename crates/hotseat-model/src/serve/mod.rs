@@ -1,0 +1,94 @@
+//! Models served over HTTP: an agent under test reaches a scripted model where it expects its provider.
+//!
+//! [`ModelServers`] listens on the loopback interface. Each conversation has addresses of its own, with a token that
+//! cannot be guessed, so that conversations at the same time do not mix. Below an address, all protocols of
+//! [`Dialect`] are answered by the same [`Model`](crate::Model). Each request is an event of its conversation.
+
+mod accept;
+mod call;
+mod conversation;
+mod faults;
+mod http;
+mod limits;
+mod local;
+mod respond;
+
+pub use crate::providers::served::Dialect;
+pub use accept::{AcceptLimits, accept};
+pub use conversation::{ServedConversation, ServedModel};
+pub use faults::{FaultKind, FaultTrigger, ModelFault, UnreachedFault};
+pub use http::ModelServers;
+pub use limits::ServeLimits;
+pub use local::is_local;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::{CallPosition, ModelError, ModelReply};
+
+/// One event of a served model.
+#[derive(Debug, Clone)]
+pub struct ServedModelEvent {
+    /// Time of the event.
+    pub at: Instant,
+    /// Name of the served model.
+    pub model: Arc<str>,
+    /// The event.
+    pub kind: ServedModelEventKind,
+}
+
+/// The event itself. `call` is the number of a call in its conversation.
+#[derive(Debug, Clone)]
+pub enum ServedModelEventKind {
+    /// A call arrived.
+    CallReceived {
+        /// Number of the call.
+        call: u64,
+        /// Protocol of the call.
+        dialect: Dialect,
+        /// Model that the agent names.
+        requested: String,
+        /// Position in the conversation, as far as the request shows it.
+        position: CallPosition,
+        /// Estimated size of the request, in tokens.
+        input_tokens: u64,
+        /// Number of messages.
+        messages: usize,
+        /// Number of tools offered.
+        tools: usize,
+    },
+    /// A call was answered.
+    CallAnswered {
+        /// Number of the call.
+        call: u64,
+        /// Position of the call.
+        position: CallPosition,
+        /// The reply before any fault.
+        reply: Box<ModelReply>,
+        /// Time since the call arrived.
+        duration: Duration,
+    },
+    /// A call failed: by the script, by a fault, or because the client disconnected.
+    CallFailed {
+        /// Number of the call.
+        call: u64,
+        /// Position of the call.
+        position: CallPosition,
+        /// The error.
+        error: ModelError,
+    },
+    /// A fault was injected into a call.
+    FaultInjected {
+        /// Number of the call.
+        call: u64,
+        /// Index of the rule among the faults of the model.
+        rule: usize,
+        /// The fault.
+        fault: FaultKind,
+    },
+    /// A request was refused: its protocol does not allow it, or a limit is reached.
+    Refused {
+        /// Reason.
+        message: String,
+    },
+}

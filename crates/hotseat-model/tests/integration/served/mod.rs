@@ -1,0 +1,6 @@
+//! Models served over HTTP.
+
+mod common;
+mod conversations;
+mod dialects;
+mod faults;
