@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -124,7 +124,7 @@ impl EventStream {
                 cut if out.is_empty() => {
                     drop(cut);
                     self.has_ended = true;
-                    return Some(Err(connection_cut()));
+                    return Some(Err(connection_cut().await));
                 }
                 // The pieces before are sent first.
                 cut => {
@@ -141,15 +141,17 @@ impl EventStream {
     }
 }
 
-fn connection_cut() -> io::Error {
+/// Returns the error that closes a connection, after the bytes before it were sent.
+async fn connection_cut() -> io::Error {
+    tokio::task::yield_now().await;
     io::Error::new(io::ErrorKind::ConnectionAborted, "the connection is closed on purpose")
 }
 
 /// Sends the start of a body, and closes the connection.
 fn cut_response(start: Vec<u8>) -> Response {
-    let start = (!start.is_empty()).then(|| Ok(Bytes::from(start)));
-    let pieces = start.into_iter().chain([Err(connection_cut())]);
-    let mut response = Body::from_stream(stream::iter(pieces)).into_response();
+    let start = stream::iter((!start.is_empty()).then(|| Ok(Bytes::from(start))));
+    let pieces = start.chain(stream::once(async { Err(connection_cut().await) }));
+    let mut response = Body::from_stream(pieces).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

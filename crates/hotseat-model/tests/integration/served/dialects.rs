@@ -112,12 +112,7 @@ async fn clients_read_empty_and_refused_replies_and_malformed_arguments() {
             assert_eq!((refused.text.as_str(), refused.stop), ("I will not.", StopReason::Refusal));
             let broken = call(&served, provider, stream, &ask("broken arguments")).await;
             let arguments = broken.tool_calls[0].arguments_text();
-            let sent = if provider == Provider::Anthropic && !stream {
-                "\"{\\\"query\\\": \""
-            } else {
-                "{\"query\": "
-            };
-            assert_eq!(arguments, sent, "{provider:?} stream {stream}");
+            assert_eq!(arguments, "{\"query\": ", "{provider:?} stream {stream}");
         }
     }
 }
@@ -239,10 +234,10 @@ rules:
         assert_eq!(ask().await.status, 400);
         let ended = ask().await;
         assert_eq!((ended.status, ended.is_broken), (200, false));
-        assert!(ended.body.contains("half") && ended.body.contains("error"), "{}", ended.body);
+        assert!(ended.body.contains("half") && ended.body.contains("simulates"), "{}", ended.body);
         let cut = ask().await;
         assert_eq!((cut.status, cut.is_broken), (200, true));
-        assert!(cut.body.contains("answer") && !cut.body.contains("error"), "{}", cut.body);
+        assert!(cut.body.contains("answer") && !cut.body.contains("simulates"), "{}", cut.body);
         assert!(ask().await.is_broken);
         let garbage = ask().await;
         assert!(garbage.status == 200 && serde_json::from_str::<Value>(&garbage.body).is_err());
