@@ -22,6 +22,9 @@ struct TypeScriptBenchArgs {
     /// Number of measurements of each kind.
     #[arg(long, value_name = "N", default_value_t = 3)]
     times: usize,
+    /// Numbers of tests in a file.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [100, 1_000, 5_000])]
+    tests: Vec<usize>,
 }
 
 fn main() -> ExitCode {
@@ -43,7 +46,15 @@ fn run(args: &TypeScriptBenchArgs) -> Result<(), BenchError> {
     }
     let own = std::env::current_exe()?;
     let arena = BenchArena::open(BenchPrograms::in_folder(own.parent().unwrap_or(Path::new(".")))?)?;
-    let cases = if args.quick { 20 } else { 1_000 };
+    let sizes = if args.quick { vec![20] } else { args.tests.clone() };
+    for cases in sizes {
+        compare(&arena, cases, args.times)?;
+    }
+    Ok(())
+}
+
+/// Runs the same tests in each form.
+fn compare(arena: &BenchArena, cases: usize, times: usize) -> Result<(), BenchError> {
     let workload = Workload { cases, turns: 1, parallel: 8 };
     let suites = [
         ("cases in JSON", arena.write_file("written/cases.test.jsonl", &written(cases, &contains))?),
@@ -54,10 +65,10 @@ fn run(args: &TypeScriptBenchArgs) -> Result<(), BenchError> {
         ("tests in TypeScript", arena.write_file("programs/all_test.ts", &programs(cases))?),
     ];
     arena.write_file("called/checks.ts", CHECK)?;
-    println!("{cases} tests of one turn, 8 at once; medians of {}", args.times);
+    println!("{cases} tests of one turn, 8 at once; medians of {times}");
     for (what, suite) in suites {
         let mut costs = Vec::new();
-        for _ in 0..args.times {
+        for _ in 0..times {
             costs.push(arena.run_hotseat(&suite, workload, &[])?);
         }
         show(what, cases, &mut costs);

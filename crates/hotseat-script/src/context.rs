@@ -10,7 +10,6 @@ use std::thread::{self, Thread};
 use std::time::Instant;
 
 use hotseat_document::{SourceSpan, nearest};
-use rquickjs::context::EvalOptions;
 use rquickjs::function::Func;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
@@ -18,6 +17,7 @@ use rquickjs::promise::PromiseState;
 use rquickjs::{CatchResultExt, CaughtError, Ctx, Function, Object, Persistent, Promise, Value as Js};
 use serde_json::{Value, json};
 
+use crate::bytecode::{CompiledModule, declare_host_code};
 use crate::console::{ConsoleBuffer, ConsoleLevel, ConsoleLine};
 use crate::error::{ScriptError, ScriptErrorKind};
 use crate::host::{self, HostFuture, HostModule, HostResult, ScriptHost};
@@ -61,6 +61,8 @@ struct EngineState {
     host_modules: RefCell<Vec<&'static str>>,
     /// All compiled modules.
     loaded: RefCell<Vec<String>>,
+    /// A module and the code that runs in place of its file's code.
+    replaced: RefCell<Option<(ScriptModule, String)>>,
     console: RefCell<ConsoleBuffer>,
     /// Pending asynchronous host calls.
     pending_calls: RefCell<Vec<(u32, HostFuture)>>,
@@ -155,6 +157,14 @@ impl ScriptContext {
     pub fn with_stop(self, stop: StopSignal) -> ScriptContext {
         // The context is not shared yet, so the cell is empty.
         let _ = self.state.stop.set(stop);
+        self
+    }
+
+    /// Runs `code` in place of the [code](Scripts::code) of a module. Every statement must keep its line and column, so
+    /// that errors point at the file.
+    #[must_use]
+    pub fn with_code(self, module: &ScriptModule, code: String) -> ScriptContext {
+        self.state.replaced.replace(Some((module.clone(), code)));
         self
     }
 
@@ -590,7 +600,7 @@ fn install_host(ctx: &Ctx<'_>, state: &Rc<EngineState>, host: ScriptHost) -> rqu
         }
         let made: Js<'_> = eval_host_code(ctx, code)?.call((hidden,))?;
         if let (Some(name), Some(made)) = (module, made.as_object()) {
-            entries.push((name, Persistent::save(ctx, declare_host_module(ctx, name, made)?)));
+            entries.push((name, Persistent::save(ctx, declare_host_module(ctx, name, code, made)?)));
             state.host_modules.borrow_mut().push(name);
         }
     }
@@ -599,14 +609,21 @@ fn install_host(ctx: &Ctx<'_>, state: &Rc<EngineState>, host: ScriptHost) -> rqu
 }
 
 /// Declares a module from the exports of host code and returns its entry functions.
-fn declare_host_module<'js>(ctx: &Ctx<'js>, name: &str, made: &Object<'js>) -> rquickjs::Result<Object<'js>> {
+fn declare_host_module<'js>(
+    ctx: &Ctx<'js>,
+    name: &'static str,
+    code: &'static str,
+    made: &Object<'js>,
+) -> rquickjs::Result<Object<'js>> {
     let exports: Object<'_> = made.get("exports")?;
-    let mut code = "const { exports } = import.meta;".to_string();
-    for key in exports.keys::<String>() {
-        let key = key?;
-        code.push_str(&format!("export const {key} = exports.{key};"));
-    }
-    let module = rquickjs::Module::declare(ctx.clone(), name, code)?;
+    let module = declare_host_code(ctx, name, code, || {
+        let mut text = "const { exports } = import.meta;".to_string();
+        for key in exports.keys::<String>() {
+            let key = key?;
+            text.push_str(&format!("export const {key} = exports.{key};"));
+        }
+        Ok(text)
+    })?;
     module.meta()?.set("exports", exports)?;
     let (_, evaluated) = module.eval()?;
     evaluated.finish::<()>()?;
@@ -615,9 +632,10 @@ fn declare_host_module<'js>(ctx: &Ctx<'js>, name: &str, made: &Object<'js>) -> r
 
 /// Evaluates code of the host, which has no file.
 fn eval_host_code<'js>(ctx: &Ctx<'js>, code: &'static str) -> rquickjs::Result<Function<'js>> {
-    let mut options = EvalOptions::default();
-    options.filename = Some("the engine".to_string());
-    ctx.eval_with_options(code, options)
+    let module = declare_host_code(ctx, "the engine", code, || Ok(format!("export default {code}")))?;
+    let (module, evaluated) = module.eval()?;
+    evaluated.finish::<()>()?;
+    module.get("default")
 }
 
 /// Parses the arguments of a call.
@@ -689,7 +707,21 @@ impl Loader for ModuleLoader {
         let loaded = self.store_error(name, self.scripts.load(name))?;
         self.state.importing.borrow_mut().push(name.to_string());
         self.state.loaded.borrow_mut().push(name.to_string());
-        rquickjs::Module::declare(ctx.clone(), name, loaded.code.as_str())
+        let replaced = self.state.replaced.borrow();
+        if let Some((_, code)) = replaced.as_ref().filter(|(key, _)| key.path() == name) {
+            return rquickjs::Module::declare(ctx.clone(), name, code.as_str());
+        }
+        if let Some(compiled) = loaded.compiled.get() {
+            return compiled.declare(ctx);
+        }
+        let module = rquickjs::Module::declare(ctx.clone(), name, loaded.code.as_str())?;
+        // The first context, which lists the exports, may be the only one.
+        if loaded.is_reused()
+            && let Some(compiled) = CompiledModule::from_module(name, &module)
+        {
+            let _ = loaded.compiled.set(compiled);
+        }
+        Ok(module)
     }
 }
 

@@ -51,6 +51,8 @@
 // Without an engine much of the interface is only there to be compiled against.
 #![cfg_attr(not(feature = "engine"), allow(dead_code))]
 
+#[cfg(feature = "engine")]
+mod bytecode;
 mod console;
 #[cfg_attr(not(feature = "engine"), path = "no_engine.rs")]
 mod context;

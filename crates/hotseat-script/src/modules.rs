@@ -3,10 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
+#[cfg(feature = "engine")]
+use std::sync::OnceLock;
+#[cfg(feature = "engine")]
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_document::{SourceSpan, SourceText};
 
+#[cfg(feature = "engine")]
+use crate::bytecode::CompiledModule;
 use crate::error::{ScriptError, ScriptErrorKind, StackFrame};
 use crate::folder::{ScriptFolder, ScriptLanguage};
 use crate::imports::{find_specifier, specifiers};
@@ -50,6 +56,52 @@ pub(crate) struct LoadedModule {
     pub source: Arc<SourceText>,
     /// JavaScript code. For TypeScript, every character keeps its line and column.
     pub code: String,
+    /// Starts of the lines of the source and of the code, in bytes.
+    source_lines: LineIndex,
+    code_lines: LineIndex,
+    /// Number of contexts that asked for the code.
+    #[cfg(feature = "engine")]
+    uses: AtomicUsize,
+    /// The code as the engine has compiled it, once a second context needs it.
+    #[cfg(feature = "engine")]
+    pub compiled: OnceLock<CompiledModule>,
+}
+
+#[cfg(feature = "engine")]
+impl LoadedModule {
+    /// Counts a context that loads the code. Returns true if it is not the first.
+    pub fn is_reused(&self) -> bool {
+        self.uses.fetch_add(1, Ordering::Relaxed) > 0
+    }
+}
+
+/// Starts of the lines of a text. Like the engine, treats a lone carriage return as a line end.
+#[derive(Debug)]
+struct LineIndex(Vec<usize>);
+
+impl LineIndex {
+    fn new(text: &str) -> LineIndex {
+        let bytes = text.as_bytes();
+        let ends = text.match_indices(['\n', '\r']);
+        // The line feed of a pair ends the line.
+        let ends = ends.filter(|(at, end)| *end == "\n" || bytes.get(at + 1) != Some(&b'\n'));
+        LineIndex(std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect())
+    }
+
+    /// Returns the start of a line and the line without its end, counted from 1. Returns the end of the text for a line
+    /// that does not exist.
+    fn line<'a>(&self, text: &'a str, line: usize) -> (usize, &'a str) {
+        let Some(&start) = self.0.get(line.saturating_sub(1)) else { return (text.len(), "") };
+        let rest = &text[start..];
+        (start, &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())])
+    }
+
+    /// Returns the line and column, in bytes, of an offset. Both are counted from 1.
+    fn line_and_column(&self, offset: usize) -> (usize, usize) {
+        let line = self.0.partition_point(|&start| start <= offset);
+        let start = self.0.get(line.wrapping_sub(1)).copied().unwrap_or(0);
+        (line, offset - start + 1)
+    }
 }
 
 impl Scripts {
@@ -143,7 +195,17 @@ impl Scripts {
             }
             Some(ScriptLanguage::JavaScript) | None => source.text.clone(),
         };
-        Ok(Arc::new(LoadedModule { source, code }))
+        let (source_lines, code_lines) = (LineIndex::new(&source.text), LineIndex::new(&code));
+        Ok(Arc::new(LoadedModule {
+            source,
+            code,
+            source_lines,
+            code_lines,
+            #[cfg(feature = "engine")]
+            uses: AtomicUsize::new(0),
+            #[cfg(feature = "engine")]
+            compiled: OnceLock::new(),
+        }))
     }
 
     fn import_error(&self, from: &str, name: &str, refused: &crate::folder::ModuleLoadError) -> ScriptError {
@@ -178,10 +240,27 @@ impl Scripts {
     /// Returns the location of a piece of JavaScript code of a module, such as the text of a function.
     pub fn place_of(&self, module: &ScriptModule, code: &str) -> Option<SourceSpan> {
         let loaded = self.load(module.path()).ok()?;
-        let before = &loaded.code[..loaded.code.find(code)?];
-        let line = nth_line_of(before);
-        let column = before.len() - before.rfind(['\n', '\r']).map_or(0, |at| at + 1) + 1;
+        let (line, column) = loaded.code_lines.line_and_column(loaded.code.find(code)?);
         self.place(module.path(), line, column)
+    }
+
+    /// Returns the JavaScript code of a module that was loaded. Types are blanks in it.
+    pub fn code(&self, module: &ScriptModule) -> Option<String> {
+        self.load(module.path()).ok().map(|loaded| loaded.code.clone())
+    }
+
+    /// Returns the offset in the [code](Scripts::code) of a module of the innermost call of a stack trace in a file.
+    /// Returns `None` if that file is another one.
+    pub fn code_offset(&self, module: &ScriptModule, stack: &str) -> Option<usize> {
+        let loaded = self.load(module.path()).ok()?;
+        let mut calls = stack.lines().filter_map(trace_line);
+        let TraceLine { key, line, column, .. } = calls.find(|call| self.is_loaded(call.key))?;
+        let (start, line) = loaded.code_lines.line(&loaded.code, line);
+        (key == module.path()).then(|| start + line.floor_char_boundary(column.saturating_sub(1)))
+    }
+
+    fn is_loaded(&self, key: &str) -> bool {
+        self.0.modules.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)
     }
 
     /// Parses a stack trace of the engine; calls outside of files are omitted. The innermost call is first.
@@ -189,17 +268,9 @@ impl Scripts {
         stack.lines().filter_map(|line| self.frame(line)).take(MAX_FRAMES).collect()
     }
 
-    /// Parses `    at name (file:line:column)`.
     fn frame(&self, line: &str) -> Option<StackFrame> {
-        let line = line.trim().strip_prefix("at ")?;
-        let (function, place) = match line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")) {
-            Some((function, place)) => (Some(function), place),
-            None => (None, line),
-        };
-        let mut parts = place.rsplitn(3, ':');
-        let column = parts.next()?.parse().ok()?;
-        let line = parts.next()?.parse().ok()?;
-        let place = self.place(parts.next()?, line, column)?;
+        let TraceLine { function, key, line, column } = trace_line(line)?;
+        let place = self.place(key, line, column)?;
         let named = function.filter(|name| !name.is_empty() && !name.starts_with('<'));
         Some(StackFrame { function: named.map(str::to_string), place })
     }
@@ -211,11 +282,10 @@ impl Scripts {
         let loaded = known.ok()?;
         let text = &loaded.source.text;
         // The engine counts bytes of the code; stripping preserves UTF-16 units.
-        let run = nth_line(&loaded.code, line);
+        let (_, run) = loaded.code_lines.line(&loaded.code, line);
         let before = run.get(..run.floor_char_boundary(column.saturating_sub(1)))?;
         let units: usize = before.chars().map(char::len_utf16).sum();
-        let written = nth_line(text, line);
-        let start = written.as_ptr() as usize - text.as_ptr() as usize;
+        let (start, written) = loaded.source_lines.line(text, line);
         let mut left = units;
         let within =
             written.char_indices().find(|(_, character)| match left.checked_sub(character.len_utf16()) {
@@ -230,22 +300,25 @@ impl Scripts {
     }
 }
 
-/// Returns a line without its end, counted from 1. Like the engine, treats a lone carriage return as a line
-/// end.
-fn nth_line(text: &str, line: usize) -> &str {
-    let mut rest = text;
-    for _ in 1..line {
-        let Some(end) = rest.find(['\n', '\r']) else { return &text[text.len()..] };
-        let length = if rest[end..].starts_with("\r\n") { 2 } else { 1 };
-        rest = &rest[end + length..];
-    }
-    &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())]
+/// A line of a stack trace of the engine.
+struct TraceLine<'a> {
+    function: Option<&'a str>,
+    key: &'a str,
+    line: usize,
+    column: usize,
 }
 
-/// Returns the number of the last line of a text, as the engine counts.
-fn nth_line_of(text: &str) -> usize {
-    let returns = text.matches('\r').count() - text.matches("\r\n").count();
-    1 + text.matches('\n').count() + returns
+/// Parses `    at name (file:line:column)`.
+fn trace_line(line: &str) -> Option<TraceLine<'_>> {
+    let line = line.trim().strip_prefix("at ")?;
+    let (function, place) = match line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")) {
+        Some((function, place)) => (Some(function), place),
+        None => (None, line),
+    };
+    let mut parts = place.rsplitn(3, ':');
+    let column = parts.next()?.parse().ok()?;
+    let line = parts.next()?.parse().ok()?;
+    Some(TraceLine { function, key: parts.next()?, line, column })
 }
 
 /// Returns the length of the leading word, or of one character if there is none.
@@ -260,7 +333,6 @@ fn word_length(text: &str) -> usize {
 
 /// Returns the byte offset of a line and a column in bytes, both counted from 1.
 fn offset(text: &str, line: usize, column: usize) -> usize {
-    let line = nth_line(text, line);
-    let start = line.as_ptr() as usize - text.as_ptr() as usize;
+    let (start, line) = LineIndex::new(text).line(text, line);
     start + line.floor_char_boundary(column.saturating_sub(1))
 }

@@ -1177,3 +1177,75 @@ fn scripts_are_limited_to_project_grants() {
         assert_eq!(tested.failure(name)["kind"], "script_error", "{name}");
     }
 }
+
+/// However a test is declared, it starts with the variables of its file as the file sets them.
+#[test]
+fn tests_of_a_file_share_no_state() {
+    let script = "
+let count = 0;
+const seen = [];
+function next(t) { seen.push(count); count += 1; expect(seen).toEqual([0]); if (t) t.assert.Equal(count, 1); }
+it('first', () => { next(); });
+it('second', () => { next(); });
+describe('group', () => {
+  it('third', () => { next(); });
+  it('fourth', { tags: ['a'] }, () => { next(); });
+});
+describe('hooked', () => {
+  before(() => { seen.length = 0; });
+  it('fifth', () => { next(); });
+  it('sixth', () => { next(); });
+});
+for (const name of ['seventh', 'eighth']) it(name, () => { next(); });
+export function TestNinth(t) { next(t); }
+export function TestTenth(t) { next(t); }
+";
+    let agent = booking();
+    let tested = project(&agent, script).test(&["a_test.ts", "--parallel", "2", "--runs", "2"]);
+    tested.assert_all_passed();
+    assert_eq!(statuses(&tested).len(), 10);
+}
+
+/// Tests that stand beside others run with their own declarations, and their errors point at their file.
+#[test]
+fn errors_point_at_tests_beside_others() {
+    let script = "const word = 'é'; it('a', () => { wrong; }); it('b', () => { /* é */ wrong; }); const after = wrong2(); function wrong2() { return 1; }
+describe('group', () => { it('c', () => {
+    wrong;
+  });
+  it('d', () => {}); it('e', () => { wrong; }) });
+it.skip('f', () => {})
+it('g', () => {
+  expect(after).toBe(1); wrong; })
+; [1].forEach(() => it('h', () => { wrong; })); it(`i`, () => { wrong; });
+export function TestJ(t) { t.log(word); } export function TestK(t) { wrong; }
+export async function TestL(t) { TestJ(t); wrong; }
+";
+    let agent = booking();
+    let tested = project(&agent, script).test(&["a_test.ts"]);
+    let lines: Vec<&str> = script.lines().collect();
+    for (name, line, place) in [
+        ("a", 1, "wrong; }); it('b'"),
+        ("b", 1, "wrong; }); const"),
+        ("group > c", 3, "wrong;"),
+        ("group > e", 5, "wrong; }) });"),
+        ("g", 8, "wrong; })"),
+        ("h", 9, "wrong; }));"),
+        ("i", 9, "wrong; });\u{0}"),
+        ("TestK", 10, "wrong; }"),
+        ("TestL", 11, "wrong; }"),
+    ] {
+        let text = lines[line - 1];
+        let at = match place.strip_suffix('\u{0}') {
+            Some(place) => text.rfind(place),
+            None => text.find(place),
+        };
+        let column = text[..at.unwrap()].chars().count() + 1;
+        let place = format!("a_test.ts:{}:{column}", line + 1);
+        let failure = &tested.case(name)["failure"];
+        assert!(failure.to_string().contains(&place), "{name} at {place}: {failure:#}");
+    }
+    for (name, status) in [("group > d", "passed"), ("f", "skipped"), ("TestJ", "passed")] {
+        assert_eq!(tested.case(name)["status"], status, "{name}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Converts the tests that a file declares to cases.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use hotseat_script::{ScriptContext, ScriptHost, ScriptLimits, thread};
 use serde_json::Value;
 
 use super::engine::{MODULE_NAME, TestFile};
+use super::excerpts::{Declaration, TestExcerpts};
 use super::keys::to_case_keys;
 use super::program::TypeScriptTest;
 use crate::cases::shape::CASE;
@@ -47,19 +49,18 @@ pub fn cases(
         let help = "a test is `export function TestSomething(t) { … }`, or `it(\"does something\", () => { … })` of the module `hotseat`";
         return vec![Err(Diagnostic::new(message).help(help).into())];
     }
-    let mut known: Vec<String> = Vec::new();
+    let mut known: HashSet<String> = HashSet::new();
     let mut cases: Vec<Decoded> = Vec::with_capacity(declared.len());
     for test in declared {
         let case = test.case(&file, decoding);
         cases.push(case.and_then(|case| {
-            if known.contains(&case.case.id) {
+            if !known.insert(case.case.id.clone()) {
                 let message = format!("another test in this file is called `{}`", case.case.id);
                 return Err(Diagnostic::new(message)
                     .at(case.case.place.clone())
                     .help("give one of them another name")
                     .into());
             }
-            known.push(case.case.id.clone());
             Ok(case)
         }));
     }
@@ -82,8 +83,10 @@ pub fn sources(
 /// A test that a file declares.
 struct DeclaredTest {
     kind: String,
-    /// Index among the tests declared by `it`, from 0.
+    /// Index among the tests declared by `it` in the code that runs it, from 0.
     number: usize,
+    /// The code that runs it, in place of the file, and its number there.
+    excerpt: Option<(Arc<TestExcerpts>, usize)>,
     name: String,
     place: Option<SourceSpan>,
     /// Source text of its function.
@@ -118,11 +121,35 @@ fn collect_declarations(
     for stated in found["stated"].as_array().into_iter().flatten() {
         check_declaration(stated, file, &decoding.shared.vocabulary)?;
     }
-    let tests = found["tests"].as_array().into_iter().flatten();
-    let mut all: Vec<DeclaredTest> = tests.map(|one| DeclaredTest::from_json(one, file)).collect();
+    let excerpts = excerpts(&found, file).map(Arc::new);
+    let tests = found["tests"].as_array().into_iter().flatten().enumerate();
+    let mut all: Vec<DeclaredTest> =
+        tests.map(|(number, one)| DeclaredTest::from_json(number, one, excerpts.as_ref(), file)).collect();
     let line = |test: &DeclaredTest| test.place.as_ref().map(|place| (place.line(), place.column()));
-    all.sort_by_key(line);
+    all.sort_by_cached_key(line);
     Ok(all)
+}
+
+/// Returns the code that each test needs, if others can be left out.
+fn excerpts(found: &Value, file: &TestFile) -> Option<TestExcerpts> {
+    let entries = |key: &str| found[key].as_array().map(Vec::as_slice).unwrap_or_default();
+    let offset = |one: &Value| file.scripts.code_offset(&file.module, one["at"].as_str().unwrap_or_default());
+    let tests = entries("tests").iter().map(|one| match one["kind"].as_str() {
+        Some("test") => Declaration::Function {
+            name: one["case"]["name"].as_str().unwrap_or_default(),
+            source: one["source"].as_str().unwrap_or_default(),
+        },
+        _ => Declaration::Test { offset: offset(one), source: one["source"].as_str().unwrap_or_default() },
+    });
+    let groups = entries("groups").iter().map(|one| Declaration::Group {
+        offset: offset(one),
+        source: one["source"].as_str().unwrap_or_default(),
+    });
+    let declarations: Vec<Declaration<'_>> = tests.chain(groups).collect();
+    let mut sources = file.scripts.sources(&file.module);
+    sources.remove(file.module.path());
+    let others: Vec<&str> = sources.values().map(String::as_str).collect();
+    TestExcerpts::new(file.scripts.code(&file.module)?, &declarations, &others)
 }
 
 /// Validates a declared topic or simulated user, even if no test uses it.
@@ -146,16 +173,23 @@ fn check_declaration(
 }
 
 impl DeclaredTest {
-    fn from_json(one: &Value, file: &TestFile) -> DeclaredTest {
+    fn from_json(
+        declaration: usize,
+        one: &Value,
+        excerpts: Option<&Arc<TestExcerpts>>,
+        file: &TestFile,
+    ) -> DeclaredTest {
         let text = |key: &str| one[key].as_str().unwrap_or_default();
         let kind = text("kind").to_string();
         let place = match kind.as_str() {
             "test" => file.scripts.place_of(&file.module, text("source")),
             _ => file.scripts.frames(text("at")).into_iter().next().map(|frame| frame.place),
         };
+        let number = one["place"].as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
         DeclaredTest {
             kind,
-            number: one["place"].as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or(0),
+            number: excerpts.map_or(number, |excerpts| excerpts.tests_before(declaration)),
+            excerpt: excerpts.map(|excerpts| (excerpts.clone(), declaration)),
             name: one["case"]["name"].as_str().unwrap_or_default().to_string(),
             place,
             source: text("source").to_string(),
@@ -168,11 +202,11 @@ impl DeclaredTest {
     fn case(self, file: &TestFile, decoding: DecodeSettings<'_>) -> Decoded {
         // A test starts simulated users itself.
         let decoding = DecodeSettings { default_simulator: false, ..decoding };
-        let DeclaredTest { kind, number, name, place, source, only, scenario, written } = self;
+        let DeclaredTest { kind, number, excerpt, name, place, source, only, scenario, written } = self;
         let place = place.unwrap_or_else(|| {
             SourceSpan::new(&SourceText::new(file.module.path().to_string(), String::new(), 1), 0..0)
         });
-        let body = TypeScriptTest { file: file.clone(), kind, place: number, name };
+        let body = TypeScriptTest { file: file.clone(), excerpt, kind, place: number, name };
         let program = CaseProgram { source: Some(source.into()) };
         let mut case = TestCase::from_program(&written, program, &place, decoding)?;
         case.only = only;

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::callbacks::{TestChannel, TestCommand};
 use super::commands::{execute_command, script_failure};
 use super::engine::{MODULE_NAME, TestFile};
+use super::excerpts::TestExcerpts;
 use super::to_json;
 use crate::session::{CaseBody, EvaluatedCheck, Session};
 use hotseat_targets::BoxFuture;
@@ -24,9 +25,11 @@ const DEFAULT_SCRIPT_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct TypeScriptTest {
     pub file: TestFile,
+    /// The code that runs it, in place of the code of the file, and its number there.
+    pub excerpt: Option<(Arc<TestExcerpts>, usize)>,
     /// `it` or `test`.
     pub kind: String,
-    /// Index among the tests declared by `it`, from 0.
+    /// Index among the tests declared by `it` in that code, from 0.
     pub place: usize,
     pub name: String,
 }
@@ -58,13 +61,16 @@ impl TypeScriptTest {
             "name": self.name,
             "ctx": *session.case().target.identity.ctx,
         });
-        let file = self.file.clone();
+        let (file, excerpt) = (self.file.clone(), self.excerpt.clone());
         let begun = RunningScript::start(move |stop| {
             let host = file.with_module(hands.host(), command_host(commands));
             let mut context = match ScriptContext::new(&file.scripts, limits, host) {
                 Ok(context) => context.with_stop(stop),
                 Err(error) => return (Err(error), Vec::new()),
             };
+            if let Some((excerpts, test)) = excerpt {
+                context = context.with_code(&file.module, excerpts.code_with(test));
+            }
             let result = context.run_entry(MODULE_NAME, "run", &file.module, &[which]);
             (result, context.take_console())
         });

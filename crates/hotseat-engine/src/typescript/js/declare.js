@@ -20,6 +20,9 @@ const file = new Group(null, null, {});
 let group = file;
 const tests = [];
 
+/** Where groups were declared, and their functions. */
+const groups = [];
+
 /** `(name, body)` or `(name, options, body)`. */
 function parts(what, name, args) {
   const [options, body] = args.length > 1 ? args : [{}, args[0]];
@@ -38,6 +41,7 @@ function describing(marks) {
     const inner = Object.assign(new Group(group, title, options), marks);
     const outer = group;
     group = inner;
+    groups.push({ at: at(), body });
     try {
       const returned = body();
       if (isObject(returned) && typeof returned.then === "function") throw misuse(`the function of describe(${shown(name)}) must not be async: its declarations would come too late`);

@@ -15,7 +15,7 @@ function declared(namespace) {
   const cases = tests.map((test, place) => {
     const chosen = isChosen(test);
     const skip = skipped(test) ?? (focused && !chosen ? UNMARKED : undefined);
-    return { kind: "it", place, at: test.at, source: Function.prototype.toString.call(test.body), only: chosen, scenario: test.known, case: marked(asCase(test), skip) };
+    return { kind: "it", place, at: test.at, source: sourceOf(test.body), only: chosen, scenario: test.known, case: marked(asCase(test), skip) };
   });
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
@@ -23,7 +23,7 @@ function declared(namespace) {
     .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined) }));
   // Criteria that a group declares after a topic apply to the topic too.
   const known = ({ of, ...one }) => (of === undefined ? one : { ...one, criteria: Object.keys(over(of.chain, "criteria")) });
-  return { tests: [...functions, ...cases], stated: stated.map(known) };
+  return { tests: [...functions, ...cases], groups: groups.map(({ at, body }) => ({ at, source: sourceOf(body) })), stated: stated.map(known) };
 }
 
 /** Runs a test. The host knows its result; returns whether it was stopped. */
