@@ -1,6 +1,9 @@
 //! Tables of the store and their migrations.
 
-use std::path::Path;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
@@ -105,6 +108,10 @@ pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStor
     let fail = |error: rusqlite::Error| RunStoreError::from_sqlite(path, &error);
     if purpose == OpenMode::Create {
         create_store_folder(path).map_err(|error| RunStoreError::from_io(path, &error))?;
+        if !path.exists() {
+            // If this fails, the store is created in place below, or the error is reported there.
+            let _ = create(path);
+        }
     } else if !path.is_file() {
         let words = format!("there are no saved runs in {}: `hotseat test` saves them there", path.display());
         return Err(RunStoreError::NoRuns(words));
@@ -122,8 +129,7 @@ pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStor
         return Err(RunStoreError::NoRuns(words));
     }
     if is_new {
-        // Auto-vacuum lets pruning shrink the file; it must be set before the first table is created.
-        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(fail)?;
+        prepare_new(&connection).map_err(fail)?;
     } else if application != APPLICATION_ID {
         let words = format!("{} is a database, but not a run store of Hotseat", path.display());
         return Err(RunStoreError::Unusable(words));
@@ -149,6 +155,43 @@ pub(super) fn open(path: &Path, purpose: OpenMode) -> Result<Connection, RunStor
         migrate(&mut connection).map_err(fail)?;
     }
     Ok(connection)
+}
+
+/// Creates an empty store. It is made in a file beside it, which gets its name once it is complete: so no process sees a
+/// part of it, and its content has to reach the disk only once.
+fn create(path: &Path) -> io::Result<()> {
+    let unfinished = unfinished_path(path);
+    let created = write_tables(&unfinished)
+        .map_err(io::Error::other)
+        .and_then(|()| File::open(&unfinished)?.sync_all())
+        // Fails if another process has created the store in the meantime.
+        .and_then(|()| fs::hard_link(&unfinished, path));
+    let _ = fs::remove_file(&unfinished);
+    created
+}
+
+/// Path of a store that this process is creating.
+fn unfinished_path(path: &Path) -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}-{}.new", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    name.into()
+}
+
+/// Writes the tables into a new file, without waiting for the disk.
+fn write_tables(path: &Path) -> rusqlite::Result<()> {
+    let mut connection = connect(path, OpenMode::Create)?;
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    connection.pragma_update(None, "journal_mode", "MEMORY")?;
+    prepare_new(&connection)?;
+    migrate(&mut connection)?;
+    enable_wal(&connection)?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// Sets what must be set before the first table is created: with auto-vacuum, pruning shrinks the file.
+fn prepare_new(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")
 }
 
 fn connect(path: &Path, purpose: OpenMode) -> rusqlite::Result<Connection> {
@@ -220,6 +263,27 @@ fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_store_is_complete_and_leaves_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/runs.db");
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || drop(open(&path, OpenMode::Create).unwrap()))
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let beside = fs::read_dir(path.parent().unwrap()).unwrap().flatten().map(|entry| entry.file_name());
+        let others: Vec<_> = beside.filter(|name| name != "runs.db" && name != ".gitignore").collect();
+        assert!(others.is_empty(), "{others:?}");
+        let store = open(&path, OpenMode::Read).unwrap();
+        assert_eq!(ids(&store).unwrap(), (APPLICATION_ID, latest_version()));
+        let vacuum: i64 = store.pragma_query_value(None, "auto_vacuum", |row| row.get(0)).unwrap();
+        let journal: String = store.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!((vacuum, journal.as_str()), (2, "wal"));
+    }
 
     #[test]
     fn rejects_later_versions_and_foreign_files() {

@@ -142,8 +142,12 @@ fn marks(pid: u32, environment: &mut Vec<u8>) -> Option<String> {
     let file = File::open(format!("/proc/{pid}/environ")).ok()?;
     // `take` avoids asking for the size, which is unknown.
     file.take(u64::MAX).read_to_end(environment).ok()?;
-    let mut variables = environment.split(|byte| *byte == 0);
-    let value = variables.find_map(|one| one.strip_prefix(TREE_VARIABLE.as_bytes())?.strip_prefix(b"="))?;
+    // Few processes have the variable, so its name is searched for before anything is split.
+    let name = memchr::memmem::find_iter(environment, TREE_VARIABLE);
+    let value = name.map(|at| environment.split_at(at)).find_map(|(before, after)| {
+        let value = after.get(TREE_VARIABLE.len()..)?.strip_prefix(b"=")?;
+        matches!(before.last(), None | Some(0)).then(|| value.split(|byte| *byte == 0).next())?
+    })?;
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
