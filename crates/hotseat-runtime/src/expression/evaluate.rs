@@ -1,5 +1,6 @@
 //! Evaluates expressions.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Map, Value, json};
@@ -32,44 +33,56 @@ pub(super) fn truthy(value: &Value) -> bool {
     }
 }
 
-pub(super) fn evaluate(term: &ExpressionTerm, scope: &Value) -> Result<Value, EvaluateError> {
-    Ok(match term {
-        ExpressionTerm::Constant(value) => value.clone(),
-        ExpressionTerm::Name(name) => scope.get(name).cloned().unwrap_or(Value::Null),
-        ExpressionTerm::Member(of, name) => {
-            evaluate(of, scope)?.get_mut(name).map_or(Value::Null, Value::take)
-        }
+/// Value of a path that does not exist.
+static NULL: Value = Value::Null;
+
+/// Evaluates a term. A path into the scope is borrowed, so a scope of any size costs nothing.
+pub(super) fn evaluate<'a>(
+    term: &'a ExpressionTerm,
+    scope: &'a Value,
+) -> Result<Cow<'a, Value>, EvaluateError> {
+    Ok(Cow::Owned(match term {
+        ExpressionTerm::Constant(value) => return Ok(Cow::Borrowed(value)),
+        ExpressionTerm::Name(name) => return Ok(Cow::Borrowed(scope.get(name).unwrap_or(&NULL))),
+        ExpressionTerm::Member(of, name) => match evaluate(of, scope)? {
+            Cow::Borrowed(of) => return Ok(Cow::Borrowed(of.get(name).unwrap_or(&NULL))),
+            Cow::Owned(mut of) => of.get_mut(name).map_or(Value::Null, Value::take),
+        },
         ExpressionTerm::Index(of, index) => {
             let (of, index) = (evaluate(of, scope)?, evaluate(index, scope)?);
-            element_at(&of, &index).cloned().unwrap_or(Value::Null)
+            match of {
+                Cow::Borrowed(of) => return Ok(Cow::Borrowed(element_at(of, &index).unwrap_or(&NULL))),
+                Cow::Owned(of) => element_at(&of, &index).cloned().unwrap_or(Value::Null),
+            }
         }
         ExpressionTerm::List(entries) => Value::Array(list(entries, scope)?),
         ExpressionTerm::Object(members) => Value::Object(object(members, scope)?),
         ExpressionTerm::Call(name, arguments) => {
             let arguments: Vec<_> =
                 arguments.iter().map(|term| evaluate(term, scope)).collect::<Result<_, _>>()?;
-            call(name, &arguments)?
+            call(name, &arguments.iter().map(|argument| &**argument).collect::<Vec<_>>())?
         }
-        ExpressionTerm::Not(term) => Value::Bool(!truthy(&evaluate(term, scope)?)),
-        ExpressionTerm::Negative(term) => match evaluate(term, scope)? {
+        ExpressionTerm::Not(term) => Value::Bool(!truthy(&*evaluate(term, scope)?)),
+        ExpressionTerm::Negative(term) => match &*evaluate(term, scope)? {
             Value::Number(number) => to_number(-number.as_f64().unwrap_or(f64::NAN))?,
             other => return Err(EvaluateError(format!("cannot negate {other}"))),
         },
         ExpressionTerm::Binary(BinaryOperator::Or, left, right) => {
             let left = evaluate(left, scope)?;
-            if truthy(&left) { left } else { evaluate(right, scope)? }
+            return if truthy(&left) { Ok(left) } else { evaluate(right, scope) };
         }
         ExpressionTerm::Binary(BinaryOperator::And, left, right) => {
             let left = evaluate(left, scope)?;
-            if truthy(&left) { evaluate(right, scope)? } else { left }
+            return if truthy(&left) { evaluate(right, scope) } else { Ok(left) };
         }
         ExpressionTerm::Binary(operator, left, right) => {
-            binary(*operator, &evaluate(left, scope)?, &evaluate(right, scope)?)?
+            binary(*operator, &*evaluate(left, scope)?, &*evaluate(right, scope)?)?
         }
         ExpressionTerm::Choice(condition, then, otherwise) => {
-            evaluate(if truthy(&evaluate(condition, scope)?) { then } else { otherwise }, scope)?
+            let holds = truthy(&*evaluate(condition, scope)?);
+            return evaluate(if holds { then } else { otherwise }, scope);
         }
-    })
+    }))
 }
 
 fn element_at<'a>(of: &'a Value, index: &Value) -> Option<&'a Value> {
@@ -88,8 +101,8 @@ fn list(entries: &[ListItem], scope: &Value) -> Result<Vec<Value>, EvaluateError
     let mut values = Vec::new();
     for entry in entries {
         match entry {
-            ListItem::Single(term) => values.push(evaluate(term, scope)?),
-            ListItem::Spread(term) => match evaluate(term, scope)? {
+            ListItem::Single(term) => values.push(evaluate(term, scope)?.into_owned()),
+            ListItem::Spread(term) => match evaluate(term, scope)?.into_owned() {
                 Value::Array(more) => values.extend(more),
                 Value::Null => {}
                 other => return Err(EvaluateError(format!("{other} is not a list"))),
@@ -105,7 +118,7 @@ fn object(
 ) -> Result<Map<String, Value>, EvaluateError> {
     let mut values = Map::new();
     for (name, term) in members {
-        match (name, evaluate(term, scope)?) {
+        match (name, evaluate(term, scope)?.into_owned()) {
             (Some(name), value) => drop(values.insert(name.clone(), value)),
             (None, Value::Object(more)) => values.extend(more),
             (None, Value::Null) => {}
@@ -167,8 +180,11 @@ fn to_text(value: &Value) -> String {
     }
 }
 
-fn call(name: &str, arguments: &[Value]) -> Result<Value, EvaluateError> {
-    let wrong = || EvaluateError(format!("{name} does not accept {}", Value::Array(arguments.to_vec())));
+fn call(name: &str, arguments: &[&Value]) -> Result<Value, EvaluateError> {
+    let wrong = || {
+        let arguments = arguments.iter().map(|argument| (*argument).clone()).collect();
+        EvaluateError(format!("{name} does not accept {}", Value::Array(arguments)))
+    };
     match (name, arguments) {
         ("length", [Value::Array(items)]) => Ok(json!(items.len())),
         ("length", [Value::String(text)]) => Ok(json!(text.chars().count())),

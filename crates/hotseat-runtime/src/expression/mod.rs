@@ -7,6 +7,7 @@ mod evaluate;
 mod parse;
 mod term;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -52,7 +53,7 @@ impl Expression {
     /// # Errors
     /// If an operator or a function does not support its operands.
     pub fn evaluate(&self, scope: &Value) -> Result<Value, EvaluateError> {
-        evaluate::evaluate(&self.term, scope)
+        evaluate::evaluate(&self.term, scope).map(Cow::into_owned)
     }
 
     /// Evaluates the expression as a condition: null, false, 0 and the empty string are false, everything
@@ -61,7 +62,7 @@ impl Expression {
     /// # Errors
     /// If an operator or a function does not support its operands.
     pub fn is_truthy(&self, scope: &Value) -> Result<bool, EvaluateError> {
-        self.evaluate(scope).map(|value| evaluate::truthy(&value))
+        evaluate::evaluate(&self.term, scope).map(|value| evaluate::truthy(&value))
     }
 }
 

@@ -208,7 +208,8 @@ impl ConversationActor {
         let mut applied = self.core.apply(stamp, entry.clone());
         let records = std::mem::take(&mut applied.records);
         let sent = send_outcome(&self.id, &records);
-        let shown: Vec<Arc<EventRecord>> = records.iter().cloned().map(Arc::new).collect();
+        let records: Vec<Arc<EventRecord>> = records.into_iter().map(Arc::new).collect();
+        let shown = records.clone();
         self.entries += 1;
         let (conversation, number) = (self.id.clone(), self.entries);
         let commit = EntryCommit { conversation, number, stored: StoredEntry { stamp, entry }, records };

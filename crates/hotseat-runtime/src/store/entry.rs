@@ -1,5 +1,7 @@
 //! Entries of a conversation: everything that reached it from outside, in order.
 
+use std::sync::Arc;
+
 use hotseat_trace::EventRecord;
 use serde::{Deserialize, Serialize};
 
@@ -62,5 +64,5 @@ pub struct EntryCommit {
     /// The entry and its time.
     pub stored: StoredEntry,
     /// Records for the trace.
-    pub records: Vec<EventRecord>,
+    pub records: Vec<Arc<EventRecord>>,
 }

@@ -360,13 +360,23 @@ impl TaskRun {
             set_at_path(&mut self.scope, "state._lastOutput", output);
             return Ok(());
         }
-        let mut scope = self.scope.clone();
-        set_at_path(&mut scope, "result", output);
-        for (path, expression) in &step.output_mapping {
-            let value = expression.evaluate(&scope).map_err(|error| {
+        // All expressions see the scope as it was, with the result.
+        let earlier = self.scope.get("result").cloned();
+        set_at_path(&mut self.scope, "result", output);
+        let values = step.output_mapping.iter().map(|(_, expression)| {
+            expression.evaluate(&self.scope).map_err(|error| {
                 let message = format!("output of step {}: {error}", step.name);
                 WorkFailure::business(ErrorCode::ExecutionFailed, message)
-            })?;
+            })
+        });
+        let values: Result<Vec<Value>, WorkFailure> = values.collect();
+        if let Value::Object(members) = &mut self.scope {
+            match earlier {
+                Some(earlier) => drop(members.insert("result".to_string(), earlier)),
+                None => drop(members.shift_remove("result")),
+            }
+        }
+        for ((path, _), value) in step.output_mapping.iter().zip(values?) {
             set_at_path(&mut self.scope, path, value);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! State machine of a workflow.
 
+use std::borrow::Cow;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -165,20 +166,21 @@ impl WorkflowRun {
         id: TokenId,
         step: &mut WorkStep,
     ) -> Result<(), WorkFailure> {
-        let Some(node) = self.token(id).and_then(|token| self.node(&token.node)).cloned() else {
+        let workflow = self.workflow.clone();
+        let Some(node) = self.token(id).and_then(|token| node_named(&workflow, &token.node)) else {
             return Ok(());
         };
         self.set_status(id, TokenStatus::Dispatched, step);
         let scope = self.token_scope(id);
         let whole = node.input_mapping.iter().find(|(member, _)| member == "*");
         let input = if let Some((_, expression)) = whole {
-            evaluate(expression, &scope, &node)?
+            evaluate(expression, &scope, node)?
         } else if node.input_mapping.is_empty() {
             scope["input"].clone()
         } else {
             let mut input = Map::new();
             for (member, expression) in &node.input_mapping {
-                input.insert(member.clone(), evaluate(expression, &scope, &node)?);
+                input.insert(member.clone(), evaluate(expression, &scope, node)?);
             }
             Value::Object(input)
         };
@@ -253,7 +255,8 @@ impl WorkflowRun {
         result: Result<Value, WorkFailure>,
         step: &mut WorkStep,
     ) -> Result<(), WorkFailure> {
-        let Some(node) = self.token(id).and_then(|token| self.node(&token.node)).cloned() else {
+        let workflow = self.workflow.clone();
+        let Some(node) = self.token(id).and_then(|token| node_named(&workflow, &token.node)) else {
             return Ok(());
         };
         let output = match result {
@@ -263,7 +266,7 @@ impl WorkflowRun {
                 return Err(failure);
             }
         };
-        self.apply_output(id, &node, output)?;
+        self.apply_output(id, node, output)?;
         let scope = self.token_scope(id);
         let taken = self.tokens[id.0 as usize].taken.clone();
         let often = |name: &str| taken.get(name).copied().unwrap_or_default();
@@ -562,7 +565,7 @@ impl WorkflowRun {
     }
 
     fn apply_output(&mut self, id: TokenId, node: &WorkflowNode, output: Value) -> Result<(), WorkFailure> {
-        let mut scope = self.token_scope(id);
+        let mut scope = self.token_scope(id).into_owned();
         set_at_path(&mut scope, "result", output.clone());
         if node.output_mapping.is_empty() {
             set_at_path(&mut scope, "output", output);
@@ -581,10 +584,11 @@ impl WorkflowRun {
     }
 
     /// Returns the scope of expressions at a token.
-    fn token_scope(&self, id: TokenId) -> Value {
-        let mut scope = self.scope.clone();
+    fn token_scope(&self, id: TokenId) -> Cow<'_, Value> {
+        let mut scope = Cow::Borrowed(&self.scope);
         let branch = self.token(id).and_then(|token| token.branch.as_ref());
         if let Some(branch) = branch {
+            let scope = scope.to_mut();
             scope["output"] = branch.output.clone();
             scope["branch"] = json!({"index": branch.index, "total": branch.total});
             let mut around = Some(branch);
@@ -619,10 +623,6 @@ impl WorkflowRun {
         self.tokens.get(id.0 as usize)
     }
 
-    fn node(&self, name: &str) -> Option<&WorkflowNode> {
-        self.workflow.nodes.iter().find(|node| node.name == name)
-    }
-
     fn token_name(&self, id: TokenId) -> Arc<str> {
         format!("{}-n{}", self.context.run, id.0).into()
     }
@@ -634,6 +634,11 @@ impl WorkflowRun {
 
 fn join_name(branch: &WorkflowBranch, to: &str) -> String {
     format!("{} {} {to}", branch.origin.0, branch.group)
+}
+
+/// Returns the node with this name.
+fn node_named<'a>(workflow: &'a WorkflowDefinition, name: &str) -> Option<&'a WorkflowNode> {
+    workflow.nodes.iter().find(|node| node.name == name)
 }
 
 fn evaluate(expression: &Expression, scope: &Value, node: &WorkflowNode) -> Result<Value, WorkFailure> {

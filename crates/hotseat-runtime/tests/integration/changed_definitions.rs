@@ -114,7 +114,7 @@ async fn commits(test: &Test) -> Vec<EntryCommit> {
             let own = std::iter::from_fn(|| {
                 records.next_if(|record| index + 1 == count || record.offset <= kept.stamp.offset)
             });
-            let records = own.collect();
+            let records = own.map(Arc::new).collect();
             EntryCommit { conversation: id.clone(), number: index as u64 + 1, stored: kept, records }
         })
         .collect()

@@ -348,7 +348,7 @@ fn conversation_resumes_after_restart_at_any_entry() {
         for count in 1..commits.len() {
             let again = held(&test, &commits[..count]);
             assert_eq!(words(&again), words(&commits), "{name}, after {count}");
-            let records = again.into_iter().flat_map(|commit| commit.records);
+            let records = again.iter().flat_map(|commit| &commit.records).map(|record| (**record).clone());
             let options =
                 InvariantOptions { allow_failed_turns: test.allow_failed_turns, deny_tool_failures: false };
             assert_conversation_invariants(&hotseat_trace::Trace::new(records), options);
