@@ -46,6 +46,13 @@ Exit codes:
 
 Documentation: docs/command-line.md in the repository of Hotseat";
 
+/// End of `hotseat mcp --help`.
+const MCP_NOTES: &str = "\
+Examples:
+  hotseat mcp bank                                     # in the agent's configuration: the server `bank` of the test
+  hotseat mcp serve bank.json --port 9000              # a mock for trying out
+  hotseat mcp record bank.mcp.jsonl -- npx bank-server # the tools of a real server, for a mock";
+
 /// End of `hotseat completions --help`.
 const COMPLETIONS_NOTES: &str = "\
 Examples:
@@ -76,6 +83,8 @@ pub enum CliCommand {
     Schema(SchemaArgs),
     /// Serve an agent over AG-UI and the OpenAI chat completions API.
     Serve(ServeArgs),
+    /// Connect an agent to an MCP server of the running tests, serve a mock, or record a server.
+    Mcp(McpArgs),
     /// Convert recorded conversations into test cases and recordings.
     Import(ImportArgs),
     /// Compare two runs: regressions, improvements, their significance, and where conversations diverge.
@@ -487,6 +496,57 @@ pub enum ExpectedCallsArg {
     Order,
     /// No assertions.
     None,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true, after_help = MCP_NOTES)]
+pub struct McpArgs {
+    /// Server of the running tests to connect to, over standard input and output. Tests set HOTSEAT_MCP, which
+    /// contains the address.
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    #[command(subcommand)]
+    pub command: Option<McpCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum McpCommand {
+    /// Serve a mock, a proxy or a recording over HTTP until Ctrl-C.
+    Serve(McpServeArgs),
+    /// List the tools of a server and write them, with all other lists, as a recording.
+    Record(McpRecordArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct McpServeArgs {
+    /// A definition of a mock (.json), or a recording (.jsonl).
+    #[arg(value_name = "FILE", required_unless_present_any = ["url", "program"], conflicts_with_all = ["url", "program"])]
+    pub file: Option<PathBuf>,
+    /// Pass requests on to the server at this URL.
+    #[arg(long, value_name = "URL", conflicts_with = "program")]
+    pub url: Option<String>,
+    /// Listen on this port; 0 picks a free port.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub port: u16,
+    /// Record the exchanges of the proxied server in this file (.mcp.jsonl), written at the end.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Pass requests on to this program, which is an MCP server on standard input and output.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub program: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct McpRecordArgs {
+    /// File to write (.mcp.jsonl).
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The server at this URL.
+    #[arg(long, value_name = "URL", required_unless_present = "program", conflicts_with = "program")]
+    pub url: Option<String>,
+    /// This program, which is an MCP server on standard input and output.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub program: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -12,6 +12,7 @@ mod input;
 mod keyboard;
 mod list;
 mod man;
+mod mcp;
 mod merge;
 mod recheck;
 mod report_writer;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         CliCommand::Init(args) => init::run(&args, &context),
         CliCommand::Schema(args) => schema::run(args, &context),
         CliCommand::Serve(args) => serve::run(&args, &context),
+        CliCommand::Mcp(args) => mcp::run(&args, &context),
         CliCommand::Import(args) => import::run(args, &context),
         CliCommand::Compare(args) => compare::run(&args, &context),
         CliCommand::Runs(args) => runs::run(&args, &context),

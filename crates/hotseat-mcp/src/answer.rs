@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 
 use crate::frame::RpcError;
 use crate::revision::ProtocolRevision;
@@ -148,6 +149,22 @@ pub struct CallNotifier {
     pub(crate) sender: Option<tokio::sync::mpsc::Sender<Value>>,
     pub(crate) progress_token: Option<Value>,
     pub(crate) min_log_level: Option<usize>,
+    pub(crate) changes: ListChanges,
+}
+
+/// Versions of the lists of a server, observed by the clients that listen for changes.
+#[derive(Debug, Clone)]
+pub(crate) struct ListChanges {
+    pub(crate) tools: watch::Sender<u64>,
+    pub(crate) prompts: watch::Sender<u64>,
+    pub(crate) resources: watch::Sender<u64>,
+}
+
+impl ListChanges {
+    pub(crate) fn new() -> ListChanges {
+        let version = || watch::Sender::new(0);
+        ListChanges { tools: version(), prompts: version(), resources: version() }
+    }
 }
 
 /// Levels of log messages, the least severe first.
@@ -174,6 +191,17 @@ impl CallNotifier {
         if wanted.is_some_and(|(level, min)| level >= min) {
             self.send("notifications/message", json!({"level": level, "data": data})).await;
         }
+    }
+
+    /// Notifies all clients that listen for changes of a list: `tools`, `prompts` or `resources`.
+    pub fn report_change(&self, list: &str) {
+        let versions = match list {
+            "tools" => &self.changes.tools,
+            "prompts" => &self.changes.prompts,
+            "resources" => &self.changes.resources,
+            _ => return,
+        };
+        versions.send_modify(|version| *version += 1);
     }
 
     async fn send(&self, method: &str, params: Value) {

@@ -8,6 +8,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::fault::FaultRule;
+use crate::fixed::FixedAnswer;
+use crate::recording::{McpRecording, SecretRemover};
 
 /// A server that conversations can reach.
 #[derive(Debug, Clone)]
@@ -47,6 +49,18 @@ pub enum ServerKind {
     Mock(Box<MockContent>),
     /// A real server.
     Proxy(Upstream),
+    /// A recording of a real server. Requests get the recorded answers to equal requests, in their order; all others are
+    /// [unmatched](crate::McpEventKind::Unmatched).
+    Replay(McpReplaySource),
+}
+
+/// A recording to answer from.
+#[derive(Debug, Clone)]
+pub struct McpReplaySource {
+    /// The recording.
+    pub recording: Arc<McpRecording>,
+    /// Removes the secrets from requests before they are compared, as they were removed from the recording.
+    pub secrets: SecretRemover,
 }
 
 /// The contents of a mock.
@@ -54,6 +68,10 @@ pub enum ServerKind {
 pub struct MockContent {
     /// Tools in the order of `tools/list`.
     pub tools: Vec<McpTool>,
+    /// Resources and templates of resources in the order of their lists.
+    pub resources: Vec<McpResource>,
+    /// Prompts in the order of `prompts/list`.
+    pub prompts: Vec<McpPrompt>,
     /// Instructions of the server for models.
     pub instructions: Option<String>,
     /// Maximum number of entries on one page of a list; `None` for lists without pages.
@@ -119,6 +137,30 @@ impl McpTool {
     }
 }
 
+/// A resource of a mock, or a template of resources.
+#[derive(Debug, Clone, PartialEq)]
+pub struct McpResource {
+    /// URI, or template of URIs with `{NAME}` for a part without `/`.
+    pub id: String,
+    /// Whether `id` is a template.
+    pub is_template: bool,
+    /// Entry of `resources/list` or `resources/templates/list`.
+    pub entry: Value,
+    /// Answer to `resources/read`.
+    pub answer: FixedAnswer,
+}
+
+/// A prompt of a mock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct McpPrompt {
+    /// Name of the prompt.
+    pub name: String,
+    /// Entry of `prompts/list`.
+    pub entry: Value,
+    /// Answer to `prompts/get`.
+    pub answer: FixedAnswer,
+}
+
 /// A real server behind a proxy.
 #[derive(Debug, Clone)]
 pub enum Upstream {
@@ -171,6 +213,8 @@ pub struct McpLimits {
     pub max_connections: usize,
     /// Maximum number of events that wait for the receiver. Then calls wait.
     pub max_waiting_events: usize,
+    /// Maximum size of the recorded exchanges of one server in one conversation. Later exchanges are not recorded.
+    pub max_recorded_bytes: usize,
     /// Time until an open request without an answer is closed.
     pub max_open_time: Duration,
 }
@@ -185,6 +229,7 @@ impl Default for McpLimits {
             max_sessions: 64,
             max_connections: 1024,
             max_waiting_events: 1024,
+            max_recorded_bytes: 64 * 1024 * 1024,
             max_open_time: Duration::from_secs(600),
         }
     }
@@ -197,6 +242,8 @@ pub struct McpOptions {
     pub port: u16,
     /// Limits.
     pub limits: McpLimits,
+    /// Whether the exchanges of proxied servers are recorded, for [`McpConversation::recording`](crate::McpConversation::recording).
+    pub record: bool,
     /// Starts the programs of proxies; `None` starts them as plain child processes.
     pub launcher: Option<Arc<dyn UpstreamLauncher>>,
 }

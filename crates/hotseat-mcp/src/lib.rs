@@ -1,9 +1,10 @@
-//! The Model Context Protocol served, proxied and broken.
+//! The Model Context Protocol served, proxied, broken and replayed.
 //!
 //! * [`McpServers`]: the servers of a run, behind one listener on the loopback interface. [`McpConversation`] has an address of its own
 //!   for each server, so that parallel conversations do not mix, and receives the [`McpEvent`]s.
-//! * [`ServerDefinition`]: a mock or a proxy of a real server, with [`FaultRule`]s.
+//! * [`ServerDefinition`]: a mock, a proxy of a real server, or the replay of a [`McpRecording`], with [`FaultRule`]s.
 //! * [`ToolAnswerer`]: answers the calls of mocked tools.
+//! * [`run_bridge`]: connects clients on standard input and output.
 //! * [`ProtocolRevision`]: clients choose among stateless requests (2026-07-28) and sessions (2025-11-25 and earlier); servers speak both
 //!   at once.
 //!
@@ -32,24 +33,35 @@
 //! ```
 
 mod answer;
+mod bridge;
 mod canonical;
 mod definition;
+mod definition_file;
 mod event;
 mod fault;
+mod fixed;
 mod frame;
+mod listing;
+mod recording;
 mod revision;
 mod server;
+mod sse;
 
 pub use answer::{
     AnswerFuture, CallNotifier, InputRequired, McpAnswer, McpCall, McpToolResult, ToolAnswerer,
 };
+pub use bridge::{BridgeError, bridge_lines, run_bridge};
 pub use definition::{
-    LaunchedUpstream, McpLimits, McpOptions, McpTool, MockContent, ServerDefinition, ServerKind,
-    UnmatchedPolicy, Upstream, UpstreamCommand, UpstreamLauncher,
+    LaunchedUpstream, McpLimits, McpOptions, McpPrompt, McpReplaySource, McpResource, McpTool, MockContent,
+    ServerDefinition, ServerKind, UnmatchedPolicy, Upstream, UpstreamCommand, UpstreamLauncher,
 };
+pub use definition_file::{FixedAnswerer, read_mock};
 pub use event::{McpEvent, McpEventKind};
 pub use fault::{ArgumentsMatcher, FaultKind, FaultRule, FaultTrigger, UnreachedFault};
+pub use fixed::FixedAnswer;
 pub use frame::{Frame, FrameError, RpcError};
+pub use listing::list_contents;
+pub use recording::{McpExchange, McpRecording, RecordingLineError, SecretRemover};
 pub use revision::{ProtocolRevision, error_code};
 /// Environment variable with the address of the servers for `hotseat mcp NAME`.
 pub const BRIDGE_VARIABLE: &str = "HOTSEAT_MCP";

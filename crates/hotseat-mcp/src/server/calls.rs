@@ -1,5 +1,6 @@
 //! Calls of tools: validation, faults, rounds of input, cancellation.
 
+use std::sync::Mutex;
 use std::time::Instant;
 
 use axum::http::StatusCode;
@@ -9,12 +10,14 @@ use serde_json::{Map, Value, json};
 use super::faults::{SelectedFault, break_answer, delay};
 use super::outbound::{AnswerDelivery, OutFrame};
 use super::requests::RpcRequest;
+use super::state::{AnswerSource, lock};
 use crate::answer::{InputRequired, McpAnswer, McpCall, McpToolResult};
 use crate::canonical::canonical_text;
 use crate::definition::UnmatchedPolicy;
 use crate::event::McpEventKind;
 use crate::fault::FaultKind;
 use crate::frame::{Frame, RpcError};
+use crate::recording::ReplayTable;
 use crate::revision::error_code;
 
 /// Maximum number of rounds in which one call may ask for input.
@@ -22,8 +25,8 @@ const MAX_INPUT_ROUNDS: usize = 32;
 
 /// End of a call.
 enum CallEnd {
-    /// The server answers.
-    Answer(Result<McpToolResult, RpcError>),
+    /// The server answers with this result of `tools/call`.
+    Answer(Result<Value, RpcError>),
     /// The client must provide input and call again.
     InputRequired(InputRequired),
     /// The client cancelled, or the conversation was closed.
@@ -47,19 +50,10 @@ pub(super) async fn run(request: RpcRequest) {
             return;
         }
     };
-    let tools = request.server.tools();
-    let Some(tool) = tools.find(&call.tool) else {
-        let kind = McpEventKind::UnknownTool { call: call.number, tool: call.tool.clone() };
-        request.report(request.arrived, kind).await;
-        let message = format!("Unknown tool: {}", call.tool);
-        return finish(&request, &call, Err(RpcError::new(error_code::INVALID_PARAMS, message)), None).await;
-    };
-    let violations = tool.violations(&call.arguments);
-    if !violations.is_empty() {
-        let text = format!("Invalid arguments for tool {}: {}", call.tool, violations.join("; "));
-        let kind = McpEventKind::InvalidArguments { call: call.number, violations };
-        request.report(request.arrived, kind).await;
-        return finish(&request, &call, Ok(McpToolResult::error(text)), None).await;
+    if matches!(request.server.source, AnswerSource::Mock)
+        && let Some(outcome) = refuse_invalid(&request, &call).await
+    {
+        return finish(&request, &call, outcome, None).await;
     }
     let rules = &request.server.definition.faults;
     let fault = request.server.faults.select(rules, &call.tool, &call.arguments);
@@ -68,7 +62,16 @@ pub(super) async fn run(request: RpcRequest) {
             McpEventKind::FaultInjected { call: call.number, rule: fault.rule, fault: fault.kind.clone() };
         request.report(Instant::now(), kind).await;
         if !fault.kind.has_effect() {
-            return fail(&request, &call, &fault.kind).await;
+            let Some(failed) = fail_before_effect(&request, &fault.kind).await else {
+                return report_cancelled(&request, &call).await;
+            };
+            let kind = McpEventKind::CallAnswered {
+                call: call.number,
+                outcome: failed.outcome.map(|result| McpToolResult::from_json(&result)),
+                duration: request.arrived.elapsed(),
+                delivered: failed.delivered,
+            };
+            return request.report(Instant::now(), kind).await;
         }
     }
     match execute(&request, call.clone(), fault.as_ref()).await {
@@ -76,6 +79,25 @@ pub(super) async fn run(request: RpcRequest) {
         (call, CallEnd::InputRequired(input)) => ask_again(&request, &call, input).await,
         (call, CallEnd::Cancelled) => report_cancelled(&request, &call).await,
     }
+}
+
+/// Reports a call of an unknown tool or with invalid arguments, and returns its answer.
+async fn refuse_invalid(request: &RpcRequest, call: &McpCall) -> Option<Result<Value, RpcError>> {
+    let tools = request.server.tools();
+    let Some(tool) = tools.find(&call.tool) else {
+        let kind = McpEventKind::UnknownTool { call: call.number, tool: call.tool.clone() };
+        request.report(request.arrived, kind).await;
+        let message = format!("Unknown tool: {}", call.tool);
+        return Some(Err(RpcError::new(error_code::INVALID_PARAMS, message)));
+    };
+    let violations = tool.violations(&call.arguments);
+    if violations.is_empty() {
+        return None;
+    }
+    let text = format!("Invalid arguments for tool {}: {}", call.tool, violations.join("; "));
+    let kind = McpEventKind::InvalidArguments { call: call.number, violations };
+    request.report(request.arrived, kind).await;
+    Some(Ok(McpToolResult::error(text).to_json(request.revision)))
 }
 
 /// Reads and counts the call.
@@ -180,7 +202,10 @@ async fn execute(
             if let Some(delay) = fault.and_then(|fault| delay(&fault.kind)) {
                 tokio::time::sleep(delay).await;
             }
-            answer_in_rounds(request, &mut call).await
+            match &request.server.source {
+                AnswerSource::Replay(table) => replay_answer(request, &call, table).await,
+                _ => answer_in_rounds(request, &mut call).await,
+            }
         };
         let forward = async {
             while let Some(message) = notifications.recv().await {
@@ -204,17 +229,29 @@ async fn execute(
     (call, end)
 }
 
+/// Answers from a recording, with the recorded notifications.
+async fn replay_answer(request: &RpcRequest, call: &McpCall, table: &Mutex<ReplayTable>) -> CallEnd {
+    let taken = lock(table).take(&request.method, &request.params);
+    match taken {
+        Ok(exchange) => {
+            super::replay::forward_notifications(request, &exchange).await;
+            CallEnd::Answer(exchange.outcome)
+        }
+        Err(nearest) => CallEnd::Answer(unmatched(request, call, Some(nearest)).await),
+    }
+}
+
 async fn answer_in_rounds(request: &RpcRequest, call: &mut McpCall) -> CallEnd {
     for _ in 0..MAX_INPUT_ROUNDS {
-        let input = match request.conversation.answerer.answer(call).await {
-            McpAnswer::Result(result) => return CallEnd::Answer(Ok(result)),
+        let mut input = match request.conversation.answerer.answer(call).await {
+            McpAnswer::Result(result) => return CallEnd::Answer(Ok(result.to_json(request.revision))),
             McpAnswer::Error(error) => return CallEnd::Answer(Err(error)),
             McpAnswer::Unmatched { nearest } => {
                 return CallEnd::Answer(unmatched(request, call, nearest).await);
             }
             McpAnswer::InputRequired(input) => input,
         };
-        if let Some(missing) = missing_capabilities(request, &input) {
+        if let Err(missing) = keep_supported(request, &mut input) {
             return CallEnd::Answer(Err(missing));
         }
         let kind = McpEventKind::InputRequested { call: call.number, requests: input.requests.clone() };
@@ -233,11 +270,7 @@ async fn answer_in_rounds(request: &RpcRequest, call: &mut McpCall) -> CallEnd {
 }
 
 /// Reports a call without a fitting answer, and returns the answer for the client.
-async fn unmatched(
-    request: &RpcRequest,
-    call: &McpCall,
-    nearest: Option<String>,
-) -> Result<McpToolResult, RpcError> {
+async fn unmatched(request: &RpcRequest, call: &McpCall, nearest: Option<String>) -> Result<Value, RpcError> {
     let mut text = format!("no answer is defined for this call of {}", call.tool);
     if let Some(nearest) = &nearest {
         text = format!("{text}; nearest: {nearest}");
@@ -246,24 +279,31 @@ async fn unmatched(
     request.report(Instant::now(), kind).await;
     match request.server.definition.unmatched {
         UnmatchedPolicy::RpcError => Err(RpcError::new(error_code::INTERNAL_ERROR, text)),
-        UnmatchedPolicy::ErrorResult => Ok(McpToolResult::error(text)),
+        UnmatchedPolicy::ErrorResult => Ok(McpToolResult::error(text).to_json(request.revision)),
     }
 }
 
-/// Returns the error for a client that cannot provide an input.
-fn missing_capabilities(request: &RpcRequest, input: &InputRequired) -> Option<RpcError> {
-    let needed = input.requests.values().filter_map(|request| match request["method"].as_str()? {
-        "elicitation/create" => Some("elicitation"),
-        "sampling/createMessage" => Some("sampling"),
-        "roots/list" => Some("roots"),
-        _ => None,
+/// Removes requests that the client cannot serve.
+///
+/// # Errors
+/// If none remains: the error for a client without these capabilities.
+fn keep_supported(request: &RpcRequest, input: &mut InputRequired) -> Result<(), RpcError> {
+    let mut missing = Map::new();
+    input.requests.retain(|_, question| {
+        let capability = match question["method"].as_str() {
+            Some("elicitation/create") => "elicitation",
+            Some("sampling/createMessage") => "sampling",
+            Some("roots/list") => "roots",
+            _ => return true,
+        };
+        let is_supported = request.capabilities.contains_key(capability);
+        if !is_supported {
+            missing.insert(capability.to_string(), json!({}));
+        }
+        is_supported
     });
-    let missing: Map<String, Value> = needed
-        .filter(|capability| !request.capabilities.contains_key(*capability))
-        .map(|capability| (capability.to_string(), json!({})))
-        .collect();
-    if missing.is_empty() {
-        return None;
+    if missing.is_empty() || !input.requests.is_empty() {
+        return Ok(());
     }
     let names: Vec<_> = missing.keys().map(String::as_str).collect();
     let message = format!("the client lacks the capability {}", names.join(", "));
@@ -271,7 +311,7 @@ fn missing_capabilities(request: &RpcRequest, input: &InputRequired) -> Option<R
         true => error_code::MISSING_CLIENT_CAPABILITY,
         false => error_code::INVALID_REQUEST,
     };
-    Some(RpcError::new(code, message).with_data(json!({"requiredCapabilities": missing})))
+    Err(RpcError::new(code, message).with_data(json!({"requiredCapabilities": missing})))
 }
 
 /// Sends the requests for input to a client with a session, and returns its answers by their names.
@@ -315,28 +355,44 @@ async fn ask_again(request: &RpcRequest, call: &McpCall, input: InputRequired) {
 async fn finish(
     request: &RpcRequest,
     call: &McpCall,
-    outcome: Result<McpToolResult, RpcError>,
+    outcome: Result<Value, RpcError>,
     fault: Option<SelectedFault>,
 ) {
     let duration = request.arrived.elapsed();
-    let mut answer = outcome.as_ref().map(|result| result.to_json(request.revision)).map_err(Clone::clone);
-    let mut delivery = AnswerDelivery::Plain;
-    if let Ok(result) = &mut answer {
-        let original = result.clone();
-        if let Some(fault) = &fault {
-            delivery = break_answer(fault, result);
-        }
-        request.server.faults.remember(&request.server.definition.faults, &call.tool, &original);
-    }
-    let is_lost = matches!(delivery, AnswerDelivery::Abort);
-    let at = Instant::now();
-    let is_sent = request.deliver(answer, delivery).await;
-    let delivered = is_sent && !is_lost;
-    request.report(at, McpEventKind::CallAnswered { call: call.number, outcome, duration, delivered }).await;
+    let delivered = deliver_broken(request, &call.tool, outcome.clone(), fault.as_ref()).await;
+    let outcome = outcome.map(|result| McpToolResult::from_json(&result));
+    let kind = McpEventKind::CallAnswered { call: call.number, outcome, duration, delivered };
+    request.report(Instant::now(), kind).await;
 }
 
-/// Lets a call fail before its effect.
-async fn fail(request: &RpcRequest, call: &McpCall, kind: &FaultKind) {
+/// Sends the answer, changed by the fault. Returns whether the client gets an answer.
+pub(super) async fn deliver_broken(
+    request: &RpcRequest,
+    tool: &str,
+    mut outcome: Result<Value, RpcError>,
+    fault: Option<&SelectedFault>,
+) -> bool {
+    let mut delivery = AnswerDelivery::Plain;
+    if let Ok(result) = &mut outcome {
+        request.server.faults.remember(&request.server.definition.faults, tool, result);
+        if let Some(fault) = fault {
+            delivery = break_answer(fault, result);
+        }
+    }
+    let is_lost = matches!(delivery, AnswerDelivery::Abort);
+    request.deliver(outcome, delivery).await && !is_lost
+}
+
+/// End of a call that failed before its effect.
+pub(super) struct FailedCall {
+    /// The answer in place of that of the server.
+    pub(super) outcome: Result<Value, RpcError>,
+    /// Whether the client gets an answer.
+    pub(super) delivered: bool,
+}
+
+/// Lets a call fail before its effect. Returns `None` when the client has given up.
+pub(super) async fn fail_before_effect(request: &RpcRequest, kind: &FaultKind) -> Option<FailedCall> {
     let error = |message: &str| Err(RpcError::new(error_code::INTERNAL_ERROR, message));
     let (outcome, delivery) = match kind {
         FaultKind::Timeout => {
@@ -346,22 +402,21 @@ async fn fail(request: &RpcRequest, call: &McpCall, kind: &FaultKind) {
                 () = request.conversation.wait_closed() => {}
                 () = limit => {}
             }
-            return report_cancelled(request, call).await;
+            return None;
         }
         FaultKind::Http(status) => {
             let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
             (error(&format!("HTTP status {status}")), AnswerDelivery::Status(status))
         }
         FaultKind::RpcError { code, message } => (Err(RpcError::new(*code, message)), AnswerDelivery::Plain),
-        FaultKind::IsError { text } => (Ok(McpToolResult::error(text)), AnswerDelivery::Plain),
+        FaultKind::IsError { text } => {
+            (Ok(McpToolResult::error(text).to_json(request.revision)), AnswerDelivery::Plain)
+        }
         _ => (error("the connection was closed"), AnswerDelivery::Abort),
     };
-    let answer = outcome.as_ref().map(|result| result.to_json(request.revision)).map_err(Clone::clone);
-    let duration = request.arrived.elapsed();
-    let delivered = !matches!(delivery, AnswerDelivery::Abort);
-    let delivered = request.deliver(answer, delivery).await && delivered;
-    let kind = McpEventKind::CallAnswered { call: call.number, outcome, duration, delivered };
-    request.report(Instant::now(), kind).await;
+    let is_lost = matches!(delivery, AnswerDelivery::Abort);
+    let delivered = request.deliver(outcome.clone(), delivery).await && !is_lost;
+    Some(FailedCall { outcome, delivered })
 }
 
 async fn report_cancelled(request: &RpcRequest, call: &McpCall) {

@@ -6,14 +6,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::catalog::ToolCatalog;
+use crate::bridge::BRIDGE_HEADER;
 use crate::frame::RpcError;
 use crate::revision::{ProtocolRevision, error_code, meta};
 
 /// Header with the revision.
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-/// Header of bridges, which forward messages that had no headers.
-pub(crate) const BRIDGE: &str = "x-hotseat-bridge";
-
 /// Returns a header as text.
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
@@ -38,7 +36,7 @@ pub(super) fn validate(
         let message = format!("`_meta` must contain `{}`", meta::PROTOCOL_VERSION);
         return Err(RpcError::new(error_code::INVALID_PARAMS, message));
     };
-    let has_headers = !headers.contains_key(BRIDGE);
+    let has_headers = !headers.contains_key(BRIDGE_HEADER);
     if has_headers && text(headers, PROTOCOL_VERSION) != Some(version) {
         return Err(mismatch("MCP-Protocol-Version", text(headers, PROTOCOL_VERSION), version));
     }

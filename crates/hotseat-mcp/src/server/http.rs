@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::outbound::{HttpOutcome, json_response, text_response};
-use super::requests::{self, HttpRequest};
+use super::requests::{self, McpHttpRequest};
 use super::state::{ConversationLookup, ConversationState, RunState};
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
@@ -21,8 +21,9 @@ use crate::revision::error_code;
 
 /// Maximum size of the head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// Maximum time until the head of a request has arrived.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum time until the head of a request has arrived, and maximum time between requests of a connection. Agents keep their
+/// connections for a whole conversation.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(600);
 /// Delay after a failed accept, for example if too many files are open.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -95,7 +96,7 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
             return Ok(error_response(StatusCode::PAYLOAD_TOO_LARGE, error_code::LIMIT_REACHED, message));
         }
     };
-    let request = HttpRequest {
+    let request = McpHttpRequest {
         run,
         conversation,
         server,

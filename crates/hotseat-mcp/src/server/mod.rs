@@ -2,29 +2,37 @@
 
 mod calls;
 mod catalog;
+mod contents;
 mod faults;
 mod headers;
 mod http;
+mod observer;
 mod outbound;
+mod proxy;
+mod replay;
 mod requests;
 mod sessions;
 mod signing;
 mod state;
+mod stdio;
+mod upstream;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
 
 use crate::answer::ToolAnswerer;
-use crate::definition::{McpOptions, McpTool, ServerDefinition, ServerKind};
+use crate::definition::{McpOptions, McpTool, ServerDefinition, ServerKind, Upstream};
 use crate::event::McpEvent;
 use crate::fault::UnreachedFault;
+use crate::recording::{McpExchange, McpRecording, ReplayTable};
 use catalog::ToolCatalog;
-use state::{ConversationState, RunState, ServerState};
+use state::{AnswerSource, CommandUpstream, ConversationState, RunState, ServerState};
+use upstream::UrlUpstream;
 
 /// Error of a definition or of the listener.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +78,7 @@ impl McpServers {
         listener.set_nonblocking(true).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(listen)?;
-        let run = Arc::new(RunState::new(options.limits));
+        let run = Arc::new(RunState::new(options));
         let (stop, stopped) = oneshot::channel();
         let shared = run.clone();
         let serve = async move {
@@ -108,10 +116,9 @@ impl McpServers {
         let kept = self.definitions.iter().filter(|definition| !replaced(&definition.name)).cloned();
         let all: Vec<_> = kept.chain(definitions.iter().cloned()).collect();
         let servers = server_states(&all)?;
-        let limits = self.run.limits.clone();
-        let (sender, events) = mpsc::channel(limits.max_waiting_events.max(1));
+        let (sender, events) = mpsc::channel(self.run.limits.max_waiting_events.max(1));
         let token = uuid::Uuid::new_v4().simple().to_string();
-        let state = Arc::new(ConversationState::new(token, servers, answerer, limits, sender));
+        let state = Arc::new(ConversationState::new(token, servers, answerer, &self.run, sender));
         self.run.insert(state.clone());
         Ok(McpConversation {
             id: id.to_string(),
@@ -135,6 +142,16 @@ impl Drop for McpServers {
     }
 }
 
+impl ServerDefinition {
+    /// Checks the name, the tools and their schemas.
+    ///
+    /// # Errors
+    /// If one of them is invalid.
+    pub fn validate(&self) -> Result<(), McpError> {
+        server_states(std::slice::from_ref(self)).map(drop)
+    }
+}
+
 /// Checks definitions and creates their states.
 fn server_states(definitions: &[ServerDefinition]) -> Result<BTreeMap<String, Arc<ServerState>>, McpError> {
     let mut states = BTreeMap::new();
@@ -144,12 +161,9 @@ fn server_states(definitions: &[ServerDefinition]) -> Result<BTreeMap<String, Ar
         if definition.name.is_empty() || !definition.name.chars().all(is_name_char) {
             return Err(wrong("a name consists of letters, digits, `-`, `_` and `.`".to_string()));
         }
-        let tools: &[McpTool] = match &definition.kind {
-            ServerKind::Mock(content) => &content.tools,
-            ServerKind::Proxy(_) => return Err(wrong("proxies are not served yet".to_string())),
-        };
-        let tools = ToolCatalog::new(tools).map_err(wrong)?;
-        let state = Arc::new(ServerState::new(definition.clone(), tools));
+        let (source, tools) = source_of(&definition.kind).map_err(wrong)?;
+        let tools = ToolCatalog::new(&tools).map_err(wrong)?;
+        let state = Arc::new(ServerState::new(definition.clone(), source, tools));
         if states.insert(definition.name.clone(), state).is_some() {
             return Err(McpError::Definition {
                 server: definition.name.clone(),
@@ -158,6 +172,28 @@ fn server_states(definitions: &[ServerDefinition]) -> Result<BTreeMap<String, Ar
         }
     }
     Ok(states)
+}
+
+/// Returns the source of the answers, and the tools that the server lists itself.
+fn source_of(kind: &ServerKind) -> Result<(AnswerSource, Vec<McpTool>), String> {
+    match kind {
+        ServerKind::Mock(content) => Ok((AnswerSource::Mock, content.tools.clone())),
+        ServerKind::Proxy(Upstream::Url { url, headers }) => {
+            Ok((AnswerSource::Url(UrlUpstream::new(url, headers)?), Vec::new()))
+        }
+        ServerKind::Proxy(Upstream::Command(command)) if command.argv.is_empty() => {
+            Err("the command of the server is empty".to_string())
+        }
+        ServerKind::Proxy(Upstream::Command(command)) => {
+            Ok((AnswerSource::Command(CommandUpstream::new(command.clone())), Vec::new()))
+        }
+        ServerKind::Replay(replay) => {
+            let entries = replay.recording.entries("tools/list", "tools");
+            let tools = entries.iter().map(McpTool::from_json).collect::<Result<_, _>>()?;
+            let table = ReplayTable::new(replay.recording.clone(), replay.secrets.clone());
+            Ok((AnswerSource::Replay(Mutex::new(table)), tools))
+        }
+    }
 }
 
 /// A conversation with its own addresses. Dropping it closes its sessions; its addresses then refuse requests.
@@ -219,6 +255,49 @@ impl McpConversation {
         Ok(())
     }
 
+    /// Opens a conversation at the same addresses, with other definitions and answers. Sessions of clients continue; running calls of
+    /// this conversation end.
+    ///
+    /// # Errors
+    /// If a definition is invalid.
+    pub fn reopen(
+        self,
+        answerer: Arc<dyn ToolAnswerer>,
+        definitions: &[ServerDefinition],
+    ) -> Result<McpConversation, McpError> {
+        let servers = server_states(definitions)?;
+        for (name, server) in &servers {
+            if let Some(known) = self.state.servers.get(name) {
+                let sessions = std::mem::take(&mut *state::lock(&known.sessions));
+                *state::lock(&server.sessions) = sessions;
+            }
+        }
+        let (sender, events) = mpsc::channel(self.run.limits.max_waiting_events.max(1));
+        let token = self.state.token.clone();
+        let state = Arc::new(ConversationState::new(token, servers, answerer, &self.run, sender));
+        self.run.insert(state.clone());
+        let (id, address, run) = (self.id.clone(), self.address, self.run.clone());
+        Ok(McpConversation { id, address, run, state, events })
+    }
+
+    /// Returns the recorded exchanges of a proxied server, if [`McpOptions::record`] is set.
+    pub fn recording(&self, server: &str) -> Option<McpRecording> {
+        let server = self.state.servers.get(server).filter(|_| self.state.is_recording)?;
+        Some(McpRecording { server: server.name().to_string(), exchanges: server.recorded() })
+    }
+
+    /// Returns the exchanges of replayed recordings that no request has used, with the names of their servers.
+    pub fn unused_exchanges(&self) -> Vec<(String, McpExchange)> {
+        let unused = |server: &Arc<ServerState>| match &server.source {
+            AnswerSource::Replay(table) => {
+                let unused = state::lock(table).unused();
+                unused.into_iter().map(|exchange| (server.name().to_string(), exchange)).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.state.servers.values().flat_map(unused).collect()
+    }
+
     /// Ends sessions and running calls. Later requests are refused, and reported as
     /// [`CallAfterClose`](crate::McpEventKind::CallAfterClose).
     pub fn close(&self) {
@@ -235,6 +314,6 @@ impl McpConversation {
 impl Drop for McpConversation {
     fn drop(&mut self) {
         self.state.close();
-        self.run.remove(&self.state.token);
+        self.run.remove(&self.state);
     }
 }

@@ -6,10 +6,11 @@ use std::time::Instant;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::{Map, Value, json};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use super::calls;
 use super::catalog::list_page;
+use super::contents;
 use super::headers;
 use super::http::error_response;
 use super::outbound::{
@@ -17,7 +18,8 @@ use super::outbound::{
     respond,
 };
 use super::sessions::ClientSession;
-use super::state::{ConversationState, RunState, ServerState, lock};
+use super::state::{AnswerSource, ConversationState, RunState, ServerState, lock};
+use super::{proxy, replay};
 use crate::answer::{CallNotifier, LOG_LEVELS};
 use crate::definition::{MockContent, ServerKind};
 use crate::event::McpEventKind;
@@ -30,7 +32,7 @@ const SESSION_HEADER: &str = "mcp-session-id";
 const LIST_TTL_MS: u64 = 0;
 
 /// A request over HTTP to one server of a conversation.
-pub(super) struct HttpRequest {
+pub(super) struct McpHttpRequest {
     pub(super) run: Arc<RunState>,
     pub(super) conversation: Arc<ConversationState>,
     pub(super) server: Arc<ServerState>,
@@ -60,7 +62,10 @@ pub(super) struct RpcRequest {
 }
 
 /// Answers one HTTP request.
-pub(super) async fn handle(request: HttpRequest) -> HttpOutcome {
+pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
+    if matches!(request.server.source, AnswerSource::Url(_)) {
+        return proxy::handle(request).await;
+    }
     match request.method {
         Method::POST => handle_post(request).await,
         Method::GET => Ok(open_listener(&request)),
@@ -69,19 +74,22 @@ pub(super) async fn handle(request: HttpRequest) -> HttpOutcome {
     }
 }
 
-async fn handle_post(request: HttpRequest) -> HttpOutcome {
+async fn handle_post(request: McpHttpRequest) -> HttpOutcome {
     match Frame::parse(&request.body) {
         Ok(Frame::Request { id, method, params }) => handle_request(request, id, method, params).await,
         Ok(Frame::Notification { method, params }) => {
-            if method == "notifications/cancelled"
-                && let SessionLookup::Found(session) = find_session(&request)
-                && let Some(id) = params.get("requestId")
-            {
-                session.cancel(id);
+            if let SessionLookup::Found(session) = find_session(&request) {
+                notify(&session, method, params).await;
             }
             Ok(empty_response(StatusCode::ACCEPTED))
         }
         Ok(Frame::Response { id, outcome }) => match find_session(&request) {
+            SessionLookup::Found(session) if session.link.is_some() => {
+                if let Some(link) = &session.link {
+                    link.send(&Frame::Response { id, outcome }.to_json()).await;
+                }
+                Ok(empty_response(StatusCode::ACCEPTED))
+            }
             SessionLookup::Found(session) if session.resolve_question(&id, outcome) => {
                 Ok(empty_response(StatusCode::ACCEPTED))
             }
@@ -99,8 +107,19 @@ async fn handle_post(request: HttpRequest) -> HttpOutcome {
     }
 }
 
+/// Handles a notification of a client with a session.
+async fn notify(session: &ClientSession, method: String, params: Map<String, Value>) {
+    let cancelled = params.get("requestId").filter(|_| method == "notifications/cancelled");
+    match (cancelled, &session.link) {
+        // The link cancels the request of the program when its own request is cancelled.
+        (Some(id), _) => session.cancel(id),
+        (None, Some(link)) => link.send(&Frame::Notification { method, params }.to_json()).await,
+        (None, None) => {}
+    }
+}
+
 async fn handle_request(
-    request: HttpRequest,
+    request: McpHttpRequest,
     id: Value,
     method: String,
     params: Map<String, Value>,
@@ -130,7 +149,7 @@ async fn handle_request(
 }
 
 async fn handle_stateless(
-    request: HttpRequest,
+    request: McpHttpRequest,
     id: Value,
     method: String,
     params: Map<String, Value>,
@@ -150,7 +169,7 @@ async fn handle_stateless(
 
 /// Runs the request as a task, and sends what it produces.
 async fn start(
-    request: HttpRequest,
+    request: McpHttpRequest,
     id: Value,
     method: String,
     params: Map<String, Value>,
@@ -159,7 +178,7 @@ async fn start(
     session: Option<Arc<ClientSession>>,
 ) -> HttpOutcome {
     let (out, frames) = mpsc::channel(MAX_WAITING_FRAMES);
-    let HttpRequest { run, conversation, server, arrived, permit, .. } = request;
+    let McpHttpRequest { run, conversation, server, arrived, permit, .. } = request;
     let request = RpcRequest {
         run,
         conversation,
@@ -182,6 +201,9 @@ async fn start(
 
 /// Answers a JSON-RPC request by its method.
 async fn dispatch(request: RpcRequest) {
+    if matches!(request.server.source, AnswerSource::Command(_)) {
+        return proxy::forward(request).await;
+    }
     let outcome = match request.method.as_str() {
         "tools/call" => return calls::run(request).await,
         "subscriptions/listen" if request.revision.is_stateless() => return listen(request).await,
@@ -189,12 +211,10 @@ async fn dispatch(request: RpcRequest) {
         "ping" if !request.revision.is_stateless() => Ok(json!({})),
         "logging/setLevel" if !request.revision.is_stateless() => set_log_level(&request),
         "tools/list" => list(&request, "tools", request.server.tools().entries()),
-        "resources/list" => list(&request, "resources", &[]),
-        "resources/templates/list" => list(&request, "resourceTemplates", &[]),
-        "prompts/list" => list(&request, "prompts", &[]),
-        method => {
-            Err(RpcError::new(error_code::METHOD_NOT_FOUND, format!("the server has no method `{method}`")))
-        }
+        _ => match &request.server.source {
+            AnswerSource::Replay(table) => replay::answer(&request, table).await,
+            _ => contents::answer(&request),
+        },
     };
     request.answer(outcome).await;
 }
@@ -223,7 +243,8 @@ impl RpcRequest {
         {
             members.entry("resultType").or_insert_with(|| json!("complete"));
             let meta = members.entry("_meta").or_insert_with(|| json!({}));
-            if let Some(meta) = meta.as_object_mut() {
+            let is_own = matches!(self.server.source, AnswerSource::Mock | AnswerSource::Replay(_));
+            if let Some(meta) = meta.as_object_mut().filter(|_| is_own) {
                 meta.entry(meta::SERVER_INFO).or_insert_with(|| server_info(&self.server));
             }
         }
@@ -245,7 +266,8 @@ impl RpcRequest {
             None => level.and_then(|level| LOG_LEVELS.iter().position(|known| *known == level)),
         };
         let progress_token = meta.and_then(|meta| meta.get("progressToken")).cloned();
-        (CallNotifier { sender: Some(sender), progress_token, min_log_level }, receiver)
+        let changes = self.server.changes.clone();
+        (CallNotifier { sender: Some(sender), progress_token, min_log_level, changes }, receiver)
     }
 
     /// Reports an event of this request.
@@ -266,7 +288,7 @@ fn error_status(code: i64) -> StatusCode {
 }
 
 /// Answers with an error before the request is dispatched.
-async fn refuse(id: Value, error: RpcError, status: StatusCode) -> HttpOutcome {
+pub(super) async fn refuse(id: Value, error: RpcError, status: StatusCode) -> HttpOutcome {
     let message = Frame::Response { id, outcome: Err(error) }.to_json();
     let (out, frames) = mpsc::channel(1);
     let answer = FinalAnswer { message, status, delivery: AnswerDelivery::Plain };
@@ -275,12 +297,12 @@ async fn refuse(id: Value, error: RpcError, status: StatusCode) -> HttpOutcome {
     respond(frames).await
 }
 
-async fn report_protocol_error(request: &HttpRequest, code: i64, message: &str) {
+async fn report_protocol_error(request: &McpHttpRequest, code: i64, message: &str) {
     let kind = McpEventKind::ProtocolError { code: Some(code), message: message.to_string() };
     request.conversation.report(request.server.name(), request.arrived, kind).await;
 }
 
-async fn report_client(request: &HttpRequest, revision: ProtocolRevision, info: &Value) {
+pub(super) async fn report_client(request: &McpHttpRequest, revision: ProtocolRevision, info: &Value) {
     if request.server.is_new_client(revision, info) {
         let text = |key: &str| info.get(key).and_then(Value::as_str).map(str::to_string);
         let kind =
@@ -299,7 +321,7 @@ enum SessionLookup {
     Ended,
 }
 
-fn find_session(request: &HttpRequest) -> SessionLookup {
+fn find_session(request: &McpHttpRequest) -> SessionLookup {
     match headers::text(&request.headers, SESSION_HEADER) {
         None => SessionLookup::Unnamed,
         Some(id) => match lock(&request.server.sessions).get(id) {
@@ -315,39 +337,38 @@ fn session_ended() -> axum::http::Response<axum::body::Body> {
 }
 
 /// Opens a session.
-async fn initialize(request: HttpRequest, id: Value, params: &Map<String, Value>) -> HttpOutcome {
+async fn initialize(request: McpHttpRequest, id: Value, params: &Map<String, Value>) -> HttpOutcome {
     let wanted = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
-    let revision = ProtocolRevision::from_name(wanted)
+    let mut revision = ProtocolRevision::from_name(wanted)
         .filter(|revision| !revision.is_stateless())
         .unwrap_or(ProtocolRevision::NEWEST_WITH_HANDSHAKE);
-    let info = params.get("clientInfo").cloned().unwrap_or_default();
-    report_client(&request, revision, &info).await;
-    let capabilities = params.get("capabilities").and_then(Value::as_object).cloned().unwrap_or_default();
-    let session_id = uuid::Uuid::new_v4().simple().to_string();
-    let is_full = {
-        let mut sessions = lock(&request.server.sessions);
-        let is_full = sessions.len() >= request.conversation.limits.max_sessions;
-        if !is_full {
-            let session = Arc::new(ClientSession::new(revision, capabilities));
-            sessions.insert(session_id.clone(), session);
-        }
-        is_full
-    };
-    if is_full {
+    if lock(&request.server.sessions).len() >= request.conversation.limits.max_sessions {
         let limit = format!("{} sessions", request.conversation.limits.max_sessions);
         let error = RpcError::new(error_code::LIMIT_REACHED, format!("the limit of {limit} is reached"));
         let kind = McpEventKind::LimitReached { limit };
         request.conversation.report(request.server.name(), request.arrived, kind).await;
         return refuse(id, error, StatusCode::SERVICE_UNAVAILABLE).await;
     }
-    let mut result = json!({
-        "protocolVersion": revision.name(),
-        "capabilities": capabilities_of(&request.server, revision),
-        "serverInfo": server_info(&request.server),
-    });
-    if let Some(instructions) = instructions(&request.server) {
-        result["instructions"] = json!(instructions);
-    }
+    let (result, link) = match &request.server.source {
+        AnswerSource::Command(upstream) => match proxy::initialize(&request, upstream, &id, params).await {
+            Ok((result, link)) => {
+                let version = result.get("protocolVersion").and_then(Value::as_str);
+                revision = version.and_then(ProtocolRevision::from_name).unwrap_or(revision);
+                (result, Some(link))
+            }
+            Err(error) => {
+                report_protocol_error(&request, error.code, &error.message).await;
+                return refuse(id, error, StatusCode::OK).await;
+            }
+        },
+        _ => (handshake(&request.server, revision), None),
+    };
+    let info = params.get("clientInfo").cloned().unwrap_or_default();
+    report_client(&request, revision, &info).await;
+    let capabilities = params.get("capabilities").and_then(Value::as_object).cloned().unwrap_or_default();
+    let session_id = uuid::Uuid::new_v4().simple().to_string();
+    let session = Arc::new(ClientSession::new(revision, capabilities, link));
+    lock(&request.server.sessions).insert(session_id.clone(), session);
     let message = Frame::Response { id, outcome: Ok(result) }.to_json();
     let mut response =
         super::outbound::json_response(StatusCode::OK, axum::body::Body::from(message.to_string()));
@@ -357,8 +378,21 @@ async fn initialize(request: HttpRequest, id: Value, params: &Map<String, Value>
     Ok(response)
 }
 
+/// Result of `initialize`.
+fn handshake(server: &ServerState, revision: ProtocolRevision) -> Value {
+    let mut result = json!({
+        "protocolVersion": revision.name(),
+        "capabilities": capabilities_of(server, revision),
+        "serverInfo": server_info(server),
+    });
+    if let Some(instructions) = instructions(server) {
+        result["instructions"] = json!(instructions);
+    }
+    result
+}
+
 /// Ends a session.
-fn delete_session(request: &HttpRequest) -> axum::http::Response<axum::body::Body> {
+fn delete_session(request: &McpHttpRequest) -> axum::http::Response<axum::body::Body> {
     match headers::text(&request.headers, SESSION_HEADER) {
         None => method_not_allowed(),
         Some(id) => match lock(&request.server.sessions).remove(id) {
@@ -375,17 +409,23 @@ fn method_not_allowed() -> axum::http::Response<axum::body::Body> {
 }
 
 /// Opens the stream of a session on which the server reports changes.
-fn open_listener(request: &HttpRequest) -> axum::http::Response<axum::body::Body> {
+fn open_listener(request: &McpHttpRequest) -> axum::http::Response<axum::body::Body> {
     match find_session(request) {
         SessionLookup::Ended => session_ended(),
         SessionLookup::Unnamed => method_not_allowed(),
-        SessionLookup::Found(_) => {
+        SessionLookup::Found(session) => {
             let (out, frames) = mpsc::channel(MAX_WAITING_FRAMES);
             let (server, conversation) = (request.server.clone(), request.conversation.clone());
             tokio::spawn(async move {
-                let no_meta = json!({});
+                let all = ["tools", "prompts", "resources"];
+                let wanted = Map::from_iter(all.map(|list| (format!("{list}ListChanged"), json!(true))));
+                let no_meta = Map::new();
+                if let Some(link) = session.link.as_ref().map(|link| link.listen()) {
+                    drop(session);
+                    return proxy::forward_listener(link, &conversation, &out).await;
+                }
                 tokio::select! {
-                    () = send_changes(&server, &out, &no_meta) => {}
+                    () = send_wanted_changes(&server, &wanted, &out, &no_meta) => {}
                     () = conversation.wait_closed() => {}
                     () = out.closed() => {}
                 }
@@ -395,30 +435,62 @@ fn open_listener(request: &HttpRequest) -> axum::http::Response<axum::body::Body
     }
 }
 
-/// Sends a notification for each change of the tools. Ends when the client disconnects.
-async fn send_changes(server: &ServerState, out: &mpsc::Sender<OutFrame>, meta: &Value) {
-    let mut versions = server.tools_version.subscribe();
+/// Sends a notification for each change of a list. Ends when the client disconnects.
+async fn send_changes(
+    list: &str,
+    versions: &watch::Sender<u64>,
+    out: &mpsc::Sender<OutFrame>,
+    meta: &Map<String, Value>,
+) {
+    let mut versions = versions.subscribe();
     while versions.changed().await.is_ok() {
         let mut params = Map::new();
-        if meta.as_object().is_some_and(|meta| !meta.is_empty()) {
-            params.insert("_meta".to_string(), meta.clone());
+        if !meta.is_empty() {
+            params.insert("_meta".to_string(), Value::Object(meta.clone()));
         }
-        let method = "notifications/tools/list_changed".to_string();
+        let method = format!("notifications/{list}/list_changed");
         if out.send(OutFrame::Interim(Frame::Notification { method, params }.to_json())).await.is_err() {
             return;
         }
     }
 }
 
+/// Sends the changes of all lists that the client wants to know.
+async fn send_wanted_changes(
+    server: &ServerState,
+    wanted: &Map<String, Value>,
+    out: &mpsc::Sender<OutFrame>,
+    meta: &Map<String, Value>,
+) {
+    let changes = &server.changes;
+    let one = |list: &'static str, versions| async move {
+        match is_wanted(wanted, list) {
+            true => send_changes(list, versions, out, meta).await,
+            false => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = one("tools", &changes.tools) => {}
+        () = one("prompts", &changes.prompts) => {}
+        () = one("resources", &changes.resources) => {}
+    }
+}
+
+fn is_wanted(wanted: &Map<String, Value>, list: &str) -> bool {
+    wanted.get(&format!("{list}ListChanged")).and_then(Value::as_bool).unwrap_or(false)
+}
+
 /// Answers `subscriptions/listen`: a stream of the changes that the client wants to know.
 async fn listen(request: RpcRequest) {
-    let wanted = request.params.get("notifications").and_then(|wanted| wanted.get("toolsListChanged"));
-    let wants_tools = wanted.and_then(Value::as_bool).unwrap_or(false);
-    let mut honoured = json!({});
-    if wants_tools {
-        honoured["toolsListChanged"] = json!(true);
-    }
-    let meta = json!({meta::SUBSCRIPTION_ID: request.id});
+    let none = Map::new();
+    let wanted = request.params.get("notifications").and_then(Value::as_object).unwrap_or(&none);
+    let known = ["tools", "prompts", "resources"];
+    let honoured: Map<String, Value> = known
+        .iter()
+        .filter(|list| is_wanted(wanted, list))
+        .map(|list| (format!("{list}ListChanged"), json!(true)))
+        .collect();
+    let meta = Map::from_iter([(meta::SUBSCRIPTION_ID.to_string(), request.id.clone())]);
     let acknowledgement = json!({
         "jsonrpc": "2.0",
         "method": "notifications/subscriptions/acknowledged",
@@ -427,14 +499,8 @@ async fn listen(request: RpcRequest) {
     if request.out.send(OutFrame::Interim(acknowledgement)).await.is_err() {
         return;
     }
-    let changes = async {
-        match wants_tools {
-            true => send_changes(&request.server, &request.out, &meta).await,
-            false => std::future::pending().await,
-        }
-    };
     tokio::select! {
-        () = changes => {}
+        () = send_wanted_changes(&request.server, wanted, &request.out, &meta) => {}
         () = request.out.closed() => {}
         () = request.conversation.wait_closed() => {
             request.answer(Ok(json!({"_meta": meta}))).await;
@@ -442,7 +508,8 @@ async fn listen(request: RpcRequest) {
     }
 }
 
-fn list(request: &RpcRequest, member: &str, entries: &[Value]) -> Result<Value, RpcError> {
+/// Answers a request for a list.
+pub(super) fn list(request: &RpcRequest, member: &str, entries: &[Value]) -> Result<Value, RpcError> {
     let page_size = mock_content(&request.server).and_then(|content| content.page_size);
     let mut result = list_page(member, entries, page_size, request.params.get("cursor"))?;
     if request.revision.is_stateless() {
@@ -474,10 +541,11 @@ fn discover(server: &ServerState) -> Value {
     result
 }
 
-fn mock_content(server: &ServerState) -> Option<&MockContent> {
+/// Contents of a mock.
+pub(super) fn mock_content(server: &ServerState) -> Option<&MockContent> {
     match &server.definition.kind {
         ServerKind::Mock(content) => Some(content),
-        ServerKind::Proxy(_) => None,
+        ServerKind::Proxy(_) | ServerKind::Replay(_) => None,
     }
 }
 
@@ -489,10 +557,21 @@ fn server_info(server: &ServerState) -> Value {
     json!({"name": server.name(), "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn capabilities_of(_: &ServerState, revision: ProtocolRevision) -> Value {
+fn capabilities_of(server: &ServerState, revision: ProtocolRevision) -> Value {
+    if let ServerKind::Replay(source) = &server.definition.kind {
+        return replay::capabilities(&source.recording);
+    }
     let mut capabilities = json!({"tools": {"listChanged": true}});
     if !revision.is_stateless() {
         capabilities["logging"] = json!({});
+    }
+    let content = mock_content(server);
+    if content.is_some_and(|content| !content.resources.is_empty()) {
+        capabilities["resources"] = json!({"listChanged": true, "subscribe": !revision.is_stateless()});
+    }
+    if content.is_some_and(|content| !content.prompts.is_empty()) {
+        capabilities["prompts"] = json!({"listChanged": true});
+        capabilities["completions"] = json!({});
     }
     capabilities
 }

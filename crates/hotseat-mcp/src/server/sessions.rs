@@ -1,13 +1,14 @@
 //! Sessions of clients with a handshake.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, oneshot};
 
 use super::state::lock;
+use super::stdio::StdioLink;
 use crate::answer::LOG_LEVELS;
 use crate::frame::RpcError;
 use crate::revision::ProtocolRevision;
@@ -20,20 +21,27 @@ pub(super) struct ClientSession {
     pub(super) revision: ProtocolRevision,
     /// Capabilities of the client.
     pub(super) capabilities: Map<String, Value>,
+    /// Program of a proxied server that serves this session.
+    pub(super) link: Option<Arc<StdioLink>>,
     /// Index of the least severe level of log messages that the client wants.
     log_level: AtomicUsize,
     /// Requests of the server that wait for an answer of the client.
     asked: Mutex<HashMap<String, oneshot::Sender<Result<Value, RpcError>>>>,
     next_question: AtomicU64,
     /// Running requests of the client that it may cancel, by their identifiers as JSON.
-    running: Mutex<HashMap<String, std::sync::Arc<Notify>>>,
+    running: Mutex<HashMap<String, Arc<Notify>>>,
 }
 
 impl ClientSession {
-    pub(super) fn new(revision: ProtocolRevision, capabilities: Map<String, Value>) -> ClientSession {
+    pub(super) fn new(
+        revision: ProtocolRevision,
+        capabilities: Map<String, Value>,
+        link: Option<Arc<StdioLink>>,
+    ) -> ClientSession {
         ClientSession {
             revision,
             capabilities,
+            link,
             log_level: AtomicUsize::new(0),
             asked: Mutex::default(),
             next_question: AtomicU64::new(1),
@@ -75,8 +83,8 @@ impl ClientSession {
     }
 
     /// Registers a request of the client as running until the guard is dropped.
-    pub(super) fn register_running(self: &std::sync::Arc<Self>, id: &Value) -> RunningRequest {
-        let (key, cancelled) = (id.to_string(), std::sync::Arc::new(Notify::new()));
+    pub(super) fn register_running(self: &Arc<Self>, id: &Value) -> RunningRequest {
+        let (key, cancelled) = (id.to_string(), Arc::new(Notify::new()));
         lock(&self.running).insert(key.clone(), cancelled.clone());
         RunningRequest { session: self.clone(), key, cancelled }
     }
@@ -91,9 +99,9 @@ impl ClientSession {
 
 /// A request that the client may cancel.
 pub(super) struct RunningRequest {
-    session: std::sync::Arc<ClientSession>,
+    session: Arc<ClientSession>,
     key: String,
-    cancelled: std::sync::Arc<Notify>,
+    cancelled: Arc<Notify>,
 }
 
 impl RunningRequest {

@@ -12,9 +12,12 @@ use super::catalog::ToolCatalog;
 use super::faults::FaultCounters;
 use super::sessions::ClientSession;
 use super::signing::StateSigner;
-use crate::answer::ToolAnswerer;
-use crate::definition::{McpLimits, ServerDefinition};
+use super::stdio::StdioLink;
+use super::upstream::{UpstreamClients, UrlUpstream};
+use crate::answer::{ListChanges, ToolAnswerer};
+use crate::definition::{McpLimits, McpOptions, ServerDefinition, UpstreamCommand, UpstreamLauncher};
 use crate::event::{McpEvent, McpEventKind};
+use crate::recording::{McpExchange, ReplayTable};
 use crate::revision::ProtocolRevision;
 
 /// Maximum number of closed conversations that are remembered.
@@ -31,6 +34,9 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct RunState {
     pub(super) limits: McpLimits,
     pub(super) signer: StateSigner,
+    pub(super) clients: UpstreamClients,
+    pub(super) is_recording: bool,
+    pub(super) launcher: Option<Arc<dyn UpstreamLauncher>>,
     conversations: Mutex<ConversationTable>,
 }
 
@@ -51,18 +57,28 @@ pub(super) enum ConversationLookup {
 }
 
 impl RunState {
-    pub(super) fn new(limits: McpLimits) -> RunState {
-        RunState { limits, signer: StateSigner::new(), conversations: Mutex::default() }
+    pub(super) fn new(options: McpOptions) -> RunState {
+        RunState {
+            limits: options.limits,
+            signer: StateSigner::new(),
+            clients: UpstreamClients::default(),
+            is_recording: options.record,
+            launcher: options.launcher,
+            conversations: Mutex::default(),
+        }
     }
 
     pub(super) fn insert(&self, conversation: Arc<ConversationState>) {
         lock(&self.conversations).open.insert(conversation.token.clone(), conversation);
     }
 
-    pub(super) fn remove(&self, token: &str) {
+    /// Removes a conversation, unless another one has taken its address.
+    pub(super) fn remove(&self, conversation: &Arc<ConversationState>) {
         let mut table = lock(&self.conversations);
-        if table.open.remove(token).is_some() {
-            table.closed.push_back(token.to_string());
+        let token = &conversation.token;
+        if table.open.get(token).is_some_and(|open| Arc::ptr_eq(open, conversation)) {
+            table.open.remove(token);
+            table.closed.push_back(token.clone());
             if table.closed.len() > MAX_CLOSED_CONVERSATIONS {
                 table.closed.pop_front();
             }
@@ -86,6 +102,7 @@ pub(super) struct ConversationState {
     pub(super) servers: BTreeMap<String, Arc<ServerState>>,
     pub(super) answerer: Arc<dyn ToolAnswerer>,
     pub(super) limits: McpLimits,
+    pub(super) is_recording: bool,
     /// Permits for open requests.
     pub(super) open_requests: Arc<Semaphore>,
     events: mpsc::Sender<McpEvent>,
@@ -98,13 +115,24 @@ impl ConversationState {
         token: String,
         servers: BTreeMap<String, Arc<ServerState>>,
         answerer: Arc<dyn ToolAnswerer>,
-        limits: McpLimits,
+        run: &RunState,
         events: mpsc::Sender<McpEvent>,
     ) -> ConversationState {
+        let (limits, is_recording) = (run.limits.clone(), run.is_recording);
         let open_requests =
             Arc::new(Semaphore::new(limits.max_open_requests.clamp(1, Semaphore::MAX_PERMITS)));
         let (closed, calls) = (watch::Sender::new(false), AtomicU64::new(0));
-        ConversationState { token, servers, answerer, limits, open_requests, events, calls, closed }
+        ConversationState {
+            token,
+            servers,
+            answerer,
+            limits,
+            is_recording,
+            open_requests,
+            events,
+            calls,
+            closed,
+        }
     }
 
     /// Reports an event. Waits while too many events wait for the receiver.
@@ -123,6 +151,9 @@ impl ConversationState {
         self.closed.send_replace(true);
         for server in self.servers.values() {
             lock(&server.sessions).clear();
+            if let AnswerSource::Command(upstream) = &server.source {
+                upstream.stop();
+            }
         }
     }
 
@@ -138,33 +169,104 @@ impl ConversationState {
     }
 }
 
+/// Source of the answers of one server in one conversation.
+pub(super) enum AnswerSource {
+    Mock,
+    Replay(Mutex<ReplayTable>),
+    Url(UrlUpstream),
+    Command(CommandUpstream),
+}
+
+/// A program that is started with the first request.
+pub(super) struct CommandUpstream {
+    pub(super) command: UpstreamCommand,
+    /// Program of all clients without a session.
+    shared: Mutex<Option<Arc<StdioLink>>>,
+}
+
+impl CommandUpstream {
+    pub(super) fn new(command: UpstreamCommand) -> CommandUpstream {
+        CommandUpstream { command, shared: Mutex::default() }
+    }
+
+    /// Starts a program of its own for a session.
+    pub(super) fn start(&self, run: &RunState) -> Result<Arc<StdioLink>, String> {
+        let launcher = run.launcher.as_deref();
+        StdioLink::start(&self.command, launcher, run.limits.max_answer_bytes).map(Arc::new)
+    }
+
+    /// Returns the program of clients without a session; starts it if it is not running.
+    pub(super) fn shared(&self, run: &RunState) -> Result<Arc<StdioLink>, String> {
+        let mut shared = lock(&self.shared);
+        match shared.as_ref().filter(|link| !link.is_ended()) {
+            Some(link) => Ok(link.clone()),
+            None => Ok(shared.insert(self.start(run)?).clone()),
+        }
+    }
+
+    fn stop(&self) {
+        lock(&self.shared).take();
+    }
+}
+
+/// Exchanges of a proxied server, up to a size.
+#[derive(Default)]
+struct RecordedExchanges {
+    exchanges: Vec<McpExchange>,
+    bytes: usize,
+}
+
 /// State of one server in one conversation.
 pub(super) struct ServerState {
     pub(super) definition: ServerDefinition,
+    pub(super) source: AnswerSource,
+    /// Calls of a proxied server that wait for input, by the state that their client sends again.
+    pub(super) waiting_calls: Mutex<HashMap<String, u64>>,
+    recorded: Mutex<RecordedExchanges>,
     /// Tools of a mock; replaced as a whole.
     pub(super) tools: RwLock<Arc<ToolCatalog>>,
     /// Sessions of clients with a handshake, by their identifiers.
     pub(super) sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
     pub(super) faults: FaultCounters,
-    /// Increases with each change of the tools.
-    pub(super) tools_version: watch::Sender<u64>,
+    pub(super) changes: ListChanges,
     tool_calls: Mutex<HashMap<String, u64>>,
     clients: Mutex<HashSet<(ProtocolRevision, String)>>,
     is_connected: AtomicBool,
 }
 
 impl ServerState {
-    pub(super) fn new(definition: ServerDefinition, tools: ToolCatalog) -> ServerState {
+    pub(super) fn new(definition: ServerDefinition, source: AnswerSource, tools: ToolCatalog) -> ServerState {
         ServerState {
             faults: FaultCounters::new(&definition.faults),
             tools: RwLock::new(Arc::new(tools)),
             sessions: Mutex::default(),
-            tools_version: watch::Sender::new(0),
+            changes: ListChanges::new(),
             tool_calls: Mutex::default(),
             clients: Mutex::default(),
             is_connected: AtomicBool::new(false),
+            waiting_calls: Mutex::default(),
+            recorded: Mutex::default(),
+            source,
             definition,
         }
+    }
+
+    /// Adds an exchange to the recording, if there is room.
+    pub(super) fn record(&self, exchange: McpExchange, max_bytes: usize) {
+        let size = |value: &serde_json::Map<String, Value>| {
+            serde_json::to_string(value).map_or(0, |text| text.len())
+        };
+        let answer = exchange.outcome.as_ref().map_or(0, |result| result.to_string().len());
+        let mut recorded = lock(&self.recorded);
+        recorded.bytes += size(&exchange.params) + answer;
+        if recorded.bytes <= max_bytes {
+            recorded.exchanges.push(exchange);
+        }
+    }
+
+    /// Returns the recorded exchanges.
+    pub(super) fn recorded(&self) -> Vec<McpExchange> {
+        lock(&self.recorded).exchanges.clone()
     }
 
     pub(super) fn name(&self) -> &str {
@@ -175,10 +277,15 @@ impl ServerState {
         self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Replaces the tools without a notification.
+    pub(super) fn learn_tools(&self, tools: ToolCatalog) {
+        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tools);
+    }
+
     /// Replaces the tools and notifies the clients.
     pub(super) fn set_tools(&self, tools: ToolCatalog) {
-        *self.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tools);
-        self.tools_version.send_modify(|version| *version += 1);
+        self.learn_tools(tools);
+        self.changes.tools.send_modify(|version| *version += 1);
     }
 
     /// Counts a call of a tool and returns its number. Unknown tools are not counted one by one.

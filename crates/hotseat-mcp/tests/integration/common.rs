@@ -60,9 +60,16 @@ impl Fixture {
     }
 }
 
+thread_local! {
+    /// Each test has a thread, and a runtime that the connections of its client belong to.
+    static CLIENT: Client = {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Client::builder().no_proxy().tls_certs_only([]).build().unwrap()
+    };
+}
+
 pub fn client() -> Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().build().unwrap()
+    CLIENT.with(Client::clone)
 }
 
 /// A client of revision 2026-07-28.

@@ -1,5 +1,10 @@
 //! Tests of the servers from outside, with raw HTTP clients.
 
+mod bridge;
 mod common;
+mod faults;
+mod mocks;
+mod proxies;
+mod recordings;
 mod stateless;
 mod with_sessions;

@@ -1,0 +1,197 @@
+//! `hotseat mcp`: the bridge for agents that start their MCP servers, mocks for trying out, and recordings.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use hotseat_engine::run::ShutdownSignals;
+use hotseat_mcp::{
+    BRIDGE_VARIABLE, FixedAnswerer, McpLimits, McpOptions, McpRecording, McpReplaySource, McpServers,
+    SecretRemover, ServerDefinition, ServerKind, ToolAnswerer, Upstream, UpstreamCommand, bridge_lines,
+    list_contents, read_mock, run_bridge,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::args::{McpArgs, McpCommand, McpRecordArgs, McpServeArgs};
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
+
+pub fn run(args: &McpArgs, context: &CliContext) -> ExitStatus {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            context.report_error(format!("cannot start: {error}"));
+            return ExitStatus::RunError;
+        }
+    };
+    match (&args.name, &args.command) {
+        (_, Some(McpCommand::Serve(args))) => runtime.block_on(serve(args, context)),
+        (_, Some(McpCommand::Record(args))) => runtime.block_on(record(args, context)),
+        (Some(name), None) => bridge(name, &runtime, context),
+        (None, None) => ExitStatus::Usage,
+    }
+}
+
+/// Connects standard input and output to a server of the running tests.
+fn bridge(name: &str, runtime: &Runtime, context: &CliContext) -> ExitStatus {
+    let Some(address) = std::env::var(BRIDGE_VARIABLE).ok().filter(|address| !address.is_empty()) else {
+        context.report_error(format!(
+            "{BRIDGE_VARIABLE} is not set: `hotseat mcp {name}` works for agents that `hotseat test` starts; other agents \
+             need this variable in the environment of the server"
+        ));
+        return ExitStatus::Usage;
+    };
+    let max_bytes = McpLimits::default().max_message_bytes;
+    let (lines, input) = bridge_lines();
+    // The thread ends with the input, or with the process.
+    thread::spawn(move || read_lines(max_bytes, &lines));
+    let (output, mut written) = bridge_lines();
+    let writer = thread::spawn(move || -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        while let Some(line) = written.blocking_recv() {
+            stdout.write_all(&line)?;
+            stdout.write_all(b"\n")?;
+            stdout.flush()?;
+        }
+        Ok(())
+    });
+    let ended = runtime.block_on(run_bridge(&address, name, input, output, max_bytes));
+    // A client that closed its input needs no further answers.
+    let _ = writer.join();
+    match ended {
+        Ok(()) => ExitStatus::Passed,
+        Err(error) => {
+            context.report_error(error.to_string());
+            ExitStatus::RunError
+        }
+    }
+}
+
+/// Reads lines of standard input until its end, or until one is too long.
+fn read_lines(max_bytes: usize, lines: &tokio::sync::mpsc::Sender<Vec<u8>>) {
+    let mut input = BufReader::new(io::stdin());
+    let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
+    loop {
+        let mut line = Vec::new();
+        let read = input.by_ref().take(limit).read_until(b'\n', &mut line);
+        let is_complete = line.last() == Some(&b'\n') || line.len() < max_bytes;
+        if !matches!(read, Ok(1..)) || !is_complete {
+            return;
+        }
+        while matches!(line.last(), Some(b'\n' | b'\r')) {
+            line.pop();
+        }
+        if lines.blocking_send(line).is_err() {
+            return;
+        }
+    }
+}
+
+/// Serves one server over HTTP until Ctrl-C.
+async fn serve(args: &McpServeArgs, context: &CliContext) -> ExitStatus {
+    let (definition, answerer) = match definition_of(args, context) {
+        Ok(definition) => definition,
+        Err(message) => {
+            context.report_error(message);
+            return ExitStatus::Usage;
+        }
+    };
+    let mut signals = match ShutdownSignals::new() {
+        Ok(signals) => signals,
+        Err(error) => {
+            context.report_error(format!("cannot receive signals: {error}"));
+            return ExitStatus::RunError;
+        }
+    };
+    let options = McpOptions { port: args.port, record: args.record.is_some(), ..McpOptions::default() };
+    let opened = McpServers::start(vec![definition.clone()], options)
+        .and_then(|servers| Ok((servers.open_conversation("serve", answerer, Vec::new())?, servers)));
+    let (mut conversation, servers) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            context.report_error(error.to_string());
+            return ExitStatus::RunError;
+        }
+    };
+    let url = conversation.url(&definition.name).unwrap_or_default();
+    let printed = context.print(|out| writeln!(out, "{} on {url}\nCtrl-C stops it.", definition.name));
+    if printed != ExitStatus::Passed {
+        return printed;
+    }
+    let events = async { while conversation.next_event().await.is_some() {} };
+    tokio::select! {
+        () = events => {}
+        () = signals.next() => {}
+    }
+    conversation.close();
+    let written = match (&args.record, conversation.recording(&definition.name)) {
+        (Some(path), Some(recording)) => write_recording(&recording, &context.folder.join(path)),
+        _ => Ok(()),
+    };
+    drop(servers);
+    match written {
+        Ok(()) => ExitStatus::Passed,
+        Err(message) => {
+            context.report_error(message);
+            ExitStatus::RunError
+        }
+    }
+}
+
+/// A definition with the answers of its tools.
+type AnsweredDefinition = (ServerDefinition, Arc<dyn ToolAnswerer>);
+
+fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDefinition, String> {
+    let none = || -> Arc<dyn ToolAnswerer> { Arc::new(FixedAnswerer::default()) };
+    let Some(file) = &args.file else {
+        let kind = ServerKind::Proxy(upstream_of(args.url.as_deref(), &args.program));
+        return Ok((ServerDefinition::new("proxy", kind), none()));
+    };
+    let path = context.folder.join(file);
+    let text =
+        fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    let wrong = |error: String| format!("{}: {error}", file.display());
+    if file.extension().is_some_and(|extension| extension == "jsonl") {
+        let recording = McpRecording::read(&text).map_err(|error| wrong(error.to_string()))?;
+        let source = McpReplaySource { recording: Arc::new(recording), secrets: SecretRemover::default() };
+        return Ok((ServerDefinition::new("replay", ServerKind::Replay(source)), none()));
+    }
+    let (definition, answerer) = read_mock(&text).map_err(wrong)?;
+    let answerer: Arc<dyn ToolAnswerer> = answerer;
+    Ok((definition, answerer))
+}
+
+fn upstream_of(url: Option<&str>, program: &[String]) -> Upstream {
+    match url {
+        Some(url) => Upstream::Url { url: url.to_string(), headers: BTreeMap::new() },
+        None => Upstream::Command(UpstreamCommand {
+            argv: program.to_vec(),
+            environment: std::env::vars().collect(),
+            folder: None,
+        }),
+    }
+}
+
+/// Records the lists of a server.
+async fn record(args: &McpRecordArgs, context: &CliContext) -> ExitStatus {
+    let recorded = list_contents(upstream_of(args.url.as_deref(), &args.program)).await;
+    let written = recorded.and_then(|recording| {
+        write_recording(&recording, &context.folder.join(&args.file))?;
+        Ok(recording.entries("tools/list", "tools").len())
+    });
+    match written {
+        Ok(tools) => context.print(|out| writeln!(out, "{tools} tools in {}", args.file.display())),
+        Err(message) => {
+            context.report_error(message);
+            ExitStatus::RunError
+        }
+    }
+}
+
+fn write_recording(recording: &McpRecording, path: &Path) -> Result<(), String> {
+    let text = recording.write(&SecretRemover::default());
+    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}

@@ -1,0 +1,102 @@
+//! `hotseat mcp`: mocks, recordings, and the bridge of agents that start their servers.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+
+use hotseat_testkit::TestWorkspace;
+
+const HOTSEAT: &str = env!("CARGO_BIN_EXE_hotseat");
+const MOCK: &str =
+    r#"{"name": "bank", "tools": [{"name": "charge", "answer": "charged ${arguments.order}"}]}"#;
+const CALL: &str = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"charge","arguments":{"order":"A1"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+/// `hotseat mcp serve`, ended when dropped.
+struct ServedMcp {
+    child: Child,
+    url: String,
+}
+
+impl ServedMcp {
+    fn start(workspace: &TestWorkspace, arguments: &[&str]) -> ServedMcp {
+        let mut command = Command::new(HOTSEAT);
+        command.args(["mcp", "serve"]).args(arguments).current_dir(workspace.root()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.split_whitespace().last().unwrap().to_string();
+        assert!(url.starts_with("http://127.0.0.1:"), "{line}");
+        ServedMcp { child, url }
+    }
+
+    /// The address as tests give it to agents that start `hotseat mcp NAME`.
+    fn bridge_address(&self, name: &str) -> String {
+        self.url.replace(&format!("/mcp/{name}/"), "/mcp/{server}/")
+    }
+}
+
+impl Drop for ServedMcp {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends lines to `hotseat mcp NAME` and returns its output.
+fn talk(name: &str, address: &str, lines: &[&str]) -> Vec<String> {
+    let mut command = Command::new(HOTSEAT);
+    command.args(["mcp", name]).env("HOTSEAT_MCP", address).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    for line in lines {
+        writeln!(input, "{line}").unwrap();
+    }
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_string).collect()
+}
+
+#[test]
+fn an_agent_talks_to_a_mock_over_standard_input_and_output() {
+    let workspace = TestWorkspace::new();
+    workspace.file("bank.json", MOCK);
+    let served = ServedMcp::start(&workspace, &["bank.json"]);
+    let answers = talk("bank", &served.bridge_address("bank"), &[CALL]);
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert!(answers[0].contains("\"id\":4") && answers[0].contains("charged A1"), "{}", answers[0]);
+}
+
+#[test]
+fn the_tools_of_a_program_are_recorded_and_served_again() {
+    let workspace = TestWorkspace::new();
+    workspace.file("bank.json", MOCK);
+    let served = ServedMcp::start(&workspace, &["bank.json"]);
+    let recorded = workspace
+        .command(HOTSEAT, &["mcp", "record", "bank.mcp.jsonl", "--", HOTSEAT, "mcp", "bank"])
+        .env("HOTSEAT_MCP", &served.bridge_address("bank"))
+        .run();
+    assert_eq!(recorded.code, 0, "{recorded}");
+    assert!(recorded.stdout.contains("1 tools in bank.mcp.jsonl"), "{recorded}");
+    let replayed = ServedMcp::start(&workspace, &["bank.mcp.jsonl"]);
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let answers = talk("replay", &replayed.bridge_address("replay"), &[list]);
+    assert!(answers[0].contains("\"name\":\"charge\""), "{}", answers[0]);
+}
+
+#[test]
+fn mistakes_have_words() {
+    let workspace = TestWorkspace::new();
+    workspace.file("broken.json", "{");
+    workspace.file("other.jsonl", "{}");
+    for (arguments, code, words) in [
+        (&["mcp", "bank"][..], 2, "HOTSEAT_MCP is not set"),
+        (&["mcp", "serve", "missing.json"], 2, "cannot read missing.json"),
+        (&["mcp", "serve", "broken.json"], 2, "broken.json: no JSON"),
+        (&["mcp", "serve", "other.jsonl"], 2, "other.jsonl: line 1: this is no recording of MCP traffic"),
+        (&["mcp", "record", "a.mcp.jsonl", "--", "/no/such/program"], 3, "cannot be started"),
+    ] {
+        let run = workspace.run(HOTSEAT, arguments);
+        assert_eq!(run.code, code, "{arguments:?}\n{run}");
+        assert!(run.stderr.contains(words), "{arguments:?}\n{run}");
+    }
+}

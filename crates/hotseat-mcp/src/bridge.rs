@@ -1,0 +1,286 @@
+//! The bridge of `hotseat mcp NAME`: messages on lines, forwarded to a server of the running Hotseat.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::frame::{Frame, RpcError};
+use crate::revision::{ProtocolRevision, error_code};
+use crate::sse::EventScanner;
+
+/// Header that tells the server that messages had no headers before the bridge.
+pub(crate) const BRIDGE_HEADER: &str = "x-hotseat-bridge";
+/// Time for running requests after the end of the input.
+const END_GRACE: Duration = Duration::from_secs(5);
+/// Maximum number of lines that wait for output.
+const MAX_WAITING_LINES: usize = 64;
+
+/// Error that ends a bridge.
+#[derive(Debug, thiserror::Error)]
+pub enum BridgeError {
+    /// The address in the environment is not usable.
+    #[error("the address of the running Hotseat is invalid: {0}")]
+    Address(String),
+    /// The server closed the connection, for example because of a fault.
+    #[error("the server closed the connection without an answer")]
+    ConnectionLost,
+    /// The server sent a message that is too long.
+    #[error("the server sent a message of more than {0} bytes")]
+    OversizedMessage(usize),
+}
+
+/// Forwards messages between a client on standard input and output and a server.
+///
+/// `address` is the value of [`BRIDGE_VARIABLE`](crate::BRIDGE_VARIABLE). `input` receives lines without their ends. Lines of the
+/// server are sent to `output`, also without ends. Returns when the input ends.
+///
+/// # Errors
+/// If the address is invalid, or the server closes a connection without an answer.
+pub async fn run_bridge(
+    address: &str,
+    server: &str,
+    mut input: mpsc::Receiver<Vec<u8>>,
+    output: mpsc::Sender<Vec<u8>>,
+    max_message_bytes: usize,
+) -> Result<(), BridgeError> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .tls_certs_only([])
+        .build()
+        .map_err(|error| BridgeError::Address(error.to_string()))?;
+    let url = address.replace("{server}", server);
+    if reqwest::Url::parse(&url).is_err() {
+        return Err(BridgeError::Address(address.to_string()));
+    }
+    let (failed, mut failure) = watch::channel(false);
+    let bridge = Arc::new(BridgeState {
+        client,
+        url,
+        output,
+        max_message_bytes,
+        session: Mutex::default(),
+        running: Mutex::default(),
+        failed,
+    });
+    let mut tasks = JoinSet::new();
+    loop {
+        let line = tokio::select! {
+            line = input.recv() => line,
+            _ = failure.wait_for(|failed| *failed) => return Err(BridgeError::ConnectionLost),
+        };
+        while tasks.try_join_next().is_some() {}
+        match line {
+            None => break,
+            Some(line) if line.iter().all(u8::is_ascii_whitespace) => {}
+            Some(line) => bridge.clone().accept(line, &mut tasks).await?,
+        }
+    }
+    bridge.end(tasks).await
+}
+
+/// State of a bridge.
+struct BridgeState {
+    client: Client,
+    url: String,
+    output: mpsc::Sender<Vec<u8>>,
+    max_message_bytes: usize,
+    /// Session and revision after a handshake.
+    session: Mutex<Option<(String, String)>>,
+    /// Running requests by their identifiers as JSON.
+    running: Mutex<HashMap<String, AbortHandle>>,
+    failed: watch::Sender<bool>,
+}
+
+impl BridgeState {
+    /// Forwards one message. Requests run in parallel, except the handshake.
+    async fn accept(self: Arc<Self>, line: Vec<u8>, tasks: &mut JoinSet<()>) -> Result<(), BridgeError> {
+        match Frame::parse(&line) {
+            Ok(Frame::Request { id, method, .. }) if method == "initialize" => {
+                let sent = self.exchange(line, Some(id)).await;
+                if let Some((session, _)) = self.session()
+                    && sent.is_ok()
+                {
+                    let bridge = self.clone();
+                    tasks.spawn(async move { bridge.listen(&session).await });
+                }
+                sent
+            }
+            Ok(Frame::Request { id, .. }) => {
+                let (bridge, key) = (self.clone(), id.to_string());
+                let task = tasks.spawn(async move {
+                    let sent = bridge.exchange(line, Some(id.clone())).await;
+                    bridge.forget(&id.to_string());
+                    if sent.is_err() {
+                        bridge.failed.send_replace(true);
+                    }
+                });
+                self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(key, task);
+                Ok(())
+            }
+            Ok(Frame::Notification { method, params }) if method == "notifications/cancelled" => {
+                let id = params.get("requestId").map(Value::to_string).unwrap_or_default();
+                match self.session() {
+                    // Without a session, a closed connection cancels the request.
+                    None => self.forget(&id).map_or(Ok(()), |task| {
+                        task.abort();
+                        Ok(())
+                    }),
+                    Some(_) => self.exchange(line, None).await,
+                }
+            }
+            // The server answers invalid messages with an error.
+            Ok(_) | Err(_) => self.exchange(line, None).await,
+        }
+    }
+
+    fn session(&self) -> Option<(String, String)> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn forget(&self, id: &str) -> Option<AbortHandle> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+    }
+
+    fn with_headers(&self, request: RequestBuilder) -> RequestBuilder {
+        let request =
+            request.header(BRIDGE_HEADER, "1").header("accept", "application/json, text/event-stream");
+        match self.session() {
+            None => request,
+            Some((id, revision)) => {
+                request.header("mcp-session-id", id).header("mcp-protocol-version", revision)
+            }
+        }
+    }
+
+    /// Sends a message, and forwards everything that the server answers.
+    async fn exchange(&self, line: Vec<u8>, id: Option<Value>) -> Result<(), BridgeError> {
+        let request = self.client.post(&self.url).header("content-type", "application/json").body(line);
+        let response = self.with_headers(request).send().await.map_err(|_| BridgeError::ConnectionLost)?;
+        let session = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok());
+        let session = session.map(str::to_string);
+        let status = response.status();
+        match response_type(&response) {
+            ResponseType::Events => self.forward_events(response).await,
+            ResponseType::Json => {
+                let body = self.read_body(response).await?;
+                if let Some(session) = session {
+                    self.remember_session(session, &body);
+                }
+                self.write(&body).await;
+                Ok(())
+            }
+            // HTTP statuses do not exist on standard output; the client gets an error.
+            ResponseType::Other if !status.is_success() && id.is_some() => {
+                let error = RpcError::new(error_code::LIMIT_REACHED, format!("HTTP status {status}"));
+                let frame = Frame::Response { id: id.unwrap_or_default(), outcome: Err(error) };
+                self.write(frame.to_json().to_string().as_bytes()).await;
+                Ok(())
+            }
+            ResponseType::Other => Ok(()),
+        }
+    }
+
+    fn remember_session(&self, session: String, body: &[u8]) {
+        if let Ok(Frame::Response { outcome: Ok(result), .. }) = Frame::parse(body) {
+            let default = ProtocolRevision::NEWEST_WITH_HANDSHAKE.name();
+            let revision = result.get("protocolVersion").and_then(Value::as_str).unwrap_or(default);
+            let known = Some((session, revision.to_string()));
+            *self.session.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        }
+    }
+
+    async fn read_body(&self, response: Response) -> Result<Vec<u8>, BridgeError> {
+        let mut body = Vec::new();
+        let mut pieces = response.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            body.extend_from_slice(&piece.map_err(|_| BridgeError::ConnectionLost)?);
+            if body.len() > self.max_message_bytes {
+                return Err(BridgeError::OversizedMessage(self.max_message_bytes));
+            }
+        }
+        Ok(body)
+    }
+
+    async fn forward_events(&self, response: Response) -> Result<(), BridgeError> {
+        let mut scanner = EventScanner::new(self.max_message_bytes);
+        let mut pieces = response.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            let piece: Bytes = piece.map_err(|_| BridgeError::ConnectionLost)?;
+            let too_long = |_| BridgeError::OversizedMessage(self.max_message_bytes);
+            for data in scanner.push(&piece).map_err(too_long)? {
+                self.write(&data).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a message as one line.
+    async fn write(&self, message: &[u8]) {
+        let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let line = message.iter().map(|byte| if is_end(byte) { b' ' } else { *byte }).collect();
+        // A closed output ends the bridge with its input.
+        let _ = self.output.send(line).await;
+    }
+
+    /// Forwards the messages that the server sends on its own, until the session ends.
+    async fn listen(&self, session: &str) {
+        let request = self.client.get(&self.url).header("mcp-session-id", session);
+        let request = request.header(BRIDGE_HEADER, "1").header("accept", "text/event-stream");
+        if let Ok(response) = request.send().await
+            && matches!(response_type(&response), ResponseType::Events)
+        {
+            // The end of this stream is no error of a request.
+            let _ = self.forward_events(response).await;
+        }
+    }
+
+    /// Waits for running requests for a short time, and ends the session.
+    async fn end(&self, mut tasks: JoinSet<()>) -> Result<(), BridgeError> {
+        let requests_end = async {
+            while !self.running.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+                && tasks.join_next().await.is_some()
+            {}
+        };
+        let _ = tokio::time::timeout(END_GRACE, requests_end).await;
+        tasks.abort_all();
+        if let Some((session, _)) = self.session() {
+            let request = self.client.delete(&self.url).header("mcp-session-id", session);
+            // The conversation may be closed already.
+            let _ = tokio::time::timeout(END_GRACE, request.send()).await;
+        }
+        match *self.failed.borrow() {
+            true => Err(BridgeError::ConnectionLost),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Form of a response.
+enum ResponseType {
+    Json,
+    Events,
+    Other,
+}
+
+fn response_type(response: &Response) -> ResponseType {
+    let content_type = response.headers().get(reqwest::header::CONTENT_TYPE);
+    match content_type.and_then(|value| value.to_str().ok()).unwrap_or_default() {
+        text if text.starts_with("application/json") => ResponseType::Json,
+        text if text.starts_with("text/event-stream") => ResponseType::Events,
+        _ => ResponseType::Other,
+    }
+}
+
+/// Returns a channel for lines of a bridge.
+pub fn bridge_lines() -> (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>) {
+    mpsc::channel(MAX_WAITING_LINES)
+}

@@ -1,0 +1,107 @@
+//! Definitions of mocks in JSON files, with their answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::answer::{AnswerFuture, McpAnswer, McpCall, McpToolResult, ToolAnswerer};
+use crate::definition::{McpPrompt, McpResource, McpTool, MockContent, ServerDefinition, ServerKind};
+use crate::fixed::{FixedAnswer, FixedStep};
+
+/// Answers calls with fixed answers, by the name of the tool.
+#[derive(Debug, Default)]
+pub struct FixedAnswerer {
+    answers: BTreeMap<String, FixedAnswer>,
+}
+
+impl FixedAnswerer {
+    /// Creates an answerer from answers by the names of their tools.
+    pub fn new(answers: BTreeMap<String, FixedAnswer>) -> FixedAnswerer {
+        FixedAnswerer { answers }
+    }
+}
+
+impl ToolAnswerer for FixedAnswerer {
+    fn answer<'a>(&'a self, call: &'a McpCall) -> AnswerFuture<'a> {
+        Box::pin(async move {
+            let Some(answer) = self.answers.get(&call.tool) else {
+                return McpAnswer::Unmatched { nearest: None };
+            };
+            for percent in &answer.progress {
+                call.notifier.progress(*percent, Some(100.0), None).await;
+            }
+            for (level, data) in &answer.logs {
+                call.notifier.log(level, data.clone()).await;
+            }
+            for list in &answer.changes {
+                call.notifier.report_change(list);
+            }
+            let none = Map::new();
+            let arguments = call.arguments.as_object().unwrap_or(&none);
+            let values = BTreeMap::from([("arguments", arguments)]);
+            match answer.step(&values, call.input_state.as_ref(), &call.input_responses) {
+                FixedStep::Ask(input) => McpAnswer::InputRequired(input),
+                FixedStep::Done(Ok(result)) => McpAnswer::Result(McpToolResult::from_json(&result)),
+                FixedStep::Done(Err(error)) => McpAnswer::Error(error),
+            }
+        })
+    }
+}
+
+/// Reads the definition of a mock with its answers: the members `name`, `instructions`, `pageSize`, `tools` (entries of
+/// `tools/list`, each with `answer`), `resources`, `resourceTemplates` and `prompts` (entries of their lists, each with `contents`,
+/// or `messages` and `ask`).
+///
+/// # Errors
+/// If the definition is no JSON, or a member has the wrong type.
+pub fn read_mock(text: &str) -> Result<(ServerDefinition, Arc<FixedAnswerer>), String> {
+    let file: Value = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
+    let name = file.get("name").and_then(Value::as_str).unwrap_or("mock");
+    let list = |key: &str| match file.get(key) {
+        None => Ok(&[][..]),
+        Some(Value::Array(items)) => Ok(items.as_slice()),
+        Some(_) => Err(format!("`{key}` must be a list")),
+    };
+    let mut answers = BTreeMap::new();
+    let mut content = MockContent {
+        instructions: file.get("instructions").and_then(Value::as_str).map(str::to_string),
+        page_size: file.get("pageSize").and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok()),
+        ..MockContent::default()
+    };
+    for entry in list("tools")? {
+        let mut tool = McpTool::from_json(entry)?;
+        if let Some(answer) = tool.extra.shift_remove("answer") {
+            let answer = FixedAnswer::from_json(&answer);
+            answers
+                .insert(tool.name.clone(), answer.map_err(|error| format!("tool `{}`: {error}", tool.name))?);
+        }
+        content.tools.push(tool);
+    }
+    for (key, name, answer) in
+        [("resources", "uri", "contents"), ("resourceTemplates", "uriTemplate", "contents")]
+    {
+        for entry in list(key)? {
+            let (entry, id, answer) = split_entry(entry, name, answer)?;
+            content.resources.push(McpResource { id, is_template: key != "resources", entry, answer });
+        }
+    }
+    for entry in list("prompts")? {
+        let (entry, name, answer) = split_entry(entry, "name", "messages")?;
+        content.prompts.push(McpPrompt { name, entry, answer });
+    }
+    let definition = ServerDefinition::new(name, ServerKind::Mock(Box::new(content)));
+    Ok((definition, Arc::new(FixedAnswerer::new(answers))))
+}
+
+/// Splits an entry of a definition into the entry of the list, its identifier and its answer.
+fn split_entry(entry: &Value, id: &str, result: &str) -> Result<(Value, String, FixedAnswer), String> {
+    let mut entry = entry.as_object().cloned().ok_or("an entry must be an object")?;
+    let Some(Value::String(name)) = entry.get(id).cloned() else {
+        return Err(format!("an entry needs `{id}`"));
+    };
+    let value = entry.shift_remove(result).unwrap_or_else(|| json!([]));
+    let ask = entry.shift_remove("ask").unwrap_or_else(|| json!([]));
+    let answer = FixedAnswer::from_json(&json!({"result": {result: value}, "ask": ask}))?;
+    Ok((Value::Object(entry), name, answer))
+}

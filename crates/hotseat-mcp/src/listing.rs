@@ -1,0 +1,133 @@
+//! The lists of a real server, as a recording from which mocks take their tools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, Response};
+use serde_json::{Value, json};
+
+use crate::definition::{McpOptions, ServerDefinition, ServerKind, Upstream};
+use crate::definition_file::FixedAnswerer;
+use crate::frame::Frame;
+use crate::recording::McpRecording;
+use crate::revision::ProtocolRevision;
+use crate::server::McpServers;
+use crate::sse::EventScanner;
+
+/// Maximum number of pages of one list.
+const MAX_PAGES: usize = 1000;
+/// Maximum time for one answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum size of an answer, in bytes.
+const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+/// Lists of a server, with the capability that announces them.
+const LISTS: [(&str, &str); 4] = [
+    ("tools", "tools/list"),
+    ("resources", "resources/list"),
+    ("resources", "resources/templates/list"),
+    ("prompts", "prompts/list"),
+];
+
+/// Asks a server for its lists, page by page, and returns the exchanges.
+///
+/// # Errors
+/// If the server cannot be reached, or refuses the handshake or a list that it announces.
+pub async fn list_contents(upstream: Upstream) -> Result<McpRecording, String> {
+    let definition = ServerDefinition::new("server", ServerKind::Proxy(upstream));
+    let options = McpOptions { record: true, ..McpOptions::default() };
+    let servers = McpServers::start(vec![definition], options).map_err(|error| error.to_string())?;
+    let opened = servers.open_conversation("record", Arc::new(FixedAnswerer::default()), Vec::new());
+    let conversation = opened.map_err(|error| error.to_string())?;
+    let url = conversation.url("server").unwrap_or_default();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client =
+        Client::builder().no_proxy().tls_certs_only([]).build().map_err(|error| error.to_string())?;
+    let mut client = ListingClient { client, url, session: None };
+    let params = json!({
+        "protocolVersion": ProtocolRevision::NEWEST_WITH_HANDSHAKE.name(),
+        "capabilities": {},
+        "clientInfo": {"name": "hotseat", "version": env!("CARGO_PKG_VERSION")},
+    });
+    let announced = client.request("initialize", params).await?;
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
+    for (capability, method) in LISTS {
+        if announced["capabilities"].get(capability).is_none() {
+            continue;
+        }
+        let mut cursor = Value::Null;
+        for _ in 0..MAX_PAGES {
+            let params = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor}) };
+            let page = client.request(method, params).await?;
+            cursor = page.get("nextCursor").cloned().unwrap_or_default();
+            if cursor.is_null() {
+                break;
+            }
+        }
+    }
+    conversation.recording("server").ok_or_else(|| "nothing was recorded".to_string())
+}
+
+/// A client with a session.
+struct ListingClient {
+    client: Client,
+    url: String,
+    session: Option<String>,
+}
+
+impl ListingClient {
+    async fn send(&self, message: &Value) -> Result<Response, String> {
+        let mut request = self
+            .client
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if let Some(session) = &self.session {
+            request = request.header("mcp-session-id", session);
+        }
+        let sent = tokio::time::timeout(ANSWER_TIMEOUT, request.body(message.to_string()).send()).await;
+        match sent {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(format!("the server cannot be reached: {}", error.without_url())),
+            Err(_) => Err(format!("the server did not answer within {} s", ANSWER_TIMEOUT.as_secs())),
+        }
+    }
+
+    async fn request(&mut self, method: &str, params: Value) -> Result<Value, String> {
+        let message = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params});
+        let response = self.send(&message).await?;
+        if let Some(session) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()) {
+            self.session = Some(session.to_string());
+        }
+        let answered = tokio::time::timeout(ANSWER_TIMEOUT, read_answer(response, method)).await;
+        answered.map_err(|_| format!("the server did not answer `{method}`"))?
+    }
+}
+
+async fn read_answer(mut response: Response, method: &str) -> Result<Value, String> {
+    let status = response.status();
+    let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+    let is_stream = content_type.is_some_and(|text| text.starts_with("text/event-stream"));
+    let mut scanner = EventScanner::new(MAX_ANSWER_BYTES);
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| error.without_url().to_string())? {
+        let events = if is_stream { scanner.push(&piece) } else { Ok(Vec::new()) };
+        let too_long = || format!("the answer to `{method}` is too long");
+        for data in events.map_err(|_| too_long())? {
+            if let Ok(Frame::Response { outcome, .. }) = Frame::parse(&data) {
+                return outcome.map_err(|error| format!("`{method}`: {error}"));
+            }
+        }
+        if !is_stream {
+            body.extend_from_slice(&piece);
+        }
+        if body.len() > MAX_ANSWER_BYTES {
+            return Err(too_long());
+        }
+    }
+    match Frame::parse(&body) {
+        Ok(Frame::Response { outcome, .. }) => outcome.map_err(|error| format!("`{method}`: {error}")),
+        _ => {
+            Err(format!("the server answered `{method}` with HTTP status {status} and no JSON-RPC response"))
+        }
+    }
+}

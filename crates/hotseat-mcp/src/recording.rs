@@ -1,0 +1,301 @@
+//! Recordings: the exchanges of one server in one conversation, as a file, and their replay.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value, json};
+
+use crate::canonical::canonical_text;
+use crate::frame::RpcError;
+
+/// Version of the file format. Readers reject newer versions.
+const FORMAT_VERSION: u64 = 1;
+/// Format name in the first line of a recording.
+const FORMAT_NAME: &str = "hotseat-mcp-recording";
+/// Maximum number of recorded exchanges that are compared with a request that none fits.
+const MAX_COMPARED: usize = 1000;
+/// Maximum number of characters of a value in a difference.
+const MAX_VALUE_CHARS: usize = 60;
+
+/// A request with its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct McpExchange {
+    /// Name of the method.
+    pub method: String,
+    /// Parameters without `_meta`, which contains what differs from run to run.
+    pub params: Map<String, Value>,
+    /// Result or error.
+    pub outcome: Result<Value, RpcError>,
+    /// Notifications before the answer.
+    pub notifications: Vec<Value>,
+    /// Time until the answer in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// The exchanges of one server in the order of their answers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct McpRecording {
+    /// Name of the recorded server.
+    pub server: String,
+    /// The exchanges.
+    pub exchanges: Vec<McpExchange>,
+}
+
+/// Error of a recording file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct RecordingLineError {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Removes secrets from texts.
+#[derive(Clone)]
+pub struct SecretRemover(Arc<dyn Fn(&str) -> String + Send + Sync>);
+
+impl SecretRemover {
+    /// Creates a remover from a function that returns a text without its secrets.
+    pub fn new(remove: impl Fn(&str) -> String + Send + Sync + 'static) -> SecretRemover {
+        SecretRemover(Arc::new(remove))
+    }
+
+    /// Removes the secrets from all texts of a value, its keys included.
+    pub(crate) fn clean(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String((self.0)(text)),
+            Value::Array(items) => items.iter().map(|item| self.clean(item)).collect(),
+            Value::Object(members) => {
+                members.iter().map(|(key, value)| ((self.0)(key), self.clean(value))).collect()
+            }
+            value => value.clone(),
+        }
+    }
+}
+
+impl Default for SecretRemover {
+    /// A remover for values without secrets.
+    fn default() -> Self {
+        SecretRemover::new(str::to_string)
+    }
+}
+
+impl fmt::Debug for SecretRemover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretRemover")
+    }
+}
+
+impl McpExchange {
+    /// Identity of a request: two requests with the same digest get the same answers.
+    pub fn digest(method: &str, params: &Map<String, Value>) -> String {
+        let text = format!("{method}\0{}", canonical_text(&Value::Object(without_meta(params))));
+        digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn to_json(&self) -> Value {
+        let mut line = json!({"method": self.method, "params": self.params});
+        match &self.outcome {
+            Ok(result) => line["result"] = result.clone(),
+            Err(error) => line["error"] = error.to_json(),
+        }
+        if !self.notifications.is_empty() {
+            line["notifications"] = json!(self.notifications);
+        }
+        line["duration_ms"] = json!(self.duration_ms);
+        line
+    }
+
+    fn from_json(line: &Value) -> Result<McpExchange, String> {
+        let method = line.get("method").and_then(Value::as_str).ok_or("`method` is missing")?.to_string();
+        let outcome = match (line.get("result"), line.get("error")) {
+            (Some(result), None) => Ok(result.clone()),
+            (None, Some(error)) => Err(RpcError::from_json(error)),
+            _ => return Err("an exchange needs `result` or `error`".to_string()),
+        };
+        Ok(McpExchange {
+            method,
+            params: line.get("params").and_then(Value::as_object).cloned().unwrap_or_default(),
+            outcome,
+            notifications: line.get("notifications").and_then(Value::as_array).cloned().unwrap_or_default(),
+            duration_ms: line.get("duration_ms").and_then(Value::as_u64).unwrap_or_default(),
+        })
+    }
+
+    /// Whether a replay must match the request, which is not so for handshakes and lists.
+    fn is_matched(&self) -> bool {
+        !matches!(self.method.as_str(), "initialize" | "ping" | "server/discover" | "logging/setLevel")
+            && !self.method.ends_with("/list")
+            && !self.method.ends_with("/listen")
+    }
+}
+
+/// Returns parameters without `_meta`.
+pub(crate) fn without_meta(params: &Map<String, Value>) -> Map<String, Value> {
+    params
+        .iter()
+        .filter(|(key, _)| *key != "_meta")
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+impl McpRecording {
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// If a line is invalid, or the format is newer.
+    pub fn read(text: &str) -> Result<McpRecording, RecordingLineError> {
+        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let wrong = |index: usize, message: String| RecordingLineError { line: index + 1, message };
+        let parse = |index: usize, line: &str| {
+            serde_json::from_str::<Value>(line).map_err(|error| wrong(index, error.to_string()))
+        };
+        let Some((index, head)) = lines.next() else {
+            return Err(wrong(0, "the recording is empty".to_string()));
+        };
+        let head = parse(index, head)?;
+        if head["format"] != FORMAT_NAME {
+            return Err(wrong(index, format!("this is no recording of MCP traffic (`{FORMAT_NAME}`)")));
+        }
+        if head["version"].as_u64().is_none_or(|version| version > FORMAT_VERSION) {
+            return Err(wrong(index, "the recording was made by a newer version".to_string()));
+        }
+        let server = head["server"].as_str().unwrap_or_default().to_string();
+        let mut exchanges = Vec::new();
+        for (index, line) in lines {
+            let exchange = McpExchange::from_json(&parse(index, line)?);
+            exchanges.push(exchange.map_err(|message| wrong(index, message))?);
+        }
+        Ok(McpRecording { server, exchanges })
+    }
+
+    /// Writes the recording as JSON lines, without secrets.
+    pub fn write(&self, secrets: &SecretRemover) -> String {
+        let head = json!({"format": FORMAT_NAME, "version": FORMAT_VERSION, "server": self.server});
+        let mut text = format!("{head}\n");
+        for exchange in &self.exchanges {
+            text.push_str(&secrets.clean(&exchange.to_json()).to_string());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Entries of a recorded list over all its pages, such as `tools` of `tools/list`. Of entries with the same name the first
+    /// stays.
+    pub fn entries(&self, method: &str, member: &str) -> Vec<Value> {
+        let mut found: Vec<Value> = Vec::new();
+        let mut names = std::collections::HashSet::new();
+        let results = self.exchanges.iter().filter(|exchange| exchange.method == method);
+        for result in results.filter_map(|exchange| exchange.outcome.as_ref().ok()) {
+            for entry in result.get(member).and_then(Value::as_array).into_iter().flatten() {
+                let name = ["name", "uri", "uriTemplate"].iter().find_map(|key| entry.get(key)?.as_str());
+                if names.insert(name.unwrap_or_default().to_string()) {
+                    found.push(entry.clone());
+                }
+            }
+        }
+        found
+    }
+}
+
+/// State of a replay in one conversation.
+pub(crate) struct ReplayTable {
+    recording: Arc<McpRecording>,
+    secrets: SecretRemover,
+    waiting: HashMap<String, VecDeque<usize>>,
+    used: Vec<bool>,
+}
+
+impl ReplayTable {
+    pub(crate) fn new(recording: Arc<McpRecording>, secrets: SecretRemover) -> ReplayTable {
+        let mut waiting: HashMap<String, VecDeque<usize>> = HashMap::new();
+        for (index, exchange) in recording.exchanges.iter().enumerate().filter(|(_, one)| one.is_matched()) {
+            let params = secrets.clean(&Value::Object(exchange.params.clone()));
+            let params = params.as_object().cloned().unwrap_or_default();
+            waiting.entry(McpExchange::digest(&exchange.method, &params)).or_default().push_back(index);
+        }
+        let used = vec![false; recording.exchanges.len()];
+        ReplayTable { recording, secrets, waiting, used }
+    }
+
+    /// Returns the next recorded answer to a request.
+    ///
+    /// # Errors
+    /// If no exchange fits: the nearest one with its first difference.
+    pub(crate) fn take(&mut self, method: &str, params: &Map<String, Value>) -> Result<McpExchange, String> {
+        let params = self.secrets.clean(&Value::Object(without_meta(params)));
+        let params = params.as_object().cloned().unwrap_or_default();
+        let recorded = self.waiting.get_mut(&McpExchange::digest(method, &params));
+        if let Some(index) = recorded.and_then(VecDeque::pop_front) {
+            self.used[index] = true;
+            return Ok(self.recording.exchanges[index].clone());
+        }
+        Err(self.nearest(method, &params))
+    }
+
+    fn nearest(&self, method: &str, params: &Map<String, Value>) -> String {
+        let now = Value::Object(params.clone());
+        let same_method = self.recording.exchanges.iter().enumerate().filter(|(_, one)| one.method == method);
+        let mut best: Option<(usize, usize, String)> = None;
+        for (index, exchange) in same_method.take(MAX_COMPARED) {
+            let recorded = self.secrets.clean(&Value::Object(exchange.params.clone()));
+            let mut differences = Vec::new();
+            compare("", &recorded, &now, &mut differences);
+            let other_tool = usize::from(exchange.params.get("name") != params.get("name"));
+            let rank = other_tool * MAX_COMPARED + differences.len() * 2 + usize::from(self.used[index]);
+            if best.as_ref().is_none_or(|(lowest, _, _)| rank < *lowest) {
+                let first = differences.into_iter().next();
+                let text = first
+                    .unwrap_or_else(|| "the recording has no further answer to this request".to_string());
+                best = Some((rank, index, text));
+            }
+        }
+        match best {
+            // The first line of a file is its head.
+            Some((_, index, text)) => format!("exchange in line {}: {text}", index + 2),
+            None => format!("the recording has no request `{method}`"),
+        }
+    }
+
+    /// Returns the exchanges that no request has used.
+    pub(crate) fn unused(&self) -> Vec<McpExchange> {
+        let exchanges = self.recording.exchanges.iter().zip(&self.used);
+        exchanges.filter(|(one, used)| !**used && one.is_matched()).map(|(one, _)| one.clone()).collect()
+    }
+}
+
+/// Collects the differences of two values, each with its JSON Pointer.
+fn compare(path: &str, recorded: &Value, now: &Value, differences: &mut Vec<String>) {
+    match (recorded, now) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, value) in old {
+                let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                match new.get(key) {
+                    Some(now) => compare(&path, value, now, differences),
+                    None => differences.push(format!("{path}: recorded {}, now missing", shorten(value))),
+                }
+            }
+            for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
+                differences.push(format!("{path}/{key}: not recorded, now {}", shorten(value)));
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (index, (old, new)) in old.iter().zip(new).enumerate() {
+                compare(&format!("{path}/{index}"), old, new, differences);
+            }
+        }
+        _ if canonical_text(recorded) == canonical_text(now) => {}
+        _ => differences.push(format!("{path}: recorded {}, now {}", shorten(recorded), shorten(now))),
+    }
+}
+
+fn shorten(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,213 @@
+//! Observes the exchanges of proxied servers: events, recordings, and calls that ask for input.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::state::{ConversationState, ServerState, lock};
+use super::upstream::read_outcome;
+use crate::answer::McpToolResult;
+use crate::event::McpEventKind;
+use crate::frame::{Frame, RpcError};
+use crate::recording::{McpExchange, without_meta};
+use crate::revision::ProtocolRevision;
+
+/// Maximum number of calls of a server that wait for input at the same time.
+const MAX_WAITING_CALLS: usize = 256;
+
+/// One request to a proxied server until its answer.
+pub(super) struct ExchangeObserver {
+    conversation: Arc<ConversationState>,
+    server: Arc<ServerState>,
+    arrived: Instant,
+    id: Value,
+    method: String,
+    params: Map<String, Value>,
+    /// Number of the call, if the request is one.
+    call: Option<u64>,
+    notifications: Vec<Value>,
+    is_ended: bool,
+}
+
+impl ExchangeObserver {
+    /// Begins to observe a request. Reports clients and calls.
+    ///
+    /// # Errors
+    /// If the conversation has too many calls.
+    pub(super) async fn begin(
+        conversation: Arc<ConversationState>,
+        server: Arc<ServerState>,
+        arrived: Instant,
+        id: Value,
+        method: String,
+        params: Map<String, Value>,
+    ) -> Result<ExchangeObserver, RpcError> {
+        let mut observer = ExchangeObserver {
+            conversation,
+            server,
+            arrived,
+            id,
+            method,
+            params,
+            call: None,
+            notifications: Vec::new(),
+            is_ended: false,
+        };
+        if observer.method == "tools/call" {
+            observer.call = Some(observer.open_call().await?);
+        }
+        Ok(observer)
+    }
+
+    /// Number of the call.
+    pub(super) fn call(&self) -> Option<u64> {
+        self.call
+    }
+
+    async fn open_call(&self) -> Result<u64, RpcError> {
+        let state = self.params.get("requestState").and_then(Value::as_str);
+        let waiting = state.and_then(|state| lock(&self.server.waiting_calls).get(state).copied());
+        if let Some(call) = waiting {
+            let responses =
+                self.params.get("inputResponses").and_then(Value::as_object).cloned().unwrap_or_default();
+            self.report(self.arrived, McpEventKind::InputProvided { call, responses }).await;
+            return Ok(call);
+        }
+        let Some(call) = self.conversation.next_call() else {
+            let limit = format!("{} calls", self.conversation.limits.max_calls);
+            let message = format!("the limit of {limit} of the conversation is reached");
+            self.report(self.arrived, McpEventKind::LimitReached { limit }).await;
+            return Err(RpcError::new(crate::revision::error_code::LIMIT_REACHED, message));
+        };
+        let kind = McpEventKind::CallReceived {
+            call,
+            tool: self.params.get("name").and_then(Value::as_str).unwrap_or_default().to_string(),
+            arguments: self.params.get("arguments").cloned().unwrap_or_else(|| serde_json::json!({})),
+            meta: self.params.get("_meta").and_then(Value::as_object).cloned().unwrap_or_default(),
+        };
+        self.report(self.arrived, kind).await;
+        Ok(call)
+    }
+
+    async fn report(&self, at: Instant, kind: McpEventKind) {
+        self.conversation.report(self.server.name(), at, kind).await;
+    }
+
+    /// Observes a message of the server.
+    pub(super) async fn observe(&mut self, data: &[u8]) {
+        match Frame::parse(data) {
+            Ok(Frame::Response { id, outcome }) if id == self.id => self.end(outcome, true).await,
+            Ok(frame @ Frame::Notification { .. }) => self.notifications.push(frame.to_json()),
+            Ok(frame @ Frame::Request { .. }) => self.report_input_request(&frame.to_json()).await,
+            Ok(Frame::Response { .. }) => {}
+            Err(error) => {
+                let (code, message) = (Some(error.error.code), error.error.message);
+                let message = format!("the proxied server sent an invalid message: {message}");
+                self.report(Instant::now(), McpEventKind::ProtocolError { code, message }).await;
+            }
+        }
+    }
+
+    /// Reports a request of the server to its client, if it belongs to a call.
+    pub(super) async fn report_input_request(&self, message: &Value) {
+        if let Some(call) = self.call {
+            let request = serde_json::json!({"method": message["method"], "params": message["params"]});
+            let requests = Map::from_iter([(message["id"].to_string(), request)]);
+            self.report(Instant::now(), McpEventKind::InputRequested { call, requests }).await;
+        }
+    }
+
+    /// Observes a JSON body.
+    pub(super) async fn observe_body(&mut self, status: StatusCode, body: &[u8]) {
+        let outcome = read_outcome(status, body);
+        self.end(outcome, true).await;
+    }
+
+    /// Reports the answer. `delivered` says whether the client gets it.
+    pub(super) async fn end(&mut self, outcome: Result<Value, RpcError>, delivered: bool) {
+        if std::mem::replace(&mut self.is_ended, true) {
+            return;
+        }
+        let duration = self.arrived.elapsed();
+        self.record(&outcome);
+        if self.method == "initialize" {
+            let version = outcome.as_ref().ok().and_then(|result| result.get("protocolVersion"));
+            let revision = version.and_then(Value::as_str).and_then(ProtocolRevision::from_name);
+            let info = self.params.get("clientInfo").cloned().unwrap_or_default();
+            if let Some(revision) = revision {
+                self.report_client(revision, &info).await;
+            }
+        }
+        let Some(call) = self.call else { return };
+        if let Ok(result) = &outcome
+            && result.get("resultType").and_then(Value::as_str) == Some("input_required")
+        {
+            if let Some(state) = result.get("requestState").and_then(Value::as_str) {
+                let mut waiting = lock(&self.server.waiting_calls);
+                if waiting.len() < MAX_WAITING_CALLS {
+                    waiting.insert(state.to_string(), call);
+                }
+            }
+            let requests =
+                result.get("inputRequests").and_then(Value::as_object).cloned().unwrap_or_default();
+            return self.report(Instant::now(), McpEventKind::InputRequested { call, requests }).await;
+        }
+        let outcome = outcome.map(|result| McpToolResult::from_json(&result));
+        self.report(Instant::now(), McpEventKind::CallAnswered { call, outcome, duration, delivered }).await;
+    }
+
+    /// Reports the client of a request.
+    pub(super) async fn report_client(&self, revision: ProtocolRevision, info: &Value) {
+        if self.server.is_new_client(revision, info) {
+            let text = |key: &str| info.get(key).and_then(Value::as_str).map(str::to_string);
+            let (client, client_version) = (text("name"), text("version"));
+            let kind = McpEventKind::ClientConnected { revision, client, client_version };
+            self.report(self.arrived, kind).await;
+        }
+    }
+
+    fn record(&self, outcome: &Result<Value, RpcError>) {
+        if self.conversation.is_recording {
+            let exchange = McpExchange {
+                method: self.method.clone(),
+                params: without_meta(&self.params),
+                outcome: outcome.clone(),
+                notifications: self.notifications.clone(),
+                duration_ms: u64::try_from(self.arrived.elapsed().as_millis()).unwrap_or(u64::MAX),
+            };
+            self.server.record(exchange, self.conversation.limits.max_recorded_bytes);
+        }
+    }
+
+    /// Adds a notification that another part forwarded.
+    pub(super) fn add_notifications(&mut self, notifications: Vec<Value>) {
+        self.notifications.extend(notifications);
+    }
+
+    /// Reports a call that the server did not answer properly.
+    pub(super) async fn fail(&mut self, error: RpcError) {
+        self.end(Err(error), false).await;
+    }
+
+    /// Ends a stream; without an answer the call failed.
+    pub(super) async fn finish(&mut self) {
+        if !self.is_ended {
+            let message = "the proxied server ended its stream without an answer";
+            self.fail(RpcError::new(crate::revision::error_code::INTERNAL_ERROR, message)).await;
+        }
+    }
+}
+
+impl Drop for ExchangeObserver {
+    /// A call whose observer is dropped early was cancelled by its client.
+    fn drop(&mut self) {
+        let (Some(call), false) = (self.call, self.is_ended) else { return };
+        let (conversation, server) = (self.conversation.clone(), self.server.clone());
+        let kind = McpEventKind::CallCancelled { call, duration: self.arrived.elapsed() };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { conversation.report(server.name(), Instant::now(), kind).await });
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Proxied servers over HTTP: requests pass unchanged, answers are observed on their way.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use futures_util::stream;
+use reqwest::{Client, Url};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::http::error_response;
+use super::observer::ExchangeObserver;
+use super::outbound::{HttpOutcome, OutFrame};
+use super::requests::{McpHttpRequest, RpcRequest};
+use crate::event::McpEventKind;
+use crate::frame::{Frame, RpcError};
+use crate::revision::error_code;
+use crate::sse::EventScanner;
+
+/// Maximum time to connect to a proxied server.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Headers that belong to one connection, or that the proxy sets itself.
+const OWN_HEADERS: [&str; 13] = [
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "host",
+    "keep-alive",
+    "origin",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// HTTP clients of a run: one for servers on this machine, one for all others. Created when they are needed.
+#[derive(Default)]
+pub(super) struct UpstreamClients {
+    plain: OnceLock<Result<Client, String>>,
+    encrypted: OnceLock<Result<Client, String>>,
+}
+
+impl UpstreamClients {
+    fn client(&self, url: &Url) -> Result<Client, String> {
+        let is_encrypted = url.scheme() == "https";
+        let cell = if is_encrypted { &self.encrypted } else { &self.plain };
+        cell.get_or_init(|| build_client(is_encrypted)).clone()
+    }
+}
+
+fn build_client(is_encrypted: bool) -> Result<Client, String> {
+    // The first client sets the process-wide provider, unless the program has set one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+        .pool_idle_timeout(Duration::from_secs(2))
+        .pool_max_idle_per_host(usize::MAX)
+        // Credentials in headers must not pass through proxies that the environment names.
+        .no_proxy();
+    // Plain HTTP needs no certificates, and a machine may have none.
+    let builder = if is_encrypted { builder } else { builder.tls_certs_only([]) };
+    builder.build().map_err(|error| format!("the HTTP client could not be created: {error}"))
+}
+
+/// Address of a proxied server.
+pub(super) struct UrlUpstream {
+    url: Url,
+    headers: HeaderMap,
+}
+
+impl UrlUpstream {
+    /// # Errors
+    /// If the address or a header is invalid. The values are not part of the error.
+    pub(super) fn new<'a>(
+        url: &str,
+        headers: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) -> Result<UrlUpstream, String> {
+        let url = Url::parse(url).map_err(|error| format!("the URL of the server is invalid: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err("the URL of the server must begin with http:// or https://".to_string());
+        }
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let wrong = || format!("the header `{name}` is invalid");
+            let value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+            map.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);
+        }
+        Ok(UrlUpstream { url, headers: map })
+    }
+}
+
+fn copy_headers(from: &HeaderMap) -> HeaderMap {
+    let copied = from.iter().filter(|(name, _)| !OWN_HEADERS.contains(&name.as_str()));
+    copied.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Sends a request to the proxied server.
+async fn send(
+    request: &McpHttpRequest,
+    upstream: &UrlUpstream,
+    clients: &UpstreamClients,
+) -> Result<reqwest::Response, String> {
+    let client = clients.client(&upstream.url)?;
+    let mut headers = copy_headers(&request.headers);
+    headers.extend(upstream.headers.clone().into_iter().filter_map(|(name, value)| Some((name?, value))));
+    let sent = client
+        .request(request.method.clone(), upstream.url.clone())
+        .headers(headers)
+        .body(request.body.clone())
+        .send();
+    let limit = request.conversation.limits.max_open_time;
+    match tokio::time::timeout(limit, sent).await {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(error)) => Err(format!("the proxied server cannot be reached: {}", error.without_url())),
+        Err(_) => Err(format!("the proxied server did not answer within {} s", limit.as_secs())),
+    }
+}
+
+/// Passes a request on and its response back. The observer reads the messages of the response before the client
+/// gets them.
+pub(super) async fn pass_through(
+    request: McpHttpRequest,
+    upstream: &UrlUpstream,
+    mut observer: Option<ExchangeObserver>,
+) -> HttpOutcome {
+    let response = match send(&request, upstream, &request.run.clients).await {
+        Ok(response) => response,
+        Err(message) => {
+            let kind = McpEventKind::ProtocolError { code: None, message: message.clone() };
+            request.conversation.report(request.server.name(), std::time::Instant::now(), kind).await;
+            if let Some(observer) = &mut observer {
+                observer.fail(RpcError::new(error_code::INTERNAL_ERROR, message.clone())).await;
+            }
+            return Ok(error_response(StatusCode::BAD_GATEWAY, error_code::INTERNAL_ERROR, message));
+        }
+    };
+    let (status, headers) = (response.status(), copy_headers(response.headers()));
+    let is_events = is_event_stream(&headers);
+    let body = match observer {
+        None => Body::from_stream(response.bytes_stream()),
+        Some(observer) if is_events => {
+            let state = ObservedStream {
+                response,
+                observer,
+                scanner: EventScanner::new(request.conversation.limits.max_answer_bytes),
+                permit: request.permit,
+                is_ended: false,
+            };
+            let pieces = stream::unfold(state, |mut state| async move { Some((state.next().await?, state)) });
+            Body::from_stream(pieces)
+        }
+        Some(mut observer) => {
+            let limit = request.conversation.limits.max_answer_bytes;
+            match read_answer(response, limit).await {
+                Ok(body) => {
+                    observer.observe_body(status, &body).await;
+                    Body::from(body)
+                }
+                Err(message) => {
+                    observer.fail(RpcError::new(error_code::INTERNAL_ERROR, message)).await;
+                    return Err(super::outbound::AbortedConnection);
+                }
+            }
+        }
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(axum::http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.is_some_and(|text| text.starts_with("text/event-stream"))
+}
+
+async fn read_answer(mut response: reqwest::Response, limit: usize) -> Result<Bytes, String> {
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(None) => return Ok(body.into()),
+            Ok(Some(piece)) => body.extend_from_slice(&piece),
+            Err(_) => return Err("the proxied server closed the connection within its answer".to_string()),
+        }
+        if body.len() > limit {
+            return Err(format!("the answer of the proxied server has more than {limit} bytes"));
+        }
+    }
+}
+
+/// A stream of events on its way to the client.
+struct ObservedStream {
+    response: reqwest::Response,
+    observer: ExchangeObserver,
+    scanner: EventScanner,
+    /// Held while the stream is open.
+    permit: tokio::sync::OwnedSemaphorePermit,
+    is_ended: bool,
+}
+
+impl ObservedStream {
+    async fn next(&mut self) -> Option<Result<Bytes, std::io::Error>> {
+        if self.is_ended {
+            return None;
+        }
+        let _ = &self.permit;
+        let message = match self.response.chunk().await {
+            Ok(Some(piece)) => match self.scanner.push(&piece) {
+                Ok(events) => {
+                    for data in events {
+                        self.observer.observe(&data).await;
+                    }
+                    return Some(Ok(piece));
+                }
+                Err(_) => "a message of the proxied server is too long",
+            },
+            Ok(None) => {
+                self.observer.finish().await;
+                return None;
+            }
+            Err(_) => "the proxied server closed the connection within its answer",
+        };
+        self.is_ended = true;
+        self.observer.fail(RpcError::new(error_code::INTERNAL_ERROR, message)).await;
+        Some(Err(std::io::Error::other(message)))
+    }
+}
+
+/// Sends a request to the proxied server and returns its answer; notifications are forwarded before.
+pub(super) async fn request_answer(
+    http: &McpHttpRequest,
+    upstream: &UrlUpstream,
+    request: &RpcRequest,
+    notifications: &mut Vec<Value>,
+) -> Result<Value, RpcError> {
+    let internal = |message: String| RpcError::new(error_code::INTERNAL_ERROR, message);
+    let mut response = send(http, upstream, &request.run.clients).await.map_err(internal)?;
+    let status = response.status();
+    let limit = request.conversation.limits.max_answer_bytes;
+    if !is_event_stream(response.headers()) {
+        let body = read_answer(response, limit).await.map_err(internal)?;
+        return read_outcome(status, &body);
+    }
+    let mut scanner = EventScanner::new(limit);
+    while let Ok(Some(piece)) = response.chunk().await {
+        let events = scanner.push(&piece);
+        for data in events.map_err(|_| internal(format!("the answer has more than {limit} bytes")))? {
+            match Frame::parse(&data) {
+                Ok(Frame::Response { id, outcome }) if id == request.id => return outcome,
+                Ok(frame) => forward(frame, &request.out, notifications).await,
+                Err(_) => {}
+            }
+        }
+    }
+    Err(internal("the proxied server closed the connection within its answer".to_string()))
+}
+
+/// Forwards a message before the answer.
+async fn forward(frame: Frame, out: &mpsc::Sender<OutFrame>, notifications: &mut Vec<Value>) {
+    let message = frame.to_json();
+    if matches!(frame, Frame::Notification { .. }) {
+        notifications.push(message.clone());
+    }
+    // A client that disconnected misses its notifications.
+    let _ = out.send(OutFrame::Interim(message)).await;
+}
+
+/// Reads a JSON body as the outcome of a request.
+pub(super) fn read_outcome(status: StatusCode, body: &[u8]) -> Result<Value, RpcError> {
+    match Frame::parse(body) {
+        Ok(Frame::Response { outcome, .. }) => outcome,
+        _ => {
+            let message =
+                format!("the proxied server answered with HTTP status {status} and no JSON-RPC response");
+            Err(RpcError::new(error_code::INTERNAL_ERROR, message))
+        }
+    }
+}

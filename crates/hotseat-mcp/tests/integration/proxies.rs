@@ -1,0 +1,191 @@
+//! Proxies of servers over HTTP and of programs.
+
+use hotseat_mcp::{
+    FaultKind, FaultRule, FaultTrigger, FixedAnswerer, McpAnswer, McpCall, McpEventKind, McpOptions,
+    McpServers, McpToolResult, ProtocolRevision, ServerDefinition, ServerKind, Upstream, UpstreamCommand,
+};
+use serde_json::{Value, json};
+
+use crate::common::{Answers, Fixture, SessionClient, call, charge, json_of, open, stateless};
+
+/// A program that answers each request with its own method and parameters.
+const ECHO_PROGRAM: &str = r#"
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case $line in
+    *'"method":"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"sh\",\"version\":\"1\"}}}" ;;
+    *'"method":"tools/call"'*) echo 'this line is no message'
+       echo "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":$id,\"progress\":1}}"
+       echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"from a program\"}]}}" ;;
+    *'"id":'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[]}}" ;;
+  esac
+done
+"#;
+
+fn proxy_of(upstream: Upstream, faults: Vec<FaultRule>) -> Fixture {
+    let mut definition = ServerDefinition::new("proxy", ServerKind::Proxy(upstream));
+    definition.faults = faults;
+    open(definition, FixedAnswerer::default())
+}
+
+fn bank() -> Fixture {
+    let answers = Answers(|call: &McpCall| {
+        McpAnswer::Result(McpToolResult::from_value(json!({"charged": call.arguments["amount"]})))
+    });
+    open(ServerDefinition::mock("bank", vec![charge()]), answers)
+}
+
+fn url_of(upstream: &Fixture) -> Upstream {
+    Upstream::Url { url: upstream.url(), headers: Default::default() }
+}
+
+fn program() -> Upstream {
+    let argv = ["sh", "-c", ECHO_PROGRAM].map(str::to_string).to_vec();
+    let environment = [("PATH".to_string(), "/usr/bin:/bin".to_string())].into();
+    Upstream::Command(UpstreamCommand { argv, environment, folder: None })
+}
+
+async fn answered(fixture: &mut Fixture) -> (Value, bool) {
+    let answered = fixture.wait_for(|event| match event {
+        McpEventKind::CallAnswered { call: 1, outcome, delivered, .. } => {
+            Some((outcome.as_ref().unwrap().value(), *delivered))
+        }
+        _ => None,
+    });
+    answered.await
+}
+
+#[tokio::test]
+async fn a_proxy_of_a_url_changes_nothing_and_sees_calls() {
+    let upstream = bank();
+    let mut proxy = proxy_of(url_of(&upstream), Vec::new());
+    for (method, params) in [
+        ("tools/call", json!({"name": "charge", "arguments": {"amount": 5}})),
+        ("tools/list", json!({})),
+        ("server/discover", json!({})),
+        ("unknown/method", json!({})),
+        ("tools/call", json!({"name": "charge", "arguments": {"amount": "five"}})),
+    ] {
+        let direct = stateless(&upstream.url(), method, params.clone()).send().await.unwrap();
+        let through = stateless(&proxy.url(), method, params).send().await.unwrap();
+        assert_eq!(direct.status(), through.status(), "{method}");
+        assert_eq!(direct.headers()["content-type"], through.headers()["content-type"]);
+        assert_eq!(direct.bytes().await.unwrap(), through.bytes().await.unwrap(), "{method}");
+    }
+    let revision = proxy.wait_for(|event| match event {
+        McpEventKind::ClientConnected { revision, .. } => Some(*revision),
+        _ => None,
+    });
+    assert_eq!(revision.await, ProtocolRevision::V2026July);
+    assert_eq!(answered(&mut proxy).await, (json!({"charged": 5}), true));
+}
+
+#[tokio::test]
+async fn sessions_pass_through_a_proxy_of_a_url() {
+    let upstream = bank();
+    let mut proxy = proxy_of(url_of(&upstream), Vec::new());
+    let session = SessionClient::open(&proxy.url(), "2025-06-18").await;
+    let answer = session.request("tools/call", json!({"name": "charge", "arguments": {"amount": 2}})).await;
+    assert_eq!(answer["result"]["structuredContent"], json!({"charged": 2}));
+    let revision = proxy.wait_for(|event| match event {
+        McpEventKind::ClientConnected { revision, client, .. } => Some((*revision, client.clone())),
+        _ => None,
+    });
+    assert_eq!(revision.await, (ProtocolRevision::V2025June, Some("old".to_string())));
+    assert_eq!(answered(&mut proxy).await, (json!({"charged": 2}), true));
+}
+
+#[tokio::test]
+async fn an_answer_of_a_proxied_server_is_lost_after_its_effect() {
+    let mut upstream = bank();
+    let fault = |trigger, kind| FaultRule { tool: None, arguments: None, trigger, kind };
+    let rules = vec![
+        fault(FaultTrigger::Nth(1), FaultKind::LostAnswer),
+        fault(FaultTrigger::Nth(2), FaultKind::Disconnect),
+    ];
+    let mut proxy = proxy_of(url_of(&upstream), rules);
+    let charge = |amount: u64| {
+        let params = json!({"name": "charge", "arguments": {"amount": amount}});
+        stateless(&proxy.url(), "tools/call", params).send()
+    };
+    assert!(charge(1).await.is_err());
+    assert!(charge(2).await.is_err());
+    assert_eq!(charge(3).await.unwrap().status(), 200);
+    let mut reached = Vec::new();
+    while let Some(event) = upstream.conversation.try_next_event() {
+        if let McpEventKind::CallReceived { arguments, .. } = event.kind {
+            reached.push(arguments["amount"].as_u64().unwrap());
+        }
+    }
+    assert_eq!(reached, [1, 3], "the lost answer had its effect, the disconnect had none");
+    assert_eq!(answered(&mut proxy).await, (json!({"charged": 1}), false));
+}
+
+#[tokio::test]
+async fn an_unreachable_server_is_an_error_of_the_call() {
+    let gone = bank().url();
+    let mut proxy = proxy_of(Upstream::Url { url: gone, headers: Default::default() }, Vec::new());
+    let params = json!({"name": "charge", "arguments": {"amount": 1}});
+    let response = stateless(&proxy.url(), "tools/call", params).send().await.unwrap();
+    assert_eq!(response.status(), 502);
+    let message = proxy.wait_for(|event| match event {
+        McpEventKind::CallAnswered { outcome: Err(error), .. } => Some(error.message.clone()),
+        _ => None,
+    });
+    assert!(message.await.starts_with("the proxied server cannot be reached"));
+}
+
+#[tokio::test]
+async fn a_program_serves_clients_with_and_without_sessions() {
+    let mut proxy = proxy_of(program(), Vec::new());
+    let session = SessionClient::open(&proxy.url(), "2025-11-25").await;
+    assert_eq!(session.initialized["result"]["serverInfo"]["name"], "sh");
+    assert_eq!(session.initialized["result"]["protocolVersion"], "2025-06-18", "the program decides");
+    let params = json!({"name": "any", "arguments": {}, "_meta": {"progressToken": "mine"}});
+    let message = json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params});
+    let stream = session.send(message).await.text().await.unwrap();
+    assert!(stream.contains("\"progressToken\":\"mine\""), "{stream}");
+    assert!(stream.contains("\"id\":\"a\"") && stream.contains("from a program"), "{stream}");
+    assert_eq!(answered(&mut proxy).await, (json!("from a program"), true));
+    let listed = json_of(stateless(&proxy.url(), "tools/list", json!({})).send().await.unwrap()).await;
+    assert_eq!(listed["result"]["tools"], json!([]));
+}
+
+#[tokio::test]
+async fn a_program_that_ends_answers_with_errors() {
+    let argv = ["sh", "-c", "read -r line"].map(str::to_string).to_vec();
+    let environment = [("PATH".to_string(), "/usr/bin:/bin".to_string())].into();
+    let program = Upstream::Command(UpstreamCommand { argv, environment, folder: None });
+    let proxy = proxy_of(program, Vec::new());
+    let answer = call(&proxy.url(), "charge", json!({"amount": 1})).await;
+    assert_eq!(answer["error"]["message"], "the program of the server has ended");
+    let missing =
+        UpstreamCommand { argv: vec!["/no/such/program".to_string()], ..UpstreamCommand::default() };
+    let proxy = proxy_of(Upstream::Command(missing), Vec::new());
+    let answer = call(&proxy.url(), "charge", json!({"amount": 1})).await;
+    assert!(answer["error"]["message"].as_str().unwrap().contains("cannot be started"), "{answer}");
+}
+
+#[test]
+fn invalid_definitions_are_errors() {
+    let proxy = |url: &str| {
+        ServerDefinition::new(
+            "p",
+            ServerKind::Proxy(Upstream::Url { url: url.to_string(), headers: Default::default() }),
+        )
+    };
+    let empty = Upstream::Command(UpstreamCommand::default());
+    let mut bad_schema = charge();
+    bad_schema.input_schema = json!({"type": 3});
+    for (definition, expected) in [
+        (proxy("ftp://x"), "must begin with http://"),
+        (proxy("nonsense"), "is invalid"),
+        (ServerDefinition::new("p", ServerKind::Proxy(empty)), "is empty"),
+        (ServerDefinition::mock("a b", Vec::new()), "a name consists of"),
+        (ServerDefinition::mock("p", vec![bad_schema]), "`inputSchema` of the tool `charge`"),
+        (ServerDefinition::mock("p", vec![charge(), charge()]), "two tools have the name"),
+    ] {
+        let error = McpServers::start(vec![definition], McpOptions::default()).err().unwrap().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
