@@ -1,5 +1,5 @@
 // An agent for the page tests: its behaviour depends on the user text. Speaks JSON lines.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -26,7 +26,7 @@ const acts = {
     await wait(90);
     say({ type: 'tool_result', id: 'w2', error: 'the service is down' });
     say({ type: 'text', text: 'It is 21 degrees and clear in Paris.\nThe forecast is not there today.' });
-    say({ type: 'usage', usage: { prompt_tokens: 1200, completion_tokens: 80, total_tokens: 1280 } });
+    say({ type: 'usage', usage: { prompt_tokens: 1200, completion_tokens: 80, total_tokens: 1280, cost: 0.25 } });
   },
   async hostile() {
     say({ type: 'reasoning', text: HOSTILE });
@@ -48,6 +48,18 @@ const acts = {
   async gate(turn, conversation, text) {
     while (!existsSync(text)) await wait(20);
     say({ type: 'text', text: `The ${text} is open.` });
+  },
+  // Does something else each time.
+  async vary() {
+    const file = 'varies.count';
+    const n = existsSync(file) ? Number(readFileSync(file, 'utf8')) + 1 : 1;
+    writeFileSync(file, String(n));
+    say({ type: 'tool_call', id: 'v1', name: 'count', arguments: { n, same: true }, result: n });
+    if (n > 1) say({ type: 'tool_call', id: 'v2', name: 'look', arguments: {}, result: 'nothing' });
+    say({ type: 'text', text: `This is number ${n} of them.` });
+  },
+  async json() {
+    say({ type: 'text', text: JSON.stringify({ a: 2, list: [1, 2, { b: 'y' }, 4], more: null }) });
   },
   async hello() {
     say({ type: 'text', text: 'Hello. What can I do for you?' });

@@ -4,14 +4,17 @@ const source = pageSource();
 const app = document.getElementById('app');
 // Only a served page can list other runs.
 const runs = source.live ? runList(source) : null;
+const compared = source.live ? comparisonPage(source) : null;
 
-// `#status=failed&q=refund` is the overview, `#case=ID` a case, `#runs` the list of saved runs.
+// `#status=failed&q=refund` is the overview, `#case=ID` a case, `#case=ID&to=turn-3` a place in it, `#runs` the
+// list of saved runs, `#compare=ID..ID` the comparison of two runs.
 let route = new URLSearchParams();
 // Last state of the overview; its filters are kept while a case is shown.
 let wanted = new URLSearchParams();
 let turn = 0;
-// Row of the displayed case at the time of drawing.
+// Row and attempt of the displayed case at the time of drawing.
 let shownRow = null;
+let shownAttempt = null;
 
 const moves = {
   link: links(),
@@ -79,6 +82,7 @@ function showOverview() {
 }
 
 function drawOverview() {
+  knowCurrency();
   overview.classList.toggle('awaited', !source.run);
   if (!source.run) {
     renew(head, h('header.run-head', {}, h('h1', { tabindex: '-1' }, 'Hotseat'), h('p.how-far', {}, mark('running', 'awaited'), h('span', {}, 'This run has not started yet.'))));
@@ -125,6 +129,7 @@ async function showCase(again = false) {
   const mine = ++turn;
   const row = rowOf(route);
   shownRow = row;
+  shownAttempt = route.get('attempt');
   show(page);
   page.dataset.index = row?.index ?? '';
   if (!row) {
@@ -135,16 +140,22 @@ async function showCase(again = false) {
     const shown = await casePage(row, source, route, moves);
     if (mine !== turn) return;
     fill(page, shown);
+    followReading(page);
   } catch (error) {
     if (mine !== turn) return;
     fill(page, h('p.empty', {}, `This case cannot be shown: ${error.message}. `, h('a', { href: moves.overview() }, 'All cases')));
   }
   document.title = `${row.status === 'failed' ? '✗ ' : ''}${harmless(row.name)}`;
   if (again) return;
-  const at = route.get('turn') && document.getElementById(`turn-${route.get('turn')}`);
-  if (at) at.scrollIntoView();
-  else scrollTo(0, 0);
+  if (jump(placeOf(route))) return;
+  scrollTo(0, 0);
   page.querySelector('h1')?.focus({ preventScroll: true });
+}
+
+// Goes to a place of this page, also if the address names it already.
+function follow(href) {
+  if (location.hash === href) enter();
+  else location.hash = href;
 }
 
 // ---- runs
@@ -160,12 +171,17 @@ function showRuns() {
   return runs.show();
 }
 
+function showComparison() {
+  turn += 1;
+  show(compared.page);
+  document.title = 'Two runs compared';
+  const [before, after] = route.get('compare').split('..');
+  return compared.show(before, after || '', route.has('other_inputs'));
+}
+
 // ---- frame
 
 const THEMES = ['system', 'light', 'dark'];
-const stored = { get: (key) => { try { return localStorage.getItem(key); } catch { return null; } },
-  set: (key, of) => { try { localStorage.setItem(key, of); } catch { /* A page without a place of its own keeps nothing. */ } } };
-
 let theme = THEMES.includes(stored.get('hotseat-theme')) ? stored.get('hotseat-theme') : 'system';
 const themeButton = h('button.quiet', {
   type: 'button', title: 'Light, dark, or as the system',
@@ -183,25 +199,36 @@ function applyTheme() {
 
 const KEYS = [
   ['j  k', 'next and previous case'], ['↵', 'open the case'], ['esc', 'back to all cases, or clear the search'],
-  ['/', 'search'], ...(runs ? [['r', 'saved runs']] : []), ['e', 'unfold or fold the whole case'], ['t', 'light, dark, system'], ['?', 'these keys'],
+  ['/', 'search'], ...(runs ? [['r', 'saved runs']] : []), ['n', 'next failure of the case'], ['e', 'unfold or fold the whole case'], ['t', 'light, dark, system'], ['?', 'these keys'],
 ];
 const help = h('dialog.help', { 'aria-label': 'Keys' }, h('h2', {}, 'Keys'),
   h('dl', {}, KEYS.map(([keys, does]) => h('div', {}, h('dt', {}, keys.split('  ').map((key) => h('kbd', {}, key))), h('dd', {}, does)))),
   h('form', { method: 'dialog' }, h('button', {}, 'Close')));
+const settings = settingsDialog(source, () => (route.has('case') ? showCase(true) : enter()));
 const top = h('div.top', {}, h('a.brand', { href: '#' }, 'Hotseat'), h('span.spacer'),
   runs && h('a.quiet', { href: '#runs', title: 'Saved runs (r)' }, 'Runs'), themeButton,
+  h('button.quiet', { type: 'button', onclick: () => settings.show() }, 'Settings'),
   h('button.quiet', { type: 'button', title: 'Keys (?)', 'aria-label': 'Keys', onclick: () => help.showModal() }, '?'));
 const banner = h('div.banner', { role: 'status' });
 const frame = h('div.frame', {}, top, banner);
 
+function knowCurrency() {
+  currency = (source.run?.summary || source.run?.start)?.currency || null;
+}
+
 function show(main) {
+  knowCurrency();
   if (main.parentNode !== app) fill(app, frame, main);
 }
 
 function enter() {
   route = new URLSearchParams(location.hash.slice(1));
   if (runs && route.has('runs')) return showRuns();
-  if (route.has('case')) return showCase();
+  if (compared && route.has('compare')) return showComparison();
+  if (route.has('case')) {
+    const isShown = page.parentNode === app && shownRow && shownRow === rowOf(route) && shownAttempt === route.get('attempt');
+    return isShown && jump(placeOf(route)) ? undefined : showCase();
+  }
   turn += 1;
   const from = page.parentNode === app ? page.dataset.index : null;
   showOverview();
@@ -245,9 +272,13 @@ function drawBanner() {
 }
 
 addEventListener('hashchange', enter);
+addEventListener('click', (event) => {
+  const link = event.target.closest?.('a[href^="#"]');
+  if (link && link.getAttribute('href') === location.hash) enter();
+});
 
 addEventListener('keydown', (event) => {
-  if (event.metaKey || event.ctrlKey || event.altKey || help.open) return;
+  if (event.metaKey || event.ctrlKey || event.altKey || document.querySelector('dialog[open]')) return;
   const typing = event.target.matches('input:not([type=checkbox]), textarea, select');
   if (typing) {
     if (event.key === 'Escape' && event.target === search) {
@@ -262,7 +293,7 @@ addEventListener('keydown', (event) => {
     return;
   }
   const onCase = route.has('case');
-  const onRuns = route.has('runs');
+  const onRuns = route.has('runs') || route.has('compare');
   const act = {
     j: () => (onCase ? moves.step(1) : cases.focus(here() + 1)),
     k: () => (onCase ? moves.step(-1) : cases.focus(Math.max(0, here() - 1))),
@@ -274,6 +305,7 @@ addEventListener('keydown', (event) => {
     Escape: () => (onCase || onRuns ? (location.hash = moves.overview()) : choose('q', null)),
     '?': () => help.showModal(),
     t: () => themeButton.click(),
+    n: () => onCase && page.querySelector('.to-failure')?.click(),
     e: () => onCase && openAll(page, ![...page.querySelectorAll('.chat details')].every((one) => one.open)),
   }[event.key];
   if (!act) return;
@@ -293,7 +325,7 @@ addEventListener('beforeprint', () => {
 addEventListener('afterprint', () => !route.has('case') && cases.print(false));
 
 applyTheme();
-document.body.append(help);
+document.body.append(help, settings.dialog);
 if (source.live) {
   let begun = false;
   source.follow(() => {
