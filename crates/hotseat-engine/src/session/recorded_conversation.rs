@@ -77,7 +77,7 @@ impl SessionCounterpart<'_> {
             SessionCounterpart::Agent(agent) => agent.capabilities(),
             // The recorded agent received everything that the case sends.
             SessionCounterpart::Recorded(_) => {
-                ProtocolCapabilities { history: true, attachments: true, options: true }
+                ProtocolCapabilities { history: true, attachments: true, options: true, hides_calls: false }
             }
         }
     }
@@ -183,6 +183,22 @@ impl RecordedConversation {
                 Err(self.turn_error(place, &failed.error, &input.turn, case, recorder))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Replays the calls at MCP servers that arrived after the last turn, if all turns were replayed.
+    pub(super) fn replay_late_calls(&self, recorder: &mut TraceRecorder) {
+        if recorder.conversation().turns.len() != self.turns.len() {
+            return;
+        }
+        let first = self.turns.last().map_or(self.records.len(), |last| last.end);
+        let of_server = |record: &&EventRecord| match &record.payload {
+            Payload::ToolInvoked(invoked) => invoked.server.is_some(),
+            Payload::ToolCompleted(_) | Payload::ToolFailed(_) => true,
+            payload => payload.category() == "mcp",
+        };
+        for record in self.records[first..].iter().filter(of_server) {
+            recorder.replay(record.clone());
         }
     }
 
