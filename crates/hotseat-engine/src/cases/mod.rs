@@ -9,6 +9,7 @@ mod assertions;
 mod awaiting_markers;
 mod brief;
 mod case;
+mod case_lines;
 mod checkpoints;
 mod condition;
 mod content;
@@ -22,6 +23,7 @@ mod limits;
 mod mcp;
 mod mcp_shape;
 mod patterns;
+mod peer_words;
 mod program;
 mod reliability;
 mod scenarios;
@@ -44,6 +46,7 @@ pub use case::{
     CallOptions, CaseProgram, CaseTarget, CaseTurn, ConversationOpening, ExpectedError, OnComplete, TestCase,
     awaiting_markers,
 };
+pub use case_lines::test_lines;
 pub use checkpoints::Checkpoint;
 pub use decoding::{AgentsByName, DecodeContext, DecodeSettings, InheritedSettings, ParseSource};
 pub use from_json::{
@@ -57,6 +60,7 @@ pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
 pub use mcp::{McpFault, McpServer, McpSettings, hidden_calls};
 pub use mcp_shape::MCP_KIND;
+pub use peer_words::explain_peer_words;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
 pub use scenarios::{CaseScenario, read_scenario_set, stable_id};
 pub use script::{read_client_tools, read_interrupt_answers};
