@@ -10,6 +10,7 @@
 //!
 //! This crate does no I/O, never blocks and reads no clock: callers pass all times.
 
+mod comparison;
 mod conversation;
 mod event;
 mod excerpt;
@@ -17,6 +18,7 @@ mod invariants;
 mod patch;
 mod payload;
 mod record;
+mod result_label;
 mod time;
 mod topic_visits;
 mod topics;
@@ -25,9 +27,12 @@ mod usage;
 mod verdict;
 mod verify;
 
+pub use comparison::{
+    CallComparison, ComparedPart, ComparisonLine, DifferenceReason, MissingCall, NearestCall, ValueDifference,
+};
 pub use conversation::{
     AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallingMessages, ConversationTurn,
-    ReasoningText, SimulationSpan, ToolResult, TracedConversation, TurnOutcome, TurnScope,
+    ReasoningText, SimulationSpan, ToolResult, TracedConversation, TurnItem, TurnOutcome, TurnScope,
 };
 pub use event::{Event, FORMAT_VERSION};
 pub use excerpt::excerpt_around;
@@ -38,6 +43,7 @@ pub use invariants::{
 pub use patch::{PatchBudget, apply_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
+pub use result_label::{LabelColor, ResultLabel};
 pub use time::{Millis, TimeOffset};
 pub use topics::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder, Visit};
 pub use trace::*;
