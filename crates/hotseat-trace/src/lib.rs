@@ -18,7 +18,6 @@ mod invariants;
 mod patch;
 mod payload;
 mod record;
-mod result_label;
 mod time;
 mod topic_visits;
 mod topics;
@@ -43,7 +42,6 @@ pub use invariants::{
 pub use patch::{PatchBudget, apply_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
-pub use result_label::{LabelColor, ResultLabel};
 pub use time::{Millis, TimeOffset};
 pub use topics::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder, Visit};
 pub use trace::*;
