@@ -4,6 +4,7 @@
 mod agents;
 mod assertions;
 mod budgets;
+mod call_differences;
 mod case_files;
 mod command;
 mod common;
@@ -70,4 +71,5 @@ mod typescript_declarations;
 mod typescript_errors;
 mod view;
 mod watch;
+mod whole_output;
 mod wording;

@@ -1,6 +1,7 @@
 //! Shapes of MCP servers: mocks, proxies and their faults.
 
-use super::answer_shape::{ARGUMENTS, TOOL_ANSWER};
+use super::answer_shape::TOOL_ANSWER;
+use super::assertions::ARGUMENT_PATTERNS;
 use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 
 /// `mcp`: servers by name.
@@ -118,7 +119,7 @@ pub static MCP_FAULT: Shape = Shape {
     doc: "A fault in calls of an MCP server. Without `nth`, `every` and `rate` it breaks the first matching call.",
     fields: &[
         Field::optional("tool", Kind::NonEmptyText, "Only calls of this tool."),
-        Field::optional("args_match", ARGUMENTS, "Only calls whose arguments match."),
+        Field::optional("args_match", ARGUMENT_PATTERNS, "Only calls whose arguments match."),
         Field::optional(
             "nth",
             Kind::Integer { min: 1, max: 1_000_000 },
