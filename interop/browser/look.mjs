@@ -4,6 +4,7 @@ import { chromium } from 'playwright-core';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { cases } from './case.mjs';
 import { live } from './live.mjs';
 import { counts, is, look, ok, open as openAt, within } from './looking.mjs';
 
@@ -216,7 +217,7 @@ await look('on paper everything is unfolded', async () => within(await open('pag
   await page.emulateMedia({ media: 'print' });
   await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
   ok((await page.textContent('.chat')).includes('"degrees": 21'), 'results are there');
-  is(await page.$eval('.back', (one) => getComputedStyle(one).display), 'none', 'no navigation');
+  is(await page.$eval('.case-nav', (one) => getComputedStyle(one).display), 'none', 'no navigation');
 }));
 
 // ---- 5,000 cases
@@ -245,6 +246,7 @@ await look(`5,000 cases are open within ${LIMIT.open} ms and filtered within ${L
   await within(page, async () => {});
 });
 
+await cases(browser, folder, run);
 await live(browser, hotseat, folder);
 await browser.close();
 console.log(counts());

@@ -5,13 +5,15 @@ const app = document.getElementById('app');
 // Only a served page can list other runs.
 const runs = source.live ? runList(source) : null;
 
-// `#status=failed&q=refund` is the overview, `#case=ID` a case, `#runs` the list of saved runs.
+// `#status=failed&q=refund` is the overview, `#case=ID` a case, `#case=ID&to=turn-3` a place in it, `#runs` the
+// list of saved runs.
 let route = new URLSearchParams();
 // Last state of the overview; its filters are kept while a case is shown.
 let wanted = new URLSearchParams();
 let turn = 0;
-// Row of the displayed case at the time of drawing.
+// Row and attempt of the displayed case at the time of drawing.
 let shownRow = null;
+let shownAttempt = null;
 
 const moves = {
   link: links(),
@@ -125,6 +127,7 @@ async function showCase(again = false) {
   const mine = ++turn;
   const row = rowOf(route);
   shownRow = row;
+  shownAttempt = route.get('attempt');
   show(page);
   page.dataset.index = row?.index ?? '';
   if (!row) {
@@ -135,16 +138,22 @@ async function showCase(again = false) {
     const shown = await casePage(row, source, route, moves);
     if (mine !== turn) return;
     fill(page, shown);
+    followReading(page);
   } catch (error) {
     if (mine !== turn) return;
     fill(page, h('p.empty', {}, `This case cannot be shown: ${error.message}. `, h('a', { href: moves.overview() }, 'All cases')));
   }
   document.title = `${row.status === 'failed' ? '✗ ' : ''}${harmless(row.name)}`;
   if (again) return;
-  const at = route.get('turn') && document.getElementById(`turn-${route.get('turn')}`);
-  if (at) at.scrollIntoView();
-  else scrollTo(0, 0);
+  if (jump(placeOf(route))) return;
+  scrollTo(0, 0);
   page.querySelector('h1')?.focus({ preventScroll: true });
+}
+
+// Goes to a place of this page, also if the address names it already.
+function follow(href) {
+  if (location.hash === href) enter();
+  else location.hash = href;
 }
 
 // ---- runs
@@ -183,7 +192,7 @@ function applyTheme() {
 
 const KEYS = [
   ['j  k', 'next and previous case'], ['↵', 'open the case'], ['esc', 'back to all cases, or clear the search'],
-  ['/', 'search'], ...(runs ? [['r', 'saved runs']] : []), ['e', 'unfold or fold the whole case'], ['t', 'light, dark, system'], ['?', 'these keys'],
+  ['/', 'search'], ...(runs ? [['r', 'saved runs']] : []), ['n', 'next failure of the case'], ['e', 'unfold or fold the whole case'], ['t', 'light, dark, system'], ['?', 'these keys'],
 ];
 const help = h('dialog.help', { 'aria-label': 'Keys' }, h('h2', {}, 'Keys'),
   h('dl', {}, KEYS.map(([keys, does]) => h('div', {}, h('dt', {}, keys.split('  ').map((key) => h('kbd', {}, key))), h('dd', {}, does)))),
@@ -201,7 +210,10 @@ function show(main) {
 function enter() {
   route = new URLSearchParams(location.hash.slice(1));
   if (runs && route.has('runs')) return showRuns();
-  if (route.has('case')) return showCase();
+  if (route.has('case')) {
+    const isShown = page.parentNode === app && shownRow && shownRow === rowOf(route) && shownAttempt === route.get('attempt');
+    return isShown && jump(placeOf(route)) ? undefined : showCase();
+  }
   turn += 1;
   const from = page.parentNode === app ? page.dataset.index : null;
   showOverview();
@@ -245,6 +257,10 @@ function drawBanner() {
 }
 
 addEventListener('hashchange', enter);
+addEventListener('click', (event) => {
+  const link = event.target.closest?.('a[href^="#"]');
+  if (link && link.getAttribute('href') === location.hash) enter();
+});
 
 addEventListener('keydown', (event) => {
   if (event.metaKey || event.ctrlKey || event.altKey || help.open) return;
@@ -274,6 +290,7 @@ addEventListener('keydown', (event) => {
     Escape: () => (onCase || onRuns ? (location.hash = moves.overview()) : choose('q', null)),
     '?': () => help.showModal(),
     t: () => themeButton.click(),
+    n: () => onCase && page.querySelector('.to-failure')?.click(),
     e: () => onCase && openAll(page, ![...page.querySelectorAll('.chat details')].every((one) => one.open)),
   }[event.key];
   if (!act) return;

@@ -10,6 +10,8 @@ async function casePage(row, source, route, moves) {
   const told = attempts.find((known) => known.telling)?.number || number(held[0]);
   const chosen = held.find((one) => number(one) === Number(route.get('attempt'))) || held.find((one) => number(one) === told) || held[0];
   const beside = route.get('attempt') === 'all' && held.length > 1;
+  const link = (more) => moves.link(row, { ...(held.length > 1 ? { attempt: number(chosen) } : {}), ...more });
+  const shownFailure = held.length > 1 ? chosen.failure : result.failure;
 
   const tabs = held.length > 1 && h('nav.tabs', { 'aria-label': 'Attempts' },
     held.map((one) => h('a.tab', {
@@ -20,18 +22,25 @@ async function casePage(row, source, route, moves) {
   const body = beside
     ? h('div.columns', {}, held.map((one) => h('div.column', {},
       h('h2', {}, mark(one.status), ` ${result.run_details ? 'Run' : 'Attempt'} ${number(one)}`),
-      one.failure && failure(one.failure), attempt(one, eventsOf(one), false, traceOf(one)?.topics))))
-    : [timeline(turnsOf(chosen, eventsOf(chosen))), attempt(chosen, eventsOf(chosen), true, traceOf(chosen)?.topics)];
+      one.failure && failure(one, one.failure), attempt(one, turnsOf(one, eventsOf(one)), false, traceOf(one)?.topics))))
+    : singleAttempt(chosen, turnsOf(chosen, eventsOf(chosen)), traceOf(chosen), link);
 
-  const shown = beside ? result : { ...result, failure: held.length > 1 ? chosen.failure : result.failure };
   return h('article.case', {},
+    caseBar(row, result, moves, beside ? [] : failurePlaces(chosen).map((to) => link({ to }))),
     caseHead(row, result, moves),
     held.length > 1 && result.failure && h('p.overall', {}, words(result.error || result.failure.message, 'span.words')),
     tabs,
-    !beside && shown.failure && failure(shown.failure),
+    !beside && shownFailure && failure(chosen, shownFailure, link),
     !beside && chosen.skip_reason && h('p.skip-reason', {}, mark('skipped'), ` Skipped: ${chosen.skip_reason}`),
-    body,
-    !beside && rawEvents(eventsOf(chosen), traceOf(chosen)?.left_out));
+    !beside && caseFacts(row, result),
+    body);
+}
+
+// One attempt: its outline, its timeline, its conversation and its events.
+function singleAttempt(one, turns, trace, link) {
+  const parts = [timeline(turns, link), attempt(one, turns, true, trace?.topics), rawEvents(trace?.events || [], trace?.left_out)];
+  const beside = outline(one, turns, link);
+  return beside ? h('div.with-outline', {}, beside, h('div.body', {}, parts)) : parts;
 }
 
 // Page of a case that has not ended. Its conversation is saved only at its end.
@@ -39,8 +48,8 @@ function begunPage(row, moves) {
   const over = row.attempts > 0 && ` ${count(row.attempts, 'attempt')} ${row.attempts === 1 ? 'has' : 'have'} ended.`;
   const facts = [['Defined at', `${row.file}:${row.line}`], row.agent && ['Agent', row.agent]].filter(Boolean);
   return h('article.case', {},
+    caseBar(row, row, moves, []),
     h('header.case-head', {},
-      caseNav(moves),
       h('h1', { tabindex: '-1' }, mark(row.status), h('span', { dir: 'auto' }, row.name)),
       h('p.ids', {}, row.name !== row.id && h('code.id', {}, row.id), (row.tags || []).map((tag) => h('span.tag', {}, tag))),
       h('dl.facts-list', {}, facts.map(([name, of]) => h('div', {}, h('dt', {}, name), h('dd', {}, of))))),
@@ -49,12 +58,16 @@ function begunPage(row, moves) {
       : ['This case was interrupted with its run.', over, ' Its conversation was not saved.']));
 }
 
-function caseNav(moves, ...more) {
+// The bar at the top, which stays in view: the case, its failures and its neighbours.
+function caseBar(row, result, moves, failures) {
+  let next = 0;
   return h('nav.case-nav', { 'aria-label': 'Cases' },
-    h('a.back', { href: moves.overview() }, '← All cases'),
-    h('span.spacer'),
-    more,
-    copier('Copy link', () => location.href),
+    h('a.back', { href: moves.overview(), title: 'All cases (esc)' }, '← ', h('span', {}, 'All cases')),
+    h('span.bar-name', { dir: 'auto', 'aria-hidden': 'true' }, mark(row.flaky ? 'flaky' : row.status), h('span', {}, result.name)),
+    failures.length > 0 && h('button.to-failure', {
+      type: 'button', title: 'Next failure (n)',
+      onclick: () => { follow(failures[next % failures.length]); next += 1; },
+    }, failures.length > 1 ? `✗ ${number(failures.length)} failures` : '✗ Failure'),
     h('button', { type: 'button', onclick: () => moves.step(-1), title: 'Previous case (k)', 'aria-label': 'Previous case' }, '↑'),
     h('button', { type: 'button', onclick: () => moves.step(1), title: 'Next case (j)', 'aria-label': 'Next case' }, '↓'));
 }
@@ -64,7 +77,15 @@ function turnsOf(one, events) {
   return turns.length ? turns : fromResult(one);
 }
 
-function caseHead(row, result, moves) {
+function caseHead(row, result) {
+  const said = result.name === row.id ? null : h('code.id', {}, row.id);
+  return h('header.case-head', {},
+    h('h1', { tabindex: '-1' }, mark(row.flaky ? 'flaky' : row.status, row.flaky ? 'flaky: passed on a retry' : row.status), h('span', { dir: 'auto' }, result.name)),
+    h('p.ids', {}, said, (result.tags || []).map((tag) => h('span.tag', {}, tag))),
+    h('p.actions', {}, copier('Copy link', () => location.href), copier('Copy JSON', () => JSON.stringify(result, null, 2))));
+}
+
+function caseFacts(row, result) {
   const facts = [
     ['Defined at', `${result.file}:${result.line}`],
     result.agent && ['Agent', result.agent],
@@ -75,34 +96,46 @@ function caseHead(row, result, moves) {
     result.run_details && ['Runs', `${result.passed} of ${result.runs} passed${result.stability_class ? `, ${result.stability_class.replaceAll('_', ' ')}` : ''}`],
     result.consistency !== undefined && result.consistency !== null && ['Same answers', percent(result.consistency, 1)],
   ].filter(Boolean);
-  const said = result.name === row.id ? null : h('code.id', {}, row.id);
-  return h('header.case-head', {},
-    caseNav(moves, copier('Copy JSON', () => JSON.stringify(result, null, 2))),
-    h('h1', { tabindex: '-1' }, mark(row.flaky ? 'flaky' : row.status, row.flaky ? 'flaky: passed on a retry' : row.status), h('span', { dir: 'auto' }, result.name)),
-    h('p.ids', {}, said, (result.tags || []).map((tag) => h('span.tag', {}, tag))),
-    h('dl.facts-list', {}, facts.map(([name, of]) => h('div', {}, h('dt', {}, name), h('dd', {}, of)))),
-    result.metadata && fold({ class: 'thought' }, 'Metadata', () => value(result.metadata)));
+  return [h('dl.facts-list', {}, facts.map(([name, of]) => h('div', {}, h('dt', {}, name), h('dd', {}, of)))),
+    result.metadata && fold({ class: 'thought' }, 'Metadata', () => value(result.metadata))];
 }
 
-function failure(of) {
+// Failed checks that are listed at first.
+const FAILED_CHECKS_SHOWN = 8;
+
+// The failure of an attempt. Each failed check links to its place.
+function failure(one, of, link) {
+  const failed = of.kind === 'assertion' ? failedChecks(one) : [];
+  const entry = ({ check, to, label }) => h('li', {},
+    link ? h('a.to-check', { href: link({ to }) }, label) : h('b', {}, label), ' ',
+    h('span', {}, line(check.message || `expected ${check.expected}`, 300)),
+    h('span.got', {}, h('b', {}, check.error ? 'error ' : 'got '), line(check.error || check.actual, 300)));
+  const places = failed.length ? [] : failurePlaces(one);
   return h('section.failure', { 'aria-label': 'Failure' },
-    h('h2', {}, kindWords(of.kind), h('span.tag', {}, `fault: ${of.fault}`)),
-    words(of.message),
-    // Each failed check is also displayed at its turn.
-    of.detail && (of.kind === 'assertion' ? fold({}, 'All failed checks', () => words(of.detail, 'pre.value')) : words(of.detail, 'pre.value')));
+    h('h2', {}, kindWords(of.kind), h('span.tag', {}, `fault: ${of.fault}`),
+      link && places.map((to) => h('a.to-check', { href: link({ to }) }, placeWords(to)))),
+    failed.length
+      ? [h('ul', {}, failed.slice(0, FAILED_CHECKS_SHOWN).map(entry)),
+        failed.length > FAILED_CHECKS_SHOWN && fold({}, `${failed.length - FAILED_CHECKS_SHOWN} more failed checks`,
+          () => h('ul', {}, failed.slice(FAILED_CHECKS_SHOWN).map(entry)))]
+      : [words(of.message), of.detail && words(of.detail, 'pre.value')]);
 }
 
-function attempt(one, events, marks, picture) {
-  const whole = [...(one.assertions || []), ...(one.final_assertions || [])];
+function placeWords(to) {
+  return to.startsWith('turn-') ? `Turn ${to.slice(5)}` : to === 'checkpoints' ? 'Checkpoints' : 'Conversation';
+}
+
+function attempt(one, turns, marks, picture) {
+  const whole = wholeChecks(one);
   return h('div.attempt', {},
     h('section', { 'aria-label': 'Conversation' }, h('header.section-head', {}, h('h2', {}, 'Conversation'),
       marks && h('span.facts', {}, h('button.link', { type: 'button', onclick: (event) => openAll(event.target.closest('section'), true) }, 'Unfold all'))),
-    chat(one, turnsOf(one, events), marks)),
-    topics(one, picture),
+    chat(one, turns, marks)),
+    topics(one, picture, marks),
     simulations(one.simulations),
-    checkpoints(one.checkpoints),
-    whole.length > 0 && h('section', { 'aria-label': 'Checks of the whole conversation' },
-      h('header.section-head', {}, h('h2', {}, 'The whole conversation')), checks(whole)),
+    checkpoints(one.checkpoints, marks),
+    whole.length > 0 && h('section', { id: marks ? 'whole' : null, 'aria-label': 'Checks of the whole conversation' },
+      h('header.section-head', {}, h('h2', {}, 'The whole conversation')), checks(whole, marks && 'whole')),
     listOf('Warnings', one.warnings), listOf('Console of scripts', one.logs));
 }
 
@@ -112,11 +145,11 @@ function listOf(title, lines) {
 
 // The visited topics in order with the checks of each visit, and the graph as an image, which cannot run
 // scripts.
-function topics(one, picture) {
+function topics(one, picture, marks) {
   const visits = one.topic_visits;
   if (!visits) return null;
   const told = visits.map((visit) => `${visit.topic} (${visit.turns.join(', ')})`).join(', then ');
-  return h('section', { 'aria-label': 'Topics' }, h('header.section-head', {}, h('h2', {}, 'Topics')),
+  return h('section', { id: marks ? 'topics' : null, 'aria-label': 'Topics' }, h('header.section-head', {}, h('h2', {}, 'Topics')),
     picture && h('img.topics', { src: `data:image/svg+xml,${encodeURIComponent(picture)}`, alt: `Topics: ${told}` }),
     h('ol.path', {}, visits.map((visit) => h('li', {}, visit.topic,
       h('span.facts', {}, ` ${visit.turns.length > 1 ? 'turns' : 'turn'} ${visit.turns.join(', ')}`)))),
@@ -133,16 +166,16 @@ function simulations(all) {
       one.goal_progress && h('span.tag', {}, `goal: ${one.goal_progress}`), one.detail && h('span.facts', {}, one.detail))));
 }
 
-function checkpoints(all) {
+function checkpoints(all, marks) {
   if (!all?.length) return null;
-  return h('section', { 'aria-label': 'Checkpoints' }, h('header.section-head', {}, h('h2', {}, 'Checkpoints')),
+  return h('section', { id: marks ? 'checkpoints' : null, 'aria-label': 'Checkpoints' }, h('header.section-head', {}, h('h2', {}, 'Checkpoints')),
     h('ul.checks', {}, all.map((point) => {
       const status = point.passed ? 'passed' : point.required ? 'failed' : 'skipped';
       return h('li', { class: `check ${status}` }, h('div.point', {},
         mark(status, point.passed ? 'reached' : 'not reached'),
         h('span.expected', {}, point.id, point.description && h('span.preview', {}, point.description)),
         h('span.facts', {}, point.passed
-          ? h('button.link', { type: 'button', onclick: () => document.getElementById(`turn-${point.reached_at_turn}`)?.scrollIntoView({ block: 'start' }) }, `turn ${point.reached_at_turn}`)
+          ? h('button.link', { type: 'button', onclick: () => jump(`turn-${point.reached_at_turn}`) }, `turn ${point.reached_at_turn}`)
           : point.required ? 'not reached' : 'not reached, not required')),
       point.message && !point.passed && h('p.note', {}, point.message));
     })));

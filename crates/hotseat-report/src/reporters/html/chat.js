@@ -1,44 +1,53 @@
 // The conversation of an attempt: messages, tool calls and checks.
 
-// One attempt, turn by turn.
+// Failed conversations with more turns show only the turns that did not pass.
+const OPEN_TURNS = 3;
+
+// One attempt, turn by turn. With `marks` it is the only one on the page, and its parts have addresses.
 function chat(result, turns, marks) {
   const held = new Map((result.turns || []).map((turn) => [turn.turn, turn]));
-  const parts = turns.map((turn) => chatTurn(turn, held.get(turn.number), marks));
+  const folds = marks && result.status === 'failed' && turns.length > OPEN_TURNS;
+  const parts = turns.map((turn) => {
+    const record = held.get(turn.number);
+    return chatTurn(turn, record, marks, folds && record?.status === 'passed');
+  });
   for (const turn of held.values()) {
     if (turn.status === 'skipped') {
-      parts.push(h('section.turn', {}, turnHead(turn.turn, mark('skipped'), null), note(turn.skip_reason)));
+      parts.push(h('section.turn', {}, h('header.turn-head', {}, turnHead(turn.turn, mark('skipped'), null)), note(turn.skip_reason)));
     }
   }
   if (!parts.length) parts.push(h('p.empty', {}, 'No messages.'));
   return h('div.chat', {}, parts);
 }
 
-function chatTurn(turn, record, marks) {
+function chatTurn(turn, record, marks, folded) {
   const status = record && MARKS[record.status] ? mark(record.status) : null;
   const tokens = record?.spent ? spent(record.spent) : null;
   const facts = [record ? duration(record.duration_ms) : duration((turn.over - turn.start) / 1000), tokens];
-  return h('section.turn', { id: marks ? `turn-${turn.number}` : null, 'aria-label': `Turn ${turn.number}` },
-    turnHead(turn.number, status, facts.filter(Boolean).join(' · '), record?.topic),
-    portions(turn.items),
+  const id = marks ? `turn-${turn.number}` : null;
+  const asked = turn.items.find((item) => item.kind === 'user');
+  const head = turnHead(turn.number, status, facts.filter(Boolean).join(' · '), record?.topic, line(asked?.text || '', 120));
+  return fold({ class: 'turn', id, open: !folded }, head, () => [
+    portions(turn.items, id),
     record?.error && h('p.trouble', {}, record.error),
-    checks(record?.assertions),
-  );
+    checks(record?.assertions, id),
+  ]);
 }
 
-function turnHead(n, status, facts, topic) {
-  return h('header.turn-head', {}, h('h3', {}, `Turn ${n}`), status, topic && h('span.tag', {}, topic), h('span.facts', {}, facts));
+function turnHead(n, status, facts, topic, preview) {
+  return [h('h3', {}, `Turn ${n}`), status, topic && h('span.tag', {}, topic), h('span.preview', { dir: 'auto' }, preview), h('span.facts', {}, facts)];
 }
 
 const ITEMS_AT_ONCE = 1000;
 
 // Messages and events of a turn, loaded in portions if there are many.
-function portions(items) {
-  if (items.length <= ITEMS_AT_ONCE) return said(items);
+function portions(items, place) {
+  if (items.length <= ITEMS_AT_ONCE) return said(items, place);
   const body = h('div', {});
   let shown = 0;
   const more = h('button', { type: 'button', onclick: () => show() }, '');
   const show = () => {
-    append(body, said(items.slice(shown, shown + ITEMS_AT_ONCE)));
+    append(body, said(items.slice(shown, shown + ITEMS_AT_ONCE), place));
     shown = Math.min(shown + ITEMS_AT_ONCE, items.length);
     more.textContent = `More (${number(items.length - shown)})`;
     if (shown >= items.length) more.remove();
@@ -47,37 +56,43 @@ function portions(items) {
   return h('div', {}, body, more);
 }
 
-// Messages and events in order.
-function said(items) {
+// Messages and events in order. With a place each one has an address.
+function said(items, place) {
   return items.map((item) => {
-    switch (item.kind) {
-      case 'user':
-        return bubble('user', WHO[item.who] || 'User', item,
-          (item.attachments || []).map((name) => h('p.attached', {}, `📎 ${name}`)));
-      case 'agent':
-        return bubble('agent', item.agent || 'Agent', item);
-      case 'thought':
-        return fold({ class: 'thought' }, ['Reasoning', h('span.preview', {}, line(item.text))], () => words(item.text));
-      case 'call':
-        return call(item);
-      case 'interrupt':
-        return fold({ class: 'call' }, ['Waits for an answer', h('span.preview', {}, line(item.text))], () => [
-          value(item.value),
-          item.answer && h('p', {}, `Answered: ${item.answer.status}`),
-          item.answer?.payload !== undefined && value(item.answer?.payload),
-        ].filter(Boolean));
-      case 'role':
-        return role(item);
-      case 'state':
-        return fold({ class: 'thought' }, ['State', h('span.preview', {}, short(item.state))], () => value(item.state));
-      case 'custom':
-        return fold({ class: 'thought' }, [item.name, h('span.preview', {}, short(item.value))], () => value(item.value));
-      case 'error':
-        return h('p.trouble', {}, h('strong', {}, item.error.code ? `${item.error.code}: ` : ''), words(item.error.message, 'span.words'));
-      default:
-        return note(item.text);
-    }
+    const shown = saidItem(item);
+    if (place && item.sequence !== undefined) shown.id = `${place}-event-${item.sequence}`;
+    return shown;
   });
+}
+
+function saidItem(item) {
+  switch (item.kind) {
+    case 'user':
+      return bubble('user', WHO[item.who] || 'User', item,
+        (item.attachments || []).map((name) => h('p.attached', {}, `📎 ${name}`)));
+    case 'agent':
+      return bubble('agent', item.agent || 'Agent', item);
+    case 'thought':
+      return fold({ class: 'thought' }, ['Reasoning', h('span.preview', {}, line(item.text))], () => words(item.text));
+    case 'call':
+      return call(item);
+    case 'interrupt':
+      return fold({ class: 'call' }, ['Waits for an answer', h('span.preview', {}, line(item.text))], () => [
+        value(item.value),
+        item.answer && h('p', {}, `Answered: ${item.answer.status}`),
+        item.answer?.payload !== undefined && value(item.answer?.payload),
+      ].filter(Boolean));
+    case 'role':
+      return role(item);
+    case 'state':
+      return fold({ class: 'thought' }, ['State', h('span.preview', {}, short(item.state))], () => value(item.state));
+    case 'custom':
+      return fold({ class: 'thought' }, [item.name, h('span.preview', {}, short(item.value))], () => value(item.value));
+    case 'error':
+      return h('p.trouble', {}, h('strong', {}, item.error.code ? `${item.error.code}: ` : ''), words(item.error.message, 'span.words'));
+    default:
+      return note(item.text);
+  }
 }
 
 const WHO = {
@@ -132,9 +147,9 @@ function role(item) {
 }
 
 // Checks; failed ones are unfolded: expectation, actual value and location.
-function checks(all) {
+function checks(all, place) {
   if (!all?.length) return null;
-  return h('ul.checks', { 'aria-label': 'Checks' }, all.map((check) => {
+  return h('ul.checks', { 'aria-label': 'Checks' }, all.map((check, at) => {
     const status = check.soft && !check.passed ? 'soft' : check.passed ? 'passed' : 'failed';
     const title = `${check.passed ? 'passed' : check.error ? 'errored' : 'failed'}${check.soft ? ', informational' : ''}`;
     const details = fold({ open: !check.passed }, [
@@ -148,7 +163,7 @@ function checks(all) {
       check.logs && [h('dt', {}, 'Console'), h('dd', {}, words(check.logs.join('\n')))],
       h('dt', {}, 'Defined at'), h('dd', {}, h('code', {}, `${check.file}:${check.line}:${check.column}`)),
     ));
-    return h('li', { class: `check ${status}` }, details);
+    return h('li', { class: `check ${status}`, id: place ? `${place}-check-${at}` : null }, details);
   }));
 }
 

@@ -24,6 +24,7 @@ fn script_with(source: &str) -> String {
         include_str!("trace.js"),
         include_str!("chat.js"),
         include_str!("timeline.js"),
+        include_str!("outline.js"),
         include_str!("case.js"),
         include_str!("overview.js"),
         include_str!("runs.js"),

@@ -8,7 +8,8 @@ const KINDS = {
 // Maximum number of bars that are open at first.
 const OPEN_AT_FIRST = 60;
 
-function timeline(turns) {
+// Each bar links to its part of the conversation.
+function timeline(turns, link) {
   if (!turns.some((turn) => turn.over > turn.start)) return null;
   const whole = { start: turns[0].start, end: Math.max(...turns.map((turn) => turn.over)) };
   const shown = new Set(turns.flatMap((turn) => [...turn.spans, ...turn.gaps].map((span) => span.kind)));
@@ -18,9 +19,11 @@ function timeline(turns) {
     const scale = alone ? { start: turn.start, end: turn.over } : whole;
     const parts = [...turn.spans, ...turn.gaps].sort((a, b) => a.start - b.start || a.depth - b.depth);
     const own = { kind: 'whole', label: `Turn ${turn.number}`, start: turn.start, end: turn.over, depth: 0 };
-    return fold({ open: bars <= OPEN_AT_FIRST, class: 'bar-turn' }, bar(own, scale, whole), () => [
+    const shown = new Set(turn.items.map((item) => item.sequence));
+    const place = (span) => link({ to: shown.has(span.sequence) ? `turn-${turn.number}-event-${span.sequence}` : `turn-${turn.number}` });
+    return fold({ open: bars <= OPEN_AT_FIRST, class: 'bar-turn' }, bar(own, scale, whole, place(own)), () => [
       alone ? axis(scale) : null,
-      parts.map((span) => bar({ ...span, depth: span.depth + 1 }, scale, whole)),
+      parts.map((span) => bar({ ...span, depth: span.depth + 1 }, scale, whole, span.kind === 'idle' ? null : place(span))),
     ].flat().filter(Boolean));
   }));
   draw(false);
@@ -33,7 +36,7 @@ function timeline(turns) {
     body);
 }
 
-function bar(span, scale, whole) {
+function bar(span, scale, whole, to) {
   const length = Math.max(1, scale.end - scale.start);
   const left = (100 * (span.start - scale.start)) / length;
   const width = (100 * (span.end - span.start)) / length;
@@ -41,7 +44,7 @@ function bar(span, scale, whole) {
   const kind = KINDS[span.kind] || 'turn';
   const state = `${span.failed ? ', failed' : ''}${span.unfinished ? ', unfinished' : ''}`;
   const title = `${kind === span.label ? '' : `${kind}: `}${span.label}, ${took} from ${duration((span.start - whole.start) / 1000)} on${state}`;
-  return h('div.bar-row', { title, 'data-kind': span.kind },
+  return h(to ? 'a.bar-row' : 'div.bar-row', { title, href: to, 'data-kind': span.kind },
     h('span.bar-label', { style: { 'padding-left': `${span.depth * 12}px` } }, span.label),
     h('span.track', { role: 'img', 'aria-label': title }, h(`span.bar.${span.kind}${span.failed ? '.failed' : ''}`, {
       style: { left: `${left}%`, width: `${width}%` }, 'data-start': span.start, 'data-end': span.end,
