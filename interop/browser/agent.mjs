@@ -26,7 +26,7 @@ const acts = {
     await wait(90);
     say({ type: 'tool_result', id: 'w2', error: 'the service is down' });
     say({ type: 'text', text: 'It is 21 degrees and clear in Paris.\nThe forecast is not there today.' });
-    say({ type: 'usage', usage: { prompt_tokens: 1200, completion_tokens: 80, total_tokens: 1280 } });
+    say({ type: 'usage', usage: { prompt_tokens: 1200, completion_tokens: 80, total_tokens: 1280, cost: 0.25 } });
   },
   async hostile() {
     say({ type: 'reasoning', text: HOSTILE });
@@ -48,6 +48,9 @@ const acts = {
   async gate(turn, conversation, text) {
     while (!existsSync(text)) await wait(20);
     say({ type: 'text', text: `The ${text} is open.` });
+  },
+  async json() {
+    say({ type: 'text', text: JSON.stringify({ a: 2, list: [1, 2, { b: 'y' }, 4], more: null }) });
   },
   async hello() {
     say({ type: 'text', text: 'Hello. What can I do for you?' });

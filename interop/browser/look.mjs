@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cases } from './case.mjs';
 import { live } from './live.mjs';
+import { origins } from './origin.mjs';
 import { counts, is, look, ok, open as openAt, within } from './looking.mjs';
 
 const [hotseat, browserPath, folder] = process.argv.slice(2);
@@ -16,7 +17,7 @@ function run(...args) {
 
 // ---- test data
 
-writeFileSync(join(folder, 'hotseat.yaml'), 'target:\n  type: command\n  command: ["node", "agent.mjs"]\n');
+writeFileSync(join(folder, 'hotseat.yaml'), 'target:\n  type: command\n  command: ["node", "agent.mjs"]\ncurrency: EUR\n');
 run('pages.test.yaml', '-o', 'page.html', '-o', 'page.json', '--trace', 'page.jsonl');
 run('pages.test.yaml', '--run', 'weather|fails', '--runs', '3', '-o', 'runs.html');
 
@@ -247,6 +248,7 @@ await look(`5,000 cases are open within ${LIMIT.open} ms and filtered within ${L
 });
 
 await cases(browser, folder, run);
+await origins(browser, hotseat, folder, run);
 await live(browser, hotseat, folder);
 await browser.close();
 console.log(counts());

@@ -12,6 +12,8 @@ use clap_complete::Shell;
 use hotseat_checks::RoleReference;
 use hotseat_engine::config::{parse_bytes, parse_seconds};
 use hotseat_engine::run::{PassRate, Shard};
+use hotseat_report::compare::DEFAULT_CONFIDENCE;
+use hotseat_report::view::EDITORS;
 
 /// Headings of the flags of `hotseat test`, as in docs/command-line.md.
 const CASES: &str = "Select the cases";
@@ -350,6 +352,10 @@ pub struct ViewArgs {
     /// Listen on this port of this machine; 0 picks a free port.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port: u16,
+    /// Editor that links to files open: `vscode`, `cursor`, `zed`, `idea` or `none`, or a link with `{file}`,
+    /// `{line}` and `{column}`, such as `vscode://file{file}:{line}`. Default: the setting of the page.
+    #[arg(long, value_name = "EDITOR", value_parser = editor_link)]
+    pub editor: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -436,7 +442,7 @@ pub struct CompareArgs {
     #[arg(long)]
     pub other_inputs: bool,
     /// Confidence level: with 0.95, at most one in twenty comparisons of unchanged agents reports a change.
-    #[arg(long, value_name = "LEVEL", value_parser = confidence, default_value = "0.95")]
+    #[arg(long, value_name = "LEVEL", value_parser = confidence, default_value_t = DEFAULT_CONFIDENCE)]
     pub confidence: f64,
 }
 
@@ -630,6 +636,21 @@ fn confidence(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(part) if part > 0.0 && part < 1.0 => Ok(part),
         _ => Err("expected a number between 0 and 1, such as 0.95".to_string()),
+    }
+}
+
+fn editor_link(text: &str) -> Result<String, String> {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    let is_scheme = scheme.is_some_and(|scheme| {
+        !scheme.is_empty()
+            && !["javascript", "data", "vbscript"].contains(&scheme.as_str())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
+    });
+    match EDITORS.contains(&text) || (is_scheme && text.contains("{file}")) {
+        true => Ok(text.to_string()),
+        false => {
+            Err(format!("expected {}, or a link such as vscode://file{{file}}:{{line}}", EDITORS.join(", ")))
+        }
     }
 }
 

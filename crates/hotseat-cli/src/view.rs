@@ -44,7 +44,8 @@ fn try_run(args: &ViewArgs, context: &CliContext) -> Result<ExitStatus, ExitStat
     let runtime = build_runtime().map_err(|error| broken(format!("cannot start: {error}")))?;
     runtime.block_on(async {
         let mut signals = ShutdownSignals::new().map_err(|error| broken(format!("cannot start: {error}")))?;
-        let options = ViewOptions { store: path, selector: meant, port: args.port };
+        let options =
+            ViewOptions { store: path, selector: meant, port: args.port, editor: args.editor.clone() };
         let server = ViewServer::bind(options).await.map_err(|error| {
             let words = format!("cannot listen on 127.0.0.1:{}: {error}", args.port);
             broken(format!("{words}; omit --port to pick a free port"))
@@ -91,7 +92,8 @@ impl ViewServerThread {
     /// If no port is available.
     pub fn start(store: PathBuf, id: &str, context: &CliContext) -> io::Result<ViewServerThread> {
         let runtime = build_runtime()?;
-        let options = ViewOptions { store, selector: RunSelector::Awaited(id.to_string()), port: 0 };
+        let selector = RunSelector::Awaited(id.to_string());
+        let options = ViewOptions { store, selector, port: 0, editor: None };
         let server = runtime.block_on(ViewServer::bind(options))?;
         let address = server.address();
         let trouble = error_printer(context.errors_use_color(), context.width());

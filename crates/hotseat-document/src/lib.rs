@@ -23,7 +23,7 @@ pub use check::{check, nearest};
 pub use diagnostic::visible_char;
 pub use diagnostic::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
 pub use node::{DocumentNode, MapEntry, MapKey, NodeValue, shorten};
-pub use place::{SourceSpan, SourceText};
+pub use place::{SourceLines, SourceSpan, SourceText};
 pub use reader::{MapView, NodeView};
 pub use schema::{json_schema, reference_markdown};
 pub use secrets::{address_password, is_secret_header, is_secret_name};

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::secrets::mask_literal_secrets;
+
 /// Text of a file, or of one document of a file with several.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SourceText {
@@ -70,6 +72,20 @@ impl fmt::Debug for SourceText {
     }
 }
 
+/// Lines of a source around a location, for display.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceLines {
+    /// Number of the first line, counted from 1.
+    pub first_line: u32,
+    /// The lines, truncated. Literal secrets are masked.
+    pub lines: Vec<String>,
+    /// Characters of the location in its first line, counted from 0.
+    pub marked: Range<usize>,
+}
+
+/// Maximum length of a line in [`SourceLines`], in characters.
+const MAX_LINE_CHARS: usize = 400;
+
 /// A span of a [`SourceText`]. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SourceSpan {
@@ -123,6 +139,29 @@ impl SourceSpan {
         self.source == other.source && self.span.start <= other.span.start && other.span.end <= self.span.end
     }
 
+    /// Returns the lines of the location, with up to `around` lines before and after its first line.
+    pub fn surrounding_lines(&self, around: usize) -> SourceLines {
+        let own = self.source.line_span(self.span.start);
+        let mut start = own.start;
+        for _ in 0..around {
+            let Some(before) = start.checked_sub(1) else { break };
+            start = self.source.line_start(before);
+        }
+        let first_line = self.source.line_at(start);
+        let before = (self.line() - first_line) as usize;
+        let shown = self.source.text[start..].lines().take(before + 1 + around);
+        let lines = shown.map(|line| {
+            let masked = mask_literal_secrets(line);
+            masked.chars().take(MAX_LINE_CHARS).collect()
+        });
+        let chars = |end: usize| {
+            let end = self.source.boundary(end).clamp(own.start, own.end);
+            self.source.text[own.start..end].chars().count()
+        };
+        let marked = chars(self.span.start)..chars(self.span.end);
+        SourceLines { first_line, lines: lines.collect(), marked }
+    }
+
     /// Returns the source text.
     pub fn text(&self) -> &str {
         let start = self.source.boundary(self.span.start);
@@ -163,5 +202,27 @@ impl fmt::Display for SourceSpan {
 impl fmt::Debug for SourceSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Place({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn surrounding_lines_are_masked_and_bounded() {
+        let long = "x".repeat(2 * MAX_LINE_CHARS);
+        let text = format!("a: 1\napi_key: sk-123\nb: \"é, no\"\nc: {long}\n");
+        let source = SourceText::new("a.yaml", text.as_str(), 7);
+        let at = text.find("no").unwrap();
+        let found = SourceSpan::new(&source, at..at + 2).surrounding_lines(1);
+        assert_eq!((found.first_line, found.marked), (8, 7..9));
+        assert_eq!(found.lines[0], "api_key: xxxxxx");
+        assert_eq!(found.lines[1], "b: \"é, no\"");
+        assert_eq!((found.lines.len(), found.lines[2].chars().count()), (3, MAX_LINE_CHARS));
+        let all = SourceSpan::new(&source, at..text.len() + 9).surrounding_lines(100);
+        assert_eq!((all.first_line, all.lines.len(), all.marked), (7, 4, 7..10));
+        let empty = SourceSpan::new(&SourceText::new("", "", 1), 0..0).surrounding_lines(2);
+        assert_eq!((empty.lines.len(), empty.marked), (0, 0..0));
     }
 }

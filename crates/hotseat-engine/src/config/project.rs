@@ -54,6 +54,8 @@ pub struct Project {
     pub retries: usize,
     /// Traffic limits of agents.
     pub limits: TrafficLimits,
+    /// Currency of prices and costs, if named.
+    pub currency: Option<String>,
     /// Settings of the run store.
     pub store: StoreSettings,
     /// Variables marked as secrets.
@@ -129,6 +131,7 @@ impl Project {
             max_invalid: None,
             retries: 0,
             limits: TrafficLimits::default(),
+            currency: None,
             store: StoreSettings::default(),
             secrets: Vec::new(),
             agents: Vec::new(),
@@ -266,6 +269,7 @@ impl Project {
             max_invalid: whole("max_invalid"),
             retries: whole("retries").unwrap_or(0),
             limits: read_limits(&map),
+            currency: map.text("currency").map(str::to_string),
             store,
             redactor: SecretRedactor::new(
                 named_secrets(&environment, &texts("secrets")).chain(header_secrets.iter().cloned()),

@@ -105,6 +105,11 @@ pub static PROJECT: Shape = Shape {
             "Traffic limits of agents. A case whose agent exceeds a limit fails (`limit`); data received until then is kept.",
         ),
         Field::optional(
+            "currency",
+            Kind::NonEmptyText,
+            "Currency of all prices and costs, for display: `EUR` or `$`.",
+        ),
+        Field::optional(
             "store",
             Kind::OneOf(&[Kind::Bool, Kind::Shape(&STORE)]),
             "Storage of runs in `.hotseat/runs.db` next to this file: `false` disables it, a mapping sets limits.",

@@ -34,6 +34,9 @@ pub struct RunSettings {
     pub turn_timeout: Option<Duration>,
     /// Default user identity.
     pub environment: UserIdentity,
+    /// Currency of costs, if the project names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<Arc<str>>,
     /// Options chosen for this run.
     pub choices: RunChoices,
     /// Id of the original run, if this is a recheck.
@@ -107,6 +110,7 @@ impl RunSettings {
                 team: clean(&team.text),
                 locale: clean(&locale.text),
             },
+            currency: outside.project.currency.as_deref().map(clean),
             choices: RunChoices { run: choices.run.map(|run| clean(&run).to_string()), ..choices },
             agents,
             rechecked: None,

@@ -135,6 +135,9 @@ impl RunComparison<'_> {
     }
 }
 
+/// Confidence level of a comparison that sets none.
+pub const DEFAULT_CONFIDENCE: f64 = 0.95;
+
 /// Options of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ComparisonRules {

@@ -15,7 +15,8 @@ mod text;
 
 pub use cases::{AttemptFigures, CaseStatus, ReportAttempt, ReportCall, ReportCase, ReportRun, ReportTurn};
 pub use comparison::{
-    ComparedCase, ComparedCheck, ComparisonRules, PassChange, PassRates, RunComparison, compare,
+    ComparedCase, ComparedCheck, ComparisonRules, DEFAULT_CONFIDENCE, PassChange, PassRates, RunComparison,
+    compare,
 };
 pub use divergence::{Divergence, DivergentStep};
 pub use figures::ComparedFigure;

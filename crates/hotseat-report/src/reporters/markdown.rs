@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hotseat_trace::{ConversationTurn, VerdictStatus};
 
-use super::text::{format_count, format_duration, one_line, safe_lines};
+use super::text::{format_cost, format_count, format_duration, one_line, safe_lines};
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{CaseOutcome, CheckResult, CheckState, RunSettings, RunSummary};
 
@@ -78,7 +78,8 @@ impl MarkdownReporter {
         if let Some(spent) = summary.spent.as_deref() {
             let _ = write!(out, ", {} tokens", spent.total_tokens);
             if let Some(cost) = spent.cost {
-                let _ = write!(out, ", cost {cost:.4}");
+                let cost = format_cost(cost, self.setting.currency.as_deref());
+                let _ = write!(out, ", cost {}", escape_inline(&cost));
             }
         }
         out.push('\n');

@@ -32,6 +32,14 @@ pub fn format_percent(percent: f64) -> String {
     format!("{:.1}%", round_to_tenths(percent))
 }
 
+/// Formats a cost with its currency, if that is known: `0.0123 EUR`.
+pub fn format_cost(cost: f64, currency: Option<&str>) -> String {
+    match currency {
+        Some(currency) => format!("{cost:.4} {}", one_line(currency, 20)),
+        None => format!("{cost:.4}"),
+    }
+}
+
 /// Returns the display width of a text in columns.
 pub fn columns(text: &str) -> usize {
     text.width()

@@ -35,7 +35,7 @@ impl RunStoreError {
     }
 
     /// A file or folder cannot be created or used.
-    pub(super) fn from_io(path: &Path, error: &std::io::Error) -> Self {
+    pub(crate) fn from_io(path: &Path, error: &std::io::Error) -> Self {
         RunStoreError::Unusable(format!("{}: {error}", path.display()))
     }
 }

@@ -125,6 +125,11 @@ pub struct StoredRunRecord<'a> {
     failed: usize,
     skipped: usize,
     unfinished: usize,
+    /// Cost of the run, if known, and its currency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<&'a str>,
     inputs: &'a [Arc<str>],
     agents: Vec<&'a str>,
     commit: Option<&'a str>,
@@ -194,6 +199,8 @@ impl StoredRun {
             failed: self.counts.failed,
             skipped: self.counts.skipped,
             unfinished: self.unfinished(),
+            cost: summary.and_then(|summary| summary.spent.as_ref()?.cost),
+            currency: setting.currency.as_deref(),
             inputs: &setting.inputs,
             agents: setting.agents().map(|agent| &*agent.id).collect(),
             commit: self.commit.as_ref().map(|commit| commit.id.as_str()),

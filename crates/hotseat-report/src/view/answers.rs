@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::RunSelector;
+use crate::compare::{ComparisonRules, DEFAULT_CONFIDENCE, compare, read_saved_run, write_json};
 use crate::reporters::html::{CaseRecord, OverviewRow, RunRecord};
 use crate::store::{self, CaseChange, RunState, RunStore, RunStoreError, StoreStamp, StoredRun};
 
@@ -45,6 +46,9 @@ struct UpdateRecord<'a> {
     seen: &'a str,
     /// Id of the run that started last.
     newest: Option<&'a str>,
+    /// Link that opens a file in an editor, if the server was started with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    editor: Option<&'a str>,
 }
 
 /// The displayed run.
@@ -52,6 +56,8 @@ struct UpdateRecord<'a> {
 struct ShownRun<'a> {
     kept: store::StoredRunRecord<'a>,
     ended: Option<Millis>,
+    /// Folder that the names of files are relative to.
+    folder: &'a Path,
     #[serde(flatten)]
     told: RunRecord<'a>,
 }
@@ -72,7 +78,12 @@ struct SearchResult {
 }
 
 /// Reads the changes of a run after a position.
-pub fn read_update(path: &Path, meant: &RunSelector, after: i64) -> Result<RunUpdate, RunStoreError> {
+pub fn read_update(
+    path: &Path,
+    meant: &RunSelector,
+    after: i64,
+    editor: Option<&str>,
+) -> Result<RunUpdate, RunStoreError> {
     let store = RunStore::open(path)?;
     let stamp = store.stamp()?;
     let head = find_run(&store, meant)?;
@@ -93,10 +104,16 @@ pub fn read_update(path: &Path, meant: &RunSelector, after: i64) -> Result<RunUp
     let ended = head.as_ref().and_then(|head| head.summary.as_ref()).map(|summary| summary.ended_at);
     let state = head.as_ref().map_or("awaited", |head| head.state.name());
     let seen = format!("{state}-{}-{}", ended.unwrap_or_default(), newest.as_deref().unwrap_or_default());
-    let run = head.as_ref().map(|head| ShownRun { kept: head.record(), ended, told: run_record(head) });
+    let run = head.as_ref().map(|head| ShownRun {
+        kept: head.record(),
+        ended,
+        folder: &head.metadata.folder,
+        told: run_record(head),
+    });
     let has_cases = !rows.is_empty();
     let (position, more) = (reached.position, reached.more);
-    let json = to_json(&UpdateRecord { run, rows, position, more, seen: &seen, newest: newest.as_deref() });
+    let newest = newest.as_deref();
+    let json = to_json(&UpdateRecord { run, rows, position, more, seen: &seen, newest, editor });
     Ok(RunUpdate { store, head, stamp, seen, has_cases, json })
 }
 
@@ -135,6 +152,27 @@ pub fn list_runs(path: &Path, most: usize) -> Result<Vec<u8>, RunStoreError> {
     let found = RunStore::open(path)?.runs(most.saturating_add(1))?;
     let runs = found.iter().take(most).map(StoredRun::record).collect();
     Ok(to_json(&RunList { runs, more: found.len() > most }))
+}
+
+/// Compares two runs as `hotseat compare --json` does.
+pub fn compare_runs(
+    path: &Path,
+    before: &str,
+    after: &str,
+    other_inputs: bool,
+) -> Result<Vec<u8>, RunStoreError> {
+    let store = RunStore::open(path)?;
+    let read = |name: &str| {
+        let head = store.find(name)?;
+        read_saved_run(&store, &head).map_err(|error| RunStoreError::from_io(path, &error))
+    };
+    let (before, after) = (read(before)?, read(after)?);
+    let rules = ComparisonRules { confidence: DEFAULT_CONFIDENCE, allow_other_inputs: other_inputs };
+    let comparison = compare(&before, &after, rules);
+    let mut json = Vec::new();
+    write_json(&comparison, u8::from(comparison.is_worse()), &mut json)
+        .map_err(|error| RunStoreError::from_io(path, &error))?;
+    Ok(json)
 }
 
 /// Returns all data of a finished case.

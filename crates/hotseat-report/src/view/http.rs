@@ -42,6 +42,7 @@ const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
 pub struct ViewState {
     store: PathBuf,
     selector: RunSelector,
+    editor: Option<String>,
     /// Host names under which the server accepts requests.
     hosts: [String; 3],
     page: ServedPage,
@@ -84,10 +85,11 @@ impl ViewState {
     ) -> ViewState {
         let port = address.port();
         let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
-        let ViewOptions { store, selector: meant, port: _ } = options;
+        let ViewOptions { store, selector: meant, port: _, editor } = options;
         ViewState {
             store,
             selector: meant,
+            editor,
             hosts,
             page: served_page(),
             shutdown: ending,
@@ -139,6 +141,7 @@ pub fn routes(shared: Arc<ViewState>) -> Router {
         .route("/runs/{run}", get(page))
         .route("/api/run", get(selected_run_updates))
         .route("/api/runs", get(runs))
+        .route("/api/compare", get(comparison))
         .route("/api/runs/{run}", get(run_updates))
         .route("/api/runs/{run}/cases/{index}", get(case))
         .route("/api/runs/{run}/search", get(search))
@@ -223,7 +226,9 @@ async fn wait_for_updates(shared: &ViewState, meant: RunSelector, query: Option<
     loop {
         let is_last = *ending.borrow() || Instant::now() >= deadline;
         let meant = meant.clone();
-        let look = shared.read(move |store| answers::read_update(store, &meant, after)).await?;
+        let editor = shared.editor.clone();
+        let look =
+            shared.read(move |store| answers::read_update(store, &meant, after, editor.as_deref())).await?;
         if is_last || look.has_cases || seen.as_ref() != Some(&look.seen) {
             return Ok(json_response(look.json));
         }
@@ -248,6 +253,20 @@ async fn wait_until_outdated(mut look: RunUpdate) {
 async fn runs(State(shared): State<Arc<ViewState>>, RawQuery(query): RawQuery) -> Answer {
     let most = query_number(query.as_deref(), "most")?.unwrap_or(DEFAULT_RUN_LIMIT);
     shared.read(move |store| answers::list_runs(store, most)).await.map(json_response)
+}
+
+/// Compares the saved runs `before` and `after`.
+async fn comparison(State(shared): State<Arc<ViewState>>, RawQuery(query): RawQuery) -> Answer {
+    let run = |name: &str| {
+        let missing =
+            || ApiError { status: StatusCode::BAD_REQUEST, message: format!("`{name}` must name a run") };
+        query_value(query.as_deref(), name).ok_or_else(missing)
+    };
+    let (before, after) = (run("before")?, run("after")?);
+    let other_inputs = query_value(query.as_deref(), "other_inputs").is_some();
+    let compared =
+        shared.read(move |store| answers::compare_runs(store, &before, &after, other_inputs)).await;
+    compared.map(json_response)
 }
 
 async fn case(State(shared): State<Arc<ViewState>>, Path((run, index)): Path<(String, usize)>) -> Answer {

@@ -23,6 +23,9 @@ use crate::store::RunStoreError;
 /// Maximum time for pending responses after the shutdown has started.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Editors that the page knows by name.
+pub const EDITORS: [&str; 5] = ["vscode", "cursor", "zed", "idea", "none"];
+
 /// Selects the run that the root page shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunSelector {
@@ -43,6 +46,9 @@ pub struct ViewOptions {
     pub selector: RunSelector,
     /// The port, or 0 for any free port.
     pub port: u16,
+    /// One of [`EDITORS`], or a link that opens a file in an editor, with `{file}`, `{line}` and `{column}`.
+    /// Without it the page decides.
+    pub editor: Option<String>,
 }
 
 /// Callback for errors that prevent reading the store.

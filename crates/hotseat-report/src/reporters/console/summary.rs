@@ -7,7 +7,9 @@ use hotseat_trace::{FailureKind, UsageTotals};
 use super::banner::{agent_names, closing_banner, section};
 use super::options::{ConsoleOptions, TextStyle};
 use crate::reporters::failures::{FailedCase, FailureList};
-use crate::reporters::text::{columns, format_count, format_duration, format_percent, one_line, wrap};
+use crate::reporters::text::{
+    columns, format_cost, format_count, format_duration, format_percent, one_line, wrap,
+};
 use hotseat_engine::run::{CheckTally, CriterionTally, RunSettings, RunSummary};
 
 /// Totals of all conversations.
@@ -140,7 +142,7 @@ pub(super) fn summary_table(
     if let Some(spent) = summary.spent.as_deref().filter(|spent| !spent.estimated) {
         row("Tokens:", &format_tokens(spent), None);
         if let Some(cost) = spent.cost {
-            row("Cost:", &format!("{cost:.4}"), None);
+            row("Cost:", &format_cost(cost, setting.currency.as_deref()), None);
         }
     }
     let rate = summary.pass_rate().map_or_else(|| "no test ran".to_string(), format_percent);

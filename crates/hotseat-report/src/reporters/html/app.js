@@ -81,6 +81,7 @@ function showOverview() {
 }
 
 function drawOverview() {
+  currency = (source.run?.summary || source.run?.start)?.currency || null;
   overview.classList.toggle('awaited', !source.run);
   if (!source.run) {
     renew(head, h('header.run-head', {}, h('h1', { tabindex: '-1' }, 'Hotseat'), h('p.how-far', {}, mark('running', 'awaited'), h('span', {}, 'This run has not started yet.'))));
@@ -125,6 +126,7 @@ async function searchConversations() {
 // Draws the case. With `again` only the data has changed and the scroll position is kept.
 async function showCase(again = false) {
   const mine = ++turn;
+  currency = (source.run?.summary || source.run?.start)?.currency || null;
   const row = rowOf(route);
   shownRow = row;
   shownAttempt = route.get('attempt');
@@ -172,9 +174,6 @@ function showRuns() {
 // ---- frame
 
 const THEMES = ['system', 'light', 'dark'];
-const stored = { get: (key) => { try { return localStorage.getItem(key); } catch { return null; } },
-  set: (key, of) => { try { localStorage.setItem(key, of); } catch { /* A page without a place of its own keeps nothing. */ } } };
-
 let theme = THEMES.includes(stored.get('hotseat-theme')) ? stored.get('hotseat-theme') : 'system';
 const themeButton = h('button.quiet', {
   type: 'button', title: 'Light, dark, or as the system',
@@ -197,8 +196,10 @@ const KEYS = [
 const help = h('dialog.help', { 'aria-label': 'Keys' }, h('h2', {}, 'Keys'),
   h('dl', {}, KEYS.map(([keys, does]) => h('div', {}, h('dt', {}, keys.split('  ').map((key) => h('kbd', {}, key))), h('dd', {}, does)))),
   h('form', { method: 'dialog' }, h('button', {}, 'Close')));
+const settings = settingsDialog(source, () => (route.has('case') ? showCase(true) : enter()));
 const top = h('div.top', {}, h('a.brand', { href: '#' }, 'Hotseat'), h('span.spacer'),
   runs && h('a.quiet', { href: '#runs', title: 'Saved runs (r)' }, 'Runs'), themeButton,
+  h('button.quiet', { type: 'button', onclick: () => settings.show() }, 'Settings'),
   h('button.quiet', { type: 'button', title: 'Keys (?)', 'aria-label': 'Keys', onclick: () => help.showModal() }, '?'));
 const banner = h('div.banner', { role: 'status' });
 const frame = h('div.frame', {}, top, banner);
@@ -263,7 +264,7 @@ addEventListener('click', (event) => {
 });
 
 addEventListener('keydown', (event) => {
-  if (event.metaKey || event.ctrlKey || event.altKey || help.open) return;
+  if (event.metaKey || event.ctrlKey || event.altKey || document.querySelector('dialog[open]')) return;
   const typing = event.target.matches('input:not([type=checkbox]), textarea, select');
   if (typing) {
     if (event.key === 'Escape' && event.target === search) {
@@ -310,7 +311,7 @@ addEventListener('beforeprint', () => {
 addEventListener('afterprint', () => !route.has('case') && cases.print(false));
 
 applyTheme();
-document.body.append(help);
+document.body.append(help, settings.dialog);
 if (source.live) {
   let begun = false;
   source.follow(() => {

@@ -2,7 +2,8 @@
 
 async function casePage(row, source, route, moves) {
   if (BEGUN[row.status]) return begunPage(row, moves);
-  const { result, attempts } = await source.caseOf(row.index);
+  const { result, attempts, sources, rerun } = await source.caseOf(row.index);
+  const origin = (place) => definedAt(place, source, sources);
   const held = result.run_details || result.attempts || [result];
   const number = (one) => one.run || one.attempt || 1;
   const traceOf = (one) => attempts.find((known) => known.number === number(one)) || attempts[0];
@@ -22,23 +23,27 @@ async function casePage(row, source, route, moves) {
   const body = beside
     ? h('div.columns', {}, held.map((one) => h('div.column', {},
       h('h2', {}, mark(one.status), ` ${result.run_details ? 'Run' : 'Attempt'} ${number(one)}`),
-      one.failure && failure(one, one.failure), attempt(one, turnsOf(one, eventsOf(one)), false, traceOf(one)?.topics))))
-    : singleAttempt(chosen, turnsOf(chosen, eventsOf(chosen)), traceOf(chosen), link);
+      one.failure && failure(one, one.failure), attempt(one, turnsOf(one, eventsOf(one)), false, traceOf(one)?.topics, origin))))
+    : singleAttempt(chosen, turnsOf(chosen, eventsOf(chosen)), traceOf(chosen), link, origin);
 
   return h('article.case', {},
     caseBar(row, result, moves, beside ? [] : failurePlaces(chosen).map((to) => link({ to }))),
-    caseHead(row, result, moves),
+    caseHead(row, result, [
+      copier('Copy link', () => location.href),
+      rerun && copier('Copy command', () => rerun, 'Copies the command that runs this case again'),
+      (chosen.turns || []).length > 0 && copier('Copy as test', () => asTestCase(result, chosen), 'Copies a test case in YAML with what was said and called'),
+      copier('Copy JSON', () => JSON.stringify(result, null, 2))]),
     held.length > 1 && result.failure && h('p.overall', {}, words(result.error || result.failure.message, 'span.words')),
     tabs,
     !beside && shownFailure && failure(chosen, shownFailure, link),
     !beside && chosen.skip_reason && h('p.skip-reason', {}, mark('skipped'), ` Skipped: ${chosen.skip_reason}`),
-    !beside && caseFacts(row, result),
+    !beside && caseFacts(row, result, origin),
     body);
 }
 
 // One attempt: its outline, its timeline, its conversation and its events.
-function singleAttempt(one, turns, trace, link) {
-  const parts = [timeline(turns, link), attempt(one, turns, true, trace?.topics), rawEvents(trace?.events || [], trace?.left_out)];
+function singleAttempt(one, turns, trace, link, origin) {
+  const parts = [timeline(turns, link), attempt(one, turns, true, trace?.topics, origin), rawEvents(trace?.events || [], trace?.left_out)];
   const beside = outline(one, turns, link);
   return beside ? h('div.with-outline', {}, beside, h('div.body', {}, parts)) : parts;
 }
@@ -77,17 +82,17 @@ function turnsOf(one, events) {
   return turns.length ? turns : fromResult(one);
 }
 
-function caseHead(row, result) {
+function caseHead(row, result, actions) {
   const said = result.name === row.id ? null : h('code.id', {}, row.id);
   return h('header.case-head', {},
     h('h1', { tabindex: '-1' }, mark(row.flaky ? 'flaky' : row.status, row.flaky ? 'flaky: passed on a retry' : row.status), h('span', { dir: 'auto' }, result.name)),
     h('p.ids', {}, said, (result.tags || []).map((tag) => h('span.tag', {}, tag))),
-    h('p.actions', {}, copier('Copy link', () => location.href), copier('Copy JSON', () => JSON.stringify(result, null, 2))));
+    h('p.actions', {}, actions));
 }
 
-function caseFacts(row, result) {
+function caseFacts(row, result, origin) {
   const facts = [
-    ['Defined at', `${result.file}:${result.line}`],
+    ['Defined at', origin({ file: result.file, line: result.line })[0]],
     result.agent && ['Agent', result.agent],
     ['Duration', duration(row.ms)],
     ['Started', time(result.started_at)],
@@ -125,17 +130,17 @@ function placeWords(to) {
   return to.startsWith('turn-') ? `Turn ${to.slice(5)}` : to === 'checkpoints' ? 'Checkpoints' : 'Conversation';
 }
 
-function attempt(one, turns, marks, picture) {
+function attempt(one, turns, marks, picture, origin) {
   const whole = wholeChecks(one);
   return h('div.attempt', {},
     h('section', { 'aria-label': 'Conversation' }, h('header.section-head', {}, h('h2', {}, 'Conversation'),
       marks && h('span.facts', {}, h('button.link', { type: 'button', onclick: (event) => openAll(event.target.closest('section'), true) }, 'Unfold all'))),
-    chat(one, turns, marks)),
-    topics(one, picture, marks),
+    chat(one, turns, marks, origin)),
+    topics(one, picture, marks, origin),
     simulations(one.simulations),
     checkpoints(one.checkpoints, marks),
     whole.length > 0 && h('section', { id: marks ? 'whole' : null, 'aria-label': 'Checks of the whole conversation' },
-      h('header.section-head', {}, h('h2', {}, 'The whole conversation')), checks(whole, marks && 'whole')),
+      h('header.section-head', {}, h('h2', {}, 'The whole conversation')), checks(whole, origin, marks && 'whole', (one.turns || []).findLast((turn) => turn.output)?.output)),
     listOf('Warnings', one.warnings), listOf('Console of scripts', one.logs));
 }
 
@@ -145,7 +150,7 @@ function listOf(title, lines) {
 
 // The visited topics in order with the checks of each visit, and the graph as an image, which cannot run
 // scripts.
-function topics(one, picture, marks) {
+function topics(one, picture, marks, origin) {
   const visits = one.topic_visits;
   if (!visits) return null;
   const told = visits.map((visit) => `${visit.topic} (${visit.turns.join(', ')})`).join(', then ');
@@ -154,7 +159,7 @@ function topics(one, picture, marks) {
     h('ol.path', {}, visits.map((visit) => h('li', {}, visit.topic,
       h('span.facts', {}, ` ${visit.turns.length > 1 ? 'turns' : 'turn'} ${visit.turns.join(', ')}`)))),
     visits.filter((visit) => visit.assertions).map((visit) => h('section', { 'aria-label': `Checks of ${visit.topic}` },
-      h('h3', {}, visit.topic, visit.visit > 1 && h('span.facts', {}, ` visit ${visit.visit}`)), checks(visit.assertions))));
+      h('h3', {}, visit.topic, visit.visit > 1 && h('span.facts', {}, ` visit ${visit.visit}`)), checks(visit.assertions, origin))));
 }
 
 // Reasons why the simulated users stopped.

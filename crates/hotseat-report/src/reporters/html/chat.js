@@ -4,12 +4,12 @@
 const OPEN_TURNS = 3;
 
 // One attempt, turn by turn. With `marks` it is the only one on the page, and its parts have addresses.
-function chat(result, turns, marks) {
+function chat(result, turns, marks, origin) {
   const held = new Map((result.turns || []).map((turn) => [turn.turn, turn]));
   const folds = marks && result.status === 'failed' && turns.length > OPEN_TURNS;
   const parts = turns.map((turn) => {
     const record = held.get(turn.number);
-    return chatTurn(turn, record, marks, folds && record?.status === 'passed');
+    return chatTurn(turn, record, marks, folds && record?.status === 'passed', origin);
   });
   for (const turn of held.values()) {
     if (turn.status === 'skipped') {
@@ -20,7 +20,7 @@ function chat(result, turns, marks) {
   return h('div.chat', {}, parts);
 }
 
-function chatTurn(turn, record, marks, folded) {
+function chatTurn(turn, record, marks, folded, origin) {
   const status = record && MARKS[record.status] ? mark(record.status) : null;
   const tokens = record?.spent ? spent(record.spent) : null;
   const facts = [record ? duration(record.duration_ms) : duration((turn.over - turn.start) / 1000), tokens];
@@ -30,7 +30,7 @@ function chatTurn(turn, record, marks, folded) {
   return fold({ class: 'turn', id, open: !folded }, head, () => [
     portions(turn.items, id),
     record?.error && h('p.trouble', {}, record.error),
-    checks(record?.assertions, id),
+    checks(record?.assertions, origin, id, record?.output),
   ]);
 }
 
@@ -146,8 +146,9 @@ function role(item) {
   ));
 }
 
-// Checks; failed ones are unfolded: expectation, actual value and location.
-function checks(all, place) {
+// Checks; failed ones are unfolded: expectation, actual value, difference and location. `answer` is the answer
+// that they evaluate.
+function checks(all, origin, place, answer) {
   if (!all?.length) return null;
   return h('ul.checks', { 'aria-label': 'Checks' }, all.map((check, at) => {
     const status = check.soft && !check.passed ? 'soft' : check.passed ? 'passed' : 'failed';
@@ -157,14 +158,21 @@ function checks(all, place) {
       check.soft && h('span.tag', {}, 'informational'), check.error && h('span.tag', {}, 'errored'),
     ], () => h('dl', {},
       line(check.expected, 290) !== check.expected && [h('dt', {}, 'Expected'), h('dd', {}, words(check.expected))],
-      h('dt', {}, check.error ? 'Error' : 'Got'), h('dd', {}, words(check.error || check.actual)),
+      ...gotten(check, answer),
       check.reasoning && [h('dt', {}, 'Reasoning'), h('dd', {}, words(check.reasoning))],
       check.judgement && [h('dt', {}, 'Judged by'), h('dd', {}, judgement(check.judgement))],
       check.logs && [h('dt', {}, 'Console'), h('dd', {}, words(check.logs.join('\n')))],
-      h('dt', {}, 'Defined at'), h('dd', {}, h('code', {}, `${check.file}:${check.line}:${check.column}`)),
+      h('dt', {}, 'Defined at'), h('dd', {}, origin(check)),
     ));
     return h('li', { class: `check ${status}`, id: place ? `${place}-check-${at}` : null }, details);
   }));
+}
+
+// What a check got: the difference if there is one, otherwise the text.
+function gotten(check, answer) {
+  const difference = check.passed ? null : checkDifference(check, answer);
+  if (!difference) return [h('dt', {}, check.error ? 'Error' : 'Got'), h('dd', {}, words(check.error || check.actual))];
+  return [h('dt', {}, 'Difference'), h('dd', {}, difference)];
 }
 
 // The judge and its usage.

@@ -177,8 +177,12 @@ function clock(us) {
   return us < 500 ? '0 s' : `${(us / 1e6).toFixed(us < 1e7 ? 2 : 1)} s`;
 }
 
-function money(amount) {
-  return amount < 0.01 && amount > 0 ? amount.toPrecision(2) : amount.toFixed(2);
+// Currency of all costs of the run, if the project names it.
+let currency = null;
+
+function money(amount, of = currency) {
+  const figure = amount < 0.01 && amount > 0 ? amount.toPrecision(2) : amount.toFixed(2);
+  return of ? `${figure} ${of}` : figure;
 }
 
 function time(of) {
@@ -208,9 +212,9 @@ async function copy(text) {
 }
 
 // A button that shows its result for a moment.
-function copier(label, text) {
+function copier(label, text, title) {
   const button = h('button', {
-    type: 'button',
+    type: 'button', title,
     onclick: async () => {
       const copied = await copy(await text());
       button.textContent = copied ? 'Copied' : 'Cannot copy';

@@ -7,6 +7,7 @@
 //! A served page ([`served_page`]) differs only in its source of data: it queries its server for [`RunRecord`],
 //! [`OverviewRow`] and [`CaseRecord`].
 
+mod origin;
 mod page;
 mod row;
 
@@ -22,6 +23,7 @@ use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, StartRecord
 use super::spool::{ReportSpool, SpoolPiece};
 use super::{Reporter, RunEvent};
 use hotseat_engine::run::{CaseOutcome, RunSettings, RunSummary};
+use origin::{SourceExcerptRecord, rerun_command, source_excerpts};
 pub use page::{ServedPage, served_page};
 pub use row::OverviewRow;
 
@@ -50,6 +52,12 @@ pub struct CaseRecord<'a> {
     /// Same as in the `.json` report.
     result: ResultRecord<'a>,
     attempts: Vec<AttemptTraceRecord<'a>>,
+    /// Lines of test files around failed checks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sources: Vec<SourceExcerptRecord<'a>>,
+    /// Command that runs the case again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rerun: Option<String>,
 }
 
 /// Events of an attempt.
@@ -156,7 +164,12 @@ impl<'a> CaseRecord<'a> {
                 topics,
             }
         });
-        CaseRecord { result: ResultRecord::new(outcome, setting), attempts: attempts.collect() }
+        CaseRecord {
+            result: ResultRecord::new(outcome, setting),
+            attempts: attempts.collect(),
+            sources: source_excerpts(outcome),
+            rerun: rerun_command(&outcome.case_ref),
+        }
     }
 }
 

@@ -33,6 +33,7 @@ function selected(rows, wanted) {
   const fits = (row) =>
     (!wanted.get('status') || (wanted.get('status') === 'flaky' ? row.flaky : row.status === wanted.get('status'))) &&
     (!wanted.get('kind') || row.kind === wanted.get('kind')) &&
+    (!wanted.get('fault') || row.fault === wanted.get('fault')) &&
     (!wanted.get('suite') || row.file === wanted.get('suite')) &&
     (!wanted.get('agent') || row.agent === wanted.get('agent')) &&
     (!wanted.get('tag') || (row.tags || []).includes(wanted.get('tag'))) &&
@@ -110,7 +111,7 @@ function overviewFigures(source, wanted, choose) {
       times.length > 0 ? figure('Time per case', spread(times, duration), 'median, minimum to maximum') : null,
       calls > 0 ? figure('Tool calls', number(calls)) : null,
       spentRows.length > 0 ? figure('Tokens', number(spentRows.reduce((sum, row) => sum + tokensOf(row), 0)), `in and out${of(spentRows)}`) : null,
-      costs.length > 0 ? figure('Cost', money(costs.reduce((sum, row) => sum + row.spent.cost, 0)), `by the prices of the project${of(costs)}`) : null));
+      costs.length > 0 ? figure('Cost', money(costs.reduce((sum, row) => sum + row.spent.cost, 0)), `by the prices of the project${currency ? '' : ', whose `currency` is not named'}${of(costs)}`) : null));
 }
 
 // Formats the median, with the range if the values differ.
@@ -169,7 +170,7 @@ function toolbar(rows, wanted, choose) {
     type: 'button', 'aria-pressed': String((wanted.get('status') || null) === status), onclick: () => choose('status', status),
   }, status && mark(status), status ? ` ${status} ` : 'all ', h('b', {}, number(n)));
   const values = (of) => [...new Set(rows.flatMap(of).filter(Boolean))].sort();
-  const select = (key, label, all, shown = (one) => one) => (all.length > 1 || wanted.get(key)) && h('select', {
+  const select = (key, label, all, shown = (one) => one, least = 1) => (all.length > least || wanted.get(key)) && h('select', {
     'aria-label': label, onchange: (event) => choose(key, event.target.value || null), 'data-key': key,
   }, h('option', { value: '' }, label), all.map((one) => h('option', { value: one, selected: wanted.get(key) === one }, shown(one))));
   return [
@@ -179,7 +180,8 @@ function toolbar(rows, wanted, choose) {
     h('div.selects', {},
       select('suite', 'every suite', values((row) => row.file)),
       select('agent', 'every agent', values((row) => row.agent)),
-      select('tag', 'every tag', values((row) => row.tags || [])),
+      select('tag', 'every tag', values((row) => row.tags || []), undefined, 0),
+      select('fault', 'every fault', values((row) => row.fault), (one) => `fault: ${one}`),
       select('kind', 'every failure', values((row) => row.kind), kindWords),
       h('select', { 'aria-label': 'Order', 'data-key': 'sort', onchange: (event) => choose('sort', event.target.value === 'failed' ? null : event.target.value) },
         Object.entries(ORDERS).map(([key, [label]]) => h('option', { value: key, selected: (wanted.get('sort') || 'failed') === key }, label)))),

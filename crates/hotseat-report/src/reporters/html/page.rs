@@ -21,6 +21,9 @@ fn script_with(source: &str) -> String {
     let parts = [
         include_str!("dom.js"),
         source,
+        include_str!("settings.js"),
+        include_str!("diff.js"),
+        include_str!("origin.js"),
         include_str!("trace.js"),
         include_str!("chat.js"),
         include_str!("timeline.js"),

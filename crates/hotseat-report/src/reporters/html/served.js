@@ -66,6 +66,7 @@ function pageSource() {
           const first = source.newest === null;
           source.run = news.run;
           source.newest = news.newest;
+          source.editor = news.editor;
           if (first) source.newestAtFirst = news.newest;
           news.rows.forEach((row) => put(held(row)));
           const changed = new Set(news.rows.map((row) => row.index));

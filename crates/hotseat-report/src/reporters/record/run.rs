@@ -59,6 +59,9 @@ pub struct SummaryRecord {
     /// Usage of all attempts, as far as it is reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentRecord>,
+    /// Currency of all costs, if the project names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<Arc<str>>,
     /// Totals of the runs of repeated cases.
     #[serde(flatten)]
     pub repeats: Option<RepeatsRecord>,
@@ -118,6 +121,9 @@ pub struct StartRecord<'a> {
     pub environment: EnvironmentRecord<'a>,
     #[serde(flatten)]
     pub agent: AgentRecord,
+    /// Currency of all costs, if the project names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<&'a str>,
     #[serde(flatten)]
     pub input: InputRecord<'a>,
     pub options: OptionsRecord<'a>,
@@ -204,6 +210,7 @@ impl SummaryRecord {
                 })
                 .collect(),
             spent: summary.spent.as_deref().cloned().map(SpentRecord::new),
+            currency: setting.currency.clone(),
             repeats: summary.repeats.as_ref().map(RepeatsRecord::new),
             agent: AgentRecord::new(setting),
         }
@@ -231,6 +238,7 @@ impl<'a> StartRecord<'a> {
             parallel,
             environment: EnvironmentRecord::new(setting),
             agent: AgentRecord::new(setting),
+            currency: setting.currency.as_deref(),
             input: InputRecord::new(setting),
             options: OptionsRecord::new(setting),
         }

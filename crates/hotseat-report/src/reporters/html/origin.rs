@@ -1,0 +1,95 @@
+//! Where a case comes from: the lines of its file that explain a failure, and the command that runs it again.
+
+use std::collections::HashSet;
+
+use hotseat_checks::escape;
+use hotseat_document::{SourceLines, SourceSpan};
+use serde::Serialize;
+
+use hotseat_engine::run::{CaseOutcome, CaseRef};
+
+/// Number of lines shown before and after a location.
+const LINES_AROUND: usize = 2;
+/// Maximum number of excerpts of a case.
+const MAX_EXCERPTS: usize = 40;
+/// Extensions of test files that `hotseat test` runs.
+const RUNNABLE_EXTENSIONS: [&str; 8] = ["yaml", "yml", "json", "jsonl", "ts", "mts", "js", "mjs"];
+
+/// Lines of a test file around a location.
+#[derive(Serialize)]
+pub struct SourceExcerptRecord<'a> {
+    file: &'a str,
+    /// The location.
+    line: u32,
+    column: u32,
+    /// Number of the first line.
+    first: u32,
+    lines: Vec<String>,
+    /// Marked characters in the line of the location, from 0.
+    marked: [usize; 2],
+}
+
+/// Returns the excerpts for the failed checks and checkpoints of a case, or for the case if it failed otherwise.
+pub fn source_excerpts(outcome: &CaseOutcome) -> Vec<SourceExcerptRecord<'_>> {
+    let checks = outcome.attempts.iter().flat_map(|attempt| &attempt.checks);
+    let failed = checks.filter(|found| !found.verdict.passed).map(|found| &found.check.place);
+    let checkpoints = outcome.attempts.iter().flat_map(|attempt| &attempt.checkpoints);
+    let missing = checkpoints.filter(|reached| reached.is_missing()).map(|reached| &reached.checkpoint.place);
+    let case = outcome.verdict.failure.as_ref().map(|_| &outcome.case_ref.case.place);
+    let mut seen = HashSet::new();
+    failed
+        .chain(missing)
+        .chain(case)
+        .filter(|place| !place.file().is_empty() && seen.insert((place.file(), place.line(), place.column())))
+        .take(MAX_EXCERPTS)
+        .map(SourceExcerptRecord::new)
+        .collect()
+}
+
+impl<'a> SourceExcerptRecord<'a> {
+    fn new(place: &'a SourceSpan) -> Self {
+        let SourceLines { first_line, lines, marked } = place.surrounding_lines(LINES_AROUND);
+        SourceExcerptRecord {
+            file: place.file(),
+            line: place.line(),
+            column: place.column(),
+            first: first_line,
+            lines,
+            marked: [marked.start, marked.end],
+        }
+    }
+}
+
+/// Returns the command that runs a case again. `None` if no command line can name the case.
+pub fn rerun_command(selected: &CaseRef) -> Option<String> {
+    let file = &*selected.suite.shown;
+    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let is_file = RUNNABLE_EXTENSIONS.contains(&extension);
+    let pattern = format!("^{}$", escape(&selected.case.id));
+    let is_printable = |text: &str| !text.chars().any(char::is_control);
+    (is_file && is_printable(file) && is_printable(&pattern))
+        .then(|| format!("hotseat test {} --run {}", shell_quoted(file), shell_quoted(&pattern)))
+}
+
+/// Quotes a text for POSIX shells.
+fn shell_quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./,:@%+=".contains(&byte);
+    match !text.is_empty() && !text.starts_with('-') && text.bytes().all(is_plain) {
+        true => text.to_string(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_for_a_shell() {
+        for (text, quoted) in
+            [("a/b.yaml", "a/b.yaml"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("-n", "'-n'"), ("", "''")]
+        {
+            assert_eq!(shell_quoted(text), quoted);
+        }
+    }
+}
