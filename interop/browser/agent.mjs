@@ -1,5 +1,5 @@
 // An agent for the page tests: its behaviour depends on the user text. Speaks JSON lines.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -48,6 +48,15 @@ const acts = {
   async gate(turn, conversation, text) {
     while (!existsSync(text)) await wait(20);
     say({ type: 'text', text: `The ${text} is open.` });
+  },
+  // Does something else each time.
+  async vary() {
+    const file = 'varies.count';
+    const n = existsSync(file) ? Number(readFileSync(file, 'utf8')) + 1 : 1;
+    writeFileSync(file, String(n));
+    say({ type: 'tool_call', id: 'v1', name: 'count', arguments: { n, same: true }, result: n });
+    if (n > 1) say({ type: 'tool_call', id: 'v2', name: 'look', arguments: {}, result: 'nothing' });
+    say({ type: 'text', text: `This is number ${n} of them.` });
   },
   async json() {
     say({ type: 'text', text: JSON.stringify({ a: 2, list: [1, 2, { b: 'y' }, 4], more: null }) });

@@ -4,9 +4,10 @@ const source = pageSource();
 const app = document.getElementById('app');
 // Only a served page can list other runs.
 const runs = source.live ? runList(source) : null;
+const compared = source.live ? comparisonPage(source) : null;
 
 // `#status=failed&q=refund` is the overview, `#case=ID` a case, `#case=ID&to=turn-3` a place in it, `#runs` the
-// list of saved runs.
+// list of saved runs, `#compare=ID..ID` the comparison of two runs.
 let route = new URLSearchParams();
 // Last state of the overview; its filters are kept while a case is shown.
 let wanted = new URLSearchParams();
@@ -171,6 +172,14 @@ function showRuns() {
   return runs.show();
 }
 
+function showComparison() {
+  turn += 1;
+  show(compared.page);
+  document.title = 'Two runs compared';
+  const [before, after] = route.get('compare').split('..');
+  return compared.show(before, after || '', route.has('other_inputs'));
+}
+
 // ---- frame
 
 const THEMES = ['system', 'light', 'dark'];
@@ -211,6 +220,7 @@ function show(main) {
 function enter() {
   route = new URLSearchParams(location.hash.slice(1));
   if (runs && route.has('runs')) return showRuns();
+  if (compared && route.has('compare')) return showComparison();
   if (route.has('case')) {
     const isShown = page.parentNode === app && shownRow && shownRow === rowOf(route) && shownAttempt === route.get('attempt');
     return isShown && jump(placeOf(route)) ? undefined : showCase();
@@ -279,7 +289,7 @@ addEventListener('keydown', (event) => {
     return;
   }
   const onCase = route.has('case');
-  const onRuns = route.has('runs');
+  const onRuns = route.has('runs') || route.has('compare');
   const act = {
     j: () => (onCase ? moves.step(1) : cases.focus(here() + 1)),
     k: () => (onCase ? moves.step(-1) : cases.focus(Math.max(0, here() - 1))),

@@ -21,9 +21,7 @@ async function casePage(row, source, route, moves) {
     h('a.tab', { href: moves.link(row, { attempt: 'all' }), 'aria-current': beside ? 'true' : null }, 'Side by side'));
 
   const body = beside
-    ? h('div.columns', {}, held.map((one) => h('div.column', {},
-      h('h2', {}, mark(one.status), ` ${result.run_details ? 'Run' : 'Attempt'} ${number(one)}`),
-      one.failure && failure(one, one.failure), attempt(one, turnsOf(one, eventsOf(one)), false, traceOf(one)?.topics, origin))))
+    ? attemptsBeside(held.map((one) => ({ one, turns: turnsOf(one, eventsOf(one)), name: `${result.run_details ? 'Run' : 'Attempt'} ${number(one)}` })), origin)
     : singleAttempt(chosen, turnsOf(chosen, eventsOf(chosen)), traceOf(chosen), link, origin);
 
   return h('article.case', {},
@@ -134,7 +132,7 @@ function attempt(one, turns, marks, picture, origin) {
   const whole = wholeChecks(one);
   return h('div.attempt', {},
     h('section', { 'aria-label': 'Conversation' }, h('header.section-head', {}, h('h2', {}, 'Conversation'),
-      marks && h('span.facts', {}, h('button.link', { type: 'button', onclick: (event) => openAll(event.target.closest('section'), true) }, 'Unfold all'))),
+      marks && h('span.facts', {}, plainSwitch(), ' ', h('button.link', { type: 'button', onclick: (event) => openAll(event.target.closest('section'), true) }, 'Unfold all'))),
     chat(one, turns, marks, origin)),
     topics(one, picture, marks, origin),
     simulations(one.simulations),

@@ -103,7 +103,7 @@ const WHO = {
 function bubble(side, who, item, more) {
   return h(`div.said.${side}`, {},
     h('div.who', {}, who, item.at !== undefined && h('span.at', {}, clock(item.at))),
-    words(item.text, 'div.words.bubble'), more);
+    side === 'agent' ? agentText(item.text) : words(item.text, 'div.words.bubble'), more);
 }
 
 function note(text) {

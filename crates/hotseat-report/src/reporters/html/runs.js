@@ -37,14 +37,33 @@ function commitOf(run) {
   return run.commit && `${run.commit.slice(0, 7)}${run.dirty ? '+' : ''}`;
 }
 
-// Page with the list of runs; the displayed run is marked.
+// Page with the list of runs and their course; the displayed run is marked. Two of them can be compared.
 function runList(source) {
   const list = h('ul.runs', { 'aria-label': 'Runs' });
+  const course = h('div', {});
   const all = h('button.more', { type: 'button', hidden: true, onclick: () => show(1e6) }, 'All runs');
-  const page = h('main.all-runs', {}, h('header.run-head', {}, h('h1', { tabindex: '-1' }, 'Runs')), list, all);
+  const picked = new Set();
+  const choice = h('div.choice', { role: 'status' });
+  const page = h('main.all-runs', {}, h('header.run-head', {}, h('h1', { tabindex: '-1' }, 'Runs')), course, choice, list, all);
   let most = RUNS_AT_ONCE;
   let known = [];
-  const draw = () => renew(list, known.map((run) => runRow(run, source.run?.kept.id)));
+  const pick = (id, isPicked) => {
+    if (isPicked) picked.add(id);
+    else picked.delete(id);
+    // Only two runs can be compared; a third choice replaces the oldest one.
+    if (picked.size > 2) picked.delete(picked.values().next().value);
+    draw();
+  };
+  // The earlier run comes first.
+  const chosen = () => known.filter((run) => picked.has(run.id)).map((run) => run.id).reverse();
+  const draw = () => {
+    renew(course, trends(known, source.run?.kept));
+    renew(choice, known.length > 1 && (picked.size === 2
+      ? h('a.compare', { href: compareLink(...chosen(), false) }, 'Compare the two runs')
+      : h('p.note', {}, picked.size === 1 ? 'Select another run to compare it with.' : 'Select two runs to compare them.')));
+    renew(list, known.map((run) => runRow(run, source.run?.kept.id, pick)));
+    list.querySelectorAll('input').forEach((box) => { box.checked = picked.has(box.name); });
+  };
   async function show(of = most) {
     most = of;
     try {
@@ -67,15 +86,17 @@ function runList(source) {
   };
 }
 
-function runRow(run, shown) {
+function runRow(run, shown, pick) {
   const [status, words] = stateOf(run);
-  return h('li', {}, h('a.run', { href: `/runs/${run.id}`, 'aria-current': run.id === shown ? 'true' : null },
-    mark(status, words),
-    h('span.main', {},
-      h('span.name', {}, cameTo(run), madeOf(run) && h('span.tag', {}, madeOf(run))),
-      h('span.under', {}, [run.agents.join(', '), suitesOf(run)].filter(Boolean).join(' · '))),
-    h('code.num.commit', {}, commitOf(run)),
-    h('span.num', {}, run.state === 'ended' ? duration(run.duration_ms) : words),
-    h('span.num.when', {}, time(run.started_at)),
-    h('code.num.id', {}, run.id.slice(0, 8))));
+  const label = `Compare the run of ${time(run.started_at)}, ${run.id.slice(0, 8)}`;
+  return h('li', {}, h('input', { type: 'checkbox', name: run.id, 'aria-label': label, title: 'Compare', onchange: (event) => pick(run.id, event.target.checked) }),
+    h('a.run', { href: `/runs/${run.id}`, 'aria-current': run.id === shown ? 'true' : null },
+      mark(status, words),
+      h('span.main', {},
+        h('span.name', {}, cameTo(run), madeOf(run) && h('span.tag', {}, madeOf(run))),
+        h('span.under', {}, [run.agents.join(', '), suitesOf(run)].filter(Boolean).join(' · '))),
+      h('code.num.commit', {}, commitOf(run)),
+      h('span.num', {}, run.state === 'ended' ? duration(run.duration_ms) : words),
+      h('span.num.when', {}, time(run.started_at)),
+      h('code.num.id', {}, run.id.slice(0, 8))));
 }

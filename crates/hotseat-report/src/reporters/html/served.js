@@ -88,6 +88,8 @@ function pageSource() {
     },
     caseOf: (index) => ask(`/api/${own()}/cases/${index}`),
     runs: (most) => ask(`/api/runs?most=${most}`),
+    compare: (before, after, otherInputs) =>
+      ask(`/api/compare?${new URLSearchParams({ before, after, ...(otherInputs ? { other_inputs: '1' } : {}) })}`),
     // Finds the cases that contain a text, among those that ended since the last call of `more`.
     search(words) {
       let after = 0;
