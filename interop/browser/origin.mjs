@@ -86,6 +86,11 @@ export async function origins(browser, hotseat, folder, run) {
     });
   });
 
+  await look('details of a check fit on a narrow page', async () => within(await open('origin.html', link('json differs'), { viewport: { width: 360, height: 800 } }), async (page) => {
+    const beyond = await page.$$eval('.check dd', (all) => all.filter((one) => one.getBoundingClientRect().right > one.closest('.check').getBoundingClientRect().right).length);
+    is(beyond, 0, 'details beyond the edge');
+  }));
+
   await look('long and unlike texts are compared at a bounded cost', async () => {
     const long = (word) => Array.from({ length: 60000 }, (_, n) => `${word}${n}`).join(' ');
     withCase(folder, 'origin.html', 'long-texts.html', ({ result }) => {

@@ -98,6 +98,28 @@ fn page_contains_report_and_events() {
 }
 
 #[test]
+fn page_contains_source_lines_and_rerun_command() {
+    let agent = echo_agent();
+    let suite =
+        "name: it's one\ntags: [x]\nturns:\n  - user: hello\n    assert: { text: { must_match: never } }\n";
+    let project = Project::with_agent(&agent).suite("a", suite);
+    assert_eq!(project.hotseat(&["test", "-o", "r.html"]).code, 1);
+    let page = ReportPage::from_report(&project, "r.html");
+    let case = &page.data["case-0"];
+    let check = &case["result"]["turns"][0]["assertions"][0];
+    let source = &case["sources"][0];
+    for member in ["file", "line", "column"] {
+        assert_eq!(source[member], check[member], "{source}");
+    }
+    assert_eq!((&source["first"], &source["marked"]), (&json!(3), &json!([34, 39])));
+    let lines = json!(["turns:", "  - user: hello", "    assert: { text: { must_match: never } }"]);
+    assert_eq!(source["lines"], lines);
+    let rerun = case["rerun"].as_str().expect("a command");
+    let file = check["file"].as_str().expect("a file");
+    assert_eq!(rerun, format!("hotseat test {file} --run '^it'\\''s one$'"));
+}
+
+#[test]
 fn page_escapes_untrusted_content() {
     let agent = FakeAgent::start(hostile_reply);
     let suite = json!({"id": HOSTILE, "name": HOSTILE, "tags": [HOSTILE], "metadata": {"k": HOSTILE},

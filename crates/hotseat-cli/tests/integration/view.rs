@@ -437,6 +437,34 @@ fn lists_and_names_runs() {
 }
 
 #[test]
+fn compares_runs_and_names_editor() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", &case("hello", "hello", "hello"));
+    assert_eq!(project.hotseat(&["test"]).code, 0);
+    let project = project.suite("b", &case("bye", "bye", "hello"));
+    assert_eq!(project.hotseat(&["test"]).code, 1);
+    for wrong in ["javascript://{file}", "data://{file}", "editor://x", "emacs"] {
+        let refused = project.hotseat(&["view", "--editor", wrong]);
+        assert!(
+            refused.code == 2 && refused.stderr.contains("expected vscode, cursor"),
+            "{wrong}: {refused}"
+        );
+    }
+    let (viewing, site) = start_view(&project, &["--editor", "editor://open?file={file}"]);
+    let run = site.get("/api/run").json();
+    assert_eq!(run["editor"], "editor://open?file={file}");
+    let folder = run["run"]["folder"].as_str().expect("a folder");
+    assert!(std::path::Path::new(folder).join("hotseat.yaml").is_file(), "{folder}");
+    let compared = site.get("/api/compare?before=last~1&after=last").json();
+    let command = project.hotseat(&["compare", "last~1", "last", "--json"]);
+    let command: Value = serde_json::from_str(&command.stdout).expect("JSON");
+    assert_eq!(compared, command);
+    assert_eq!(site.get("/api/compare?before=last").status, 400);
+    assert_eq!(site.get("/api/compare?before=last&after=ffffffffffff").status, 404);
+    assert_stops(viewing);
+}
+
+#[test]
 fn searches_conversation_text() {
     let agent = echo_agent();
     let suite = [case("first", "a \"Quoted\" word", "said"), case("second", "nothing", "said")].concat();

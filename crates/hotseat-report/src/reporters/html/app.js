@@ -82,7 +82,7 @@ function showOverview() {
 }
 
 function drawOverview() {
-  currency = (source.run?.summary || source.run?.start)?.currency || null;
+  knowCurrency();
   overview.classList.toggle('awaited', !source.run);
   if (!source.run) {
     renew(head, h('header.run-head', {}, h('h1', { tabindex: '-1' }, 'Hotseat'), h('p.how-far', {}, mark('running', 'awaited'), h('span', {}, 'This run has not started yet.'))));
@@ -127,7 +127,6 @@ async function searchConversations() {
 // Draws the case. With `again` only the data has changed and the scroll position is kept.
 async function showCase(again = false) {
   const mine = ++turn;
-  currency = (source.run?.summary || source.run?.start)?.currency || null;
   const row = rowOf(route);
   shownRow = row;
   shownAttempt = route.get('attempt');
@@ -213,7 +212,12 @@ const top = h('div.top', {}, h('a.brand', { href: '#' }, 'Hotseat'), h('span.spa
 const banner = h('div.banner', { role: 'status' });
 const frame = h('div.frame', {}, top, banner);
 
+function knowCurrency() {
+  currency = (source.run?.summary || source.run?.start)?.currency || null;
+}
+
 function show(main) {
+  knowCurrency();
   if (main.parentNode !== app) fill(app, frame, main);
 }
 
