@@ -38,7 +38,7 @@ const COMPARISON = {
       ],
     },
   }],
-  calls: [{ text: 'turn 1: cancel({})', unexpected: true }],
+  lines: [{ text: 'turn 1: cancel({})', unexpected: true }],
 };
 
 // Writes a copy of a page with changed data of its first case.

@@ -118,13 +118,13 @@ function checkDifference(check, answer) {
   }
 }
 
-// Expected calls without a match, each with the nearest call, and the calls that were made.
-function callComparison({ summary, missing = [], calls = [], omitted = 0 }) {
+// Expected calls without a match, each with the nearest call, and further lines: the calls that were made.
+function callComparison({ summary, missing = [], lines = [], omitted = 0 }) {
   const path = (row) => [row.part === 'result' && 'result', row.path].filter(Boolean).join(': ');
   return h('div.call-comparison', {}, h('p', {}, summary),
     missing.map(({ expected, nearest }) => [
-      h('p', {}, h('b', {}, 'missing '), words(expected, 'span.words'), nearest && h('span.facts', {}, ` nearest: ${nearest.tool} in turn ${nearest.turn}`)),
+      h('p', {}, expected && [h('b', {}, 'missing '), words(expected, 'span.words')], nearest && h('span.facts', {}, ` nearest: ${nearest.tool} in turn ${nearest.turn}`)),
       nearest && differenceTable((nearest.differences || []).map((row) => ({ ...row, path: path(row) })), nearest.omitted)]),
-    calls.length > 0 && h('ul', {}, calls.map((made) => h('li', {}, made.unexpected && h('b.bad', {}, 'not allowed '), words(made.text, 'span.words')))),
+    lines.length > 0 && h('ul', {}, lines.map((made) => h('li', {}, made.unexpected && h('b.bad', {}, 'not allowed '), words(made.text, 'span.words')))),
     omitted > 0 && h('p.note', {}, `and ${number(omitted)} more`));
 }
