@@ -147,7 +147,7 @@ export async function live(browser, hotseat, folder) {
     ok((await page.$$('.run')).length >= 3, 'all runs');
     is(await page.$$eval('.run', (all) => all.findIndex((one) => one.hasAttribute('aria-current'))), 0, 'the one that is shown');
     ok((await page.textContent('.run')).includes('14 passed, 5 failed'), 'what it came to');
-    await page.click('.run:nth-child(1) >> nth=1');
+    await page.click('li:nth-child(2) > .run');
     await page.waitForSelector('.list .row');
     ok(/\/runs\/[0-9a-f]{12}$/.test(page.url()), page.url());
     ok(!(await rowNames(page)).includes('stands still once'), 'another run');
