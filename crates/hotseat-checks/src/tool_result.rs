@@ -1,8 +1,6 @@
 //! `tool_result`: the result of a tool.
 
-use hotseat_trace::{
-    AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope,
-};
+use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope};
 use serde_json::Value;
 
 use super::answer::format_json;

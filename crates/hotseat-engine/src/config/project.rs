@@ -15,8 +15,8 @@ use super::shape::PROJECT;
 use super::store_settings::{StoreSettings, read_store_settings};
 use crate::cases::{
     AgentsByName, DecodeSettings, Environment, InheritedSettings, McpAddresses, Reliability,
-    ReliabilitySetting, SharedSettings, TestCase, VariableScope, explain_peer_words, interpolate, read_judging, read_reliability,
-    references, unknown_agent,
+    ReliabilitySetting, SharedSettings, TestCase, VariableScope, explain_peer_words, interpolate,
+    read_judging, read_reliability, references, unknown_agent,
 };
 use crate::scripts::{ScriptGrants, ScriptLibrary};
 use hotseat_checks::{JudgeSettings, RoleReference};

@@ -8,8 +8,11 @@ use serde::Serialize;
 
 use hotseat_engine::run::{CaseOutcome, CaseRef};
 
-/// Number of lines shown before and after a location.
-const LINES_AROUND: usize = 2;
+/// Number of lines shown before and after a location. Neighbouring lines could contain secrets, such as values of
+/// hooks.
+const LINES_AROUND: usize = 0;
+/// Maximum length of a shown line, in characters. A longer one can be a whole case.
+const MAX_LINE_CHARS: usize = 200;
 /// Maximum number of excerpts of a case.
 const MAX_EXCERPTS: usize = 40;
 /// Extensions of test files that `hotseat test` runs.
@@ -29,20 +32,19 @@ pub struct SourceExcerptRecord<'a> {
     marked: [usize; 2],
 }
 
-/// Returns the excerpts for the failed checks and checkpoints of a case, or for the case if it failed otherwise.
+/// Returns the excerpts for the failed checks and checkpoints of a case: the lines that the console shows.
 pub fn source_excerpts(outcome: &CaseOutcome) -> Vec<SourceExcerptRecord<'_>> {
     let checks = outcome.attempts.iter().flat_map(|attempt| &attempt.checks);
     let failed = checks.filter(|found| !found.verdict.passed).map(|found| &found.check.place);
     let checkpoints = outcome.attempts.iter().flat_map(|attempt| &attempt.checkpoints);
     let missing = checkpoints.filter(|reached| reached.is_missing()).map(|reached| &reached.checkpoint.place);
-    let case = outcome.verdict.failure.as_ref().map(|_| &outcome.case_ref.case.place);
     let mut seen = HashSet::new();
     failed
         .chain(missing)
-        .chain(case)
         .filter(|place| !place.file().is_empty() && seen.insert((place.file(), place.line(), place.column())))
         .take(MAX_EXCERPTS)
         .map(SourceExcerptRecord::new)
+        .filter(|excerpt| excerpt.lines.iter().all(|line| line.chars().count() <= MAX_LINE_CHARS))
         .collect()
 }
 
