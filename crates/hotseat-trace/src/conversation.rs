@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::server_calls::{InjectedFault, ServerCall, join_server_calls};
 use crate::{
     ErrorInfo, Event, Millis, Origin, PatchBudget, Payload, RoleAnswered, SimulationEnded, TimeOffset,
     TopicGraph, TopicReason, TopicStep, UsageTotals, apply_patch,
@@ -29,6 +30,8 @@ pub struct TracedConversation {
     patch_budget: PatchBudget,
     /// Position of each tool call: turn index and index in the turn.
     calls: HashMap<Arc<str>, (usize, usize)>,
+    /// Position of each call at an MCP server that is not joined yet: turn index and index in the turn.
+    server_calls: HashMap<Arc<str>, (usize, usize)>,
     /// Turns of sub-agents, mapped to the index of the calling turn and the sub-agent's id.
     subagent_turns: HashMap<Arc<str>, (usize, Option<Arc<str>>)>,
 }
@@ -60,8 +63,10 @@ pub struct ConversationTurn {
     pub messages: Vec<AgentMessage>,
     /// Reasoning of the agent, if it reports any.
     pub reasoning: Vec<ReasoningText>,
-    /// Tool calls, in start order.
+    /// Tool calls, in start order. Calls that only an MCP server saw are added when the turn ends.
     pub tool_calls: Vec<AgentToolCall>,
+    /// Calls at MCP servers of the test, until the turn ends.
+    server_calls: Vec<ServerCall>,
     /// Interrupts, in order.
     pub interrupts: Vec<AgentInterrupt>,
     /// Outcome that the agent reported for its last run, if neither success nor an interrupt.
@@ -175,6 +180,10 @@ pub struct AgentToolCall {
     pub subagent: Option<Arc<str>>,
     /// Id of the calling message, if the agent reports it.
     pub message_id: Option<Arc<str>>,
+    /// True if the agent reported the call in its own protocol.
+    pub is_reported: bool,
+    /// The call as an MCP server of the test saw it.
+    pub server_call: Option<ServerCall>,
 }
 
 /// Result of a tool call.
@@ -186,6 +195,66 @@ pub struct ToolResult {
     pub failed: bool,
     /// Source of the result.
     pub origin: Origin,
+}
+
+impl AgentToolCall {
+    /// Creates a call that only an MCP server of the test saw.
+    pub(crate) fn from_server_call(call: ServerCall) -> Self {
+        AgentToolCall {
+            id: call.id.clone(),
+            name: call.tool.clone(),
+            arguments: call.arguments.clone(),
+            arguments_broken: false,
+            result: call.result.clone(),
+            started: call.started,
+            ended: call.ended.unwrap_or(call.started),
+            completed_at: call.completed_at,
+            origin: Origin::Stream,
+            subagent: None,
+            message_id: None,
+            is_reported: false,
+            server_call: Some(call),
+        }
+    }
+
+    /// Returns true if a tool is the called one: by the name that the agent reports, or by its name at the MCP
+    /// server.
+    pub fn is_named(&self, tool: &str) -> bool {
+        *self.name == *tool || self.server_call.as_ref().is_some_and(|call| *call.tool == *tool)
+    }
+
+    /// Returns the MCP server of the test that received the call.
+    pub fn server(&self) -> Option<&str> {
+        self.server_call.as_ref().map(|call| &*call.server)
+    }
+
+    /// Sources that saw the call: `agent`, `mcp`, or both.
+    pub fn sources(&self) -> &'static [&'static str] {
+        match (self.is_reported, &self.server_call) {
+            (true, Some(_)) => &["agent", "mcp"],
+            (false, Some(_)) => &["mcp"],
+            (_, None) => &["agent"],
+        }
+    }
+
+    /// Attaches the view of an MCP server. The result that the agent reports takes precedence.
+    pub(crate) fn attach_server_call(&mut self, call: ServerCall) {
+        self.started = self.started.min(call.started);
+        self.server_call = Some(call);
+        self.use_server_result();
+    }
+
+    /// Uses the result of the MCP server if the agent reports none.
+    fn use_server_result(&mut self) {
+        if let Some(call) = &self.server_call
+            && self.result.is_none()
+            && call.result.is_some()
+        {
+            self.result.clone_from(&call.result);
+            self.ended = call.ended.unwrap_or(self.ended);
+            self.completed_at = call.completed_at;
+        }
+    }
 }
 
 impl ToolResult {
@@ -221,7 +290,15 @@ impl TracedConversation {
         for event in events {
             conversation.apply(event);
         }
+        conversation.settle();
         conversation
+    }
+
+    /// Joins calls at MCP servers in turns that never ended. Called after the last event.
+    pub fn settle(&mut self) {
+        for turn in 0..self.turns.len() {
+            self.join_server_calls(turn);
+        }
     }
 
     /// Applies the next event of the trace. Events of unknown turns are ignored.
@@ -263,6 +340,15 @@ impl TracedConversation {
             Payload::ReasoningMessage(p) => self.update_turn(&p.turn_id, |turn| {
                 turn.reasoning.push(ReasoningText { id: p.message_id.clone(), content: p.content.clone() });
             }),
+            Payload::ToolInvoked(p) if p.server.is_some() => {
+                let Some(turn) = self.turn_index(&p.turn_id) else { return };
+                let Some(call) = ServerCall::new(p, at) else { return };
+                self.server_calls.insert(call.id.clone(), (turn, self.turns[turn].server_calls.len()));
+                self.turns[turn].server_calls.push(call);
+                if self.turns[turn].outcome != TurnOutcome::Open {
+                    self.join_server_calls(turn);
+                }
+            }
             Payload::ToolInvoked(p) => {
                 let call = AgentToolCall {
                     id: p.tool_call_id.clone(),
@@ -276,6 +362,8 @@ impl TracedConversation {
                     origin: p.origin,
                     subagent: p.subagent.clone().or_else(|| self.subagent_of(&p.turn_id)),
                     message_id: p.message_id.clone(),
+                    is_reported: true,
+                    server_call: None,
                 };
                 if let Some(turn) = self.turn_index(&p.turn_id) {
                     self.calls.insert(call.id.clone(), (turn, self.turns[turn].tool_calls.len()));
@@ -293,14 +381,20 @@ impl TracedConversation {
                     call.ended = at;
                 }
             }),
-            Payload::ToolCompleted(p) => self.update_call(&p.tool_call_id, |call| {
-                call.result = Some(ToolResult { value: p.output.clone(), failed: false, origin: p.origin });
-                (call.ended, call.completed_at) = (at, Some(wall));
-            }),
-            Payload::ToolFailed(p) => self.update_call(&p.tool_call_id, |call| {
+            Payload::ToolCompleted(p) => {
+                let result = ToolResult { value: p.output.clone(), failed: false, origin: p.origin };
+                self.end_call(&p.tool_call_id, result, at, wall);
+            }
+            Payload::ToolFailed(p) => {
                 let value = Value::String(p.error.message.clone());
-                call.result = Some(ToolResult { value, failed: true, origin: p.origin });
-                (call.ended, call.completed_at) = (at, Some(wall));
+                let result = ToolResult { value, failed: true, origin: p.origin };
+                self.end_call(&p.tool_call_id, result, at, wall);
+            }
+            Payload::McpArgumentsInvalid(p) => self.update_server_call(&p.tool_call_id, |call| {
+                call.argument_errors.extend(p.errors.iter().cloned());
+            }),
+            Payload::McpFaultInjected(p) => self.update_server_call(&p.tool_call_id, |call| {
+                call.faults.push(InjectedFault { kind: p.fault.clone(), effect: p.effect, at });
             }),
             Payload::StateSnapshot(p) => self.set_state(p.state.clone()),
             Payload::StateDelta(p) => match &p.state {
@@ -415,6 +509,7 @@ impl TracedConversation {
             | Payload::SubagentFinished(_)
             | Payload::SubagentFailed(_)
             | Payload::Custom(_)
+            | Payload::McpConnected(_)
             | Payload::Raw(_)
             | Payload::Other(..) => {}
         }
@@ -507,6 +602,56 @@ impl TracedConversation {
         }
     }
 
+    /// Ends a call with its result: of the agent's stream, or of an MCP server.
+    fn end_call(&mut self, id: &str, result: ToolResult, at: TimeOffset, wall: Millis) {
+        let answered = |call: &mut ServerCall, result: ToolResult| {
+            (call.result, call.ended, call.completed_at) = (Some(result), Some(at), Some(wall));
+        };
+        if let Some(&(turn, place)) = self.server_calls.get(id) {
+            answered(&mut self.turns[turn].server_calls[place], result);
+            return;
+        }
+        self.update_call(id, |call| match &mut call.server_call {
+            Some(server_call) if *server_call.id == *id => {
+                answered(server_call, result);
+                call.use_server_result();
+            }
+            _ => {
+                call.result = Some(result);
+                (call.ended, call.completed_at) = (at, Some(wall));
+            }
+        });
+    }
+
+    fn update_server_call(&mut self, id: &str, change: impl FnOnce(&mut ServerCall)) {
+        match self.server_calls.get(id) {
+            Some(&(turn, place)) => change(&mut self.turns[turn].server_calls[place]),
+            None => self.update_call(id, |call| {
+                if let Some(server_call) = &mut call.server_call {
+                    change(server_call);
+                }
+            }),
+        }
+    }
+
+    /// Joins the calls that MCP servers saw in a turn with those that the agent reports.
+    fn join_server_calls(&mut self, turn: usize) {
+        let joined = &mut self.turns[turn];
+        if joined.server_calls.is_empty() {
+            return;
+        }
+        let seen = std::mem::take(&mut joined.server_calls);
+        seen.iter().for_each(|call| drop(self.server_calls.remove(&call.id)));
+        let joined = &mut self.turns[turn];
+        joined.tool_calls = join_server_calls(std::mem::take(&mut joined.tool_calls), seen);
+        for (place, call) in joined.tool_calls.iter().enumerate() {
+            let of_server = call.server_call.as_ref().map(|call| call.id.clone());
+            for id in [Some(call.id.clone()), of_server].into_iter().flatten() {
+                self.calls.insert(id, (turn, place));
+            }
+        }
+    }
+
     fn end_turn(&mut self, id: &str, outcome: TurnOutcome, at: TimeOffset, wall: Millis) {
         if self.subagent_turns.contains_key(id) {
             return;
@@ -515,6 +660,9 @@ impl TracedConversation {
             turn.outcome = outcome;
             (turn.ended, turn.ended_at) = (Some(at), Some(wall));
         });
+        if let Some(turn) = self.turn_index(id) {
+            self.join_server_calls(turn);
+        }
     }
 }
 
@@ -534,6 +682,7 @@ impl ConversationTurn {
             messages: Vec::new(),
             reasoning: Vec::new(),
             tool_calls: Vec::new(),
+            server_calls: Vec::new(),
             interrupts: Vec::new(),
             run_outcome: None,
             run_error: None,

@@ -17,6 +17,7 @@ mod invariants;
 mod patch;
 mod payload;
 mod record;
+mod server_calls;
 mod time;
 mod topic_visits;
 mod topics;
@@ -38,6 +39,7 @@ pub use invariants::{
 pub use patch::{PatchBudget, apply_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
+pub use server_calls::{InjectedFault, ServerCall};
 pub use time::{Millis, TimeOffset};
 pub use topics::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder, Visit};
 pub use trace::*;

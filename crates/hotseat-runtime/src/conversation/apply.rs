@@ -715,6 +715,7 @@ fn create_operation(
         subagent,
         message_id: None,
         invocation_mode,
+        server: None,
     }));
     Ok(())
 }

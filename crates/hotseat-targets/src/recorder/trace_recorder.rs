@@ -200,7 +200,8 @@ impl TraceRecorder {
     }
 
     /// Returns the conversation and the kept events.
-    pub fn finish(self) -> (TracedConversation, Vec<EventRecord>) {
+    pub fn finish(mut self) -> (TracedConversation, Vec<EventRecord>) {
+        self.conversation.settle();
         let mut records = self.records.unwrap_or_default();
         self.redactor.redact_pieces(&mut records);
         (self.conversation, records)

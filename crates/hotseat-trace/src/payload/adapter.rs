@@ -249,6 +249,7 @@ impl From<ToolInvoked> for Payload {
             subagent: known.subagent,
             message_id: known.message_id,
             invocation_mode: None,
+            server: None,
         })
     }
 }

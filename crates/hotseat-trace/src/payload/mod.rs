@@ -4,6 +4,7 @@ mod adapter;
 mod agent;
 mod hook;
 mod llm;
+mod mcp;
 mod members;
 mod memory;
 mod message;
@@ -22,6 +23,7 @@ pub use adapter::*;
 pub use agent::*;
 pub use hook::*;
 pub use llm::*;
+pub use mcp::*;
 use members::Members as _;
 pub use memory::*;
 pub use message::*;
@@ -254,6 +256,12 @@ payloads! {
     SimulationStarted(SimulationStarted) = "simulation.started",
     /// The simulated user stopped.
     SimulationEnded(SimulationEnded) = "simulation.ended",
+    /// A client connected to an MCP server of the test.
+    McpConnected(McpConnected) = "mcp.connected",
+    /// An MCP server of the test rejected the arguments of a call.
+    McpArgumentsInvalid(McpArgumentsInvalid) = "mcp.arguments_invalid",
+    /// An MCP server of the test injected a fault into a call.
+    McpFaultInjected(McpFaultInjected) = "mcp.fault_injected",
     /// An event as received by the adapter, recorded on request.
     Raw(Raw) = "raw",
     /// A note about the protocol for the user; it affects no verdict.
@@ -279,7 +287,7 @@ from_members! {
     TokenCreated, TokenStatusChanged, TaskStarted, TaskCompleted, TaskFailed, ActionStarted, ActionCompleted,
     ActionFailed, MemoryWritten, MemorySearched, RuntimeError, InputIgnored, StateSnapshot, StateDelta,
     AgentRunStarted, AgentRunFinished, AgentRunFailed, AwaitingInput, InterruptRaised, InterruptAnswered, Custom, Raw, Note,
-    TopicsDeclared, SimulationStarted, SimulationEnded,
+    TopicsDeclared, SimulationStarted, SimulationEnded, McpConnected, McpArgumentsInvalid, McpFaultInjected,
 }
 
 impl Payload {

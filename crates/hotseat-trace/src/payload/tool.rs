@@ -112,6 +112,9 @@ members! {
             /// Delegated or joining agent: `delegate` or `loop_in`. Only for tools that are agents.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             invocation_mode: Option<InvocationMode>,
+            /// MCP server of the test that received the call; absent for calls that the agent reports.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            server: Option<Arc<str>>,
         }
         /// `tool.arguments`
         ToolArguments {

@@ -1,0 +1,45 @@
+//! Payloads of events that the MCP servers of a test observe.
+
+use std::sync::Arc;
+
+use super::members::members;
+
+members! {
+    loose {
+        /// `mcp.connected`
+        McpConnected {
+            /// Name of the server.
+            server: Arc<str>,
+            /// Revision of the protocol that the client speaks, for instance `2026-07-28`.
+            revision: String,
+            /// Name and version of the client, if it reports them.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            client: Option<String>,
+        }
+    }
+}
+
+members! {
+    turn {
+        /// `mcp.arguments_invalid`
+        McpArgumentsInvalid {
+            /// Id of the call.
+            tool_call_id: Arc<str>,
+            /// Violations of the tool's input schema.
+            errors: Vec<String>,
+        }
+        /// `mcp.fault_injected`
+        McpFaultInjected {
+            /// Id of the call.
+            tool_call_id: Arc<str>,
+            /// Name of the server.
+            server: Arc<str>,
+            /// Name of the tool.
+            tool: Arc<str>,
+            /// Kind of the fault, for instance `lost_answer`.
+            fault: Arc<str>,
+            /// True if the tool took effect although the client may not know it.
+            effect: bool,
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Calls that MCP servers of the test see, and how they are joined with the calls that the agent reports.
+//!
+//! An agent may report its calls in its own protocol (AG-UI, chat completions) while the server that it calls
+//! belongs to the test. Both see the same call, which must count once.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{AgentToolCall, Millis, Origin, TimeOffset, ToolInvocation, ToolResult};
+
+/// A tool call as an MCP server of the test saw it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerCall {
+    /// Its id in the trace.
+    pub id: Arc<str>,
+    /// Name of the server.
+    pub server: Arc<str>,
+    /// Name of the tool at the server.
+    pub tool: Arc<str>,
+    /// Arguments; null if there are none.
+    pub arguments: Value,
+    /// Arrival of the request.
+    pub started: TimeOffset,
+    /// When the answer was sent; `None` if none was sent.
+    pub ended: Option<TimeOffset>,
+    /// When the answer was sent, on the wall clock.
+    pub completed_at: Option<Millis>,
+    /// The answer, if one was sent.
+    pub result: Option<ToolResult>,
+    /// Violations of the tool's input schema.
+    pub argument_errors: Vec<String>,
+    /// Faults that the server injected.
+    pub faults: Vec<InjectedFault>,
+}
+
+/// A fault that an MCP server of the test injected into a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InjectedFault {
+    /// Kind, for instance `lost_answer`.
+    pub kind: Arc<str>,
+    /// True if the tool took effect although the client may not know it.
+    pub effect: bool,
+    /// When it was injected.
+    pub at: TimeOffset,
+}
+
+impl ServerCall {
+    /// Creates a call from its first event; `None` if no server saw it.
+    pub(crate) fn new(invoked: &ToolInvocation, at: TimeOffset) -> Option<ServerCall> {
+        Some(ServerCall {
+            id: invoked.tool_call_id.clone(),
+            server: invoked.server.clone()?,
+            tool: invoked.tool_name.clone(),
+            arguments: invoked.input.clone().unwrap_or(Value::Null),
+            started: invoked.started_us.unwrap_or(at),
+            ended: None,
+            completed_at: None,
+            result: None,
+            argument_errors: Vec::new(),
+            faults: Vec::new(),
+        })
+    }
+
+    /// True if the tool took effect: it ran and did not fail, whether or not its answer arrived.
+    pub fn has_effect(&self) -> bool {
+        match self.faults.last() {
+            Some(fault) => fault.effect,
+            None => {
+                self.argument_errors.is_empty() && self.result.as_ref().is_some_and(|result| !result.failed)
+            }
+        }
+    }
+
+    /// Names under which agents report a tool of a server: frameworks add the name of the server.
+    fn reported_names(&self) -> Vec<String> {
+        const SEPARATORS: [&str; 6] = ["__", "_", "-", ".", "/", ":"];
+        let (server, tool) = (&self.server, &self.tool);
+        let qualified = SEPARATORS.iter().map(|between| format!("{server}{between}{tool}"));
+        let marked = SEPARATORS.iter().map(|between| format!("mcp{between}{server}{between}{tool}"));
+        std::iter::once(tool.to_string()).chain(qualified).chain(marked).collect()
+    }
+}
+
+/// Joins the calls of a turn that the agent reports with those that MCP servers saw. A pair has the same tool
+/// and arguments, and overlaps in time; a call that is reported afterwards is paired with the first one left.
+/// Calls without a counterpart stay calls of their own.
+pub(crate) fn join_server_calls(
+    reported: Vec<AgentToolCall>,
+    mut seen: Vec<ServerCall>,
+) -> Vec<AgentToolCall> {
+    seen.sort_by_key(|call| call.started);
+    let mut queues: HashMap<(String, String), VecDeque<usize>> = HashMap::new();
+    for (place, call) in reported.iter().enumerate().filter(|(_, call)| may_be_remote(call)) {
+        let key = (call.name.to_string(), canonical(&call.arguments));
+        queues.entry(key).or_default().push_back(place);
+    }
+    let mut partners: Vec<Option<ServerCall>> = reported.iter().map(|_| None).collect();
+    let mut left = Vec::new();
+    for overlapping in [true, false] {
+        for call in std::mem::replace(&mut seen, Vec::new()) {
+            match find_partner(&call, &reported, &mut queues, overlapping) {
+                Some(place) => partners[place] = Some(call),
+                None => left.push(call),
+            }
+        }
+        std::mem::swap(&mut seen, &mut left);
+    }
+    let mut unreported = seen.into_iter().map(AgentToolCall::from_server_call).peekable();
+    let mut joined = Vec::with_capacity(reported.len() + unreported.len());
+    for (mut call, partner) in reported.into_iter().zip(partners) {
+        if let Some(partner) = partner {
+            call.attach_server_call(partner);
+        }
+        while let Some(earlier) = unreported.next_if(|other| other.started < call.started) {
+            joined.push(earlier);
+        }
+        joined.push(call);
+    }
+    joined.extend(unreported);
+    joined
+}
+
+/// Removes the reported call that a server call belongs to from its queue, and returns its position.
+fn find_partner(
+    call: &ServerCall,
+    reported: &[AgentToolCall],
+    queues: &mut HashMap<(String, String), VecDeque<usize>>,
+    overlapping: bool,
+) -> Option<usize> {
+    let arguments = canonical(&call.arguments);
+    for name in call.reported_names() {
+        let Some(queue) = queues.get_mut(&(name, arguments.clone())) else { continue };
+        // A call that ended before this one began is another one; so it is for all later ones.
+        while queue.front().is_some_and(|place| is_over(&reported[*place], call.started)) {
+            queue.pop_front();
+        }
+        let starts_in_time =
+            |place: &usize| !overlapping || call.ended.is_none_or(|ended| reported[*place].started <= ended);
+        if queue.front().is_some_and(starts_in_time) {
+            return queue.pop_front();
+        }
+    }
+    None
+}
+
+/// True if a reported call may be a call of an MCP server: the test does not answer it itself.
+fn may_be_remote(call: &AgentToolCall) -> bool {
+    call.server_call.is_none() && call.result.as_ref().is_none_or(|result| result.origin != Origin::Client)
+}
+
+/// True if the agent got the result of a call before `time`.
+fn is_over(call: &AgentToolCall, time: TimeOffset) -> bool {
+    call.result.is_some() && call.ended < time && call.started < call.ended
+}
+
+/// Arguments in a form in which equal ones are equal texts. Absent and empty arguments are equal.
+fn canonical(arguments: &Value) -> String {
+    match arguments {
+        Value::Null => "{}".to_string(),
+        other => sorted(other).to_string(),
+    }
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            members.sort_by_key(|(key, _)| *key);
+            Value::Object(members.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        // 1 and 1.0 are the same number.
+        Value::Number(number) => match number.as_f64().filter(|float| float.fract() == 0.0) {
+            Some(float) if number.is_f64() && float.abs() < 9e15 => Value::from(float as i64),
+            _ => value.clone(),
+        },
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        ErrorInfo, Event, McpFaultInjected, Payload, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
+        TracedConversation, TurnCompleted, TurnStarted,
+    };
+
+    /// Builds a conversation of one turn from events at given times.
+    #[derive(Default)]
+    struct Events(Vec<Event>);
+
+    impl Events {
+        fn new() -> Events {
+            Events::default().at(
+                0,
+                TurnStarted {
+                    turn_id: "t".into(),
+                    conversation_id: "c".into(),
+                    caller_id: "hotseat".into(),
+                    caller_type: "user".into(),
+                },
+            )
+        }
+
+        fn at(mut self, time: u64, payload: impl Into<Payload>) -> Events {
+            let sequence = self.0.len() as u64 + 1;
+            self.0.push(Event { sequence, offset: TimeOffset(time), timestamp: 0, payload: payload.into() });
+            self
+        }
+
+        fn reported(self, time: u64, id: &str, tool: &str, arguments: Option<Value>) -> Events {
+            self.at(
+                time,
+                ToolInvoked {
+                    turn_id: "t".into(),
+                    tool_call_id: id.into(),
+                    tool_name: tool.into(),
+                    target_type: None,
+                    target_id: None,
+                    r#async: false,
+                    input: arguments,
+                    started_us: None,
+                    origin: Origin::Stream,
+                    subagent: None,
+                    message_id: None,
+                },
+            )
+        }
+
+        fn seen(self, time: u64, id: &str, tool: &str, arguments: Value) -> Events {
+            self.at(
+                time,
+                Payload::ToolInvoked(ToolInvocation {
+                    turn_id: "t".into(),
+                    tool_call_id: id.into(),
+                    tool_name: tool.into(),
+                    target_type: None,
+                    target_id: None,
+                    r#async: false,
+                    input: Some(arguments),
+                    started_us: None,
+                    origin: Origin::Stream,
+                    subagent: None,
+                    message_id: None,
+                    invocation_mode: None,
+                    server: Some("bank".into()),
+                }),
+            )
+        }
+
+        fn result(self, time: u64, id: &str, output: Value) -> Events {
+            let done = ToolCompleted {
+                turn_id: "t".into(),
+                tool_call_id: id.into(),
+                output,
+                origin: Origin::Stream,
+            };
+            self.at(time, done)
+        }
+
+        fn end(self) -> TracedConversation {
+            let all = self.at(1000, TurnCompleted { turn_id: "t".into() });
+            TracedConversation::from_events(&all.0)
+        }
+    }
+
+    /// Name, sources and server id of each call.
+    fn calls(conversation: &TracedConversation) -> Vec<String> {
+        let calls = conversation.turns[0].tool_calls.iter();
+        calls
+            .map(|call| {
+                let server = call.server_call.as_ref().map_or("-", |call| &call.id);
+                format!("{} {} {server}", call.id, call.sources().join("+"))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn one_call_seen_twice_is_one_call() {
+        let seen_while_open = Events::new()
+            .reported(1, "a", "pay", None)
+            .at(
+                2,
+                ToolArguments {
+                    turn_id: "t".into(),
+                    tool_call_id: "a".into(),
+                    input: Some(json!({"n": 1, "m": 2})),
+                    text: None,
+                },
+            )
+            .seen(3, "s1", "pay", json!({"m": 2, "n": 1.0}))
+            .result(4, "s1", json!("ok"))
+            .result(5, "a", json!("told"))
+            .end();
+        assert_eq!(calls(&seen_while_open), ["a agent+mcp s1"]);
+        let call = &seen_while_open.turns[0].tool_calls[0];
+        assert_eq!(call.result.as_ref().unwrap().value, json!("told"));
+        assert_eq!(call.server_call.as_ref().unwrap().result.as_ref().unwrap().value, json!("ok"));
+        assert_eq!(call.server(), Some("bank"));
+        // The agent reports the call after it, under a qualified name and without a result.
+        let told_later = Events::new()
+            .seen(1, "s1", "pay", json!({}))
+            .result(2, "s1", json!("ok"))
+            .reported(3, "a", "mcp__bank__pay", None)
+            .end();
+        assert_eq!(calls(&told_later), ["a agent+mcp s1"]);
+        let call = &told_later.turns[0].tool_calls[0];
+        assert_eq!(call.result.as_ref().unwrap().value, json!("ok"));
+        assert!(call.is_named("pay") && call.is_named("mcp__bank__pay") && !call.is_named("bank"));
+    }
+
+    #[test]
+    fn calls_that_differ_stay_two() {
+        let conversation = Events::new()
+            .reported(1, "a", "pay", Some(json!({"n": 1})))
+            .result(2, "a", json!("ok"))
+            // Same call, after the first one had ended: the agent does not report the retry.
+            .seen(3, "s1", "pay", json!({"n": 1}))
+            .seen(4, "s2", "pay", json!({"n": 2}))
+            .seen(5, "s3", "refund", json!({"n": 1}))
+            .end();
+        assert_eq!(calls(&conversation), ["a agent -", "s1 mcp s1", "s2 mcp s2", "s3 mcp s3"]);
+    }
+
+    #[test]
+    fn a_retry_of_the_client_is_a_call_of_its_own() {
+        let conversation = Events::new()
+            .reported(1, "a", "pay", Some(json!({})))
+            .seen(2, "s1", "pay", json!({}))
+            .at(
+                3,
+                McpFaultInjected {
+                    turn_id: "t".into(),
+                    tool_call_id: "s1".into(),
+                    server: "bank".into(),
+                    tool: "pay".into(),
+                    fault: "lost_answer".into(),
+                    effect: true,
+                },
+            )
+            .seen(4, "s2", "pay", json!({}))
+            .result(5, "s2", json!("ok"))
+            .result(6, "a", json!("ok"))
+            .end();
+        assert_eq!(calls(&conversation), ["a agent+mcp s1", "s2 mcp s2"]);
+        let effects = conversation.turns[0]
+            .tool_calls
+            .iter()
+            .map(|call| call.server_call.as_ref().unwrap().has_effect());
+        assert_eq!(effects.collect::<Vec<_>>(), [true, true]);
+    }
+
+    #[test]
+    fn parallel_calls_are_paired_in_order() {
+        let conversation = Events::new()
+            .reported(1, "a", "pay", Some(json!({})))
+            .reported(1, "b", "pay", Some(json!({})))
+            .seen(2, "s1", "pay", json!({}))
+            .seen(2, "s2", "pay", json!({}))
+            .at(
+                3,
+                ToolFailed {
+                    turn_id: "t".into(),
+                    tool_call_id: "s2".into(),
+                    error: ErrorInfo { code: None, message: "no".into(), retriable: None },
+                    origin: Origin::Stream,
+                },
+            )
+            .end();
+        assert_eq!(calls(&conversation), ["a agent+mcp s1", "b agent+mcp s2"]);
+        assert!(conversation.call("s2").unwrap().result.as_ref().unwrap().failed);
+        assert!(conversation.call("a").unwrap().result.is_none());
+    }
+
+    #[test]
+    fn events_after_the_end_of_a_turn_reach_their_call() {
+        let late = Events::new().seen(1, "s1", "pay", json!({})).at(2, TurnCompleted { turn_id: "t".into() });
+        let late = late.result(3, "s1", json!("late")).seen(4, "s2", "pay", json!({})).end();
+        assert_eq!(calls(&late), ["s1 mcp s1", "s2 mcp s2"]);
+        assert_eq!(late.call("s1").unwrap().result.as_ref().unwrap().value, json!("late"));
+    }
+
+    #[test]
+    fn a_trace_without_an_end_keeps_its_calls() {
+        let all = Events::new().seen(1, "s1", "pay", json!({}));
+        assert_eq!(calls(&TracedConversation::from_events(&all.0)), ["s1 mcp s1"]);
+    }
+}
