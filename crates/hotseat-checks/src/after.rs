@@ -20,6 +20,14 @@ impl CheckBehavior for CalledAfter {
         format!("{} to be called only after {}", self.calls.describe(), self.after)
     }
 
+    fn servers(&self) -> Vec<&str> {
+        self.calls.server.as_deref().into_iter().collect()
+    }
+
+    fn reads_calls(&self) -> bool {
+        true
+    }
+
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let mut seen = false;
         let (mut early, mut late, mut unknown) = (Vec::new(), 0, Vec::new());
@@ -37,7 +45,7 @@ impl CheckBehavior for CalledAfter {
                 }
                 (false, _) => {}
             }
-            seen |= *call.name == *self.after;
+            seen |= call.is_named(&self.after);
         }
         if *self.after == *self.calls.name {
             // The first call cannot come after another one; a second call is required.

@@ -43,6 +43,14 @@ impl CheckBehavior for AllOf {
         self.checks.iter().find_map(|check| check.undecided_reason(scope))
     }
 
+    fn reads_calls(&self) -> bool {
+        self.checks.iter().any(Check::reads_calls)
+    }
+
+    fn servers(&self) -> Vec<&str> {
+        self.checks.iter().flat_map(Check::servers).collect()
+    }
+
     fn is_timing(&self) -> bool {
         self.checks.iter().any(Check::is_timing)
     }

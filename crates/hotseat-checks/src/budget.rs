@@ -78,6 +78,10 @@ impl CheckBehavior for UsageBudget {
         }
     }
 
+    fn reads_calls(&self) -> bool {
+        matches!(self, UsageBudget::ToolCalls(_))
+    }
+
     fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
         let is_exceeded = match *self {
             UsageBudget::ToolCalls(_) => return None,

@@ -13,6 +13,8 @@ const MAX_EXCERPT_CHARS: usize = 160;
 pub struct CallFilter {
     /// Name of the tool, compared exactly.
     pub name: String,
+    /// MCP server of the test that must have received the call.
+    pub server: Option<String>,
     /// Patterns for arguments; all of them must match.
     pub arguments: ArgumentPatterns,
     /// Patterns for the result; all of them must match. With patterns, a call without a result does not
@@ -23,19 +25,24 @@ pub struct CallFilter {
 impl CallFilter {
     /// Selects every call of a tool.
     pub fn for_tool(name: impl Into<String>) -> Self {
-        CallFilter { name: name.into(), arguments: ArgumentPatterns::default(), result: Vec::new() }
+        CallFilter {
+            name: name.into(),
+            server: None,
+            arguments: ArgumentPatterns::default(),
+            result: Vec::new(),
+        }
     }
 
     /// Returns true if the call matches.
     pub fn matches(&self, call: &AgentToolCall) -> bool {
-        *call.name == *self.name && self.arguments.all_match(&call.arguments) && self.result_matches(call)
+        self.is_of_tool(call) && self.arguments.all_match(&call.arguments) && self.result_matches(call)
     }
 
     /// Returns true if only the missing result of the call would decide whether it matches.
     pub fn is_undecided(&self, call: &AgentToolCall) -> bool {
         !self.result.is_empty()
             && call.result.is_none()
-            && *call.name == *self.name
+            && self.is_of_tool(call)
             && self.arguments.all_match(&call.arguments)
     }
 
@@ -43,6 +50,11 @@ impl CallFilter {
     pub fn undecided_calls(&self, scope: TurnScope<'_>) -> Vec<String> {
         let unknown = scope.calls().filter(|(_, call)| self.is_undecided(call));
         unknown.map(|(turn, call)| format_call(turn, call)).collect()
+    }
+
+    /// Returns true if the call is one of the tool at the server.
+    fn is_of_tool(&self, call: &AgentToolCall) -> bool {
+        call.is_named(&self.name) && is_at_server(call, self.server.as_deref())
     }
 
     fn result_matches(&self, call: &AgentToolCall) -> bool {
@@ -56,7 +68,7 @@ impl CallFilter {
 
     /// Describes the filter: the name of the tool and the patterns.
     pub fn describe(&self) -> String {
-        let mut words = self.name.clone();
+        let mut words = describe_tool(&self.name, self.server.as_deref());
         if !self.arguments.0.is_empty() {
             words.push_str(&format!(" with {}", self.arguments.describe()));
         }
@@ -70,7 +82,7 @@ impl CallFilter {
     pub fn list_calls(&self, scope: TurnScope<'_>) -> Vec<String> {
         scope
             .calls()
-            .filter(|(_, call)| *call.name == *self.name)
+            .filter(|(_, call)| call.is_named(&self.name))
             .map(|(turn, call)| format_call(turn, call))
             .collect()
     }
@@ -111,7 +123,7 @@ fn matches_at(arguments: &Value, path: &str, pattern: &Pattern) -> bool {
 
 /// Returns the value at a dotted path. A key that contains dots takes precedence over a nested path; a number
 /// is an index into a list.
-fn value_at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+pub fn value_at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     if path.is_empty() {
         return Some(value);
     }
@@ -132,14 +144,32 @@ fn value_at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     }
 }
 
-/// Formats a call on one line: turn, tool, arguments, result.
+/// Returns true if an MCP server of the test received the call, or if none is required.
+pub fn is_at_server(call: &AgentToolCall, server: Option<&str>) -> bool {
+    server.is_none_or(|server| call.server() == Some(server))
+}
+
+/// Describes a tool and the server that its calls must reach.
+pub fn describe_tool(name: &str, server: Option<&str>) -> String {
+    match server {
+        Some(server) => format!("{name} at server {server}"),
+        None => name.to_string(),
+    }
+}
+
+/// Formats a call on one line: turn, tool, server, arguments, faults, result.
 pub fn format_call(turn: usize, call: &AgentToolCall) -> String {
     let result = match &call.result {
         Some(result) if result.failed => format!("failed: {}", truncate(&result.text())),
         Some(result) => truncate(&result.text()),
         None => "no result".to_string(),
     };
-    format!("turn {turn}: {}({}) → {result}", call.name, truncate(&call.arguments.to_string()))
+    let at_server = call.server().map_or_else(String::new, |server| format!(" at {server}"));
+    let faults = call.server_call.iter().flat_map(|call| &call.faults);
+    let faults: Vec<&str> = faults.map(|fault| &*fault.kind).collect();
+    let faults = if faults.is_empty() { String::new() } else { format!(" [{}]", faults.join(", ")) };
+    let arguments = truncate(&call.arguments.to_string());
+    format!("turn {turn}: {}({arguments}){at_server}{faults} → {result}", call.name)
 }
 
 /// Returns the names of the called tools without duplicates.

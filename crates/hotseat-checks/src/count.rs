@@ -50,6 +50,14 @@ impl CheckBehavior for ToolCount {
         format!("{} {}", self.calls.describe(), self.count.describe())
     }
 
+    fn servers(&self) -> Vec<&str> {
+        self.calls.server.as_deref().into_iter().collect()
+    }
+
+    fn reads_calls(&self) -> bool {
+        true
+    }
+
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let counted = scope.calls().filter(|(_, call)| self.calls.matches(call)).count() as u64;
         let passed = self.count.allows(counted);

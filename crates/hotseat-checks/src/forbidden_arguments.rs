@@ -19,6 +19,14 @@ impl CheckBehavior for ForbiddenArguments {
         format!("no call of {} to have {}", self.calls.describe(), self.arguments.describe())
     }
 
+    fn servers(&self) -> Vec<&str> {
+        self.calls.server.as_deref().into_iter().collect()
+    }
+
+    fn reads_calls(&self) -> bool {
+        true
+    }
+
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let meant = scope.calls().filter(|(_, call)| self.calls.matches(call));
         let bad = meant.filter_map(|(turn, call)| {

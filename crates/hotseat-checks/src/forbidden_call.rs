@@ -17,6 +17,14 @@ impl CheckBehavior for ForbiddenCall {
         format!("no call of {}", self.calls.describe())
     }
 
+    fn servers(&self) -> Vec<&str> {
+        self.calls.server.as_deref().into_iter().collect()
+    }
+
+    fn reads_calls(&self) -> bool {
+        true
+    }
+
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let made = scope.calls().filter(|(_, call)| self.calls.matches(call));
         let made: Vec<String> = made.map(|(turn, call)| calls::format_call(turn, call)).collect();

@@ -21,6 +21,14 @@ impl CheckBehavior for ForbiddenResult {
         format!("no result of {} to match {}", self.calls.describe(), self.pattern)
     }
 
+    fn servers(&self) -> Vec<&str> {
+        self.calls.server.as_deref().into_iter().collect()
+    }
+
+    fn reads_calls(&self) -> bool {
+        true
+    }
+
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let fits = |call: &hotseat_trace::AgentToolCall| {
             call.result.as_ref().is_some_and(|r| self.pattern.is_match(&r.text()))

@@ -44,6 +44,16 @@ pub(super) trait CheckBehavior {
         None
     }
 
+    /// Returns true if the check reads tool calls.
+    fn reads_calls(&self) -> bool {
+        self.expected_tool().is_some()
+    }
+
+    /// Returns the MCP servers that the check names.
+    fn servers(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// Reads all turns of the scope, unless the check selects turns itself.
     fn read_all_turns(&mut self) {}
 }

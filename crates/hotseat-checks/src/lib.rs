@@ -4,6 +4,7 @@
 //! only read recorded events, so a stored conversation can be re-evaluated with the same verdict.
 
 mod after;
+mod after_fault;
 mod agent_text;
 mod all_of;
 mod answer;
@@ -19,6 +20,7 @@ mod equals;
 mod forbidden_arguments;
 mod forbidden_call;
 mod forbidden_result;
+mod idempotent;
 mod idle;
 mod javascript;
 mod json_answer;
@@ -38,6 +40,7 @@ mod tool_called;
 mod tool_result;
 mod tool_sequence;
 mod topic;
+mod valid_arguments;
 mod value;
 mod value_type;
 
@@ -48,6 +51,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use after::CalledAfter;
+pub use after_fault::AfterFault;
 pub use agent_text::TurnSelection;
 pub use all_of::AllOf;
 pub use answer::{answer, format_text};
@@ -63,6 +67,7 @@ pub use equals::AnswerEquals;
 pub use forbidden_arguments::ForbiddenArguments;
 pub use forbidden_call::ForbiddenCall;
 pub use forbidden_result::ForbiddenResult;
+pub use idempotent::Idempotent;
 pub use idle::{IdleScope, MaxIdle};
 pub use javascript::translate_javascript_regex;
 pub use json_answer::{AnswerContent, JsonPlace, find_json, read_json};
@@ -85,6 +90,7 @@ pub use tool_called::{ArgumentMatch, ToolCalled};
 pub use tool_result::{ExpectedResult, ToolResultCheck};
 pub use tool_sequence::{SequenceCall, SequenceMatch, ToolSequence};
 pub use topic::{CurrentTopic, HistoryOrder, TopicHistory, TopicReached};
+pub use valid_arguments::ValidArguments;
 pub use value::{ConversationValue, ListComparison, NumberComparison};
 pub use value_type::{JsonTypeCheck, JsonValueType};
 
@@ -131,6 +137,12 @@ check_kinds! {
     ToolResult(ToolResultCheck),
     /// Sequence of all tool calls.
     ToolSequence(ToolSequence),
+    /// A tool takes effect at most once for each key.
+    Idempotent(Idempotent),
+    /// Behaviour after an injected fault.
+    AfterFault(AfterFault),
+    /// Arguments satisfy the input schemas of MCP servers.
+    ValidArguments(ValidArguments),
     /// The conversation is in a topic.
     CurrentTopic(CurrentTopic),
     /// The conversation has visited a topic.
@@ -274,6 +286,16 @@ impl Check {
     /// Returns the tool that must be called for the check to pass.
     pub fn expected_tool(&self) -> Option<&str> {
         if self.negated { None } else { self.kind.behavior().expected_tool() }
+    }
+
+    /// Returns true if the check reads tool calls, so that it needs an agent whose calls are visible.
+    pub fn reads_calls(&self) -> bool {
+        self.kind.behavior().reads_calls()
+    }
+
+    /// Returns the MCP servers that the check names.
+    pub fn servers(&self) -> Vec<&str> {
+        self.kind.behavior().servers()
     }
 
     /// Returns true if a judge or a script function has to decide.

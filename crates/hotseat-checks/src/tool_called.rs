@@ -39,6 +39,8 @@ impl ArgumentMatch {
 pub struct ToolCalled {
     /// Names of the tools, compared exactly.
     pub names: Vec<String>,
+    /// MCP server of the test that must have received the call.
+    pub server: Option<String>,
     /// Expected arguments, if any, and how to compare them.
     pub arguments: Option<(Value, ArgumentMatch)>,
     /// Conditions by the name of an argument.
@@ -49,7 +51,7 @@ pub struct ToolCalled {
 
 impl ToolCalled {
     fn has_tool_name(&self, call: &AgentToolCall) -> bool {
-        self.names.iter().any(|name| *name == *call.name)
+        self.names.iter().any(|name| call.is_named(name))
     }
 
     /// Returns true if a call matches.
@@ -60,6 +62,7 @@ impl ToolCalled {
         let has_arguments =
             self.arguments.as_ref().is_none_or(|(arguments, how)| how.matches(call, arguments));
         if !self.has_tool_name(call)
+            || !calls::is_at_server(call, self.server.as_deref())
             || !has_arguments
             || (call.arguments_broken && !self.conditions.is_empty())
         {
@@ -106,7 +109,8 @@ impl CheckBehavior for ToolCalled {
             with.push_str(if with.is_empty() { " with " } else { " and " });
             with.push_str(&conditions);
         }
-        format!("{}{with} {}", self.names.join(" or "), self.count.describe())
+        let tools = calls::describe_tool(&self.names.join(" or "), self.server.as_deref());
+        format!("{tools}{with} {}", self.count.describe())
     }
 
     fn undecided_reason(&self, scope: TurnScope<'_>) -> Option<String> {
@@ -133,6 +137,14 @@ impl CheckBehavior for ToolCalled {
             false => format_list(&named),
         };
         CheckDecision::new(self.count.allows(counted), actual)
+    }
+
+    fn servers(&self) -> Vec<&str> {
+        self.server.as_deref().into_iter().collect()
+    }
+
+    fn reads_calls(&self) -> bool {
+        true
     }
 
     fn expected_tool(&self) -> Option<&str> {

@@ -1,6 +1,6 @@
 //! `tool_result`: the result of a tool.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{AgentToolCall, TurnScope};
 use serde_json::Value;
 
 use super::answer::format_json;
@@ -75,25 +75,31 @@ impl ExpectedResult {
 pub struct ToolResultCheck {
     /// Name of the tool, compared exactly.
     pub name: String,
+    /// MCP server of the test that must have received the call.
+    pub server: Option<String>,
     /// The expected result as written, and its parsed form.
     pub result: Option<(Value, ExpectedResult)>,
 }
 
 impl CheckBehavior for ToolResultCheck {
     fn describe(&self) -> String {
+        let tool = calls::describe_tool(&self.name, self.server.as_deref());
         match &self.result {
-            Some((written, _)) => format!("a call of {} to return {}", self.name, format_json(written)),
-            None => format!("a call of {} to succeed", self.name),
+            Some((written, _)) => format!("a call of {tool} to return {}", format_json(written)),
+            None => format!("a call of {tool} to succeed"),
         }
     }
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
-        let made: Vec<_> = scope.calls().filter(|(_, call)| *call.name == *self.name).collect();
+        let is_meant = |call: &AgentToolCall| {
+            call.is_named(&self.name) && calls::is_at_server(call, self.server.as_deref())
+        };
+        let made: Vec<_> = scope.calls().filter(|(_, call)| is_meant(call)).collect();
         let shown: Vec<String> = made.iter().map(|(turn, call)| calls::format_call(*turn, call)).collect();
         let mut results = made.iter().filter_map(|(_, call)| call.result.as_ref()).peekable();
         if results.peek().is_none() {
             return CheckDecision::not_applicable(match shown.is_empty() {
-                true => format!("no call of {}", self.name),
+                true => format!("no call of {}", calls::describe_tool(&self.name, self.server.as_deref())),
                 false => format_list(&shown),
             });
         }
@@ -106,6 +112,14 @@ impl CheckBehavior for ToolResultCheck {
             return CheckDecision::unanswered_calls(&unanswered);
         }
         CheckDecision::new(holds, format_list(&shown))
+    }
+
+    fn servers(&self) -> Vec<&str> {
+        self.server.as_deref().into_iter().collect()
+    }
+
+    fn reads_calls(&self) -> bool {
+        true
     }
 
     fn expected_tool(&self) -> Option<&str> {

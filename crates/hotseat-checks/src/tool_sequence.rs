@@ -13,6 +13,8 @@ use super::{CheckBehavior, CheckDecision, format_list};
 pub struct SequenceCall {
     /// Name of the tool, compared exactly.
     pub name: String,
+    /// MCP server of the test that must have received the call.
+    pub server: Option<String>,
     /// Expected arguments; `None` accepts any arguments.
     pub arguments: Option<Value>,
 }
@@ -47,16 +49,18 @@ pub struct ToolSequence {
 
 impl ToolSequence {
     fn format_call(&self, call: &SequenceCall) -> String {
+        let tool = calls::describe_tool(&call.name, call.server.as_deref());
         match (&call.arguments, self.arguments) {
             (Some(arguments), ArgumentMatch::Exact | ArgumentMatch::Subset) => {
-                format!("{}({})", call.name, format_json(arguments))
+                format!("{tool}({})", format_json(arguments))
             }
-            (_, ArgumentMatch::Ignored) | (None, _) => call.name.clone(),
+            (_, ArgumentMatch::Ignored) | (None, _) => tool,
         }
     }
 
     fn matches(&self, expected: &SequenceCall, call: &AgentToolCall) -> bool {
-        *expected.name == *call.name
+        call.is_named(&expected.name)
+            && calls::is_at_server(call, expected.server.as_deref())
             && expected.arguments.as_ref().is_none_or(|arguments| self.arguments.matches(call, arguments))
     }
 }
@@ -78,9 +82,17 @@ impl CheckBehavior for ToolSequence {
         }
     }
 
+    fn servers(&self) -> Vec<&str> {
+        self.calls.iter().filter_map(|call| call.server.as_deref()).collect()
+    }
+
+    fn reads_calls(&self) -> bool {
+        true
+    }
+
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let is_meant = |call: &AgentToolCall| {
-            self.only.as_ref().is_none_or(|only| only.iter().any(|name| *name == *call.name))
+            self.only.as_ref().is_none_or(|only| only.iter().any(|name| call.is_named(name)))
         };
         let made: Vec<(usize, &AgentToolCall)> = scope.calls().filter(|(_, call)| is_meant(call)).collect();
         let fits = |expected: usize, made_at: usize| self.matches(&self.calls[expected], made[made_at].1);

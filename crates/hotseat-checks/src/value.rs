@@ -67,6 +67,10 @@ impl CheckBehavior for ConversationValue {
         }
     }
 
+    fn reads_calls(&self) -> bool {
+        matches!(self, ConversationValue::ToolNames(_))
+    }
+
     fn topics(&self) -> Option<&[String]> {
         match self {
             ConversationValue::TopicHistory(

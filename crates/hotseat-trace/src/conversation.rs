@@ -394,7 +394,11 @@ impl TracedConversation {
                 call.argument_errors.extend(p.errors.iter().cloned());
             }),
             Payload::McpFaultInjected(p) => self.update_server_call(&p.tool_call_id, |call| {
-                call.faults.push(InjectedFault { kind: p.fault.clone(), effect: p.effect, at });
+                call.faults.push(InjectedFault { kind: p.fault.clone(), rule: p.rule, effect: p.effect, at });
+            }),
+            Payload::McpAnswerLost(p) => self.update_server_call(&p.tool_call_id, |call| {
+                call.lost_success = Some(p.success);
+                call.ended = Some(at);
             }),
             Payload::StateSnapshot(p) => self.set_state(p.state.clone()),
             Payload::StateDelta(p) => match &p.state {

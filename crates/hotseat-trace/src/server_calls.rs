@@ -29,6 +29,8 @@ pub struct ServerCall {
     pub completed_at: Option<Millis>,
     /// The answer, if one was sent.
     pub result: Option<ToolResult>,
+    /// True if the tool succeeded but its answer did not reach the agent, false if it failed.
+    pub lost_success: Option<bool>,
     /// Violations of the tool's input schema.
     pub argument_errors: Vec<String>,
     /// Faults that the server injected.
@@ -40,6 +42,8 @@ pub struct ServerCall {
 pub struct InjectedFault {
     /// Kind, for instance `lost_answer`.
     pub kind: Arc<str>,
+    /// Index among the faults of the server.
+    pub rule: usize,
     /// True if the tool took effect although the client may not know it.
     pub effect: bool,
     /// When it was injected.
@@ -58,6 +62,7 @@ impl ServerCall {
             ended: None,
             completed_at: None,
             result: None,
+            lost_success: None,
             argument_errors: Vec::new(),
             faults: Vec::new(),
         })
@@ -65,12 +70,10 @@ impl ServerCall {
 
     /// True if the tool took effect: it ran and did not fail, whether or not its answer arrived.
     pub fn has_effect(&self) -> bool {
-        match self.faults.last() {
-            Some(fault) => fault.effect,
-            None => {
-                self.argument_errors.is_empty() && self.result.as_ref().is_some_and(|result| !result.failed)
-            }
-        }
+        let succeeded = self.result.as_ref().map(|result| !result.failed).or(self.lost_success);
+        succeeded == Some(true)
+            && self.argument_errors.is_empty()
+            && self.faults.iter().all(|fault| fault.effect)
     }
 
     /// Names under which agents report a tool of a server: frameworks add the name of the server.
@@ -186,8 +189,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        ErrorInfo, Event, McpFaultInjected, Payload, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked,
-        TracedConversation, TurnCompleted, TurnStarted,
+        ErrorInfo, Event, McpAnswerLost, McpFaultInjected, Payload, ToolArguments, ToolCompleted, ToolFailed,
+        ToolInvoked, TracedConversation, TurnCompleted, TurnStarted,
     };
 
     /// Builds a conversation of one turn from events at given times.
@@ -340,9 +343,11 @@ mod tests {
                     server: "bank".into(),
                     tool: "pay".into(),
                     fault: "lost_answer".into(),
+                    rule: 0,
                     effect: true,
                 },
             )
+            .at(3, McpAnswerLost { turn_id: "t".into(), tool_call_id: "s1".into(), success: true })
             .seen(4, "s2", "pay", json!({}))
             .result(5, "s2", json!("ok"))
             .result(6, "a", json!("ok"))

@@ -38,8 +38,17 @@ members! {
             tool: Arc<str>,
             /// Kind of the fault, for instance `lost_answer`.
             fault: Arc<str>,
+            /// Index of the fault among those of the server, from 0.
+            rule: usize,
             /// True if the tool took effect although the client may not know it.
             effect: bool,
+        }
+        /// `mcp.answer_lost`
+        McpAnswerLost {
+            /// Id of the call.
+            tool_call_id: Arc<str>,
+            /// True if the tool succeeded, so that its effect happened.
+            success: bool,
         }
     }
 }

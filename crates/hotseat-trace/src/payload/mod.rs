@@ -262,6 +262,8 @@ payloads! {
     McpArgumentsInvalid(McpArgumentsInvalid) = "mcp.arguments_invalid",
     /// An MCP server of the test injected a fault into a call.
     McpFaultInjected(McpFaultInjected) = "mcp.fault_injected",
+    /// The answer of an MCP server of the test did not reach the agent.
+    McpAnswerLost(McpAnswerLost) = "mcp.answer_lost",
     /// An event as received by the adapter, recorded on request.
     Raw(Raw) = "raw",
     /// A note about the protocol for the user; it affects no verdict.
@@ -288,6 +290,7 @@ from_members! {
     ActionFailed, MemoryWritten, MemorySearched, RuntimeError, InputIgnored, StateSnapshot, StateDelta,
     AgentRunStarted, AgentRunFinished, AgentRunFailed, AwaitingInput, InterruptRaised, InterruptAnswered, Custom, Raw, Note,
     TopicsDeclared, SimulationStarted, SimulationEnded, McpConnected, McpArgumentsInvalid, McpFaultInjected,
+    McpAnswerLost,
 }
 
 impl Payload {

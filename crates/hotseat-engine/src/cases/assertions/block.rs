@@ -294,6 +294,7 @@ fn name_place(entry: &MapView<'_>) -> SourceSpan {
 fn call_filter(entry: &MapView<'_>, diagnostics: &mut Diagnostics) -> CallFilter {
     CallFilter {
         name: entry.text("name").unwrap_or_default().to_string(),
+        server: entry.text("server").map(str::to_string),
         arguments: read_argument_patterns(entry, "args_match", diagnostics),
         result: read_patterns(entry, "result_match", diagnostics)
             .into_iter()

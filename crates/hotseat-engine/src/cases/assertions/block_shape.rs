@@ -64,12 +64,20 @@ pub static TOOLS: Shape = Shape {
     ],
 };
 
+/// The MCP server that a call must reach.
+pub const SERVER: Field = Field::optional(
+    "server",
+    Kind::NonEmptyText,
+    "Only calls that this MCP server of the test received: a name under `mcp`.",
+);
+
 /// Shape of a required tool call.
 pub static REQUIRE: Shape = Shape {
     name: "Require",
     doc: "A required tool call. Calls that match `args_match` and `result_match` are counted.",
     fields: &[
         Field::required("name", Kind::NonEmptyText, "Name of the tool."),
+        SERVER,
         Field::optional("count", Kind::Shape(&COUNT), "Number of calls. Default: at least one."),
         Field::optional(
             "args_match",
@@ -116,6 +124,7 @@ pub static FORBID_CALL: Shape = Shape {
     doc: "A forbidden call: one that matches all keys.",
     fields: &[
         Field::required("name", Kind::NonEmptyText, "Name of the tool."),
+        SERVER,
         Field::optional("args_match", ARGUMENTS, "Patterns by argument; all must match."),
         Field::optional(
             "result_match",

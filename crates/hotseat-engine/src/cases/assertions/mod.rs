@@ -12,6 +12,7 @@ mod judged;
 mod script;
 mod text;
 mod tool_called;
+mod tool_effects;
 mod tool_result;
 mod tool_sequence;
 mod topics;
@@ -99,6 +100,9 @@ assertion_types! {
     tool_called::TOOL_CALLED,
     tool_result::TOOL_RESULT,
     tool_sequence::TOOL_SEQUENCE,
+    tool_effects::IDEMPOTENT,
+    tool_effects::AFTER_FAULT,
+    tool_effects::VALID_ARGUMENTS,
     topics::TOPIC,
     topics::REACHED_TOPIC,
     topics::TOPIC_HISTORY,

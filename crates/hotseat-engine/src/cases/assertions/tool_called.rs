@@ -1,7 +1,7 @@
 //! `tool_called`: a tool is called.
 
 use super::block::read_count;
-use super::block_shape::COUNT;
+use super::block_shape::{COUNT, SERVER};
 use super::prelude::*;
 use crate::cases::condition::{CONDITIONS, read_conditions};
 use hotseat_checks::{ArgumentMatch, ToolCalled};
@@ -30,6 +30,7 @@ assertion_type!(
             "How `arguments` are compared: `subset` allows additional members on every level.",
         )
         .default("subset"),
+        SERVER,
         Field::optional("where", CONDITIONS, "Conditions on arguments, by argument name."),
         Field::optional("count", Kind::Shape(&COUNT), "Number of matching calls. Default: at least one."),
     ],
@@ -95,6 +96,7 @@ fn read_tool_called(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
     }
     let check = ToolCalled {
         names: names.into_iter().map(str::to_string).collect(),
+        server: map.text("server").map(str::to_string),
         arguments: arguments.map(|arguments| (arguments, match_mode)),
         conditions: map.get("where").map(|view| read_conditions(view, diagnostics)).unwrap_or_default(),
         count: read_count(map.map("count"), diagnostics),

@@ -1,5 +1,6 @@
 //! `tool_result`: a tool returns a result.
 
+use super::block_shape::SERVER;
 use super::prelude::*;
 use hotseat_checks::{ExpectedResult, ToolResultCheck};
 
@@ -15,6 +16,7 @@ assertion_type!(
             Kind::Json,
             "The result: objects may have additional keys; text that starts with `regex:` is a pattern.",
         ),
+        SERVER,
         Field::optional("value", Kind::Shape(&TOOL_RESULT_VALUE), "Instead of `tool` and `result`."),
     ],
     read_tool_result,
@@ -65,5 +67,7 @@ fn read_tool_result(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<
     };
     let place =
         written.place_of("result").or_else(|| written.place_of("tool")).unwrap_or_else(|| map.place());
-    Some(vec![Check::new(CheckKind::ToolResult(ToolResultCheck { name: name.to_string(), result }), place)])
+    let server = map.text("server").map(str::to_string);
+    let check = ToolResultCheck { name: name.to_string(), server, result };
+    Some(vec![Check::new(CheckKind::ToolResult(check), place)])
 }

@@ -1,5 +1,6 @@
 //! `tool_sequence`: all tool calls, in order.
 
+use super::block_shape::SERVER;
 use super::prelude::*;
 use hotseat_checks::{ArgumentMatch, SequenceCall, SequenceMatch, ToolSequence};
 
@@ -44,16 +45,21 @@ static EXPECTED_CALL: Shape = Shape {
         Field::required("name", Kind::NonEmptyText, "The tool."),
         Field::optional("arguments", Kind::JsonMap, "Its arguments. If omitted, any arguments match.")
             .aliases(&["args"]),
+        SERVER,
     ],
 };
 
 fn read_tool_sequence(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
     let calls = map.list("calls")?.filter_map(|view| {
         if let Some(name) = view.text() {
-            return Some(SequenceCall { name: name.to_string(), arguments: None });
+            return Some(SequenceCall { name: name.to_string(), server: None, arguments: None });
         }
         let call = view.map(&EXPECTED_CALL)?;
-        Some(SequenceCall { name: call.text("name")?.to_string(), arguments: call.json("arguments") })
+        Some(SequenceCall {
+            name: call.text("name")?.to_string(),
+            server: call.text("server").map(str::to_string),
+            arguments: call.json("arguments"),
+        })
     });
     let calls: Vec<SequenceCall> = calls.collect();
     let only = map.list("only").map(|names| names.filter_map(NodeView::text).map(str::to_string).collect());

@@ -1,0 +1,95 @@
+//! `after_fault`: the agent's behaviour after a fault that the test injected.
+
+use std::collections::HashMap;
+
+use hotseat_trace::{AgentToolCall, TurnScope};
+
+use super::calls;
+use super::{CheckBehavior, CheckDecision, format_list};
+
+/// After a fault the agent retries a limited number of times, and does not call some tools.
+#[derive(Debug, Clone)]
+pub struct AfterFault {
+    /// Only faults in calls of this tool.
+    pub tool: Option<String>,
+    /// Only faults of this MCP server.
+    pub server: Option<String>,
+    /// Maximum number of calls of the same tool with the same arguments after a fault in it.
+    pub max_retries: Option<u64>,
+    /// Tools that must not be called after the first fault.
+    pub forbid: Vec<String>,
+}
+
+impl AfterFault {
+    fn is_meant(&self, call: &AgentToolCall) -> bool {
+        let has_fault = call.server_call.as_ref().is_some_and(|call| !call.faults.is_empty());
+        has_fault
+            && self.tool.as_deref().is_none_or(|tool| call.is_named(tool))
+            && calls::is_at_server(call, self.server.as_deref())
+    }
+}
+
+impl CheckBehavior for AfterFault {
+    fn describe(&self) -> String {
+        let fault = match &self.tool {
+            Some(tool) => format!("after a fault in {}", calls::describe_tool(tool, self.server.as_deref())),
+            None => "after a fault".to_string(),
+        };
+        let retries = self.max_retries.map(|max| format!("at most {max} retries"));
+        let forbidden = (!self.forbid.is_empty()).then(|| format!("no call of {}", self.forbid.join(" or ")));
+        let wanted: Vec<String> = retries.into_iter().chain(forbidden).collect();
+        format!("{} {fault}", wanted.join(" and "))
+    }
+
+    fn servers(&self) -> Vec<&str> {
+        self.server.as_deref().into_iter().collect()
+    }
+
+    fn reads_calls(&self) -> bool {
+        true
+    }
+
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let made: Vec<(usize, &AgentToolCall)> = scope.calls().collect();
+        let Some(first) = made.iter().position(|(_, call)| self.is_meant(call)) else {
+            return CheckDecision::not_applicable("no such fault was injected".to_string());
+        };
+        let show = |(turn, call): &(usize, &AgentToolCall)| calls::format_call(*turn, call);
+        let mut broken = Vec::new();
+        if let Some(max) = self.max_retries {
+            // Equal calls after the first one with a fault are its retries.
+            let mut retries: HashMap<(&str, String), Vec<String>> = HashMap::new();
+            let mut order = Vec::new();
+            for made in &made[first..] {
+                let tool = made.1.server_call.as_ref().map_or(&*made.1.name, |call| &*call.tool);
+                let key = (tool, made.1.arguments.to_string());
+                match retries.get_mut(&key) {
+                    Some(known) => known.push(show(made)),
+                    None if self.is_meant(made.1) => {
+                        order.push(key.clone());
+                        retries.insert(key, Vec::new());
+                    }
+                    None => {}
+                }
+            }
+            for key in order {
+                let made = &retries[&key];
+                if made.len() as u64 > max {
+                    broken.push(format!("{} retries of {}: {}", made.len(), key.0, format_list(made)));
+                }
+            }
+        }
+        let forbidden =
+            made[first + 1..].iter().filter(|(_, call)| self.forbid.iter().any(|tool| call.is_named(tool)));
+        broken.extend(forbidden.map(show));
+        let actual = match broken.is_empty() {
+            true => format!("{} after {}", count(made.len() - first - 1), show(&made[first])),
+            false => format_list(&broken),
+        };
+        CheckDecision::new(broken.is_empty(), actual)
+    }
+}
+
+fn count(calls: usize) -> String {
+    if calls == 1 { "1 call".to_string() } else { format!("{calls} calls") }
+}

@@ -1,0 +1,59 @@
+//! `valid_arguments`: the arguments of calls satisfy the input schemas of MCP servers.
+
+use hotseat_trace::TurnScope;
+
+use super::calls;
+use super::{CheckBehavior, CheckDecision, format_list};
+
+/// No call that an MCP server of the test received violates the input schema of its tool.
+#[derive(Debug, Clone)]
+pub struct ValidArguments {
+    /// Only calls of this tool.
+    pub tool: Option<String>,
+    /// Only calls that this MCP server received.
+    pub server: Option<String>,
+}
+
+impl CheckBehavior for ValidArguments {
+    fn describe(&self) -> String {
+        let calls = match &self.tool {
+            Some(tool) => format!("calls of {}", calls::describe_tool(tool, self.server.as_deref())),
+            None => "calls".to_string(),
+        };
+        format!("{calls} to satisfy the input schema")
+    }
+
+    fn servers(&self) -> Vec<&str> {
+        self.server.as_deref().into_iter().collect()
+    }
+
+    fn reads_calls(&self) -> bool {
+        true
+    }
+
+    fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
+        let made = scope.calls().filter_map(|(turn, call)| {
+            let seen = call.server_call.as_ref()?;
+            let is_meant = self.tool.as_deref().is_none_or(|tool| call.is_named(tool))
+                && calls::is_at_server(call, self.server.as_deref());
+            is_meant.then_some((turn, call, seen))
+        });
+        let made: Vec<_> = made.collect();
+        if made.is_empty() {
+            return CheckDecision::not_applicable(
+                "no MCP server of the test received such a call".to_string(),
+            );
+        }
+        let invalid = made.iter().filter(|(_, _, seen)| !seen.argument_errors.is_empty());
+        let invalid: Vec<String> = invalid
+            .map(|(turn, call, seen)| {
+                format!("{}: {}", calls::format_call(*turn, call), seen.argument_errors.join("; "))
+            })
+            .collect();
+        let actual = match invalid.is_empty() {
+            true => format!("{} valid", made.len()),
+            false => format_list(&invalid),
+        };
+        CheckDecision::new(invalid.is_empty(), actual)
+    }
+}

@@ -1,0 +1,82 @@
+//! Assertions about calls that MCP servers of the test receive: effects, faults, arguments.
+
+use super::block_shape::SERVER;
+use super::prelude::*;
+use crate::cases::limits::TIMES;
+use hotseat_checks::{AfterFault, Idempotent, ValidArguments};
+
+assertion_type!(
+    IDEMPOTENT,
+    "Idempotent",
+    "idempotent",
+    "A tool takes effect at most once for each key, however often the agent calls it. A call whose answer is lost has taken effect.",
+    [
+        Field::required("tool", Kind::NonEmptyText, "The tool."),
+        Field::required(
+            "key",
+            Kind::NonEmptyText,
+            "Argument that identifies the intended effect, for example `order_id`. Paths select nested values.",
+        ),
+        SERVER,
+    ],
+    |map, _| {
+        let check = Idempotent {
+            tool: map.text("tool")?.to_string(),
+            server: map.text("server").map(str::to_string),
+            key: map.text("key")?.to_string(),
+        };
+        check_at(map, "tool", CheckKind::Idempotent(check))
+    },
+    |written| Some(format!("idempotent {} by {}", written.get("tool")?, written.get("key")?))
+);
+
+assertion_type!(
+    AFTER_FAULT,
+    "AfterFault",
+    "after_fault",
+    "Behaviour of the agent after a fault that the test injected. Fails if no such fault was injected.",
+    [
+        Field::optional("tool", Kind::NonEmptyText, "Only faults in calls of this tool."),
+        SERVER,
+        Field::optional(
+            "max_retries",
+            TIMES,
+            "Maximum number of calls of the same tool with the same arguments after the first fault in it.",
+        ),
+        Field::optional(
+            "forbid",
+            Kind::NonEmptyList(&Kind::NonEmptyText),
+            "Tools that must not be called after the first fault.",
+        ),
+    ],
+    read_after_fault
+);
+
+assertion_type!(
+    VALID_ARGUMENTS,
+    "ValidArguments",
+    "valid_arguments",
+    "The arguments of all calls that MCP servers of the test received satisfy the input schemas of their tools.",
+    [Field::optional("tool", Kind::NonEmptyText, "Only calls of this tool."), SERVER],
+    |map, _| {
+        let text = |key: &str| map.text(key).map(str::to_string);
+        let check = ValidArguments { tool: text("tool"), server: text("server") };
+        check_at(map, "tool", CheckKind::ValidArguments(check))
+    }
+);
+
+fn read_after_fault(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<Check>> {
+    if !map.has("max_retries") && !map.has("forbid") {
+        let message = "`after_fault` needs `max_retries` or `forbid`";
+        diagnostics.push(diagnostic_at(Some(map.place()), message));
+        return None;
+    }
+    let forbidden = map.list("forbid").into_iter().flatten().filter_map(NodeView::text);
+    let check = AfterFault {
+        tool: map.text("tool").map(str::to_string),
+        server: map.text("server").map(str::to_string),
+        max_retries: map.integer("max_retries").and_then(|max| u64::try_from(max).ok()),
+        forbid: forbidden.map(str::to_string).collect(),
+    };
+    check_at(map, "tool", CheckKind::AfterFault(check))
+}
