@@ -164,12 +164,8 @@ pub fn format_call(turn: usize, call: &AgentToolCall) -> String {
         Some(result) => truncate(&result.text()),
         None => "no result".to_string(),
     };
-    let at_server = call.server().map_or_else(String::new, |server| format!(" at {server}"));
-    let faults = call.server_call.iter().flat_map(|call| &call.faults);
-    let faults: Vec<&str> = faults.map(|fault| &*fault.kind).collect();
-    let faults = if faults.is_empty() { String::new() } else { format!(" [{}]", faults.join(", ")) };
     let arguments = truncate(&call.arguments.to_string());
-    format!("turn {turn}: {}({arguments}){at_server}{faults} → {result}", call.name)
+    format!("turn {turn}: {}({arguments}){} → {result}", call.name, call.server_label())
 }
 
 /// Returns the names of the called tools without duplicates.

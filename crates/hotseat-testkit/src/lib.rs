@@ -5,6 +5,7 @@
 //! * [`completions`] builds chat completion replies.
 //! * [`malformed`] generates answers that every parser must reject.
 //! * [`checkout`] is an example agent; the binary `checkout-agent` serves it.
+//! * [`McpClient`] lets a fake agent call tools of MCP servers.
 //! * [`TestWorkspace`] is a temporary folder in which programs run with a clean environment (on Unix).
 //!
 //! ```
@@ -20,6 +21,7 @@ mod fake_agent;
 mod http;
 pub mod interfaces;
 pub mod malformed;
+mod mcp_client;
 mod redact;
 mod reply;
 mod request;
@@ -31,6 +33,7 @@ mod watched;
 mod workspace;
 
 pub use fake_agent::{FakeAgent, ListenOptions};
+pub use mcp_client::McpClient;
 pub use redact::{REDACTIONS, redact};
 pub use reply::{BodyFraming, FakeReply, ReplyStep};
 pub use request::FakeRequest;

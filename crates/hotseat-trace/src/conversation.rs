@@ -228,6 +228,18 @@ impl AgentToolCall {
         self.server_call.as_ref().map(|call| &*call.server)
     }
 
+    /// Describes the MCP server that received the call, and the faults that it injected: ` at bank [lost_answer]`.
+    /// Empty if none received it.
+    pub fn server_label(&self) -> String {
+        let Some(call) = &self.server_call else { return String::new() };
+        let mut marks: Vec<&str> = call.faults.iter().map(|fault| &*fault.kind).collect();
+        if !call.argument_errors.is_empty() {
+            marks.push("invalid arguments");
+        }
+        let marks = if marks.is_empty() { String::new() } else { format!(" [{}]", marks.join(", ")) };
+        format!(" at {}{marks}", call.server)
+    }
+
     /// Sources that saw the call: `agent`, `mcp`, or both.
     pub fn sources(&self) -> &'static [&'static str] {
         match (self.is_reported, &self.server_call) {
@@ -645,7 +657,9 @@ impl TracedConversation {
             return;
         }
         let seen = std::mem::take(&mut joined.server_calls);
-        seen.iter().for_each(|call| drop(self.server_calls.remove(&call.id)));
+        for call in &seen {
+            self.server_calls.remove(&call.id);
+        }
         let joined = &mut self.turns[turn];
         joined.tool_calls = join_server_calls(std::mem::take(&mut joined.tool_calls), seen);
         for (place, call) in joined.tool_calls.iter().enumerate() {

@@ -102,7 +102,7 @@ pub(crate) fn join_server_calls(
     let mut partners: Vec<Option<ServerCall>> = reported.iter().map(|_| None).collect();
     let mut left = Vec::new();
     for overlapping in [true, false] {
-        for call in std::mem::replace(&mut seen, Vec::new()) {
+        for call in std::mem::take(&mut seen) {
             match find_partner(&call, &reported, &mut queues, overlapping) {
                 Some(place) => partners[place] = Some(call),
                 None => left.push(call),

@@ -39,6 +39,7 @@ mod limits;
 mod malformed_answers;
 mod markdown;
 mod matcher_parity;
+mod mcp;
 mod named_hooks;
 mod openai;
 mod parity;

@@ -19,6 +19,7 @@ use super::input_sources::OnMissingInput;
 use super::input_sources::{self, CaseSimulator, HumanInput};
 use super::judging::read_judging;
 use super::limits::read_timeout;
+use super::mcp::McpSettings;
 use super::patterns::read_pattern;
 use super::reliability::{ReliabilitySetting, read_reliability};
 use super::scenarios::{CaseScenario, read_scenarios, scenario_names};
@@ -26,7 +27,7 @@ use super::script::{read_client_tools, read_interrupt_answers};
 use super::shape::{AWAITING, CASE, EXPECTED_ERROR, MESSAGE, TURN};
 use super::shared_settings::SharedSettings;
 use super::topics::{CaseTopics, TopicSettings, read_graph, read_topics};
-use super::variables::{VariableScope, diagnostic_at, interpolate};
+use super::variables::{McpAddresses, VariableScope, diagnostic_at, interpolate, node_mcp_references};
 use hotseat_checks::{AnswerEquals, Check, CheckKind, CheckStrength, Pattern};
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceSpan, SourceText, check,
@@ -72,6 +73,8 @@ pub struct TestCase {
     pub agent: Option<AgentName>,
     /// Settings for the target.
     pub target: CaseTarget,
+    /// MCP servers that the agent uses.
+    pub mcp: Arc<McpSettings>,
     /// Messages before the first turn.
     pub opening: ConversationOpening,
     /// Written turns. May be empty if another source provides the input.
@@ -230,6 +233,27 @@ impl TestCase {
         of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
     }
 
+    /// Diagnostics of checks that name unknown MCP servers.
+    pub fn unknown_servers<'c>(&self, checks: impl Iterator<Item = &'c Check>) -> Vec<Diagnostic> {
+        let unknown = |check: &'c Check| {
+            let name = check.servers().into_iter().find(|name| !self.mcp.contains(name))?;
+            Some(self.mcp.unknown_server(name).at(check.place.clone()))
+        };
+        checks.filter_map(unknown).collect()
+    }
+
+    /// Names of the MCP servers whose addresses the case uses, in its hooks and elsewhere.
+    pub fn mcp_references(&self) -> Vec<String> {
+        if !self.uses_mcp_addresses() {
+            return Vec::new();
+        }
+        node_mcp_references(&self.document.node())
+    }
+
+    fn uses_mcp_addresses(&self) -> bool {
+        self.document.source.text.contains("${MCP.")
+    }
+
     /// True if the user is simulated, or a program writes its texts.
     fn has_user(&self) -> bool {
         self.simulator.is_some() || self.program.is_some()
@@ -360,6 +384,7 @@ impl TestCase {
         let variables = VariableScope {
             environment,
             hook_variables: &hook_variables,
+            mcp: McpAddresses::Unknown,
             allow_undefined: is_given,
             redactor,
         };
@@ -383,7 +408,7 @@ impl TestCase {
     /// # Errors
     /// If a variable is undefined, or a resolved value is invalid.
     pub fn bind(self: &Arc<Self>, variables: VariableScope<'_>) -> Result<Arc<TestCase>, Diagnostics> {
-        if !self.has_hooks() {
+        if !self.has_hooks() && !self.uses_mcp_addresses() {
             return Ok(self.clone());
         }
         let case = decode_case(&self.document, &self.document.node(), variables)?;
@@ -616,6 +641,7 @@ fn read_case(
             team: map.text("team").map(str::to_string),
             identity: RequestIdentity::default(),
         },
+        mcp: case_mcp(document, map, diagnostics),
         opening,
         turns,
         checkpoints: read_checkpoints(map, diagnostics),
@@ -649,7 +675,16 @@ fn read_case(
     };
     case.resolve_references(diagnostics);
     diagnostics.extend(check_unused_topics(map, &case));
+    diagnostics.extend(case.unknown_servers(case.every_check()));
     case
+}
+
+/// MCP servers of a case: those of the suite and the project, with the changes of the case.
+fn case_mcp(document: &CaseDocument, map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Arc<McpSettings> {
+    let settings = McpSettings::read(map.get("mcp"), &document.shared.mcp, diagnostics);
+    let settings = settings.with_case_faults(map, diagnostics);
+    settings.load_files(&document.folders, diagnostics);
+    settings
 }
 
 /// Definitions for resolving assertions, including those of the case.

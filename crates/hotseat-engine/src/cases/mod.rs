@@ -4,6 +4,7 @@
 //! that uses variables set by hooks is decoded again once they are known.
 
 mod agent_name;
+mod answer_shape;
 mod assertions;
 mod awaiting_markers;
 mod brief;
@@ -18,6 +19,8 @@ mod inherited;
 mod input_sources;
 mod judging;
 mod limits;
+mod mcp;
+mod mcp_shape;
 mod patterns;
 mod program;
 mod reliability;
@@ -52,6 +55,8 @@ pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy,
 pub use judging::{JUDGE_KIND, read_judging};
 pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
+pub use mcp::{McpFault, McpServer, McpSettings, hidden_calls};
+pub use mcp_shape::MCP_KIND;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
 pub use scenarios::{CaseScenario, read_scenario_set, stable_id};
 pub use script::{read_client_tools, read_interrupt_answers};
@@ -61,4 +66,6 @@ pub use topic_shape::{GRAPH_TOPIC, SHARED, SIMULATE, USER};
 pub use topics::{
     CaseTopics, TopicCheckPolicy, TopicDefinition, TopicSettings, TopicTrigger, read_graph, read_topics,
 };
-pub use variables::{Environment, VariableScope, escape, interpolate, references};
+pub use variables::{
+    Environment, McpAddresses, VariableScope, escape, interpolate, node_mcp_references, references,
+};

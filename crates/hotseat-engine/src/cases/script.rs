@@ -3,8 +3,9 @@
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView};
 use hotseat_targets::message::{ClientTool, InterruptAnswer, InterruptReply, ToolAnswer, ToolReply};
 
+use super::answer_shape::TOOL_ANSWER;
 use super::patterns::{read_argument_patterns, read_pattern};
-use super::shape::{CLIENT_TOOL, INTERRUPT_ANSWER, TOOL_ANSWER};
+use super::shape::{CLIENT_TOOL, INTERRUPT_ANSWER};
 use super::variables::diagnostic_at;
 
 /// Decodes a list of client-side tools.
@@ -17,16 +18,21 @@ pub fn read_client_tools(map: &MapView<'_>, key: &str, diagnostics: &mut Diagnos
             diagnostics
                 .push(diagnostic_at(entry.place_of("name"), format!("tool `{name}` is defined twice")));
         }
-        let answers = entry.list("answers").into_iter().flatten();
         tools.push(ClientTool {
             name,
             description: entry.text("description").unwrap_or_default().to_string(),
             parameters: entry.json("parameters").unwrap_or_else(|| serde_json::json!({"type": "object"})),
-            answers: answers.filter_map(|view| read_tool_answer(view, diagnostics)).collect(),
+            answers: read_tool_answers(&entry, diagnostics),
             url: tool_url(&entry, diagnostics),
         });
     }
     tools
+}
+
+/// Decodes the answers of a tool.
+pub(super) fn read_tool_answers(tool: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<ToolAnswer> {
+    let answers = tool.list("answers").into_iter().flatten();
+    answers.filter_map(|view| read_tool_answer(view, diagnostics)).collect()
 }
 
 /// URL that answers calls of a tool. A URL with variables is validated after they are resolved.

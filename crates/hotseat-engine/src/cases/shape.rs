@@ -1,13 +1,13 @@
 //! Shapes of case files, the source of validation, JSON Schema and reference pages.
 
+use super::answer_shape::TOOL_ANSWER;
 use super::assertions::{ASSERT_KIND, CRITERIA_KIND, OWN_ASSERT_KIND};
 use super::judging::JUDGE_KIND;
 use super::limits::{DURATION, MILLISECONDS};
+use super::mcp_shape::{CASE_FAULT, MCP_KIND};
 use super::topic_shape::{GRAPH_FIELD, SHARED, SIMULATE, TOPICS_FIELD};
 use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 use hotseat_targets::message::MessageRole;
-
-const ARGUMENTS: Kind = Kind::Map(&Kind::Pattern);
 
 /// `reliability` of a case or of the project file.
 pub const RELIABILITY_KIND: Kind = Kind::OneOf(&[Kind::False, Kind::Shape(&RELIABILITY)]);
@@ -204,6 +204,16 @@ pub static CASE: Shape = Shape {
             "tools",
             Kind::List(&Kind::Shape(&CLIENT_TOOL)),
             "Client-side tools offered to the agent, in addition to those of the target; the same name replaces.",
+        ),
+        Field::optional(
+            "mcp",
+            MCP_KIND,
+            "MCP servers by name, in addition to those of the suite and the project. With `type` the same name replaces; without it the entry changes the inherited server.",
+        ),
+        Field::optional(
+            "faults",
+            Kind::NonEmptyList(&Kind::Shape(&CASE_FAULT)),
+            "Faults in calls of the MCP servers of this case. A fault that no call reaches fails the case as an error of the test.",
         ),
         Field::optional(
             "threadId",
@@ -598,18 +608,6 @@ pub static CLIENT_TOOL: Shape = Shape {
             Kind::Url,
             "URL that answers calls without a matching entry in `answers`: each call is posted there as `{id, name, arguments}`, and the response body is the result. An HTTP error status makes the tool fail.",
         ),
-    ],
-};
-
-/// Shape of the answer of a client-side tool.
-pub static TOOL_ANSWER: Shape = Shape {
-    name: "ToolAnswer",
-    doc: "Answer of a client-side tool: either `content` or `error`.",
-    fields: &[
-        Field::optional("args_match", ARGUMENTS, "Only for calls whose arguments match."),
-        Field::optional("content", Kind::Json, "The result: text, or JSON."),
-        Field::optional("error", Kind::NonEmptyText, "Makes the tool fail with this message."),
-        Field::optional("once", Kind::Bool, "Used for one call only.").default("false"),
     ],
 };
 

@@ -6,6 +6,7 @@ use super::agent_name::AgentName;
 use super::assertions::CheckVocabulary;
 use super::brief::SimulatorBrief;
 use super::judging::read_judging;
+use super::mcp::McpSettings;
 use super::topics::{TopicDefinition, read_topics};
 use hotseat_document::{Diagnostics, DocumentNode, NodeView, SourceText};
 
@@ -20,6 +21,8 @@ pub struct SharedSettings {
     pub simulate: SimulatorBrief,
     /// Definitions for resolving assertions.
     pub vocabulary: Arc<CheckVocabulary>,
+    /// MCP servers.
+    pub mcp: Arc<McpSettings>,
     /// Default agent to test.
     pub agent: Option<AgentName>,
 }
@@ -35,6 +38,7 @@ impl SharedSettings {
         let graph = get("graph").map(|view| Arc::new((view.node.clone(), view.source.clone())));
         SharedSettings {
             agent,
+            mcp: McpSettings::read(get("mcp"), &above.mcp, diagnostics),
             topics: read_topics(get("topics"), &above.topics, diagnostics),
             graph: graph.or_else(|| above.graph.clone()),
             simulate: SimulatorBrief::read_shared(get("simulate"), &above.simulate, diagnostics),

@@ -11,7 +11,7 @@ use super::case::TestCase;
 use super::decoding::{DecodeContext, DecodeSettings, ParseSource};
 use super::shape::CASE;
 use super::shared_settings::SharedSettings;
-use super::variables::{VariableScope, interpolate};
+use super::variables::{McpAddresses, VariableScope, interpolate};
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, Kind, MapView, NodeView, SourceText, check, json, yaml,
 };
@@ -315,8 +315,13 @@ fn read_head(
     }
     let hook_variables = BTreeMap::new();
     let DecodeSettings { environment, redactor, .. } = decoding;
-    let variables =
-        VariableScope { environment, hook_variables: &hook_variables, allow_undefined: false, redactor };
+    let variables = VariableScope {
+        environment,
+        hook_variables: &hook_variables,
+        mcp: McpAddresses::Unknown,
+        allow_undefined: false,
+        redactor,
+    };
     interpolate(&mut node, &Kind::Shape(&CASE), variables, source, &mut diagnostics);
     let declared = MapView::from_node(&node, source, &CASE).and_then(|head| head.map("suite"))?;
     let shared = SharedSettings::read(|key| declared.get(key), decoding.shared, &mut diagnostics);

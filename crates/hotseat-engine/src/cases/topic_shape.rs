@@ -2,6 +2,7 @@
 
 use super::assertions::{ASSERTION, CRITERIA_KIND, OWN_ASSERT_KIND};
 use super::judging::JUDGE_KIND;
+use super::mcp_shape::MCP_KIND;
 use hotseat_document::{Field, Kind, Shape};
 
 const NAMES: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::List(&Kind::NonEmptyText)]);
@@ -228,6 +229,11 @@ pub static SHARED: Shape = Shape {
             "judge",
             JUDGE_KIND,
             "The judge, optionally with settings. Default: the judge of the project.",
+        ),
+        Field::optional(
+            "mcp",
+            MCP_KIND,
+            "MCP servers by name, in addition to those of the project. With `type` the same name replaces; without it the entry changes the inherited server.",
         ),
         Field::optional(
             "agent",

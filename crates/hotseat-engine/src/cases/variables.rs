@@ -18,10 +18,37 @@ pub struct VariableScope<'a> {
     pub environment: &'a BTreeMap<String, String>,
     /// Variables set by hooks, for `${NAME}`.
     pub hook_variables: &'a BTreeMap<String, Json>,
+    /// Addresses of MCP servers, for `${MCP.NAME.url}`.
+    pub mcp: McpAddresses<'a>,
     /// True if hooks may still set variables: undefined ones then stay unresolved.
     pub allow_undefined: bool,
     /// Redactor for values in patterns, which are matched against redacted text.
     pub redactor: &'a SecretRedactor,
+}
+
+/// Addresses of MCP servers, which are known while a conversation runs.
+#[derive(Debug, Clone, Copy)]
+pub enum McpAddresses<'a> {
+    /// Not known yet: variables stay unresolved.
+    Unknown,
+    /// Any server has an address, to validate the settings of an agent before a conversation runs.
+    Example,
+    /// Addresses by the name of the server.
+    Known(&'a BTreeMap<String, String>),
+}
+
+impl McpAddresses<'_> {
+    /// Returns the address of a server; `Ok(None)` if it is not known yet.
+    fn address(self, server: &str) -> Result<Option<String>, String> {
+        match self {
+            McpAddresses::Unknown => Ok(None),
+            McpAddresses::Example => Ok(Some(format!("http://127.0.0.1:1/mcp/{server}/example"))),
+            McpAddresses::Known(known) => match known.get(server) {
+                Some(address) => Ok(Some(address.clone())),
+                None => Err(format!("`${{MCP.{server}.url}}`: this case has no MCP server `{server}`")),
+            },
+        }
+    }
 }
 
 /// A part of a text with variables.
@@ -32,6 +59,8 @@ enum TextPart<'t> {
     Escaped,
     Given(&'t str),
     Environment(&'t str),
+    /// The address of an MCP server.
+    Mcp(&'t str),
 }
 
 /// Resolves variables in all texts below `node`, guided by the expected kind: in a pattern a value is matched
@@ -113,9 +142,36 @@ pub fn references(text: &str) -> Vec<(&str, bool)> {
     let names = parts.into_iter().filter_map(|part| match part {
         TextPart::Given(name) => Some((name, false)),
         TextPart::Environment(name) => Some((name, true)),
-        TextPart::Text(_) | TextPart::Escaped => None,
+        TextPart::Mcp(_) | TextPart::Text(_) | TextPart::Escaped => None,
     });
     names.collect()
+}
+
+/// Names of the MCP servers whose addresses a text contains. Malformed ones are ignored.
+pub fn mcp_references(text: &str) -> Vec<&str> {
+    let parts = parse_parts(text).unwrap_or_default();
+    let names = parts.into_iter().filter_map(|part| match part {
+        TextPart::Mcp(name) => Some(name),
+        _ => None,
+    });
+    names.collect()
+}
+
+/// Names of the MCP servers whose addresses the texts below a node contain, without duplicates.
+pub fn node_mcp_references(node: &DocumentNode) -> Vec<String> {
+    fn collect(node: &DocumentNode, names: &mut Vec<String>) {
+        match &node.value {
+            NodeValue::String(text) => names.extend(mcp_references(text).into_iter().map(str::to_string)),
+            NodeValue::List(nodes) => nodes.iter().for_each(|node| collect(node, names)),
+            NodeValue::Map(entries) => entries.iter().for_each(|entry| collect(&entry.value, names)),
+            NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
+        }
+    }
+    let mut names = Vec::new();
+    collect(node, &mut names);
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// Replacement of a text.
@@ -147,6 +203,14 @@ fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Resu
                 Some(value) => value.clone(),
                 None => {
                     missing.push(format!("environment variable `{name}` is not set"));
+                    continue;
+                }
+            },
+            TextPart::Mcp(server) => match variables.mcp.address(server) {
+                Ok(Some(address)) => address,
+                Ok(None) => format!("${{MCP.{server}.url}}"),
+                Err(words) => {
+                    missing.push(words);
                     continue;
                 }
             },
@@ -207,6 +271,14 @@ fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
             return Err("`${` without a closing `}`; write `$${` for a literal `${`".to_string());
         };
         let name = &rest[..end];
+        let server = name.strip_prefix("MCP.").and_then(|name| name.strip_suffix(".url"));
+        let is_server_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if let Some(server) = server.filter(|server| !server.is_empty() && server.chars().all(is_server_char))
+        {
+            parts.push(TextPart::Mcp(server));
+            rest = &rest[end + 1..];
+            continue;
+        }
         let part = match name.strip_prefix("ENV.") {
             Some(name) => TextPart::Environment(name),
             None => TextPart::Given(name),
@@ -295,10 +367,12 @@ mod tests {
             ("S".to_string(), json!("secret value")),
             ("O".to_string(), json!({"a": 1})),
         ]);
+        let mcp = BTreeMap::from([("my-bank".to_string(), "http://h/mcp".to_string())]);
         let redactor = SecretRedactor::new([("N".to_string(), "secret value".to_string())]);
         let variables = VariableScope {
             environment: &environment,
             hook_variables: &hook_variables,
+            mcp: McpAddresses::Known(&mcp),
             allow_undefined: false,
             redactor: &redactor,
         };
@@ -314,6 +388,7 @@ mod tests {
             ("id ${ID}!", Kind::Text, json!("id x.1!")),
             ("${ENV.HOST}/${N}", Kind::Text, json!("a.b/5")),
             ("${O}", Kind::Text, json!("{\"a\":1}")),
+            ("at ${MCP.my-bank.url}/", Kind::Text, json!("at http://h/mcp/")),
             ("${O}", Kind::Json, json!({"a": 1})),
             ("${N}", Kind::Json, json!(5)),
             ("n=${N}", Kind::Json, json!("n=5")),
@@ -335,6 +410,8 @@ mod tests {
             ("${HOST}", "write `${ENV.HOST}`"),
             ("${ENV.NOPE}", "environment variable `NOPE` is not set"),
             ("${a-b}", "`${a-b}` is not a valid variable"),
+            ("${MCP.crm.url}", "this case has no MCP server `crm`"),
+            ("${MCP.crm}", "`${MCP.crm}` is not a valid variable"),
             ("${}", "`${}` is not a valid variable"),
             ("${1A}", "`${1A}` is not a valid variable"),
             ("${OPEN", "`${` without a closing `}`"),

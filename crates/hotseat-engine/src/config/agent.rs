@@ -9,8 +9,8 @@ use super::agent_targets::{AgentReadContext, BoundTarget, TARGET, TargetCapabili
 use super::start::StartCommand;
 use crate::cases::AwaitingMarkers;
 use crate::cases::{
-    AssertionBlock, InheritedSettings, VariableScope, awaiting_markers, escape, from_millis, interpolate,
-    references,
+    AssertionBlock, InheritedSettings, McpAddresses, VariableScope, awaiting_markers, escape, from_millis,
+    interpolate, node_mcp_references, references,
 };
 use crate::session::SessionTimeouts;
 use hotseat_document::{
@@ -42,6 +42,10 @@ pub struct ProjectAgent {
     pub timeouts: SessionTimeouts,
     /// True if its settings use variables set by hooks, so that they differ between cases.
     pub uses_hook_variables: bool,
+    /// MCP servers whose addresses its settings contain, so that they differ between conversations.
+    pub mcp_references: Vec<String>,
+    /// MCP servers whose addresses its start command contains: all conversations of the process share them.
+    pub start_mcp_references: Vec<String>,
     /// Undefined environment variables that make the agent unusable although the file is valid.
     missing_variables: Vec<Diagnostic>,
     /// Parts of a case that reach the agent.
@@ -70,8 +74,13 @@ impl ProjectAgent {
         // if the agent is used.
         let mut filled = node.clone();
         let (given, none) = (BTreeMap::new(), SecretRedactor::default());
-        let variables =
-            VariableScope { environment, hook_variables: &given, allow_undefined: true, redactor: &none };
+        let variables = VariableScope {
+            environment,
+            hook_variables: &given,
+            mcp: McpAddresses::Unknown,
+            allow_undefined: true,
+            redactor: &none,
+        };
         let mut unset = Diagnostics::new();
         interpolate(&mut filled, &document::Kind::Tagged(&TARGET), variables, source, &mut unset);
         let unset: Vec<Diagnostic> = unset.into_iter().collect();
@@ -114,6 +123,8 @@ impl ProjectAgent {
                 case: None,
             },
             uses_hook_variables: contains_hook_variable(node),
+            mcp_references: mcp_references(node, |key| key != "start"),
+            start_mcp_references: mcp_references(node, |key| key == "start"),
             missing_variables: unset,
             capabilities,
             known_connectors: known,
@@ -137,6 +148,8 @@ impl ProjectAgent {
             start: None,
             timeouts: SessionTimeouts { turn: DEFAULT_TURN_TIMEOUT, idle: DEFAULT_IDLE_TIMEOUT, case: None },
             uses_hook_variables: false,
+            mcp_references: Vec::new(),
+            start_mcp_references: Vec::new(),
             missing_variables: Vec::new(),
             capabilities: TargetCapabilities::in_code(),
             known_connectors: Some(connectors.clone()),
@@ -207,6 +220,16 @@ impl ProjectAgent {
         }
     }
 
+    /// True if recordings answer in place of the agent.
+    pub fn is_replayed(&self) -> bool {
+        matches!(self.node.get("type").map(|kind| &kind.value), Some(NodeValue::String(kind)) if kind == "replay")
+    }
+
+    /// True if its settings are the same in all conversations.
+    pub fn is_same_for_all(&self) -> bool {
+        !self.uses_hook_variables && self.mcp_references.is_empty()
+    }
+
     /// True if the agent receives the value of this case key, or the `metadata` of calls.
     pub fn supports(&self, key: &str) -> bool {
         self.capabilities.supports(key)
@@ -241,6 +264,13 @@ fn contains_variable(node: &DocumentNode) -> bool {
 /// True if texts below a node use variables set by hooks.
 fn contains_hook_variable(node: &DocumentNode) -> bool {
     any_text(node, &|text| !references(text).iter().all(|(_, environment)| *environment))
+}
+
+/// MCP servers whose addresses the values of some keys contain.
+fn mcp_references(node: &DocumentNode, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+    let NodeValue::Map(entries) = &node.value else { return Vec::new() };
+    let meant = entries.iter().filter(|entry| is_meant(&entry.key.text));
+    meant.flat_map(|entry| node_mcp_references(&entry.value)).collect()
 }
 
 fn any_text(node: &DocumentNode, fits: &impl Fn(&str) -> bool) -> bool {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use serde_json::{Map as Members, Value, json};
 
 use super::agent_targets::is_secret;
-use crate::cases::{CallOptions, CaseTarget, Environment, TestCase, VariableScope, interpolate};
+use crate::cases::{
+    CallOptions, CaseTarget, Environment, McpAddresses, TestCase, VariableScope, interpolate,
+};
 use hotseat_document::{
     Diagnostic, Diagnostics, Field, Kind, MapView, Shape, SourceText, check, json as json_file,
 };
@@ -102,6 +104,7 @@ impl ContextFile {
             let variables = VariableScope {
                 environment,
                 hook_variables: &given,
+                mcp: McpAddresses::Unknown,
                 allow_undefined: false,
                 redactor: &redactor,
             };

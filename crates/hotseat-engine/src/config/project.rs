@@ -13,9 +13,9 @@ use super::script_settings::{self, ProcessDefinitions};
 use super::shape::PROJECT;
 use super::store_settings::{StoreSettings, read_store_settings};
 use crate::cases::{
-    AgentsByName, DecodeSettings, Environment, InheritedSettings, Reliability, ReliabilitySetting,
-    SharedSettings, TestCase, VariableScope, interpolate, read_judging, read_reliability, references,
-    unknown_agent,
+    AgentsByName, DecodeSettings, Environment, InheritedSettings, McpAddresses, Reliability,
+    ReliabilitySetting, SharedSettings, TestCase, VariableScope, interpolate, read_judging, read_reliability,
+    references, unknown_agent,
 };
 use crate::scripts::{ScriptGrants, ScriptLibrary};
 use hotseat_checks::{JudgeSettings, RoleReference};
@@ -198,6 +198,7 @@ impl Project {
         let variables = VariableScope {
             environment: &environment,
             hook_variables: &given,
+            mcp: McpAddresses::Unknown,
             allow_undefined: true,
             redactor: &none,
         };
@@ -414,6 +415,8 @@ impl Project {
     /// Diagnostics of case parts that do not reach the agent.
     pub fn unsupported_parts(&self, agent: &ProjectAgent, case: &TestCase) -> Vec<Diagnostic> {
         let mut mistakes = agent.capabilities().unsupported_parts(case);
+        mistakes.extend(agent.capabilities().hidden_calls(case));
+        mistakes.extend(unknown_servers(agent, case));
         // A connector of the command line overrides those of cases.
         if self.call_settings.connector.is_none() && agent.capabilities().supports_option("connector") {
             for (name, place) in case_connectors(case) {
@@ -548,7 +551,13 @@ impl Project {
         let given = BTreeMap::new();
         let (environment, redactor) = (&*self.environment, &self.redactor);
         agent
-            .bind(VariableScope { environment, hook_variables: &given, allow_undefined: false, redactor })
+            .bind(VariableScope {
+                environment,
+                hook_variables: &given,
+                mcp: McpAddresses::Example,
+                allow_undefined: false,
+                redactor,
+            })
             .map(drop)
     }
 
@@ -596,6 +605,16 @@ impl Project {
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
+}
+
+/// Diagnostics of addresses of MCP servers that the case does not have.
+fn unknown_servers(agent: &ProjectAgent, case: &TestCase) -> Vec<Diagnostic> {
+    let of_agent = agent.mcp_references.iter().chain(&agent.start_mcp_references).cloned();
+    let mut names: Vec<String> = of_agent.chain(case.mcp_references()).collect();
+    names.sort();
+    names.dedup();
+    let unknown = names.iter().filter(|name| !case.mcp.contains(name));
+    unknown.map(|name| case.mcp.unknown_server(name).at(case.place.clone())).collect()
 }
 
 /// Connectors named by the options of a case, without duplicates.
@@ -660,6 +679,7 @@ fn collect_header_secrets(
         _ => Vec::new(),
     };
     let agents = project.get("target").cloned().into_iter().chain(entries(project.get("agents")));
+    let agents = agents.chain(entries(project.get("mcp")));
     let agents = agents.chain(entries(project.get("scripts").and_then(|scripts| scripts.get("processes"))));
     let connectors = entries(project.get("connectors"));
     let mut secrets = Vec::new();

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::hooks::ScriptScope;
 use super::project::Project;
 use super::shape::PROCESS;
-use crate::cases::{HookCommand, TestCase, VariableScope, from_millis, interpolate};
+use crate::cases::{HookCommand, McpAddresses, TestCase, VariableScope, from_millis, interpolate};
 use crate::scripts::{FunctionError, ScriptFunction, ScriptSearchPath};
 use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, SourceSpan, nearest};
 
@@ -54,6 +54,7 @@ impl Project {
         &self,
         name: &str,
         given: &BTreeMap<String, Value>,
+        mcp: McpAddresses<'_>,
         whose: &[ScriptScope<'_>],
     ) -> Result<ResolvedHook, Diagnostics> {
         if let Some((function, timeout)) = self.hooks.function_reference(name) {
@@ -65,6 +66,7 @@ impl Project {
         let variables = VariableScope {
             environment: self.environment(),
             hook_variables: given,
+            mcp,
             allow_undefined: false,
             redactor: self.redactor(),
         };
@@ -96,8 +98,13 @@ impl Project {
             return self.hook_function(name, whose).err();
         };
         let (given, environment, redactor) = (BTreeMap::new(), self.environment(), self.redactor());
-        let variables =
-            VariableScope { environment, hook_variables: &given, allow_undefined: true, redactor };
+        let variables = VariableScope {
+            environment,
+            hook_variables: &given,
+            mcp: McpAddresses::Example,
+            allow_undefined: true,
+            redactor,
+        };
         HookCommand::read(node, source, variables).err()?.into_iter().next()
     }
 
@@ -143,6 +150,7 @@ impl Project {
         let variables = VariableScope {
             environment: self.environment(),
             hook_variables: &given,
+            mcp: McpAddresses::Unknown,
             allow_undefined: false,
             redactor: self.redactor(),
         };

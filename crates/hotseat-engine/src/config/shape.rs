@@ -3,7 +3,7 @@
 use super::agent_targets::{HEADERS, TARGET};
 use crate::cases::shape::{RELIABILITY_KIND, RETRIES};
 use crate::cases::topic_shape::{GRAPH_FIELD, SIMULATE_FIELD, TOPICS_FIELD};
-use crate::cases::{CRITERIA_KIND, JUDGE_KIND, MILLISECONDS};
+use crate::cases::{CRITERIA_KIND, JUDGE_KIND, MCP_KIND, MILLISECONDS};
 use hotseat_document::{Field, Kind, Shape};
 use hotseat_runtime::files::CONNECTOR;
 
@@ -29,6 +29,11 @@ pub static PROJECT: Shape = Shape {
             "connectors",
             Kind::Map(&Kind::Tagged(&CONNECTOR)),
             "Language models by name, for embedded agents and `options.connector`. Variables and files of unused ones need not exist.",
+        ),
+        Field::optional(
+            "mcp",
+            MCP_KIND,
+            "MCP servers by name, which agents use instead of real ones. `${MCP.NAME.url}` is the address of a server: in settings of agents, in cases and in hooks of cases.",
         ),
         Field::optional(
             "hooks",

@@ -48,10 +48,10 @@ pub async fn start_agents(
     let (project, http) = (&outside.project, &outside.target_env.http);
     let mut agents = StartedAgents::new();
     for agent in plan.contacted_agents() {
-        let Some(start) = &agent.start else { continue };
+        let Some(start) = agent.start.as_ref().map(|start| outside.start_command(start)) else { continue };
         let mut interrupted = control.clone();
         let started = tokio::select! {
-            started = StartedAgent::start(start, project.environment(), project.redactor(), http) => Some(started),
+            started = StartedAgent::start(&start, project.environment(), project.redactor(), http) => Some(started),
             // Dropping the future stops the agent being started.
             Ok(_) = interrupted.changed() => None,
         };

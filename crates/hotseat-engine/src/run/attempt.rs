@@ -12,9 +12,10 @@ use super::cancellation::CancellationSignal;
 use super::case_roles::{CaseScope, open_roles};
 use super::context::{EventRetention, RunContext, set_identity_env};
 use super::hooks::HookOutput;
+use super::mcp_servers::AttemptMcp;
 use super::plan::SelectedCase;
 use super::recheck;
-use crate::cases::{TestCase, VariableScope};
+use crate::cases::{McpAddresses, TestCase, VariableScope};
 use crate::config::BoundTarget;
 use crate::session::{SessionRoles, SessionTimeouts, run_conversation, run_hook};
 use hotseat_targets::message::ScriptedAnswers;
@@ -39,7 +40,13 @@ pub(super) async fn run_attempt(
     }
     let mut attempt = attempt;
     let started = tokio::time::Instant::now();
-    let before = match cancellation.run_until_cancelled(outside.run_before_hook(&selected)).await {
+    let mcp = match outside.open_mcp(&selected) {
+        Ok(mcp) => mcp,
+        Err(failure) => return Attempt { verdict: Verdict::failed(failure), ..attempt },
+    };
+    let addresses = mcp.as_ref().map(|mcp| mcp.addresses.clone()).unwrap_or_default();
+    let known = McpAddresses::Known(&addresses);
+    let before = match cancellation.run_until_cancelled(outside.run_before_hook(&selected, known)).await {
         Some(Ok(before)) => before,
         Some(Err(failure)) => {
             let verdict = Verdict::failed(failure);
@@ -50,14 +57,14 @@ pub(super) async fn run_attempt(
     attempt.logs.extend(before.console.iter().cloned());
     // A cancelled conversation discards any partial verdict.
     if cancellation
-        .run_until_cancelled(run_case_conversation(&mut attempt, &selected, &before, outside))
+        .run_until_cancelled(run_case_conversation(&mut attempt, &selected, &before, mcp, outside))
         .await
         .is_none()
     {
         attempt.verdict = cancelled_verdict();
     }
     attempt.duration = started.elapsed();
-    let after = outside.run_after_hook(&attempt, &selected, &before);
+    let after = outside.run_after_hook(&attempt, &selected, &before, known);
     match cancellation.clean_up(after).await {
         Ok(Ok(lines)) => attempt.logs.extend(lines),
         Ok(Err(words)) | Err(words) => attempt.warnings.push(format!("after script failed: {words}")),
@@ -78,16 +85,28 @@ async fn run_case_conversation(
     attempt: &mut Attempt,
     selected: &SelectedCase,
     before: &HookOutput,
+    mcp: Option<AttemptMcp>,
     outside: &Arc<RunContext>,
 ) {
-    match prepare_case(selected, before, outside).await {
+    let addresses = mcp.as_ref().map(|mcp| mcp.addresses.clone()).unwrap_or_default();
+    match prepare_case(selected, before, &addresses, outside).await {
         Err(failure) => attempt.verdict = Verdict::failed(failure),
         Ok(PreparedCase { case, target, redactor, timeouts, partners, hook_variables }) => {
             let target = target.for_case(&case.target).for_attempt(attempt.number);
             let target = target.with_case_name(&selected.suite_name, &selected.case.id);
             let speaks =
                 outside.project.call_settings().connector.clone().or_else(|| target.summary().connector);
-            let mut agent = target.open(&outside.target_env);
+            let mut env = outside.target_env.clone();
+            if let Some(mcp) = &mcp {
+                Arc::make_mut(&mut env.environment).extend([mcp.bridge()]);
+            }
+            let mut agent = target.open(&env);
+            if let Some(mcp) = mcp {
+                agent = match outside.attach_mcp(mcp, &case, agent) {
+                    Ok(agent) => agent,
+                    Err(failure) => return attempt.verdict = Verdict::failed(failure),
+                };
+            }
             let script = ScriptedAnswers::new(target.tools);
             let prices = outside.prices.with_default_model(speaks);
             let traffic = TrafficMeter::new(outside.traffic.clone());
@@ -127,6 +146,7 @@ struct PreparedCase {
 async fn prepare_case(
     selected: &SelectedCase,
     before: &HookOutput,
+    addresses: &BTreeMap<String, String>,
     outside: &Arc<RunContext>,
 ) -> Result<PreparedCase, AttemptFailure> {
     let case = &selected.case;
@@ -134,6 +154,7 @@ async fn prepare_case(
         let message = outside.project.missing_target().message;
         return Err(AttemptFailure::new(FailureKind::TestError, message));
     };
+    let mcp = McpAddresses::Known(addresses);
     let bound = outside.bound_target(agent);
     let mut hook_variables = before.variables.clone();
     let folder = match &outside.project.file {
@@ -142,7 +163,7 @@ async fn prepare_case(
     };
     let identity = outside.project.call_settings().identity_before_hooks(case);
     for index in 0..case.hooks {
-        let variables = outside.case_variables(&hook_variables);
+        let variables = VariableScope { mcp, ..outside.case_variables(&hook_variables) };
         let mut hook = case.hook(index, variables).map_err(test_failure)?;
         set_identity_env(&identity, &mut hook);
         let (environment, servers) = (outside.project.environment(), outside.target_env.servers);
@@ -162,9 +183,9 @@ async fn prepare_case(
             (target.clone(), outside.redactor(&secrets, &hook_variables))
         }
         Some((target, redactor)) => (target.clone(), redactor.clone()),
-        None => outside.bind_agent(agent, &hook_variables).map_err(test_failure)?,
+        None => outside.bind_agent(agent, &hook_variables, mcp).map_err(test_failure)?,
     };
-    let variables = VariableScope { redactor: &redactor, ..outside.case_variables(&hook_variables) };
+    let variables = VariableScope { redactor: &redactor, mcp, ..outside.case_variables(&hook_variables) };
     let case = case.bind(variables).map_err(test_failure)?;
     let folders = [selected.suite.folder.as_path(), outside.project.root.as_path(), Path::new("")];
     let case = case

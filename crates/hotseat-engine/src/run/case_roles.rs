@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::context::RunContext;
 use super::script_processes::OverheardTurnLog;
-use crate::cases::{Suite, TestCase};
+use crate::cases::{McpAddresses, Suite, TestCase};
 use crate::config::{Project, ProjectAgent, ResolvedRole, RoleKind, RoleQuery, ScriptScope};
 use crate::roles::{RecordedAnswers, RoleClient};
 use crate::scripts::{ScriptCapabilities, ScriptFunction};
@@ -288,7 +288,7 @@ pub fn open_role(
         ResolvedRole::Agent(agent) => {
             let target = match outside.bound_target(agent) {
                 Some((target, _)) => target.clone(),
-                None => outside.bind_agent(agent, hook_variables)?.0,
+                None => outside.bind_agent(agent, hook_variables, McpAddresses::Example)?.0,
             };
             let named = wanted.and_then(|wanted| Some((wanted.connector?, Some(wanted.place.clone()))));
             let target = outside.project.with_connectors(agent, target, named)?;

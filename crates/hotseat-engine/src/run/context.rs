@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::backlog::ReportBacklog;
+use super::mcp_servers::RunMcp;
 use super::recheck_source::RecheckSource;
-use crate::cases::{HookCommand, HumanInput, TestCase, VariableScope};
+use crate::cases::{HookCommand, HumanInput, McpAddresses, TestCase, VariableScope};
 use crate::cases::{OnMissingInput, PromptPolicy};
 use crate::config::{
     BoundTarget, Project, ProjectAgent, TargetEnv, TargetSummary, is_secret, named_secrets, secret_text,
@@ -40,6 +41,8 @@ pub struct RunContext {
     pub human: Option<Arc<dyn HumanPrompter>>,
     /// Backlog of events that reporters have not handled yet.
     pub backlog: Arc<ReportBacklog>,
+    /// MCP servers of the run, if a case has any.
+    pub(super) mcp: Option<RunMcp>,
     /// Resources for opening targets.
     pub(super) target_env: TargetEnv,
     /// Targets that are the same for every case, with their redactors.
@@ -104,11 +107,12 @@ impl RunContext {
             recheck: None,
             human: None,
             backlog: Arc::default(),
+            mcp: None,
             target_env: means,
             bound_targets: Vec::new(),
         };
-        for agent in agents.filter(|agent| !agent.uses_hook_variables) {
-            let (target, redactor) = outside.bind_agent(agent, &BTreeMap::new())?;
+        for agent in agents.filter(|agent| agent.is_same_for_all()) {
+            let (target, redactor) = outside.bind_agent(agent, &BTreeMap::new(), McpAddresses::Unknown)?;
             outside.bound_targets.push((agent.clone(), target, redactor));
         }
         Ok(outside)
@@ -137,7 +141,8 @@ impl RunContext {
         hook_variables: &'a BTreeMap<String, Value>,
     ) -> VariableScope<'a> {
         let (environment, redactor) = (&**self.project.environment(), self.project.redactor());
-        VariableScope { environment, hook_variables, allow_undefined: false, redactor }
+        let mcp = McpAddresses::Example;
+        VariableScope { environment, hook_variables, mcp, allow_undefined: false, redactor }
     }
 
     /// Resolves an agent with hook variables and creates the redactor for its secrets.
@@ -145,8 +150,9 @@ impl RunContext {
         &self,
         agent: &ProjectAgent,
         hook_variables: &BTreeMap<String, Value>,
+        mcp: McpAddresses<'_>,
     ) -> Result<(BoundTarget, SecretRedactor), Diagnostics> {
-        let target = agent.bind(self.case_variables(hook_variables))?;
+        let target = agent.bind(VariableScope { mcp, ..self.case_variables(hook_variables) })?;
         let redactor = self.redactor(&target.secrets, hook_variables);
         Ok((target, redactor))
     }

@@ -12,7 +12,7 @@ use super::attempt_result::{Attempt, test_failure};
 use super::context::{RunContext, set_identity_env};
 use super::outcome::CaseOutcome;
 use super::plan::{RunPlan, SelectedCase};
-use crate::cases::{HookCommand, NamedHook};
+use crate::cases::{HookCommand, McpAddresses, NamedHook};
 use crate::config::{ResolvedHook, ScriptScope};
 use crate::scripts::{BoundFunction, ScriptOutput};
 use crate::session::run_hook;
@@ -46,10 +46,11 @@ impl RunContext {
         name: &str,
         input: &Value,
         hook_variables: &BTreeMap<String, Value>,
+        mcp: McpAddresses<'_>,
         identity: &RequestIdentity,
         whose: &[ScriptScope<'_>],
     ) -> Result<HookOutput, AttemptFailure> {
-        match self.project.resolve_hook(name, hook_variables, whose).map_err(test_failure)? {
+        match self.project.resolve_hook(name, hook_variables, mcp, whose).map_err(test_failure)? {
             ResolvedHook::Command(hook) => self.run_command(hook, input, hook_variables, identity).await,
             ResolvedHook::Function(function, timeout) => {
                 let function = self.script_permissions(whose, hook_variables, identity).bind(function);
@@ -127,7 +128,9 @@ impl RunContext {
         if let Value::Object(members) = &mut input {
             members.insert("ctx".to_string(), (*identity.ctx).clone());
         }
-        self.run_named_hook(name, &input, &BTreeMap::new(), &identity, &plan.script_scopes()).await
+        let (none, no_servers) = (BTreeMap::new(), BTreeMap::new());
+        let mcp = McpAddresses::Known(&no_servers);
+        self.run_named_hook(name, &input, &none, mcp, &identity, &plan.script_scopes()).await
     }
 
     /// Runs the `before` hook of a case, if it has one.
@@ -137,6 +140,7 @@ impl RunContext {
     pub(super) async fn run_before_hook(
         self: &Arc<Self>,
         selected: &SelectedCase,
+        mcp: McpAddresses<'_>,
     ) -> Result<HookOutput, AttemptFailure> {
         let case = &selected.case;
         let Some(NamedHook { name, .. }) = &case.before else { return Ok(HookOutput::default()) };
@@ -146,7 +150,7 @@ impl RunContext {
             failure.message = format!("before script failed: {}", failure.message);
             failure
         };
-        self.run_named_hook(name, &input, &BTreeMap::new(), &identity, &[script_scope(selected)])
+        self.run_named_hook(name, &input, &BTreeMap::new(), mcp, &identity, &[script_scope(selected)])
             .await
             .map_err(failed)
     }
@@ -160,6 +164,7 @@ impl RunContext {
         attempt: &Attempt,
         selected: &SelectedCase,
         before: &HookOutput,
+        mcp: McpAddresses<'_>,
     ) -> Result<Vec<String>, String> {
         let Some(NamedHook { name, .. }) = &selected.case.after else { return Ok(Vec::new()) };
         let case = &selected.case;
@@ -170,8 +175,8 @@ impl RunContext {
             "before_data": before.data,
             "ctx": identity.ctx,
         });
-        let ran =
-            self.run_named_hook(name, &input, &before.variables, &identity, &[script_scope(selected)]).await;
+        let scopes = [script_scope(selected)];
+        let ran = self.run_named_hook(name, &input, &before.variables, mcp, &identity, &scopes).await;
         ran.map(|after| after.console).map_err(|failure| failure.message)
     }
 }

@@ -88,6 +88,8 @@ pub struct RunPlan {
     pub selected_suites: usize,
     /// Conversation modes of the selected cases.
     pub modes: RunModes,
+    /// The first selected case with MCP servers.
+    first_with_mcp: Option<Arc<TestCase>>,
     /// Notes for the user, for example about cases without assertions.
     pub notes: Vec<Diagnostic>,
     /// Number of selected cases that declare a reliability, and of those that leave it to the project.
@@ -137,6 +139,7 @@ impl RunPlan {
             digest: String::new(),
             selected_suites: 0,
             modes: RunModes::default(),
+            first_with_mcp: None,
             notes: Vec::new(),
             declared: 0,
             undeclared: 0,
@@ -218,7 +221,7 @@ impl RunPlan {
         // A case without hooks has environment variables only.
         for agent in plan
             .agents()
-            .filter(|agent| agent.uses_hook_variables && agent.missing_variables().next().is_none())
+            .filter(|agent| !agent.is_same_for_all() && agent.missing_variables().next().is_none())
         {
             if without_hooks.iter().any(|other| Arc::ptr_eq(other, agent)) {
                 diagnostics.extend(project.bind_without_hooks(agent).err().into_iter().flatten());
@@ -275,6 +278,9 @@ impl RunPlan {
     ) {
         let case = &driven.case;
         self.modes.add_case(case);
+        if self.first_with_mcp.is_none() && case.skip.is_none() && !case.mcp.is_empty() {
+            self.first_with_mcp = Some(Arc::new(case.clone()));
+        }
         if let Some(topics) = case.topics_with_ignored_checks().filter(|_| case.skip.is_none()) {
             let note = Diagnostic::new(
                 "the assertions of these topics are not checked: this case has no simulated user",
@@ -423,6 +429,11 @@ impl RunPlan {
     pub fn contacted_agents(&self) -> impl Iterator<Item = &Arc<ProjectAgent>> {
         let tested = |agent: &&Arc<ProjectAgent>| self.agents().any(|other| Arc::ptr_eq(other, agent));
         self.agents().chain(self.role_agents.iter().filter(move |agent| !tested(agent)))
+    }
+
+    /// The first selected case with MCP servers.
+    pub(super) fn first_case_with_mcp(&self) -> Option<&TestCase> {
+        self.first_with_mcp.as_deref()
     }
 
     /// True if a case has no agent to test.

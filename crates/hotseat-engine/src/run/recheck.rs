@@ -12,7 +12,7 @@ use super::context::{EventRetention, RunContext};
 use super::plan::SelectedCase;
 use super::recheck_source::RecheckSource;
 use super::results::{CaseInfo, CaseRef};
-use crate::cases::{TestCase, VariableScope};
+use crate::cases::{McpAddresses, TestCase, VariableScope};
 use crate::roles::RecordedAnswers;
 use crate::session::{
     RERUN_HINT, RecordedConversation, RecordedOutcome, SessionRoles, SessionTimeouts, reevaluate,
@@ -123,7 +123,7 @@ fn prepare_recheck(
 ) -> Result<PreparedRecheck, hotseat_document::Diagnostics> {
     let (case, agent) = (&selected.case, selected.agent.as_ref());
     // An agent that can no longer be resolved has no secrets to redact.
-    let bound = agent.and_then(|agent| outside.bind_agent(agent, hook_variables).ok());
+    let bound = agent.and_then(|agent| outside.bind_agent(agent, hook_variables, McpAddresses::Example).ok());
     let redactor = bound.map_or_else(|| outside.redactor(&[], hook_variables), |(_, redactor)| redactor);
     let answers = Arc::new(RecordedAnswers::from_events(events, redactor.clone(), recheck.asks_judges));
     let named = CaseScope { case, suite: &selected.suite, agent };

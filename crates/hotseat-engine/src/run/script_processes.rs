@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::context::{RunContext, set_identity_env};
-use crate::cases::{CaseTarget, parse_messages};
+use crate::cases::{CaseTarget, McpAddresses, parse_messages};
 use crate::config::{ProcessTarget, ProjectAgent, ScriptScope};
 use crate::roles::{RoleError, SingleTurnInput, run_single_turn};
 use crate::scripts::{ProcessFuture, ProcessRunner, ScriptCapabilities};
@@ -173,12 +173,14 @@ impl ProcessCaller {
                 .ok_or_else(|| describe(wrong.into()))
         })?;
         let bound = outside.bound_target(&agent);
-        if agent.start.is_some() && bound.is_none() && !agent.uses_hook_variables {
+        if agent.start.is_some() && bound.is_none() && agent.is_same_for_all() {
             return Err("this agent is started only in runs that test it or use it as a role".to_string());
         }
         let target = match bound {
             Some((target, _)) => target.clone(),
-            None => outside.bind_agent(&agent, &self.hook_variables).map_err(describe)?.0,
+            None => {
+                outside.bind_agent(&agent, &self.hook_variables, McpAddresses::Example).map_err(describe)?.0
+            }
         };
         let connector = input.options["connector"].as_str().map(|name| (name, None));
         let target = outside.project.with_connectors(&agent, target, connector).map_err(describe)?;

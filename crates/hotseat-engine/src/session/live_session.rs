@@ -9,11 +9,12 @@ use tokio::time::Instant;
 use super::checkpoints::{self, CheckpointProgress};
 use super::conversation_ending::ConversationEnding;
 use super::evaluate::{CheckEvaluator, CheckScope, failure_from_checks};
+use super::mcp_results::{late_call, unreached_faults};
 use super::recorded_conversation::{RecordedConversation, SessionCounterpart, rerun_required};
 use super::resolve_references::{missing_times, test_error};
 use super::topic_tracker::TopicTracker;
 use super::turn::{DeadlineSource, TurnInput, execute_turn, judge_turn_end};
-use crate::cases::{CaseTopics, CaseTurn, CheckVocabulary, TestCase};
+use crate::cases::{CaseTopics, CaseTurn, CheckVocabulary, TestCase, hidden_calls};
 use crate::scripts::ScriptCapabilities;
 use crate::session::{ConversationResult, EvaluatedCheck, ProgramChecks, SessionRoles, SessionTimeouts};
 use hotseat_checks::Check;
@@ -97,6 +98,9 @@ fn check_capabilities(case: &TestCase, agent: &mut dyn AgentSession) -> Result<(
     let options = case.turns.iter().chain([&case.turn_defaults]).any(|turn| turn.options.is_some());
     if options && !carries.options {
         return cannot("`options`");
+    }
+    if let Some(check) = case.every_check().find(|check| carries.hides_calls && check.reads_calls()) {
+        return Err(test_error(hidden_calls(&check.place).into()));
     }
     agent.seed_history(&case.opening.messages)?;
     check_timestamps(agent.has_timestamps(), case)
@@ -485,14 +489,21 @@ impl<'a> Session<'a> {
         {
             self.ending = Some(ConversationEnding::Failed(failure));
         }
+        self.recorder.flush_inbox();
+        if let (None | Some(ConversationEnding::Completed), Some(failure)) =
+            (&self.ending, late_call(self.recorder.conversation()))
+        {
+            self.ending = Some(ConversationEnding::Failed(failure));
+        }
         let ending = match self.ending.take() {
             None | Some(ConversationEnding::Completed) => {
                 if !self.turns().is_empty() || case.program.is_none() {
                     self.evaluate_all_topics().await;
                     self.evaluate_conversation(&case.checks, &case.final_checks).await;
                 }
-                let failure =
-                    missing_checkpoints(&self.checkpoints).or_else(|| failure_from_checks(&self.checks));
+                let failure = unreached_faults(case, self.recorder.conversation())
+                    .or_else(|| missing_checkpoints(&self.checkpoints))
+                    .or_else(|| failure_from_checks(&self.checks));
                 failure.map_or(ConversationEnding::Completed, ConversationEnding::Failed)
             }
             Some(ending) => ending,

@@ -77,7 +77,7 @@ impl SessionCounterpart<'_> {
             SessionCounterpart::Agent(agent) => agent.capabilities(),
             // The recorded agent received everything that the case sends.
             SessionCounterpart::Recorded(_) => {
-                ProtocolCapabilities { history: true, attachments: true, options: true }
+                ProtocolCapabilities { history: true, attachments: true, options: true, hides_calls: false }
             }
         }
     }

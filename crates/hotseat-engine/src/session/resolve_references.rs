@@ -4,7 +4,7 @@
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 use hotseat_trace::{AttemptFailure, FailureKind};
 
-use crate::cases::{CaseTopics, CaseTurn};
+use crate::cases::{CaseTopics, CaseTurn, hidden_calls};
 use crate::session::{EndedCaseError, Session};
 use hotseat_checks::{Check, JudgeSettings};
 use hotseat_targets::message::media_parts;
@@ -23,7 +23,13 @@ impl Session<'_> {
                 Ok(()) if check.is_timing() && !self.counterpart.has_timestamps() => {
                     diagnostics.push(missing_times(&check.place));
                 }
-                Ok(()) => diagnostics.extend(self.require_judge(check).err()),
+                Ok(()) if check.reads_calls() && self.capabilities().hides_calls => {
+                    diagnostics.push(hidden_calls(&check.place));
+                }
+                Ok(()) => {
+                    diagnostics.extend(self.case.unknown_servers(std::iter::once(&*check)));
+                    diagnostics.extend(self.require_judge(check).err());
+                }
             }
         }
         diagnostics

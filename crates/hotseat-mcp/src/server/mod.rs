@@ -135,6 +135,16 @@ impl Drop for McpServers {
     }
 }
 
+impl ServerDefinition {
+    /// Checks the name, the tools and their schemas.
+    ///
+    /// # Errors
+    /// If one of them is invalid.
+    pub fn validate(&self) -> Result<(), McpError> {
+        server_states(std::slice::from_ref(self)).map(drop)
+    }
+}
+
 /// Checks definitions and creates their states.
 fn server_states(definitions: &[ServerDefinition]) -> Result<BTreeMap<String, Arc<ServerState>>, McpError> {
     let mut states = BTreeMap::new();
@@ -219,6 +229,32 @@ impl McpConversation {
         Ok(())
     }
 
+    /// Opens a conversation at the same addresses, with other definitions and answers. Sessions of clients go on; running calls of this
+    /// conversation end.
+    ///
+    /// # Errors
+    /// If a definition is invalid.
+    pub fn reopen(
+        self,
+        answerer: Arc<dyn ToolAnswerer>,
+        definitions: &[ServerDefinition],
+    ) -> Result<McpConversation, McpError> {
+        let servers = server_states(definitions)?;
+        for (name, server) in &servers {
+            if let Some(known) = self.state.servers.get(name) {
+                let sessions = std::mem::take(&mut *state::lock(&known.sessions));
+                *state::lock(&server.sessions) = sessions;
+            }
+        }
+        let limits = self.state.limits.clone();
+        let (sender, events) = mpsc::channel(limits.max_waiting_events.max(1));
+        let token = self.state.token.clone();
+        let state = Arc::new(ConversationState::new(token, servers, answerer, limits, sender));
+        self.run.insert(state.clone());
+        let (id, address, run) = (self.id.clone(), self.address, self.run.clone());
+        Ok(McpConversation { id, address, run, state, events })
+    }
+
     /// Ends sessions and running calls. Later requests are refused, and reported as
     /// [`CallAfterClose`](crate::McpEventKind::CallAfterClose).
     pub fn close(&self) {
@@ -235,6 +271,6 @@ impl McpConversation {
 impl Drop for McpConversation {
     fn drop(&mut self) {
         self.state.close();
-        self.run.remove(&self.state.token);
+        self.run.remove(&self.state);
     }
 }

@@ -59,10 +59,13 @@ impl RunState {
         lock(&self.conversations).open.insert(conversation.token.clone(), conversation);
     }
 
-    pub(super) fn remove(&self, token: &str) {
+    /// Removes a conversation, unless another one has taken its address.
+    pub(super) fn remove(&self, conversation: &Arc<ConversationState>) {
         let mut table = lock(&self.conversations);
-        if table.open.remove(token).is_some() {
-            table.closed.push_back(token.to_string());
+        let token = &conversation.token;
+        if table.open.get(token).is_some_and(|open| Arc::ptr_eq(open, conversation)) {
+            table.open.remove(token);
+            table.closed.push_back(token.clone());
             if table.closed.len() > MAX_CLOSED_CONVERSATIONS {
                 table.closed.pop_front();
             }

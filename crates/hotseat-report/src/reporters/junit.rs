@@ -259,7 +259,12 @@ fn transcript(attempt: &Attempt) -> String {
         out.push_str(&format!("User: {}\n", turn.user.as_deref().unwrap_or_default()));
         for call in &turn.tool_calls {
             let result = call.result.as_ref().map_or_else(|| "no result".to_string(), |result| result.text());
-            out.push_str(&format!("Tool: {}({}) -> {result}\n", call.name, call.arguments));
+            out.push_str(&format!(
+                "Tool: {}({}){} -> {result}\n",
+                call.name,
+                call.arguments,
+                call.server_label()
+            ));
         }
         for message in &turn.messages {
             out.push_str(&format!("Agent: {}\n", message.content));

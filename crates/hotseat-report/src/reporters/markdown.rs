@@ -169,7 +169,7 @@ fn format_turn(turn: &ConversationTurn) -> String {
             Some(result) => result.text(),
             None => "no result".to_string(),
         };
-        say("Tool", &format!("{}({}) → {result}", call.name, call.arguments));
+        say("Tool", &format!("{}({}){} → {result}", call.name, call.arguments, call.server_label()));
     }
     turn.messages.iter().for_each(|message| say("Agent", &message.content));
     out

@@ -23,6 +23,10 @@ impl RunBuilder<'_> {
         forwarder: &mut EventForwarder,
     ) -> Result<RunSummary, Vec<Diagnostic>> {
         let RunBuilder { plan, context, options, hooks, completed, report_writing, .. } = self;
+        let mut context = context;
+        if context.recheck.is_none() {
+            context.start_mcp(&plan, options.parallel).map_err(|wrong| vec![wrong])?;
+        }
         let context = Arc::new(context);
         if context.recheck.is_some() {
             // A recheck starts no agent and runs no hook.

@@ -219,7 +219,7 @@ impl AgentSession for AgUiSession {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities { history: true, attachments: true, options: true }
+        ProtocolCapabilities { history: true, attachments: true, options: true, hides_calls: false }
     }
 
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

@@ -166,7 +166,7 @@ impl AgentSession for CodeAgentSession {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities { history: true, attachments: false, options: true }
+        ProtocolCapabilities { history: true, attachments: false, options: true, hides_calls: false }
     }
 
     fn seed_history(

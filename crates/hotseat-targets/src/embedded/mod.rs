@@ -500,7 +500,7 @@ impl AgentSession for EmbeddedSession {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities { history: true, attachments: false, options: true }
+        ProtocolCapabilities { history: true, attachments: false, options: true, hides_calls: false }
     }
 
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

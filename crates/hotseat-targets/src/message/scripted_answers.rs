@@ -95,6 +95,11 @@ pub fn response_schema_errors(schema: &Value, payload: &Value) -> Result<Vec<Str
     Ok(diagnostics.take(MAX_REPORTED_ERRORS).collect())
 }
 
+/// True if the arguments match one pattern of an answer.
+fn fits_alone(pattern: &(String, Pattern), arguments: &Value) -> bool {
+    ArgumentPatterns(vec![pattern.clone()]).all_match(arguments)
+}
+
 /// Scripted answers of a conversation, with counts of their use.
 #[derive(Debug, Default)]
 pub struct ScriptedAnswers {
@@ -159,6 +164,25 @@ impl ScriptedAnswers {
         let place = tool.answers.iter().zip(used.iter()).position(|(answer, used)| fits(answer, *used))?;
         used[place] += 1;
         Some(tool.answers[place].reply.clone())
+    }
+
+    /// Describes the scripted answer that comes nearest to a call, and why it does not match.
+    pub fn nearest_answer(&self, name: &str, arguments: &Value) -> Option<String> {
+        let (tool, used) = self.tools.iter().zip(&self.used_tools).find(|(tool, _)| tool.name == name)?;
+        let all = tool.answers.len();
+        let missed = tool.answers.iter().zip(used).enumerate().map(|(index, (answer, used))| {
+            let missing: Vec<&(String, Pattern)> =
+                answer.arguments.0.iter().filter(|pattern| !fits_alone(pattern, arguments)).collect();
+            let why = match missing.as_slice() {
+                [] if *used > 0 => "it is used for one call only".to_string(),
+                missing => {
+                    let missing = missing.iter().map(|(path, pattern)| format!("{path} {pattern}"));
+                    format!("it needs {}", missing.collect::<Vec<_>>().join(", "))
+                }
+            };
+            (missing.len(), format!("answer {} of {all} for {name}: {why}", index + 1))
+        });
+        missed.min_by_key(|(missing, _)| *missing).map(|(_, words)| words)
     }
 
     /// Returns the server that answers calls of a tool without a matching scripted answer.

@@ -328,7 +328,7 @@ impl AgentSession for ChatSession {
     }
 
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities { history: true, attachments: true, options: true }
+        ProtocolCapabilities { history: true, attachments: true, options: true, hides_calls: false }
     }
 
     fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

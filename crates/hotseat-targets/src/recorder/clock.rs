@@ -48,6 +48,16 @@ impl SessionClock {
         self.arrived = Some(offset.max(earliest));
     }
 
+    /// Returns the time of an arrival.
+    pub fn offset_of(&self, at: Instant) -> TimeOffset {
+        TimeOffset::from(at.saturating_duration_since(self.opened) + self.skipped)
+    }
+
+    /// Returns the instant of a time of this clock.
+    pub fn instant_of(&self, offset: TimeOffset) -> Instant {
+        self.opened + Duration::from_micros(offset.0).saturating_sub(self.skipped)
+    }
+
     /// Uses the current time for following events again.
     pub fn clear_arrival(&mut self) {
         self.arrived = None;

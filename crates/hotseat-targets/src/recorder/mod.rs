@@ -2,12 +2,14 @@
 
 mod clock;
 mod depth_limit;
+mod inbox;
 mod redact;
 mod spending;
 mod trace_recorder;
 mod traffic;
 
 pub use clock::{SessionClock, wall_millis};
+pub use inbox::EventInbox;
 pub use redact::SecretRedactor;
 pub use spending::{ModelPrices, reported_tokens};
 pub use trace_recorder::TraceRecorder;

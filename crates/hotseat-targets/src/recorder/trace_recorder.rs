@@ -9,6 +9,7 @@ use hotseat_trace::{
 
 use super::clock::SessionClock;
 use super::depth_limit::limit_depth;
+use super::inbox::EventInbox;
 use super::redact::SecretRedactor;
 use super::spending::{ModelPrices, SpendingMeter};
 use super::traffic::{EventSize, TrafficMeter};
@@ -26,6 +27,7 @@ pub struct TraceRecorder {
     records: Option<Vec<EventRecord>>,
     meter: SpendingMeter,
     traffic: Arc<TrafficMeter>,
+    inbox: EventInbox,
 }
 
 impl TraceRecorder {
@@ -42,6 +44,7 @@ impl TraceRecorder {
             records,
             meter: SpendingMeter::default(),
             traffic: Arc::default(),
+            inbox: EventInbox::default(),
         }
     }
 
@@ -62,6 +65,27 @@ impl TraceRecorder {
     /// Returns the meter of the agent's traffic.
     pub fn traffic(&self) -> &Arc<TrafficMeter> {
         &self.traffic
+    }
+
+    /// Returns the inbox for events that are observed beside the agent's protocol.
+    pub fn inbox(&self) -> &EventInbox {
+        &self.inbox
+    }
+
+    /// Records all events of the inbox.
+    pub fn flush_inbox(&mut self) {
+        self.record_inbox(None);
+    }
+
+    /// Records the events of the inbox that arrived until `latest`.
+    fn record_inbox(&mut self, latest: Option<TimeOffset>) {
+        let latest = latest.map(|latest| self.clock.instant_of(latest));
+        while let Some((at, payload)) = self.inbox.pop_until(latest) {
+            let at = self.clock.offset_of(at);
+            let Some(event) = self.next_event(at, payload, true) else { continue };
+            self.conversation.apply(&event);
+            self.store(event, None);
+        }
     }
 
     /// Sets the arrival time of the following events to `at`, regardless of when they are processed. Times
@@ -125,7 +149,7 @@ impl TraceRecorder {
     pub fn emit_within(&mut self, execution: ExecutionInfo, payload: impl Into<Payload>) {
         let payload = payload.into();
         self.meter.observe(&payload);
-        if let Some(event) = self.next_event(self.now(), payload) {
+        if let Some(event) = self.next_event(self.now(), payload, false) {
             self.store(event, Some(execution));
         }
     }
@@ -135,7 +159,7 @@ impl TraceRecorder {
     pub fn replay(&mut self, record: EventRecord) {
         let EventRecord { event, execution } = record;
         self.clock.set_time(event.offset, event.timestamp);
-        let Some(event) = self.next_event(self.now(), event.payload) else { return };
+        let Some(event) = self.next_event(self.now(), event.payload, false) else { return };
         if execution.is_none() {
             self.conversation.apply(&event);
         }
@@ -161,13 +185,14 @@ impl TraceRecorder {
     }
 
     fn append(&mut self, at: TimeOffset, payload: Payload) {
-        let Some(event) = self.next_event(at, payload) else { return };
+        self.record_inbox(Some(at));
+        let Some(event) = self.next_event(at, payload, false) else { return };
         self.conversation.apply(&event);
         self.store(event, None);
     }
 
-    /// Creates the next event; `None` if the agent is far beyond a limit.
-    fn next_event(&mut self, at: TimeOffset, payload: Payload) -> Option<Event> {
+    /// Creates the next event; `None` if the agent is far beyond a limit. Events of the inbox are counted already.
+    fn next_event(&mut self, at: TimeOffset, payload: Payload, is_counted: bool) -> Option<Event> {
         let (now, wall) = self.clock.now();
         let offset = at.min(now);
         let timestamp = wall - Millis::try_from((now.0 - offset.0) / 1000).unwrap_or(0);
@@ -176,7 +201,9 @@ impl TraceRecorder {
         // Raw events are kept only on request, and their bytes have been counted already.
         let is_raw = matches!(payload, Payload::Raw(_));
         let (event, size) = limit_depth(Event { sequence: self.sequence + 1, offset, timestamp, payload });
-        if !self.traffic.count_event(if is_raw { EventSize::default() } else { size }, is_call) {
+        let is_recorded =
+            is_counted || self.traffic.count_event(if is_raw { EventSize::default() } else { size }, is_call);
+        if !is_recorded {
             return None;
         }
         (self.sequence, self.latest) = (self.sequence + 1, self.latest.max(offset));
@@ -201,6 +228,7 @@ impl TraceRecorder {
 
     /// Returns the conversation and the kept events.
     pub fn finish(mut self) -> (TracedConversation, Vec<EventRecord>) {
+        self.flush_inbox();
         self.conversation.settle();
         let mut records = self.records.unwrap_or_default();
         self.redactor.redact_pieces(&mut records);

@@ -474,7 +474,7 @@ impl AgentSession for ReplaySession {
 
     /// The recorded agent received everything that the case sends.
     fn capabilities(&self) -> ProtocolCapabilities {
-        ProtocolCapabilities { history: true, attachments: true, options: true }
+        ProtocolCapabilities { history: true, attachments: true, options: true, hides_calls: false }
     }
 
     fn seed_history(&mut self, _messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {

@@ -108,6 +108,8 @@ pub struct ProtocolCapabilities {
     pub attachments: bool,
     /// Options of a turn.
     pub options: bool,
+    /// True if the tool calls of the agent are not visible.
+    pub hides_calls: bool,
 }
 
 /// The part of the conversation sent with each input.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::cases::{CallOptions, TestCase};
+use crate::cases::{CallOptions, TestCase, hidden_calls};
 use hotseat_document::{Diagnostic, Diagnostics, SourceSpan};
 use hotseat_runtime::files::{ConnectorSet, Environment, ModelConnector};
 use hotseat_targets::ProtocolCapabilities;
@@ -27,6 +27,8 @@ pub(in crate::config) struct TargetCapabilities {
     pub(super) keys: Vec<&'static str>,
     /// Supported options.
     pub(super) options: SupportedOptions,
+    /// True if the protocol shows the tool calls of the agent.
+    pub(in crate::config) shows_calls: bool,
     /// True if the agent has connectors of its own, beside those of the project.
     pub(in crate::config) own_connectors: bool,
     /// Reports an attachment that cannot be sent although attachments are supported.
@@ -69,6 +71,7 @@ impl TargetCapabilities {
         TargetCapabilities {
             keys: ALL_KEYS.to_vec(),
             options: SupportedOptions::All,
+            shows_calls: true,
             own_connectors: false,
             media_error: |_| None,
             option_error: |_, _| None,
@@ -124,6 +127,7 @@ impl TargetCapabilities {
                 SupportedOptions::All => true,
                 SupportedOptions::Only(members) => !members.is_empty(),
             },
+            hides_calls: !self.shows_calls,
         }
     }
 
@@ -141,6 +145,15 @@ impl TargetCapabilities {
             SupportedOptions::All => true,
             SupportedOptions::Only(members) => members.iter().any(|member| member == name),
         }
+    }
+
+    /// Diagnostic of the first assertion about tool calls, if nothing shows the calls of the agent.
+    pub(in crate::config) fn hidden_calls(&self, case: &TestCase) -> Option<Diagnostic> {
+        if self.shows_calls || !case.mcp.is_empty() {
+            return None;
+        }
+        let check = case.every_check().find(|check| check.reads_calls())?;
+        Some(hidden_calls(&check.place))
     }
 
     /// Diagnostics of case parts that do not reach the agent.

@@ -56,6 +56,7 @@ impl AgentTarget for CommandTarget {
                 let mut capabilities = TargetCapabilities::from_template(&key_references(node, &["command"]));
                 // Files cannot be passed as arguments.
                 capabilities.keys.retain(|key| *key != "attachments");
+                capabilities.shows_calls = false;
                 capabilities
             }
             _ => TargetCapabilities::all(),

@@ -145,6 +145,7 @@ impl AgentTarget for HttpTarget {
         TargetCapabilities {
             key_help: |key| placeholder_help(key, "template"),
             option_help: |name| option_help(name, "template"),
+            shows_calls: node.get("map").is_some_and(|map| map.get("tool_calls").is_some()),
             ..TargetCapabilities::from_template(&references)
         }
     }

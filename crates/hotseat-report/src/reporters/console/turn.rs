@@ -111,7 +111,7 @@ pub(super) fn event_lines(
             (Some(result), DetailLevel::Full) => format!(" → {}", result.text()),
             (None, _) => " → no result".to_string(),
         };
-        (call.started, 0, format!("Agent: [tool: {}({arguments})]{result}", call.name))
+        (call.started, 0, format!("Agent: [tool: {}({arguments}){}]{result}", call.name, call.server_label()))
     });
     let answer = turn.messages.len().saturating_sub(1);
     let told = turn.messages.iter().enumerate().filter(|(place, _)| match detail {

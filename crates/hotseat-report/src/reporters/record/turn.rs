@@ -113,6 +113,21 @@ pub struct ToolCallRecord<'a> {
     pub error: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subagent: Option<&'a str>,
+    /// MCP server of the test that received the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<&'a str>,
+    /// Sources that saw the call, if an MCP server of the test did: `agent`, `mcp`.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub seen_by: &'static [&'static str],
+    /// Faults that the server injected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<&'a str>,
+    /// True if the answer of the server did not reach the agent.
+    #[serde(skip_serializing_if = "is_false")]
+    pub answer_lost: bool,
+    /// Violations of the input schema.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub invalid_arguments: &'a [String],
     /// Milliseconds from the start of the turn.
     pub started_ms: f64,
     pub duration_ms: f64,
@@ -341,7 +356,7 @@ pub(super) fn failed_check_messages<'a>(checks: impl Iterator<Item = &'a CheckRe
 
 impl<'a> ToolCallRecord<'a> {
     pub(super) fn new(call: &'a AgentToolCall, turn: &ConversationTurn) -> Self {
-        let result = call.result.as_ref();
+        let (result, seen) = (call.result.as_ref(), call.server_call.as_ref());
         ToolCallRecord {
             id: &call.id,
             name: &call.name,
@@ -351,6 +366,11 @@ impl<'a> ToolCallRecord<'a> {
             result: result.filter(|result| !result.failed).map(|result| &result.value),
             error: result.filter(|result| result.failed).map(|result| &result.value),
             subagent: call.subagent.as_deref(),
+            server: call.server(),
+            seen_by: if call.server_call.is_some() { call.sources() } else { &[] },
+            faults: seen.into_iter().flat_map(|seen| &seen.faults).map(|fault| &*fault.kind).collect(),
+            answer_lost: seen.is_some_and(|seen| seen.lost_success.is_some()),
+            invalid_arguments: seen.map_or(&[], |seen| &seen.argument_errors),
             started_ms: ms(call.started - turn.started),
             duration_ms: ms(call.ended - call.started),
             timestamp: call.completed_at,

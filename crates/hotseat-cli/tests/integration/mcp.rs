@@ -1,0 +1,466 @@
+//! MCP servers of the test: mocks, their answers, faults, and the assertions about their calls.
+
+use std::sync::Mutex;
+
+use hotseat_testkit::agui::FakeRun;
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
+use serde_json::{Value, json};
+
+use crate::common::{Project, TestRun};
+
+/// Servers of most tests: a bank that charges cards.
+const BANK: &str = "mcp:
+  bank:
+    type: mock
+    tools:
+      - name: charge_card
+        description: Charges the card of the customer.
+        inputSchema: { type: object, required: [order_id, amount], properties: { order_id: { type: string }, amount: { type: number } } }
+        answers:
+          - { args_match: { order_id: '^o-1$' }, content: { charged: true } }
+          - { args_match: { order_id: '^broke$' }, error: card declined }
+      - name: find_charge
+        inputSchema: { type: object, properties: { order_id: { type: string } } }
+        answers: [{ content: { found: true } }]
+";
+
+/// A plain HTTP agent, whose protocol shows no tool calls. It does what the user says with the server in its header.
+fn plain_agent() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let text = request.json()["text"].as_str().unwrap_or_default().to_string();
+        FakeReply::json(200, &json!({"reply": act(&bank, &text)}))
+    })
+}
+
+/// Does what the user says, and tells the outcome.
+fn act(bank: &McpClient, text: &str) -> String {
+    let words: Vec<&str> = text.split(' ').collect();
+    let arguments = |id: &str| json!({"order_id": id, "amount": 5});
+    match words.as_slice() {
+        ["pay", id] => match bank.call("charge_card", &arguments(id)) {
+            Ok(value) => format!("paid {value}"),
+            Err(words) => format!("not paid: {words}"),
+        },
+        // Repeats the call until it gets an answer.
+        ["naive", id] => {
+            let paid = (0..3).find_map(|_| bank.call("charge_card", &arguments(id)).ok());
+            paid.map_or("gave up".to_string(), |value| format!("paid {value}"))
+        }
+        // Looks whether the charge exists before it repeats the call.
+        ["careful", id] => match bank.call("charge_card", &arguments(id)) {
+            Ok(value) => format!("paid {value}"),
+            Err(_) => match bank.call("find_charge", &arguments(id)) {
+                Ok(found) if found["found"] == true => "paid before".to_string(),
+                _ => format!("{:?}", bank.call("charge_card", &arguments(id))),
+            },
+        },
+        ["list"] => bank.tools().unwrap_or_default().join(","),
+        ["invalid"] => format!("{:?}", bank.call("charge_card", &json!({"order_id": 1}))),
+        ["unknown"] => format!("{:?}", bank.call("refund", &json!({}))),
+        _ => "Hello.".to_string(),
+    }
+}
+
+fn plain_target(agent: &FakeAgent) -> String {
+    format!(
+        "target:\n  type: http\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n",
+        agent.url()
+    )
+}
+
+/// A project with the bank and a plain agent.
+fn bank_project(agent: &FakeAgent, suite: &str) -> Project {
+    Project::with_config(&(plain_target(agent) + BANK)).suite("a", suite)
+}
+
+fn run(suite: &str) -> TestRun {
+    bank_project(&plain_agent(), suite).test(&[])
+}
+
+/// The calls of a case: tool, server and sources.
+fn calls(run: &TestRun, name: &str) -> Vec<Value> {
+    let turns = run.case(name)["turns"].as_array().expect("turns").clone();
+    turns.iter().flat_map(|turn| turn["tool_calls"].as_array().expect("calls").clone()).collect()
+}
+
+#[track_caller]
+fn assert_failure(run: &TestRun, name: &str, kind: &str, words: &[&str]) {
+    let failure = run.failure(name);
+    assert_eq!(failure["kind"], kind, "{failure:#}");
+    let text = format!("{} {}", failure["message"], failure["detail"]);
+    for words in words {
+        assert!(text.contains(words), "{words:?} is not in {failure:#}");
+    }
+}
+
+// Calls.
+
+#[test]
+fn calls_of_a_plain_agent_are_visible_at_the_server() {
+    let run = run("name: a
+turns:
+  - user: list
+    assert: { text: { must_match: '^charge_card,find_charge$' } }
+  - user: pay o-1
+    assert:
+      - tools: { require: [{ name: charge_card, server: bank, args_match: { order_id: o-1 }, result_match: 'true' }], forbid: [find_charge] }
+      - { type: tool_result, tool: charge_card, server: bank, result: { charged: true } }
+      - { type: valid_arguments }
+      - { text: { must_match: 'paid .*true' } }
+  - user: pay broke
+    assert: { tools: { require: [{ name: charge_card, result_match: declined }] }, text: { must_match: 'not paid: card declined' } }
+assert: [{ type: tool_sequence, calls: [{ name: charge_card, server: bank }, charge_card] }]
+");
+    run.assert_all_passed();
+    let calls = calls(&run, "a");
+    assert_eq!(calls.len(), 2);
+    assert_eq!((&calls[0]["server"], &calls[0]["seen_by"]), (&json!("bank"), &json!(["mcp"])));
+    assert_eq!(calls[0]["result"], json!({"charged": true}));
+    assert_eq!(calls[1]["error"], "card declined");
+    assert!(calls[0]["started_ms"].as_f64() >= Some(0.0) && calls[0]["duration_ms"].as_f64() >= Some(0.0));
+}
+
+#[test]
+fn a_call_that_the_agent_reports_and_the_server_sees_is_one_call() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.header("x-bank").expect("the address of the bank"));
+        let arguments = json!({"amount": 5.0, "order_id": "o-1"});
+        let result = bank.call("charge_card", &arguments).expect("an answer");
+        let run = FakeRun::for_request(request).started();
+        run.tool("c1", "mcp__bank__charge_card", &arguments, Some(result)).text("Paid.").finished()
+    });
+    let target =
+        format!("target:\n  endpoint: {}\n  headers: {{ x-bank: '${{MCP.bank.url}}' }}\n", agent.url());
+    let suite = "name: a
+turns:
+  - user: pay
+    assert:
+      tools:
+        require:
+          - { name: charge_card, server: bank, count: { exact: 1 } }
+          - { name: mcp__bank__charge_card, count: { exact: 1 } }
+      budget: { max_tool_calls: 1 }
+";
+    let run = Project::with_config(&(target + BANK)).suite("a", suite).test(&[]);
+    run.assert_all_passed();
+    let calls = calls(&run, "a");
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0]["seen_by"], json!(["agent", "mcp"]));
+}
+
+#[test]
+fn parallel_conversations_do_not_mix() {
+    let case = |id: usize| {
+        format!(
+            "name: c{id}\nmcp: {{ bank: {{ tools: [{{ name: charge_card, answers: [{{ content: 'case {id}' }}] }}] }} }}\nturns: [{{ user: pay x, assert: {{ text: {{ must_match: '^paid \"case {id}\"$' }}, tools: {{ require: [{{ name: charge_card, count: {{ exact: 1 }} }}] }} }} }}]\n"
+        )
+    };
+    let suite: Vec<String> = (0..20).map(case).collect();
+    let run = bank_project(&plain_agent(), &suite.join("---\n")).test(&["--parallel", "10"]);
+    run.assert_all_passed();
+}
+
+#[test]
+fn a_call_without_an_answer_is_an_error_of_the_test() {
+    let run = run("name: a
+turns: [{ user: pay o-2 }]
+---
+name: left to the agent
+mcp: { bank: { unmatched: error_result } }
+turns: [{ user: pay o-2, assert: { text: { must_match: 'not paid: no answer is defined' } } }]
+---
+name: used up
+mcp: { bank: { tools: [{ name: charge_card, answers: [{ content: ok, once: true }] }] } }
+turns: [{ user: pay o-1 }, { user: pay o-1 }]
+");
+    let needs = "nearest: answer 1 of 2 for charge_card: it needs order_id";
+    assert_failure(
+        &run,
+        "a",
+        "test_error",
+        &["MCP server `bank` has no answer for charge_card", "o-2", needs],
+    );
+    assert_eq!(run.case("left to the agent")["status"], "passed", "{}", run.output);
+    assert_failure(&run, "used up", "test_error", &["it is used for one call only"]);
+}
+
+#[test]
+fn invalid_arguments_can_be_asserted() {
+    let run = run("name: a
+turns: [{ user: invalid, assert: [{ type: valid_arguments, negate: true }, { text: { must_match: 'Invalid arguments' } }] }]
+---
+name: b
+turns: [{ user: invalid, assert: [{ type: valid_arguments, tool: charge_card }] }]
+---
+name: unknown tool
+turns: [{ user: unknown, assert: { tools: { require: [{ name: refund, server: bank, result_match: 'Unknown tool' }] } } }]
+");
+    assert_eq!(run.case("a")["status"], "passed", "{}", run.output);
+    assert_failure(&run, "b", "assertion", &["calls of charge_card to satisfy the input schema", "order_id"]);
+    assert_eq!(run.case("unknown tool")["status"], "passed", "{}", run.output);
+}
+
+// Files.
+
+#[test]
+fn settings_have_three_layers() {
+    let suite = "suite:
+  mcp:
+    bank: { tools: [{ name: charge_card, answers: [{ content: from suite }] }, { name: extra, answers: [{ content: 1 }] }] }
+---
+name: a
+turns:
+  - { user: list, assert: { text: { must_match: '^charge_card,find_charge,extra$' } } }
+  - { user: pay o-9, assert: { text: { must_match: from suite } } }
+  - { user: invalid, assert: [{ type: valid_arguments, negate: true }] }
+---
+name: b
+mcp: { bank: { type: mock, tools_from: tools.json, tools: [{ name: charge_card, answers: [{ content: from case }] }] } }
+turns:
+  - { user: list, assert: { text: { must_match: '^recorded,charge_card$' } } }
+  - { user: pay o-9, assert: { text: { must_match: from case } } }
+";
+    let list = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [
+        {"name": "recorded", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
+        {"name": "charge_card", "inputSchema": {"type": "object"}},
+    ]}});
+    let project = bank_project(&plain_agent(), suite).file("tools.json", &list.to_string());
+    project.test(&[]).assert_all_passed();
+}
+
+#[test]
+fn mistakes_are_reported_before_anything_is_contacted() {
+    let agent = plain_agent();
+    for (suite, words) in [
+        (
+            "name: a\nturns: [{ user: hi, assert: { tools: { require: [{ name: x, server: bnk }] } } }]\n",
+            "unknown MCP server `bnk`\n",
+        ),
+        (
+            "name: a\nturns: [{ user: hi, assert: { tools: { require: [{ name: x, server: bnk }] } } }]\n",
+            "did you mean `bank`?",
+        ),
+        (
+            "name: a\nmcp: { crm: { tools: [{ name: x }] } }\nturns: [{ user: hi }]\n",
+            "define it with `type: mock` or `type: proxy`",
+        ),
+        (
+            "name: a\nmcp: { bank: { type: mock } }\nturns: [{ user: hi }]\n",
+            "a mock needs `tools` or `tools_from`",
+        ),
+        (
+            "name: a\nmcp: { bank: { type: mock, tools_from: none.json } }\nturns: [{ user: hi }]\n",
+            "`none.json` was not found",
+        ),
+        (
+            "name: a\nmcp: { bank: { tools: [{ name: x, inputSchema: { type: 5 } }] } }\nturns: [{ user: hi }]\n",
+            "`inputSchema` of the tool `x` is invalid",
+        ),
+        (
+            "name: a\nmcp: { bank: { type: proxy } }\nturns: [{ user: hi }]\n",
+            "a proxy needs either a `command` or a `url`",
+        ),
+        (
+            "name: a\nfaults: [{ do: lost_answer, nth: 1, every: 2 }]\nturns: [{ user: hi }]\n",
+            "one of `nth`, `every` and `rate`",
+        ),
+        (
+            "name: a\nfaults: [{ do: { http: 503, delay_ms: 5 } }]\nturns: [{ user: hi }]\n",
+            "`do` needs exactly one fault",
+        ),
+        (
+            "name: a\nfaults: [{ server: crm, do: empty }]\nturns: [{ user: hi }]\n",
+            "unknown MCP server `crm`",
+        ),
+        (
+            "name: a\nforwardedProps: { crm: '${MCP.crm.url}' }\nturns: [{ user: hi }]\n",
+            "unknown MCP server `crm`",
+        ),
+        (
+            "name: a\nturns: [{ user: hi, assert: [{ type: after_fault }] }]\n",
+            "`after_fault` needs `max_retries` or `forbid`",
+        ),
+    ] {
+        let output = bank_project(&agent, suite).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{output}");
+        let shown = format!("{}{}", output.stdout, output.stderr);
+        assert!(shown.contains(words.trim_end()), "{words:?} is not in {shown}");
+    }
+    assert_eq!(agent.requests().len(), 0);
+}
+
+#[test]
+fn assertions_about_calls_that_nothing_shows_are_refused() {
+    let agent = plain_agent();
+    let target = plain_target(&agent).replace("  headers: { x-bank: '${MCP.bank.url}' }\n", "");
+    for assertion in ["tools: { forbid: [charge_card] }", "budget: { max_tool_calls: 1 }"] {
+        let suite = format!("name: a\nturns: [{{ user: hi, assert: {{ {assertion} }} }}]\n");
+        let output = Project::with_config(&target).suite("a", &suite).hotseat(&["test"]);
+        assert_eq!(output.code, 2, "{output}");
+        assert!(output.stderr.contains("the agent's calls are not visible"), "{output}");
+    }
+    let written = "import { it, agent, expect } from 'hotseat';\nit('a', () => { agent.send('hi'); expect(agent).toCallTool('x'); });\n";
+    let project = Project::with_config(&target).file("a_test.ts", written);
+    assert_failure(&project.test(&[]), "a", "test_error", &["the agent's calls are not visible"]);
+    assert!(agent.requests().len() <= 1, "only the program's own turn is sent");
+}
+
+// Faults.
+
+/// A case whose agent loses the answer to its first charge.
+fn lost_answer(name: &str, user: &str, assertion: &str) -> String {
+    format!(
+        "name: {name}\nfaults: [{{ tool: charge_card, do: lost_answer }}]\nturns: [{{ user: {user} }}]\nassert: [{assertion}]\n"
+    )
+}
+
+const IDEMPOTENT: &str = "{ type: idempotent, tool: charge_card, server: bank, key: order_id }";
+
+#[test]
+fn a_lost_answer_makes_a_naive_agent_pay_twice() {
+    let suite = [
+        lost_answer("naive", "naive o-1", IDEMPOTENT),
+        lost_answer("careful", "careful o-1", IDEMPOTENT),
+        lost_answer("retries", "naive o-1", "{ type: after_fault, tool: charge_card, max_retries: 0 }"),
+        lost_answer("one retry", "naive o-1", "{ type: after_fault, max_retries: 1, forbid: [find_charge] }"),
+        lost_answer("forbidden", "careful o-1", "{ type: after_fault, forbid: [find_charge] }"),
+    ];
+    let run = run(&suite.join("---\n"));
+    let words = [
+        "charge_card at server bank to take effect at most once for each order_id",
+        "2 effects for order_id \\\"o-1\\\"",
+        "[lost_answer]",
+    ];
+    let failure = run.failure("naive");
+    let text = format!("{} {}", failure["message"], failure["detail"]).replace("\\\\\\\"", "\\\"");
+    assert!(words.iter().all(|words| text.contains(words)), "{text}");
+    assert_eq!(run.case("careful")["status"], "passed", "{}", run.output);
+    assert_failure(&run, "retries", "assertion", &["1 retries of charge_card"]);
+    assert_eq!(run.case("one retry")["status"], "passed", "{}", run.output);
+    assert_failure(&run, "forbidden", "assertion", &["find_charge"]);
+    let made = calls(&run, "naive");
+    assert_eq!(
+        (made.len(), &made[0]["faults"], &made[0]["answer_lost"]),
+        (2, &json!(["lost_answer"]), &json!(true))
+    );
+    assert_eq!((made[0].get("result"), &made[1]["result"]), (None, &json!({"charged": true})));
+}
+
+#[test]
+fn a_fault_that_no_call_reaches_is_an_error_of_the_test() {
+    let run = run("name: a
+faults: [{ tool: charge_card, nth: 2, do: timeout }]
+turns: [{ user: pay o-1 }]
+");
+    let words = [
+        "fault `timeout` on charge_card of MCP server `bank` was not reached",
+        "called 1 times",
+        "a.test.yaml:2",
+    ];
+    assert_failure(&run, "a", "test_error", &words);
+}
+
+#[test]
+fn every_fault_reaches_the_agent_and_the_trace() {
+    let kinds = [
+        "disconnect",
+        "http",
+        "rpc_error",
+        "is_error",
+        "empty",
+        "garbage",
+        "truncate",
+        "schema_violation",
+        "huge",
+        "lost_answer",
+        "duplicate_answer",
+        "{ delay_ms: 20 }",
+        "{ slow_stream_ms: 20 }",
+        "{ http: 429 }",
+        "{ rpc_error: -32001 }",
+        "{ is_error: busy }",
+        "{ huge_bytes: 100 }",
+    ];
+    let case = |(index, kind): (usize, &&str)| {
+        format!(
+            "name: f{index}\nfaults: [{{ do: {kind}, args_match: {{ order_id: o }} }}]\nturns: [{{ user: pay o-1 }}, {{ user: pay o-1, assert: {{ text: {{ must_match: '^paid' }} }} }}]\n"
+        )
+    };
+    let suite: Vec<String> = kinds.iter().enumerate().map(case).collect();
+    let run = run(&suite.join("---\n"));
+    run.assert_all_passed();
+    for (index, kind) in kinds.iter().enumerate() {
+        let made = calls(&run, &format!("f{index}"));
+        let name = kind.trim_matches(['{', '}', ' ']).split([':', ' ']).next().unwrap_or_default();
+        let name = name.trim_end_matches("_ms").trim_end_matches("_bytes");
+        assert_eq!((made.len(), &made[0]["faults"]), (2, &json!([name])), "{kind}: {made:#?}");
+        assert!(made[1].get("faults").is_none(), "{kind}");
+    }
+}
+
+#[test]
+fn a_seed_selects_the_same_calls_again() {
+    let suite = "name: a
+faults: [{ rate: 0.5, seed: 7, do: is_error }]
+turns: [{ user: pay o-1 }, { user: pay o-1 }, { user: pay o-1 }, { user: pay o-1 }, { user: pay o-1 }, { user: pay o-1 }]
+";
+    let faults = |run: &TestRun| -> Vec<bool> {
+        calls(run, "a").iter().map(|call| call.get("faults").is_some()).collect()
+    };
+    let (first, second) = (faults(&run(suite)), faults(&run(suite)));
+    assert_eq!(first, second);
+    assert!(first.contains(&true) && first.contains(&false), "{first:?}");
+}
+
+// Agents that live longer than a conversation.
+
+#[test]
+fn a_call_after_the_end_of_a_turn_is_an_error() {
+    static BANK_ADDRESS: Mutex<Option<String>> = Mutex::new(None);
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        // Calls a tool in the second turn with the address of the first one, while no turn of that one runs.
+        let mut known = BANK_ADDRESS.lock().unwrap();
+        let address = request.header("x-bank").expect("the address of the bank").to_string();
+        let first = known.get_or_insert_with(|| address.clone()).clone();
+        let reply = match first == address {
+            true => "Hello.".to_string(),
+            false => act(&McpClient::new(&first), "pay o-1"),
+        };
+        FakeReply::json(200, &json!({"reply": reply}))
+    });
+    let suite = "name: a\nturns: [{ user: hi }]\n---\nname: b\nturns: [{ user: hi, assert: { text: { must_match: 'not paid' } } }]\n";
+    let run = bank_project(&agent, suite).test(&["--parallel", "1"]);
+    // The conversation is over, so the server refuses the call.
+    run.assert_all_passed();
+    assert_eq!(calls(&run, "b"), Vec::<Value>::new());
+}
+
+#[test]
+fn hooks_receive_addresses_and_set_answers() {
+    let agent = FakeAgent::start(|request: &FakeRequest| {
+        let bank = McpClient::new(request.json()["bank"].as_str().expect("the address of the bank"));
+        FakeReply::json(200, &json!({"reply": act(&bank, "pay o-1")}))
+    });
+    let target = format!(
+        "target:\n  type: http\n  endpoint: {}\n  body: {{ bank: '{{{{forwardedProps.bank}}}}' }}\n  map: {{ reply: $.reply }}\n",
+        agent.url()
+    );
+    let suite = "name: a
+hooks: [{ cmd: [sh, -c, 'echo \"{\\\"BANK\\\": \\\"$URL\\\", \\\"WORD\\\": \\\"from hook\\\"}\"'], env: { URL: '${MCP.bank.url}' } }]
+forwardedProps: { bank: '${BANK}' }
+mcp: { bank: { tools: [{ name: charge_card, answers: [{ content: '${WORD}' }] }] } }
+turns: [{ user: hi, assert: { text: { must_match: 'paid \"from hook\"' }, tools: { require: [{ name: charge_card }] } } }]
+";
+    Project::with_config(&(target + BANK)).suite("a", suite).test(&[]).assert_all_passed();
+}
+
+#[test]
+fn programs_receive_addresses_in_their_environment() {
+    let agent = "while read -r message; do\n  case \"$BANK\" in http://127.0.0.1:*/mcp/bank/*) text=yes;; *) text=\"no: $BANK\";; esac\n  echo \"{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"$text\\\"}\"\n  echo '{\"type\":\"done\"}'\ndone\n";
+    let target = "target:\n  type: command\n  command: [sh, agent.sh]\n  env: { BANK: '${MCP.bank.url}' }\n";
+    let suite = "name: a\nturns: [{ user: hi, assert: { text: { must_match: '^yes$' } } }]\n";
+    let project =
+        Project::with_config(&(target.to_string() + BANK)).file("agent.sh", agent).suite("a", suite);
+    project.test(&[]).assert_all_passed();
+}

@@ -1,0 +1,526 @@
+//! MCP servers of cases: decoded from three layers (project, suite, case), and turned into definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use hotseat_checks::ArgumentPatterns;
+use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, nearest};
+use hotseat_mcp::{
+    ArgumentsMatcher, FaultKind, FaultRule, FaultTrigger, McpTool, MockContent, ServerDefinition, ServerKind,
+    UnmatchedPolicy, Upstream, UpstreamCommand,
+};
+use hotseat_targets::message::{ClientTool, ToolAnswer};
+use serde_json::{Value, json};
+
+use super::limits::from_millis;
+use super::mcp_shape::{CASE_FAULT, FAULT_ACTION, MCP_CHANGE, MCP_FAULT, MCP_MOCK, MCP_SERVER, MCP_TOOL};
+use super::patterns::read_argument_patterns;
+use super::script::read_tool_answers;
+use super::variables::diagnostic_at;
+
+/// Maximum size of a file with tools.
+const MAX_TOOLS_FILE_BYTES: u64 = 16 * 1024 * 1024;
+/// Status of the fault `http`.
+const DEFAULT_HTTP_STATUS: u16 = 503;
+/// Code of the fault `rpc_error`: internal error.
+const DEFAULT_RPC_CODE: i64 = -32603;
+/// Size of the fault `huge`.
+const DEFAULT_HUGE_BYTES: usize = 1024 * 1024;
+
+/// MCP servers by name.
+#[derive(Debug, Clone, Default)]
+pub struct McpSettings {
+    servers: BTreeMap<String, McpServer>,
+}
+
+/// An MCP server of the test.
+#[derive(Debug, Clone)]
+pub struct McpServer {
+    /// Position of its definition.
+    pub place: SourceSpan,
+    source: McpSource,
+    /// Faults, in order of precedence.
+    pub faults: Vec<McpFault>,
+    /// True if a call without a matching answer gets an error result instead of failing the case.
+    pub answers_unmatched: bool,
+}
+
+/// Source of the answers of a server.
+#[derive(Debug, Clone)]
+enum McpSource {
+    Mock {
+        tools: Vec<MockTool>,
+        list: Option<ToolsFile>,
+        instructions: Option<String>,
+        page_size: Option<usize>,
+    },
+    Proxy(Upstream),
+}
+
+/// A tool of a mock. What is not set is taken from the tool of the same name that it replaces.
+#[derive(Debug, Clone)]
+struct MockTool {
+    name: String,
+    description: Option<String>,
+    input_schema: Option<Value>,
+    output_schema: Option<Value>,
+    answers: Vec<ToolAnswer>,
+}
+
+/// A file with a recorded list of tools, read once.
+#[derive(Debug, Clone)]
+struct ToolsFile {
+    path: String,
+    place: SourceSpan,
+    tools: Arc<OnceLock<Result<Vec<McpTool>, String>>>,
+}
+
+/// A fault in calls of a server.
+#[derive(Debug, Clone)]
+pub struct McpFault {
+    /// Position in the file.
+    pub place: SourceSpan,
+    /// The rule.
+    pub rule: FaultRule,
+}
+
+/// Patterns for the arguments of a call.
+#[derive(Debug)]
+struct ArgumentCondition(ArgumentPatterns);
+
+impl ArgumentsMatcher for ArgumentCondition {
+    fn matches(&self, arguments: &Value) -> bool {
+        self.0.all_match(arguments)
+    }
+}
+
+impl McpSettings {
+    /// Decodes the servers of one layer and merges them onto those of the layer above.
+    pub(super) fn read(
+        view: Option<NodeView<'_>>,
+        above: &Arc<McpSettings>,
+        diagnostics: &mut Diagnostics,
+    ) -> Arc<McpSettings> {
+        let Some(view) = view else { return above.clone() };
+        let mut settings = (**above).clone();
+        for (name, place, entry) in view.entries().into_iter().flatten() {
+            let Some(map) = entry.tagged(&MCP_SERVER) else { continue };
+            if !is_server_name(name) {
+                let message = format!("`{name}` is not a name of a server: use letters, digits, `-` and `_`");
+                diagnostics.push(Diagnostic::new(message).at(place));
+                continue;
+            }
+            let server = match std::ptr::eq(map.shape(), &MCP_CHANGE) {
+                true => settings.changed_server(name, &map, &place, diagnostics),
+                false => McpServer::read(&map, place.clone(), diagnostics),
+            };
+            let Some(server) = server else { continue };
+            if let Err(error) = server.definition(name, &BTreeMap::new(), Path::new("")).validate() {
+                diagnostics.push(Diagnostic::new(error.to_string()).at(place));
+            }
+            settings.servers.insert(name.to_string(), server);
+        }
+        Arc::new(settings)
+    }
+
+    /// Adds the faults of a case.
+    pub(super) fn with_case_faults(
+        self: Arc<Self>,
+        case: &MapView<'_>,
+        diagnostics: &mut Diagnostics,
+    ) -> Arc<McpSettings> {
+        let Some(entries) = case.list("faults") else { return self };
+        let mut settings = (*self).clone();
+        for entry in entries {
+            let Some(map) = entry.map(&CASE_FAULT) else { continue };
+            let only = settings.servers.keys().next().filter(|_| settings.servers.len() == 1).cloned();
+            let Some(name) = map.text("server").map(str::to_string).or(only) else {
+                let message = "this fault needs a `server`: the case has none, or several, under `mcp`";
+                diagnostics.push(Diagnostic::new(message).at(map.place()));
+                continue;
+            };
+            let place = map.place_of("server").unwrap_or_else(|| map.place());
+            match settings.servers.get_mut(&name) {
+                Some(server) => server.faults.extend(McpFault::read(&map, diagnostics)),
+                None => diagnostics.push(settings.unknown_server(&name).at(place)),
+            }
+        }
+        Arc::new(settings)
+    }
+
+    /// Returns an inherited server with changes.
+    fn changed_server(
+        &self,
+        name: &str,
+        map: &MapView<'_>,
+        place: &SourceSpan,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<McpServer> {
+        let Some(inherited) = self.servers.get(name) else {
+            let wrong = self.unknown_server(name).at(place.clone());
+            diagnostics.push(wrong.help("define it with `type: mock` or `type: proxy`"));
+            return None;
+        };
+        let mut server = inherited.clone();
+        let written = read_tools(map, diagnostics);
+        match &mut server.source {
+            McpSource::Mock { tools, .. } => written.into_iter().for_each(|tool| tool.add_to(tools)),
+            McpSource::Proxy(_) if !written.is_empty() => {
+                let message = format!("the server `{name}` is a proxy, whose tools cannot be replaced");
+                diagnostics.push(diagnostic_at(map.key_place("tools"), message));
+            }
+            McpSource::Proxy(_) => {}
+        }
+        server.faults.extend(read_faults(map, diagnostics));
+        server.answers_unmatched =
+            map.text("unmatched").map_or(server.answers_unmatched, |policy| policy == "error_result");
+        Some(server)
+    }
+
+    /// Loads the files of recorded tools, from the first folder that contains them.
+    pub(super) fn load_files(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics) {
+        for server in self.servers.values() {
+            if let McpSource::Mock { list: Some(file), .. } = &server.source
+                && let Err(words) = file.load(folders)
+            {
+                diagnostics.push(Diagnostic::new(words.clone()).at(file.place.clone()));
+            }
+        }
+    }
+
+    /// True if there are no servers.
+    pub fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// The servers by name.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, &McpServer)> {
+        self.servers.iter().map(|(name, server)| (name.as_str(), server))
+    }
+
+    /// True if there is a server with this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.servers.contains_key(name)
+    }
+
+    /// Diagnostic of a reference to a server that does not exist.
+    pub fn unknown_server(&self, name: &str) -> Diagnostic {
+        let wrong = Diagnostic::new(format!("unknown MCP server `{name}`"));
+        match nearest(name, self.servers.keys().map(String::as_str)) {
+            Some(near) => wrong.help(format!("did you mean `{near}`?")),
+            None if self.servers.is_empty() => {
+                wrong.help("define it under `mcp` of the project, the suite or the case")
+            }
+            None => {
+                let names: Vec<&str> = self.servers.keys().map(String::as_str).collect();
+                wrong.help(format!("there are {}", names.join(", ")))
+            }
+        }
+    }
+
+    /// Definitions of the servers. Programs get this environment, and paths are relative to `root`.
+    pub fn definitions(&self, environment: &BTreeMap<String, String>, root: &Path) -> Vec<ServerDefinition> {
+        self.servers.iter().map(|(name, server)| server.definition(name, environment, root)).collect()
+    }
+
+    /// The answers of the mocks by the name of the server.
+    pub fn answers(&self) -> BTreeMap<String, Vec<ClientTool>> {
+        self.servers.iter().map(|(name, server)| (name.clone(), server.answers())).collect()
+    }
+}
+
+impl McpServer {
+    fn read(map: &MapView<'_>, place: SourceSpan, diagnostics: &mut Diagnostics) -> Option<McpServer> {
+        let source = match std::ptr::eq(map.shape(), &MCP_MOCK) {
+            true => read_mock(map, diagnostics),
+            false => McpSource::Proxy(read_upstream(map, diagnostics)?),
+        };
+        Some(McpServer {
+            place,
+            source,
+            faults: read_faults(map, diagnostics),
+            answers_unmatched: map.shape().field("unmatched").is_some()
+                && map.text("unmatched") == Some("error_result"),
+        })
+    }
+
+    /// Tools of a mock: the recorded ones, then the written ones.
+    fn tools(&self) -> Vec<MockTool> {
+        let McpSource::Mock { tools: written, list, .. } = &self.source else { return Vec::new() };
+        let recorded = list.as_ref().and_then(|file| file.tools.get()?.as_ref().ok());
+        let mut tools: Vec<MockTool> = recorded.into_iter().flatten().map(MockTool::from_recorded).collect();
+        written.iter().cloned().for_each(|tool| tool.add_to(&mut tools));
+        tools
+    }
+
+    fn answers(&self) -> Vec<ClientTool> {
+        let tools = self.tools().into_iter().map(|tool| ClientTool {
+            name: tool.name,
+            description: tool.description.unwrap_or_default(),
+            parameters: tool.input_schema.unwrap_or(Value::Null),
+            answers: tool.answers,
+            url: None,
+        });
+        tools.collect()
+    }
+
+    fn definition(
+        &self,
+        name: &str,
+        environment: &BTreeMap<String, String>,
+        root: &Path,
+    ) -> ServerDefinition {
+        let kind = match &self.source {
+            McpSource::Mock { list, instructions, page_size, .. } => {
+                let recorded = list.as_ref().and_then(|file| file.tools.get()?.as_ref().ok());
+                let tools = self.tools().into_iter().map(|tool| {
+                    let known = recorded.and_then(|all| all.iter().find(|known| known.name == tool.name));
+                    tool.definition(known)
+                });
+                ServerKind::Mock(Box::new(MockContent {
+                    tools: tools.collect(),
+                    instructions: instructions.clone(),
+                    page_size: *page_size,
+                }))
+            }
+            McpSource::Proxy(Upstream::Command(command)) => {
+                let mut environment = environment.clone();
+                environment.extend(command.environment.clone());
+                let folder = Some(root.join(command.folder.clone().unwrap_or_default()));
+                let command = UpstreamCommand { argv: command.argv.clone(), environment, folder };
+                ServerKind::Proxy(Upstream::Command(command))
+            }
+            McpSource::Proxy(upstream) => ServerKind::Proxy(upstream.clone()),
+        };
+        ServerDefinition {
+            faults: self.faults.iter().map(|fault| fault.rule.clone()).collect(),
+            unmatched: match self.answers_unmatched {
+                true => UnmatchedPolicy::ErrorResult,
+                false => UnmatchedPolicy::RpcError,
+            },
+            ..ServerDefinition::new(name, kind)
+        }
+    }
+}
+
+impl MockTool {
+    fn from_recorded(tool: &McpTool) -> MockTool {
+        MockTool {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            input_schema: Some(tool.input_schema.clone()),
+            output_schema: tool.output_schema.clone(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// Adds the tool, or replaces what it sets of the tool with its name.
+    fn add_to(self, tools: &mut Vec<MockTool>) {
+        let Some(known) = tools.iter_mut().find(|known| known.name == self.name) else {
+            tools.push(self);
+            return;
+        };
+        *known = MockTool {
+            description: self.description.or(known.description.take()),
+            input_schema: self.input_schema.or(known.input_schema.take()),
+            output_schema: self.output_schema.or(known.output_schema.take()),
+            answers: if self.answers.is_empty() { std::mem::take(&mut known.answers) } else { self.answers },
+            name: self.name,
+        };
+    }
+
+    fn definition(self, recorded: Option<&McpTool>) -> McpTool {
+        McpTool {
+            name: self.name,
+            description: self.description,
+            input_schema: self.input_schema.unwrap_or_else(|| json!({"type": "object"})),
+            output_schema: self.output_schema,
+            extra: recorded.map(|tool| tool.extra.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl ToolsFile {
+    fn load(&self, folders: &[PathBuf]) -> &Result<Vec<McpTool>, String> {
+        self.tools.get_or_init(|| {
+            let path = folders.iter().map(|folder| folder.join(&self.path)).find(|path| path.is_file());
+            let path = path.ok_or_else(|| format!("`{}` was not found", self.path))?;
+            let unreadable = |error: std::io::Error| format!("cannot read `{}`: {error}", self.path);
+            if std::fs::metadata(&path).map_err(unreadable)?.len() > MAX_TOOLS_FILE_BYTES {
+                return Err(format!("`{}` is larger than {MAX_TOOLS_FILE_BYTES} bytes", self.path));
+            }
+            let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+            let value: Value = serde_json::from_str(&text)
+                .map_err(|error| format!("`{}` is not JSON: {error}", self.path))?;
+            let entries = [&value["result"]["tools"], &value["tools"], &value]
+                .into_iter()
+                .find_map(Value::as_array)
+                .ok_or_else(|| format!("`{}` has no list `tools`", self.path))?;
+            let tools = entries.iter().map(McpTool::from_json).collect::<Result<Vec<_>, String>>();
+            let tools = tools.map_err(|words| format!("`{}`: {words}", self.path))?;
+            let definition = ServerDefinition::mock("tools", tools.clone());
+            definition.validate().map_err(|error| format!("`{}`: {error}", self.path))?;
+            Ok(tools)
+        })
+    }
+}
+
+impl McpFault {
+    fn read(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<McpFault> {
+        let action = map.get("do")?;
+        let arguments = read_argument_patterns(map, "args_match", diagnostics);
+        let arguments = (!arguments.0.is_empty())
+            .then(|| Arc::new(ArgumentCondition(arguments)) as Arc<dyn ArgumentsMatcher>);
+        let whole = |key: &str| map.integer(key).and_then(|number| u64::try_from(number).ok());
+        let trigger = match (whole("nth"), whole("every"), map.number("rate").and_then(|rate| rate.as_f64()))
+        {
+            (None, None, None) => FaultTrigger::Nth(1),
+            (Some(nth), None, None) => FaultTrigger::Nth(nth),
+            (None, Some(every), None) => FaultTrigger::Every(every),
+            (None, None, Some(rate)) if rate > 0.0 && rate <= 1.0 => {
+                FaultTrigger::Rate { seed: whole("seed").unwrap_or(0), rate }
+            }
+            (None, None, Some(_)) => {
+                let message = "`rate` must be more than 0 and at most 1";
+                diagnostics.push(diagnostic_at(map.place_of("rate"), message));
+                return None;
+            }
+            _ => {
+                let message = "a fault has one of `nth`, `every` and `rate`";
+                diagnostics.push(Diagnostic::new(message).at(map.place()));
+                return None;
+            }
+        };
+        if map.has("seed") && !map.has("rate") {
+            diagnostics.push(diagnostic_at(map.key_place("seed"), "`seed` is used only with `rate`"));
+        }
+        let kind = read_fault_kind(action, diagnostics)?;
+        let tool = map.text("tool").map(str::to_string);
+        Some(McpFault { place: map.place(), rule: FaultRule { tool, arguments, trigger, kind } })
+    }
+}
+
+fn read_fault_kind(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<FaultKind> {
+    let rpc_error = |code: i64| FaultKind::RpcError { code, message: "injected fault".to_string() };
+    if let Some(word) = view.text() {
+        return Some(match word {
+            "lost_answer" => FaultKind::LostAnswer,
+            "timeout" => FaultKind::Timeout,
+            "disconnect" => FaultKind::Disconnect,
+            "http" => FaultKind::Http(DEFAULT_HTTP_STATUS),
+            "rpc_error" => rpc_error(DEFAULT_RPC_CODE),
+            "is_error" => FaultKind::IsError { text: "the tool failed".to_string() },
+            "empty" => FaultKind::Empty,
+            "garbage" => FaultKind::Garbage,
+            "truncate" => FaultKind::Truncate,
+            "schema_violation" => FaultKind::SchemaViolation,
+            "huge" => FaultKind::Huge { bytes: DEFAULT_HUGE_BYTES },
+            "duplicate_answer" => FaultKind::DuplicateAnswer,
+            "stale" => FaultKind::Stale,
+            _ => return None,
+        });
+    }
+    let map = view.map(&FAULT_ACTION)?;
+    let time = |key: &str| map.integer(key).map(from_millis);
+    let kinds = [
+        time("delay_ms").map(FaultKind::Delay),
+        time("slow_stream_ms").map(|time: Duration| FaultKind::SlowStream(time)),
+        map.integer("http").and_then(|status| u16::try_from(status).ok()).map(FaultKind::Http),
+        map.integer("rpc_error").map(rpc_error),
+        map.text("is_error").map(|text| FaultKind::IsError { text: text.to_string() }),
+        map.integer("huge_bytes")
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .map(|bytes| FaultKind::Huge { bytes }),
+    ];
+    let mut kinds = kinds.into_iter().flatten();
+    match (kinds.next(), kinds.next()) {
+        (Some(kind), None) => Some(kind),
+        _ => {
+            diagnostics.push(Diagnostic::new("`do` needs exactly one fault").at(map.place()));
+            None
+        }
+    }
+}
+
+fn read_faults(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<McpFault> {
+    let entries = map.list("faults").into_iter().flatten().filter_map(|view| view.map(&MCP_FAULT));
+    entries.filter_map(|entry| McpFault::read(&entry, diagnostics)).collect()
+}
+
+fn read_mock(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> McpSource {
+    let list = map.text("tools_from").map(|path| ToolsFile {
+        path: path.to_string(),
+        place: map.place_of("tools_from").unwrap_or_else(|| map.place()),
+        tools: Arc::default(),
+    });
+    let tools = read_tools(map, diagnostics);
+    if list.is_none() && tools.is_empty() {
+        diagnostics.push(Diagnostic::new("a mock needs `tools` or `tools_from`").at(map.place()));
+    }
+    McpSource::Mock {
+        tools,
+        list,
+        instructions: map.text("instructions").map(str::to_string),
+        page_size: map.integer("page_size").and_then(|size| usize::try_from(size).ok()),
+    }
+}
+
+fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool> {
+    if map.shape().field("tools").is_none() {
+        return Vec::new();
+    }
+    let mut names = BTreeSet::new();
+    let entries = map.list("tools").into_iter().flatten().filter_map(|view| view.map(&MCP_TOOL));
+    let mut tools = Vec::new();
+    for entry in entries {
+        let name = entry.text("name").unwrap_or_default().to_string();
+        if !names.insert(name.clone()) {
+            diagnostics
+                .push(diagnostic_at(entry.place_of("name"), format!("tool `{name}` is defined twice")));
+        }
+        tools.push(MockTool {
+            name,
+            description: entry.text("description").map(str::to_string),
+            input_schema: entry.json("inputSchema"),
+            output_schema: entry.json("outputSchema"),
+            answers: read_tool_answers(&entry, diagnostics),
+        });
+    }
+    tools
+}
+
+fn read_upstream(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<Upstream> {
+    let texts = |key: &str| -> BTreeMap<String, String> {
+        let entries = map.get(key).and_then(NodeView::entries).into_iter().flatten();
+        entries.filter_map(|(key, _, value)| Some((key.to_string(), value.text()?.to_string()))).collect()
+    };
+    let command: Vec<String> =
+        map.list("command").into_iter().flatten().filter_map(NodeView::text).map(str::to_string).collect();
+    match (command.is_empty(), map.text("url")) {
+        (false, None) => Some(Upstream::Command(UpstreamCommand {
+            argv: command,
+            environment: texts("env"),
+            folder: Some(PathBuf::from(map.text("cwd").unwrap_or("."))),
+        })),
+        (true, Some(url)) => Some(Upstream::Url { url: url.to_string(), headers: texts("headers") }),
+        _ => {
+            let message = "a proxy needs either a `command` or a `url`";
+            diagnostics.push(Diagnostic::new(message).at(map.place()));
+            None
+        }
+    }
+}
+
+/// Diagnostic of an assertion about tool calls that nothing shows.
+pub fn hidden_calls(place: &SourceSpan) -> Diagnostic {
+    let message = "this asserts something about tool calls, but the agent's calls are not visible";
+    let help = "map them in the project file (`map: tool_calls` of an HTTP agent), or let the agent use servers under `mcp`";
+    Diagnostic::new(message).at(place.clone()).help(help)
+}
+
+/// True if a server may have this name, which variables contain.
+fn is_server_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}

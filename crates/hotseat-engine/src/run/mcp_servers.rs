@@ -1,0 +1,71 @@
+//! The MCP servers of a run, and the conversations of attempts with them.
+
+use std::collections::BTreeMap;
+
+use hotseat_mcp::{
+    BRIDGE_VARIABLE, LaunchedUpstream, McpConversation, McpServers, UpstreamCommand, UpstreamLauncher,
+};
+use hotseat_targets::process::{GroupCommand, ProjectServers};
+
+use crate::config::ProjectAgent;
+use crate::session::ConversationSlot;
+
+/// MCP servers of a run.
+pub struct RunMcp {
+    pub(super) servers: McpServers,
+    /// The conversation of agents that learn addresses when they start. All attempts use it in turn.
+    pub(super) shared: Option<SharedConversation>,
+}
+
+/// A conversation that is reopened for each attempt at the same addresses.
+pub(super) struct SharedConversation {
+    pub(super) addresses: BTreeMap<String, String>,
+    pub(super) bridge: String,
+    pub(super) slot: ConversationSlot,
+}
+
+/// The conversation of one attempt with its MCP servers.
+pub(super) struct AttemptMcp {
+    pub(super) conversation: McpConversation,
+    /// Addresses by the name of the server.
+    pub(super) addresses: BTreeMap<String, String>,
+    pub(super) home: Option<ConversationSlot>,
+}
+
+/// Starts the programs of proxies in process groups.
+pub(super) struct GroupLauncher(pub(super) ProjectServers);
+
+impl UpstreamLauncher for GroupLauncher {
+    fn launch(&self, command: &UpstreamCommand) -> std::io::Result<LaunchedUpstream> {
+        let mut group_command = GroupCommand::new(&command.argv, &command.environment, self.0);
+        let process = &mut group_command.command;
+        if let Some(folder) = &command.folder {
+            process.current_dir(folder);
+        }
+        process.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        process.stderr(std::process::Stdio::null());
+        let (child, group) = group_command.spawn()?;
+        Ok(LaunchedUpstream { child, guard: Box::new(group) })
+    }
+}
+
+impl RunMcp {
+    /// Slot of the shared conversation, if the agent uses it.
+    pub(super) fn shared_slot(&self, agent: Option<&ProjectAgent>) -> Option<ConversationSlot> {
+        let shared = self.shared.as_ref()?;
+        agent.is_some_and(|agent| !agent.start_mcp_references.is_empty()).then(|| shared.slot.clone())
+    }
+}
+
+impl AttemptMcp {
+    /// Value of the variable for programs that use `hotseat mcp NAME`.
+    pub(super) fn bridge(&self) -> (String, String) {
+        (BRIDGE_VARIABLE.to_string(), self.conversation.bridge_address())
+    }
+}
+
+/// Addresses of the servers of a conversation.
+pub(super) fn addresses(conversation: &McpConversation) -> BTreeMap<String, String> {
+    let urls = conversation.servers().filter_map(|name| Some((name.to_string(), conversation.url(name)?)));
+    urls.collect()
+}

@@ -1,0 +1,51 @@
+//! Failures of a conversation that its calls at MCP servers show.
+
+use hotseat_trace::{AttemptFailure, FailureKind, TracedConversation};
+
+use crate::cases::TestCase;
+
+/// Returns the failure of an agent that called a tool after the end of its turn: no assertion about the turn
+/// could see the call.
+pub(super) fn late_call(conversation: &TracedConversation) -> Option<AttemptFailure> {
+    conversation.turns.iter().find_map(|turn| {
+        let ended = turn.ended?;
+        let seen = turn.tool_calls.iter().filter_map(|call| call.server_call.as_ref());
+        let late = seen.into_iter().find(|call| call.started > ended)?;
+        let message = format!(
+            "the agent called {} of MCP server `{}` after turn {} had ended, so no assertion about the turn could see it",
+            late.tool, late.server, turn.number
+        );
+        Some(AttemptFailure::new(FailureKind::AgentError, message))
+    })
+}
+
+/// Returns the failure of a test whose faults were not all reached.
+pub(super) fn unreached_faults(case: &TestCase, conversation: &TracedConversation) -> Option<AttemptFailure> {
+    let calls = conversation.turns.iter().flat_map(|turn| &turn.tool_calls);
+    let calls: Vec<_> = calls.filter_map(|call| call.server_call.as_ref()).collect();
+    let mut unreached = Vec::new();
+    for (name, server) in case.mcp.servers() {
+        for (index, fault) in server.faults.iter().enumerate() {
+            let is_reached = |call: &&hotseat_trace::ServerCall| {
+                *call.server == *name && call.faults.iter().any(|injected| injected.rule == index)
+            };
+            if calls.iter().any(is_reached) {
+                continue;
+            }
+            let rule = &fault.rule;
+            let tool = rule.tool.as_deref().unwrap_or("any tool");
+            let is_of_tool = |call: &&&hotseat_trace::ServerCall| {
+                *call.server == *name && rule.tool.as_deref().is_none_or(|tool| *call.tool == *tool)
+            };
+            let made = calls.iter().filter(is_of_tool).count();
+            unreached.push(format!(
+                "fault `{}` on {tool} of MCP server `{name}` was not reached: it was called {made} times ({})",
+                rule.kind, fault.place
+            ));
+        }
+    }
+    let mut unreached = unreached.into_iter();
+    let first = unreached.next()?;
+    let rest: Vec<String> = unreached.collect();
+    Some(AttemptFailure::new(FailureKind::TestError, first).with_detail(rest.join("\n")))
+}
