@@ -162,7 +162,7 @@ fn complete_documented_examples_pass() {
 }
 
 /// Languages of blocks that may have a file name.
-const NAMED_FILE_LANGUAGES: [&str; 4] = ["yaml", "json", "jsonl", "typescript"];
+const NAMED_FILE_LANGUAGES: [&str; 5] = ["yaml", "json", "jsonl", "python", "typescript"];
 
 /// Named files of a page.
 fn named_files(page: &Path) -> Vec<(String, Block)> {

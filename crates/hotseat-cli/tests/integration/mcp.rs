@@ -1,12 +1,13 @@
 //! MCP servers of the test: mocks, their answers, faults, and the assertions about their calls.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use hotseat_testkit::agui::FakeRun;
 use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
 use serde_json::{Value, json};
 
-use crate::common::{Project, TestRun};
+use crate::common::typescript::IMPORTS;
+use crate::common::{Project, TestRun, unreachable_address};
 
 /// Servers of most tests: a bank that charges cards.
 const BANK: &str = "mcp:
@@ -292,7 +293,7 @@ fn mistakes_are_reported_before_anything_is_contacted() {
 
 #[test]
 fn assertions_about_calls_that_nothing_shows_are_refused() {
-    let agent = plain_agent();
+    let agent = FakeAgent::start(|_: &FakeRequest| FakeReply::json(200, &json!({"reply": "Hello."})));
     let target = plain_target(&agent).replace("  headers: { x-bank: '${MCP.bank.url}' }\n", "");
     for assertion in ["tools: { forbid: [charge_card] }", "budget: { max_tool_calls: 1 }"] {
         let suite = format!("name: a\nturns: [{{ user: hi, assert: {{ {assertion} }} }}]\n");
@@ -300,10 +301,11 @@ fn assertions_about_calls_that_nothing_shows_are_refused() {
         assert_eq!(output.code, 2, "{output}");
         assert!(output.stderr.contains("the agent's calls are not visible"), "{output}");
     }
-    let written = "import { it, agent, expect } from 'hotseat';\nit('a', () => { agent.send('hi'); expect(agent).toCallTool('x'); });\n";
-    let project = Project::with_config(&target).file("a_test.ts", written);
+    assert_eq!(agent.requests().len(), 0);
+    let written =
+        format!("{IMPORTS}\nit('a', () => {{ user.says('hi'); expect(agent).toCallTool('x'); }});\n");
+    let project = Project::with_config(&target).file("a_test.ts", &written);
     assert_failure(&project.test(&[]), "a", "test_error", &["the agent's calls are not visible"]);
-    assert!(agent.requests().len() <= 1, "only the program's own turn is sent");
 }
 
 // Faults.
@@ -417,12 +419,36 @@ turns: [{ user: pay o-1 }, { user: pay o-1 }, { user: pay o-1 }, { user: pay o-1
 
 #[test]
 fn a_call_after_the_end_of_a_turn_is_an_error() {
-    static BANK_ADDRESS: Mutex<Option<String>> = Mutex::new(None);
-    let agent = FakeAgent::start(|request: &FakeRequest| {
-        // Calls a tool in the second turn with the address of the first one, while no turn of that one runs.
-        let mut known = BANK_ADDRESS.lock().unwrap();
+    let address: Arc<Mutex<String>> = Arc::default();
+    let known = address.clone();
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
+        *known.lock().unwrap() = request.header("x-bank").expect("the address of the bank").to_string();
+        FakeReply::json(200, &json!({"reply": "Hello."}))
+    });
+    // The judge is asked after the turn. It plays the part of an agent that goes on working.
+    let known = address.clone();
+    let judge = FakeAgent::start(move |request: &FakeRequest| {
+        act(&McpClient::new(&known.lock().unwrap()), "pay o-1");
+        let answer = json!({"satisfied": true, "reasoning": "It is."}).to_string();
+        FakeRun::for_request(request).started().text(&answer).finished()
+    });
+    let target = plain_target(&agent);
+    let judged = format!(
+        "{target}agents: {{ judge: {{ endpoint: '{}' }} }}\njudge: agents:judge\n{BANK}",
+        judge.url()
+    );
+    let suite = "name: a\nturns: [{ user: hi, assert: [{ type: satisfy, criteria: It is kind }] }]\n";
+    let run = Project::with_config(&judged).suite("a", suite).test(&[]);
+    let words = ["the agent called charge_card of MCP server `bank` after turn 1 had ended"];
+    assert_failure(&run, "a", "agent_error", &words);
+}
+
+#[test]
+fn a_conversation_that_is_over_refuses_calls() {
+    let first: Arc<Mutex<Option<String>>> = Arc::default();
+    let agent = FakeAgent::start(move |request: &FakeRequest| {
         let address = request.header("x-bank").expect("the address of the bank").to_string();
-        let first = known.get_or_insert_with(|| address.clone()).clone();
+        let first = first.lock().unwrap().get_or_insert_with(|| address.clone()).clone();
         let reply = match first == address {
             true => "Hello.".to_string(),
             false => act(&McpClient::new(&first), "pay o-1"),
@@ -431,7 +457,6 @@ fn a_call_after_the_end_of_a_turn_is_an_error() {
     });
     let suite = "name: a\nturns: [{ user: hi }]\n---\nname: b\nturns: [{ user: hi, assert: { text: { must_match: 'not paid' } } }]\n";
     let run = bank_project(&agent, suite).test(&["--parallel", "1"]);
-    // The conversation is over, so the server refuses the call.
     run.assert_all_passed();
     assert_eq!(calls(&run, "b"), Vec::<Value>::new());
 }
@@ -463,4 +488,101 @@ fn programs_receive_addresses_in_their_environment() {
     let project =
         Project::with_config(&(target.to_string() + BANK)).file("agent.sh", agent).suite("a", suite);
     project.test(&[]).assert_all_passed();
+}
+
+/// An agent in Python that learns the address of the bank when it starts, and lists its tools before it answers.
+const STARTED_AGENT: &str = r#"
+import http.server, json, os, urllib.request
+
+def request(method, params, name=None):
+    params["_meta"] = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+               "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method}
+    if name: headers["Mcp-Name"] = name
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    text = urllib.request.urlopen(urllib.request.Request(os.environ["BANK"], body, headers)).read().decode()
+    return json.loads(text[text.index("{"):text.rindex("}") + 1])["result"]
+
+tools = [tool["name"] for tool in request("tools/list", {})["tools"]]
+
+class Agent(http.server.BaseHTTPRequestHandler):
+    def do_GET(self): self.answer("ready")
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        result = request("tools/call", {"name": "charge_card", "arguments": {"order_id": "o-1", "amount": 1}}, "charge_card")
+        self.answer(json.dumps({"reply": f"{len(tools)} tools: " + result["content"][0]["text"]}))
+    def answer(self, text):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+    def log_message(self, *_): pass
+
+http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Agent).serve_forever()
+"#;
+
+#[test]
+fn a_started_agent_keeps_its_address_over_conversations() {
+    let url = unreachable_address();
+    let port = url.trim_matches('/').rsplit(':').next().expect("a port").to_string();
+    let target = format!(
+        "target:\n  type: http\n  endpoint: {url}\n  body: {{ text: '{{{{message}}}}' }}\n  map: {{ reply: $.reply }}\n  start: {{ command: [python3, agent.py], env: {{ PORT: '{port}', BANK: '${{MCP.bank.url}}' }} }}\n"
+    );
+    let case = |id: usize| {
+        format!(
+            "name: c{id}\nmcp: {{ bank: {{ tools: [{{ name: charge_card, answers: [{{ content: case {id} }}] }}] }} }}\nturns: [{{ user: pay, assert: {{ text: {{ must_match: '^2 tools: case {id}$' }}, tools: {{ require: [{{ name: charge_card, count: {{ exact: 1 }} }}] }} }} }}]\n"
+        )
+    };
+    let suite = [case(1), case(2), case(3)].join("---\n");
+    let project = Project::with_config(&(target + BANK)).suite("a", &suite).file("agent.py", STARTED_AGENT);
+    let refused = project.hotseat(&["test"]);
+    assert_ne!(refused.code, 0, "{refused}");
+    assert!(refused.stderr.contains("concurrent conversations would mix"), "{refused}");
+    project.test(&["--parallel", "1"]).assert_all_passed();
+}
+
+// Recordings.
+
+#[test]
+fn a_replay_has_the_calls_and_faults_of_its_recording() {
+    let agent = plain_agent();
+    let suite = lost_answer("a", "naive o-1", "{ type: after_fault, tool: charge_card, max_retries: 1 }")
+        + "---\nname: b\nturns: [{ user: invalid, assert: [{ type: valid_arguments, negate: true }] }]\n";
+    let project = bank_project(&agent, &suite);
+    let recorded = project.test(&["--record", "recordings"]);
+    recorded.assert_all_passed();
+    let requests = agent.requests().len();
+    // The recorded conversations, 100 times and 32 at once.
+    let replayed = project.test(&["-n", "replay:recordings", "--runs", "100", "--parallel", "32"]);
+    replayed.assert_all_passed();
+    assert_eq!(agent.requests().len(), requests, "the agent is not contacted");
+    let digest = |case: &Value| -> Vec<Value> {
+        let calls =
+            case["turns"].as_array().into_iter().flatten().flat_map(|turn| turn["tool_calls"].as_array());
+        let shown = calls.flatten().map(|call| {
+            json!([
+                call["name"],
+                call["args"],
+                call["server"],
+                call["faults"],
+                call["answer_lost"],
+                call["result"],
+                call["error"],
+                call["invalid_arguments"]
+            ])
+        });
+        shown.collect()
+    };
+    for name in ["a", "b"] {
+        let first = digest(recorded.case(name));
+        assert!(!first.is_empty());
+        let runs = replayed.case(name)["run_details"].as_array().cloned().unwrap_or_default();
+        assert_eq!(runs.len(), 100, "{}", replayed.output);
+        for run in &runs {
+            assert_eq!(digest(run), first, "{name}");
+        }
+    }
+    // Saved conversations are evaluated without the servers as well.
+    let rechecked = project.hotseat(&["recheck", "last"]);
+    assert_eq!(rechecked.code, 0, "{rechecked}");
 }

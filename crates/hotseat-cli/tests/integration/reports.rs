@@ -118,7 +118,7 @@ fn json_contains_all_cases_in_order() {
         "locale": "en-us"
       },
       "metadata": {
-        "version": "1.5",
+        "version": "1.6",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
         "completed_at": "[WHEN]",
@@ -625,7 +625,7 @@ fn json_has_documented_members_for_single_turn_cases() {
         ],
         "metadata": {
             "started_at": "", "completed_at": "", "input_file": "tests/expense.test.jsonl",
-            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.5",
+            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.6",
             "options": {"parallel": 8, "timeout_ms": 90_000.0, "fail_fast": false, "run": "expense"}
         }
     });

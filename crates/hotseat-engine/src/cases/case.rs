@@ -320,7 +320,8 @@ impl TestCase {
         parse: ParseSource,
         decoding: DecodeSettings<'_>,
     ) -> Result<TestCase, Diagnostics> {
-        let with = DecodeContext { decoding, shared: decoding.shared, folders: &Arc::from([]) };
+        let folders = Arc::from([decoding.root.to_path_buf(), PathBuf::new()]);
+        let with = DecodeContext { decoding, shared: decoding.shared, folders: &folders };
         TestCase::decode(source, parse(source)?, parse, with, None)
     }
 

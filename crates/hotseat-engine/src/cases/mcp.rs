@@ -180,7 +180,7 @@ impl McpSettings {
     }
 
     /// Loads the files of recorded tools, from the first folder that contains them.
-    pub(super) fn load_files(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics) {
+    pub fn load_files(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics) {
         for server in self.servers.values() {
             if let McpSource::Mock { list: Some(file), .. } = &server.source
                 && let Err(words) = file.load(folders)

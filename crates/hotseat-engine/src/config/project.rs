@@ -251,6 +251,7 @@ impl Project {
         // Its judge is a default that applies even where no case is read.
         let declared = |key: &str| (!matches!(key, "judge" | "agent")).then(|| map.get(key)).flatten();
         let shared = SharedSettings::read(declared, &SharedSettings::default(), &mut mistakes);
+        shared.mcp.load_files(&[root.to_path_buf()], &mut mistakes);
         let store = read_store_settings(&map, &mut mistakes);
         let of_agents = agents.iter().filter_map(|agent: &Arc<ProjectAgent>| {
             Some((agent.name.as_deref()?.to_string(), agent.inherited.clone()))

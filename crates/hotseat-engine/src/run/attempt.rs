@@ -44,8 +44,8 @@ pub(super) async fn run_attempt(
         Ok(mcp) => mcp,
         Err(failure) => return Attempt { verdict: Verdict::failed(failure), ..attempt },
     };
-    let addresses = mcp.as_ref().map(|mcp| mcp.addresses.clone()).unwrap_or_default();
-    let known = McpAddresses::Known(&addresses);
+    let addresses = mcp.as_ref().map(|mcp| mcp.addresses.clone());
+    let known = known_addresses(addresses.as_ref());
     let before = match cancellation.run_until_cancelled(outside.run_before_hook(&selected, known)).await {
         Some(Ok(before)) => before,
         Some(Err(failure)) => {
@@ -72,6 +72,11 @@ pub(super) async fn run_attempt(
     attempt
 }
 
+/// Addresses of the MCP servers of a conversation. Nothing listens at those of a conversation that is replayed.
+fn known_addresses(addresses: Option<&BTreeMap<String, String>>) -> McpAddresses<'_> {
+    addresses.map_or(McpAddresses::Example, McpAddresses::Known)
+}
+
 /// Verdict of an attempt that was cancelled.
 fn cancelled_verdict() -> Verdict {
     Verdict::failed(AttemptFailure::new(
@@ -88,8 +93,8 @@ async fn run_case_conversation(
     mcp: Option<AttemptMcp>,
     outside: &Arc<RunContext>,
 ) {
-    let addresses = mcp.as_ref().map(|mcp| mcp.addresses.clone()).unwrap_or_default();
-    match prepare_case(selected, before, &addresses, outside).await {
+    let addresses = mcp.as_ref().map(|mcp| mcp.addresses.clone());
+    match prepare_case(selected, before, known_addresses(addresses.as_ref()), outside).await {
         Err(failure) => attempt.verdict = Verdict::failed(failure),
         Ok(PreparedCase { case, target, redactor, timeouts, partners, hook_variables }) => {
             let target = target.for_case(&case.target).for_attempt(attempt.number);
@@ -146,7 +151,7 @@ struct PreparedCase {
 async fn prepare_case(
     selected: &SelectedCase,
     before: &HookOutput,
-    addresses: &BTreeMap<String, String>,
+    mcp: McpAddresses<'_>,
     outside: &Arc<RunContext>,
 ) -> Result<PreparedCase, AttemptFailure> {
     let case = &selected.case;
@@ -154,7 +159,6 @@ async fn prepare_case(
         let message = outside.project.missing_target().message;
         return Err(AttemptFailure::new(FailureKind::TestError, message));
     };
-    let mcp = McpAddresses::Known(addresses);
     let bound = outside.bound_target(agent);
     let mut hook_variables = before.variables.clone();
     let folder = match &outside.project.file {

@@ -41,6 +41,8 @@ pub fn turns_of(events: &[EventRecord], conversation: &TracedConversation) -> Ve
 #[derive(Default)]
 struct EmittedIds {
     calls: HashSet<Arc<str>>,
+    /// Calls that MCP servers of the test saw.
+    server_calls: HashSet<Arc<str>>,
     interrupts: HashSet<Arc<str>>,
 }
 
@@ -87,6 +89,9 @@ impl<'c> TurnBuilder<'c> {
         known: &mut EmittedIds,
     ) -> Option<(RecordedEventKind, Option<TimeOffset>)> {
         let text = |text: &Option<Arc<str>>| text.as_ref().map(|text| text.to_string());
+        if let Some(event) = mcp_event(payload, known) {
+            return Some((event, None));
+        }
         let what = match payload {
             Payload::AssistantMessage(_) => {
                 let message = self.turn.messages.get(self.messages)?;
@@ -241,6 +246,25 @@ impl TurnBuilder<'_> {
         }
         Some(error)
     }
+}
+
+/// Converts an event that an MCP server of the test observed.
+fn mcp_event(payload: &Payload, known: &mut EmittedIds) -> Option<RecordedEventKind> {
+    match payload {
+        Payload::ToolInvoked(invoked) if invoked.server.is_some() => {
+            known.server_calls.insert(invoked.tool_call_id.clone());
+        }
+        Payload::ToolCompleted(done) if known.server_calls.contains(&done.tool_call_id) => {}
+        Payload::ToolFailed(failed) if known.server_calls.contains(&failed.tool_call_id) => {}
+        Payload::McpConnected(_)
+        | Payload::McpArgumentsInvalid(_)
+        | Payload::McpFaultInjected(_)
+        | Payload::McpAnswerLost(_) => {}
+        _ => return None,
+    }
+    let mut members = payload.to_json().ok()?;
+    members.as_object_mut()?.shift_remove("turnId");
+    Some(RecordedEventKind::Mcp { event: payload.type_name().to_string(), payload: members })
 }
 
 /// Converts an error that did not end its turn to a note.

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 pub use from_trace::turns_of;
 pub use name::{file_name, suite_name};
+pub(crate) use read::mcp_payload;
 pub use read::{ReadRecordingError, read};
 pub use shape::RECORDING;
 pub use write::create_temporary;
@@ -147,6 +148,13 @@ pub enum RecordedEventKind {
     Note {
         /// Text of the note.
         text: String,
+    },
+    /// An MCP server of the test observed something: a call, its answer, a fault.
+    Mcp {
+        /// Type of the event in the trace.
+        event: String,
+        /// Its payload, without the turn.
+        payload: Value,
     },
     /// The agent completed a run.
     Finished {

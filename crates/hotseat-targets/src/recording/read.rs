@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hotseat_document::{Diagnostic, Diagnostics, Kind, MapView, NodeView, SourceText, check, json};
-use hotseat_trace::Origin;
+use hotseat_trace::{Origin, Payload};
 use serde_json::Value;
 
 use super::shape::{EVENT, RECORDING, TURN};
@@ -192,6 +192,13 @@ fn read_what(
             RecordedEventKind::AwaitingInput { awaiting: map.bool("awaiting")?, hint: text("hint") }
         }
         "note" => RecordedEventKind::Note { text: text("text")? },
+        "mcp" => {
+            let (event, payload) = (text("event")?, map.json("payload")?);
+            if let Err(error) = mcp_payload(&event, &payload, "") {
+                mistakes.push(error_at(map.get("payload")?, &format!("not a payload of `{event}`: {error}")));
+            }
+            RecordedEventKind::Mcp { event, payload }
+        }
         "finished" => RecordedEventKind::Finished {
             outcome: text("outcome").unwrap_or_else(|| "success".to_string()),
             result: map.json("result"),
@@ -201,6 +208,18 @@ fn read_what(
         "error" => RecordedEventKind::Error { message: text("message")?, code: text("code") },
         _ => return None,
     })
+}
+
+/// Converts an event of an MCP server to the payload of a turn.
+///
+/// # Errors
+/// If it is not a payload of this type.
+pub(crate) fn mcp_payload(event: &str, payload: &Value, turn_id: &str) -> serde_json::Result<Payload> {
+    let mut payload = payload.clone();
+    if let Value::Object(members) = &mut payload {
+        members.insert("turnId".to_string(), turn_id.into());
+    }
+    Payload::from_json(event, payload)
 }
 
 fn origin(map: &MapView<'_>) -> Origin {

@@ -60,6 +60,7 @@ pub static EVENT: TaggedShapes = TaggedShapes {
         &STATE,
         &AWAITING_INPUT,
         &NOTE,
+        &MCP,
         &FINISHED,
         &ERROR,
     ],
@@ -202,6 +203,28 @@ event!(
     "A note about the protocol. It affects no check.",
     [Field::required("text", Kind::Text, "What.")]
 );
+
+event!(
+    MCP,
+    "RecordedMcp",
+    "mcp",
+    "An MCP server of the test observed a call, its answer or a fault.",
+    [
+        Field::required("event", Kind::Choice(MCP_EVENTS), "Type of the event in the trace."),
+        Field::required("payload", Kind::JsonMap, "Payload of the event, without the turn."),
+    ]
+);
+
+/// Types of events that MCP servers observe.
+const MCP_EVENTS: &[&str] = &[
+    "mcp.connected",
+    "tool.invoked",
+    "mcp.arguments_invalid",
+    "mcp.fault_injected",
+    "tool.completed",
+    "tool.failed",
+    "mcp.answer_lost",
+];
 
 event!(
     FINISHED,

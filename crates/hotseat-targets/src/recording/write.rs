@@ -155,6 +155,9 @@ fn kind_members(what: &RecordedEventKind) -> (&'static str, Members) {
             ("awaiting_input", vec![("awaiting", Some(json!(awaiting))), ("hint", text(hint))])
         }
         RecordedEventKind::Note { text: note } => ("note", vec![("text", Some(json!(note)))]),
+        RecordedEventKind::Mcp { event, payload } => {
+            ("mcp", vec![("event", Some(json!(event))), ("payload", Some(payload.clone()))])
+        }
         RecordedEventKind::Finished { outcome, result, usage, finish_reason } => (
             "finished",
             vec![

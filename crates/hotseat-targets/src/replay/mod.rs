@@ -23,6 +23,7 @@ use crate::message::{
     media_parts,
 };
 use crate::recorder::TraceRecorder;
+use crate::recording::mcp_payload;
 use crate::recording::{
     self, AgentRecording, ReadRecordingError, RecordedArguments, RecordedEvent, RecordedEventKind,
     RecordedTurn, file_name,
@@ -341,6 +342,11 @@ impl TurnReplay<'_> {
             RecordedEventKind::AwaitingInput { awaiting, hint } => {
                 AwaitingInput { turn_id, awaiting: *awaiting, hint: hint.clone() }.into()
             }
+            RecordedEventKind::Mcp { event, payload } => match mcp_payload(event, payload, &turn_id) {
+                Ok(payload) => payload,
+                // The file was checked when it was read.
+                Err(_) => return Ok(()),
+            },
             RecordedEventKind::Note { text } => Note { turn_id, message: text.clone(), event: None }.into(),
             RecordedEventKind::Finished { outcome, result, usage, finish_reason } => AgentRunFinished {
                 turn_id,

@@ -133,6 +133,39 @@ pub const FEATURES: &[Feature] = &[
         effect: |seen| seen.request_counts() == (0, 0),
     },
     Feature {
+        name: "MCP servers and faults",
+        spellings: ["`mcp`, `faults`", "`it(…, { mcp, faults })`", "`g.it(…).case_key(\"mcp\", …)`"],
+        data: data(
+            "name: a\nmcp: { bank: { type: mock, tools: [{ name: pay, answers: [{ args_match: { n: '1' }, content: ok }] }] } }\nfaults: [{ tool: pay, do: lost_answer }]\nforwardedProps: { bank: '${MCP.bank.url}' }\nturns: [{ user: hello, assert: { tools: { forbid_calls: [{ name: pay, server: bank }] } } }]\n",
+            SINGLE_RUN,
+        ),
+        typescript: script(
+            r#"import { it, user } from "hotseat"; it("a", { mcp: { bank: { type: "mock", tools: [{ name: "pay", answers: [{ argsMatch: { n: "1" }, content: "ok" }] }] } }, faults: [{ tool: "pay", do: "lost_answer" }], forwardedProps: { bank: "${MCP.bank.url}" } }, () => { user.says("hello"); });"#,
+            SINGLE_RUN,
+        ),
+        rust: rust(
+            |s| {
+                hello(s)
+                    .case_key(
+                        "mcp",
+                        json!({"bank": {"type": "mock", "tools": [{"name": "pay", "answers": [{"args_match": {"n": "1"}, "content": "ok"}]}]}}),
+                    )
+                    .case_key("faults", json!([{"tool": "pay", "do": "lost_answer"}]))
+                    .case_key("forwardedProps", json!({"bank": "${MCP.bank.url}"}));
+            },
+            SINGLE_RUN,
+        ),
+        // No call reaches the fault.
+        code: 1,
+        effect: |seen| {
+            let address = seen.one[0]["forwardedProps"]["bank"].as_str().unwrap_or_default();
+            let failure = &seen.results()[0]["failure"];
+            address.contains("/mcp/bank/")
+                && failure["kind"] == "test_error"
+                && failure["message"].as_str().is_some_and(|words| words.contains("was not reached"))
+        },
+    },
+    Feature {
         name: "judge and votes of a group",
         spellings: ["`suite: { judge }`", "`describe(…, { judge })`", "`g.judge(…)`"],
         data: data(
