@@ -103,7 +103,7 @@ async fn run_case_conversation(
                 outside.project.call_settings().connector.clone().or_else(|| target.summary().connector);
             let mut env = outside.target_env.clone();
             if let Some(mcp) = &mcp {
-                Arc::make_mut(&mut env.environment).extend([mcp.bridge()]);
+                Arc::make_mut(&mut env.environment).extend(mcp.bridge());
             }
             let mut agent = target.open(&env);
             if let Some(mcp) = mcp {

@@ -83,21 +83,17 @@ impl RunContext {
         let home = mcp.shared_slot(selected.agent.as_deref());
         let kept = home.as_ref().and_then(|home| home.lock().unwrap_or_else(PoisonError::into_inner).take());
         let conversation = match kept {
-            Some(mut conversation) => {
-                while let Some(event) = conversation.try_next_event() {
-                    if let McpEventKind::CallReceived { tool, .. } = event.kind {
-                        let message = format!(
-                            "the agent called {tool} of MCP server `{}` between two conversations",
-                            event.server
-                        );
-                        return Err(AttemptFailure::new(FailureKind::AgentError, message));
-                    }
+            Some(mut conversation) => match call_between_conversations(&mut conversation) {
+                Some(failure) => {
+                    // The agent keeps its addresses for the next attempt.
+                    drop(AttemptMcp::new(conversation, home));
+                    return Err(failure);
                 }
-                self.reopen(conversation, case)
-            }
+                None => self.reopen(conversation, case),
+            },
             None => self.open_conversation(&mcp.servers, case).map_err(definition_failure),
         }?;
-        Ok(Some(AttemptMcp { addresses: addresses(&conversation), conversation, home }))
+        Ok(Some(AttemptMcp::new(conversation, home)))
     }
 
     fn reopen(
@@ -117,7 +113,7 @@ impl RunContext {
         case: &TestCase,
         agent: Box<dyn AgentSession>,
     ) -> Result<Box<dyn AgentSession>, AttemptFailure> {
-        let AttemptMcp { conversation, home, .. } = mcp;
+        let Some((conversation, home)) = mcp.take() else { return Ok(agent) };
         // Hooks may have set variables.
         let conversation = match case.has_hooks() {
             true => self.reopen(conversation, case)?,
@@ -127,6 +123,19 @@ impl RunContext {
         let answers_unmatched: BTreeSet<String> = servers.map(|(name, _)| name.to_string()).collect();
         Ok(Box::new(McpAgent::new(agent, conversation, answers_unmatched, home)))
     }
+}
+
+/// Returns the failure of an agent that called a tool while no conversation ran.
+fn call_between_conversations(conversation: &mut McpConversation) -> Option<AttemptFailure> {
+    while let Some(event) = conversation.try_next_event() {
+        if let McpEventKind::CallReceived { tool, .. } = event.kind {
+            let server = event.server;
+            let message =
+                format!("the agent called {tool} of MCP server `{server}` between two conversations");
+            return Some(AttemptFailure::new(FailureKind::AgentError, message));
+        }
+    }
+    None
 }
 
 fn definition_failure(error: McpError) -> AttemptFailure {

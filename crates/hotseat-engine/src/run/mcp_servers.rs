@@ -1,6 +1,7 @@
 //! The MCP servers of a run, and the conversations of attempts with them.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use hotseat_mcp::{
     BRIDGE_VARIABLE, LaunchedUpstream, McpConversation, McpServers, UpstreamCommand, UpstreamLauncher,
@@ -26,10 +27,11 @@ pub(super) struct SharedConversation {
 
 /// The conversation of one attempt with its MCP servers.
 pub(super) struct AttemptMcp {
-    pub(super) conversation: McpConversation,
+    /// `None` once a session has it.
+    conversation: Option<McpConversation>,
     /// Addresses by the name of the server.
     pub(super) addresses: BTreeMap<String, String>,
-    pub(super) home: Option<ConversationSlot>,
+    home: Option<ConversationSlot>,
 }
 
 /// Starts the programs of proxies in process groups.
@@ -58,9 +60,28 @@ impl RunMcp {
 }
 
 impl AttemptMcp {
+    /// Adds the addresses of a conversation, which returns to `home` after the attempt.
+    pub(super) fn new(conversation: McpConversation, home: Option<ConversationSlot>) -> AttemptMcp {
+        AttemptMcp { addresses: addresses(&conversation), conversation: Some(conversation), home }
+    }
+
     /// Value of the variable for programs that use `hotseat mcp NAME`.
-    pub(super) fn bridge(&self) -> (String, String) {
-        (BRIDGE_VARIABLE.to_string(), self.conversation.bridge_address())
+    pub(super) fn bridge(&self) -> Option<(String, String)> {
+        Some((BRIDGE_VARIABLE.to_string(), self.conversation.as_ref()?.bridge_address()))
+    }
+
+    /// Hands the conversation to a session, with its slot.
+    pub(super) fn take(mut self) -> Option<(McpConversation, Option<ConversationSlot>)> {
+        Some((self.conversation.take()?, self.home.take()))
+    }
+}
+
+impl Drop for AttemptMcp {
+    fn drop(&mut self) {
+        // A hook has failed: the agent keeps its addresses for the next attempt.
+        if let (Some(home), Some(conversation)) = (&self.home, self.conversation.take()) {
+            *home.lock().unwrap_or_else(PoisonError::into_inner) = Some(conversation);
+        }
     }
 }
 

@@ -101,6 +101,8 @@ function call(item) {
     h('span.tool', {}, item.name),
     h('span.preview', {}, short(item.input)),
     item.agent && h('span.tag', {}, item.agent),
+    item.server && h('span.tag', { title: 'MCP server of the test' }, item.server),
+    (item.faults || []).map((fault) => h('span.tag.bad', { title: 'fault that the test injected' }, fault)),
     h('span.facts', {}, item.failed ? h('span.bad', {}, '✗ failed ') : !item.answered && h('span.warn', {}, 'no result '), took),
   ];
   const inner = item.inner && h('div.inner', {}, h('p.who', {}, `Conversation with ${item.inner.agent}`),

@@ -1,5 +1,19 @@
 // Converts events to a conversation with the time spans of its parts.
 
+// True if an item is the agent's report of a call at a server: frameworks add the name of the server to the tool.
+function isReported(item, call) {
+  if (item.kind !== 'call' || item.server || item.input === undefined) return false;
+  const named = item.name === call.name || (item.name.endsWith(call.name) && item.name.includes(call.server));
+  return named && sameJson(item.input, call.input);
+}
+
+function sameJson(a, b) {
+  const sorted = (value) => value && typeof value === 'object' && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)).map(([key, inner]) => [key, sorted(inner)]))
+    : Array.isArray(value) ? value.map(sorted) : value;
+  return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
+}
+
 // Returns the turns with their messages, events and spans in order. Conversations between agents are attached
 // to the call that opened them.
 function read(events) {
@@ -8,6 +22,17 @@ function read(events) {
   const calls = new Map();
   const open = new Map();
   const nested = new Map();
+  // Calls by their id at an MCP server of the test.
+  const atServer = new Map();
+
+  // A call that the agent reports later than the server that received it: both are one item.
+  const takeServer = (turn, call) => {
+    const place = turn.items.findIndex((item) => item.server && item !== call && !item.reported && isReported(call, item));
+    if (place < 0) return;
+    const [seen] = turn.items.splice(place, 1);
+    Object.assign(call, { server: seen.server, faults: seen.faults, reported: true });
+    atServer.set(seen.id, call);
+  };
 
   const conversation = (id) => {
     if (!conversations.has(id)) conversations.set(id, { turns: [], call: null });
@@ -84,8 +109,17 @@ function read(events) {
         break;
       case 'tool.invoked': {
         const start = p.startedUs === undefined ? at : p.startedUs;
-        const call = { kind: 'call', name: p.toolName, input: p.input, id: p.toolCallId, start, origin: p.origin };
+        const call = { kind: 'call', name: p.toolName, input: p.input, id: p.toolCallId, start, origin: p.origin, server: p.server };
+        const known = p.server && turn && turn.items.find((item) => isReported(item, call));
+        if (known) {
+          // The agent has reported this call already.
+          known.server = p.server;
+          atServer.set(p.toolCallId, known);
+          break;
+        }
         add(call);
+        if (p.server && turn) atServer.set(p.toolCallId, turn.items.at(-1));
+        if (!p.server && p.input !== undefined && turn) takeServer(turn, turn.items.at(-1));
         if (turn) calls.set(p.toolCallId, turn.items.at(-1));
         begin(`tool ${p.toolCallId}`, turn, span('tool', p.toolName, start));
         break;
@@ -94,8 +128,14 @@ function read(events) {
         const call = calls.get(p.toolCallId);
         if (call) {
           call.input = p.input === undefined ? p.text : p.input;
+          if (turn && call.server === undefined) takeServer(turn, call);
           call.broken = p.input === undefined && p.text !== undefined;
         }
+        break;
+      }
+      case 'mcp.fault_injected': {
+        const call = atServer.get(p.toolCallId);
+        if (call) call.faults = [...(call.faults || []), p.fault];
         break;
       }
       case 'tool.completed':
@@ -248,7 +288,7 @@ function fromResult(result) {
       const failed = call.error !== undefined;
       const start = call.started_ms * 1000;
       items.push({
-        kind: 'call', name: call.name, input: call.args, id: call.id, start, end: start + call.duration_ms * 1000,
+        kind: 'call', name: call.name, input: call.args, id: call.id, server: call.server, faults: call.faults, start, end: start + call.duration_ms * 1000,
         failed, answered: failed || call.result !== undefined, output: failed ? call.error : call.result,
       });
     }
