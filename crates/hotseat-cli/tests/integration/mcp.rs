@@ -438,9 +438,13 @@ fn a_call_after_the_end_of_a_turn_is_an_error() {
         judge.url()
     );
     let suite = "name: a\nturns: [{ user: hi, assert: [{ type: satisfy, criteria: It is kind }] }]\n";
-    let run = Project::with_config(&judged).suite("a", suite).test(&[]);
+    let project = Project::with_config(&judged).suite("a", suite);
+    let run = project.test(&[]);
     let words = ["the agent called charge_card of MCP server `bank` after turn 1 had ended"];
     assert_failure(&run, "a", "agent_error", &words);
+    let rechecked = project.hotseat(&["recheck", "last"]);
+    assert_eq!(rechecked.code, 1, "{rechecked}");
+    assert!(rechecked.stdout.contains(words[0]), "{rechecked}");
 }
 
 #[test]

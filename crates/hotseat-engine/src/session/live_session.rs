@@ -489,6 +489,9 @@ impl<'a> Session<'a> {
         {
             self.ending = Some(ConversationEnding::Failed(failure));
         }
+        if let SessionCounterpart::Recorded(kept) = &self.counterpart {
+            kept.replay_late_calls(&mut self.recorder);
+        }
         self.recorder.flush_inbox();
         if let (None | Some(ConversationEnding::Completed), Some(failure)) =
             (&self.ending, late_call(self.recorder.conversation()))

@@ -186,6 +186,22 @@ impl RecordedConversation {
         }
     }
 
+    /// Replays the calls at MCP servers that arrived after the last turn, if all turns were replayed.
+    pub(super) fn replay_late_calls(&self, recorder: &mut TraceRecorder) {
+        if recorder.conversation().turns.len() != self.turns.len() {
+            return;
+        }
+        let first = self.turns.last().map_or(self.records.len(), |last| last.end);
+        let of_server = |record: &&EventRecord| match &record.payload {
+            Payload::ToolInvoked(invoked) => invoked.server.is_some(),
+            Payload::ToolCompleted(_) | Payload::ToolFailed(_) => true,
+            payload => payload.category() == "mcp",
+        };
+        for record in self.records[first..].iter().filter(of_server) {
+            recorder.replay(record.clone());
+        }
+    }
+
     /// Checks that the user's input equals the recorded one.
     fn compare_input(
         &self,
