@@ -214,6 +214,7 @@ impl AgentToolCall {
     /// Creates a call that only an MCP server of the test saw.
     pub(crate) fn from_server_call(call: ServerCall) -> Self {
         AgentToolCall {
+            sequence: call.sequence,
             id: call.id.clone(),
             name: call.tool.clone(),
             arguments: call.arguments.clone(),
@@ -368,7 +369,7 @@ impl TracedConversation {
             }),
             Payload::ToolInvoked(p) if p.server.is_some() => {
                 let Some(turn) = self.turn_index(&p.turn_id) else { return };
-                let Some(call) = ServerCall::new(p, at) else { return };
+                let Some(call) = ServerCall::new(p, event.sequence, at) else { return };
                 self.server_calls.insert(call.id.clone(), (turn, self.turns[turn].server_calls.len()));
                 self.turns[turn].server_calls.push(call);
                 if self.turns[turn].outcome != TurnOutcome::Open {

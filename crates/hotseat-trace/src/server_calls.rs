@@ -13,6 +13,8 @@ use crate::{AgentToolCall, Millis, Origin, TimeOffset, ToolInvocation, ToolResul
 /// A tool call as an MCP server of the test saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerCall {
+    /// Number of its first event in the trace.
+    pub sequence: u64,
     /// Its id in the trace.
     pub id: Arc<str>,
     /// Name of the server.
@@ -52,8 +54,9 @@ pub struct InjectedFault {
 
 impl ServerCall {
     /// Creates a call from its first event; `None` if no server saw it.
-    pub(crate) fn new(invoked: &ToolInvocation, at: TimeOffset) -> Option<ServerCall> {
+    pub(crate) fn new(invoked: &ToolInvocation, sequence: u64, at: TimeOffset) -> Option<ServerCall> {
         Some(ServerCall {
+            sequence,
             id: invoked.tool_call_id.clone(),
             server: invoked.server.clone()?,
             tool: invoked.tool_name.clone(),

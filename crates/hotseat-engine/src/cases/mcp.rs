@@ -283,6 +283,7 @@ impl McpServer {
                     tools: tools.collect(),
                     instructions: instructions.clone(),
                     page_size: *page_size,
+                    ..MockContent::default()
                 }))
             }
             McpSource::Proxy(Upstream::Command(command)) => {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use hotseat_checks::{ArgumentPatterns, Pattern};
+use hotseat_checks::{ArgumentPattern, ArgumentPatterns, Pattern};
 use hotseat_document::SourceSpan;
 
 /// Maximum number of reported schema errors of an answer.
@@ -96,7 +96,7 @@ pub fn response_schema_errors(schema: &Value, payload: &Value) -> Result<Vec<Str
 }
 
 /// True if the arguments match one pattern of an answer.
-fn fits_alone(pattern: &(String, Pattern), arguments: &Value) -> bool {
+fn fits_alone(pattern: &(String, ArgumentPattern), arguments: &Value) -> bool {
     ArgumentPatterns(vec![pattern.clone()]).all_match(arguments)
 }
 
@@ -171,7 +171,7 @@ impl ScriptedAnswers {
         let (tool, used) = self.tools.iter().zip(&self.used_tools).find(|(tool, _)| tool.name == name)?;
         let all = tool.answers.len();
         let missed = tool.answers.iter().zip(used).enumerate().map(|(index, (answer, used))| {
-            let missing: Vec<&(String, Pattern)> =
+            let missing: Vec<&(String, ArgumentPattern)> =
                 answer.arguments.0.iter().filter(|pattern| !fits_alone(pattern, arguments)).collect();
             let why = match missing.as_slice() {
                 [] if *used > 0 => "it is used for one call only".to_string(),
