@@ -1,6 +1,6 @@
 //! `after`: a tool is called only after another tool.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{ConversationTurn, TurnScope};
 
 use super::calls::{self, CallFilter};
 use super::{CheckBehavior, CheckDecision, format_list};
@@ -13,6 +13,31 @@ pub struct CalledAfter {
     pub calls: CallFilter,
     /// Name of the tool that must be called first.
     pub after: String,
+}
+
+impl CalledAfter {
+    /// Explains that the other tool was called before the evaluated turns, which the check does not read.
+    fn earlier_call_hint(&self, scope: TurnScope<'_>) -> Option<String> {
+        let (all, evaluated) = (scope.turns_up_to_end(), scope.turns());
+        let earlier = &all[..all.len() - evaluated.len()];
+        let has_call =
+            |turn: &&ConversationTurn| turn.tool_calls.iter().any(|call| *call.name == *self.after);
+        let called_in = earlier.iter().rev().find(has_call)?.number;
+        let evaluated = match evaluated {
+            [] => return None,
+            [only] => format!("turn {}", only.number),
+            [first, .., last] => format!("turns {} to {}", first.number, last.number),
+        };
+        Some(format!(
+            "no earlier call of {} in {evaluated}, only in turn {called_in}, which this assertion does not evaluate; \
+             move `after` to `assert` of the case, which evaluates all turns",
+            self.after
+        ))
+    }
+}
+
+fn with_calls(first: &str, calls: &[String]) -> String {
+    calls.iter().fold(first.to_string(), |text, call| format!("{text}\n- {call}"))
 }
 
 impl CheckBehavior for CalledAfter {
@@ -39,9 +64,14 @@ impl CheckBehavior for CalledAfter {
             }
             seen |= *call.name == *self.after;
         }
+        let earlier = self.earlier_call_hint(scope);
         if *self.after == *self.calls.name {
             // The first call cannot come after another one; a second call is required.
-            let actual = if late > 0 { "called again".to_string() } else { format_list(&early) };
+            let actual = match &earlier {
+                _ if late > 0 => "called again".to_string(),
+                Some(hint) => with_calls(hint, &early),
+                None => format_list(&early),
+            };
             return match late == 0 && !unknown.is_empty() {
                 true => CheckDecision::unanswered_calls(&unknown),
                 false => CheckDecision::new(late > 0, actual),
@@ -52,6 +82,7 @@ impl CheckBehavior for CalledAfter {
         }
         let actual = match (early.as_slice(), seen) {
             ([], _) => "in order".to_string(),
+            (early, _) if earlier.is_some() => with_calls(&earlier.unwrap_or_default(), early),
             (early, true) => format!("calls before {}: {}", self.after, format_list(early)),
             (early, false) => format!("no call of {}, but {}", self.after, format_list(early)),
         };

@@ -1,6 +1,6 @@
 //! A criterion that consists of other checks.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{CallComparison, ComparisonLine, MissingCall, TurnScope};
 
 use super::{Check, CheckBehavior, CheckDecision, CheckOutcome, format_list};
 
@@ -13,6 +13,43 @@ pub struct AllOf {
     pub checks: Vec<Check>,
 }
 
+type BrokenChecks<'a> = [(&'a Check, CheckDecision)];
+
+/// Formats each failed check on one line.
+fn failed_lines(broken: &BrokenChecks<'_>) -> Vec<String> {
+    let line = |check: &Check, actual: &str| format!("expected {}, got {actual}", check.describe());
+    broken.iter().map(|(check, decision)| line(check, &decision.actual)).collect()
+}
+
+impl AllOf {
+    /// Combines the comparisons of the failed checks.
+    fn compare(&self, broken: &BrokenChecks<'_>) -> CallComparison {
+        let summary = format!("{} of {} checks failed", broken.len(), self.checks.len());
+        let mut whole = CallComparison { summary, missing: Vec::new(), lines: Vec::new(), omitted: 0 };
+        for (check, decision) in broken {
+            match (&decision.comparison, check.negated) {
+                (Some(comparison), false) => {
+                    let expected = check.describe();
+                    whole.missing.extend(comparison.missing.iter().map(|missing| MissingCall {
+                        expected: Some(match &missing.expected {
+                            Some(call) => format!("{call} ({expected})"),
+                            None => expected.clone(),
+                        }),
+                        nearest: missing.nearest.clone(),
+                    }));
+                    whole.lines.extend(comparison.lines.iter().cloned());
+                    whole.omitted += comparison.omitted;
+                }
+                (None, _) | (_, true) => {
+                    let text = format!("expected {}, got {}", check.describe(), decision.actual);
+                    whole.lines.push(ComparisonLine { text, unexpected: false });
+                }
+            }
+        }
+        whole
+    }
+}
+
 impl CheckBehavior for AllOf {
     fn describe(&self) -> String {
         self.text.clone()
@@ -22,19 +59,24 @@ impl CheckBehavior for AllOf {
         let mut broken = Vec::new();
         let mut unjudged = Vec::new();
         for check in &self.checks {
-            let CheckDecision { outcome, actual } = check.kind.behavior().decide(scope);
-            let label = if matches!(outcome, CheckOutcome::NotApplicable) { "error:" } else { "got" };
-            let words = format!("expected {}, {label} {actual}", check.describe());
-            match (outcome, check.negated) {
-                (CheckOutcome::NotApplicable, _) => unjudged.push(words),
-                (CheckOutcome::Satisfied, true) | (CheckOutcome::Violated, false) => broken.push(words),
+            let decision = check.kind.behavior().decide(scope);
+            match (&decision.outcome, check.negated) {
+                (CheckOutcome::NotApplicable, _) => {
+                    unjudged.push(format!("expected {}, error: {}", check.describe(), decision.actual));
+                }
+                (CheckOutcome::Satisfied, true) | (CheckOutcome::Violated, false) => {
+                    broken.push((check, decision));
+                }
                 (CheckOutcome::Satisfied, false) | (CheckOutcome::Violated, true) => {}
             }
         }
         match (broken.as_slice(), unjudged.as_slice()) {
             ([], []) => CheckDecision::new(true, "all checks passed".to_string()),
             ([], unjudged) => CheckDecision::not_applicable(format_list(unjudged)),
-            (broken, _) => CheckDecision::new(false, format_list(broken)),
+            (broken, _) if broken.iter().any(|(_, decision)| decision.comparison.is_some()) => {
+                CheckDecision::violated(self.compare(broken))
+            }
+            (broken, _) => CheckDecision::new(false, format_list(&failed_lines(broken))),
         }
     }
 

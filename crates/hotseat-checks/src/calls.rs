@@ -1,8 +1,13 @@
 //! Filters for tool calls, and how calls are formatted in check results.
 
-use hotseat_trace::{AgentToolCall, TurnScope};
+use std::fmt;
+
+use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope};
 use serde_json::Value;
 
+use super::differences::{DifferenceList, ExtraMembers};
+use super::equality::json_equal;
+use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::Pattern;
 
 /// Maximum number of characters of arguments or a result in a check result. Reports contain the full values.
@@ -66,6 +71,55 @@ impl CallFilter {
         words
     }
 
+    /// Compares the filter with the most similar call that does not match. Returns `None` without a call of
+    /// the tool.
+    pub(super) fn compare(&self, scope: TurnScope<'_>) -> Option<CallComparison> {
+        compare_with_nearest(
+            scope,
+            |call| *call.name == *self.name,
+            |call| self.matches(call),
+            |call| {
+                let arguments = &self.arguments.0;
+                let present = arguments.iter().filter(|(path, _)| value_at(&call.arguments, path).is_some());
+                let result = usize::from(!self.result.is_empty() && self.result_matches(call));
+                Similarity {
+                    matching: self.arguments.count_matches(&call.arguments) + result,
+                    present: present.count(),
+                }
+            },
+            |turn, call| self.differences(turn, call),
+        )
+    }
+
+    fn differences(&self, turn: usize, call: &AgentToolCall) -> NearestCall {
+        let mut list = DifferenceList::new(ComparedPart::Arguments);
+        if call.arguments_broken && !self.arguments.0.is_empty() {
+            list.push("", DifferenceReason::InvalidJson, None, Some(&call.arguments), None);
+        } else {
+            self.arguments.add_differences(&call.arguments, &mut list);
+        }
+        let mut result = DifferenceList::new(ComparedPart::Result);
+        for pattern in &self.result {
+            let (expected, value) = (Some(pattern.to_string()), call.result.as_ref());
+            match value {
+                None => result.push("", DifferenceReason::Missing, expected, None, None),
+                Some(value) if pattern.is_match(&value.text()) => {}
+                Some(value) => {
+                    let note = value.failed.then(|| "the call failed".to_string());
+                    result.push("", DifferenceReason::Pattern, expected, Some(&value.value), note);
+                }
+            }
+        }
+        list.append(result);
+        list.of_call(turn, call)
+    }
+
+    /// Lists the matching calls in a scope, for the result of a failed check.
+    pub(super) fn list_matching(&self, scope: TurnScope<'_>) -> Vec<String> {
+        let matching = scope.calls().filter(|(_, call)| self.matches(call));
+        matching.map(|(turn, call)| format_call(turn, call)).collect()
+    }
+
     /// Lists all calls of the tool in a scope, for the result of a failed check.
     pub fn list_calls(&self, scope: TurnScope<'_>) -> Vec<String> {
         scope
@@ -76,14 +130,41 @@ impl CallFilter {
     }
 }
 
-/// Patterns for arguments, keyed by the path of the argument.
+/// Expected arguments, keyed by the path of the argument.
 #[derive(Debug, Clone, Default)]
-pub struct ArgumentPatterns(pub Vec<(String, Pattern)>);
+pub struct ArgumentPatterns(pub Vec<(String, ArgumentPattern)>);
+
+/// Expectation on one argument.
+#[derive(Debug, Clone)]
+pub enum ArgumentPattern {
+    /// The argument matches a pattern.
+    Matches(Pattern),
+    /// The argument equals a number or a boolean.
+    Equals(Value),
+}
+
+impl ArgumentPattern {
+    fn is_met(&self, argument: &Value) -> bool {
+        match self {
+            ArgumentPattern::Matches(pattern) => pattern.matches_value(argument),
+            ArgumentPattern::Equals(value) => json_equal(argument, value),
+        }
+    }
+}
+
+impl fmt::Display for ArgumentPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArgumentPattern::Matches(pattern) => pattern.fmt(f),
+            ArgumentPattern::Equals(value) => value.fmt(f),
+        }
+    }
+}
 
 impl ArgumentPatterns {
     /// Returns true if every argument exists and matches its pattern.
     pub fn all_match(&self, arguments: &Value) -> bool {
-        self.0.iter().all(|(path, pattern)| matches_at(arguments, path, pattern))
+        self.count_matches(arguments) == self.0.len()
     }
 
     /// Returns the first path whose argument exists and matches its pattern.
@@ -99,14 +180,33 @@ impl ArgumentPatterns {
         let parts: Vec<String> = self.0.iter().map(|(path, pattern)| format!("{path} {pattern}")).collect();
         parts.join(", ")
     }
+
+    fn count_matches(&self, arguments: &Value) -> usize {
+        self.0.iter().filter(|(path, pattern)| matches_at(arguments, path, pattern)).count()
+    }
+
+    fn add_differences(&self, arguments: &Value, list: &mut DifferenceList) {
+        for (path, expected) in &self.0 {
+            let found = value_at(arguments, path);
+            match (expected, found) {
+                (ArgumentPattern::Equals(value), _) => {
+                    list.compare(path, value, found, ExtraMembers::Forbidden);
+                }
+                (ArgumentPattern::Matches(pattern), Some(value)) if pattern.matches_value(value) => {}
+                (ArgumentPattern::Matches(pattern), found) => {
+                    let reason = match found {
+                        Some(_) => DifferenceReason::Pattern,
+                        None => DifferenceReason::Missing,
+                    };
+                    list.push(path, reason, Some(pattern.to_string()), found, None);
+                }
+            }
+        }
+    }
 }
 
-fn matches_at(arguments: &Value, path: &str, pattern: &Pattern) -> bool {
-    match value_at(arguments, path) {
-        Some(Value::String(text)) => pattern.is_match(text),
-        Some(other) => pattern.is_match(&other.to_string()),
-        None => false,
-    }
+fn matches_at(arguments: &Value, path: &str, pattern: &ArgumentPattern) -> bool {
+    value_at(arguments, path).is_some_and(|value| pattern.is_met(value))
 }
 
 /// Returns the value at a dotted path. A key that contains dots takes precedence over a nested path; a number

@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 
+use hotseat_trace::DifferenceReason;
 use serde_json::Value;
 
+use super::differences::{DifferenceList, ExtraMembers, join_path, json_type, lookalike_note};
 use super::equality::json_equal;
 use super::pattern::Pattern;
 use super::regex::MatchMode;
@@ -111,10 +113,7 @@ impl ArgumentCondition {
                 })?;
                 Ok(relation.allows(ordering))
             }
-            ArgumentCondition::Matches(patterns, fitting) => Ok(match found {
-                Value::String(text) => fitting.matches(patterns, text),
-                other => fitting.matches(patterns, &other.to_string()),
-            }),
+            ArgumentCondition::Matches(patterns, fitting) => Ok(fitting.matches_value(patterns, found)),
             ArgumentCondition::Contains(parts, fitting) => {
                 let has = |part: &Value| match (found, part) {
                     (Value::String(text), Value::String(part)) => Ok(text.contains(part)),
@@ -145,6 +144,56 @@ impl ArgumentCondition {
             }
             ArgumentCondition::Not(inner) => inner.is_met(Some(found)).map(|met| !met),
         }
+    }
+
+    /// Adds the reasons why a value does not meet the condition; nothing if it does.
+    pub(super) fn add_differences(&self, path: &str, found: Option<&Value>, list: &mut DifferenceList) {
+        let met = self.is_met(found);
+        if met == Ok(true) {
+            return;
+        }
+        let Some(found) = found else {
+            return list.push(path, DifferenceReason::Missing, Some(self.describe()), None, None);
+        };
+        let type_note = |expected: &str| Some(format!("expected {expected}, got {}", json_type(found)));
+        let (reason, note) = match (self, found, met) {
+            (ArgumentCondition::Equals(value), ..) => {
+                return list.compare(path, value, Some(found), ExtraMembers::Forbidden);
+            }
+            (ArgumentCondition::All(conditions), ..) => {
+                return conditions.iter().for_each(|inner| inner.add_differences(path, Some(found), list));
+            }
+            (ArgumentCondition::Members(members), Value::Object(object), _) => {
+                return members.iter().for_each(|(key, inner)| {
+                    inner.add_differences(&join_path(path, key), object.get(key), list)
+                });
+            }
+            (ArgumentCondition::Entries(entries), Value::Array(items), _) if entries.len() == items.len() => {
+                return entries.iter().zip(items).enumerate().for_each(|(index, (inner, item))| {
+                    inner.add_differences(&join_path(path, &index.to_string()), Some(item), list);
+                });
+            }
+            (ArgumentCondition::Members(_), ..) => (DifferenceReason::Type, type_note("an object")),
+            (ArgumentCondition::Entries(entries), Value::Array(items), _) => {
+                let note = format!("expected {} entries, got {}", entries.len(), items.len());
+                (DifferenceReason::Condition, Some(note))
+            }
+            (ArgumentCondition::Entries(_), ..) => (DifferenceReason::Type, type_note("a list")),
+            (_, _, Err(words)) => (DifferenceReason::Incomparable, Some(words)),
+            (ArgumentCondition::Matches(..), ..) => (DifferenceReason::Pattern, None),
+            (ArgumentCondition::OneOf(values), ..) => {
+                let note = values.iter().find_map(|value| lookalike_note(value, found));
+                (DifferenceReason::Condition, note)
+            }
+            (
+                ArgumentCondition::Compared(..)
+                | ArgumentCondition::Contains(..)
+                | ArgumentCondition::NotNull
+                | ArgumentCondition::Not(_),
+                ..,
+            ) => (DifferenceReason::Condition, None),
+        };
+        list.push(path, reason, Some(self.describe()), Some(found), note);
     }
 
     /// Describes the condition, to follow the name of an argument.

@@ -59,6 +59,12 @@ impl CheckBehavior for ToolCount {
         if possible.clone().any(|number| self.count.allows(number) != passed) {
             return CheckDecision::unanswered_calls(&unknown);
         }
+        if counted < self.count.min
+            && let Some(comparison) = self.calls.compare(scope)
+            && !comparison.missing.is_empty()
+        {
+            return CheckDecision::violated(comparison);
+        }
         let all = self.calls.list_calls(scope);
         let narrowed = all.len() as u64 != counted;
         let actual = match (counted, all.is_empty()) {
@@ -66,7 +72,11 @@ impl CheckBehavior for ToolCount {
                 [] => "no call of any tool".to_string(),
                 names => format!("no call; tools called: {}", names.join(", ")),
             },
-            _ if narrowed => format!("{counted} of {} matching: {}", calls(all.len()), format_list(&all)),
+            (0, false) => format!("none of {} matching", calls(all.len())),
+            _ if narrowed => {
+                let matching = self.calls.list_matching(scope);
+                format!("{counted} of {} matching: {}", calls(all.len()), format_list(&matching))
+            }
             _ => format!("{}: {}", calls(all.len()), format_list(&all)),
         };
         CheckDecision::new(passed, actual)

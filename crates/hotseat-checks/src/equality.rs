@@ -43,11 +43,16 @@ fn numbers_equal(a: &Number, b: &Number) -> bool {
     }
 }
 
-/// Converts a number to an integer, if it is one. Every float beyond 53 bits of precision is an integer.
-fn as_integer(number: &Number) -> Option<i128> {
+/// Converts a number to an integer, if it is one. Every float beyond 53 bits of precision is an integer; those
+/// that exceed the integer type are not converted.
+pub(super) fn as_integer(number: &Number) -> Option<i128> {
     let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
-    integer.or_else(|| number.as_f64().filter(|float| float.fract() == 0.0).map(|float| float as i128))
+    let is_integer = |float: &f64| float.fract() == 0.0 && float.abs() < MAX_INTEGER_FLOAT;
+    integer.or_else(|| number.as_f64().filter(is_integer).map(|float| float as i128))
 }
+
+/// Floats from 2^126 are compared as floats.
+const MAX_INTEGER_FLOAT: f64 = (1_u128 << 126) as f64;
 
 #[cfg(test)]
 mod tests {
@@ -65,6 +70,8 @@ mod tests {
             (json!(u64::MAX), json!(u64::MAX), true),
             (json!(u64::MAX), json!(u64::MAX - 1), false),
             (json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992.0), false),
+            (json!(1e300), json!(1e300), true),
+            (json!(1e300), json!(1e301), false),
             (json!(1), json!("1"), false),
             (json!(0), json!(false), false),
             (json!(null), json!(0), false),

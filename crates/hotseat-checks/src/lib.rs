@@ -13,6 +13,7 @@ mod condition;
 mod contains;
 mod count;
 mod criterion_ref;
+mod differences;
 mod duration;
 mod equality;
 mod equals;
@@ -26,6 +27,7 @@ mod json_path;
 mod json_schema;
 mod judged;
 mod kind;
+mod nearest_call;
 mod no_text_with_tool_calls;
 mod pattern;
 mod precomputed;
@@ -43,7 +45,7 @@ mod value_type;
 
 use std::sync::Arc;
 
-use hotseat_trace::{CheckVerdict, TurnScope};
+use hotseat_trace::{CallComparison, CheckVerdict, TurnScope};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -52,7 +54,7 @@ pub use agent_text::TurnSelection;
 pub use all_of::AllOf;
 pub use answer::{answer, format_text};
 pub use budget::UsageBudget;
-pub use calls::{ArgumentPatterns, CallFilter};
+pub use calls::{ArgumentPattern, ArgumentPatterns, CallFilter};
 pub use condition::{ArgumentCondition, ValueRelation};
 pub use contains::ContainsText;
 pub use count::{CallCount, ToolCount};
@@ -249,13 +251,14 @@ impl Check {
         Some((self.to_verdict(CheckDecision::from_result(found)), error))
     }
 
-    fn to_verdict(&self, CheckDecision { outcome, actual }: CheckDecision) -> CheckVerdict {
+    fn to_verdict(&self, CheckDecision { outcome, actual, comparison }: CheckDecision) -> CheckVerdict {
         let passed = match outcome {
             CheckOutcome::Satisfied => !self.negated,
             CheckOutcome::Violated => self.negated,
             CheckOutcome::NotApplicable => false,
         };
-        CheckVerdict { passed, expected: self.describe(), actual }
+        let comparison = comparison.filter(|_| !passed);
+        CheckVerdict { comparison, ..CheckVerdict::new(passed, self.describe(), actual) }
     }
 
     /// Adapts the check to a topic visit: it reads all turns of the visit, unless it selects turns itself.
@@ -301,6 +304,8 @@ impl Check {
 struct CheckDecision {
     outcome: CheckOutcome,
     actual: String,
+    /// Expected and actual calls, if the assertion is violated because of calls.
+    comparison: Option<Box<CallComparison>>,
 }
 
 /// Negates an expectation: `refund to be called` becomes `refund not to be called`. Inserts nothing if the
@@ -331,11 +336,18 @@ impl CheckDecision {
         CheckDecision {
             outcome: if satisfied { CheckOutcome::Satisfied } else { CheckOutcome::Violated },
             actual,
+            comparison: None,
         }
     }
 
+    /// Decision of an assertion that is violated by the calls of the agent.
+    fn violated(comparison: CallComparison) -> Self {
+        let actual = comparison.to_string();
+        CheckDecision { comparison: Some(Box::new(comparison)), ..CheckDecision::new(false, actual) }
+    }
+
     fn not_applicable(actual: String) -> Self {
-        CheckDecision { outcome: CheckOutcome::NotApplicable, actual }
+        CheckDecision { outcome: CheckOutcome::NotApplicable, actual, comparison: None }
     }
 
     /// Decision for calls whose missing result would decide the check.

@@ -7,6 +7,9 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use regex_automata::meta;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look};
+use serde_json::Value;
+
+use super::equality::as_integer;
 
 /// Maximum size of the automaton of one pattern, in bytes.
 const MAX_AUTOMATON_BYTES: usize = 10 * 1024 * 1024;
@@ -86,6 +89,19 @@ impl Pattern {
             }
         };
         Ok(Pattern { source: written.to_string(), matcher })
+    }
+
+    /// Returns true if the pattern matches a JSON value: a text, or another value as compact JSON. A whole
+    /// number is matched with and without its decimal point, since `3500` equals `3500.0`.
+    pub fn matches_value(&self, value: &Value) -> bool {
+        match value {
+            Value::String(text) => self.is_match(text),
+            Value::Number(number) => {
+                self.is_match(&number.to_string())
+                    || as_integer(number).is_some_and(|integer| self.is_match(&integer.to_string()))
+            }
+            other => self.is_match(&other.to_string()),
+        }
     }
 
     /// Returns true if the pattern matches anywhere in a text.

@@ -1,6 +1,7 @@
 //! `regex`: the text of the agent matches patterns.
 
 use hotseat_trace::TurnScope;
+use serde_json::Value;
 
 use super::agent_text::{TurnSelection, agent_text};
 use super::answer::format_text;
@@ -39,10 +40,18 @@ impl MatchMode {
 
     /// Returns true if a text matches.
     pub fn matches(self, patterns: &[Pattern], text: &str) -> bool {
-        let mut patterns = patterns.iter();
+        self.holds(patterns, |pattern| pattern.is_match(text))
+    }
+
+    /// Returns true if a JSON value matches, see [`Pattern::matches_value`].
+    pub(super) fn matches_value(self, patterns: &[Pattern], value: &Value) -> bool {
+        self.holds(patterns, |pattern| pattern.matches_value(value))
+    }
+
+    fn holds(self, patterns: &[Pattern], is_match: impl Fn(&Pattern) -> bool) -> bool {
         match self {
-            MatchMode::All => patterns.all(|pattern| pattern.is_match(text)),
-            MatchMode::Any => patterns.any(|pattern| pattern.is_match(text)),
+            MatchMode::All => patterns.iter().all(is_match),
+            MatchMode::Any => patterns.iter().any(is_match),
         }
     }
 }

@@ -1,13 +1,15 @@
 //! `tool_called`: a tool is called, optionally with given arguments.
 
-use hotseat_trace::{AgentToolCall, TurnScope};
-use serde_json::Value;
+use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope};
+use serde_json::{Map, Value};
 
 use super::answer::format_json;
 use super::calls;
 use super::condition::ArgumentCondition;
 use super::count::CallCount;
+use super::differences::{DifferenceList, ExtraMembers};
 use super::equality::{contains_value, json_equal};
+use super::nearest_call::{Similarity, compare_with_nearest};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Comparison of arguments.
@@ -30,6 +32,44 @@ impl ArgumentMatch {
             ArgumentMatch::Exact | ArgumentMatch::Subset if call.arguments_broken => false,
             ArgumentMatch::Exact => json_equal(&call.arguments, expected),
             ArgumentMatch::Subset => contains_value(&call.arguments, expected),
+        }
+    }
+
+    /// Compares the arguments of a call with the expected ones, one by one.
+    pub(super) fn similarity(self, call: &AgentToolCall, expected: &Value) -> Similarity {
+        let mut similar = Similarity::default();
+        for (key, expected) in expected.as_object().into_iter().flatten() {
+            let Some(argument) = call.arguments.get(key) else { continue };
+            similar.present += 1;
+            similar.matching += usize::from(match self {
+                ArgumentMatch::Ignored => true,
+                ArgumentMatch::Exact => json_equal(argument, expected),
+                ArgumentMatch::Subset => contains_value(argument, expected),
+            });
+        }
+        similar
+    }
+
+    /// Adds the differences between the arguments of a call and the expected ones.
+    pub(super) fn add_differences(self, call: &AgentToolCall, expected: &Value, list: &mut DifferenceList) {
+        let extra = match self {
+            ArgumentMatch::Ignored => return,
+            ArgumentMatch::Exact => ExtraMembers::Forbidden,
+            ArgumentMatch::Subset => ExtraMembers::Allowed,
+        };
+        let none = Value::Object(Map::new());
+        match &call.arguments {
+            arguments if call.arguments_broken => {
+                list.push(
+                    "",
+                    DifferenceReason::InvalidJson,
+                    Some(expected.to_string()),
+                    Some(arguments),
+                    None,
+                );
+            }
+            Value::Null if *expected != none => list.compare("", expected, Some(&none), extra),
+            arguments => list.compare("", expected, Some(arguments), extra),
         }
     }
 }
@@ -76,6 +116,43 @@ impl ToolCalled {
         unlike.map_or(Ok(true), Err)
     }
 
+    fn compare(&self, scope: TurnScope<'_>) -> Option<CallComparison> {
+        compare_with_nearest(
+            scope,
+            |call| self.has_tool_name(call),
+            |call| self.matches(call) == Ok(true),
+            |call| self.similarity(call),
+            |turn, call| self.differences(turn, call),
+        )
+    }
+
+    fn similarity(&self, call: &AgentToolCall) -> Similarity {
+        let arguments = self.arguments.as_ref();
+        let mut similar =
+            arguments.map_or_else(Similarity::default, |(expected, how)| how.similarity(call, expected));
+        for (name, condition) in &self.conditions {
+            let argument = call.arguments.get(name);
+            similar.present += usize::from(argument.is_some());
+            similar.matching += usize::from(condition.is_met(argument) == Ok(true));
+        }
+        similar
+    }
+
+    fn differences(&self, turn: usize, call: &AgentToolCall) -> NearestCall {
+        let mut list = DifferenceList::new(ComparedPart::Arguments);
+        if let Some((expected, how)) = &self.arguments {
+            how.add_differences(call, expected, &mut list);
+        }
+        if !call.arguments_broken {
+            for (name, condition) in &self.conditions {
+                condition.add_differences(name, call.arguments.get(name), &mut list);
+            }
+        } else if self.arguments.is_none() {
+            list.push("", DifferenceReason::InvalidJson, None, Some(&call.arguments), None);
+        }
+        list.of_call(turn, call)
+    }
+
     /// Returns the minimum and maximum number of matching calls, and the reason if they differ.
     fn count_range(&self, scope: TurnScope<'_>) -> (u64, u64, Option<String>) {
         let (mut least, mut most, mut why) = (0, 0, None);
@@ -120,9 +197,20 @@ impl CheckBehavior for ToolCalled {
             return CheckDecision::not_applicable(words);
         }
         let (counted, ..) = self.count_range(scope);
+        if counted < self.count.min
+            && let Some(comparison) = self.compare(scope)
+            && !comparison.missing.is_empty()
+        {
+            return CheckDecision::violated(comparison);
+        }
+        // Other calls of the tool do not explain why there are too many matching ones.
+        let is_listed = |call: &AgentToolCall| match counted {
+            0 => self.has_tool_name(call),
+            _ => self.matches(call) == Ok(true),
+        };
         let named: Vec<String> = scope
             .calls()
-            .filter(|(_, call)| self.has_tool_name(call))
+            .filter(|(_, call)| is_listed(call))
             .map(|(turn, call)| calls::format_call(turn, call))
             .collect();
         let actual = match named.is_empty() {

@@ -1,11 +1,13 @@
 //! `tool_result`: the result of a tool.
 
-use hotseat_trace::TurnScope;
+use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope};
 use serde_json::Value;
 
 use super::answer::format_json;
 use super::calls;
+use super::differences::{DifferenceList, ExtraMembers, join_path, json_type};
 use super::equality::json_equal;
+use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::Pattern;
 use super::{CheckBehavior, CheckDecision, format_list};
 
@@ -54,9 +56,8 @@ impl ExpectedResult {
     pub fn matches(&self, value: &Value) -> bool {
         match (self, value) {
             (ExpectedResult::Value(expected), value) => json_equal(expected, value),
-            (ExpectedResult::Pattern(pattern), Value::String(text)) => pattern.is_match(text),
-            (ExpectedResult::Pattern(pattern), Value::Number(_) | Value::Bool(_)) => {
-                pattern.is_match(&value.to_string())
+            (ExpectedResult::Pattern(pattern), Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
+                pattern.matches_value(value)
             }
             (ExpectedResult::Object(expected), Value::Object(members)) => expected
                 .iter()
@@ -68,6 +69,105 @@ impl ExpectedResult {
             (ExpectedResult::Pattern(_) | ExpectedResult::Object(_) | ExpectedResult::List(_), _) => false,
         }
     }
+}
+
+impl ExpectedResult {
+    /// Returns the number of expected members or entries that match.
+    fn count_matching(&self, value: &Value) -> usize {
+        match (self, value) {
+            (ExpectedResult::Object(expected), Value::Object(members)) => expected
+                .iter()
+                .filter(|(key, expected)| members.get(key).is_some_and(|value| expected.matches(value)))
+                .count(),
+            (ExpectedResult::List(expected), Value::Array(items)) => {
+                expected.iter().zip(items).filter(|(expected, item)| expected.matches(item)).count()
+            }
+            _ => usize::from(self.matches(value)),
+        }
+    }
+
+    /// Adds the differences between a value and the expected one, which is `written` so in the test.
+    fn add_differences(&self, path: &str, written: &Value, found: Option<&Value>, list: &mut DifferenceList) {
+        let expected = || match self {
+            ExpectedResult::Pattern(pattern) => Some(pattern.to_string()),
+            _ => Some(written.to_string()),
+        };
+        let Some(found) = found else {
+            return list.push(path, DifferenceReason::Missing, expected(), None, None);
+        };
+        match (self, found) {
+            (ExpectedResult::Value(value), found) => {
+                list.compare(path, value, Some(found), ExtraMembers::Forbidden);
+            }
+            (_, found) if self.matches(found) => {}
+            (ExpectedResult::Object(members), Value::Object(object)) => {
+                for (key, member) in members {
+                    let path = join_path(path, key);
+                    member.add_differences(&path, &written[key], object.get(key), list);
+                }
+            }
+            (ExpectedResult::List(entries), Value::Array(items)) => {
+                for (index, entry) in entries.iter().enumerate() {
+                    let path = join_path(path, &index.to_string());
+                    entry.add_differences(&path, &written[index], items.get(index), list);
+                }
+                for (index, item) in items.iter().enumerate().skip(entries.len()) {
+                    list.push_unexpected(&join_path(path, &index.to_string()), item);
+                }
+            }
+            (ExpectedResult::Pattern(_), Value::String(_) | Value::Number(_) | Value::Bool(_)) => {
+                list.push(path, DifferenceReason::Pattern, expected(), Some(found), None);
+            }
+            (ExpectedResult::Pattern(_) | ExpectedResult::Object(_) | ExpectedResult::List(_), found) => {
+                let wanted = match self {
+                    ExpectedResult::Object(_) => "an object",
+                    ExpectedResult::List(_) => "a list",
+                    ExpectedResult::Pattern(_) | ExpectedResult::Value(_) => "a text, number or boolean",
+                };
+                let note = format!("expected {wanted}, got {}", json_type(found));
+                list.push(path, DifferenceReason::Type, expected(), Some(found), Some(note));
+            }
+        }
+    }
+}
+
+impl ToolResultCheck {
+    /// Compares the expected result with the most similar one. Returns `None` without a result.
+    fn compare(&self, scope: TurnScope<'_>) -> Option<CallComparison> {
+        let (written, expected) = self.result.as_ref()?;
+        let similarity = |call: &AgentToolCall| match &call.result {
+            Some(result) if !result.failed => {
+                Similarity { matching: expected.count_matching(&result.value), present: 1 }
+            }
+            Some(_) | None => Similarity::default(),
+        };
+        compare_with_nearest(
+            scope,
+            |call| *call.name == *self.name,
+            |_| false,
+            similarity,
+            |turn, call| differences(expected, written, turn, call),
+        )
+    }
+}
+
+fn differences(expected: &ExpectedResult, written: &Value, turn: usize, call: &AgentToolCall) -> NearestCall {
+    let mut list = DifferenceList::new(ComparedPart::Result);
+    match &call.result {
+        Some(result) if result.failed => {
+            let note = "the call failed".to_string();
+            list.push(
+                "",
+                DifferenceReason::Value,
+                Some(written.to_string()),
+                Some(&result.value),
+                Some(note),
+            );
+        }
+        Some(result) => expected.add_differences("", written, Some(&result.value), &mut list),
+        None => expected.add_differences("", written, None, &mut list),
+    }
+    list.of_call(turn, call)
 }
 
 /// At least one call of a tool succeeds, with a matching result if one is given.
@@ -105,7 +205,10 @@ impl CheckBehavior for ToolResultCheck {
         if !holds && !unanswered.is_empty() {
             return CheckDecision::unanswered_calls(&unanswered);
         }
-        CheckDecision::new(holds, format_list(&shown))
+        match self.compare(scope).filter(|_| !holds) {
+            Some(comparison) => CheckDecision::violated(comparison),
+            None => CheckDecision::new(holds, format_list(&shown)),
+        }
     }
 
     fn expected_tool(&self) -> Option<&str> {

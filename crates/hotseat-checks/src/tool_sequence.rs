@@ -1,12 +1,19 @@
 //! `tool_sequence`: the sequence of all tool calls.
 
-use hotseat_trace::{AgentToolCall, TurnScope};
+use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, MissingCall, TurnScope};
 use serde_json::Value;
 
 use super::answer::format_json;
 use super::calls;
+use super::differences::DifferenceList;
+use super::nearest_call::{Similarity, list_calls, nearest_call};
 use super::tool_called::ArgumentMatch;
 use super::{CheckBehavior, CheckDecision, format_list};
+
+/// Maximum number of pairs of an expected and an actual call that are compared to explain a wrong order.
+const MAX_EXPLAINED_PAIRS: usize = 100_000;
+/// Maximum number of missing calls that are compared with the nearest ones.
+const MAX_COMPARED_CALLS: usize = 20;
 
 /// Expected call of a sequence.
 #[derive(Debug, Clone)]
@@ -103,18 +110,123 @@ impl CheckBehavior for ToolSequence {
             SequenceMatch::Subset => all_made,
             SequenceMatch::Superset | SequenceMatch::InOrder => all_wanted,
         };
-        let missing = (0..wanted)
-            .filter(|at| !pairs.contains(&Some(*at)))
-            .map(|at| format!("missing: {}", self.format_call(&self.calls[at])));
-        let lines = made.iter().zip(&pairs).map(|((turn, call), pair)| {
-            let mark = if pair.is_some() { "" } else { "unexpected: " };
-            format!("{mark}{}", calls::format_call(*turn, call))
-        });
-        let missing: Vec<String> =
-            if self.order == SequenceMatch::Subset { Vec::new() } else { missing.collect() };
-        let lines: Vec<String> = lines.chain(missing).collect();
-        let actual = if lines.is_empty() { "no tool calls".to_string() } else { format_list(&lines) };
-        CheckDecision::new(holds, actual)
+        if !holds {
+            return CheckDecision::violated(self.compare(&made, pairs));
+        }
+        let lines: Vec<String> = made.iter().map(|(turn, call)| calls::format_call(*turn, call)).collect();
+        CheckDecision::new(
+            true,
+            if lines.is_empty() { "no tool calls".to_string() } else { format_list(&lines) },
+        )
+    }
+}
+
+/// Calls of the scope that are compared, with their turns.
+type MadeCalls<'a> = [(usize, &'a AgentToolCall)];
+
+impl ToolSequence {
+    /// Explains why the calls do not match. `pairs` has the expected call for each actual call.
+    fn compare(&self, made: &MadeCalls<'_>, pairs: Vec<Option<usize>>) -> CallComparison {
+        let is_ordered = matches!(self.order, SequenceMatch::Strict | SequenceMatch::InOrder);
+        // A call at another position is not missing.
+        let in_any_order = match is_ordered && self.calls.len() * made.len() <= MAX_EXPLAINED_PAIRS {
+            true => match_any_order(self.calls.len(), made.len(), |expected, at| {
+                self.matches(&self.calls[expected], made[at].1)
+            }),
+            false => pairs.clone(),
+        };
+        let mut is_paired = vec![false; self.calls.len()];
+        in_any_order.iter().flatten().for_each(|expected| is_paired[*expected] = true);
+        let missing: Vec<&SequenceCall> = match self.order {
+            SequenceMatch::Subset => Vec::new(),
+            _ => {
+                self.calls.iter().zip(is_paired).filter(|(_, paired)| !paired).map(|(call, _)| call).collect()
+            }
+        };
+        let allows_others = matches!(self.order, SequenceMatch::InOrder | SequenceMatch::Superset);
+        let unpaired =
+            || made.iter().zip(&in_any_order).filter(|(_, pair)| pair.is_none()).map(|(made, _)| *made);
+        let unexpected = if allows_others { 0 } else { unpaired().count() };
+
+        let mut parts = Vec::new();
+        parts.extend((!missing.is_empty()).then(|| {
+            let calls = if self.calls.len() == 1 { "call" } else { "calls" };
+            format!("{} of {} expected {calls} missing", missing.len(), self.calls.len())
+        }));
+        parts.extend((unexpected > 0).then(|| match unexpected {
+            1 => "1 unexpected call".to_string(),
+            several => format!("{several} unexpected calls"),
+        }));
+        parts.extend(made.is_empty().then(|| "no tool calls".to_string()));
+        if missing.is_empty() && unexpected == 0 {
+            parts.push(self.order_problem(made, &pairs));
+        }
+        let is_missing = |call: &AgentToolCall| missing.iter().any(|missing| *missing.name == *call.name);
+        // Calls that are allowed explain nothing, unless they could be the missing ones.
+        let others: Vec<(usize, &AgentToolCall, bool)> = match self.order {
+            SequenceMatch::Strict | SequenceMatch::InOrder if missing.is_empty() && unexpected == 0 => {
+                made.iter().map(|(turn, call)| (*turn, *call, false)).collect()
+            }
+            SequenceMatch::InOrder | SequenceMatch::Superset => unpaired()
+                .filter(|(_, call)| is_missing(call))
+                .map(|(turn, call)| (turn, call, false))
+                .collect(),
+            SequenceMatch::Strict | SequenceMatch::Unordered | SequenceMatch::Subset => {
+                unpaired().map(|(turn, call)| (turn, call, true)).collect()
+            }
+        };
+        let (lines, unlisted) = list_calls(others.into_iter());
+        let compared = self.compare_missing(&missing, unpaired().collect());
+        let omitted = unlisted + missing.len() - compared.len();
+        CallComparison { summary: parts.join(", "), missing: compared, lines, omitted }
+    }
+
+    /// Compares each missing call with the most similar call of its tool that no other one was compared with.
+    fn compare_missing(
+        &self,
+        missing: &[&SequenceCall],
+        mut free: Vec<(usize, &AgentToolCall)>,
+    ) -> Vec<MissingCall> {
+        let compare = |expected: &&SequenceCall| {
+            let of_tool = free.iter().copied().filter(|(_, call)| *call.name == *expected.name);
+            let arguments = expected.arguments.as_ref();
+            let similarity = |call: &AgentToolCall| {
+                arguments.map_or_else(Similarity::default, |wanted| self.arguments.similarity(call, wanted))
+            };
+            let nearest = nearest_call(of_tool, similarity).map(|(turn, call)| {
+                free.retain(|(_, other)| other.id != call.id);
+                let mut list = DifferenceList::new(ComparedPart::Arguments);
+                if let Some(arguments) = arguments {
+                    self.arguments.add_differences(call, arguments, &mut list);
+                }
+                list.of_call(turn, call)
+            });
+            MissingCall { expected: Some(self.format_call(expected)), nearest }
+        };
+        missing.iter().take(MAX_COMPARED_CALLS).map(compare).collect()
+    }
+
+    /// Describes the first call that is not in the expected order.
+    fn order_problem(&self, made: &MadeCalls<'_>, pairs: &[Option<usize>]) -> String {
+        let name = |at: usize| self.calls.get(at).map_or("", |call| &call.name);
+        let problem = match self.order {
+            SequenceMatch::Strict => pairs.iter().position(Option::is_none).map(|at| {
+                format!(
+                    "call {} is {} in turn {}, expected {}",
+                    at + 1,
+                    made[at].1.name,
+                    made[at].0,
+                    name(at)
+                )
+            }),
+            _ => {
+                let reached = pairs.iter().flatten().count();
+                let turn = pairs.iter().rposition(Option::is_some).map(|at| made[at].0);
+                let after = turn.map(|turn| format!(" after {} in turn {turn}", name(reached - 1)));
+                Some(format!("no call of {}{}", name(reached), after.unwrap_or_default()))
+            }
+        };
+        format!("the expected calls in another order: {}", problem.unwrap_or_default())
     }
 }
 

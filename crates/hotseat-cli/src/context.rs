@@ -49,6 +49,8 @@ pub struct CliContext {
     stderr_terminal: bool,
     stdin_terminal: bool,
     width: usize,
+    /// True if a terminal or `COLUMNS` gives the width.
+    has_width: bool,
 }
 
 impl CliContext {
@@ -72,6 +74,7 @@ impl CliContext {
             stdout_terminal,
             stderr_terminal: io::stderr().is_terminal(),
             stdin_terminal: io::stdin().is_terminal(),
+            has_width: stdout_terminal || width.is_some(),
             width: width.unwrap_or(DEFAULT_WIDTH).clamp(40, 200),
         }
     }
@@ -104,6 +107,11 @@ impl CliContext {
     /// Returns the output width in columns.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// Returns true if texts are wrapped: standard output is a terminal, or `COLUMNS` gives a width.
+    pub fn wraps_text(&self) -> bool {
+        self.has_width
     }
 
     /// Returns true if a progress line can be redrawn.

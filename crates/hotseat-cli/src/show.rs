@@ -74,6 +74,7 @@ fn show_case(
         width: context.width(),
         progress: false,
         verbose: true,
+        wraps: context.wraps_text(),
     };
     let text = conversation(&look, &outcome, &head.metadata.setting);
     Ok(context.print(|out| out.write_all(text.as_bytes())))
@@ -112,6 +113,7 @@ fn show_run(
             width: context.width(),
             progress: false,
             verbose: args.verbose,
+            wraps: context.wraps_text(),
         };
         all.push((out, Box::new(ConsoleReporter::new(stdout(), look, setting.clone()))));
     }

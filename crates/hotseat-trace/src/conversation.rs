@@ -127,6 +127,8 @@ pub enum TurnOutcome {
 /// A message of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentMessage {
+    /// Number of its event in the trace.
+    pub sequence: u64,
     /// Its id.
     pub id: Arc<str>,
     /// The whole text.
@@ -141,6 +143,15 @@ pub struct AgentMessage {
     pub has_tool_use: Option<bool>,
 }
 
+/// A message or a tool call of a turn.
+#[derive(Debug, Clone, Copy)]
+pub enum TurnItem<'a> {
+    /// A message of the agent.
+    Message(&'a AgentMessage),
+    /// A tool call.
+    Call(&'a AgentToolCall),
+}
+
 /// A piece of the agent's reasoning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReasoningText {
@@ -153,6 +164,8 @@ pub struct ReasoningText {
 /// One call of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentToolCall {
+    /// Number of its first event in the trace.
+    pub sequence: u64,
     /// Its id, unique in the conversation.
     pub id: Arc<str>,
     /// Name of the tool.
@@ -252,6 +265,7 @@ impl TracedConversation {
             }),
             Payload::AssistantMessage(p) => self.update_turn(&p.turn_id, |turn| {
                 turn.messages.push(AgentMessage {
+                    sequence: event.sequence,
                     id: p.message_id.clone(),
                     content: p.content.clone(),
                     started: p.started_us,
@@ -265,6 +279,7 @@ impl TracedConversation {
             }),
             Payload::ToolInvoked(p) => {
                 let call = AgentToolCall {
+                    sequence: event.sequence,
                     id: p.tool_call_id.clone(),
                     name: p.tool_name.clone(),
                     arguments: p.input.clone().unwrap_or(Value::Null),
@@ -560,6 +575,19 @@ impl ConversationTurn {
         let named = self.tool_calls.iter().filter_map(|call| call.message_id.as_deref()).collect();
         let every_call_is_told = self.tool_calls.iter().all(|call| call.message_id.is_some());
         CallingMessages { named, every_call_is_told }
+    }
+
+    /// Returns messages and tool calls in the order in which they began. Those that began at the same time
+    /// are in the order of their events, so the order depends on nothing but the trace.
+    pub fn items(&self) -> Vec<TurnItem<'_>> {
+        let messages = self.messages.iter().map(TurnItem::Message);
+        let mut items: Vec<TurnItem<'_>> =
+            messages.chain(self.tool_calls.iter().map(TurnItem::Call)).collect();
+        items.sort_by_key(|item| match item {
+            TurnItem::Message(message) => (message.started.unwrap_or(message.ended), message.sequence),
+            TurnItem::Call(call) => (call.started, call.sequence),
+        });
+        items
     }
 
     /// Returns the last message of the agent, which is its answer.

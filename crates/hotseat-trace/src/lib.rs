@@ -10,6 +10,7 @@
 //!
 //! This crate does no I/O, never blocks and reads no clock: callers pass all times.
 
+mod comparison;
 mod conversation;
 mod event;
 mod excerpt;
@@ -25,9 +26,12 @@ mod usage;
 mod verdict;
 mod verify;
 
+pub use comparison::{
+    CallComparison, ComparedPart, ComparisonLine, DifferenceReason, MissingCall, NearestCall, ValueDifference,
+};
 pub use conversation::{
     AgentInterrupt, AgentMessage, AgentToolCall, AwaitingReport, CallingMessages, ConversationTurn,
-    ReasoningText, SimulationSpan, ToolResult, TracedConversation, TurnOutcome, TurnScope,
+    ReasoningText, SimulationSpan, ToolResult, TracedConversation, TurnItem, TurnOutcome, TurnScope,
 };
 pub use event::{Event, FORMAT_VERSION};
 pub use excerpt::excerpt_around;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::CallComparison;
+
 /// Status of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -170,9 +172,17 @@ pub struct CheckVerdict {
     pub expected: String,
     /// Actual value, as text.
     pub actual: String,
+    /// Expected and actual tool calls, value by value, if a check of calls failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Box<CallComparison>>,
 }
 
 impl CheckVerdict {
+    /// Creates a verdict without a comparison of calls.
+    pub fn new(passed: bool, expected: String, actual: String) -> Self {
+        CheckVerdict { passed, expected, actual, comparison: None }
+    }
+
     /// Describes a check that did not pass: `expected refund to be called, got no tool calls`. If it errored,
     /// `actual` is the reason.
     pub fn describe(&self, errored: bool) -> String {
@@ -181,6 +191,9 @@ impl CheckVerdict {
 
     /// Describes a check that did not pass in one line, without the rest of a longer actual value.
     pub fn describe_in_one_line(&self, errored: bool) -> String {
+        if let Some(comparison) = self.comparison.as_deref().filter(|_| !errored) {
+            return self.describe_with(errored, &comparison.one_line());
+        }
         let mut lines = self.actual.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next().unwrap_or_default();
         let rest = if lines.next().is_some() { " …" } else { "" };

@@ -121,6 +121,7 @@ pub fn open_reporters(
             // Redrawing the progress line would disturb typing.
             progress: context.shows_progress() && !looks.is_interactive,
             verbose: args.verbose,
+            wraps: context.wraps_text(),
         };
         let console = ConsoleReporter::new(stdout(), look, setting.clone());
         all.push(("standard output".to_string(), Box::new(console)));

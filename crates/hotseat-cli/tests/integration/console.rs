@@ -295,7 +295,13 @@ turns:
          5 |     assert: { tools: { require: [{ name: look_up, args_match: { what...
            |                                          ^^^^^^^
            |
-           = got: 0 of 1 call matching: turn 1: look_up({"what":"第二"}) → nothing
+           = got: 0 of 1 call matching
+           |   nearest: look_up in turn 1
+           |     argument    expected           got
+           |     what        /^first$/          "第二"
+           |     the result  /something/        "nothing"
+           |     the result  /anything at all/  "nothing"
+           |   - turn 1: look_up({"what":"第二"}) → nothing
 
          ✗ turn 1: expected the agent to say something that matches /Third thought/
           --> a.test.yaml:5:157
@@ -360,11 +366,13 @@ turns: [{ user: hello }]
       ├─ Turn 1: "think" → PASSED ([TIME])
       │    Agent: "First thought."
       │    Agent: [tool: look_up({"what":"第二"})] → nothing
-      │    Agent: "Second thought,⏎over two lines."
+      │    Agent: "Second thought,
+      │    │ over two lines."
       │    ✓ expected the agent to say something that matches /thought/
       │
       ├─ Turn 2: "refund" → PASSED ([TIME])
-      │    Agent: [tool: refund_order({"order_id":"o-9","amount":42.5})] → {"refund…
+      │    Agent: [tool: refund_order({"order_id":"o-9","amount":42.5})] →
+      │    │ {"refunded":42.5,"order_id":"o-9"}
       │    Agent: "Refund outcome: {"refunded":42.5,"order_id":"o-9"}"
       │    paused: Refund 42.5 EUR of order o-9? → resolved
       │
@@ -373,7 +381,7 @@ turns: [{ user: hello }]
          ✓ expected refund_order to be called only after look_up
       PASSED ([TIME]) - 2 turns, 3 checks
 
-    ► asserts nothing · hello PASSED ([TIME])
+    ► asserts nothing · hello PASSED ([TIME]) - nothing was asserted
       ├─ Turn 1: "hello" → PASSED ([TIME])
       │    Agent: "You said: hello"
       └─ nothing was asserted

@@ -105,7 +105,7 @@ fn single_turn_cases() {
     ───────────────────────────────────────────────────────────────
       Running Tests
     ───────────────────────────────────────────────────────────────
-    ► [T001] 人工智能和机器学习正在改变我们的生活方式和工作方式... PASSED ([TIME])
+    ► [T001] 人工智能和机器学习正在改变我... PASSED ([TIME]) - nothing was asserted
     ► [T002] The rapid development of cloud computing has reshap... PASSED ([TIME])
     ► [T003] Final confirmation · Yes, confirm PASSED ([TIME])
     ► [T004] SKIPPED not ready
@@ -174,24 +174,7 @@ fn multi_turn_conversations() {
     ───────────────────────────────────────────────────────────────
       Running Tests
     ───────────────────────────────────────────────────────────────
-    ► [T001] Expense Reimbursement Flow (3 turns)
-      ├─ Turn 1: "I want to submit an expense" → PASSED ([TIME])
-      │    Agent: "What type of expense would you like to submit?"
-      │    ✓ contains "type of expense"
-      │
-      ├─ Turn 2: "Business travel, $3500" → PASSED ([TIME])
-      │    Agent: [tool: create_expense({"amount":3500,"type":"travel"})]
-      │    Agent: "I'll create the expense. Please confirm."
-      │    ✓ tool_called "create_expense"
-      │
-      ├─ Turn 3: "Yes, confirm" → PASSED ([TIME])
-      │    Agent: [tool: submit_expense({"id":"EXP-001"})]
-      │    Agent: "Expense submitted. Reference: EXP-001"
-      │    ✓ contains "submitted"
-      │
-      └─ Final Assertions: PASSED
-         ✓ $.expense.status = "submitted"
-      PASSED ([TIME]) - 3 turns, 4 checks
+    ► [T001] Expense Reimbursement Flow (3 turns) PASSED ([TIME])
 
     ► [T002] Large Expense Approval (1 turn)
       ├─ Turn 1: "Submit $100,000 equipment purchase" → PASSED ([TIME])
@@ -205,21 +188,7 @@ fn multi_turn_conversations() {
       │
       └─ Result: SKIPPED
 
-    ► [T003] Dynamic Expense Flow (simulator: workers.test.user-sim)
-      ├─ Turn 1: [Initial] "Help me file an expense" → PASSED ([TIME])
-      │    Agent: "What type of expense would you like to submit?"
-      │
-      ├─ Turn 2: [Simulated] "It's for client dinner, $250" → PASSED ([TIME])
-      │    Agent: [tool: create_expense({"amount":250,"type":"travel"})]
-      │    Agent: "I'll create the expense. Please confirm."
-      │
-      ├─ Turn 3: [Simulated] "Confirm" → PASSED ([TIME])
-      │    Agent: [tool: submit_expense({"id":"EXP-001"})]
-      │    Agent: "Expense submitted. Reference: EXP-001"
-      │
-      └─ Final Assertions: PASSED
-         ✓ tool_called "submit_expense"
-      PASSED ([TIME]) - 3 turns, 1 check
+    ► [T003] Dynamic Expense Fl… (simulator: workers.test.user-sim) PASSED ([TIME])
 
     ───────────────────────────────────────────────────────────────
       Summary
@@ -261,17 +230,29 @@ fn multi_turn_conversations() {
     ────────────────────────────────────────
     ► [T001] Expense Reimbursemen… (3 turns)
       ├─ Turn 1: "I want to submi…" → PASSED
-      │    Agent: "What type of expense wou…
+      │    User: "I want to submit an
+      │    │ expense"
+      │    Agent: "What type of expense
+      │    │ would you like to submit?"
       │    ✓ contains "type of expense"
       │
       ├─ Turn 2: "Business travel…" → PASSED
-      │    Agent: [tool: create_expense({"a…
-      │    Agent: "I'll create the expense.…
+      │    User: "Business travel, $3500"
+      │    Agent: [tool:
+      │    │ create_expense({"amount":3500,
+      │    │ "type":"travel"})] →
+      │    │ {"id":"EXP-001",
+      │    │ "status":"draft"}
+      │    Agent: "I'll create the expense.
+      │    │ Please confirm."
       │    ✓ tool_called "create_expense"
       │
       ├─ Turn 3: "Yes, confirm" → PASSED
-      │    Agent: [tool: submit_expense({"i…
-      │    Agent: "Expense submitted. Refer…
+      │    Agent: [tool: submit_expense({"id
+      │    │ ":"EXP-001"})] → {"expense":{"s
+      │    │ tatus":"submitted"}}
+      │    Agent: "Expense submitted.
+      │    │ Reference: EXP-001"
       │    ✓ contains "submitted"
       │
       └─ Final Assertions: PASSED
@@ -280,7 +261,11 @@ fn multi_turn_conversations() {
 
     ► [T002] Large Expense Approval (1 turn)
       ├─ Turn 1: "Submit $100,000…" → PASSED
-      │    Agent: "This requires manager ap…
+      │    User: "Submit $100,000 equipment
+      │    │ purchase"
+      │    Agent: "This requires manager
+      │    │ approval. Please provide PO
+      │    │ number."
       │
       ├─ Turn 2: SKIPPED
       │    Reason: Agent awaiting input, no
@@ -298,16 +283,28 @@ fn multi_turn_conversations() {
 
     ► [T003] Dynamic Expense Flow
       ├─ Turn 1: "Help me file an…" → PASSED
-      │    Agent: "What type of expense wou…
+      │    User: "Help me file an expense"
+      │    Agent: "What type of expense
+      │    │ would you like to submit?"
       │
       ├─ Turn 2: "It's for client…" → PASSED
-      │    Agent: [tool: create_expense({"a…
-      │    Agent: "I'll create the expense.…
+      │    User: "It's for client dinner,
+      │    │ $250"
+      │    Agent: [tool:
+      │    │ create_expense({"amount":250,
+      │    │ "type":"travel"})] →
+      │    │ {"id":"EXP-001",
+      │    │ "status":"draft"}
+      │    Agent: "I'll create the expense.
+      │    │ Please confirm."
       │    simulator: it was asked for
       │
       ├─ Turn 3: "Confirm" → PASSED
-      │    Agent: [tool: submit_expense({"i…
-      │    Agent: "Expense submitted. Refer…
+      │    Agent: [tool: submit_expense({"id
+      │    │ ":"EXP-001"})] → {"expense":{"s
+      │    │ tatus":"submitted"}}
+      │    Agent: "Expense submitted.
+      │    │ Reference: EXP-001"
       │    simulator: it was asked for
       │
       └─ Final Assertions: PASSED
@@ -384,14 +381,7 @@ fn simulated_users_and_checkpoints() {
     ───────────────────────────────────────────────────────────────
       Running Tests
     ───────────────────────────────────────────────────────────────
-    ► [T001] Expense Submission Coverage
-      ├─ Turn 1: "Help me file an expense" → "What type of expense would you like …"
-      │  └─ ✓ checkpoint: ask_type
-      ├─ Turn 2: "Client dinner, $250" → "I'll create the expense. Please confirm."
-      │  └─ ✓ checkpoint: call_create (tool: create_expense)
-      └─ Turn 3: "Yes, confirm" → "Expense submitted. Reference: EXP-001"
-         └─ ✓ checkpoint: confirm
-      PASSED ([TIME]) - 3 turns, 3/3 checkpoints
+    ► [T001] Expense Submission Coverage PASSED ([TIME]) - 3 turns, 3/3 checkpoints
 
     ► [T002] Expense that is paid
       ├─ Turn 1: "Help me file an expense" → "What type of expense would you like …"
@@ -462,15 +452,7 @@ fn simulated_users_and_checkpoints() {
     ────────────────────────────────────────
       Running Tests
     ────────────────────────────────────────
-    ► [T001] Expense Submission Coverage
-      ├─ Turn 1: "Help me f…" → "What type…"
-      │  └─ ✓ checkpoint: ask_type
-      ├─ Turn 2: "Client di…" → "I'll crea…"
-      │  └─ ✓ checkpoint: call_create (tool…
-      └─ Turn 3: "Yes, conf…" → "Expense s…"
-         └─ ✓ checkpoint: confirm
-      PASSED ([TIME]) - 3 turns, 3/3
-        checkpoints
+    ► [T001] Expense Submi… PASSED ([TIME])
 
     ► [T002] Expense that is paid
       ├─ Turn 1: "Help me f…" → "What type…"
@@ -689,7 +671,7 @@ fn concurrent_conversations_are_not_interleaved() {
         running.wait_for_stdout(&format!("► [{gate}]"));
     }
     agent.release("A");
-    assert_snapshot!(running.wait().redacted().stdout, @r#"
+    assert_snapshot!(running.wait().redacted().stdout, @"
     ═══════════════════════════════════════════════════════════════
       Agent Test (Parallel: 3)                        Hotseat 0.1.0
     ═══════════════════════════════════════════════════════════════
@@ -701,29 +683,9 @@ fn concurrent_conversations_are_not_interleaved() {
     ───────────────────────────────────────────────────────────────
       Running Tests (3 parallel)
     ───────────────────────────────────────────────────────────────
-    ► [B] (2 turns)
-      ├─ Turn 1: "first" → PASSED ([TIME])
-      │    Agent: "You said: first"
-      │
-      └─ Turn 2: "wait B" → PASSED ([TIME])
-           Agent: "You said: wait B"
-      PASSED ([TIME]) - 2 turns, nothing was asserted
-
-    ► [C] (2 turns)
-      ├─ Turn 1: "first" → PASSED ([TIME])
-      │    Agent: "You said: first"
-      │
-      └─ Turn 2: "wait C" → PASSED ([TIME])
-           Agent: "You said: wait C"
-      PASSED ([TIME]) - 2 turns, nothing was asserted
-
-    ► [A] (2 turns)
-      ├─ Turn 1: "first" → PASSED ([TIME])
-      │    Agent: "You said: first"
-      │
-      └─ Turn 2: "wait A" → PASSED ([TIME])
-           Agent: "You said: wait A"
-      PASSED ([TIME]) - 2 turns, nothing was asserted
+    ► [B] first (2 turns) PASSED ([TIME]) - nothing was asserted
+    ► [C] first (2 turns) PASSED ([TIME]) - nothing was asserted
+    ► [A] first (2 turns) PASSED ([TIME]) - nothing was asserted
 
     ───────────────────────────────────────────────────────────────
       Summary
@@ -742,7 +704,7 @@ fn concurrent_conversations_are_not_interleaved() {
     ═══════════════════════════════════════════════════════════════
       ✨ ALL TESTS PASSED ✨
     ═══════════════════════════════════════════════════════════════
-    "#);
+    ");
 }
 
 #[test]
@@ -754,7 +716,8 @@ fn terminal_shows_progress_at_bottom() {
     agent.wait_at_gate("A", TEST_TIMEOUT);
     agent.wait_at_gate("B", TEST_TIMEOUT);
     agent.release("A");
-    running.wait_for_stdout("[Progress: 1/3 completed, 2 running...] B, C");
+    running.wait_for_stdout("[Progress: 1/3 completed, 2 running...] ");
+    running.wait_for_stdout(" left B, C");
     agent.release("B");
     agent.release("C");
     let output = running.wait();
@@ -775,22 +738,23 @@ fn long_run_prints_progress_periodically() {
     assert!(!few.stdout.contains("Progress"), "{few}");
 }
 
-/// A short run shows conversations; in a long run a passed case takes one line.
+/// A passed case takes one line, except in verbose mode.
 #[test]
-fn many_cases_print_one_line_each() {
+fn passed_cases_print_one_line_each() {
     let agent = expense_agent();
     let many = |count: usize| -> Vec<Value> {
         (1..=count)
             .map(|n| json!({"id": format!("T{n}"), "turns": [{"input": "hello"}, {"input": "bye"}]}))
             .collect()
     };
-    for (count, args, trees) in [(12, &[][..], 12), (13, &[], 0), (13, &["-v"], 13)] {
+    for (count, args, trees) in [(2, &[][..], 0), (13, &[], 0), (13, &["-v"], 13)] {
         let output =
             project(&many(count)).file("hotseat.yaml", &target(&agent)).hotseat(&[&["test"], args].concat());
         assert_eq!(output.stdout.matches("├─ Turn 1: ").count(), trees, "{count} {args:?}\n{output}");
         let lines =
             output.stdout.lines().filter(|line| line.starts_with("► [T") && line.contains(" PASSED "));
-        assert_eq!(lines.count(), count - trees, "{output}");
+        assert_eq!(lines.clone().count(), count - trees, "{output}");
+        assert!(lines.clone().all(|line| line.ends_with(" - nothing was asserted")), "{output}");
         let line = "► [T1] hello (2 turns) PASSED (";
         assert_eq!(
             output.stdout.contains(line),
@@ -826,13 +790,13 @@ fn achieved_goal_is_shown_with_last_turn() {
     let project = project(&[case]).file("hotseat.yaml", &target_with_user(&agent, &user));
     let output = console_output(&project, "80", &[]);
     let tree: Vec<&str> = output.stdout.lines().skip_while(|line| !line.starts_with('►')).take(5).collect();
-    assert_snapshot!(tree.join("\n"), @r#"
-    ► [T001] (simulator: workers.test.user-simulator)
-      └─ Turn 1: [Simulated] "I want to submit an expense" → PASSED ([TIME])
-           Agent: "Anything else?"
-           Goal achieved: Expense submitted
-      PASSED ([TIME]) - 1 turn, nothing was asserted
-    "#);
+    assert_snapshot!(tree.join("\n"), @"
+    ► [T001] (simulator: workers.test.user-simulator) PASSED ([TIME])
+
+    ───────────────────────────────────────────────────────────────
+      Summary
+    ───────────────────────────────────────────────────────────────
+    ");
 }
 
 #[test]
@@ -851,8 +815,8 @@ fn verbose_mode_quotes_judges() {
     ► [T001] hello PASSED ([TIME])
       ├─ Turn 1: "hello" → PASSED ([TIME])
       │    Agent: "What type of expense would you like to submit?"
-      │    judge agents:workers.test.user-simulator agrees (score 0.95): It asks po…
+      │    judge agents:workers.test.user-simulator agrees (score 0.95): It asks
+      │    │ politely
       │    ✓ expected the judge to agree: It is polite
-      └─ 1 check passed
     "#);
 }

@@ -4,6 +4,7 @@
 mod agents;
 mod assertions;
 mod budgets;
+mod call_differences;
 mod case_files;
 mod command;
 mod common;
@@ -64,4 +65,5 @@ mod typescript;
 mod typescript_declarations;
 mod typescript_errors;
 mod view;
+mod whole_output;
 mod wording;

@@ -556,7 +556,7 @@ fn console_shows_stability() {
            |
            = got: "bad"
 
-    ► [feu] in words 0% (0/3) Highly Unstable avg:[TIME]
+    ► [feu] in words 0% (0/3) Consistently Failing avg:[TIME]
       rate 0–56% (95%) · pass^3 0% · [TIME]/[TIME]/[TIME]
       Run 1: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
       Run 2: FAILED ([TIME]) agent_error: the agent failed: no
@@ -583,11 +583,11 @@ fn console_shows_stability() {
       Total runs:        9
       Overall pass rate: 55.6%
       Stable cases:      1
-      Unstable cases:    2
+      Unstable cases:    2 (1 consistently failing)
 
       [ppp] 100% (3/3) Stable avg:[TIME]
       [pfp] 67% (2/3) Unstable avg:[TIME]
-      [feu] in words 0% (0/3) Highly Unstable avg:[TIME]
+      [feu] in words 0% (0/3) Consistently Failing avg:[TIME]
 
     ───────────────────────────────────────────────────────────────
       Failed Tests
@@ -619,7 +619,7 @@ fn console_limits_attempt_output() {
     let output = project(&agent, &case(&"f".repeat(30))).hotseat(&["test", "--runs", "30"]).redacted();
     let (from, to) = (output.stdout.find('►').unwrap_or(0), output.stdout.find("  Run 1:\n").unwrap_or(0));
     assert_snapshot!(output.stdout[from..to], @r#"
-    ► [ffffffffffffffffffffffffffffff] 0% (0/30) Highly Unstable avg:[TIME]
+    ► [ffffffffffffffffffffffffffffff] 0% (0/30) Consistently Failing avg:[TIME]
       rate 0–11% (95%) · pass^5 0% · same answer 100% · [TIME]/[TIME]/[TIME]
       Run 1: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
       Run 2: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…

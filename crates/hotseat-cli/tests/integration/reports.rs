@@ -118,7 +118,7 @@ fn json_contains_all_cases_in_order() {
         "locale": "en-us"
       },
       "metadata": {
-        "version": "1.5",
+        "version": "1.6",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
         "completed_at": "[WHEN]",
@@ -245,15 +245,15 @@ fn json_contains_all_cases_in_order() {
           "failure": {
             "kind": "assertion",
             "fault": "agent",
-            "message": "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
-            "detail": "a.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+            "message": "expected charge_card with a result that matches /approved/ to be called, got charge_card in turn 1, where the result is {\"status\":\"declined\"}",
+            "detail": "a.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching\n- nearest: charge_card in turn 1\n  the result: expected /approved/, got {\"status\":\"declined\"}\n- turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
           },
-          "error": "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
+          "error": "expected charge_card with a result that matches /approved/ to be called, got charge_card in turn 1, where the result is {\"status\":\"declined\"}",
           "error_kind": "assertion",
           "completion": {
             "state": "fail",
             "failure_type": "assertion",
-            "failure_message": "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
+            "failure_message": "expected charge_card with a result that matches /approved/ to be called, got charge_card in turn 1, where the result is {\"status\":\"declined\"}",
             "final_topic": null,
             "turn_count": 1
           },
@@ -300,7 +300,33 @@ fn json_contains_all_cases_in_order() {
                   "passed": false,
                   "state": "failed",
                   "expected": "charge_card with a result that matches /approved/ to be called",
-                  "actual": "0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
+                  "actual": "0 of 1 call matching\n- nearest: charge_card in turn 1\n  the result: expected /approved/, got {\"status\":\"declined\"}\n- turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}",
+                  "comparison": {
+                    "summary": "0 of 1 call matching",
+                    "missing": [
+                      {
+                        "nearest": {
+                          "tool": "charge_card",
+                          "turn": 1,
+                          "id": "call-1",
+                          "differences": [
+                            {
+                              "part": "result",
+                              "path": "",
+                              "expected": "/approved/",
+                              "got": "{\"status\":\"declined\"}",
+                              "reason": "pattern"
+                            }
+                          ]
+                        }
+                      }
+                    ],
+                    "lines": [
+                      {
+                        "text": "turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+                      }
+                    ]
+                  },
                   "file": "a.test.yaml",
                   "line": 15,
                   "column": 27
@@ -316,7 +342,7 @@ fn json_contains_all_cases_in_order() {
                 }
               ],
               "assertion_errors": [
-                "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+                "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching\n- nearest: charge_card in turn 1\n  the result: expected /approved/, got {\"status\":\"declined\"}\n- turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
               ],
               "start_ts": "[TIME]",
               "end_ts": "[TIME]",
@@ -325,7 +351,7 @@ fn json_contains_all_cases_in_order() {
           ],
           "assertions": [],
           "assertion_errors": [
-            "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
+            "expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching\n- nearest: charge_card in turn 1\n  the result: expected /approved/, got {\"status\":\"declined\"}\n- turn 1: charge_card({\"amount\":42.5,\"currency\":\"EUR\"}) → {\"status\":\"declined\"}"
           ]
         },
         {
@@ -625,7 +651,7 @@ fn json_has_documented_members_for_single_turn_cases() {
         ],
         "metadata": {
             "started_at": "", "completed_at": "", "input_file": "tests/expense.test.jsonl",
-            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.5",
+            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.6",
             "options": {"parallel": 8, "timeout_ms": 90_000.0, "fail_fast": false, "run": "expense"}
         }
     });
@@ -912,7 +938,7 @@ fn annotates_each_failed_case_once() {
     let output = project.command(&["test", "--parallel", "1"]).env("GITHUB_ACTIONS", "true").run();
     let annotations: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("::")).collect();
     assert_snapshot!(annotations.join("\n"), @r#"
-    ::error file=a.test.yaml,line=15,col=27,title=is declined::expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}%0Aa.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching: turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
+    ::error file=a.test.yaml,line=15,col=27,title=is declined::expected charge_card with a result that matches /approved/ to be called, got charge_card in turn 1, where the result is {"status":"declined"}%0Aa.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching%0A- nearest: charge_card in turn 1%0A  the result: expected /approved/, got {"status":"declined"}%0A- turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
     ::error file=a.test.yaml,line=18,col=7,title=crashes::the agent failed: model exploded (BOOM)
     ::error file=a.test.yaml,line=21,col=7,title=hangs::the turn timed out after 100 ms
     "#);

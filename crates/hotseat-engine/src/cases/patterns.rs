@@ -1,8 +1,9 @@
 //! Decodes patterns.
 
 use super::variables::diagnostic_at;
-use hotseat_checks::{ArgumentPatterns, Pattern};
+use hotseat_checks::{ArgumentPattern, ArgumentPatterns, Pattern};
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan};
+use serde_json::Value;
 
 /// Decodes one or several patterns with their positions.
 pub(super) fn read_patterns(
@@ -14,7 +15,7 @@ pub(super) fn read_patterns(
     view.one_or_many().filter_map(|view| Some((read_pattern(view, diagnostics)?, view.place()))).collect()
 }
 
-/// Decodes patterns by argument path.
+/// Decodes patterns, numbers and booleans by argument path.
 pub(super) fn read_argument_patterns(
     map: &MapView<'_>,
     key: &str,
@@ -24,9 +25,11 @@ pub(super) fn read_argument_patterns(
     if entries.len() == 0 {
         diagnostics.push(diagnostic_at(map.place_of(key), format!("`{key}` names no argument")));
     }
-    let patterns =
-        entries.filter_map(|(path, _, view)| Some((path.to_string(), read_pattern(view, diagnostics)?)));
-    ArgumentPatterns(patterns.collect())
+    let mut read = |view: NodeView<'_>| match view.json() {
+        value @ (Value::Number(_) | Value::Bool(_)) => Some(ArgumentPattern::Equals(value)),
+        _ => read_pattern(view, diagnostics).map(ArgumentPattern::Matches),
+    };
+    ArgumentPatterns(entries.filter_map(|(path, _, view)| Some((path.to_string(), read(view)?))).collect())
 }
 
 /// Decodes one pattern.

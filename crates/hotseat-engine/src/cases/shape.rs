@@ -1,13 +1,11 @@
 //! Shapes of case files, the source of validation, JSON Schema and reference pages.
 
-use super::assertions::{ASSERT_KIND, CRITERIA_KIND, OWN_ASSERT_KIND};
+use super::assertions::{ARGUMENT_PATTERNS, ASSERT_KIND, CRITERIA_KIND, OWN_ASSERT_KIND};
 use super::judging::JUDGE_KIND;
 use super::limits::{DURATION, MILLISECONDS};
 use super::topic_shape::{GRAPH_FIELD, SHARED, SIMULATE, TOPICS_FIELD};
 use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 use hotseat_targets::message::MessageRole;
-
-const ARGUMENTS: Kind = Kind::Map(&Kind::Pattern);
 
 /// `reliability` of a case or of the project file.
 pub const RELIABILITY_KIND: Kind = Kind::OneOf(&[Kind::False, Kind::Shape(&RELIABILITY)]);
@@ -606,7 +604,7 @@ pub static TOOL_ANSWER: Shape = Shape {
     name: "ToolAnswer",
     doc: "Answer of a client-side tool: either `content` or `error`.",
     fields: &[
-        Field::optional("args_match", ARGUMENTS, "Only for calls whose arguments match."),
+        Field::optional("args_match", ARGUMENT_PATTERNS, "Only for calls whose arguments match."),
         Field::optional("content", Kind::Json, "The result: text, or JSON."),
         Field::optional("error", Kind::NonEmptyText, "Makes the tool fail with this message."),
         Field::optional("once", Kind::Bool, "Used for one call only.").default("false"),

@@ -166,6 +166,11 @@ impl CaseStability {
         }
     }
 
+    /// True if several attempts are valid and none of them passed.
+    pub fn never_passed(&self) -> bool {
+        self.passed == 0 && self.runs > 1
+    }
+
     /// True if every requested attempt is valid.
     fn is_complete(&self) -> bool {
         self.not_run == 0 && self.missing_attempts() == 0 && self.runs > 0

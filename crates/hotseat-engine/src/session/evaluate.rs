@@ -137,7 +137,7 @@ impl CheckEvaluator<'_> {
             }
             Ok(Judgement { passed, score, reasoning, words }) => {
                 let passed = passed != check.negated;
-                let verdict = CheckVerdict { passed, expected: check.describe(), actual: words };
+                let verdict = CheckVerdict::new(passed, check.describe(), words);
                 CheckEvaluation {
                     opinion: Some(JudgeOpinion { reasoning, score, suggestions, by }),
                     ..CheckEvaluation::new(verdict)
@@ -160,7 +160,7 @@ impl CheckEvaluator<'_> {
                 Err(words) => CheckEvaluation::errored(check, words, Vec::new()),
                 Ok(holds) => {
                     let (passed, actual) = (holds != check.negated, format!("the function returned {holds}"));
-                    let verdict = CheckVerdict { passed, expected: check.describe(), actual };
+                    let verdict = CheckVerdict::new(passed, check.describe(), actual);
                     CheckEvaluation::new(verdict)
                 }
             };
@@ -186,7 +186,7 @@ impl CheckEvaluator<'_> {
             Ok((passed, words)) => {
                 let actual = words.unwrap_or_else(|| format!("the function returned {passed}"));
                 let passed = passed != check.negated;
-                let verdict = CheckVerdict { passed, expected: check.describe(), actual };
+                let verdict = CheckVerdict::new(passed, check.describe(), actual);
                 CheckEvaluation { console_lines, ..CheckEvaluation::new(verdict) }
             }
         }
@@ -235,7 +235,7 @@ impl CheckEvaluation {
     /// Returns the evaluation of a check that errored. It does not pass, negated or not.
     fn errored(check: &Check, words: String, console_lines: Vec<String>) -> CheckEvaluation {
         let first = words.lines().next().unwrap_or_default().to_string();
-        let verdict = CheckVerdict { passed: false, expected: check.describe(), actual: first };
+        let verdict = CheckVerdict::new(false, check.describe(), first);
         CheckEvaluation { verdict, error: Some(words), console_lines, opinion: None }
     }
 
@@ -335,6 +335,9 @@ impl ConversationResult {
             check.definition =
                 check.definition.take().map(|written| Arc::new(redactor.json((*written).clone())));
             checked.verdict.actual = redactor.text(&checked.verdict.actual).into_owned();
+            if let Some(comparison) = &mut checked.verdict.comparison {
+                comparison.map_texts(|text| redactor.text(text).into_owned());
+            }
             checked.console_lines.iter_mut().for_each(|line| *line = redactor.text(line).into_owned());
             checked.error = checked.error.take().map(|words| redactor.text(&words).into_owned());
             check.criterion = check.criterion.take().map(|words| redactor.text(&words).into());

@@ -44,11 +44,8 @@ impl Session<'_> {
             Err(words) => EvaluatedCheck::errored(check, words),
             Ok(judgement) => {
                 let Judgement { reasoning, score, .. } = judgement.clone();
-                let verdict = CheckVerdict {
-                    passed: judgement.passed != check.negated,
-                    expected: check.describe(),
-                    actual: judgement.words.clone(),
-                };
+                let passed = judgement.passed != check.negated;
+                let verdict = CheckVerdict::new(passed, check.describe(), judgement.words.clone());
                 EvaluatedCheck {
                     check,
                     turn: None,

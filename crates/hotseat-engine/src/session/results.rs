@@ -60,7 +60,7 @@ impl EvaluatedCheck {
     /// Returns the result of a check that could not be evaluated.
     pub(super) fn errored(check: Check, words: &str) -> EvaluatedCheck {
         let (expected, actual) = (check.describe(), words.to_string());
-        let verdict = CheckVerdict { passed: false, expected, actual };
+        let verdict = CheckVerdict::new(false, expected, actual);
         EvaluatedCheck {
             check,
             turn: None,

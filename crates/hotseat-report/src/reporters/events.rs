@@ -20,7 +20,7 @@ const MAX_FAILED_IDS: usize = 1_000;
 
 /// Display options for the text of failed cases.
 const TEXT_OPTIONS: ConsoleOptions =
-    ConsoleOptions { color: false, width: 100, progress: false, verbose: false };
+    ConsoleOptions { color: false, width: 100, progress: false, verbose: false, wraps: true };
 
 /// Reporter that writes events. [`EventsReporter::end`] writes the last line, the summary, when the exit code is
 /// known.

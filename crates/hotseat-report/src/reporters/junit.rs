@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::time::Duration;
 
-use hotseat_trace::{AttemptFailure, FailureKind, VerdictStatus};
+use hotseat_trace::{AttemptFailure, FailureKind, TurnItem, VerdictStatus};
 use quick_junit::{
     FlakyOrRerun, NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite,
 };
@@ -257,12 +257,15 @@ fn transcript(attempt: &Attempt) -> String {
     let mut out = String::new();
     for turn in &attempt.conversation.turns {
         out.push_str(&format!("User: {}\n", turn.user.as_deref().unwrap_or_default()));
-        for call in &turn.tool_calls {
-            let result = call.result.as_ref().map_or_else(|| "no result".to_string(), |result| result.text());
-            out.push_str(&format!("Tool: {}({}) -> {result}\n", call.name, call.arguments));
-        }
-        for message in &turn.messages {
-            out.push_str(&format!("Agent: {}\n", message.content));
+        for item in turn.items() {
+            match item {
+                TurnItem::Call(call) => {
+                    let result = call.result.as_ref();
+                    let result = result.map_or_else(|| "no result".to_string(), |result| result.text());
+                    out.push_str(&format!("Tool: {}({}) -> {result}\n", call.name, call.arguments));
+                }
+                TurnItem::Message(message) => out.push_str(&format!("Agent: {}\n", message.content)),
+            }
         }
     }
     out

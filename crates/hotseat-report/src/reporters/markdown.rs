@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use hotseat_trace::{ConversationTurn, VerdictStatus};
+use hotseat_trace::{CallComparison, ConversationTurn, TurnItem, VerdictStatus};
 
 use super::text::{format_count, format_duration, one_line, safe_lines};
 use super::{Reporter, RunEvent};
@@ -17,6 +17,8 @@ use hotseat_engine::run::{CaseOutcome, CheckResult, CheckState, RunSettings, Run
 const MAX_SECTIONS_BYTES: usize = 56_000;
 /// Maximum length of one message.
 const MAX_MESSAGE_BYTES: usize = 1_500;
+/// Maximum number of differences of a call, and of unexpected calls of a check.
+const MAX_DIFFERENCES: usize = 12;
 
 /// Reporter that writes Markdown at the end of the run. If not all failure sections fit, those of the first
 /// cases are kept.
@@ -135,10 +137,14 @@ fn failure_section(outcome: &CaseOutcome) -> String {
     }
     for checked in failed {
         let turn = checked.turn.map_or_else(String::new, |turn| format!("turn {turn}: "));
-        let (expected, actual) =
-            (escape_inline(&checked.verdict.expected), escape_inline(&checked.verdict.actual));
+        let comparison = checked.verdict.comparison.as_deref();
+        let actual = comparison.map_or(&checked.verdict.actual, |comparison| &comparison.summary);
+        let (expected, actual) = (escape_inline(&checked.verdict.expected), escape_inline(actual));
         let label = if checked.state() == CheckState::Errored { "error:" } else { "got" };
         let _ = writeln!(out, "- {turn}expected {expected},<br>{label} {actual}");
+        if let Some(comparison) = comparison {
+            write_comparison(comparison, &mut out);
+        }
     }
     if !told.conversation.turns.is_empty() {
         let turns = format_count(told.conversation.turns.len(), "turn");
@@ -147,6 +153,28 @@ fn failure_section(outcome: &CaseOutcome) -> String {
         out.push_str("</details>\n");
     }
     out
+}
+
+/// Writes the missing calls, their differences, and the calls that the check does not allow as a nested list.
+fn write_comparison(comparison: &CallComparison, out: &mut String) {
+    let mut item = |text: &str| {
+        let _ = writeln!(out, "  - {}", escape_inline(text));
+    };
+    for missing in &comparison.missing {
+        if let Some(expected) = &missing.expected {
+            item(&format!("missing: {expected}"));
+        }
+        if let Some(nearest) = &missing.nearest {
+            item(&format!("nearest: {} in turn {}", nearest.tool, nearest.turn));
+            nearest
+                .differences
+                .iter()
+                .take(MAX_DIFFERENCES)
+                .for_each(|difference| item(&difference.to_string()));
+        }
+    }
+    let unexpected = comparison.lines.iter().filter(|line| line.unexpected);
+    unexpected.take(MAX_DIFFERENCES).for_each(|line| item(&format!("{}{}", line.label(), line.text)));
 }
 
 /// Formats the messages and tool calls of a turn as lines of text.
@@ -163,15 +191,19 @@ fn format_turn(turn: &ConversationTurn) -> String {
     if let Some(user) = &turn.user {
         say("User", user);
     }
-    for call in &turn.tool_calls {
-        let result = match &call.result {
-            Some(result) if result.failed => format!("failed: {}", result.text()),
-            Some(result) => result.text(),
-            None => "no result".to_string(),
-        };
-        say("Tool", &format!("{}({}) → {result}", call.name, call.arguments));
+    for item in turn.items() {
+        match item {
+            TurnItem::Message(message) => say("Agent", &message.content),
+            TurnItem::Call(call) => {
+                let result = match &call.result {
+                    Some(result) if result.failed => format!("failed: {}", result.text()),
+                    Some(result) => result.text(),
+                    None => "no result".to_string(),
+                };
+                say("Tool", &format!("{}({}) → {result}", call.name, call.arguments));
+            }
+        }
     }
-    turn.messages.iter().for_each(|message| say("Agent", &message.content));
     out
 }
 

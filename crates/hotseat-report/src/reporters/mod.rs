@@ -52,6 +52,14 @@ pub trait Reporter: Send {
     /// If output cannot be written.
     fn report(&mut self, event: &RunEvent) -> io::Result<()>;
 
+    /// Updates displayed times. It is called from time to time while there are no events.
+    ///
+    /// # Errors
+    /// If output cannot be written.
+    fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Handles the failure of another report.
     fn output_failed(&mut self, _output: &str) {}
 }

@@ -5,7 +5,7 @@
 
 use std::panic;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use super::{ReporterSet, RunSaver};
 const MAX_PENDING_EVENTS: usize = 256;
 /// Time that the thread collects events, so that short cases share a transaction and a wake-up of the thread.
 const COLLECT_TIME: Duration = Duration::from_millis(2);
+/// Time without events after which reporters update their times.
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// Time that a forcibly ended run waits for its reporters.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -138,7 +140,15 @@ fn forward_events(
 ) -> ReporterSet {
     // Reason why the run is no longer saved.
     let mut not_saved: Option<String> = None;
-    while let Ok(first) = waiting.recv() {
+    loop {
+        let first = match waiting.recv_timeout(TICK_INTERVAL) {
+            Ok(first) => first,
+            Err(RecvTimeoutError::Timeout) => {
+                reporters.tick();
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         if !first.is_urgent() {
             thread::park_timeout(COLLECT_TIME);
         }

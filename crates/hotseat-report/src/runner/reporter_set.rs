@@ -47,4 +47,11 @@ impl ReporterSet {
             }
         });
     }
+
+    /// Lets reporters that display times update them. A failure to write is reported with the next event.
+    pub(super) fn tick(&mut self) {
+        for (_, reporter) in &mut self.reporters {
+            let _ = reporter.tick();
+        }
+    }
 }

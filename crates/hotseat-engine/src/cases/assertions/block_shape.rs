@@ -6,7 +6,9 @@ use hotseat_document::{Field, Kind, Shape};
 
 const PATTERNS: Kind = Kind::OneOf(&[Kind::Pattern, Kind::NonEmptyList(&Kind::Pattern)]);
 const NAMES: Kind = Kind::List(&Kind::NonEmptyText);
-const ARGUMENTS: Kind = Kind::Map(&Kind::Pattern);
+/// Patterns for arguments, and numbers and booleans that arguments equal.
+pub(in crate::cases) const ARGUMENT_PATTERNS: Kind =
+    Kind::Map(&Kind::OneOf(&[Kind::Pattern, Kind::Number, Kind::Bool]));
 
 /// Assertions with inheritance: a block, a typed assertion, a list of these, or `false` to discard inherited
 /// ones.
@@ -73,12 +75,12 @@ pub static REQUIRE: Shape = Shape {
         Field::optional("count", Kind::Shape(&COUNT), "Number of calls. Default: at least one."),
         Field::optional(
             "args_match",
-            ARGUMENTS,
-            "Patterns by argument. Paths select nested values: `cart.items.0.sku`.",
+            ARGUMENT_PATTERNS,
+            "Patterns by argument; a number or boolean is compared by value. Paths select nested values: `cart.items.0.sku`.",
         ),
         Field::optional(
             "args_not_match",
-            ARGUMENTS,
+            ARGUMENT_PATTERNS,
             "No call that matches `args_match` may have an argument that matches one of these.",
         ),
         Field::optional(
@@ -116,7 +118,7 @@ pub static FORBID_CALL: Shape = Shape {
     doc: "A forbidden call: one that matches all keys.",
     fields: &[
         Field::required("name", Kind::NonEmptyText, "Name of the tool."),
-        Field::optional("args_match", ARGUMENTS, "Patterns by argument; all must match."),
+        Field::optional("args_match", ARGUMENT_PATTERNS, "Patterns by argument; all must match."),
         Field::optional(
             "result_match",
             PATTERNS,

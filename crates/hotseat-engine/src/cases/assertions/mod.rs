@@ -26,6 +26,7 @@ use hotseat_checks::{Check, CheckKind};
 use hotseat_document::{Diagnostics, MapView, NodeView, Shape, TaggedShapes};
 
 pub use self::block::AssertionBlock;
+pub(in crate::cases) use self::block_shape::ARGUMENT_PATTERNS;
 pub use self::block_shape::{ASSERT_KIND, OWN_ASSERT_KIND};
 pub use self::criteria::{CheckVocabulary, criterion_check};
 pub use self::criteria_shape::CRITERIA_KIND;

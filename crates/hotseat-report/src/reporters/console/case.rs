@@ -9,7 +9,7 @@ use super::failure;
 use super::options::{ConsoleOptions, TextStyle};
 use super::tree::{ConversationTree, DURATION_COLUMNS};
 use super::turn::DetailLevel;
-use crate::reporters::text::{columns, format_count, format_duration, one_line, preview, wrap};
+use crate::reporters::text::{columns, format_count, format_duration, one_line, preview, safe_lines, wrap};
 use hotseat_engine::run::{Attempt, CaseOutcome, ConversationMode, RunSettings};
 
 /// Minimum width of a useful preview.
@@ -31,12 +31,11 @@ enum CaseExtent {
     Tree(DetailLevel),
 }
 
-/// Renders a finished case. In a small run, passed conversations with several turns are displayed as well.
+/// Renders a finished case. A passed case takes one line, except in verbose mode.
 pub(super) fn render_case(
     look: &ConsoleOptions,
     outcome: &CaseOutcome,
     setting: &RunSettings,
-    few: bool,
 ) -> RenderedCase {
     if let Some(stability) = &outcome.stability {
         return attempts::repeated_case(look, outcome, stability);
@@ -51,9 +50,6 @@ pub(super) fn render_case(
             CaseExtent::Tree(DetailLevel::Full)
         }
         VerdictStatus::Skipped if held => CaseExtent::Tree(DetailLevel::Brief),
-        VerdictStatus::Passed if held && few && mode != ConversationMode::Standard => {
-            CaseExtent::Tree(DetailLevel::Brief)
-        }
         VerdictStatus::Passed | VerdictStatus::Failed | VerdictStatus::Skipped => CaseExtent::Line,
     };
     let before = attempts::other_attempts(look, outcome);
@@ -81,8 +77,12 @@ fn write_logs(look: &ConsoleOptions, attempt: &Attempt, text: &mut String) {
     }
     let of_checks = attempt.checks.iter().flat_map(|checked| &checked.said);
     for line in attempt.logs.iter().chain(of_checks).flat_map(|said| said.lines()) {
-        let words = one_line(&format!("console: {line}"), look.columns_left(2));
-        let _ = writeln!(text, "  {}", look.paint(TextStyle::Quiet, &words));
+        let room = if look.wraps { look.columns_left(4) } else { usize::MAX };
+        let words: String = safe_lines(&format!("console: {line}")).collect();
+        for (number, line) in wrap(&words, room, room).iter().enumerate() {
+            let margin = if number == 0 { "  " } else { "  │ " };
+            let _ = writeln!(text, "{margin}{}", look.paint(TextStyle::Quiet, line));
+        }
     }
 }
 
@@ -255,12 +255,20 @@ pub(super) fn status_word(status: VerdictStatus) -> (&'static str, TextStyle) {
 /// Formats the text after the duration on the line of a case.
 fn result_note(attempt: &Attempt, mode: ConversationMode) -> String {
     let turns = format_count(attempt.conversation.turns.len(), "turn");
-    match (mode, checkpoint_count(attempt)) {
-        (ConversationMode::Dynamic, Some(reached)) => format!(" - {turns}, {reached}"),
-        (ConversationMode::Dynamic, None) => format!(" - {turns}"),
-        (ConversationMode::Standard | ConversationMode::MultiTurn, Some(reached)) => format!(" - {reached}"),
-        (ConversationMode::Standard | ConversationMode::MultiTurn, None) => String::new(),
-    }
+    let turns = (mode == ConversationMode::Dynamic).then_some(turns);
+    let nothing = asserts_nothing(attempt).then(|| NOTHING_ASSERTED.to_string());
+    let parts: Vec<String> = [turns, checkpoint_count(attempt), nothing].into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!(" - {}", parts.join(", ")) }
+}
+
+/// Note for a passed case without hard checks and checkpoints.
+const NOTHING_ASSERTED: &str = "nothing was asserted";
+
+/// Returns true if an attempt passed without a hard check or a checkpoint.
+fn asserts_nothing(attempt: &Attempt) -> bool {
+    attempt.verdict.status == VerdictStatus::Passed
+        && attempt.checkpoints.is_empty()
+        && !attempt.checks.iter().any(|checked| checked.check.is_hard())
 }
 
 /// Formats the text after the result below a tree.
@@ -270,11 +278,9 @@ fn tree_footer(attempt: &Attempt, mode: ConversationMode) -> String {
     let mut parts = vec![turns];
     parts.extend(checkpoint_count(attempt));
     if mode == ConversationMode::MultiTurn {
-        let passed = attempt.verdict.status == VerdictStatus::Passed;
-        let nothing = passed && hard == 0 && attempt.checkpoints.is_empty();
         parts.extend((hard > 0).then(|| format_count(hard, "check")));
-        parts.extend(nothing.then(|| "nothing was asserted".to_string()));
     }
+    parts.extend(asserts_nothing(attempt).then(|| NOTHING_ASSERTED.to_string()));
     format!("({}) - {}", format_duration(attempt.duration), parts.join(", "))
 }
 
@@ -287,7 +293,7 @@ fn checkpoint_count(attempt: &Attempt) -> Option<String> {
 
 fn checks_passed_note(attempt: &Attempt) -> String {
     match attempt.checks.iter().filter(|checked| checked.check.is_hard()).count() {
-        0 if attempt.checkpoints.is_empty() => "nothing was asserted".to_string(),
+        0 if attempt.checkpoints.is_empty() => NOTHING_ASSERTED.to_string(),
         0 => "all checkpoints reached".to_string(),
         1 => "1 check passed".to_string(),
         n => format!("{n} checks passed"),

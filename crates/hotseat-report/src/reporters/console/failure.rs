@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use hotseat_document::{Diagnostic, SourceSpan};
-use hotseat_trace::{AttemptFailure, FailureKind};
+use hotseat_trace::{AttemptFailure, CallComparison, FailureKind};
 
+use super::comparison::comparison_lines;
 use super::options::{ConsoleOptions, TextStyle};
 use crate::reporters::text::{columns, format_count, one_line, safe_lines, wrap};
 use hotseat_engine::run::{Attempt, CheckResult, CheckState, CheckpointResult};
@@ -105,8 +106,14 @@ fn write_failed_check(look: &ConsoleOptions, checked: &CheckResult, out: &mut St
         Some(turn) => format!("turn {turn}: {words}"),
         None => words,
     };
-    let label = if checked.state() == CheckState::Errored { "error:" } else { "got:" };
-    write_snippet(look, &title, &checked.check.place, (label, &checked.verdict.actual), out);
+    let place = &checked.check.place;
+    let verdict = &checked.verdict;
+    let (label, shown) = match (checked.state(), &verdict.comparison) {
+        (CheckState::Errored, _) => ("error:", actual_lines(look, "error:", &verdict.actual, place)),
+        (_, Some(comparison)) => ("got:", compared_lines(look, "got:", comparison, place)),
+        (_, None) => ("got:", actual_lines(look, "got:", &verdict.actual, place)),
+    };
+    write_snippet(look, &title, place, label, &shown, out);
 }
 
 /// Writes a missing checkpoint: its location, and the reason why it was not reached.
@@ -117,15 +124,64 @@ fn write_missing_checkpoint(look: &ConsoleOptions, reached: &CheckpointResult, o
         None => format!("checkpoint: {}", checkpoint.id),
     };
     let why = reached.missing.as_deref().unwrap_or("no turn was checked");
-    write_snippet(look, &title, &checkpoint.place, ("reason:", why), out);
+    let shown = actual_lines(look, "reason:", why, &checkpoint.place);
+    write_snippet(look, &title, &checkpoint.place, "reason:", &shown, out);
 }
 
-/// Writes a title, the source line, and the actual value or reason with its label.
+/// Spaces below the line number of a snippet.
+fn gutter(look: &ConsoleOptions, place: &SourceSpan) -> String {
+    format!("{}{}", margin(look), " ".repeat(place.line().to_string().len() + 1))
+}
+
+/// Wraps an actual value or a reason, to follow its label. Several lines are cut, except in verbose mode.
+fn actual_lines(look: &ConsoleOptions, label: &str, actual: &str, place: &SourceSpan) -> Vec<String> {
+    let room = look.columns_left(columns(&gutter(look, place)) + 4);
+    let mut found = safe_lines(actual);
+    let first = found.next().unwrap_or_default();
+    let mut shown = wrap(&first, room.saturating_sub(columns(label) - 1), room);
+    for line in found {
+        let hang = if line.starts_with("- ") { "  " } else { "" };
+        let broken = wrap(&line, room, room - hang.len());
+        let hung = |(number, line): (usize, String)| if number == 0 { line } else { format!("{hang}{line}") };
+        shown.extend(broken.into_iter().enumerate().map(hung));
+    }
+    let more = shown.len().saturating_sub(MAX_ACTUAL_LINES);
+    if !look.verbose && more > 0 {
+        shown.truncate(MAX_ACTUAL_LINES);
+        shown.push(format!("… and {} more", format_count(more, "line")));
+    }
+    shown
+}
+
+/// Formats a comparison of calls: its summary, the missing calls with their differences, and the other calls.
+fn compared_lines(
+    look: &ConsoleOptions,
+    label: &str,
+    comparison: &CallComparison,
+    place: &SourceSpan,
+) -> Vec<String> {
+    let room = look.columns_left(columns(&gutter(look, place)) + 4);
+    let mut shown = actual_lines(look, label, &comparison.summary, place);
+    shown.extend(comparison_lines(look, comparison, room));
+    let listed = comparison.lines.iter().map(|line| format!("\n- {}{}", line.label(), line.text));
+    let mut listed: String = listed.collect();
+    if comparison.omitted > 0 {
+        let _ = write!(listed, "\n… and {} more", comparison.omitted);
+    }
+    if !listed.is_empty() {
+        // The first line of the text belongs to the label, which is written already.
+        shown.extend(actual_lines(look, label, &listed, place).into_iter().skip(1));
+    }
+    shown
+}
+
+/// Writes a title, the source line, and the lines of an actual value or reason with their label.
 fn write_snippet(
     look: &ConsoleOptions,
     title: &str,
     place: &SourceSpan,
-    (label, actual): (&str, &str),
+    label: &str,
+    shown: &[String],
     out: &mut String,
 ) {
     let margin = margin(look);
@@ -141,28 +197,14 @@ fn write_snippet(
         let _ = writeln!(out, "{margin}{line}");
     }
 
-    let gutter = format!("{margin}{}", " ".repeat(place.line().to_string().len() + 1));
+    let gutter = gutter(look, place);
     let bar = format!("{gutter}{}", look.paint(TextStyle::Frame, "|"));
-    let mut found = safe_lines(actual);
-    let first = found.next().unwrap_or_default();
-    let room = look.columns_left(columns(&gutter) + 4);
-    let mut shown = wrap(&first, room.saturating_sub(columns(label) - 1), room);
-    for line in found {
-        let hang = if line.starts_with("- ") { "  " } else { "" };
-        let broken = wrap(&line, room, room - hang.len());
-        let hung = |(number, line): (usize, String)| if number == 0 { line } else { format!("{hang}{line}") };
-        shown.extend(broken.into_iter().enumerate().map(hung));
-    }
-    let more = shown.len().saturating_sub(MAX_ACTUAL_LINES);
-    shown.truncate(MAX_ACTUAL_LINES);
-    let first = if shown[0].is_empty() { String::new() } else { format!(" {}", shown[0]) };
+    let (first, rest) = shown.split_first().map_or(("", shown), |(first, rest)| (first.as_str(), rest));
+    let first = if first.is_empty() { String::new() } else { format!(" {first}") };
     let (equals, label) = (look.paint(TextStyle::Frame, "="), look.paint(TextStyle::Strong, label));
     let _ = writeln!(out, "{bar}\n{gutter}{equals} {label}{first}");
-    for line in &shown[1..] {
+    for line in rest {
         let _ = writeln!(out, "{bar}   {line}");
-    }
-    if more > 0 {
-        let _ = writeln!(out, "{bar}   … and {} more", format_count(more, "line"));
     }
     out.push('\n');
 }

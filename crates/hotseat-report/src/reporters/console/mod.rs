@@ -7,6 +7,7 @@
 mod attempts;
 mod banner;
 mod case;
+mod comparison;
 mod failure;
 mod label;
 mod options;
@@ -33,7 +34,7 @@ use hotseat_engine::run::{AttemptPolicy, CaseOutcome, RunControl, RunSettings, R
 
 /// Maximum number of failed cases in the list at the end.
 const MAX_FAILED_CASES: usize = 30;
-/// Maximum number of cases of a small run, which also displays passed conversations.
+/// Maximum number of cases of a small run, which also lists the stability of stable cases.
 const SMALL_RUN_CASES: usize = 12;
 
 /// Reporter that writes human-readable text.
@@ -69,7 +70,7 @@ enum PrecedingOutput {
 
 /// Renders a finished case with all details.
 pub fn conversation(look: &ConsoleOptions, outcome: &CaseOutcome, setting: &RunSettings) -> String {
-    case::render_case(look, outcome, setting, true).text
+    case::render_case(look, outcome, setting).text
 }
 
 impl<W: Write + Send> ConsoleReporter<W> {
@@ -114,12 +115,7 @@ impl<W: Write + Send> ConsoleReporter<W> {
             self.why_not_run = outcome.verdict.skip_reason.clone().unwrap_or_default();
             return String::new();
         }
-        let shown = case::render_case(
-            &self.options,
-            outcome,
-            &self.setting,
-            self.setting.selected <= SMALL_RUN_CASES,
-        );
+        let shown = case::render_case(&self.options, outcome, &self.setting);
         let mut text = match shown.is_tree {
             true => self.with_gaps(shown.text),
             false => self.without_gaps(shown.text),
@@ -209,6 +205,16 @@ impl<W: Write + Send> Reporter for ConsoleReporter<W> {
             return Ok(());
         }
         self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Redraws the progress line, so that its times go on while nothing else happens.
+    fn tick(&mut self) -> io::Result<()> {
+        if !self.has_progress_line {
+            return Ok(());
+        }
+        let line = format!("\r\x1b[2K{}", self.progress.bottom_line(&self.options));
+        self.out.write_all(line.as_bytes())?;
         self.out.flush()
     }
 

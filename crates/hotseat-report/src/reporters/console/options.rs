@@ -13,6 +13,9 @@ pub struct ConsoleOptions {
     pub progress: bool,
     /// True if complete conversations are displayed for all cases.
     pub verbose: bool,
+    /// True if the width limits whole texts of verbose mode, too. They are never wrapped for a program that
+    /// reads the output.
+    pub wraps: bool,
 }
 
 /// Role of a piece of text, which determines its colour.

@@ -16,12 +16,15 @@ pub(super) struct StabilitySection {
     unstable: Vec<(usize, String)>,
     /// Number of unstable cases that are counted but not listed.
     more: usize,
+    /// Number of cases that never passed.
+    never_passed: usize,
 }
 
 impl StabilitySection {
     /// Adds a finished case.
     pub(super) fn note(&mut self, look: &ConsoleOptions, outcome: &CaseOutcome) {
         let Some(stability) = &outcome.stability else { return };
+        self.never_passed += usize::from(stability.never_passed());
         let (lines, most) = match stability.is_stable() {
             Some(true) => (&mut self.stable, SMALL_RUN_CASES),
             Some(false) | None => (&mut self.unstable, MAX_FAILED_CASES),
@@ -59,7 +62,10 @@ impl StabilitySection {
         row("Stable cases:", repeats.stable_cases.to_string(), some(repeats.stable_cases, TextStyle::Good));
         row(
             "Unstable cases:",
-            repeats.unstable_cases.to_string(),
+            match self.never_passed {
+                0 => repeats.unstable_cases.to_string(),
+                never => format!("{} ({never} consistently failing)", repeats.unstable_cases),
+            },
             some(repeats.unstable_cases, TextStyle::Bad),
         );
         let GradeCounts { pass, fail, flaky, inconclusive } = repeats.grades;

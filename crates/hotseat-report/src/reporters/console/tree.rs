@@ -1,6 +1,7 @@
 //! Conversation trees: the turns of a conversation with their checks or with their reached checkpoints.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use hotseat_trace::{ConversationTurn, VerdictStatus};
 
@@ -10,12 +11,15 @@ use super::turn::{
     DetailLevel, TreeLine, attachment_names, event_lines, goal_line, input_label, passed, shortened,
     simulation_summary,
 };
-use crate::reporters::text::{columns, format_duration, one_line, wrap};
+use crate::reporters::text::{columns, format_duration, one_line, safe_lines, wrap};
 use hotseat_engine::run::{Attempt, CheckResult, CheckState};
 use hotseat_engine::session::{MISSING_INPUT_HINT, NO_NEXT_TURN};
 
 /// Columns reserved for a duration, so that texts are cut to the same width.
 pub(super) const DURATION_COLUMNS: usize = "(1000.0m)".len();
+
+/// Maximum number of turns of a conversation that is displayed without folds.
+const MAX_UNFOLDED_TURNS: usize = 8;
 
 /// Prefixes of a branch.
 const FORK: &str = "  ├─ ";
@@ -73,12 +77,20 @@ impl<'a> ConversationTree<'a> {
         let turns = &self.attempt.conversation.turns;
         let (of_all, not_run) =
             (self.conversation_checks(), self.not_run_turns().or_else(|| simulation_summary(self.attempt)));
-        for turn in turns {
+        for group in turn_groups(self.attempt, self.look.verbose) {
             let is_last =
-                turn.number == turns.len() && not_run.is_none() && of_all.is_empty() && !self.has_more;
+                group.end == turns.len() && not_run.is_none() && of_all.is_empty() && !self.has_more;
             let branch = TreeBranch::new(is_last);
-            let own = |checked: &CheckResult| checked.turn == Some(turn.number);
-            let more = self.turn_with_checks(turn, branch, passed(turn, self.attempt), own, out);
+            let more = match turns.get(group.clone()) {
+                Some([turn]) => {
+                    let own = |checked: &CheckResult| checked.turn == Some(turn.number);
+                    self.turn_with_checks(turn, branch, passed(turn, self.attempt), own, out)
+                }
+                _ => {
+                    self.folded_turns(&group, branch, out);
+                    true
+                }
+            };
             if more && !is_last {
                 let _ = writeln!(out, "{}", self.paint_lines(TRUNK.trim_end()));
             }
@@ -100,12 +112,21 @@ impl<'a> ConversationTree<'a> {
     pub(super) fn dynamic(&self, out: &mut String) {
         let turns = &self.attempt.conversation.turns;
         let of_all = self.conversation_checks();
-        for turn in turns {
-            let branch = TreeBranch::new(turn.number == turns.len() && of_all.is_empty() && !self.has_more);
+        for group in turn_groups(self.attempt, self.look.verbose) {
+            let branch = TreeBranch::new(group.end == turns.len() && of_all.is_empty() && !self.has_more);
+            let Some([turn]) = turns.get(group.clone()) else {
+                self.folded_turns(&group, branch, out);
+                continue;
+            };
             self.turn_with_answer(turn, branch, out);
             let mut below = Vec::new();
             if self.detail == DetailLevel::Full {
-                below.extend(self.event_lines(turn, true));
+                // In verbose mode the answer is also written as a whole, in its place among the calls.
+                let is_cut =
+                    |text: Option<&str>| text.is_some_and(|text| one_line(text, self.look.width / 3) != text);
+                let is_whole = self.look.verbose && is_cut(turn.answer());
+                below.extend(self.whole_input(turn, self.look.width / 3));
+                below.extend(self.event_lines(turn, !is_whole));
                 let own = self.attempt.checks.iter().filter(|checked| checked.turn == Some(turn.number));
                 below.extend(own.flat_map(|checked| check_lines(checked, self.detail)));
             }
@@ -117,6 +138,13 @@ impl<'a> ConversationTree<'a> {
             }
         }
         self.final_assertions(&of_all, out);
+    }
+
+    /// Writes one line for several passed turns.
+    fn folded_turns(&self, group: &Range<usize>, branch: TreeBranch, out: &mut String) {
+        let verdict = self.look.paint(TextStyle::Good, "PASSED");
+        let stem = self.paint_lines(branch.head);
+        let _ = writeln!(out, "{stem}Turns {}-{}: {verdict}", group.start + 1, group.end);
     }
 
     /// Writes the end of a conversation that stopped because no input was left for the agent.
@@ -180,6 +208,7 @@ impl<'a> ConversationTree<'a> {
 
         let margin = format!("{}  ", branch.below);
         let before = out.len();
+        self.whole_input(turn, room).into_iter().for_each(|line| self.write_line(&margin, &line, out));
         let shown = |checked: &&CheckResult| self.detail == DetailLevel::Full || checked.check.is_hard();
         let checks = self.attempt.checks.iter().filter(|checked| fits(checked)).filter(shown);
         let checks = checks.flat_map(|checked| check_lines(checked, self.detail));
@@ -194,6 +223,12 @@ impl<'a> ConversationTree<'a> {
     fn event_lines(&self, turn: &ConversationTurn, without_answer: bool) -> Vec<TreeLine> {
         let lines = event_lines(turn, self.detail, without_answer);
         if self.look.verbose { lines } else { shortened(lines) }
+    }
+
+    /// Returns the whole input in verbose mode, if the line of the turn has no room for it.
+    fn whole_input(&self, turn: &ConversationTurn, room: usize) -> Option<TreeLine> {
+        let user = turn.user.as_deref().filter(|user| one_line(user, room) != user.trim())?;
+        self.look.verbose.then(|| TreeLine::plain(format!("User: \"{user}\"")))
     }
 
     /// Writes a turn as input and answer.
@@ -281,14 +316,76 @@ impl<'a> ConversationTree<'a> {
         self.look.paint(TextStyle::Quiet, &format!("({})", format_duration(turn.duration())))
     }
 
-    /// Writes a line, cut to the available width.
+    /// Writes a line, cut to the available width. In verbose mode it is written as a whole, on as many lines
+    /// as it needs.
     fn write_line(&self, margin: &str, line: &TreeLine, out: &mut String) {
         let mark = line.mark.map_or_else(String::new, |(mark, tone)| self.look.paint(tone, mark) + " ");
         let taken = columns(margin) + line.mark.map_or(0, |(mark, _)| columns(mark) + 1);
-        let words = one_line(&line.text, self.look.columns_left(taken));
-        let words = line.tone.map_or(words.clone(), |tone| self.look.paint(tone, &words));
-        let _ = writeln!(out, "{}{mark}{words}", self.paint_lines(margin));
+        let room = self.look.columns_left(taken);
+        let lines = match self.look.verbose {
+            true => whole_lines(&line.text, if self.look.wraps { room } else { usize::MAX }),
+            false => vec![one_line(&line.text, room)],
+        };
+        for (number, words) in lines.iter().enumerate() {
+            let words = line.tone.map_or(words.clone(), |tone| self.look.paint(tone, words));
+            let (margin, mark) = match number {
+                0 => (margin.to_string(), mark.as_str()),
+                // A branch of the tree continues as its trunk, and the bar keeps texts of agents from the start
+                // of the line.
+                _ => (margin.replace("├─", "│ ").replace("└─", "  ") + "│ ", ""),
+            };
+            let _ = writeln!(out, "{}", format!("{}{mark}{words}", self.paint_lines(&margin)).trim_end());
+        }
     }
+}
+
+/// Divides the turns of a conversation into groups, by index: turns that are displayed alone, and passed turns
+/// of a long conversation that are folded into one line.
+fn turn_groups(attempt: &Attempt, is_verbose: bool) -> Vec<Range<usize>> {
+    let turns = &attempt.conversation.turns;
+    let alone = |index: usize| index..index + 1;
+    if is_verbose || turns.len() <= MAX_UNFOLDED_TURNS {
+        return (0..turns.len()).map(alone).collect();
+    }
+    let shown = displayed_turns(attempt);
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    let mut folds = false;
+    for (index, is_shown) in shown.into_iter().enumerate() {
+        match groups.last_mut().filter(|_| folds && !is_shown) {
+            Some(group) => group.end = index + 1,
+            None => groups.push(alone(index)),
+        }
+        folds = !is_shown;
+    }
+    groups
+}
+
+/// Returns true for each turn that explains the result: turns that did not pass, turns with a call that a
+/// failed check compares, turns that reached a checkpoint, and the last turn.
+fn displayed_turns(attempt: &Attempt) -> Vec<bool> {
+    let turns = &attempt.conversation.turns;
+    let mut shown: Vec<bool> = turns.iter().map(|turn| !passed(turn, attempt)).collect();
+    let failed = attempt.checks.iter().filter(|checked| checked.fails());
+    let compared = failed.filter_map(|checked| checked.verdict.comparison.as_deref());
+    let nearest =
+        compared.flat_map(|comparison| &comparison.missing).filter_map(|missing| missing.nearest.as_ref());
+    let reached = attempt.checkpoints.iter().filter_map(|reached| reached.at);
+    for number in nearest.map(|call| call.turn).chain(reached).chain([turns.len()]) {
+        if let Some(shown) = number.checked_sub(1).and_then(|index| shown.get_mut(index)) {
+            *shown = true;
+        }
+    }
+    shown
+}
+
+/// Splits a text into lines that are safe to print, of at most `room` columns; all but the first are indented.
+fn whole_lines(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in safe_lines(text.trim()) {
+        let first = if lines.is_empty() { room } else { room.saturating_sub(2) };
+        lines.extend(wrap(&line, first, room.saturating_sub(2)));
+    }
+    if lines.is_empty() { vec![String::new()] } else { lines }
 }
 
 /// Returns the line of a check, followed by the reason of the judge or of the error.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hotseat_trace::{ConversationTurn, FailureKind, RoleAnswered, TopicStep};
+use hotseat_trace::{AgentToolCall, ConversationTurn, FailureKind, RoleAnswered, TopicStep, TurnItem};
 use serde_json::Value;
 
 use super::options::TextStyle;
@@ -93,6 +93,21 @@ pub(super) fn attachment_names(turn: &ConversationTurn) -> String {
     if names.is_empty() { String::new() } else { format!("+ [{}]", names.join(", ")) }
 }
 
+/// Formats a call, in full detail with its result.
+fn call_text(call: &AgentToolCall, detail: DetailLevel) -> String {
+    let arguments = match &call.arguments {
+        Value::Null => Cow::Borrowed(""),
+        arguments => Cow::Owned(arguments.to_string()),
+    };
+    let result = match (&call.result, detail) {
+        (Some(_), DetailLevel::Brief) => String::new(),
+        (Some(result), DetailLevel::Full) if result.failed => format!(" → failed: {}", result.text()),
+        (Some(result), DetailLevel::Full) => format!(" → {}", result.text()),
+        (None, _) => " → no result".to_string(),
+    };
+    format!("Agent: [tool: {}({arguments})]{result}", call.name)
+}
+
 /// Returns lines for the events of a turn in their order. With `without_answer`, the last message is left
 /// out.
 pub(super) fn event_lines(
@@ -100,31 +115,19 @@ pub(super) fn event_lines(
     detail: DetailLevel,
     without_answer: bool,
 ) -> Vec<TreeLine> {
-    let calls = turn.tool_calls.iter().map(|call| {
-        let arguments = match &call.arguments {
-            Value::Null => Cow::Borrowed(""),
-            arguments => Cow::Owned(arguments.to_string()),
-        };
-        let result = match (&call.result, detail) {
-            (Some(_), DetailLevel::Brief) => String::new(),
-            (Some(result), DetailLevel::Full) if result.failed => format!(" → failed: {}", result.text()),
-            (Some(result), DetailLevel::Full) => format!(" → {}", result.text()),
-            (None, _) => " → no result".to_string(),
-        };
-        (call.started, 0, format!("Agent: [tool: {}({arguments})]{result}", call.name))
-    });
-    let answer = turn.messages.len().saturating_sub(1);
-    let told = turn.messages.iter().enumerate().filter(|(place, _)| match detail {
-        _ if *place == answer => !without_answer,
-        DetailLevel::Brief => false,
-        DetailLevel::Full => true,
-    });
-    let messages = told.map(|(_, message)| {
-        (message.started.unwrap_or(message.ended), 1, format!("Agent: \"{}\"", message.content))
-    });
-    let mut told: Vec<_> = calls.chain(messages).collect();
-    told.sort_by_key(|(started, kind, _)| (*started, *kind));
-    let mut told: Vec<TreeLine> = told.into_iter().map(|(_, _, words)| TreeLine::plain(words)).collect();
+    let answer = turn.messages.last().map(|message| message.sequence);
+    let mut told = Vec::new();
+    for item in turn.items() {
+        match item {
+            TurnItem::Call(call) => told.push(TreeLine::plain(call_text(call, detail))),
+            TurnItem::Message(message) if answer == Some(message.sequence) && without_answer => {}
+            TurnItem::Message(message)
+                if answer != Some(message.sequence) && detail == DetailLevel::Brief => {}
+            TurnItem::Message(message) => {
+                told.push(TreeLine::plain(format!("Agent: \"{}\"", message.content)));
+            }
+        }
+    }
 
     for interrupt in &turn.interrupts {
         let asked = interrupt.message.as_deref().or(interrupt.reason.as_deref()).unwrap_or("");

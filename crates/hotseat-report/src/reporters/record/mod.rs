@@ -24,7 +24,7 @@ use topics::{CompletionRecord, ScenarioRecord, SimulationRecord, TopicsRecord};
 use turn::failed_check_messages;
 
 /// Version of the report format: `major.minor`. New members increase the minor number.
-pub const VERSION: &str = "1.5";
+pub const VERSION: &str = "1.6";
 
 /// Result of a case.
 #[derive(Debug, Serialize)]

@@ -1,7 +1,8 @@
 //! Report records of turns with their tool calls, role answers and checks.
 
 use hotseat_trace::{
-    AgentInterrupt, AgentToolCall, ConversationTurn, ErrorInfo, Millis, RoleAnswered, TurnOutcome,
+    AgentInterrupt, AgentToolCall, CallComparison, ConversationTurn, ErrorInfo, Millis, RoleAnswered,
+    TurnOutcome,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -188,6 +189,9 @@ pub struct AssertionRecord<'a> {
     pub judgement: Option<JudgementRecord<'a>>,
     pub expected: &'a str,
     pub actual: &'a str,
+    /// Expected and actual tool calls, value by value, if a check of calls failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<&'a CallComparison>,
     /// Reason why the check could not be decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'a str>,
@@ -402,6 +406,7 @@ impl<'a> AssertionRecord<'a> {
             judgement: checked.opinion.as_ref().map(JudgementRecord::new),
             expected: &checked.verdict.expected,
             actual: &checked.verdict.actual,
+            comparison: checked.verdict.comparison.as_deref(),
             error: checked.error.as_deref(),
             file: place.file(),
             line: place.line(),

@@ -266,6 +266,7 @@ impl Harness {
             width: self.context.width,
             progress: false,
             verbose: arguments.verbose,
+            wraps: self.context.environment.contains_key("COLUMNS"),
         };
         let console = ConsoleReporter::new(self.context.output.results(), look, setting.clone());
         let console: Box<dyn Reporter> =
