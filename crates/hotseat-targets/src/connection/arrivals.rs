@@ -3,8 +3,12 @@
 //! Conversations process events and evaluate checks on other threads. However long that takes, received bytes
 //! carry their arrival time, so time assertions are not distorted by load.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::OnceLock;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -20,8 +24,10 @@ use crate::connection::TurnLimits;
 
 /// Approximate maximum size of the bytes passed on at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Capacity of the channel in chunks. If a conversation is slower than its agent, reading pauses.
+/// Capacity of the channel in batches. If a conversation is slower than its agent, reading pauses.
 const CHANNEL_CAPACITY: usize = 4;
+/// Maximum time that a batch is collected before it is passed on.
+const MAX_COLLECT_TIME: Duration = Duration::from_millis(1);
 /// Maximum time a conversation may process received data before it yields to others.
 const YIELD_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -38,23 +44,34 @@ struct RunningReader {
 /// Received bytes in order, with their arrival times.
 #[derive(Debug)]
 pub struct ArrivalReceiver {
-    receive: mpsc::Receiver<ArrivedChunk>,
-    /// Received bytes that were not taken yet.
-    pending: Bytes,
-    /// The end of the source, returned after all pending bytes.
-    end: Option<Result<(), String>>,
+    receive: mpsc::Receiver<ArrivalBatch>,
+    /// The part of the last batch that was not taken yet.
+    pending: ArrivalBatch,
     at: Instant,
     /// Time since which the conversation has been processing without a pause.
     busy_since: Option<Instant>,
 }
 
-/// A chunk of bytes, and the end of the source if it follows them.
+/// Pieces that are passed on together, since they arrived within a short time.
+#[derive(Debug, Default)]
+struct ArrivalBatch {
+    pieces: VecDeque<ArrivedPiece>,
+    /// The end of the source and its time, if it follows the pieces.
+    end: Option<(Instant, SourceEnd)>,
+}
+
+/// Bytes that arrived at the same time.
 #[derive(Debug)]
-struct ArrivedChunk {
+struct ArrivedPiece {
     at: Instant,
     bytes: Bytes,
-    end: Option<Result<(), String>>,
 }
+
+/// Regular end of a source, or the reason why it broke.
+type SourceEnd = Result<(), String>;
+
+/// Result of a read: bytes, a regular end, or the reason why the source broke.
+type SourceRead = Result<Option<Bytes>, String>;
 
 /// Error of a read.
 #[derive(Debug)]
@@ -72,11 +89,11 @@ pub enum ReadError {
 /// A source of bytes.
 pub(crate) trait ByteSource: Send + 'static {
     /// Returns the next bytes; `None` at the end. Cancel-safe.
-    fn next_bytes(&mut self) -> impl Future<Output = Result<Option<Bytes>, String>> + Send;
+    fn next_bytes(&mut self) -> impl Future<Output = SourceRead> + Send;
 }
 
 impl ByteSource for reqwest::Response {
-    async fn next_bytes(&mut self) -> Result<Option<Bytes>, String> {
+    async fn next_bytes(&mut self) -> SourceRead {
         self.chunk().await.map_err(|error| crate::connection::http::innermost_cause(&error))
     }
 }
@@ -85,7 +102,7 @@ impl ByteSource for reqwest::Response {
 pub(crate) struct OutputPipe<R>(pub R);
 
 impl<R: AsyncRead + Unpin + Send + 'static> ByteSource for OutputPipe<R> {
-    async fn next_bytes(&mut self) -> Result<Option<Bytes>, String> {
+    async fn next_bytes(&mut self) -> SourceRead {
         let mut bytes = BytesMut::with_capacity(8 * 1024);
         let read = self.0.read_buf(&mut bytes).await.map_err(|error| error.to_string())?;
         Ok((read > 0).then(|| bytes.freeze()))
@@ -123,11 +140,11 @@ impl fmt::Debug for ReaderThread {
 /// Creates the sender and receiver of arrivals; `at` is the initial arrival time.
 pub(crate) fn arrival_channel(at: Instant) -> (ArrivalSender, ArrivalReceiver) {
     let (send, receive) = mpsc::channel(CHANNEL_CAPACITY);
-    (ArrivalSender(send), ArrivalReceiver { receive, pending: Bytes::new(), end: None, at, busy_since: None })
+    (ArrivalSender(send), ArrivalReceiver { receive, pending: ArrivalBatch::default(), at, busy_since: None })
 }
 
 /// Sends arrivals.
-pub(crate) struct ArrivalSender(mpsc::Sender<ArrivedChunk>);
+pub(crate) struct ArrivalSender(mpsc::Sender<ArrivalBatch>);
 
 impl ArrivalSender {
     /// Forwards all bytes until the source ends or the receiver is dropped.
@@ -138,21 +155,58 @@ impl ArrivalSender {
                 next = source.next_bytes() => next,
                 () = self.0.closed() => return,
             };
-            let at = Instant::now();
-            let (bytes, end) = coalesce(first, &mut source);
-            let is_last = end.is_some();
-            if self.0.send(ArrivedChunk { at, bytes, end }).await.is_err() || is_last {
+            let batch = ArrivalBatch::collect(first, &mut source).await;
+            let is_last = batch.end.is_some();
+            if self.0.send(batch).await.is_err() || is_last {
                 return;
             }
         }
     }
+
+    /// Like [`ArrivalSender::forward`], but first adds what has arrived already to the receiver, and then calls
+    /// `deliver` with it. So a short response takes one message between threads. Stops if `deliver` returns
+    /// false.
+    pub async fn forward_with(
+        self,
+        mut source: impl ByteSource,
+        mut receiver: ArrivalReceiver,
+        deliver: impl FnOnce(ArrivalReceiver) -> bool,
+    ) {
+        if let Some(first) = next_if_arrived(&mut source).await {
+            receiver.pending = ArrivalBatch::collect(first, &mut source).await;
+        }
+        let is_whole = receiver.pending.end.is_some();
+        if deliver(receiver) && !is_whole {
+            self.forward(source).await;
+        }
+    }
+}
+
+impl ArrivalBatch {
+    /// Collects the first bytes and those that follow immediately, each with its own time.
+    async fn collect(first: SourceRead, source: &mut impl ByteSource) -> ArrivalBatch {
+        let started = Instant::now();
+        let (mut batch, mut size) = (ArrivalBatch::default(), 0);
+        let (mut at, mut next) = (started, Some(first));
+        while let Some(read) = next {
+            let (bytes, end) = coalesce(read, source);
+            size += bytes.len();
+            if !bytes.is_empty() {
+                batch.pieces.push_back(ArrivedPiece { at, bytes });
+            }
+            batch.end = end.map(|end| (at, end));
+            if batch.end.is_some() || size >= CHUNK_BYTES || at - started >= MAX_COLLECT_TIME {
+                break;
+            }
+            next = next_if_arrived(source).await;
+            at = Instant::now();
+        }
+        batch
+    }
 }
 
 /// Joins the received bytes with those that are already available.
-fn coalesce(
-    first: Result<Option<Bytes>, String>,
-    source: &mut impl ByteSource,
-) -> (Bytes, Option<Result<(), String>>) {
+fn coalesce(first: SourceRead, source: &mut impl ByteSource) -> (Bytes, Option<SourceEnd>) {
     let first = match first {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return (Bytes::new(), Some(Ok(()))),
@@ -172,6 +226,23 @@ fn coalesce(
         return (all.map_or(first, BytesMut::freeze), Some(end));
     }
     (all.map_or(first, BytesMut::freeze), None)
+}
+
+/// Returns the next bytes if they arrive while the other tasks of the thread run once: a connection is a task of
+/// its own that passes on its bytes piece by piece.
+async fn next_if_arrived(source: &mut impl ByteSource) -> Option<SourceRead> {
+    let mut next = pin!(source.next_bytes());
+    let mut has_yielded = false;
+    poll_fn(|context| match next.as_mut().poll(context) {
+        Poll::Ready(read) => Poll::Ready(Some(read)),
+        Poll::Pending if has_yielded => Poll::Ready(None),
+        Poll::Pending => {
+            has_yielded = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await
 }
 
 impl ArrivalReceiver {
@@ -197,58 +268,61 @@ impl ArrivalReceiver {
 
     /// Returns the next bytes if they have arrived, without waiting.
     pub fn try_next_bytes(&mut self) -> Option<Bytes> {
-        if self.pending.is_empty() && self.end.is_none() {
-            let arrived = self.receive.try_recv().ok()?;
-            (self.at, self.pending, self.end) = (arrived.at, arrived.bytes, arrived.end);
+        if self.pending.is_empty() {
+            self.pending = self.receive.try_recv().ok()?;
         }
-        self.take_chunk()
+        let piece = self.take_piece()?;
+        self.at = piece.at;
+        Some(piece.bytes)
     }
 
     /// Returns the next pending bytes, at most [`CHUNK_BYTES`].
-    fn take_chunk(&mut self) -> Option<Bytes> {
-        let size = self.pending.len().min(CHUNK_BYTES);
-        (size > 0).then(|| self.pending.split_to(size))
+    fn take_piece(&mut self) -> Option<ArrivedPiece> {
+        let first = self.pending.pieces.front_mut()?;
+        if first.bytes.len() > CHUNK_BYTES {
+            return Some(ArrivedPiece { at: first.at, bytes: first.bytes.split_to(CHUNK_BYTES) });
+        }
+        self.pending.pieces.pop_front()
     }
 
     async fn wait_for_bytes(&mut self, limits: TurnLimits<'_>) -> Result<Option<Bytes>, ReadError> {
-        if let Some(bytes) = self.take_chunk() {
-            return Ok(Some(bytes));
+        if self.pending.is_empty() {
+            self.pending = self.next_batch(limits).await?;
         }
-        if let Some(end) = &self.end {
-            return end.clone().map(|()| None).map_err(ReadError::Broken);
+        let next = match (self.take_piece(), &self.pending.end) {
+            (Some(ArrivedPiece { at, bytes }), _) => (at, Ok(Some(bytes))),
+            (None, Some((at, end))) => (*at, end.clone().map(|()| None).map_err(ReadError::Broken)),
+            (None, None) => return Ok(Some(Bytes::new())),
+        };
+        let (at, read) = next;
+        if at > limits.deadline {
+            return Err(ReadError::Deadline);
         }
-        let arrived = match self.receive.try_recv() {
-            Ok(arrived) => Some(arrived),
+        self.at = at;
+        read
+    }
+
+    async fn next_batch(&mut self, limits: TurnLimits<'_>) -> Result<ArrivalBatch, ReadError> {
+        let batch = match self.receive.try_recv() {
+            Ok(batch) => Some(batch),
             Err(TryRecvError::Disconnected) => None,
             Err(TryRecvError::Empty) => {
                 self.busy_since = None;
                 let until = limits.deadline.min(Instant::now() + limits.idle);
                 match timeout_at(until, self.receive.recv()).await {
-                    Ok(arrived) => arrived,
+                    Ok(batch) => batch,
                     Err(_) if limits.deadline <= Instant::now() => return Err(ReadError::Deadline),
                     Err(_) => return Err(ReadError::Idle),
                 }
             }
         };
-        self.accept(arrived, limits)
+        batch.ok_or_else(|| ReadError::Broken("the reader thread has ended".to_string()))
     }
+}
 
-    fn accept(
-        &mut self,
-        arrived: Option<ArrivedChunk>,
-        limits: TurnLimits<'_>,
-    ) -> Result<Option<Bytes>, ReadError> {
-        let Some(ArrivedChunk { at, bytes, end }) = arrived else {
-            return Err(ReadError::Broken("the reader thread has ended".to_string()));
-        };
-        if at > limits.deadline {
-            return Err(ReadError::Deadline);
-        }
-        (self.at, self.pending, self.end) = (at, bytes, end);
-        match (self.take_chunk(), &self.end) {
-            (None, Some(end)) => end.clone().map(|()| None).map_err(ReadError::Broken),
-            (bytes, _) => Ok(Some(bytes.unwrap_or_default())),
-        }
+impl ArrivalBatch {
+    fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.end.is_none()
     }
 }
 
@@ -269,7 +343,7 @@ mod tests {
     }
 
     impl ByteSource for ScriptedSource {
-        async fn next_bytes(&mut self) -> Result<Option<Bytes>, String> {
+        async fn next_bytes(&mut self) -> SourceRead {
             // Each chunk arrives separately.
             tokio::task::yield_now().await;
             let _ = self.asked.send(());
@@ -328,11 +402,27 @@ mod tests {
         assert!(matches!(taken, Err(ReadError::Deadline)), "{taken:?}");
     }
 
+    #[test]
+    fn a_batch_keeps_the_time_of_each_piece() {
+        let (send, receive) = mpsc::sync_channel(1);
+        let portions = ["a", "b", "c"].map(|text| Bytes::from_static(text.as_bytes()));
+        let (asked, _told) = mpsc::channel();
+        let source = ScriptedSource { portions: Vec::from(portions).into_iter(), asked };
+        let (arriving, arrivals) = arrival_channel(Instant::now());
+        let delivered = |receiver: ArrivalReceiver| send.send(receiver).is_ok();
+        single_threaded_runtime().block_on(arriving.forward_with(source, arrivals, delivered));
+        let ArrivalBatch { pieces, end } = receive.recv_timeout(LONG).unwrap().pending;
+        let received: Vec<&Bytes> = pieces.iter().map(|piece| &piece.bytes).collect();
+        assert_eq!(received, ["a", "b", "c"]);
+        assert!(pieces[0].at < pieces[1].at && pieces[1].at < pieces[2].at, "{pieces:?}");
+        assert!(end.is_some_and(|(at, end)| at > pieces[2].at && end.is_ok()));
+    }
+
     /// A source that returns bytes forever and counts them.
     struct EndlessSource(Arc<AtomicUsize>);
 
     impl ByteSource for EndlessSource {
-        async fn next_bytes(&mut self) -> Result<Option<Bytes>, String> {
+        async fn next_bytes(&mut self) -> SourceRead {
             self.0.fetch_add(1000, Ordering::SeqCst);
             Ok(Some(Bytes::from_static(&[b'x'; 1000])))
         }

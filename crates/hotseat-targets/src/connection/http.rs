@@ -122,9 +122,8 @@ impl HttpClient {
             let (arriving, body) = arrival_channel(Instant::now());
             let (status, url) = (answered.status(), answered.url().clone());
             let headers = std::mem::take(answered.headers_mut());
-            if told.send(Ok(HttpResponse { status, url, headers, body })).is_ok() {
-                arriving.forward(answered).await;
-            }
+            let deliver = |body| told.send(Ok(HttpResponse { status, url, headers, body })).is_ok();
+            arriving.forward_with(answered, body, deliver).await;
         });
         Ok(head)
     }
