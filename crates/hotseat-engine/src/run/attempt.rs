@@ -30,9 +30,8 @@ pub(super) async fn run_attempt(
 ) -> Attempt {
     let attempt = Attempt::not_started(selected.case_ref.clone(), number, cancelled_verdict());
     if let Some(kept) = &outside.recheck {
-        let decided =
-            cancellation.run_until_cancelled(recheck::recheck_attempt(selected, number, outside, kept)).await;
-        return decided.unwrap_or(attempt);
+        let recheck = Box::pin(recheck::recheck_attempt(selected, number, outside, kept));
+        return cancellation.run_until_cancelled(recheck).await.unwrap_or(attempt);
     }
     if let Some(reason) = &selected.case.skip {
         return Attempt { verdict: Verdict::skipped(reason.clone()), ..attempt };
@@ -48,12 +47,9 @@ pub(super) async fn run_attempt(
         None => return Attempt { duration: started.elapsed(), ..attempt },
     };
     attempt.logs.extend(before.console.iter().cloned());
-    // A cancelled conversation discards any partial verdict.
-    if cancellation
-        .run_until_cancelled(run_case_conversation(&mut attempt, &selected, &before, outside))
-        .await
-        .is_none()
-    {
+    // A cancelled conversation discards any partial verdict. The future is large and would be copied several times.
+    let conversation = Box::pin(run_case_conversation(&mut attempt, &selected, &before, outside));
+    if cancellation.run_until_cancelled(conversation).await.is_none() {
         attempt.verdict = cancelled_verdict();
     }
     attempt.duration = started.elapsed();
@@ -140,13 +136,13 @@ async fn prepare_case(
         Some(_) => &outside.project.root,
         None => &selected.suite.folder,
     };
-    let identity = outside.project.call_settings().identity_before_hooks(case);
     for index in 0..case.hooks {
+        let identity = outside.project.call_settings().identity_before_hooks(case);
         let variables = outside.case_variables(&hook_variables);
         let mut hook = case.hook(index, variables).map_err(test_failure)?;
         set_identity_env(&identity, &mut hook);
         let (environment, servers) = (outside.project.environment(), outside.target_env.servers);
-        let run = run_hook(&hook, folder, environment, servers, None).await;
+        let run = Box::pin(run_hook(&hook, folder, environment, servers, None)).await;
         let new = run.map_err(|failure| {
             let of_target = bound.map_or(&[][..], |(target, _)| &target.secrets);
             outside.redactor(of_target, &hook_variables).failure(failure)

@@ -146,9 +146,8 @@ impl RunContext {
             failure.message = format!("before script failed: {}", failure.message);
             failure
         };
-        self.run_named_hook(name, &input, &BTreeMap::new(), &identity, &[script_scope(selected)])
-            .await
-            .map_err(failed)
+        let (variables, scopes) = (BTreeMap::new(), [script_scope(selected)]);
+        Box::pin(self.run_named_hook(name, &input, &variables, &identity, &scopes)).await.map_err(failed)
     }
 
     /// Runs the `after` hook of a case, if it has one, and returns its console output.
@@ -170,8 +169,8 @@ impl RunContext {
             "before_data": before.data,
             "ctx": identity.ctx,
         });
-        let ran =
-            self.run_named_hook(name, &input, &before.variables, &identity, &[script_scope(selected)]).await;
+        let scopes = [script_scope(selected)];
+        let ran = Box::pin(self.run_named_hook(name, &input, &before.variables, &identity, &scopes)).await;
         ran.map(|after| after.console).map_err(|failure| failure.message)
     }
 }

@@ -86,7 +86,7 @@ impl CheckEvaluator<'_> {
         recorder: &mut TraceRecorder,
     ) -> CheckEvaluation {
         if let Some(scripted) = check.as_script() {
-            return self.evaluate_script(check, scripted, looked, recorder).await;
+            return Box::pin(self.evaluate_script(check, scripted, looked, recorder)).await;
         }
         let Some(judged) = check.as_judged() else {
             let scope = looked.scope(recorder);
@@ -96,7 +96,7 @@ impl CheckEvaluator<'_> {
             let error = check.undecided_reason(scope);
             return CheckEvaluation { error, ..CheckEvaluation::new(check.decide(scope)) };
         };
-        self.judge(check, judged, looked, recorder).await
+        Box::pin(self.judge(check, judged, looked, recorder)).await
     }
 
     async fn judge(

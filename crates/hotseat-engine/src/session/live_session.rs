@@ -397,7 +397,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// If the conversation cannot continue after it.
-    pub(super) async fn run_turn(&mut self, mut input: TurnInput) -> Result<(), AttemptFailure> {
+    pub(super) async fn run_turn(&mut self, mut input: TurnInput<'_>) -> Result<(), AttemptFailure> {
         let place = self.turns().len();
         self.script.begin_turn(&input.turn.resume);
         let (deadline, cause) = self.turn_deadline(&input.turn);
@@ -468,8 +468,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends the session and computes the result from the recorded events.
-    pub async fn finish(mut self) -> ConversationResult {
+    /// Ends the conversation, evaluates the checks of the whole case and returns the verdict.
+    pub(super) async fn conclude(&mut self) -> Verdict {
         let case = self.case;
         // A test without turns may still assert something about the conversation. Checks that apply to every
         // test are left out here.
@@ -499,14 +499,18 @@ impl<'a> Session<'a> {
         };
         // A failed turn or check decides the verdict, even if the conversation continued.
         let failed = self.first_failure.take().or_else(|| failure_from_checks(&self.checks));
-        let verdict = match (ending, failed) {
+        match (ending, failed) {
             (ConversationEnding::Failed(failure), _)
             | (ConversationEnding::Completed | ConversationEnding::Skipped(_), Some(failure)) => {
                 Verdict::failed(self.attribute_to_max_turns(failure))
             }
             (ConversationEnding::Skipped(reason), None) => Verdict::skipped(reason),
             (ConversationEnding::Completed, None) => Verdict::passed(),
-        };
+        }
+    }
+
+    /// Returns the result of a concluded conversation, computed from the recorded events.
+    pub(super) fn into_result(self, verdict: Verdict) -> ConversationResult {
         let mut result = ConversationResult {
             verdict,
             checks: self.checks,

@@ -39,6 +39,11 @@ pub enum NextInput {
 }
 
 impl InputSources {
+    /// Returns true if the selected source depends on whether the agent awaits input.
+    pub fn depends_on_awaiting(self) -> bool {
+        InputSources { awaiting: true, ..self }.select() != InputSources { awaiting: false, ..self }.select()
+    }
+
     /// Selects the source.
     pub fn select(self) -> NextInput {
         if self.has_written_turn {

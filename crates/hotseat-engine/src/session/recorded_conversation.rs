@@ -164,7 +164,7 @@ impl RecordedConversation {
     pub(super) fn replay_turn(
         &self,
         place: usize,
-        input: &TurnInput,
+        input: &TurnInput<'_>,
         case: &TestCase,
         script: &mut ScriptedAnswers,
         recorder: &mut TraceRecorder,
@@ -190,7 +190,7 @@ impl RecordedConversation {
     fn compare_input(
         &self,
         place: usize,
-        input: &TurnInput,
+        input: &TurnInput<'_>,
         events: &[EventRecord],
         redactor: &SecretRedactor,
     ) -> Result<(), AttemptFailure> {
@@ -368,7 +368,7 @@ impl RecordedConversation {
         &self,
         place: usize,
         unwritten: &CaseTurn,
-    ) -> Result<TurnInput, ConversationEnding> {
+    ) -> Result<TurnInput<'static>, ConversationEnding> {
         let turn = self.turns.get(place).map(|range| &self.records[range.clone()]).unwrap_or_default();
         let typed = turn.iter().any(|record| match &record.payload {
             Payload::TurnStarted(start) => &*start.caller_id == "person",

@@ -1,5 +1,7 @@
 //! Runs a conversation from its first input to its verdict.
 
+use hotseat_trace::Verdict;
+
 use super::{CaseBody, ConversationResult, RecordedConversation, Session, SessionRoles, SessionTimeouts};
 use crate::cases::TestCase;
 use hotseat_targets::AgentSession;
@@ -17,7 +19,9 @@ pub async fn run_conversation(
     partners: SessionRoles,
     recorder: TraceRecorder,
 ) -> ConversationResult {
-    drive(Session::open(case, agent, script, timeouts, partners, recorder), body).await
+    let mut session = Session::open(case, agent, script, timeouts, partners, recorder);
+    let verdict = drive(&mut session, body).await;
+    session.into_result(verdict)
 }
 
 /// Re-evaluates a recorded conversation. The agent is not contacted.
@@ -29,15 +33,18 @@ pub async fn reevaluate(
     partners: SessionRoles,
     recorder: TraceRecorder,
 ) -> ConversationResult {
-    let session = Session::reevaluate(case, kept, ScriptedAnswers::default(), timeouts, partners, recorder);
-    drive(session, body).await
+    let script = ScriptedAnswers::default();
+    let mut session = Session::reevaluate(case, kept, script, timeouts, partners, recorder);
+    let verdict = drive(&mut session, body).await;
+    session.into_result(verdict)
 }
 
-async fn drive(mut session: Session<'_>, body: Option<&dyn CaseBody>) -> ConversationResult {
+/// Runs a session to its end and returns the verdict.
+async fn drive(session: &mut Session<'_>, body: Option<&dyn CaseBody>) -> Verdict {
     if session.ensure_open().is_ok() {
         match body {
             Some(body) => {
-                let outcome = body.drive(&mut session).await;
+                let outcome = body.drive(session).await;
                 if let Err(failure) = outcome.and_then(|()| session.ensure_all_turns_sent()) {
                     session.fail(failure);
                 }
@@ -45,5 +52,5 @@ async fn drive(mut session: Session<'_>, body: Option<&dyn CaseBody>) -> Convers
             None => session.run_written_turns().await,
         }
     }
-    session.finish().await
+    session.conclude().await
 }

@@ -20,7 +20,7 @@ const MAX_ANSWER_RETRIES: usize = 2;
 /// Next step of a simulated user.
 pub(super) enum SimulatorStep {
     /// It sends an input.
-    Input(Box<TurnInput>),
+    Input(Box<TurnInput<'static>>),
     /// It has stopped.
     Done(SimulationOutcome),
 }

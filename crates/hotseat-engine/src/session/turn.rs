@@ -1,5 +1,6 @@
 //! Runs one turn: sends the input, records events and judges how the turn ended.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,18 +31,18 @@ pub(super) enum DeadlineSource {
 }
 
 /// An input and its source.
-pub(super) struct TurnInput {
-    pub turn: CaseTurn,
+pub(super) struct TurnInput<'c> {
+    pub turn: Cow<'c, CaseTurn>,
     /// `hotseat`, `simulator` or `person`.
     pub caller: &'static str,
     /// Exchange with the simulated user that gave the input.
     pub exchange: Option<RoleExchange>,
 }
 
-impl TurnInput {
+impl<'c> TurnInput<'c> {
     /// Creates an input from a turn of the case.
-    pub fn from_turn(turn: &CaseTurn) -> TurnInput {
-        TurnInput { turn: turn.clone(), caller: "hotseat", exchange: None }
+    pub fn from_turn(turn: &'c CaseTurn) -> Self {
+        TurnInput { turn: Cow::Borrowed(turn), caller: "hotseat", exchange: None }
     }
 
     /// Creates an input given at run time.
@@ -50,19 +51,16 @@ impl TurnInput {
         unwritten: &CaseTurn,
         caller: &'static str,
         exchange: Option<RoleExchange>,
-    ) -> TurnInput {
-        TurnInput {
-            turn: CaseTurn { content: vec![ContentPart::Text(text)], ..unwritten.clone() },
-            caller,
-            exchange,
-        }
+    ) -> Self {
+        let turn = CaseTurn { content: vec![ContentPart::Text(text)], ..unwritten.clone() };
+        TurnInput { turn: Cow::Owned(turn), caller, exchange }
     }
 }
 
 /// Sends one input and records the turn.
 pub(super) async fn execute_turn(
     index: usize,
-    turn_input: &mut TurnInput,
+    turn_input: &mut TurnInput<'_>,
     agent: &mut dyn AgentSession,
     script: &mut ScriptedAnswers,
     limits: TurnLimits<'_>,

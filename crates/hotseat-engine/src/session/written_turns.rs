@@ -21,7 +21,7 @@ pub const NO_NEXT_TURN: &str = "Agent awaiting input, no next turn defined";
 /// Hint shown with [`NO_NEXT_TURN`].
 pub const MISSING_INPUT_HINT: &str = "Add more turns, use --interactive, or configure simulator; set `on_missing_input: end` if the conversation may end here";
 
-impl Session<'_> {
+impl<'c> Session<'c> {
     /// Sends all turns of the case.
     pub(super) async fn run_written_turns(&mut self) {
         let ending = match self.check_initial_input() {
@@ -45,7 +45,7 @@ impl Session<'_> {
         loop {
             if self.case.brief().is_some() && self.turns().len() >= self.case.turns.len() {
                 // Any other end of the simulation has ended the case already.
-                let _ended = self.simulate(SimulationOptions::default()).await;
+                let _ended = Box::pin(self.simulate(SimulationOptions::default())).await;
                 return ConversationEnding::Completed;
             }
             let input = match self.next_input().await {
@@ -59,13 +59,12 @@ impl Session<'_> {
     }
 
     /// Returns the next input, or the ending if there is none.
-    async fn next_input(&mut self) -> Result<TurnInput, ConversationEnding> {
+    async fn next_input(&mut self) -> Result<TurnInput<'c>, ConversationEnding> {
         let case = self.case;
         let place = self.turns().len();
-        let last = self.turns().last();
-        let sources = InputSources {
+        let mut sources = InputSources {
             has_written_turn: place < case.turns.len(),
-            awaiting: last.is_none_or(|turn| AwaitingState::detect(turn, &case.signs).is_awaiting()),
+            awaiting: true,
             simulator: case.simulator.as_ref().map(|_| match case.is_dynamic {
                 true => PromptPolicy::Always,
                 false => PromptPolicy::WhenAwaited,
@@ -74,13 +73,16 @@ impl Session<'_> {
             on_missing: case.on_missing_input,
             on_complete: case.on_complete,
         };
+        if let Some(turn) = self.turns().last().filter(|_| sources.depends_on_awaiting()) {
+            sources.awaiting = AwaitingState::detect(turn, &case.signs).is_awaiting();
+        }
         match sources.select() {
             NextInput::Written => Ok(TurnInput::from_turn(&case.turns[place])),
             NextInput::Simulator if case.is_dynamic && checkpoints::all_reached(&self.checkpoints) => {
                 Err(ConversationEnding::Completed)
             }
-            NextInput::Simulator => self.simulated_input(place).await,
-            NextInput::Human => self.human_input(place).await,
+            NextInput::Simulator => Box::pin(self.simulated_input(place)).await,
+            NextInput::Human => Box::pin(self.human_input(place)).await,
             NextInput::End => Err(ConversationEnding::Completed),
             NextInput::Skip | NextInput::Fail => Err(self.missing_input(NO_NEXT_TURN)),
             NextInput::CompletedEarly => {
@@ -109,7 +111,7 @@ impl Session<'_> {
     }
 
     /// Returns the next input of the simulated user.
-    async fn simulated_input(&mut self, place: usize) -> Result<TurnInput, ConversationEnding> {
+    async fn simulated_input(&mut self, place: usize) -> Result<TurnInput<'static>, ConversationEnding> {
         let most = self.case.max_turns.unwrap_or(DEFAULT_MAX_TURNS);
         if place >= most {
             return Err(ConversationEnding::Failed(self.max_turns_failure(most)));
@@ -147,7 +149,7 @@ impl Session<'_> {
     }
 
     /// Returns the next input of the human.
-    async fn human_input(&mut self, place: usize) -> Result<TurnInput, ConversationEnding> {
+    async fn human_input(&mut self, place: usize) -> Result<TurnInput<'static>, ConversationEnding> {
         if let Some(most) = self.case.max_turns.filter(|most| place >= *most) {
             return Err(ConversationEnding::Failed(self.max_turns_failure(most)));
         }
