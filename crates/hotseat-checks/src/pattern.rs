@@ -120,6 +120,9 @@ impl Pattern {
 
 /// Builds the matcher of an expression.
 fn build_matcher(written: &str) -> Result<MatchStrategy, String> {
+    if let Some(text) = unescaped_literal(written) {
+        return Ok(text);
+    }
     let (expression, flags) = split_flags(written);
     let has = |flag: char| flags.contains(flag);
     let hir = ParserBuilder::new()
@@ -137,6 +140,33 @@ fn build_matcher(written: &str) -> Result<MatchStrategy, String> {
         Some(text) => Ok(text),
         None => Ok(MatchStrategy::Automaton(Arc::new(build_automaton(&hir)?))),
     }
+}
+
+/// Returns the matcher of an expression that is obviously a literal text: letters, digits, spaces, some
+/// punctuation, and escaped punctuation. Most expressions are, and parsing takes much longer.
+fn unescaped_literal(written: &str) -> Option<MatchStrategy> {
+    let at_start = written.starts_with('^');
+    let body = written.strip_prefix('^').unwrap_or(written);
+    let mut text = String::with_capacity(body.len());
+    let (mut at_end, mut characters) = (false, body.chars().peekable());
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => text.push(characters.next_if(|next| is_escapable(*next))?),
+            '$' if characters.peek().is_none() => at_end = true,
+            ' ' | '-' | '_' | ',' | ':' | ';' | '=' | '"' | '\'' | '!' | '@' => text.push(character),
+            _ if character.is_ascii_alphanumeric() => text.push(character),
+            _ => return None,
+        }
+    }
+    (!text.is_empty()).then(|| MatchStrategy::Text { text: text.into(), at_start, at_end })
+}
+
+/// Returns true for punctuation that means itself after a backslash.
+fn is_escapable(character: char) -> bool {
+    matches!(
+        character,
+        '.' | '?' | '*' | '+' | '(' | ')' | '[' | ']' | '{' | '}' | '|' | '^' | '$' | '\\' | '-'
+    )
 }
 
 /// Returns true if an expression or one of its alternatives is empty.
@@ -245,6 +275,31 @@ mod tests {
             ("/usr/bin", "/usr/bin/env", true),
         ] {
             assert_eq!(Pattern::compile(written).unwrap().is_match(text), fits, "{written} on {text}");
+        }
+    }
+
+    #[test]
+    fn obvious_literals_equal_parsed_ones() {
+        for written in [
+            "a",
+            "^A-17$",
+            "2",
+            r"order-000123-1\?",
+            r"^1\.5\$",
+            "we don't know: 3 = three, \"x\"!",
+            r"\\a\-b_@;",
+        ] {
+            let hir = ParserBuilder::new().build().parse(written).unwrap();
+            let parts = |matcher: Option<MatchStrategy>| match matcher {
+                Some(MatchStrategy::Text { text, at_start, at_end }) => (text, at_start, at_end),
+                other => panic!("{written}: {}", other.is_some()),
+            };
+            assert_eq!(parts(unescaped_literal(written)), parts(literal_matcher(&hir)), "{written}");
+        }
+        for written in
+            ["", "^", "$", "^$", "a.b", "a|b", "a$b", r"\d", r"\bx", "[a]", "x{2}", "a\\", "/a/i", "é", "a#b"]
+        {
+            assert!(unescaped_literal(written).is_none(), "{written}");
         }
     }
 

@@ -268,7 +268,7 @@ impl SimulatorBrief {
             None => Vec::new(),
             Some(view) => match view.text() {
                 Some(name) => vec![function_check(name, view.place())],
-                None => AssertionBlock::read(Some(view), diagnostics).checks(),
+                None => AssertionBlock::read(Some(view), diagnostics).into_checks(),
             },
         };
         if let Some(place) =

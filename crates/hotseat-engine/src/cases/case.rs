@@ -544,7 +544,8 @@ fn read_case(
         diagnostics.push(wrong);
         &document.inherited
     });
-    let every_turn = AssertionBlock::read(map.get("turn_assert"), diagnostics).merged_onto(&inherited.turn);
+    let every_turn =
+        AssertionBlock::read(map.get("turn_assert"), diagnostics).merged_onto(inherited.turn.clone());
     // Names are shown in reports; hook variables are not available here.
     let shown = |text: &str| variables.redactor.text(text).into_owned();
     let (id, name) = (map.text("id"), map.text("name"));
@@ -576,9 +577,10 @@ fn read_case(
     }
     let expects_more =
         map.text("type") == Some("multi_turn") || simulator.is_some() || map.has("interactive");
-    let mut checks =
-        AssertionBlock::read(map.get("assert"), diagnostics).merged_onto(&inherited.case).checks();
-    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).soft_checks());
+    let mut checks = AssertionBlock::read(map.get("assert"), diagnostics)
+        .merged_onto(inherited.case.clone())
+        .into_checks();
+    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).into_soft_checks());
     checks.extend(expected_check(map));
     let is_single_turn = map.text("type") == Some("single_turn");
     let simulator = simulator.or_else(|| {
@@ -643,7 +645,7 @@ fn read_case(
         },
         program: None,
         checks,
-        final_checks: AssertionBlock::read(map.get("final_assertions"), diagnostics).checks(),
+        final_checks: AssertionBlock::read(map.get("final_assertions"), diagnostics).into_checks(),
         vocabulary,
         document: document.clone(),
     };
@@ -783,7 +785,7 @@ impl CaseTurn {
             content,
             options,
             place,
-            checks: every_turn.checks(),
+            checks: every_turn.clone().into_checks(),
             timeout: None,
             expect_error: None,
             resume: Vec::new(),
@@ -878,8 +880,9 @@ pub(super) fn read_turn(
     });
     let mut content = map.get("user").map(|said| read_user_content(said, diagnostics)).unwrap_or_default();
     content.extend(read_attachments(map, diagnostics));
-    let mut checks = AssertionBlock::read(map.get("assert"), diagnostics).merged_onto(inherited).checks();
-    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).soft_checks());
+    let mut checks =
+        AssertionBlock::read(map.get("assert"), diagnostics).merged_onto(inherited.clone()).into_checks();
+    checks.extend(AssertionBlock::read(map.get("evaluate"), diagnostics).into_soft_checks());
     CaseTurn {
         content,
         options: read_options(map, case_options, diagnostics),

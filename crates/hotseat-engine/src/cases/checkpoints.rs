@@ -48,7 +48,7 @@ pub(super) fn read_checkpoints(case: &MapView<'_>, diagnostics: &mut Diagnostics
                 }
             }
         }
-        let checks = AssertionBlock::read(map.get("assertion"), diagnostics).checks();
+        let checks = AssertionBlock::read(map.get("assertion"), diagnostics).into_checks();
         if let Some(assertion) =
             map.get("assertion").filter(|_| checks.is_empty()).filter(|view| is_empty_mapping(*view))
         {

@@ -50,7 +50,7 @@ pub fn parse_turn(value: &Value, unwritten: &CaseTurn, place: SourceSpan) -> Res
 /// A message if the JSON is invalid.
 pub fn parse_assertions(value: &Value) -> Result<Vec<Check>, String> {
     parse_kind(value, &OWN_ASSERT_KIND, |view, diagnostics| {
-        Some(AssertionBlock::read(Some(view), diagnostics).checks())
+        Some(AssertionBlock::read(Some(view), diagnostics).into_checks())
     })
 }
 

@@ -47,7 +47,7 @@ impl TestCase {
         if let Some(scenario) = &self.scenario {
             add("scenario", scenario.fingerprint.clone());
         }
-        add("awaiting", format!("{:?}", self.signs));
+        let _ = writeln!(all, "awaiting: {:?}", self.signs);
         all
     }
 }

@@ -244,8 +244,8 @@ fn read_topic(
     diagnostics: &mut Diagnostics,
 ) -> TopicDefinition {
     let mut checks = |hard: &str, soft: &str| {
-        let mut checks = AssertionBlock::read(map.get(hard), diagnostics).checks();
-        checks.extend(AssertionBlock::read(map.get(soft), diagnostics).soft_checks());
+        let mut checks = AssertionBlock::read(map.get(hard), diagnostics).into_checks();
+        checks.extend(AssertionBlock::read(map.get(soft), diagnostics).into_soft_checks());
         checks
     };
     let (mut checks, turn_checks) = (checks("assert", "evaluate"), checks("turn_assert", "turn_evaluate"));

@@ -156,9 +156,14 @@ pub fn open_roles(
     answers: Option<Arc<RecordedAnswers>>,
 ) -> Result<(SessionRoles, Vec<(String, String)>), Diagnostics> {
     let case = named.case;
+    let functions = check_functions(&outside.project, named)?;
+    let requests = role_requests(&outside.project, named);
+    if case.program.is_none() && functions.is_empty() && requests.is_empty() {
+        let (human, judging) = (outside.human.clone(), outside.project.judge.clone());
+        return Ok((SessionRoles { human, judging, answers, ..SessionRoles::default() }, Vec::new()));
+    }
     let identity = outside.project.call_settings().identity_before_hooks(case);
     let powers = outside.script_permissions(&[named.script_scope()], hook_variables, &identity);
-    let functions = check_functions(&outside.project, named)?;
     let own = if answers.is_some() { powers.clone().offline() } else { powers.clone() };
     let functions = functions.into_iter().map(|(name, function)| (name, own.bind(function))).collect();
     let mut partners = SessionRoles {
@@ -189,7 +194,7 @@ pub fn open_roles(
         }));
     }
     let mut secrets = Vec::new();
-    for RoleRequest { query: wanted, judge_ref: whom } in role_requests(&outside.project, named) {
+    for RoleRequest { query: wanted, judge_ref: whom } in requests {
         let found = outside.project.resolve_role(wanted)?;
         let role = match &answers {
             Some(answers) if whom.is_none() || !answers.may_ask() => RoleClient::offline(&found.0),

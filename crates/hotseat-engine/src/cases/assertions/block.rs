@@ -73,7 +73,7 @@ impl AssertionBlock {
         }
         let entries = view.one_or_many().filter_map(|entry| entry.tagged(&ASSERTION));
         entries.fold(AssertionBlock::default(), |block, entry| {
-            AssertionBlock::read_entry(&entry, diagnostics).merged_onto(&block)
+            AssertionBlock::read_entry(&entry, diagnostics).merged_onto(block)
         })
     }
 
@@ -105,45 +105,40 @@ impl AssertionBlock {
 
     /// Merges this block onto the inherited one.
     #[must_use]
-    pub fn merged_onto(&self, inherited: &AssertionBlock) -> AssertionBlock {
-        let joined = |own: &Vec<Check>, above: &Vec<Check>| [above.as_slice(), own.as_slice()].concat();
+    pub fn merged_onto(self, inherited: AssertionBlock) -> AssertionBlock {
+        let joined = |own: Vec<Check>, mut above: Vec<Check>| {
+            above.extend(own);
+            above
+        };
         AssertionBlock {
-            tools: self.tools.merged_onto(&inherited.tools, joined),
-            timing: self.timing.merged_onto(&inherited.timing, TimingChecks::merged_onto),
-            budget: self.budget.merged_onto(&inherited.budget, BudgetChecks::merged_onto),
-            text: self.text.merged_onto(&inherited.text, joined),
-            typed: self.typed.merged_onto(&inherited.typed, joined),
+            tools: self.tools.merged_onto(inherited.tools, joined),
+            timing: self.timing.merged_onto(inherited.timing, TimingChecks::merged_onto),
+            budget: self.budget.merged_onto(inherited.budget, BudgetChecks::merged_onto),
+            text: self.text.merged_onto(inherited.text, joined),
+            typed: self.typed.merged_onto(inherited.typed, joined),
         }
     }
 
     /// The checks in report order.
-    pub fn checks(&self) -> Vec<Check> {
-        let mut checks = Vec::new();
-        if let BlockPart::Added(tools) = &self.tools {
-            checks.extend(tools.iter().cloned());
-        }
-        if let BlockPart::Added(TimingChecks { duration, gap, idle }) = &self.timing {
-            checks.extend([duration, gap, idle].into_iter().flatten().cloned());
-        }
-        if let BlockPart::Added(BudgetChecks { tokens, cost, calls }) = &self.budget {
-            checks.extend([tokens, cost, calls].into_iter().flatten().cloned());
-        }
-        for part in [&self.text, &self.typed] {
-            if let BlockPart::Added(part) = part {
-                checks.extend(part.iter().cloned());
-            }
-        }
+    pub fn into_checks(self) -> Vec<Check> {
+        let AssertionBlock { tools, timing, budget, text, typed } = self;
+        let mut checks = tools.into_added();
+        let TimingChecks { duration, gap, idle } = timing.into_added();
+        let BudgetChecks { tokens, cost, calls } = budget.into_added();
+        checks.extend([duration, gap, idle, tokens, cost, calls].into_iter().flatten());
+        checks.extend(text.into_added());
+        checks.extend(typed.into_added());
         checks
     }
 
     /// The checks as informational (soft) checks.
-    pub fn soft_checks(&self) -> Vec<Check> {
+    pub fn into_soft_checks(self) -> Vec<Check> {
         let soft = |check| Check { strength: CheckStrength::Soft, ..check };
-        self.checks().into_iter().map(soft).collect()
+        self.into_checks().into_iter().map(soft).collect()
     }
 }
 
-impl<T: Clone> BlockPart<T> {
+impl<T: Default> BlockPart<T> {
     fn read(map: &MapView<'_>, key: &str, read: impl FnOnce(&MapView<'_>) -> T) -> BlockPart<T> {
         match (map.has(key), map.map(key)) {
             (false, _) => BlockPart::Inherited,
@@ -152,34 +147,39 @@ impl<T: Clone> BlockPart<T> {
         }
     }
 
-    fn merged_onto(&self, inherited: &BlockPart<T>, join: impl FnOnce(&T, &T) -> T) -> BlockPart<T> {
+    fn merged_onto(self, inherited: BlockPart<T>, join: impl FnOnce(T, T) -> T) -> BlockPart<T> {
         match (self, inherited) {
-            (BlockPart::Inherited, above) => above.clone(),
-            (BlockPart::Cleared, _) => BlockPart::Cleared,
+            (BlockPart::Inherited, above) => above,
             (BlockPart::Added(own), BlockPart::Added(above)) => BlockPart::Added(join(own, above)),
-            (BlockPart::Added(own), BlockPart::Inherited | BlockPart::Cleared) => {
-                BlockPart::Added(own.clone())
-            }
+            (own, _) => own,
+        }
+    }
+
+    /// Returns the added checks; none if the part is not set or cleared.
+    fn into_added(self) -> T {
+        match self {
+            BlockPart::Added(checks) => checks,
+            BlockPart::Inherited | BlockPart::Cleared => T::default(),
         }
     }
 }
 
 impl TimingChecks {
-    fn merged_onto(&self, inherited: &TimingChecks) -> TimingChecks {
+    fn merged_onto(self, inherited: TimingChecks) -> TimingChecks {
         TimingChecks {
-            duration: self.duration.clone().or_else(|| inherited.duration.clone()),
-            gap: self.gap.clone().or_else(|| inherited.gap.clone()),
-            idle: self.idle.clone().or_else(|| inherited.idle.clone()),
+            duration: self.duration.or(inherited.duration),
+            gap: self.gap.or(inherited.gap),
+            idle: self.idle.or(inherited.idle),
         }
     }
 }
 
 impl BudgetChecks {
-    fn merged_onto(&self, inherited: &BudgetChecks) -> BudgetChecks {
+    fn merged_onto(self, inherited: BudgetChecks) -> BudgetChecks {
         BudgetChecks {
-            tokens: self.tokens.clone().or_else(|| inherited.tokens.clone()),
-            cost: self.cost.clone().or_else(|| inherited.cost.clone()),
-            calls: self.calls.clone().or_else(|| inherited.calls.clone()),
+            tokens: self.tokens.or(inherited.tokens),
+            cost: self.cost.or(inherited.cost),
+            calls: self.calls.or(inherited.calls),
         }
     }
 }

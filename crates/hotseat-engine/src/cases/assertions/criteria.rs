@@ -296,7 +296,7 @@ fn script_check(function: &str, input_kind: ScriptInputKind, text: Option<String
 
 /// Decodes the assertions that decide a criterion.
 fn all_of_check(map: &MapView<'_>, text: Option<String>, diagnostics: &mut Diagnostics) -> Option<CheckKind> {
-    let checks = AssertionBlock::read(map.get("match"), diagnostics).checks();
+    let checks = AssertionBlock::read(map.get("match"), diagnostics).into_checks();
     for check in checks.iter().filter(|check| check.needs_answer()) {
         let wrong = diagnostic_at(
             Some(check.place.clone()),
