@@ -1,10 +1,9 @@
 //! Strict JSON values, as sent by programs: no comments, no duplicate keys.
 
-use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::{Error, Value};
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Error, Map, Number, Value};
 
 /// Parses a text that is exactly one JSON value. Duplicate keys are errors, because the intended value is
 /// ambiguous.
@@ -12,65 +11,77 @@ use serde_json::{Error, Value};
 /// # Errors
 /// If the text is not one JSON value. Duplicate keys have the category `Data`.
 pub fn read_value(text: &str) -> Result<Value, Error> {
-    let value = serde_json::from_str(text)?;
-    serde_json::from_str::<DistinctKeys>(text)?;
-    Ok(value)
-}
-
-/// Accepts any JSON value without duplicate keys.
-struct DistinctKeys;
-
-impl<'de> Deserialize<'de> for DistinctKeys {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DistinctKeys)
+    match serde_json::from_str(text) {
+        Ok(StrictValue(value)) => Ok(value),
+        // A syntax error after a duplicate key is the more important one.
+        Err(error) => serde_json::from_str::<IgnoredAny>(text).and(Err(error)),
     }
 }
 
-impl<'de> Visitor<'de> for DistinctKeys {
-    type Value = DistinctKeys;
+/// A JSON value without duplicate keys.
+struct StrictValue(Value);
+
+impl<'de> Deserialize<'de> for StrictValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(StrictValue)
+    }
+}
+
+/// Builds a value, and rejects duplicate keys.
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
+    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+        Ok(Value::Bool(truth))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-        Ok(self)
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(number.into())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(number.into())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(number).map_or(Value::Null, Value::Number))
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::String(text.to_string()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self, A::Error> {
-        while list.next_element::<DistinctKeys>()?.is_some() {}
-        Ok(self)
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(Value::String(text))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self, A::Error> {
-        let mut known = HashSet::new();
-        while let Some(key) = members.next_key::<String>()? {
-            members.next_value::<DistinctKeys>()?;
-            if let Some(first) = known.replace(key) {
-                return Err(A::Error::custom(format!("duplicate key {first:?}")));
-            }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(StrictValue(value)) = list.next_element()? {
+            values.push(value);
         }
-        Ok(self)
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some((key, StrictValue(value))) = entries.next_entry::<String, StrictValue>()? {
+            if members.contains_key(&key) {
+                return Err(A::Error::custom(format!("duplicate key {key:?}")));
+            }
+            members.insert(key, value);
+        }
+        Ok(Value::Object(members))
     }
 }
 

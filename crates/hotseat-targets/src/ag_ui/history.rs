@@ -12,7 +12,7 @@ pub struct MessageHistory {
     groups: Vec<MessageGroup>,
     /// Last message of each id.
     by_id: HashMap<String, MessageSlot>,
-    /// Last message of each id and role.
+    /// Last message of each id and role, for ids that messages of several roles share.
     by_role: HashMap<(String, String), MessageSlot>,
     /// Last message that contains a call, and the index in it.
     callers: HashMap<String, (MessageSlot, usize)>,
@@ -96,7 +96,21 @@ impl MessageHistory {
 
     /// Returns the last message with an id and a role.
     pub fn with_role(&self, id: &str, role: &str) -> Option<MessageSlot> {
+        let last = self.with_id(id);
+        let last = last.filter(|slot| Self::message(&self.groups, *slot).map(wire::role) == Some(role));
+        if last.is_some() || self.by_role.is_empty() {
+            return last;
+        }
         self.by_role.get(&(id.to_string(), role.to_string())).copied()
+    }
+
+    /// Returns the message at a slot; `None` for a removed result.
+    fn message(groups: &[MessageGroup], slot: MessageSlot) -> Option<&MessageObject> {
+        let group = &groups[slot.group];
+        match slot.place.checked_sub(1) {
+            None => group.head.as_ref(),
+            Some(place) => group.results[place].as_ref(),
+        }
     }
 
     /// Returns the last message that contains a call.
@@ -167,17 +181,17 @@ impl MessageHistory {
 
     /// Indexes a new message.
     fn index_message(&mut self, slot: MessageSlot) {
-        let group = &self.groups[slot.group];
-        let message = match slot.place.checked_sub(1) {
-            None => group.head.as_ref(),
-            Some(place) => group.results[place].as_ref(),
-        };
-        let Some(message) = message else { return };
+        let Some(message) = Self::message(&self.groups, slot) else { return };
         let role = wire::role(message);
         if let Some(id) = wire::id(message) {
             let last = self.by_id.entry(id.to_string()).or_insert(slot);
-            *last = slot.max(*last);
-            let last = self.by_role.entry((id.to_string(), role.to_string())).or_insert(slot);
+            let other = Self::message(&self.groups, *last).map(wire::role).filter(|other| *other != role);
+            if let Some(other) = other {
+                for (role, slot) in [(other, *last), (role, slot)] {
+                    let last = self.by_role.entry((id.to_string(), role.to_string())).or_insert(slot);
+                    *last = slot.max(*last);
+                }
+            }
             *last = slot.max(*last);
         }
         let calls = message.get("toolCalls").and_then(Value::as_array).into_iter().flatten();

@@ -69,18 +69,19 @@ pub struct ThreadTurn {
 /// Maximum number of messages that snapshots may replace in a turn: each snapshot replaces all messages.
 const MAX_REPLACED_MESSAGES: usize = 10_000_000;
 
-/// Recorded texts of the agent, indexed for lookup.
+/// Recorded texts of the agent, indexed for lookup. Both indexes share the texts, which may be large.
 #[derive(Debug, Default)]
 pub struct RecordedTexts {
-    by_id: HashMap<Arc<str>, HashSet<String>>,
-    trimmed: HashSet<String>,
+    by_id: HashMap<Arc<str>, HashSet<Arc<str>>>,
+    trimmed: HashSet<Arc<str>>,
 }
 
 impl RecordedTexts {
     /// Adds a text of a message. Returns true if it is new.
     pub fn add(&mut self, id: &Arc<str>, text: &str) -> bool {
-        self.trimmed.insert(text.trim().to_string());
-        self.by_id.entry(id.clone()).or_default().insert(text.to_string())
+        let (whole, trimmed): (Arc<str>, &str) = (text.into(), text.trim());
+        self.trimmed.insert(if trimmed.len() == text.len() { whole.clone() } else { trimmed.into() });
+        self.by_id.entry(id.clone()).or_default().insert(whole)
     }
 
     /// Returns true if any message has this text, or the message with this id contains it.

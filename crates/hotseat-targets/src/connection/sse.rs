@@ -100,7 +100,10 @@ impl SseDecoder {
         }
         if line.is_empty() {
             if std::mem::take(&mut self.has_data) {
-                on_event(String::from_utf8_lossy(&self.data));
+                on_event(match std::str::from_utf8(&self.data) {
+                    Ok(data) => Cow::Borrowed(data),
+                    Err(_) => String::from_utf8_lossy(&self.data),
+                });
             }
             self.data.clear();
             return;

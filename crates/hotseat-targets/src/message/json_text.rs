@@ -12,6 +12,8 @@ use serde::Deserializer;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
+/// Number of digits of the shortest integer that may exceed 64 bits.
+const LONG_NUMBER_DIGITS: usize = 19;
 /// First character of a marker; the second one encodes the surrogate. Unicode reserves this character for
 /// internal use, so it does not occur in text.
 pub(crate) const MARK: char = '\u{FDD0}';
@@ -134,22 +136,20 @@ pub(crate) fn has_duplicate_key(object: &str, key: &str) -> bool {
     parser.deserialize_map(KeyCounter(key)).is_ok_and(|times| times > 1)
 }
 
-/// Returns true if a text may need rewriting: it has an escaped surrogate or 19 digits in a row. Reads each
-/// byte once.
+/// Returns true if a text may need rewriting: it has an escaped surrogate, or so many digits in a row that they
+/// may exceed 64 bits. Takes time linear in its length.
 fn may_need_rewriting(bytes: &[u8]) -> bool {
-    let mut digits = 0;
-    let mut before = 0;
-    for (place, &byte) in bytes.iter().enumerate() {
-        digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
-        if digits == 19 {
-            return true;
-        }
-        if before == b'\\' && byte == b'u' && matches!(bytes.get(place + 1), Some(b'd' | b'D')) {
-            return true;
-        }
-        before = byte;
+    let mut escapes = memchr::memchr_iter(b'\\', bytes);
+    if escapes.any(|place| matches!(bytes.get(place + 1..place + 3), Some(b"ud" | b"uD"))) {
+        return true;
     }
-    false
+    // Of so many digits in a row, one is at a multiple of their number.
+    (0..bytes.len()).step_by(LONG_NUMBER_DIGITS).filter(|&place| bytes[place].is_ascii_digit()).any(|place| {
+        let before = bytes[..place].iter().rev().take(LONG_NUMBER_DIGITS);
+        let after = bytes[place..].iter().take(LONG_NUMBER_DIGITS);
+        let is_digit = |byte: &&u8| byte.is_ascii_digit();
+        before.take_while(is_digit).count() + after.take_while(is_digit).count() >= LONG_NUMBER_DIGITS
+    })
 }
 
 /// Returns the replacement of an escape at `at` if it is a lone surrogate, and the offset after the escape.

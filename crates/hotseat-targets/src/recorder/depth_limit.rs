@@ -4,7 +4,9 @@
 use std::io::{self, Write};
 
 use hotseat_trace::{Event, Payload};
+use serde::Serialize;
 use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
 
 use super::traffic::EventSize;
 
@@ -14,10 +16,8 @@ const MAX_DEPTH: usize = 64;
 /// Limits the nesting depth of an event: deeper values are replaced by their JSON text. Also returns the size
 /// of the event.
 pub(super) fn limit_depth(mut event: Event) -> (Event, EventSize) {
-    let mut depth = DepthCounter::default();
-    let is_written = serde_json::to_writer(&mut depth, &event).is_ok();
-    let size = EventSize { bytes: depth.bytes, values: depth.values };
-    if is_written && depth.max_depth <= MAX_DEPTH {
+    let (size, depth) = measure(&event);
+    if depth.is_some_and(|depth| depth <= MAX_DEPTH) {
         return (event, size);
     }
     let name = event.payload.type_name();
@@ -42,40 +42,26 @@ fn cut_at_depth(value: Value, room: usize) -> Value {
     }
 }
 
-/// Writer that measures the depth and size of JSON and discards it.
-#[derive(Default)]
-struct DepthCounter {
-    depth: usize,
-    max_depth: usize,
-    bytes: u64,
-    values: u64,
-    in_text: bool,
-    is_escaped: bool,
+/// Returns the size and the depth of a value as JSON. The depth is `None` if it cannot be written.
+fn measure(value: &impl Serialize) -> (EventSize, Option<usize>) {
+    let (mut bytes, mut structure) = (ByteCounter(0), JsonStructure::default());
+    let is_written = value.serialize(&mut Serializer::with_formatter(&mut bytes, &mut structure)).is_ok();
+    let size = EventSize { bytes: bytes.0, values: structure.values };
+    (size, is_written.then_some(structure.max_depth))
 }
 
-impl Write for DepthCounter {
+/// Writer that counts bytes and discards them.
+struct ByteCounter(u64);
+
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.bytes += bytes.len() as u64;
-        let is_plain_text = self.in_text && !self.is_escaped && memchr::memchr2(b'"', b'\\', bytes).is_none();
-        if is_plain_text {
-            return Ok(bytes.len());
-        }
-        for byte in bytes {
-            match (self.in_text, byte) {
-                (true, _) if self.is_escaped => self.is_escaped = false,
-                (true, b'\\') => self.is_escaped = true,
-                (_, b'"') => self.in_text = !self.in_text,
-                (false, b'[' | b'{') => {
-                    self.depth += 1;
-                    self.values += 1;
-                    self.max_depth = self.max_depth.max(self.depth);
-                }
-                (false, b',') => self.values += 1,
-                (false, b']' | b'}') => self.depth = self.depth.saturating_sub(1),
-                _ => {}
-            }
-        }
+        self.0 += bytes.len() as u64;
         Ok(bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0 += bytes.len() as u64;
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -83,20 +69,81 @@ impl Write for DepthCounter {
     }
 }
 
+/// Depth and number of values of JSON that is being written.
+#[derive(Default)]
+struct JsonStructure {
+    depth: usize,
+    max_depth: usize,
+    values: u64,
+}
+
+impl JsonStructure {
+    fn open(&mut self) {
+        self.depth += 1;
+        self.values += 1;
+        self.max_depth = self.max_depth.max(self.depth);
+    }
+
+    fn close(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn separate<W: ?Sized + Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
+        if is_first {
+            return Ok(());
+        }
+        self.values += 1;
+        writer.write_all(b",")
+    }
+}
+
+impl Formatter for &mut JsonStructure {
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open();
+        writer.write_all(b"[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.close();
+        writer.write_all(b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
+        self.separate(writer, is_first)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open();
+        writer.write_all(b"{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.close();
+        writer.write_all(b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
+        self.separate(writer, is_first)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn measured_depth(text: &str) -> usize {
-        let mut depth = DepthCounter::default();
-        depth.write_all(text.as_bytes()).unwrap();
-        depth.max_depth
-    }
-
     #[test]
-    fn ignores_brackets_in_strings() {
-        assert_eq!(measured_depth(r#"{"a": "[[[\"[[\\", "b": [1, {}]}"#), 3);
-        assert_eq!(measured_depth(r#""[""#), 0);
+    fn measures_depth_and_size() {
+        for (text, depth, values) in
+            [(r#"{"a":"[[[\"[[\\","b":[1,{}]}"#, 3, 5), (r#""[""#, 0, 0), ("[[],[]]", 2, 4)]
+        {
+            let value: Value = serde_json::from_str(text).unwrap();
+            let (size, measured) = measure(&value);
+            assert_eq!(
+                (measured, size.bytes, size.values),
+                (Some(depth), text.len() as u64, values),
+                "{text}"
+            );
+        }
     }
 
     #[test]
