@@ -34,6 +34,25 @@ pub(super) fn compress(text: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Compresses texts of which most equal the previous one, such as the outcomes of passed cases. Preparing the
+/// dictionary takes longer than compressing so short a text.
+#[derive(Default)]
+pub(super) struct RepeatCompressor {
+    text: Vec<u8>,
+    compressed: Vec<u8>,
+}
+
+impl RepeatCompressor {
+    /// Returns the compressed text.
+    pub(super) fn compress(&mut self, text: Vec<u8>) -> &[u8] {
+        if self.compressed.is_empty() || self.text != text {
+            self.compressed = compress(&text);
+            self.text = text;
+        }
+        &self.compressed
+    }
+}
+
 /// Decompresses a text.
 pub(super) fn decompress(packed: &[u8]) -> io::Result<Vec<u8>> {
     let broken = |words: &str| io::Error::new(io::ErrorKind::InvalidData, words.to_string());
@@ -69,6 +88,14 @@ mod tests {
             assert_eq!(decompress(&compress(text.as_bytes())).unwrap(), text.as_bytes());
         }
         assert!(compress(long.as_bytes()).len() < long.len() / 50);
+    }
+
+    #[test]
+    fn repeated_texts_are_compressed_like_others() {
+        let mut repeats = RepeatCompressor::default();
+        for text in ["", "", "a turn in which", "a turn in which", "x", ""] {
+            assert_eq!(repeats.compress(text.as_bytes().to_vec()), compress(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

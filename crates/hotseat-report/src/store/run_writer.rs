@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
 use super::columns::{self, SourceNumbers};
-use super::compression::compress;
+use super::compression::{RepeatCompressor, compress};
 use super::git::{CommitLookup, GitCommit};
 use super::prune::{StoreLimits, prune};
 use super::run_lock::RunLock;
@@ -45,6 +45,8 @@ struct WriteState {
     /// Attempts that are written together with the outcome of their case, because the case has only one
     /// attempt.
     single_attempts: HashMap<usize, Arc<Attempt>>,
+    /// Compresses outcomes.
+    outcomes: RepeatCompressor,
     /// Cases that were finished before a resume; their events are not written again.
     finished_before: HashSet<usize>,
     /// Git commit, if it is known before the start.
@@ -99,6 +101,7 @@ impl RunWriter {
             events: 0,
             known: KnownSources::default(),
             single_attempts: HashMap::new(),
+            outcomes: RepeatCompressor::default(),
             finished_before: HashSet::new(),
             commit,
             redactor: SecretRedactor::default(),
@@ -257,6 +260,7 @@ impl WriteState {
             events: told,
             known,
             single_attempts: HashMap::new(),
+            outcomes: RepeatCompressor::default(),
             finished_before: before,
             commit: None,
             redactor: SecretRedactor::default(),
@@ -379,7 +383,7 @@ impl WriteState {
         }
         let kind = outcome.verdict.failure.as_ref().map(|failure| failure.kind.name());
         let status = outcome.verdict.status.name();
-        let came_to = compress(&columns::encode_outcome(outcome).map_err(serialize_error)?);
+        let came_to = self.outcomes.compress(columns::encode_outcome(outcome).map_err(serialize_error)?);
         transaction
             .prepare_cached(
                 "UPDATE cases SET ended = ?3, status = ?4, kind = ?5, left_over = ?6, outcome = ?7,
