@@ -25,6 +25,8 @@ pub enum BenchGoal {
     None,
     /// Hotseat reaches at least this fraction of the baseline.
     RatioAtLeast(f64),
+    /// Hotseat needs at most this multiple of the baseline.
+    RatioAtMost(f64),
     /// Hotseat's value is below this limit.
     Under(f64, BenchUnit),
     /// Hotseat's value is at most this limit.
@@ -100,9 +102,17 @@ impl BenchGoal {
         match self {
             BenchGoal::None => true,
             BenchGoal::RatioAtLeast(least) => pairs.ratio().median >= least,
+            BenchGoal::RatioAtMost(most) => pairs.ratio().median <= most,
             BenchGoal::Under(limit, _) => pairs.hotseat().median < limit,
             BenchGoal::AtMost(limit, _) => pairs.hotseat().median <= limit,
         }
+    }
+}
+
+impl TableRow {
+    /// Returns true if the goal is met.
+    pub fn is_met(&self) -> bool {
+        self.aim.is_met_by(&self.pairs)
     }
 }
 
@@ -111,6 +121,7 @@ impl fmt::Display for BenchGoal {
         match self {
             BenchGoal::None => Ok(()),
             BenchGoal::RatioAtLeast(least) => write!(f, "ratio ≥ {least:.2}"),
+            BenchGoal::RatioAtMost(most) => write!(f, "ratio ≤ {most:.1}"),
             BenchGoal::Under(limit, unit) => write!(f, "< {}", unit.show(*limit)),
             BenchGoal::AtMost(limit, unit) => write!(f, "≤ {}", unit.show(*limit)),
         }
@@ -142,7 +153,7 @@ impl fmt::Display for TableRow {
         let ratio = pairs.ratio();
         let ratio = format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.min, ratio.max);
         write!(f, "{what:<40}{hotseat:>12}{yardstick:>12}   ")?;
-        match (aim, aim.is_met_by(pairs)) {
+        match (aim, self.is_met()) {
             (BenchGoal::None, _) => write!(f, "{ratio}"),
             (aim, true) => write!(f, "{ratio:<20}{aim}: met"),
             (aim, false) => write!(f, "{ratio:<20}{aim}: MISSED"),
@@ -205,6 +216,9 @@ mod tests {
             };
             assert!(row.to_string().ends_with(words), "{row}");
         }
+        let at_most =
+            |ratio| BenchGoal::RatioAtMost(ratio).is_met_by(&pairs(&[(6.0, 2.0), (8.0, 2.0), (90.0, 2.0)]));
+        assert!(at_most(4.0) && !at_most(3.9), "the median ratio is 4");
         let under = BenchGoal::Under(20.0, BenchUnit::Milliseconds);
         assert!(!under.is_met_by(&pairs(&[(20.0, 1.0)])) && under.is_met_by(&pairs(&[(19.9, 1.0)])));
     }

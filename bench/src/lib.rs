@@ -2,10 +2,11 @@
 //!
 //! [`workload`] defines the messages; [`fake_agent`] answers them; [`bare_client`] and the [`suites`] for
 //! Hotseat send them. [`arena`] runs and observes the programs, [`figures`] compares the results, and
-//! [`throughput`], [`memory`], [`startup`] and [`run_store`] are the benchmarks.
+//! [`throughput`], [`memory`], [`startup`] and [`run_store`] are the benchmarks; [`check`] compares with bounds.
 
 pub mod arena;
 pub mod bare_client;
+pub mod check;
 pub mod fake_agent;
 pub mod figures;
 pub mod memory;

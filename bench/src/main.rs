@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use hotseat_bench::arena::{BenchArena, BenchPrograms};
 use hotseat_bench::bare_client::BenchError;
 use hotseat_bench::figures::{TableRow, table_header};
-use hotseat_bench::{memory, run_store, startup, throughput};
+use hotseat_bench::{check, memory, run_store, startup, throughput};
 
 /// Measures Hotseat against a bare client, on a fake agent.
 #[derive(Debug, Parser)]
@@ -17,6 +17,12 @@ struct BenchArgs {
     /// Run a short smoke test instead of a measurement.
     #[arg(long)]
     quick: bool,
+    /// Compare processor time and peak memory with the bare client, and fail beyond a bound.
+    #[arg(long, conflicts_with_all = ["quick", "only"])]
+    check: bool,
+    /// Factor by which `--check` allows the landed ratios to be exceeded.
+    #[arg(long, value_name = "FACTOR", requires = "check", default_value_t = check::DEFAULT_TOLERANCE)]
+    tolerance: f64,
     /// Measure only this part.
     #[arg(long, value_enum, value_name = "PART")]
     only: Option<BenchPart>,
@@ -74,7 +80,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &BenchArgs) -> Result<(), BenchError> {
-    if cfg!(debug_assertions) && !args.quick {
+    if cfg!(debug_assertions) && !args.quick && !args.check {
         return Err("a debug build says nothing about speed: cargo run --release -p hotseat-bench".into());
     }
     build()?;
@@ -90,6 +96,9 @@ fn run(args: &BenchArgs) -> Result<(), BenchError> {
         table_header()
     );
     let mut show = |row: TableRow| println!("{row}");
+    if args.check {
+        return check::measure(&arena, pairs, args.tolerance, &mut show);
+    }
     if wanted(BenchPart::Startup) {
         startup::measure(&arena, scale.starts, &mut show)?;
     }
