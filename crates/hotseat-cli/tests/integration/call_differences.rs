@@ -84,7 +84,17 @@ fn typed_arguments_are_compared_with_the_nearest_call() {
     );
     let nearest = &comparison(&tested)["missing"][0]["nearest"];
     assert_eq!((&nearest["turn"], &nearest["tool"]), (&json!(2), &json!("book")), "{nearest}");
-    assert_snapshot!(got(&tested), @"");
+    assert_snapshot!(got(&tested), @r#"
+    = got: 0 of 2 calls matching
+           |   nearest: book in turn 2
+           |     argument  expected       got
+           |     seats     2              "2"
+           |               expected the number 2, got the text "2"
+           |     stops.1   {"at":"Graz"}  missing
+           |   - turn 2: book({"to":"Oslo","seats":4}) → {"ok":false,"left":3}
+           |   - turn 2: book({"to":"Rome","seats":"2","stops":[{"at":"Linz","hours":3}],"note":"asap"})
+           |     → {"ok":true,"id":"R-7"}
+    "#);
     let message = tested.failure("a")["message"].as_str().unwrap();
     assert!(
         message.ends_with("got book in turn 2, where seats is \"2\", not 2 and stops.1 is missing"),
@@ -177,22 +187,49 @@ fn nested_checks_of_a_criterion_name_the_argument() {
 fn a_sequence_shows_missing_calls_first_and_blames_no_allowed_ones() {
     let superset = "  - { type: tool_sequence, order: superset, calls: [pay, { name: book, arguments: { to: Rome, seats: 2 } }], arguments: subset }";
     let (_, tested) = run("{ user: find }, { user: find }, { user: book }", superset);
-    assert_snapshot!(got(&tested), @"");
+    assert_snapshot!(got(&tested), @r#"
+    = got: 2 of 2 expected calls missing
+           |   missing: pay
+           |   missing: book({"to":"Rome","seats":2})
+           |   nearest: book in turn 3
+           |     argument  expected  got
+           |     seats     2         "2"
+           |               expected the number 2, got the text "2"
+           |   - turn 3: book({"to":"Oslo","seats":4}) → {"ok":false,"left":3}
+           |   - turn 3: book({"to":"Rome","seats":"2","stops":[{"at":"Linz","hours":3}],"note":"asap"})
+           |     → {"ok":true,"id":"R-7"}
+    "#);
     let comparison = comparison(&tested);
     assert_eq!(comparison["missing"].as_array().map(Vec::len), Some(2), "{comparison:#}");
     assert!(!tested.output.stdout.contains("unexpected"), "{}", tested.output);
 
     let unordered = "  - { type: tool_sequence, order: unordered, calls: [search, { name: book, arguments: { to: Oslo, seats: 4 } }] }";
     let (_, tested) = run("{ user: find }, { user: book }", unordered);
-    assert_snapshot!(got(&tested), @"");
+    assert_snapshot!(got(&tested), @r#"
+    = got: 1 unexpected call
+           |   - unexpected: turn 2: book({"to":"Rome","seats":"2","stops":[{"at":"Linz","hours":3}],
+           |     "note":"asap"}) → {"ok":true,"id":"R-7"}
+    "#);
 
     let in_order = "  - { type: tool_sequence, order: in_order, calls: [book, search] }";
     let (_, tested) = run("{ user: find }, { user: book }", in_order);
-    assert_snapshot!(got(&tested), @"");
+    assert_snapshot!(got(&tested), @r#"
+    = got: the expected calls in another order: no call of search after book in turn 2
+           |   - turn 1: search({"to":"Rome"}) → []
+           |   - turn 2: book({"to":"Oslo","seats":4}) → {"ok":false,"left":3}
+           |   - turn 2: book({"to":"Rome","seats":"2","stops":[{"at":"Linz","hours":3}],"note":"asap"})
+           |     → {"ok":true,"id":"R-7"}
+    "#);
 
     let strict = "  - { type: tool_sequence, calls: [book, search, book] }";
     let (_, tested) = run("{ user: find }, { user: book }", strict);
-    assert_snapshot!(got(&tested), @"");
+    assert_snapshot!(got(&tested), @r#"
+    = got: the expected calls in another order: call 1 is search in turn 1, expected book
+           |   - turn 1: search({"to":"Rome"}) → []
+           |   - turn 2: book({"to":"Oslo","seats":4}) → {"ok":false,"left":3}
+           |   - turn 2: book({"to":"Rome","seats":"2","stops":[{"at":"Linz","hours":3}],"note":"asap"})
+           |     → {"ok":true,"id":"R-7"}
+    "#);
 }
 
 /// `3500`, `3500.0` and `"^3500$"` mean the same number; a text is no number, and the message says so.

@@ -368,12 +368,12 @@ turns: [{ user: hello }]
       │    Agent: "First thought."
       │    Agent: [tool: look_up({"what":"第二"})] → nothing
       │    Agent: "Second thought,
-      │      over two lines."
+      │    │ over two lines."
       │    ✓ expected the agent to say something that matches /thought/
       │
       ├─ Turn 2: "refund" → PASSED ([TIME])
       │    Agent: [tool: refund_order({"order_id":"o-9","amount":42.5})] →
-      │      {"refunded":42.5,"order_id":"o-9"}
+      │    │ {"refunded":42.5,"order_id":"o-9"}
       │    Agent: "Refund outcome: {"refunded":42.5,"order_id":"o-9"}"
       │    paused: Refund 42.5 EUR of order o-9? → resolved
       │

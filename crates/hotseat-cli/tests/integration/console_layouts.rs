@@ -231,28 +231,28 @@ fn multi_turn_conversations() {
     ► [T001] Expense Reimbursemen… (3 turns)
       ├─ Turn 1: "I want to submi…" → PASSED
       │    User: "I want to submit an
-      │      expense"
+      │    │ expense"
       │    Agent: "What type of expense
-      │      would you like to submit?"
+      │    │ would you like to submit?"
       │    ✓ contains "type of expense"
       │
       ├─ Turn 2: "Business travel…" → PASSED
       │    User: "Business travel, $3500"
       │    Agent: [tool:
-      │      create_expense({"amount":3500,
-      │      "type":"travel"})] →
-      │      {"id":"EXP-001",
-      │      "status":"draft"}
+      │    │ create_expense({"amount":3500,
+      │    │ "type":"travel"})] →
+      │    │ {"id":"EXP-001",
+      │    │ "status":"draft"}
       │    Agent: "I'll create the expense.
-      │      Please confirm."
+      │    │ Please confirm."
       │    ✓ tool_called "create_expense"
       │
       ├─ Turn 3: "Yes, confirm" → PASSED
       │    Agent: [tool: submit_expense({"id
-      │      ":"EXP-001"})] → {"expense":{"s
-      │      tatus":"submitted"}}
+      │    │ ":"EXP-001"})] → {"expense":{"s
+      │    │ tatus":"submitted"}}
       │    Agent: "Expense submitted.
-      │      Reference: EXP-001"
+      │    │ Reference: EXP-001"
       │    ✓ contains "submitted"
       │
       └─ Final Assertions: PASSED
@@ -262,10 +262,10 @@ fn multi_turn_conversations() {
     ► [T002] Large Expense Approval (1 turn)
       ├─ Turn 1: "Submit $100,000…" → PASSED
       │    User: "Submit $100,000 equipment
-      │      purchase"
+      │    │ purchase"
       │    Agent: "This requires manager
-      │      approval. Please provide PO
-      │      number."
+      │    │ approval. Please provide PO
+      │    │ number."
       │
       ├─ Turn 2: SKIPPED
       │    Reason: Agent awaiting input, no
@@ -285,26 +285,26 @@ fn multi_turn_conversations() {
       ├─ Turn 1: "Help me file an…" → PASSED
       │    User: "Help me file an expense"
       │    Agent: "What type of expense
-      │      would you like to submit?"
+      │    │ would you like to submit?"
       │
       ├─ Turn 2: "It's for client…" → PASSED
       │    User: "It's for client dinner,
-      │      $250"
+      │    │ $250"
       │    Agent: [tool:
-      │      create_expense({"amount":250,
-      │      "type":"travel"})] →
-      │      {"id":"EXP-001",
-      │      "status":"draft"}
+      │    │ create_expense({"amount":250,
+      │    │ "type":"travel"})] →
+      │    │ {"id":"EXP-001",
+      │    │ "status":"draft"}
       │    Agent: "I'll create the expense.
-      │      Please confirm."
+      │    │ Please confirm."
       │    simulator: it was asked for
       │
       ├─ Turn 3: "Confirm" → PASSED
       │    Agent: [tool: submit_expense({"id
-      │      ":"EXP-001"})] → {"expense":{"s
-      │      tatus":"submitted"}}
+      │    │ ":"EXP-001"})] → {"expense":{"s
+      │    │ tatus":"submitted"}}
       │    Agent: "Expense submitted.
-      │      Reference: EXP-001"
+      │    │ Reference: EXP-001"
       │    simulator: it was asked for
       │
       └─ Final Assertions: PASSED
@@ -816,7 +816,7 @@ fn verbose_mode_quotes_judges() {
       ├─ Turn 1: "hello" → PASSED ([TIME])
       │    Agent: "What type of expense would you like to submit?"
       │    judge agents:workers.test.user-simulator agrees (score 0.95): It asks
-      │      politely
+      │    │ politely
       │    ✓ expected the judge to agree: It is polite
     "#);
 }
