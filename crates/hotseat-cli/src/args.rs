@@ -34,7 +34,7 @@ Documentation: docs/index.md in the repository of Hotseat";
 const TEST_NOTES: &str = "\
 Examples:
   hotseat test                                    # all suites of the project
-  hotseat test tests/first.test.yaml --run greet  # the cases of a suite that match a pattern
+  hotseat test tests/first.test.yaml:4 -k greets  # the case at a line, or with a word in its name
   hotseat test -i \"Where is my order?\" -v         # a single message, without a suite
   hotseat test --runs 10 --min-pass-rate 0.9      # require 9 of 10 runs of each case to pass
   hotseat test -o report.html -o junit.xml        # reports for people and for CI
@@ -59,9 +59,12 @@ Examples:
 pub struct CliArgs {
     #[command(subcommand)]
     pub command: CliCommand,
-    /// Color the output. `auto` colors on a terminal unless NO_COLOR is set.
+    /// Color the output. `auto` follows NO_COLOR, FORCE_COLOR and CLICOLOR_FORCE, else colors on a terminal.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     pub color: ColorChoice,
+    /// Do not read the file .env beside the project file.
+    #[arg(long, global = true)]
+    pub no_env_file: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -72,6 +75,8 @@ pub enum CliCommand {
     List(ListArgs),
     /// Create a project file and a first suite.
     Init(InitArgs),
+    /// Check what a run would find: project file, agents, models, suites, store, editor files.
+    Doctor(DoctorArgs),
     /// Print the JSON Schema of a file format, for editors.
     Schema(SchemaArgs),
     /// Serve an agent over AG-UI and the OpenAI chat completions API.
@@ -101,8 +106,8 @@ pub enum CliCommand {
 /// Selects the cases.
 #[derive(Debug, ClapArgs)]
 pub struct SelectionArgs {
-    /// Suites to run: files, folders (*.test.yaml, *.test.jsonl, *_test.ts, …) or globs. Default: `suites` of
-    /// the project file.
+    /// Suites to run: files, folders (*.test.yaml, *.test.jsonl, *_test.ts, …) or globs. FILE:LINE selects the
+    /// case at this line. Default: `suites` of the project file.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
     /// Project file. Default: the nearest hotseat.yaml in this folder or above it.
@@ -112,12 +117,46 @@ pub struct SelectionArgs {
     /// agent.
     #[arg(short = 'n', long = "agent", visible_alias = "name", value_name = "NAME", help_heading = CASES)]
     pub agent: Option<String>,
-    /// Run only cases whose id or name matches this regular expression.
-    #[arg(long, value_name = "REGEX", help_heading = CASES)]
-    pub run: Option<String>,
+    /// Contact the tested agent at this URL instead of its own. Without a project file: an AG-UI agent.
+    #[arg(long, value_name = "URL", help_heading = CASES)]
+    pub endpoint: Option<String>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// Run only the cases that failed when they last ran, and have not passed since.
+    #[arg(long, visible_alias = "lf", help_heading = CASES)]
+    pub last_failed: bool,
+    /// Run only the cases in this file: lines as `hotseat list --json` prints them.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["last_failed", "run", "keywords", "grep", "tag", "exclude_tag"], help_heading = CASES)]
+    pub cases: Option<PathBuf>,
+    /// Run one shard of the cases: 2/5 is the second of five. The suite and id of a case determine its shard;
+    /// `hotseat merge` joins the runs.
+    #[arg(long, value_name = "K/N", value_parser = shard, conflicts_with = "last_failed", help_heading = CASES)]
+    pub shard: Option<Shard>,
     /// Reject files that mark tests with `only`. Use it in CI, where `only` would hide the other tests.
     #[arg(long, help_heading = CASES)]
     pub forbid_only: bool,
+}
+
+/// Filters the cases by name, text and tag.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct FilterArgs {
+    /// Run only cases whose id or name matches this regular expression. Can be repeated: any of them.
+    #[arg(long, value_name = "REGEX", help_heading = CASES)]
+    pub run: Vec<String>,
+    /// Run only cases for which this expression holds: words with `and`, `or`, `not` and brackets. A word
+    /// matches a part of the id, the name, the suite or a tag.
+    #[arg(short = 'k', value_name = "EXPR", allow_hyphen_values = true, help_heading = CASES)]
+    pub keywords: Option<String>,
+    /// Run only cases whose id, name, suite or tag matches this regular expression. Can be repeated: any of
+    /// them.
+    #[arg(long, aliases = ["filter", "filter-pattern"], value_name = "REGEX", help_heading = CASES)]
+    pub grep: Vec<String>,
+    /// Run only cases with this tag. Can be repeated: any of them.
+    #[arg(long, value_name = "TAG", help_heading = CASES)]
+    pub tag: Vec<String>,
+    /// Run no cases with this tag. Can be repeated.
+    #[arg(long, value_name = "TAG", help_heading = CASES)]
+    pub exclude_tag: Vec<String>,
 }
 
 /// Arguments of `hotseat test`.
@@ -131,18 +170,8 @@ pub struct TestArgs {
     /// Run this instead of suites: a suite file, a message to the agent, a case generator
     /// (agents:ID?count=10&focus=errors, connectors:NAME or scripts:path.function), or `-` to read user
     /// messages from standard input.
-    #[arg(short, long, value_name = "INPUT", conflicts_with = "paths", allow_hyphen_values = true, help_heading = CASES)]
+    #[arg(short, long, value_name = "INPUT", conflicts_with_all = ["paths", "last_failed", "cases"], allow_hyphen_values = true, help_heading = CASES)]
     pub input: Option<String>,
-    /// Run only the cases that failed in the last saved run.
-    #[arg(long, conflicts_with_all = ["input", "shard"], help_heading = CASES)]
-    pub last_failed: bool,
-    /// Run only the cases in this file: lines as `hotseat list --json` prints them.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "last_failed", "run"], help_heading = CASES)]
-    pub cases: Option<PathBuf>,
-    /// Run one shard of the cases: 2/5 is the second of five. The suite and id of a case determine its shard;
-    /// `hotseat merge` joins the runs.
-    #[arg(long, value_name = "K/N", value_parser = shard, help_heading = CASES)]
-    pub shard: Option<Shard>,
     /// Validate suites and project file without contacting any agent.
     #[arg(long, help_heading = CASES)]
     pub dry_run: bool,
@@ -168,7 +197,7 @@ pub struct TestArgs {
     pub timeout: Option<Duration>,
     /// Run each case N times to measure its reliability; `reliability` targets are ignored. Default: `runs`
     /// of the project file, or 1.
-    #[arg(long, value_name = "N", value_parser = up_to_10000, help_heading = RUN)]
+    #[arg(long, alias = "repeat", value_name = "N", value_parser = up_to_10000, help_heading = RUN)]
     pub runs: Option<usize>,
     /// With repeated cases: require this share of the runs to pass, such as 0.8 or 80%. Default:
     /// `min_pass_rate` of the project file, or all.
@@ -184,6 +213,9 @@ pub struct TestArgs {
     /// Start no new case after the first failure.
     #[arg(long, help_heading = RUN)]
     pub fail_fast: bool,
+    /// Run again whenever suites, scripts, agent files or the project file change, until `q` or Ctrl-C.
+    #[arg(long, help_heading = RUN, conflicts_with_all = ["input", "json", "view", "dry_run", "interactive", "save", "record"])]
+    pub watch: bool,
     /// Fail if a case is skipped that is not marked `skip`, for example because the agent waits for missing
     /// input.
     #[arg(long, help_heading = RUN)]
@@ -201,7 +233,7 @@ pub struct TestArgs {
     /// Let an agent, model or script write the human-readable reports, such as report.md: agents:ID,
     /// connectors:NAME or scripts:path.function. Without such an `--output` the report goes to standard
     /// output.
-    #[arg(short, long, value_name = "ROLE", value_parser = reference, help_heading = OUTPUT)]
+    #[arg(short, long, value_name = "ROLE", value_parser = reporter, help_heading = OUTPUT)]
     pub reporter: Option<RoleReference>,
     /// Print only JSON lines, for programs: events, errors and, as the last line, a summary.
     #[arg(long, help_heading = OUTPUT, conflicts_with = "verbose")]
@@ -267,6 +299,25 @@ pub struct InitArgs {
     /// Create a TypeScript suite, with type definitions for editors.
     #[arg(long)]
     pub typescript: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Exit codes: 0 a run can start · 2 the files or the environment prevent it · 3 an agent does not answer"
+)]
+pub struct DoctorArgs {
+    /// Project file. Default: the nearest hotseat.yaml in this folder or above it.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Check a run with this agent, as `hotseat test -n`.
+    #[arg(short = 'n', long = "agent", value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Check a run with the agent at this URL.
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -390,11 +441,14 @@ pub struct ResumeArgs {
 #[command(after_help = "Exit codes: as for `hotseat test`. A case without a saved conversation fails.")]
 pub struct RecheckArgs {
     /// Run: its id, a prefix of the id, or `last`.
-    #[arg(value_name = "RUN", default_value = "last")]
+    #[arg(id = "saved_run", value_name = "RUN", default_value = "last")]
     pub run: String,
-    /// Suites whose assertions are evaluated. Default: the suites of the run, in their current state.
+    /// Suites whose assertions are evaluated; FILE:LINE selects the case at this line. Default: the suites of
+    /// the run, in their current state.
     #[arg(value_name = "SUITE")]
     pub suites: Vec<String>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
     #[command(flatten)]
     pub location: StoreArgs,
     /// Ask judges the questions that the run has no answer for. Without it, such checks end in an error.
@@ -590,17 +644,66 @@ pub enum ColorChoice {
 const RENAMED_FLAGS: [(&str, &str, &str); 2] =
     [("test", "--redraws", "--max-invalid"), ("runs", "--keep", "--max-age")];
 
-/// Adds the current name of a renamed flag to the error about its former name.
-pub fn with_current_flag(mut error: clap::Error, arguments: impl Iterator<Item = OsString>) -> clap::Error {
+/// Flags of other test tools, with what to write here.
+const PEER_FLAGS: [(&[&str], &str); 14] = [
+    (&["-m", "--marker", "--tags", "--include-tag"], "'--tag TAG' selects cases by tag"),
+    (
+        &["--grep-invert", "--exclude", "--deselect"],
+        "'-k \"not WORD\"' or '--exclude-tag TAG' leaves cases out",
+    ),
+    (&["--test-name-pattern", "--testNamePattern"], "'--run REGEX' selects cases by name"),
+    (
+        &["--filter-failing", "--only-failures", "--failed", "--rerun-failed"],
+        "'--last-failed' runs what failed",
+    ),
+    (&["--count", "--iterations", "--trials", "--repeat-each", "--epochs"], "'--runs N' repeats each case"),
+    (&["-x", "--bail", "--exitfirst", "--maxfail", "--max-failures"], "'--fail-fast' stops after a failure"),
+    (&["-j", "--workers", "--concurrency", "--max-concurrency", "--jobs"], "'--parallel N' sets the number"),
+    (&["--junitxml", "--junit", "--junit-xml"], "'-o report.xml' writes a JUnit report"),
+    (
+        &["--html", "--report", "--export", "--out"],
+        "'-o FILE' writes a report: .html, .md, .json, .jsonl, .xml",
+    ),
+    (&["--model", "--provider", "--providers", "-p"], "'-n NAME' selects an agent, '-c NAME' its connector"),
+    (&["--env-file", "--env-path"], "the file .env beside the project file is read"),
+    (&["--collect-only", "--co", "--list-tests"], "'hotseat list' prints the cases"),
+    (&["--base-url", "--url", "--target"], "'--endpoint URL' sets the address of the agent"),
+    (&["--update-snapshots", "--snapshot-update"], "there are no snapshots; '--record DIR' records an agent"),
+];
+
+/// Formats of reports that other tools name after `--reporter`, with the file for `-o`.
+const PEER_REPORTERS: [(&[&str], &str); 5] = [
+    (&["junit", "xunit", "xml"], "-o report.xml"),
+    (&["json"], "-o report.json"),
+    (&["jsonl", "ndjson", "events"], "--json"),
+    (&["html"], "-o report.html"),
+    (&["markdown", "md"], "-o report.md"),
+];
+
+/// Adds to the error about an unknown flag its current name, or what stands here for a flag of another tool.
+pub fn with_known_flag(mut error: clap::Error, arguments: impl Iterator<Item = OsString>) -> clap::Error {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return error };
-    let renamed = RENAMED_FLAGS.iter().find(|(_, former, _)| former == unknown);
-    let Some((command, _, current)) = renamed else { return error };
-    if { arguments }.any(|argument| argument == *command) {
-        error.remove(ContextKind::SuggestedArg);
-        let tip = format!("it is called '{current}'").into();
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
-    }
+    let arguments: Vec<OsString> = arguments.collect();
+    let has = |command: &str| arguments.iter().any(|argument| argument == command);
+    let renamed = RENAMED_FLAGS.iter().find(|(command, former, _)| former == unknown && has(command));
+    let peer = PEER_FLAGS.iter().find(|(flags, _)| flags.contains(&unknown.as_str()));
+    let tip = match (renamed, peer) {
+        (Some((_, _, current)), _) => format!("it is called '{current}'"),
+        (None, Some((_, tip))) if has("test") || has("list") => (*tip).to_string(),
+        (None, _) => return error,
+    };
+    error.remove(ContextKind::SuggestedArg);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error
+}
+
+/// Parses `--reporter`, the role that writes a report.
+fn reporter(text: &str) -> Result<RoleReference, String> {
+    let format = PEER_REPORTERS.iter().find(|(names, _)| names.contains(&text));
+    match format {
+        Some((_, flag)) => Err(format!("formats of reports are chosen by file: write `{flag}`")),
+        None => RoleReference::parse(text),
+    }
 }
 
 fn up_to_10000(text: &str) -> Result<usize, String> {

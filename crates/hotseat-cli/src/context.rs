@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use hotseat_document::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
 use hotseat_engine::cases::Environment;
+use hotseat_engine::config::{ENV_FILE, EnvFile, Project, display_path};
 use hotseat_report::reporters;
 use hotseat_report::reporters::CommandGuard;
+use hotseat_targets::recorder::SecretRedactor;
 
 use crate::args::ColorChoice;
 use crate::exit::ExitStatus;
@@ -44,6 +46,9 @@ pub struct CliContext {
     /// Command-line arguments, or `None` if one is not valid UTF-8.
     pub arguments: Option<Vec<String>>,
     color: ColorChoice,
+    reads_env_file: bool,
+    /// Secrets of the project, once it is read.
+    redactor: OnceLock<SecretRedactor>,
     message_format: MessageFormat,
     stdout_terminal: bool,
     stderr_terminal: bool,
@@ -54,8 +59,8 @@ pub struct CliContext {
 }
 
 impl CliContext {
-    /// Reads the environment. `color` and `voice` come from the command line.
-    pub fn read(color: ColorChoice, voice: MessageFormat) -> CliContext {
+    /// Reads the environment. The arguments come from the command line.
+    pub fn read(color: ColorChoice, reads_env_file: bool, voice: MessageFormat) -> CliContext {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -69,6 +74,8 @@ impl CliContext {
             environment: Arc::new(environment),
             arguments: std::env::args_os().skip(1).map(|argument| argument.into_string().ok()).collect(),
             color,
+            reads_env_file,
+            redactor: OnceLock::new(),
             message_format: voice,
             folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             stdout_terminal,
@@ -77,6 +84,39 @@ impl CliContext {
             has_width: stdout_terminal || width.is_some(),
             width: width.unwrap_or(DEFAULT_WIDTH).clamp(40, 200),
         }
+    }
+
+    /// Reads a project file, displayed as `shown`, with its `.env` file unless that is disabled.
+    ///
+    /// # Errors
+    /// All diagnostics of the files.
+    pub fn read_project(&self, path: &Path, shown: &str) -> Result<Project, Diagnostics> {
+        let project = match self.reads_env_file {
+            true => Project::read_with_env_file(path, shown, self.environment.clone()),
+            false => Project::read(path, shown, self.environment.clone()),
+        }?;
+        let _ = self.redactor.set(project.redactor().clone());
+        Ok(project)
+    }
+
+    /// Reads the `.env` file in a folder, unless that is disabled or there is none.
+    ///
+    /// # Errors
+    /// If the file is malformed.
+    pub fn read_env_file(&self, folder: &Path) -> Result<Option<EnvFile>, Diagnostic> {
+        match self.reads_env_file {
+            true => EnvFile::read(folder, &display_path(&folder.join(ENV_FILE), &self.folder)),
+            false => Ok(None),
+        }
+    }
+
+    /// Returns the variables for a project in a folder: those of the process and of its `.env` file.
+    ///
+    /// # Errors
+    /// If the file is malformed.
+    pub fn project_environment(&self, folder: &Path) -> Result<Environment, Diagnostic> {
+        let file = self.read_env_file(folder)?;
+        Ok(file.map_or_else(|| self.environment.clone(), |file| file.merge_into(&self.environment)))
     }
 
     /// Returns true if an environment variable is set and not empty.
@@ -140,10 +180,18 @@ impl CliContext {
         }
     }
 
+    /// Returns a message without secrets of the project.
+    fn redact(&self, mistake: Diagnostic) -> Diagnostic {
+        let Some(redactor) = self.redactor.get() else { return mistake };
+        let clean = |text: &str| redactor.text(text).into_owned();
+        Diagnostic { message: clean(&mistake.message), help: mistake.help.as_deref().map(clean), ..mistake }
+    }
+
     /// Reports errors.
     pub fn report_errors(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        let diagnostics = diagnostics.into_iter().map(|mistake| self.redact(mistake));
         if self.message_format == MessageFormat::JsonEvents {
-            let mut diagnostics = diagnostics.into_iter();
+            let mut diagnostics = diagnostics;
             for mistake in diagnostics.by_ref().take(MAX_SHOWN_DIAGNOSTICS) {
                 // Ignores errors: the reader may have closed the pipe.
                 let _ = reporters::write_error(&mut io::stdout(), &mistake);
@@ -222,7 +270,7 @@ impl CliContext {
         match self.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            ColorChoice::Auto => terminal && !self.is_set("NO_COLOR") && !self.is_dumb(),
+            ColorChoice::Auto => reporters::uses_color(&self.environment, terminal),
         }
     }
 

@@ -4,8 +4,10 @@ mod args;
 mod compare;
 mod completions;
 mod context;
+mod doctor;
 mod dry_run;
 mod exit;
+mod folders;
 mod import;
 mod init;
 mod input;
@@ -15,14 +17,17 @@ mod man;
 mod merge;
 mod recheck;
 mod report_writer;
+mod rerun;
 mod resume;
 mod runs;
 mod schema;
+mod selection;
 mod serve;
 mod show;
 mod store_location;
 mod test;
 mod view;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -41,7 +46,7 @@ fn main() -> ExitCode {
     let args = match CliArgs::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            let error = args::with_current_flag(error, std::env::args_os());
+            let error = args::with_known_flag(error, std::env::args_os());
             // Help and version exit with 0; all other parse errors are usage errors.
             let exit = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Passed };
             if exit == ExitStatus::Usage && test::wants_events(std::env::args_os()) {
@@ -59,14 +64,16 @@ fn main() -> ExitCode {
         _ => false,
     };
     let voice = if events { MessageFormat::JsonEvents } else { MessageFormat::Text };
-    let context = CliContext::read(args.color, voice);
+    let mut context = CliContext::read(args.color, !args.no_env_file, voice);
     let exit = match args.command {
+        CliCommand::Test(args) if args.watch => watch::run(*args, &mut context),
         CliCommand::Test(args) => test::run(*args, TestTask::New, &context),
         CliCommand::Merge(args) => merge::run(args, &context),
         CliCommand::Recheck(args) => recheck::run(args, context),
         CliCommand::Resume(args) => resume::run(args, context),
         CliCommand::List(args) => list::run(args, &context),
         CliCommand::Init(args) => init::run(&args, &context),
+        CliCommand::Doctor(args) => doctor::run(&args, &context),
         CliCommand::Schema(args) => schema::run(args, &context),
         CliCommand::Serve(args) => serve::run(&args, &context),
         CliCommand::Import(args) => import::run(args, &context),

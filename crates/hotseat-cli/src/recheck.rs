@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hotseat_document::Diagnostic;
-use hotseat_engine::config::display_path;
+use hotseat_engine::config::{display_path, split_line};
 use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 
 use crate::args::{RecheckArgs, TestArgs};
@@ -38,7 +38,13 @@ fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, Rec
         context.folder.clone_from(&head.metadata.folder);
     }
     (test.verbose, test.json) = (args.verbose, args.json);
-    Ok((test, RecheckRequest { store, head, ask_judges: args.judge }))
+    let is_narrowed = is_narrowed(&args);
+    Ok((test, RecheckRequest { store, head, ask_judges: args.judge, is_narrowed }))
+}
+
+/// True if the arguments select some cases of the run.
+fn is_narrowed(args: &RecheckArgs) -> bool {
+    !args.filter.is_empty() || args.suites.iter().any(|suite| split_line(suite).is_some())
 }
 
 /// Returns the run that recorded the conversations. A recheck may have ended some of them early, so it is not
@@ -92,6 +98,9 @@ fn recheck_arguments(
             None
         }
     };
+    if is_narrowed(args) {
+        select.filter = args.filter.clone();
+    }
     Ok(TestArgs {
         select,
         input: written,

@@ -63,12 +63,13 @@ fn restore_arguments(head: &StoredRun, context: &CliContext) -> Result<Vec<Strin
     if head.metadata.command.is_empty() {
         return Err(cannot("arguments that are not valid UTF-8, which are not saved"));
     }
+    let environment = context.project_environment(&head.metadata.project)?;
     let filled_in = head.metadata.command.iter().map(|argument| {
         let mut pieces = argument.split("[redacted:");
         let mut whole = pieces.next().unwrap_or_default().to_string();
         for piece in pieces {
             let (name, rest) = piece.split_once(']').unwrap_or((piece, ""));
-            let variable = name.strip_prefix("ENV.").and_then(|variable| context.environment.get(variable));
+            let variable = name.strip_prefix("ENV.").and_then(|variable| environment.get(variable));
             let Some(secret) = variable else {
                 return Err(cannot(&format!("the secret `{name}` as an argument, which is not saved")));
             };

@@ -72,11 +72,15 @@ pub fn run(args: &ServeArgs, context: &CliContext) -> ExitStatus {
 
 /// Loads the agent with the connectors of its own files and of the project.
 fn load_agent(args: &ServeArgs, context: &CliContext) -> Result<LoadedAgent, Diagnostics> {
-    let connectors = match find_project_file(args.config.as_deref(), Some(&args.agent), context) {
-        Some((path, name)) => Project::read_connectors(&path, &name)?,
-        None => ConnectorSet::default(),
-    };
-    let look_up = |name: &str| context.environment.get(name).cloned();
+    let (connectors, environment) =
+        match find_project_file(args.config.as_deref(), Some(&args.agent), context) {
+            Some((path, name)) => {
+                let folder = path.parent().unwrap_or(&context.folder);
+                (Project::read_connectors(&path, &name)?, context.project_environment(folder)?)
+            }
+            None => (ConnectorSet::default(), context.environment.clone()),
+        };
+    let look_up = |name: &str| environment.get(name).cloned();
     let options = files::LoadOptions { environment: &look_up, connectors: Some(&connectors) };
     let agent = files::load(&args.agent, &options)?;
     Ok(match &args.connector {

@@ -1,14 +1,20 @@
 //! Location of the run store, shared by all commands that read or write saved runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use hotseat_engine::config::{Project, StoreSettings};
+use hotseat_engine::config::{FILE_NAMES, StoreSettings, display_path};
 use hotseat_report::store::{RunStore, RunStoreError, StoreLimits, store_path};
 
 use crate::args::StoreArgs;
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
+use crate::folders::walk_files;
 use crate::list::find_project_file;
+
+/// How deep projects below the working folder are searched.
+const MAX_SEARCH_DEPTH: usize = 4;
+/// How many projects are listed.
+const MAX_LISTED_PROJECTS: usize = 10;
 
 /// Location and settings of the run store.
 pub struct StoreLocation {
@@ -23,12 +29,43 @@ pub fn locate_store(at: &StoreArgs, context: &CliContext) -> Result<StoreLocatio
     if let Some(path) = &at.store {
         return Ok(StoreLocation { path: context.folder.join(path), storing: StoreSettings::default() });
     }
-    let Some((file, shown)) = find_project_file(at.config.as_deref(), None, context) else {
+    let found = find_project_file(at.config.as_deref(), None, context);
+    let found = found.or_else(|| find_project_below(context));
+    let Some((file, shown)) = found else {
         return Ok(StoreLocation { path: store_path(&context.folder), storing: StoreSettings::default() });
     };
-    let project = Project::read(&file, &shown, context.environment.clone());
+    let project = context.read_project(&file, &shown);
     let project = project.map_err(|diagnostics| context.reject(diagnostics))?;
     Ok(StoreLocation { path: store_path(&project.root), storing: project.store })
+}
+
+/// Finds the only project below the working folder that has saved runs: `hotseat test FOLDER` uses the project of
+/// the folder, too. A note says which one.
+fn find_project_below(context: &CliContext) -> Option<(PathBuf, String)> {
+    if store_path(&context.folder).exists() {
+        return None;
+    }
+    let is_project = |path: &Path| {
+        let is_named = path.file_name().is_some_and(|name| FILE_NAMES.iter().any(|known| name == *known));
+        is_named && path.parent().is_some_and(|folder| store_path(folder).exists())
+    };
+    let mut found = walk_files(&context.folder, MAX_SEARCH_DEPTH, MAX_LISTED_PROJECTS, &is_project);
+    found.sort();
+    let shown = |path: &PathBuf| display_path(path, &context.folder);
+    match found.as_slice() {
+        [only] => {
+            context.print_message(&format!("note: runs of {}", shown(only)));
+            Some((only.clone(), shown(only)))
+        }
+        [] => None,
+        several => {
+            let all: Vec<String> = several.iter().map(shown).collect();
+            let message =
+                format!("note: several projects have runs, select one with --config: {}", all.join(", "));
+            context.print_message(&message);
+            None
+        }
+    }
 }
 
 /// Opens the run store. Errors have been printed.

@@ -1,4 +1,4 @@
-// Tests in TypeScript. Run them with `hotseat test`; editors know `hotseat` from .hotseat/hotseat.d.ts.
+// Tests in TypeScript. Run them with `hotseat test`; editors know `hotseat` from hotseat-editor/hotseat.d.ts.
 import { agent, conversation, describe, evaluate, expect, it, user } from "hotseat";
 
 describe("my agent", () => {

@@ -264,6 +264,16 @@ impl SpawnedProgram {
         keyboard.write_all(format!("{line}\n").as_bytes()).expect("a terminal takes what is typed");
     }
 
+    /// Presses keys at the terminal, without Enter.
+    ///
+    /// # Panics
+    /// If there is no terminal.
+    #[track_caller]
+    pub fn press_keys(&mut self, keys: &str) {
+        let keyboard = self.keyboard.as_mut().expect("the program was given a terminal");
+        keyboard.write_all(keys.as_bytes()).expect("a terminal takes what is typed");
+    }
+
     /// Types end of input, like Ctrl-D at the start of a line.
     ///
     /// # Panics

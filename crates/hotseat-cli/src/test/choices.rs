@@ -1,9 +1,10 @@
 //! Options of a run, from the command line and the project file.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hotseat_document::{Diagnostic, Diagnostics};
-use hotseat_engine::cases::{OnMissingInput, PromptPolicy};
+use hotseat_engine::cases::{Environment, OnMissingInput, PromptPolicy};
 use hotseat_engine::config::{CallSettings, ContextFile, Project};
 use hotseat_engine::run::{CaseOverrides, ExecutionOptions, HumanPolicy, RequestedOptions, RunPlan};
 use hotseat_engine::session::HumanPrompter;
@@ -48,10 +49,14 @@ pub fn ignored_reliability_note(plan: &RunPlan, options: ExecutionOptions) -> Op
 }
 
 /// Returns how the command line calls agents.
-pub fn call_settings(args: &CallArgs, context: &CliContext) -> Result<CallSettings, Diagnostics> {
-    let file = args.ctx.as_ref().map(|path| {
-        ContextFile::read(&context.folder.join(path), &path.to_string_lossy(), &context.environment)
-    });
+pub fn call_settings(
+    args: &CallArgs,
+    environment: &Environment,
+    context: &CliContext,
+) -> Result<CallSettings, Diagnostics> {
+    let read =
+        |path: &PathBuf| ContextFile::read(&context.folder.join(path), &path.to_string_lossy(), environment);
+    let file = args.ctx.as_ref().map(read);
     Ok(CallSettings {
         user: args.user.clone(),
         team: args.team.clone(),

@@ -18,15 +18,18 @@ use hotseat_report::runner::{FinishedRun, RunBuilder, RunHooks, RunSaver, Runner
 use hotseat_report::store::{RunStore, StoredRun};
 use hotseat_targets::connection::http::HttpClient;
 
-use crate::args::TestArgs;
+use crate::args::{FilterArgs, TestArgs};
 use crate::context::CliContext;
 use crate::dry_run;
 use crate::exit::ExitStatus;
 use crate::input::TestInput;
-use crate::list::{CaseFilter, load_plan, open_project, read_case_file};
+use crate::list::open_project;
 use crate::report_writer::ReportWriter;
+use crate::rerun::rerun_commands;
+use crate::selection::{load_plan, restriction};
 use crate::store_location::report_store_error;
 use crate::view::ViewServerThread;
+pub use choices::call_settings;
 use recheck::RecheckContext;
 use reporters::{EventStream, OpenReporters};
 
@@ -43,6 +46,8 @@ pub struct RecheckRequest {
     pub head: StoredRun,
     /// True if judges are asked questions that the run has no answer for.
     pub ask_judges: bool,
+    /// True if only some cases of the run are evaluated.
+    pub is_narrowed: bool,
 }
 
 /// Action on the selected cases.
@@ -88,6 +93,15 @@ struct RunCleanup {
     viewing: Option<ViewServerThread>,
 }
 
+/// The filter of a run as reports show it: a single `--run` as it is, everything else with its flags.
+fn shown_filter(filter: &FilterArgs) -> Option<String> {
+    match (filter.run.as_slice(), filter.describe()) {
+        (_, described) if described.is_empty() => None,
+        ([only], described) if described == format!("--run {only:?}") => Some(only.clone()),
+        (_, described) => Some(described),
+    }
+}
+
 /// Returns true if unparsable arguments ask for JSON events.
 pub fn wants_events(mut arguments: impl Iterator<Item = OsString>) -> bool {
     let tells = |command: OsString| ["test", "resume", "recheck"].iter().any(|name| command == *name);
@@ -122,7 +136,6 @@ fn try_run(
         TestTask::Resume(resumed) => (Some(resumed), None),
         TestTask::Recheck(rechecked) => (None, Some(rechecked)),
     };
-    let calling = choices::call_settings(&args.call, context).map_err(|wrong| context.reject(wrong))?;
     let input = args.input.as_deref().map(|written| TestInput::parse(written, &context.folder));
     let input = input.transpose().map_err(|wrong| context.reject([wrong]))?;
     if let Some(rechecked) = &rechecked {
@@ -130,9 +143,12 @@ fn try_run(
             .map_err(|wrong| context.reject([wrong]))?;
     }
     if let Some(TestInput::SuiteFile(path)) = &input {
+        if !context.folder.join(path).exists() {
+            return Err(context.reject([Diagnostic::new(format!("no such file or folder: {path}"))]));
+        }
         args.select.paths.push(path.clone());
     }
-    let mut project = open_project(&args.select, calling, args.simulator.as_ref(), context)?;
+    let mut project = open_project(&args.select, Some(&args.call), args.simulator.as_ref(), context)?;
     if let Some(TestInput::ScriptTests(reference)) = &input {
         let (agent, path) = project.find_script_tests(reference).map_err(|wrong| context.reject([wrong]))?;
         if args.select.agent.is_none() {
@@ -153,23 +169,16 @@ fn try_run(
     })?;
     let rechecking =
         rechecked.map(|rechecked| RecheckContext::load(rechecked, &project, context)).transpose()?;
-    let among = match (&rechecking, &args.cases) {
-        (Some(rechecking), cases) => (args.last_failed || cases.is_some()).then(|| rechecking.cases()),
-        (None, Some(path)) => Some(read_case_file(path, context).map_err(|wrong| context.reject([wrong]))?),
-        (None, None) => args
-            .last_failed
-            .then(|| saving::last_failed_cases(&project, resumed.as_ref(), context))
-            .transpose()?,
+    let restriction = match &rechecking {
+        Some(rechecking) => rechecking.restriction(&args.select),
+        None => restriction(&args.select, &project, resumed.as_ref().map(|resumed| &resumed.head), context)?,
     };
-    let requires_all = args.cases.is_some() && rechecking.is_none();
-    let few = CaseFilter { only_cases: among, requires_all, shard: args.shard };
-    let mut plan = load_plan(&args.select, prepared.flatten(), few, &project, context)?;
+    let mut plan = load_plan(&args.select, prepared.flatten(), &restriction, &project, context)?;
     if let Some(resumed) = &resumed {
         saving::check_unchanged(resumed, &plan, input.as_ref()).map_err(|wrong| context.reject([wrong]))?;
     }
     if let Some(rechecking) = &rechecking {
-        let gone = rechecking.missing_cases(&plan, args.select.paths.is_empty(), &project, context)?;
-        plan.notes.extend(gone);
+        plan.notes.extend(rechecking.missing_cases(&plan, args.select.paths.is_empty(), &project));
     }
     let hooks = args.before.iter().chain(&args.after);
     let wrong: Vec<Diagnostic> =
@@ -235,10 +244,18 @@ fn try_run(
     let choices = RunChoices {
         options,
         parallel_asked: args.parallel.or(project.parallel).is_some(),
-        run: args.select.run.clone(),
+        run: shown_filter(&args.select.filter),
         agent: args.select.agent.clone(),
         connector: args.call.connector.clone(),
         outputs: files.iter().map(|file| file.shown.clone()).collect(),
+        rerun: match (&rechecking, &resumed) {
+            (None, None) => {
+                let is_saved = saving::should_save(&args, &project);
+                let arguments = context.arguments.as_deref().unwrap_or_default();
+                rerun_commands(&args, input.as_ref(), arguments, is_saved)
+            }
+            (Some(_), _) | (_, Some(_)) => None,
+        },
     };
     let setting = RunSettings::new(&plan, &outside, choices);
     let setting = Arc::new(match &rechecking {

@@ -9,9 +9,11 @@ use hotseat_engine::run::{ExecutionOptions, RecheckSource, RunPlan, RunSettings}
 use hotseat_report::store::{RunMetadata, RunOrigin, SavedRunConversations, StoredRun};
 
 use super::RecheckRequest;
+use crate::args::SelectionArgs;
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
 use crate::input::TestInput;
+use crate::selection::{CaseRestriction, CaseSet};
 use crate::store_location::report_store_error;
 
 /// Number of missing cases that are listed by name.
@@ -22,6 +24,7 @@ pub struct RecheckContext {
     head: StoredRun,
     kept: Arc<SavedRunConversations>,
     judge: bool,
+    is_narrowed: bool,
 }
 
 /// Checks that the cases of a run exist in a suite.
@@ -48,32 +51,34 @@ impl RecheckContext {
         project: &Project,
         context: &CliContext,
     ) -> Result<RecheckContext, ExitStatus> {
-        let RecheckRequest { store, head, ask_judges: judge } = rechecked;
+        let RecheckRequest { store, head, ask_judges: judge, is_narrowed } = rechecked;
         let kept = SavedRunConversations::new(store, &head, |suite| project.suite_name(suite));
         let kept = Arc::new(kept.map_err(|error| report_store_error(&error, context))?);
-        Ok(RecheckContext { head, kept, judge })
+        Ok(RecheckContext { head, kept, judge, is_narrowed })
     }
 
     /// Returns suite names and ids of the cases of the run.
-    pub fn cases(&self) -> BTreeSet<(String, String)> {
+    fn cases(&self) -> CaseSet {
         self.kept.cases().cloned().collect()
     }
 
-    /// Returns a note for each case of the run that no longer exists: in any suite if `selected_in_all_shards`, else in the
-    /// selected suites. Errors have been printed.
-    pub fn missing_cases(
-        &self,
-        plan: &RunPlan,
-        of_all: bool,
-        project: &Project,
-        context: &CliContext,
-    ) -> Result<Vec<Diagnostic>, ExitStatus> {
+    /// Returns the restriction to the cases of the run, if it selected them in a way that cannot be repeated, or
+    /// the recheck selects some of them.
+    pub fn restriction(&self, select: &SelectionArgs) -> CaseRestriction {
+        match self.is_narrowed || select.last_failed || select.cases.is_some() {
+            true => CaseRestriction::Saved(self.cases()),
+            false => CaseRestriction::None,
+        }
+    }
+
+    /// Returns a note for each case of the run that no longer exists: in any suite if `of_all`, else in the
+    /// suites of the plan.
+    pub fn missing_cases(&self, plan: &RunPlan, of_all: bool, project: &Project) -> Vec<Diagnostic> {
         let suites: BTreeSet<String> = plan.suites().map(|suite| project.suite_name(&suite.path)).collect();
         let mut gone = self.cases();
         gone.retain(|(suite, _)| of_all || suites.contains(suite));
-        for selected in plan.cases(project) {
-            let selected = selected.map_err(|wrong| context.reject(wrong))?;
-            gone.remove(&(project.suite_name(&selected.suite.path), selected.case.id.clone()));
+        for (suite, case) in plan.all_cases(project) {
+            gone.remove(&(suite.to_string(), case.id.clone()));
         }
         let run = self.head.short_id();
         let named = gone.iter().take(MAX_LISTED_CASES).map(|(suite, id)| {
@@ -82,7 +87,7 @@ impl RecheckContext {
         let more = gone.len().saturating_sub(MAX_LISTED_CASES);
         let more = (more > 0)
             .then(|| Diagnostic::new(format!("run {run} has {more} more cases that no longer exist")));
-        Ok(named.chain(more).collect())
+        named.chain(more).collect()
     }
 
     /// Returns the conversations of the run.
@@ -110,7 +115,6 @@ impl RecheckContext {
             folder: saved.folder.clone(),
             command: saved.command.clone(),
             shard: saved.shard,
-            only_failed: saved.only_failed,
             program: saved.program.clone(),
             ..RunMetadata::new(project, plan, setting)
         }

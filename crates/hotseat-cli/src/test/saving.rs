@@ -1,19 +1,18 @@
 //! Saving a run to the run store.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
 use hotseat_engine::run::{ResumeState, RunPlan, RunSettings};
-use hotseat_report::store::{RunMetadata, RunStore, RunStoreError, RunWriter, store_path};
+use hotseat_report::store::{RunMetadata, RunStoreError, RunWriter, store_path};
 
 use super::ResumedRun;
 use crate::args::TestArgs;
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
 use crate::input::TestInput;
-use crate::store_location::{prune_limits, report_store_error};
+use crate::store_location::prune_limits;
 use crate::view::ViewServerThread;
 
 /// Returns true if the run is to be saved.
@@ -51,27 +50,6 @@ pub fn serve_page(
     Ok(Some(viewing))
 }
 
-/// Returns suite names and ids of the cases that failed in the last saved run, or in the run before a resumed
-/// one. Errors have been printed.
-pub fn last_failed_cases(
-    project: &Project,
-    resumed: Option<&ResumedRun>,
-    context: &CliContext,
-) -> Result<BTreeSet<(String, String)>, ExitStatus> {
-    let found = RunStore::open(&store_path(&project.root)).and_then(|store| {
-        let head = store.last_run_of(None, resumed.map(|resumed| &resumed.head))?;
-        let failed = store.failed_cases(&head)?;
-        Ok((head, failed))
-    });
-    let (head, failed) = found.map_err(|error| report_store_error(&error, context))?;
-    if failed.is_empty() {
-        context
-            .report_error(format!("no case selected: no case failed in the last run, {}", head.short_id()));
-        return Err(ExitStatus::NothingSelected);
-    }
-    Ok(failed)
-}
-
 /// Returns the metadata to save with the run.
 pub fn run_metadata(
     args: &TestArgs,
@@ -80,11 +58,7 @@ pub fn run_metadata(
     setting: &Arc<RunSettings>,
     context: &CliContext,
 ) -> RunMetadata {
-    let about = RunMetadata {
-        shard: args.shard,
-        only_failed: args.last_failed,
-        ..RunMetadata::new(project, plan, setting)
-    };
+    let about = RunMetadata { shard: args.select.shard, ..RunMetadata::new(project, plan, setting) };
     let command: Vec<String> = context.arguments.iter().flatten().cloned().collect();
     about.started_by(&command, &context.folder, project.redactor())
 }

@@ -78,19 +78,20 @@ fn single_agent_is_default_target() {
 #[test]
 fn rejects_unknown_agent_names() {
     let agents = named_agents();
-    for (before, args, words) in [
-        ("target: blu\n", &["test"][..], "unknown agent `blu`"),
-        ("target: blu\n", &["test"], "did you mean `blue`?"),
-        ("target: blue\n", &["test", "-n", "rad"], "did you mean `red`?"),
-        ("target: blue\n", &["list", "-n", "purple"], "there are red, blue"),
-        ("", &["test"], "has several agents (red, blue) and no `target`"),
+    for (before, args, code, words) in [
+        ("target: blu\n", &["test"][..], 2, "unknown agent `blu`"),
+        ("target: blu\n", &["test"], 2, "did you mean `blue`?"),
+        // A misspelt selection selects nothing.
+        ("target: blue\n", &["test", "-n", "rad"], 4, "did you mean `red`?"),
+        ("target: blue\n", &["list", "-n", "purple"], 4, "there are red, blue"),
+        ("", &["test"], 2, "has several agents (red, blue) and no `target`"),
     ] {
         let output = project(&agents, before).suite("a", HELLO).hotseat(args);
-        assert_eq!(output.code, 2, "{output}");
+        assert_eq!(output.code, code, "{output}");
         assert!(output.stderr.contains(words), "{words}: {output}");
     }
     let output = Project::with_agent(&echo_agent()).suite("a", HELLO).hotseat(&["test", "-n", "red"]);
-    assert_eq!(output.code, 2, "{output}");
+    assert_eq!(output.code, 4, "{output}");
     assert!(output.stderr.contains("unknown agent `red`"), "{output}");
     assert!(output.stderr.contains("define agents under `agents:` in the project file"), "{output}");
     let folder =

@@ -173,7 +173,8 @@ fn prints_failed_check() {
       Avg turns/test: 1.5
       Total time:     [TIME]
 
-      Next: after the fix, run only the failed cases: `--run '^pays once$'`
+      Next: after the fix, run only the failed cases:
+            hotseat test --parallel 1 --lf
 
     ═══════════════════════════════════════════════════════════════
       ❌ TESTS FAILED
@@ -525,8 +526,8 @@ turns: [{ user: hello }]
       Pass Rate: 0.0%
       Duration:  [TIME]
 
-      Next: see everything the agent sent: `--run '^(crashes|hangs|is busy|asks|has
-            a hook)$' --trace trace.jsonl`
+      Next: see everything the agent sent:
+            hotseat test --parallel 1 --lf --trace trace.jsonl
 
     ═══════════════════════════════════════════════════════════════
       ❌ TESTS FAILED
@@ -580,7 +581,8 @@ fn prints_skipped_cases_on_one_line() {
       Avg turns/test: 2.0
       Total time:     [TIME]
 
-      Next: after the fix, run only the failed cases: `--run '^pays once$'`
+      Next: after the fix, run only the failed cases:
+            hotseat test --parallel 1 --lf
 
     ═══════════════════════════════════════════════════════════════
       ❌ TESTS FAILED

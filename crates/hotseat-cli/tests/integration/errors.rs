@@ -753,6 +753,8 @@ fn reports_nonexistent_paths() {
 
     ----- stderr -----
     error: no such file or folder: b.test.yaml
+     |
+     = help: did you mean `a.test.yaml`?
 
     error: no suites (*.test.yaml, .yml, .json or .jsonl, *_test.ts with tests) in empty
 
@@ -783,6 +785,8 @@ fn reports_filter_without_matches() {
 
     ----- stderr -----
     error: no case selected: --run "b" matches none of 1 case
+     |
+     = help: `hotseat list` prints the cases
     "#);
     assert_snapshot!(normalized_output(&project, &["list", "--run", "b"]), @r#"
     exit code: 4
@@ -790,6 +794,8 @@ fn reports_filter_without_matches() {
 
     ----- stderr -----
     error: no case selected: --run "b" matches none of 1 case
+     |
+     = help: `hotseat list` prints the cases
     "#);
 }
 
@@ -1039,7 +1045,7 @@ fn flags_of_test_are_grouped_as_in_the_documentation() {
     }
     // Only the flags of every command are in no group.
     let ungrouped = &help[help.find("\nOptions:").unwrap()..help.find("\nSelect the cases:").unwrap()];
-    assert_eq!(ungrouped.matches(" --").count(), 2, "{ungrouped}");
+    assert_eq!(ungrouped.matches(" --").count(), 3, "{ungrouped}");
 }
 
 // The agent.

@@ -75,9 +75,9 @@ fn emits_events_for_each_case() {
         (&json!(2), &json!(1), &json!(1), &json!(50.0), &json!(["T-2"]))
     );
     let suggestion = summary["suggestion"].as_str().unwrap_or_else(|| panic!("{summary}"));
-    assert!(suggestion.contains("`--run '^T-2$'`") && !suggestion.contains('\n'), "{suggestion}");
+    assert!(suggestion.contains("`hotseat test --parallel 1 --lf`"), "{suggestion}");
     // The suggested command selects the failed cases.
-    let again = project.hotseat(&["test", "--json", "--run", "^T-2$"]);
+    let again = project.hotseat(&["test", "--json", "--parallel", "1", "--lf"]);
     assert_eq!(read_events(&again)[0]["total"], 1, "{again}");
 }
 
@@ -164,7 +164,7 @@ fn every_failure_ends_with_summary_event() {
         (&["-v"], 2),
         (&["-o", "a.txt"], 2),
         (&["-o", "hotseat.yaml/report.json"], 3),
-        (&["no-such-file.yaml"], 2),
+        (&["no-such-file.yaml"], 4),
     ] {
         let output = project.hotseat(&[&["test", "--json"], args].concat());
         let events = parse_events(&output);

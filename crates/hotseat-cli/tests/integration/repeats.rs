@@ -605,7 +605,7 @@ fn console_shows_stability() {
       Pass Rate: 33.3%
       Duration:  [TIME]
 
-      Next: after the fix, run only the failed cases: `--run '^(pfp|feu)$'`
+      Next: after the fix, run only the failed cases: `hotseat test --runs 3 --parallel 1 --lf`
 
     ═══════════════════════════════════════════════════════════════
       ❌ TESTS FAILED
@@ -666,7 +666,7 @@ fn console_shows_retries() {
       Pass Rate: 50.0%
       Duration:  [TIME]
 
-      Next: see everything the agent sent: `--run '^fe$' --trace trace.jsonl`
+      Next: see everything the agent sent: `hotseat test --parallel 1 --lf --trace trace.jsonl`
 
     ═══════════════════════════════════════════════════════════════
       ❌ TESTS FAILED

@@ -349,8 +349,8 @@ fn init_creates_working_files() {
     ----- stdout -----
     wrote  hotseat.yaml
     wrote  tests/first.test.yaml
-    wrote  .hotseat/suite.schema.json
-    wrote  .hotseat/project.schema.json
+    wrote  hotseat-editor/suite.schema.json
+    wrote  hotseat-editor/project.schema.json
 
     Next:
       hotseat test
@@ -364,7 +364,7 @@ fn init_creates_working_files() {
     let tested = project.test(&[]);
     assert_eq!(tested.output.code, 0, "{}", tested.output);
     assert_eq!((tested.count("passed"), tested.count("skipped")), (1, 1));
-    for schema in [".hotseat/suite.schema.json", ".hotseat/project.schema.json"] {
+    for schema in ["hotseat-editor/suite.schema.json", "hotseat-editor/project.schema.json"] {
         let schema: Value = serde_json::from_str(&project.workspace.read(schema)).expect("a schema is JSON");
         assert!(schema["properties"].is_object(), "{schema:#}");
     }
@@ -380,22 +380,63 @@ fn init_creates_working_files() {
 #[test]
 fn init_keeps_existing_files() {
     let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
-        .file(".hotseat/suite.schema.json", "old");
+        .file("hotseat-editor/suite.schema.json", "old")
+        .file("tsconfig.json", "{ \"include\": [\"src\"] }");
     assert_snapshot!(project.hotseat(&["init"]), @"
     exit code: 0
     ----- stdout -----
     kept   hotseat.yaml (already exists)
     wrote  tests/first.test.yaml
-    wrote  .hotseat/suite.schema.json
-    wrote  .hotseat/project.schema.json
+    wrote  hotseat-editor/suite.schema.json
+    wrote  hotseat-editor/project.schema.json
 
-    Next: set the address of your agent in hotseat.yaml, then
+    Next:
       hotseat test
 
     ----- stderr -----
     ");
     assert_eq!(project.workspace.read("hotseat.yaml"), "target: { endpoint: 'http://127.0.0.1:9/' }\n");
-    assert_ne!(project.workspace.read(".hotseat/suite.schema.json"), "old");
+    assert_ne!(project.workspace.read("hotseat-editor/suite.schema.json"), "old");
+    project
+        .workspace
+        .file("tests/first.test.yaml", "# yaml-language-server: $schema=../.hotseat/suite.schema.json\n");
+    assert_snapshot!(project.hotseat(&["init", "--endpoint", "http://127.0.0.1:7/", "--typescript"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    kept   hotseat.yaml (already exists; set the address to http://127.0.0.1:7/ yourself)
+    wrote  tests/first_test.ts
+    kept   tsconfig.json (already exists; add "hotseat-editor/hotseat.d.ts" to its `include` yourself)
+    kept   hotseat-editor/suite.schema.json (up to date)
+    kept   hotseat-editor/project.schema.json (up to date)
+    wrote  hotseat-editor/hotseat.d.ts
+
+    Next:
+      hotseat test
+
+    ----- stderr -----
+    "#);
+    let output = project.hotseat(&["init"]);
+    assert!(
+        output
+            .stdout
+            .contains("first.test.yaml (already exists; replace .hotseat/ by hotseat-editor/ yourself)"),
+        "{output}"
+    );
+}
+
+#[test]
+fn files_for_editors_are_committed() {
+    let agent = echo_agent();
+    let project = Project::empty();
+    assert_eq!(project.hotseat(&["init", "--typescript", "--endpoint", &agent.url()]).code, 0);
+    assert_eq!(project.hotseat(&["test"]).code, 0);
+    assert_eq!(project.workspace.run("git", &["init", "--quiet", "."]).code, 0);
+    assert_eq!(project.workspace.run("git", &["add", "."]).code, 0);
+    let committed = project.workspace.run("git", &["ls-files"]).stdout;
+    for file in ["suite.schema.json", "project.schema.json", "hotseat.d.ts"] {
+        assert!(committed.contains(&format!("hotseat-editor/{file}")), "{committed}");
+    }
+    assert!(!committed.contains("runs.db"), "{committed}");
 }
 
 #[test]
@@ -406,8 +447,8 @@ fn init_writes_to_given_folder() {
     ----- stdout -----
     wrote  hotseat.yaml
     wrote  tests/first.test.yaml
-    wrote  .hotseat/suite.schema.json
-    wrote  .hotseat/project.schema.json
+    wrote  hotseat-editor/suite.schema.json
+    wrote  hotseat-editor/project.schema.json
 
     Next: set the address of your agent in hotseat.yaml, then
       cd agents/shop && hotseat test

@@ -1,12 +1,13 @@
 //! Saved runs: their reports, failed cases, and pruning.
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use base64::Engine;
 use hotseat_testkit::FakeAgent;
 use hotseat_testkit::agui::FakeRun;
 use serde_json::{Value, json};
 
-use crate::common::{Project, TEST_TIMEOUT, echo_agent, exists};
+use crate::common::{HOTSEAT, Project, TEST_TIMEOUT, echo_agent, exists};
 
 /// Cases that pass, fail by checks, fail by errors, and are skipped.
 const MIXED: &str = "
@@ -233,7 +234,7 @@ fn rerun_without_failures_runs_nothing() {
     project.hotseat(&["test"]);
     let output = project.hotseat(&["test", "--last-failed"]);
     assert_eq!(output.code, 4, "{output}");
-    assert!(output.stderr.contains("no case failed in the last run"), "{output}");
+    assert!(output.stderr.contains("every case passed when it last ran"), "{output}");
 }
 
 #[test]
@@ -671,5 +672,98 @@ fn resumed_run_is_saved_despite_project_changes() {
     for case in ["c0", "c2"] {
         let events = project.hotseat(&["show", "last", case, "--json"]);
         assert!(events.stdout.contains("turn.completed"), "{case}: {events}");
+    }
+}
+
+/// `text` of an agent that fails as long as a file exists beside the project.
+const TWO_SUITES: [(&str, &str); 2] = [
+    (
+        "a",
+        "name: pays\nturns: [{ user: pay, assert: { text: { must_match: paid } } }]\n---\nname: greets\nturns: [{ user: hi }]\n",
+    ),
+    (
+        "b",
+        "name: books\nturns: [{ user: book, assert: { text: { must_match: booked } } }]\n---\nname: thanks\nturns: [{ user: hi }]\n",
+    ),
+];
+
+#[test]
+fn failures_are_remembered_until_they_pass() {
+    let is_mended = Arc::new(AtomicBool::new(false));
+    let mended = is_mended.clone();
+    let agent = FakeAgent::start(move |request| {
+        let said = request.last_user_text();
+        let reply = if said == "pay" && mended.load(Ordering::SeqCst) { "paid".to_string() } else { said };
+        FakeRun::for_request(request).started().text(&reply).finished()
+    });
+    let project = TWO_SUITES
+        .iter()
+        .fold(Project::with_agent(&agent), |project, (name, text)| project.suite(name, text));
+    let failed = |arguments: &[&str]| -> Vec<String> {
+        let output = project.hotseat(&[&["list", "--json", "--last-failed"], arguments].concat());
+        let lines = output.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("a case"));
+        lines.map(|case| case["id"].as_str().unwrap_or_default().to_string()).collect()
+    };
+    assert_eq!(project.hotseat(&["test"]).code, 1);
+    assert_eq!(failed(&[]), ["pays", "books"]);
+    // Runs of other cases do not forget it.
+    assert_eq!(project.hotseat(&["test", "-k", "greets or thanks"]).code, 0);
+    assert_eq!(failed(&[]), ["pays", "books"]);
+    assert_eq!(failed(&["a.test.yaml"]), ["pays"]);
+    is_mended.store(true, Ordering::SeqCst);
+    let again = project.test(&["--last-failed"]);
+    assert_eq!((again.count("total"), again.count("passed")), (2, 1), "{}", again.output);
+    assert_eq!(failed(&[]), ["books"]);
+    // A run that is not saved changes nothing.
+    assert_eq!(project.hotseat(&["test", "--no-store", "a.test.yaml"]).code, 0);
+    assert_eq!(failed(&[]), ["books"]);
+    // A skipped case keeps its failure.
+    project
+        .workspace
+        .file("b.test.yaml", &TWO_SUITES[1].1.replace("name: books", "name: books\nskip: later"));
+    assert_eq!(project.hotseat(&["test"]).code, 0);
+    assert_eq!(failed(&[]), ["books"]);
+}
+
+#[test]
+fn suggested_commands_run_the_failed_cases() {
+    let agent = FakeAgent::start(|request| {
+        FakeRun::for_request(request).started().text(&request.last_user_text()).finished()
+    });
+    for (arguments, command, failed) in [
+        (&[][..], "hotseat test --lf", &["pays", "books"][..]),
+        (&["b.test.yaml", "-v", "-o", "x.json"], "hotseat test b.test.yaml:1", &["books"]),
+        (
+            &["a.test.yaml", "b.test.yaml", "--no-store"],
+            "hotseat test a.test.yaml b.test.yaml --no-store --run '^(pays|books)$'",
+            &["pays", "books"],
+        ),
+        (&["-k", "pays or greets", "--timeout=20s"], "hotseat test --timeout=20s a.test.yaml:1", &["pays"]),
+        (
+            &["-n", "one", "--color", "never", "-k", "not greets"],
+            "hotseat test -n one -k 'not greets' --lf",
+            &["pays", "books"],
+        ),
+        (&["--shard", "1/1", "-k", "not thanks"], "hotseat test --run '^(pays|books)$'", &["pays", "books"]),
+    ] {
+        let project = Project::with_config(&format!("agents:\n  one: {{ endpoint: '{}' }}\n", agent.url()));
+        let project = TWO_SUITES.iter().fold(project, |project, (name, text)| project.suite(name, text));
+        let first = project.hotseat(&[&["test"], arguments].concat());
+        assert_eq!(first.code, 1, "{first}");
+        let is_printed = |line: &str| line.trim() == command || line.ends_with(&format!("`{command}`"));
+        assert!(first.stdout.lines().any(is_printed), "{command}\n{first}");
+        let dir = std::path::Path::new(HOTSEAT).parent().expect("a folder").display().to_string();
+        let path = format!("{dir}:{}", std::env::var("PATH").unwrap_or_default());
+        let script = format!("{command} -o report.json");
+        let again = project.workspace.command("sh", &["-c", &script]).env("PATH", &path).run();
+        assert_eq!(again.code, 1, "{command}: {again}");
+        let report: Value = serde_json::from_str(&project.workspace.read("report.json")).expect("a report");
+        let names: Vec<&str> = report["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|result| result["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, failed, "{command}");
     }
 }

@@ -721,15 +721,15 @@ fn init_creates_working_typescript_suite() {
     let project = Project::empty();
     let written = project.hotseat(&["init", "--typescript", "--endpoint", &agent.url()]);
     assert_eq!(written.code, 0, "{written}");
-    let types = std::fs::read_to_string(project.workspace.path(".hotseat/hotseat.d.ts")).unwrap();
+    let types = std::fs::read_to_string(project.workspace.path("hotseat-editor/hotseat.d.ts")).unwrap();
     assert_eq!(types, hotseat_engine::typescript::TYPE_DEFINITIONS);
     project.test(&[]).assert_all_passed();
     // User edits are kept, and the type declarations are updated.
     project.workspace.file("tests/first_test.ts", "// mine");
-    project.workspace.file(".hotseat/hotseat.d.ts", "// old");
+    project.workspace.file("hotseat-editor/hotseat.d.ts", "// old");
     assert_eq!(project.hotseat(&["init", "--typescript"]).code, 0);
     assert_eq!(project.workspace.read("tests/first_test.ts"), "// mine");
-    assert_eq!(project.workspace.read(".hotseat/hotseat.d.ts"), types);
+    assert_eq!(project.workspace.read("hotseat-editor/hotseat.d.ts"), types);
 }
 
 /// Test script of a document, verbatim.

@@ -1,6 +1,7 @@
 //! Decoded test cases.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use super::agent_name::AgentName;
 use super::assertions::{AssertionBlock, CheckVocabulary};
 use super::awaiting_markers::AwaitingMarkers;
 use super::brief::SimulatorBrief;
+use super::case_lines::{document_lines, test_lines};
 use super::checkpoints::{Checkpoint, read_checkpoints};
 use super::content::{read_attachments, read_messages, read_parts};
 use super::decoding::{AgentsByName, DecodeContext, DecodeSettings, InheritedSettings, ParseSource};
@@ -20,6 +22,7 @@ use super::input_sources::{self, CaseSimulator, HumanInput};
 use super::judging::read_judging;
 use super::limits::read_timeout;
 use super::patterns::read_pattern;
+use super::peer_words::explain_peer_words;
 use super::reliability::{ReliabilitySetting, read_reliability};
 use super::scenarios::{CaseScenario, read_scenarios, scenario_names};
 use super::script::{read_client_tools, read_interrupt_answers};
@@ -342,7 +345,7 @@ impl TestCase {
             diagnostics.push(mistake);
         }
         if !diagnostics.is_empty() {
-            return Err(diagnostics);
+            return Err(explain_peer_words(diagnostics));
         }
         let document = Arc::new(CaseDocument {
             default_simulator,
@@ -396,6 +399,14 @@ impl TestCase {
             }
             None => case,
         }))
+    }
+
+    /// Lines of its file that belong to the case. Scenarios of one case share them.
+    pub fn lines(&self) -> RangeInclusive<u32> {
+        match self.program {
+            Some(_) => test_lines(&self.place),
+            None => document_lines(&self.document.source),
+        }
     }
 
     /// Returns the case run by a program at this position.

@@ -8,6 +8,7 @@ mod assertions;
 mod awaiting_markers;
 mod brief;
 mod case;
+mod case_lines;
 mod checkpoints;
 mod condition;
 mod content;
@@ -19,6 +20,7 @@ mod input_sources;
 mod judging;
 mod limits;
 mod patterns;
+mod peer_words;
 mod program;
 mod reliability;
 mod scenarios;
@@ -41,6 +43,7 @@ pub use case::{
     CallOptions, CaseProgram, CaseTarget, CaseTurn, ConversationOpening, ExpectedError, OnComplete, TestCase,
     awaiting_markers,
 };
+pub use case_lines::test_lines;
 pub use checkpoints::Checkpoint;
 pub use decoding::{AgentsByName, DecodeContext, DecodeSettings, InheritedSettings, ParseSource};
 pub use from_json::{
@@ -52,6 +55,7 @@ pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy,
 pub use judging::{JUDGE_KIND, read_judging};
 pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
+pub use peer_words::explain_peer_words;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
 pub use scenarios::{CaseScenario, read_scenario_set, stable_id};
 pub use script::{read_client_tools, read_interrupt_answers};

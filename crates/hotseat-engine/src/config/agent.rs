@@ -174,6 +174,57 @@ impl ProjectAgent {
         ProjectAgent::read(None, &replay_node(from), &SourceText::new("-n", "", 1), around, mistakes)
     }
 
+    /// Creates an AG-UI agent at an address of the command line.
+    pub(super) fn ag_ui(
+        endpoint: &str,
+        around: AgentReadContext<'_>,
+        mistakes: &mut Diagnostics,
+    ) -> ProjectAgent {
+        let node: DocumentNode = serde_json::json!({"endpoint": escape(endpoint)}).into();
+        ProjectAgent::read(None, &node, &SourceText::new("--endpoint", "", 1), around, mistakes)
+    }
+
+    /// Returns this agent at another address, which is not started. `None` after reporting that it has none.
+    pub(super) fn at_endpoint(
+        &self,
+        endpoint: &str,
+        around: AgentReadContext<'_>,
+        mistakes: &mut Diagnostics,
+    ) -> Option<ProjectAgent> {
+        let shape = TARGET.shape_of(&self.node).expect("the shape was checked");
+        let key = ["endpoint", "base_url"].into_iter().find(|key| shape.field(key).is_some());
+        let mut node = self.node.clone();
+        let (Some(key), NodeValue::Map(entries)) = (key, &mut node.value) else {
+            let who = self.name.as_deref().map_or("the target".to_string(), |name| format!("agent `{name}`"));
+            let message = format!("--endpoint: {who} has no address, since Hotseat runs it itself");
+            mistakes.push(Diagnostic::new(message).help("select another agent with `-n`"));
+            return None;
+        };
+        entries.retain(|entry| &*entry.key.text != "start");
+        let written: DocumentNode = serde_json::Value::from(escape(endpoint)).into();
+        match entries.iter_mut().find(|entry| &*entry.key.text == key) {
+            Some(entry) => entry.value = DocumentNode { span: entry.value.span.clone(), ..written },
+            None => {
+                let NodeValue::Map(added) =
+                    DocumentNode::from(serde_json::json!({key: escape(endpoint)})).value
+                else {
+                    return None;
+                };
+                entries.extend(added);
+            }
+        }
+        let agent = ProjectAgent::read(self.name.as_deref(), &node, &self.source, around, mistakes);
+        Some(ProjectAgent { folder: self.folder.clone(), ..agent })
+    }
+
+    /// The protocol of the agent: its `type`, or `ag_ui`.
+    pub fn protocol(&self) -> &str {
+        match self.node.get("type").map(|node| &node.value) {
+            Some(NodeValue::String(kind)) => kind,
+            _ => "ag_ui",
+        }
+    }
+
     /// Diagnostics of undefined environment variables.
     pub fn missing_variables(&self) -> impl Iterator<Item = &Diagnostic> {
         self.missing_variables.iter()

@@ -1,5 +1,6 @@
 //! Suite discovery: files, folders and globs of the command line, or of the project.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,14 +9,18 @@ use ignore::WalkBuilder;
 
 use super::project::Project;
 use crate::cases::{Suite, is_program};
-use hotseat_document::Diagnostic;
+use hotseat_document::{Diagnostic, nearest};
 
 /// Discovered suites, sorted and without duplicates.
 #[derive(Debug, Default)]
 pub struct DiscoveredSuites {
     /// The suites.
     pub suites: Vec<Suite>,
-    /// Diagnostics of missing paths and invalid globs.
+    /// Suites of which only the cases at these lines are meant: `FILE:LINE`.
+    pub lines: Vec<(PathBuf, u32)>,
+    /// Diagnostics of paths without suites.
+    pub missing: Vec<Diagnostic>,
+    /// Diagnostics of invalid globs.
     pub mistakes: Vec<Diagnostic>,
 }
 
@@ -46,8 +51,18 @@ pub fn discover_suites(paths: &[String], folder: &Path, project: &Project) -> Di
             );
         }
     }
+    let mut whole: HashSet<PathBuf> = HashSet::new();
     for written in paths {
         let path = folder.join(written);
+        if !path.exists()
+            && let Some((file, line)) = split_line(written)
+            && folder.join(file).is_file()
+        {
+            let path = folder.join(file);
+            found.lines.push((path.clone(), line));
+            found.suites.push(Suite::new(path.clone(), display_path(&path, folder)));
+            continue;
+        }
         let suites = if path.is_dir() {
             let named = |path: &Path| {
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
@@ -66,7 +81,7 @@ pub fn discover_suites(paths: &[String], folder: &Path, project: &Project) -> Di
                 }
             }
         } else {
-            found.mistakes.push(Diagnostic::new(format!("no such file or folder: {written}")));
+            found.missing.push(missing_path(written, folder, project));
             continue;
         };
         if suites.is_empty() {
@@ -75,16 +90,49 @@ pub fn discover_suites(paths: &[String], folder: &Path, project: &Project) -> Di
             } else {
                 "no files match"
             };
-            found.mistakes.push(Diagnostic::new(format!("{rule} {written}")));
+            found.missing.push(Diagnostic::new(format!("{rule} {written}")));
         }
+        whole.extend(suites.iter().map(|suite| suite.path.clone()));
         found.suites.extend(suites);
     }
+    // A file that is also named without a line is meant as a whole.
+    found.lines.retain(|(path, _)| !whole.contains(path));
     found.suites.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     found
         .suites
         .retain(|suite| seen.insert(suite.path.canonicalize().unwrap_or_else(|_| suite.path.clone())));
     found
+}
+
+/// Splits `FILE:LINE` and `FILE:LINE:COLUMN`.
+pub fn split_line(written: &str) -> Option<(&str, u32)> {
+    let (file, last) = written.rsplit_once(':')?;
+    let last: u32 = last.parse().ok()?;
+    let line = file.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
+    line.or(Some((file, last))).filter(|(file, _)| !file.is_empty())
+}
+
+/// Diagnostic for a path that does not exist, with the most similar suite.
+fn missing_path(written: &str, folder: &Path, project: &Project) -> Diagnostic {
+    const MAX_SUITES: usize = 10_000;
+    let globs: Vec<GlobMatcher> =
+        project.suites.iter().filter_map(|pattern| compile_glob(pattern).ok()).collect();
+    let fits = |path: &Path| globs.iter().any(|glob| glob.is_match(path));
+    let known = walk_suites(&project.root, folder, fits);
+    let (file, line) = split_line(written).map_or((written, None), |(file, line)| (file, Some(line)));
+    let with_line = |near: &str| line.map_or_else(|| near.to_string(), |line| format!("{near}:{line}"));
+    let shown: Vec<&str> = known.iter().take(MAX_SUITES).map(|suite| &*suite.shown).collect();
+    let file_name = |path: &&str| Path::new(*path).file_name().is_some_and(|name| name == file);
+    // A name without its folder, a misspelt path, or the name of a case.
+    let near = shown.iter().find(|path| file_name(path)).copied();
+    let near = near.or_else(|| nearest(file, shown.iter().copied()));
+    let missing = Diagnostic::new(format!("no such file or folder: {written}"));
+    match near {
+        Some(near) => missing.help(format!("did you mean `{}`?", with_line(near))),
+        None if written.contains(['/', '.', '\\']) => missing,
+        None => missing.help(format!("`-k '{written}'` selects cases by a part of their name")),
+    }
 }
 
 fn compile_glob(pattern: &str) -> Result<GlobMatcher, Diagnostic> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::agent::ProjectAgent;
 use super::agent_targets::{AgentReadContext, BoundTarget, find_recordings, is_secret};
 use super::context::CallSettings;
+use super::env_file::{ENV_FILE, EnvFile};
 use super::hooks::ProjectHooks;
 use super::limits::read_limits;
 use super::script_settings::{self, ProcessDefinitions};
@@ -14,8 +15,8 @@ use super::shape::PROJECT;
 use super::store_settings::{StoreSettings, read_store_settings};
 use crate::cases::{
     AgentsByName, DecodeSettings, Environment, InheritedSettings, Reliability, ReliabilitySetting,
-    SharedSettings, TestCase, VariableScope, interpolate, read_judging, read_reliability, references,
-    unknown_agent,
+    SharedSettings, TestCase, VariableScope, explain_peer_words, interpolate, read_judging, read_reliability,
+    references, unknown_agent,
 };
 use crate::scripts::{ScriptGrants, ScriptLibrary};
 use hotseat_checks::{JudgeSettings, RoleReference};
@@ -154,6 +155,35 @@ impl Project {
             header_secrets: Vec::new(),
             environment,
         }
+    }
+
+    /// Reads a project file, displayed as `shown`, with the variables of the `.env` file beside it.
+    ///
+    /// # Errors
+    /// All diagnostics of one of the files, without values of the `.env` file.
+    pub fn read_with_env_file(
+        path: &Path,
+        shown: &str,
+        environment: Environment,
+    ) -> Result<Project, Diagnostics> {
+        let beside = Path::new(shown).with_file_name(ENV_FILE).to_string_lossy().into_owned();
+        let Some(file) = EnvFile::read(folder_of(path), &beside)? else {
+            return Project::read(path, shown, environment);
+        };
+        let redactor = SecretRedactor::new(file.secrets());
+        let clean = |mistake: Diagnostic| Diagnostic {
+            message: redactor.text(&mistake.message).into_owned(),
+            help: mistake.help.as_deref().map(|help| redactor.text(help).into_owned()),
+            ..mistake
+        };
+        let mut project = Project::read(path, shown, file.merge_into(&environment)).map_err(|mistakes| {
+            let mut cleaned = Diagnostics::new();
+            cleaned.extend(mistakes.into_iter().map(clean));
+            cleaned
+        })?;
+        project.header_secrets.extend(file.secrets());
+        project.renew_redactor();
+        Ok(project)
     }
 
     /// Reads a project file, displayed as `shown`.
@@ -351,6 +381,39 @@ impl Project {
         Ok(())
     }
 
+    /// Contacts the tested agent at another address: the selected one, or the target of the project. Without a
+    /// target, an AG-UI agent at this address is tested. An agent that Hotseat would start is not started.
+    ///
+    /// # Errors
+    /// If it is no HTTP URL, several agents could be meant, or the agent has no address.
+    pub fn override_endpoint(&mut self, endpoint: &str) -> Result<(), Diagnostics> {
+        if !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
+            return Err(Diagnostic::new(format!("--endpoint {endpoint}: expected an HTTP URL")).into());
+        }
+        let around = AgentReadContext {
+            root: &self.root,
+            connectors: &self.connectors,
+            environment: &self.environment,
+        };
+        let mut mistakes = Diagnostics::new();
+        let chosen = self.override_agent.clone().or_else(|| self.target.clone());
+        let moved = match &chosen {
+            Some(agent) => agent.at_endpoint(endpoint, around, &mut mistakes),
+            None if self.agents.is_empty() => Some(ProjectAgent::ag_ui(endpoint, around, &mut mistakes)),
+            None => return Err(self.missing_target().into()),
+        };
+        let Some(moved) = moved.map(Arc::new).filter(|_| mistakes.is_empty()) else { return Err(mistakes) };
+        let is_chosen =
+            |agent: &Arc<ProjectAgent>| chosen.as_ref().is_some_and(|one| Arc::ptr_eq(one, agent));
+        for agent in self.agents.iter_mut().chain(&mut self.target).chain(&mut self.override_agent) {
+            if is_chosen(agent) {
+                *agent = moved.clone();
+            }
+        }
+        self.target.get_or_insert(moved);
+        Ok(())
+    }
+
     /// Replays recordings in place of the tested agents. Assertions and tools of the agents still apply, and
     /// suites without an agent are replayed too. Agents used for roles are not replaced. `from` is relative
     /// to `folder`.
@@ -381,9 +444,13 @@ impl Project {
     /// Applies the call settings of the command line.
     pub fn set_call_settings(&mut self, calling: CallSettings) {
         self.header_secrets.extend(calling.secrets());
+        self.renew_redactor();
+        self.call_settings = calling;
+    }
+
+    fn renew_redactor(&mut self) {
         let secrets = named_secrets(&self.environment, &self.secrets).chain(self.header_secrets());
         self.redactor = SecretRedactor::new(secrets.collect::<Vec<_>>());
-        self.call_settings = calling;
     }
 
     /// Script functions and their permissions.
@@ -540,16 +607,14 @@ impl Project {
         }
     }
 
-    /// Validates an agent for a case without hooks.
+    /// Resolves an agent for a case without hooks.
     ///
     /// # Errors
-    /// If it uses variables set by hooks.
-    pub fn bind_without_hooks(&self, agent: &ProjectAgent) -> Result<(), Diagnostics> {
+    /// If it uses variables set by hooks, or is invalid.
+    pub fn bind_without_hooks(&self, agent: &ProjectAgent) -> Result<BoundTarget, Diagnostics> {
         let given = BTreeMap::new();
         let (environment, redactor) = (&*self.environment, &self.redactor);
-        agent
-            .bind(VariableScope { environment, hook_variables: &given, allow_undefined: false, redactor })
-            .map(drop)
+        agent.bind(VariableScope { environment, hook_variables: &given, allow_undefined: false, redactor })
     }
 
     /// Diagnostic for a project without an agent to test.
@@ -632,7 +697,7 @@ fn parse_project(path: &Path, shown: &str) -> Result<(Arc<SourceText>, DocumentN
     let node = yaml::parse(&source)?;
     let mut mistakes = Diagnostics::new();
     check(&node, &Kind::Shape(&PROJECT), &source, &mut mistakes);
-    if mistakes.is_empty() { Ok((source, node)) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok((source, node)) } else { Err(explain_peer_words(mistakes)) }
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -6,6 +6,7 @@ mod attempt;
 mod attempt_result;
 mod backlog;
 mod cancellation;
+mod case_filter;
 mod case_queue;
 mod case_roles;
 mod check_totals;
@@ -36,6 +37,7 @@ pub use agent_start::{end_orphans, start_agents, stop_agents};
 pub use attempt_result::Attempt;
 pub use backlog::ReportBacklog;
 pub use cancellation::{CLEANUP_LIMIT, CancellationSignal, RunControl};
+pub use case_filter::{CaseFilter, CaseLabels, KeywordExpression, KnownLabels};
 pub use case_roles::open_role;
 pub use check_totals::{CheckTally, CheckTotals, CriterionTally};
 pub use context::{CaseOverrides, EventRetention, HumanPolicy, RunContext};
@@ -55,7 +57,7 @@ pub use results::{
     CheckpointResult, SimulatorInfo,
 };
 pub use series::{AttemptStatus, StopRule};
-pub use settings::{RunChoices, RunSettings, TestedAgent, UserIdentity};
+pub use settings::{RerunCommands, RunChoices, RunSettings, TestedAgent, UserIdentity};
 pub use shard::Shard;
 pub use signals::ShutdownSignals;
 pub use stability::{CaseStability, ReliabilityGrade, ReliabilityResult, StabilityClass};

@@ -1,8 +1,9 @@
 //! The plan of a run: every suite is read and validated before anything is contacted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::case_filter::{CaseFilter, CaseLabels, KnownLabels};
 use super::case_roles::{CaseScope, case_roles, check_functions};
 use super::execution_options::ExecutionOptions;
 use super::mode::RunModes;
@@ -12,7 +13,7 @@ use crate::cases::{DecodeSettings, ReliabilitySetting, Suite, TestCase};
 use crate::config::{Project, ProjectAgent, ResolvedRole, ScriptScope};
 use crate::session::{CaseBody, DrivenCase};
 use crate::typescript;
-use hotseat_checks::{Check, Pattern};
+use hotseat_checks::Check;
 use hotseat_document::{Diagnostic, Diagnostics};
 
 /// Maximum number of selected cases held in memory. With more cases, all are read again during the run, so
@@ -21,11 +22,13 @@ const MAX_CASES_IN_MEMORY: usize = 1_000;
 /// Maximum number of notes.
 const MAX_NOTES: usize = 100;
 
-/// Filter for cases.
+/// Selects the cases of a run.
 #[derive(Debug, Clone, Default)]
 pub struct CaseSelection {
-    /// Only cases whose id or name matches.
-    pub run: Option<Pattern>,
+    /// Only cases with these names, texts and tags.
+    pub filter: CaseFilter,
+    /// In these suites, by name, only the cases at these lines.
+    pub lines: BTreeMap<String, BTreeSet<u32>>,
     /// Only these cases, by suite name and case id.
     pub among: Option<BTreeSet<(String, String)>>,
     /// Only one shard of the remaining cases.
@@ -392,6 +395,33 @@ impl RunPlan {
         }))
     }
 
+    /// Iterates over all cases, each with the name of its suite, whether they are selected or not. Skips invalid
+    /// ones.
+    pub fn all_cases<'a>(
+        &'a self,
+        project: &'a Project,
+    ) -> Box<dyn Iterator<Item = (Arc<str>, Arc<TestCase>)> + 'a> {
+        if let Some(kept) = self.cached_cases().filter(|_| self.selected == self.total) {
+            return Box::new(
+                kept.iter().map(|selected| (selected.suite_name.clone(), selected.case.clone())),
+            );
+        }
+        Box::new(self.suites.iter().flat_map(move |planned| {
+            let name: Arc<str> = project.suite_name(&planned.suite.path).into();
+            let cases = cases_of(planned, project, Suite::cases_sequential);
+            cases.filter_map(move |case| Some((name.clone(), Arc::new(case.ok()?.case))))
+        }))
+    }
+
+    /// Labels of all cases, for suggestions.
+    pub fn known_labels(&self, project: &Project) -> KnownLabels {
+        let mut known = KnownLabels::default();
+        for (suite, case) in self.all_cases(project) {
+            known.add(CaseLabels { id: &case.id, name: &case.name, suite: &suite, tags: &case.tags });
+        }
+        known
+    }
+
     /// Number of selected cases with an applicable declared reliability.
     pub fn declared_count(&self, options: &ExecutionOptions) -> usize {
         match (options.as_declared, options.reliability) {
@@ -483,9 +513,12 @@ fn suites_changed() -> Diagnostic {
 
 impl CaseSelection {
     fn matches(&self, suite: &str, case: &TestCase) -> bool {
-        let named = |pattern: &Pattern| pattern.is_match(&case.id) || pattern.is_match(&case.name);
+        let labels = CaseLabels { id: &case.id, name: &case.name, suite, tags: &case.tags };
         let is_among = |few: &BTreeSet<(String, String)>| few.contains(&(suite.to_string(), case.id.clone()));
-        self.run.as_ref().is_none_or(named) && self.among.as_ref().is_none_or(is_among)
+        let is_at = |lines: &BTreeSet<u32>| lines.range(case.lines()).next().is_some();
+        self.lines.get(suite).is_none_or(is_at)
+            && self.filter.matches(labels)
+            && self.among.as_ref().is_none_or(is_among)
     }
 
     fn is_in_shard(&self, suite: &str, case: &TestCase) -> bool {

@@ -67,6 +67,20 @@ pub struct RunChoices {
     pub connector: Option<String>,
     /// Displayable paths of the report files.
     pub outputs: Vec<String>,
+    /// Commands that run cases of this run again, if it was started by a command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun: Option<RerunCommands>,
+}
+
+/// Commands that run cases again as they ran, quoted for a shell.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct RerunCommands {
+    /// Selects nothing; a case can be named by its file and line.
+    pub any: String,
+    /// Selects the suites of the run; cases can be selected with `--run`.
+    pub suites: String,
+    /// Selects the cases of the run that failed, if it is saved.
+    pub failed: Option<String>,
 }
 
 /// A tested agent as shown in reports.
@@ -107,7 +121,15 @@ impl RunSettings {
                 team: clean(&team.text),
                 locale: clean(&locale.text),
             },
-            choices: RunChoices { run: choices.run.map(|run| clean(&run).to_string()), ..choices },
+            choices: RunChoices {
+                run: choices.run.map(|run| clean(&run).to_string()),
+                rerun: choices.rerun.map(|rerun| RerunCommands {
+                    any: clean(&rerun.any).to_string(),
+                    suites: clean(&rerun.suites).to_string(),
+                    failed: rerun.failed.map(|failed| clean(&failed).to_string()),
+                }),
+                ..choices
+            },
             agents,
             rechecked: None,
         }

@@ -90,7 +90,7 @@ impl<W: Write + Send> EventsReporter<W> {
     /// If it cannot be written.
     pub fn end(&mut self, exit_code: u8) -> io::Result<()> {
         let total = self.ended.as_ref().map_or(0, |summary| summary.total);
-        let suggestion = self.failures.suggestion(total);
+        let suggestion = self.failures.suggestion(total, self.setting.choices.rerun.as_ref());
         let failed_ids = self.failures.first().iter().map(|failed| &*failed.id).collect();
         let summary = self.ended.as_ref();
         write_line(&mut self.out, "summary", EndEventRecord { exit_code, summary, failed_ids, suggestion })

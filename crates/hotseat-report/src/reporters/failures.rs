@@ -2,9 +2,9 @@
 
 use hotseat_trace::{FailureKind, VerdictStatus};
 
-use super::text::one_line;
+use super::text::{one_line, shell_word};
 use hotseat_checks::escape;
-use hotseat_engine::run::CaseOutcome;
+use hotseat_engine::run::{CaseDriver, CaseOutcome, RerunCommands};
 
 /// Failed cases of a run. Only the first ones are kept.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub struct FailedCase {
     pub has_name: bool,
     /// Location of the case.
     pub place: String,
+    /// `FILE:LINE`, if this selects the case alone.
+    selector: Option<String>,
     pub kind: FailureKind,
 }
 
@@ -60,6 +62,8 @@ impl FailureList {
                 name: case.name.clone(),
                 has_name: case.named,
                 place: case.place.to_string(),
+                selector: (case.driven == CaseDriver::Written && case.scenario.is_none())
+                    .then(|| format!("{}:{}", case.place.file(), case.place.line())),
                 kind: failure.kind,
             });
         }
@@ -73,10 +77,10 @@ impl FailureList {
 
     /// Suggests the next step after a run of `total` cases, in one line. Returns `None` if nothing failed, or
     /// the next step is obvious.
-    pub fn suggestion(&mut self, total: usize) -> Option<String> {
+    pub fn suggestion(&mut self, total: usize, rerun: Option<&RerunCommands>) -> Option<String> {
         let (kind, _) = *self.kinds.iter().rev().max_by_key(|(_, count)| *count)?;
-        let run = self.run_pattern().map(|pattern| format!("--run {pattern}"));
-        // Options for the command: the failed cases, if they can be selected, and other useful options.
+        let run = self.rerun_command(rerun);
+        // The command, or the options that select the failed cases, and other useful options.
         let with = |rest: &str| {
             let parts: Vec<&str> =
                 run.as_deref().into_iter().chain(Some(rest).filter(|rest| !rest.is_empty())).collect();
@@ -134,6 +138,22 @@ impl FailureList {
                 None => "run the cancelled cases again".to_string(),
             },
         })
+    }
+
+    /// Returns the shortest command that runs the failed cases, or the options that select them if the command is
+    /// unknown.
+    fn rerun_command(&mut self, rerun: Option<&RerunCommands>) -> Option<String> {
+        let pattern = self.run_pattern().map(|pattern| format!("--run {pattern}"));
+        let Some(rerun) = rerun else { return pattern };
+        let by_line = match self.first.as_slice() {
+            [FailedCase { selector: Some(selector), .. }] if self.count == 1 => {
+                Some(format!("{} {}", rerun.any, shell_word(selector)))
+            }
+            _ => None,
+        };
+        let by_name = pattern.map(|pattern| format!("{} {pattern}", rerun.suites));
+        let commands = [rerun.failed.clone(), by_line, by_name].into_iter().flatten();
+        commands.min_by_key(|command| command.chars().count())
     }
 
     /// Returns a shell-quoted pattern that selects exactly the failed cases, or `None` if it would be too

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod ci_commands;
+mod color_policy;
 mod console;
 mod events;
 mod failures;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use ci_commands::CommandGuard;
+pub use color_policy::uses_color;
 pub use console::{ConsoleOptions, ConsoleReporter, conversation};
 pub use events::{
     EventsReporter, write_dry_run_case, write_empty_summary, write_error, write_info, write_warning,
@@ -39,7 +41,7 @@ pub use markdown::MarkdownReporter;
 pub use recordings::RecordingsReporter;
 pub use reply::ReplyReporter;
 pub use saved_cases::SavedCasesReporter;
-pub use text::{format_count, format_duration, format_percent, one_line, safe_lines, wrap};
+pub use text::{format_count, format_duration, format_percent, one_line, safe_lines, shell_word, wrap};
 pub use trace::TraceReporter;
 
 use hotseat_engine::run::{RunEvent, RunSettings};

@@ -1,10 +1,20 @@
 //! Text for humans: durations, and untrusted text made safe for display.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use hotseat_document::visible_char;
+
+/// Quotes a text as one word of a POSIX shell, if needed.
+pub fn shell_word(text: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
+    match !text.is_empty() && text.bytes().all(is_plain) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("'{}'", text.replace('\'', "'\\''"))),
+    }
+}
 
 /// Formats a duration: `180µs`, `340ms`, `2.7s`, `1.8m`.
 pub fn format_duration(duration: Duration) -> String {

@@ -59,7 +59,6 @@ pub fn merge(
         command: Vec::new(),
         origin: RunOrigin::Merged { of: runs.iter().map(|(_, head)| head.id.clone()).collect() },
         shard: None,
-        only_failed: false,
         ..first.metadata.clone()
     };
     let project = about.project.clone();

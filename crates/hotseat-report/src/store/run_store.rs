@@ -239,30 +239,6 @@ impl RunStore {
         }
     }
 
-    /// Returns the last run of a Rust test file, or of `hotseat test` if none is named; optionally only of
-    /// runs before another one.
-    ///
-    /// # Errors
-    /// If there is no such run.
-    pub fn last_run_of(
-        &self,
-        program: Option<&str>,
-        before: Option<&StoredRun>,
-    ) -> Result<StoredRun, RunStoreError> {
-        let select = "SELECT number FROM run WHERE number < ?1 ORDER BY number DESC";
-        for number in self.query_numbers(select, [before.map_or(i64::MAX, |head| head.number)])? {
-            let head = self.stored_run(number)?;
-            if head.metadata.program.as_deref() == program {
-                return Ok(head);
-            }
-        }
-        let what = program.map_or("`hotseat test`".to_string(), |file| format!("the tests of {file}"));
-        Err(RunStoreError::NoSuchRun(match before {
-            Some(head) => format!("there is no saved run of {what} before {}", head.short_id()),
-            None => format!("there is no saved run of {what} in {}", self.path.display()),
-        }))
-    }
-
     /// Returns the indexes of the finished cases of a run, without those that still have to run.
     ///
     /// # Errors
@@ -273,34 +249,49 @@ impl RunStore {
         Ok(places.into_iter().filter_map(|place| usize::try_from(place).ok()).collect())
     }
 
-    /// Returns the failed cases of a run, by suite name (relative to the project) and id. If the run was
-    /// itself an incomplete rerun of failed cases, cases that it has not run yet are included.
+    /// Returns the cases that failed when they last ran, by suite name (relative to the project) and id, over all
+    /// saved runs of a Rust test file, or of `hotseat test` if none is named; optionally only of runs before
+    /// another one. A skipped case keeps its earlier result.
     ///
     /// # Errors
-    /// If the cases cannot be read.
-    pub fn failed_cases(&self, head: &StoredRun) -> Result<BTreeSet<(String, String)>, RunStoreError> {
-        let of = |which: &str| {
-            let mut select = self.prepare(&format!(
-                "SELECT suite.path, cases.id FROM cases
-                 JOIN suite ON suite.run = cases.run AND suite.number = cases.suite
-                 WHERE cases.run = ?1 AND {which}"
-            ))?;
-            let pair = |row: &Row<'_>| Ok((PathBuf::from(row.get::<_, String>(0)?), row.get(1)?));
-            let rows = select.query_map([head.number], pair).map_err(|error| self.sqlite_error(&error))?;
-            let named =
-                rows.map(|row| row.map(|(path, id)| (suite_name_within(&head.metadata.project, &path), id)));
-            named.collect::<Result<BTreeSet<_>, _>>().map_err(|error| self.sqlite_error(&error))
+    /// If there is no such run, or the cases cannot be read.
+    pub fn failed_cases(
+        &self,
+        program: Option<&str>,
+        before: Option<&StoredRun>,
+    ) -> Result<BTreeSet<(String, String)>, RunStoreError> {
+        let before = before.map_or(i64::MAX, |head| head.number);
+        let mut projects: HashMap<i64, PathBuf> = HashMap::new();
+        for number in self.query_numbers("SELECT number FROM run WHERE number < ?1", [before])? {
+            let metadata = self.metadata(number)?;
+            if metadata.program.as_deref() == program {
+                projects.insert(number, metadata.project);
+            }
+        }
+        if projects.is_empty() {
+            let what = program.map_or("`hotseat test`".to_string(), |file| format!("the tests of {file}"));
+            let message = format!("there is no saved run of {what} in {}", self.path.display());
+            return Err(RunStoreError::NoSuchRun(message));
+        }
+        // A case that was not started is `left_over`; it failed only if it was cancelled.
+        let mut select = self.prepare(
+            "SELECT cases.run, suite.path, cases.id, cases.status = 'failed' FROM cases
+             JOIN suite ON suite.run = cases.run AND suite.number = cases.suite
+             WHERE cases.status = 'failed' OR (cases.status = 'passed' AND cases.left_over = 0)
+             ORDER BY cases.run",
+        )?;
+        let row = |row: &Row<'_>| -> rusqlite::Result<(i64, String, String, bool)> {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         };
-        let mut failed = of("cases.status = 'failed'")?;
-        if head.metadata.only_failed && head.state != RunState::Ended {
-            let decided = of("cases.status IS NOT NULL AND cases.left_over = 0")?;
-            let before = match self.last_run_of(head.metadata.program.as_deref(), Some(head)) {
-                Ok(before) => self.failed_cases(&before)?,
-                // The previous run was pruned.
-                Err(RunStoreError::NoSuchRun(_)) => BTreeSet::new(),
-                Err(error) => return Err(error),
-            };
-            failed.extend(before.difference(&decided).cloned());
+        let mut failed = BTreeSet::new();
+        for row in select.query_map([], row).map_err(|error| self.sqlite_error(&error))? {
+            let (run, path, id, has_failed) = row.map_err(|error| self.sqlite_error(&error))?;
+            let Some(project) = projects.get(&run) else { continue };
+            let case = (suite_name_within(project, Path::new(&path)), id);
+            match has_failed {
+                true => drop(failed.insert(case)),
+                false => drop(failed.remove(&case)),
+            }
         }
         Ok(failed)
     }
@@ -324,6 +315,13 @@ impl RunStore {
         let ids: Vec<String> = ids.collect::<Result<_, _>>().map_err(|error| self.sqlite_error(&error))?;
         let near = hotseat_document::nearest(id, ids.iter().map(String::as_str));
         Ok(near.map_or_else(String::new, |near| format!("; did you mean `{near}`?")))
+    }
+
+    /// Reads the metadata of a run.
+    fn metadata(&self, number: i64) -> Result<RunMetadata, RunStoreError> {
+        let about: Result<Vec<u8>, _> =
+            self.connection.query_row("SELECT about FROM run WHERE number = ?1", [number], |row| row.get(0));
+        self.decode(&about.map_err(|error| self.sqlite_error(&error))?)
     }
 
     pub(super) fn stored_run(&self, number: i64) -> Result<StoredRun, RunStoreError> {

@@ -38,9 +38,6 @@ pub struct RunMetadata {
     pub shard: Option<Shard>,
     /// Number of cases in all shards together.
     pub of_all: usize,
-    /// True if the run contains only the cases that failed in the previous run.
-    #[serde(default)]
-    pub only_failed: bool,
     /// Rust test file that made the run; `None` for `hotseat test`.
     #[serde(default)]
     pub program: Option<String>,
@@ -61,7 +58,6 @@ impl RunMetadata {
             origin: RunOrigin::Held,
             shard: None,
             of_all: plan.selected_in_all_shards,
-            only_failed: false,
             program: None,
         }
     }

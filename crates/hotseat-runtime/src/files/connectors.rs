@@ -173,6 +173,11 @@ impl ConnectorSet {
         self.0.get(name).map(|written| written.node.place(&written.source))
     }
 
+    /// Returns the names of the connectors.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// Returns true if a connector with this name exists.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)

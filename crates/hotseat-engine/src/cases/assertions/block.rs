@@ -247,7 +247,11 @@ fn tool_checks(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<Check> {
         checks.push(Check::new(kind, name.place()));
     }
     for entry in map.list("require").into_iter().flatten() {
-        if let Some(entry) = entry.map(&REQUIRE) {
+        if let Some(name) = entry.text() {
+            let count = read_count(None, diagnostics);
+            let kind = CheckKind::ToolCount(ToolCount { calls: CallFilter::for_tool(name), count });
+            checks.push(Check::new(kind, entry.place()));
+        } else if let Some(entry) = entry.map(&REQUIRE) {
             required_call_checks(&entry, &mut checks, diagnostics);
         }
     }

@@ -55,8 +55,8 @@ pub static TOOLS: Shape = Shape {
         Field::optional("forbid", NAMES, "Tools that must not be called."),
         Field::optional(
             "require",
-            Kind::List(&Kind::Shape(&REQUIRE)),
-            "Tools that must be called; each entry is evaluated separately.",
+            Kind::List(&Kind::OneOf(&[Kind::NonEmptyText, Kind::Shape(&REQUIRE)])),
+            "Tools that must be called: names, or mappings with conditions. Each entry is evaluated separately.",
         ),
         Field::optional(
             "forbid_calls",

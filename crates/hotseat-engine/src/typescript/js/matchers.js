@@ -430,8 +430,47 @@ function assertion(value, soft, message) {
     return made;
   };
   const positive = matchers(false);
-  Object.defineProperty(positive, "not", { get: () => matchers(true), enumerable: true });
-  return positive;
+  Object.defineProperty(positive, "not", { get: () => checked(matchers(true)), enumerable: true });
+  return checked(positive);
+}
+
+/** Names that languages and consoles look up in any object. */
+const LOOKED_UP = new Set(["then", "toJSON", "toString", "valueOf", "constructor", "inspect"]);
+
+/** The matchers, where an unknown name is an error with the most similar one. */
+const checked = (matchers) => new Proxy(matchers, {
+  get(made, name) {
+    if (typeof name !== "string" || name in made || LOOKED_UP.has(name)) return made[name];
+    const near = nearestName(name, Object.keys(made));
+    throw misuse(`unknown matcher \`${name}\`${near === undefined ? "" : `: did you mean \`${near}\`?`}`);
+  },
+});
+
+/** The most similar name, if at most a third of the letters differ. */
+function nearestName(written, names) {
+  if (written.length > 64) return undefined;
+  const letters = written.toLowerCase();
+  let best;
+  for (const name of names) {
+    const distance = editDistance(letters, name.toLowerCase());
+    if (distance <= Math.max(1, written.length / 3) && (best === undefined || distance < best.distance)) best = { name, distance };
+  }
+  return best?.name;
+}
+
+/** Number of letters to insert, remove, replace or exchange with their neighbour. */
+function editDistance(one, other) {
+  let rows = [[], Array.from({ length: other.length + 1 }, (_, index) => index)];
+  for (let i = 1; i <= one.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= other.length; j += 1) {
+      const replaced = rows[1][j - 1] + (one[i - 1] === other[j - 1] ? 0 : 1);
+      row[j] = Math.min(rows[1][j] + 1, row[j - 1] + 1, replaced);
+      if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) row[j] = Math.min(row[j], rows[0][j - 2] + 1);
+    }
+    rows = [rows[1], row];
+  }
+  return rows[1][other.length];
 }
 
 const expect = (value, message) => assertion(value, false, message);

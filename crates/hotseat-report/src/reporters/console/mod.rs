@@ -164,7 +164,7 @@ impl<W: Write + Send> ConsoleReporter<W> {
         let written = self.setting.choices.outputs.iter().filter(|output| !self.lost.contains(output));
         let written: Vec<&str> = written.map(String::as_str).collect();
         out.push_str(&summary::summary_table(&look, &self.setting, summary, &self.totals, &written));
-        if let Some(words) = self.failures.suggestion(summary.total) {
+        if let Some(words) = self.failures.suggestion(summary.total, self.setting.choices.rerun.as_ref()) {
             out.push_str(&summary::format_suggestion(&look, &words));
         }
         out + &summary::result_banner(&look, summary)

@@ -217,11 +217,21 @@ fn format_tally(tally: &CheckTally) -> String {
     format!("{} of {} passed{rate}{errored}", tally.passed, tally.evaluated())
 }
 
-/// Formats the suggestion for the next step.
+/// Formats the suggestion for the next step. A command that does not fit is on a line of its own, so that it can be
+/// copied.
 pub(super) fn format_suggestion(look: &ConsoleOptions, words: &str) -> String {
     let head = "  Next: ";
     let room = look.columns_left(columns(head));
-    let lines = wrap(&one_line(words, 1000), room, room);
+    let words = one_line(words, 1000);
+    let command = words.strip_suffix('`').and_then(|words| words.rsplit_once('`'));
+    let lines = match command {
+        Some((before, command)) if columns(&words) > room && command.contains(' ') => {
+            let mut lines = wrap(before.trim_end(), room, room);
+            lines.push(command.to_string());
+            lines
+        }
+        _ => wrap(&words, room, room),
+    };
     format!(
         "{}{}\n\n",
         look.paint(TextStyle::Strong, head),

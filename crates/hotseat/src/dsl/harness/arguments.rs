@@ -12,7 +12,8 @@ Tests of an AI agent.
 Usage: [FILTER]... [OPTIONS]          (after `--`: cargo test --test agents -- FILTER --tag slow)
 
 Arguments:
-  [FILTER]...             Run only examples whose names contain one of these
+  [FILTER]...             Run only examples whose names contain one of these; FILE:LINE runs the example at
+                          this line
 
 Arguments of any test:
       --exact             Match filters against whole names
@@ -28,19 +29,26 @@ Arguments of any test:
                           Accepted and ignored: output is never captured
 
 Arguments of `hotseat test`:
+      --run REGEX         Run only examples whose names match; repeatable, any of them matches
+  -k EXPR                 Run only examples for which this expression holds: words of names, files and tags
+                          with `and`, `or`, `not` and brackets
+      --grep REGEX        Run only examples whose name, file or tag matches; repeatable
       --tag TAG           Run only examples with this tag; repeatable, any of the tags matches
+      --exclude-tag TAG   Run no examples with this tag; repeatable
   -o, --output FILE       Write a report: .json, .jsonl, .xml (JUnit); repeatable
       --trace FILE        Write all events of all conversations as JSON lines
   -n, --agent NAME        Test this agent of hotseat.yaml instead of the ones that examples name;
                           replay:PATH replays recordings. Does not replace agents in the test program
+      --endpoint URL      Contact the tested agent at this URL instead of its own
       --simulator WHO     Simulator: agents:ID or connectors:NAME
       --config FILE       Project file; default: the nearest hotseat.yaml, searched upwards
+      --no-env-file       Do not read the file .env beside the project file
       --runs N            Number of runs of each example
       --min-pass-rate R   Minimum pass rate of these runs, for instance 0.8
       --retries N         Number of retries of a failed example
       --timeout DURATION  Default time limit of an example: 30s, 2m
       --fail-fast         Start no new example after a failure
-      --last-failed       Run only examples that failed in the last saved run of this test file
+      --last-failed       Run only examples that failed when they last ran, and have not passed since
       --no-store          Do not save the run
       --forbid-only       Fail if examples are focused (`fit`, `only`), for CI
   -v, --verbose           Show all conversations in full
@@ -62,11 +70,17 @@ pub(super) struct HarnessArguments {
     pub parallel: Option<usize>,
     pub color: ColorMode,
     pub quiet: bool,
+    pub names: Vec<String>,
+    pub keywords: Option<String>,
+    pub texts: Vec<String>,
     pub tags: Vec<String>,
+    pub excluded_tags: Vec<String>,
     pub outputs: Vec<PathBuf>,
     pub trace: Option<PathBuf>,
     pub agent: Option<String>,
     pub config: Option<String>,
+    pub endpoint: Option<String>,
+    pub no_env_file: bool,
     pub simulator: Option<String>,
     pub runs: Option<usize>,
     pub min_pass_rate: Option<f64>,
@@ -109,8 +123,13 @@ pub(super) enum ColorMode {
     Never,
 }
 
-const KNOWN_FLAGS: [&str; 33] = [
+const KNOWN_FLAGS: [&str; 38] = [
     "--last-failed",
+    "--endpoint",
+    "--no-env-file",
+    "--run",
+    "--grep",
+    "--exclude-tag",
     "--no-store",
     "--simulator",
     "--exact",
@@ -195,13 +214,19 @@ impl HarnessArguments {
                 "-q" | "--quiet" => all.quiet = true,
                 // Output of examples is never captured, and there are no benchmarks.
                 "--nocapture" | "--no-capture" | "--show-output" | "--test" => {}
+                "--run" => all.names.push(value()?),
+                "-k" => all.keywords = Some(value()?),
+                "--grep" | "--filter" => all.texts.push(value()?),
                 "--tag" => all.tags.push(value()?),
+                "--exclude-tag" => all.excluded_tags.push(value()?),
                 "-o" | "--output" => all.outputs.push(value()?.into()),
                 "--trace" => all.trace = Some(value()?.into()),
                 "-n" | "--agent" => all.agent = Some(value()?),
                 "--simulator" => all.simulator = Some(value()?),
+                "--endpoint" => all.endpoint = Some(value()?),
+                "--no-env-file" => all.no_env_file = true,
                 "--config" => all.config = Some(value()?),
-                "--runs" => all.runs = Some(parse_count("--runs", &value()?)?),
+                "--runs" | "--repeat" => all.runs = Some(parse_count("--runs", &value()?)?),
                 "--min-pass-rate" => {
                     let written = value()?;
                     let rate = written.parse().ok().filter(|rate| *rate > 0.0 && *rate <= 1.0);
@@ -221,7 +246,7 @@ impl HarnessArguments {
                 "--timeout" => all.timeout = Some(parse_duration(&value()?)?),
                 "--fail-fast" => all.fail_fast = true,
                 "--forbid-only" => all.forbid_only = true,
-                "--last-failed" => all.last_failed = true,
+                "--last-failed" | "--lf" => all.last_failed = true,
                 "--no-store" => all.no_store = true,
                 "-v" | "--verbose" => all.verbose = true,
                 "-h" | "--help" => all.help = true,

@@ -36,12 +36,10 @@ impl HarnessContext {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let environment: Environment = Arc::new(env::vars_os().filter_map(text).collect());
-        let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
-        let dumb = environment.get("TERM").is_some_and(|term| term == "dumb");
         let width = environment.get("COLUMNS").and_then(|columns| columns.parse().ok());
         let world = HarnessContext {
             folder: env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-            color: io::stdout().is_terminal() && !is_set("NO_COLOR") && !dumb,
+            color: hotseat_report::reporters::uses_color(&environment, io::stdout().is_terminal()),
             width: width.unwrap_or(DEFAULT_WIDTH).clamp(40, 200),
             environment,
             output: HarnessOutput::Standard,

@@ -11,14 +11,14 @@ use super::super::agents::{AgentChoice, InProgramAgent};
 use super::super::example_body::ExampleBody;
 use super::super::session_channel::take_lost_assertions;
 use super::super::tree::ExampleSpec;
-use super::arguments::{ColorMode, HarnessArguments};
+use super::arguments::{ColorMode, HarnessArguments, IgnoredMode};
 use super::{Harness, exit};
 use hotseat_checks::RoleReference;
 use hotseat_engine::cases::{CaseProgram, CaseSimulator, SimulatorBrief, Suite, TestCase};
 use hotseat_engine::config::{Project, ProjectAgent, ScriptScope, display_path};
 use hotseat_engine::run::{
-    CaseSelection, EventRetention, ExecutionOptions, PassRate, PlannedSuite, RequestedOptions, RunChoices,
-    RunContext, RunEvent, RunPlan, RunSettings,
+    CaseSelection, EventRetention, ExecutionOptions, PassRate, PlannedSuite, RequestedOptions, RerunCommands,
+    RunChoices, RunContext, RunEvent, RunPlan, RunSettings,
 };
 use hotseat_engine::session::DrivenCase;
 use hotseat_report::reporters;
@@ -75,11 +75,12 @@ impl Harness {
             parallel_asked: arguments.parallel.is_some(),
             outputs: outputs.iter().map(|output| output.name.clone()).collect(),
             agent: arguments.agent.clone(),
+            rerun: rerun_commands(self.file, arguments, is_kept),
             ..RunChoices::default()
         };
         let setting = Arc::new(RunSettings::new(&plan, &context, choices));
         let mut reporters = self.reporters(arguments, outputs, &setting)?;
-        let saver = match is_kept.then(|| self.run_saver(arguments, &context.project, &plan, &setting)) {
+        let saver = match is_kept.then(|| self.run_saver(&context.project, &plan, &setting)) {
             Some(Ok(saver)) => Some(saver),
             Some(Err(reason)) => {
                 reporters.warnings.push(format!("this run is not saved: {reason}"));
@@ -135,7 +136,11 @@ impl Harness {
         };
         let mut project = match file {
             Some((path, name)) => {
-                Project::read(&path, &name, environment).map_err(|found| self.usage_error(found))?
+                let project = match arguments.no_env_file {
+                    true => Project::read(&path, &name, environment),
+                    false => Project::read_with_env_file(&path, &name, environment),
+                };
+                project.map_err(|found| self.usage_error(found))?
             }
             None => Project::without_file(self.context.folder.clone(), environment),
         };
@@ -145,6 +150,9 @@ impl Harness {
                 None => project.override_with(name).map_err(Into::into),
             };
             chosen.map_err(|found| self.usage_error(found))?;
+        }
+        if let Some(endpoint) = &arguments.endpoint {
+            project.override_endpoint(endpoint).map_err(|found| self.usage_error(found))?;
         }
         if let Some(written) = &arguments.simulator {
             let who =
@@ -289,6 +297,28 @@ impl Harness {
             )),
         }
     }
+}
+
+/// Commands that run examples of a test file again. `None` if options of the run would be missing.
+fn rerun_commands(file: &str, arguments: &HarnessArguments, is_kept: bool) -> Option<RerunCommands> {
+    let target = Path::new(file).file_stem()?.to_str()?;
+    let has_options = arguments.agent.is_some()
+        || arguments.endpoint.is_some()
+        || arguments.no_env_file
+        || arguments.config.is_some()
+        || arguments.simulator.is_some()
+        || arguments.runs.is_some()
+        || arguments.ignored != IgnoredMode::Skipped;
+    if has_options || Path::new(file).parent()?.file_name()? != "tests" {
+        return None;
+    }
+    let command = format!("cargo test --test {target} --");
+    let is_whole = arguments.filters.is_empty() && arguments.skip.is_empty();
+    Some(RerunCommands {
+        failed: (is_kept && is_whole).then(|| format!("{command} --lf")),
+        any: command.clone(),
+        suites: command,
+    })
 }
 
 /// Hides examples that passed or were skipped.

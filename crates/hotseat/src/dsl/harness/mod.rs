@@ -119,8 +119,8 @@ impl Harness {
             let wrong = |(words, at): (String, CallerLocation)| Diagnostic::new(words).at(at.place());
             return Err(self.usage_error(mistakes.into_iter().map(wrong)));
         }
-        let ExampleSelection { examples, total: of, emptied_by_filter: by_filter, focused } =
-            select_examples(declared, &arguments).map_err(|wrong| self.usage_error(wrong))?;
+        let ExampleSelection { examples, total: of, emptied_by_filter: by_filter, focused, suggestion } =
+            select_examples(declared, &arguments, self.file).map_err(|wrong| self.usage_error(wrong))?;
         if arguments.list {
             return Ok(
                 self.print(&format_list(examples.iter().map(|example| &*example.name), arguments.format))
@@ -133,7 +133,8 @@ impl Harness {
             ));
         }
         if examples.is_empty() {
-            self.print_remark(&format!("no examples selected: 0 of {of} match"));
+            let help = suggestion.map_or_else(String::new, |help| format!("; {help}"));
+            self.print_remark(&format!("no examples selected: 0 of {of} match{help}"));
             // A filter is passed to every test file; most have no matching example.
             return Ok(if by_filter { exit::PASSED } else { exit::NOTHING_SELECTED });
         }

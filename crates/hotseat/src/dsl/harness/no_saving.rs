@@ -9,7 +9,6 @@ use hotseat_engine::run::{RunPlan, RunSettings};
 use hotseat_report::runner::RunSaver;
 
 use super::Harness;
-use super::arguments::HarnessArguments;
 
 /// Reason why no run is saved.
 const NO_STORE: &str = "this test program was built without saved runs";
@@ -29,7 +28,6 @@ impl Harness {
     /// Always.
     pub(super) fn run_saver(
         &self,
-        _: &HarnessArguments,
         _: &Project,
         _: &RunPlan,
         _: &Arc<RunSettings>,

@@ -1,4 +1,4 @@
-//! Saves the run of a test file, and finds the examples that failed in the last one.
+//! Saves the run of a test file, and finds the examples that failed when they last ran.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,27 +9,21 @@ use hotseat_engine::run::{RunPlan, RunSettings};
 use hotseat_report::runner::RunSaver;
 use hotseat_report::store::{RunMetadata, RunStore, RunStoreError, RunWriter, StoreLimits, store_path};
 
-use super::arguments::HarnessArguments;
 use super::{Harness, exit};
 
 impl Harness {
-    /// Returns the examples that failed in the last run of this test file, as pairs of suite and name.
+    /// Returns the examples of this test file that failed when they last ran, as pairs of suite and name.
     pub(super) fn last_failed(&self, project: &Project) -> Result<BTreeSet<(String, String)>, u8> {
-        let found = RunStore::open(&store_path(&project.root)).and_then(|store| {
-            let head = store.last_run_of(Some(self.file), None)?;
-            Ok((store.failed_cases(&head)?, head))
-        });
-        let (failed, head) = found.map_err(|error| match error {
+        let store = RunStore::open(&store_path(&project.root));
+        let failed = store.and_then(|store| store.failed_cases(Some(self.file), None));
+        let failed = failed.map_err(|error| match error {
             RunStoreError::NoRuns(_) | RunStoreError::NoSuchRun(_) => {
                 self.usage_error([Diagnostic::new(error.to_string())])
             }
             RunStoreError::Unusable(_) => self.run_error(error.to_string()),
         })?;
         if failed.is_empty() {
-            self.print_remark(&format!(
-                "no examples selected: no example failed in the last run, {}",
-                head.short_id()
-            ));
+            self.print_remark("no examples selected: every example passed when it last ran");
             return Err(exit::NOTHING_SELECTED);
         }
         Ok(failed)
@@ -41,17 +35,13 @@ impl Harness {
     /// If the store cannot be opened.
     pub(super) fn run_saver(
         &self,
-        arguments: &HarnessArguments,
         project: &Project,
         plan: &RunPlan,
         setting: &Arc<RunSettings>,
     ) -> Result<Box<dyn RunSaver>, String> {
         let redactor = project.redactor();
-        let about = RunMetadata {
-            only_failed: arguments.last_failed,
-            program: Some(self.file.to_string()),
-            ..RunMetadata::new(project, plan, setting)
-        };
+        let about =
+            RunMetadata { program: Some(self.file.to_string()), ..RunMetadata::new(project, plan, setting) };
         let about = about.started_by(&self.arguments, &self.context.folder, redactor);
         let limits = StoreLimits::with_defaults(project.store.max_age, project.store.max_size);
         let writer = RunWriter::new(&store_path(&project.root), about, limits);

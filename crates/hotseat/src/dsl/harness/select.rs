@@ -1,8 +1,12 @@
 //! Selects the examples to run.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use hotseat_document::Diagnostic;
+use hotseat_engine::cases::test_lines;
+use hotseat_engine::config::split_line;
+use hotseat_engine::run::{CaseFilter, CaseLabels, KnownLabels};
 
 use super::super::tree::ExampleSpec;
 use super::arguments::{HarnessArguments, IgnoredMode};
@@ -16,20 +20,23 @@ pub(super) struct ExampleSelection {
     pub emptied_by_filter: bool,
     /// True if examples were skipped because others are focused.
     pub focused: bool,
+    /// Suggests another filter if none of the examples matches.
+    pub suggestion: Option<String>,
 }
 
 /// Selects the examples to run.
 ///
 /// # Errors
-/// If two examples have the same name, or an example is focused despite `--forbid-only`.
+/// If two examples have the same name, an example is focused despite `--forbid-only`, or a filter is invalid.
 pub(super) fn select_examples(
     examples: Vec<ExampleSpec>,
     arguments: &HarnessArguments,
+    file: &str,
 ) -> Result<ExampleSelection, Vec<Diagnostic>> {
-    let mut known: HashMap<&str, &ExampleSpec> = HashMap::new();
+    let mut by_name: HashMap<&str, &ExampleSpec> = HashMap::new();
     let mut mistakes = Vec::new();
     for example in &examples {
-        if let Some(other) = known.insert(&example.name, example) {
+        if let Some(other) = by_name.insert(&example.name, example) {
             let message = format!("two examples have the name `{}`", example.name);
             let wrong = Diagnostic::new(message)
                 .at(example.at.place())
@@ -43,9 +50,15 @@ pub(super) fn select_examples(
                 .push(wrong.help("remove `fit`, `fdescribe` and `only()` from the example and its groups"));
         }
     }
-    if !mistakes.is_empty() {
-        return Err(mistakes);
-    }
+    let HarnessArguments { names, keywords, texts, tags, excluded_tags, .. } = arguments;
+    let filter = CaseFilter::compile(names, keywords.as_deref(), texts, tags, excluded_tags);
+    let filter = match filter {
+        Ok(filter) if mistakes.is_empty() => filter,
+        Ok(_) => return Err(mistakes),
+        Err(words) => return Err(vec![Diagnostic::new(words)]),
+    };
+    let mut known = KnownLabels::default();
+    examples.iter().for_each(|example| known.add(labels(example, file)));
     let of = examples.len();
     let mut examples = examples;
     let focused = examples.iter().any(|example| example.settings.focused);
@@ -54,11 +67,11 @@ pub(super) fn select_examples(
     }
     let left_out = focused && examples.len() < of;
     let in_focus = examples.len();
-    examples.retain(|example| matches_name(arguments, &example.name));
+    examples.retain(|example| matches_name(arguments, example, file));
     let by_filter = examples.is_empty() && in_focus > 0;
-    examples.retain(|example| {
-        arguments.tags.is_empty() || example.settings.tags.iter().any(|tag| arguments.tags.contains(tag))
-    });
+    let named = examples.len();
+    examples.retain(|example| filter.matches(labels(example, file)));
+    let suggestion = (named > 0 && examples.is_empty()).then(|| known.suggest(&filter)).flatten();
     let remaining = examples.len();
     if arguments.ignored == IgnoredMode::Only {
         examples.retain(|example| example.settings.skip.is_some());
@@ -68,13 +81,23 @@ pub(super) fn select_examples(
     }
     // `--ignored` without skipped examples is not an error.
     let by_filter = by_filter || (examples.is_empty() && remaining > 0);
-    Ok(ExampleSelection { examples, total: of, emptied_by_filter: by_filter, focused: left_out })
+    Ok(ExampleSelection { examples, total: of, emptied_by_filter: by_filter, focused: left_out, suggestion })
 }
 
-fn matches_name(arguments: &HarnessArguments, name: &str) -> bool {
-    let fits = |filter: &String| match arguments.exact {
-        true => name == filter,
-        false => name.contains(filter.as_str()),
+fn labels<'a>(example: &'a ExampleSpec, file: &'a str) -> CaseLabels<'a> {
+    CaseLabels { id: &example.name, name: &example.name, suite: file, tags: &example.settings.tags }
+}
+
+fn matches_name(arguments: &HarnessArguments, example: &ExampleSpec, file: &str) -> bool {
+    let name = example.name.as_str();
+    let fits = |filter: &String| match (split_line(filter), arguments.exact) {
+        // The compiler's path is relative to the workspace, a written one also to the package.
+        (Some((written, line)), _) if written.ends_with(".rs") => {
+            let is_this = Path::new(file).ends_with(written) || Path::new(written).ends_with(file);
+            is_this && test_lines(&example.at.place()).contains(&line)
+        }
+        (_, true) => name == filter,
+        (_, false) => name.contains(filter.as_str()),
     };
     (arguments.filters.is_empty() || arguments.filters.iter().any(fits)) && !arguments.skip.iter().any(fits)
 }

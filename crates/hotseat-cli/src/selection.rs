@@ -1,0 +1,299 @@
+//! Selection of cases: filters of the command line, lines, case files, and the explanation if nothing matches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotseat_checks::Pattern;
+use hotseat_document::Diagnostic;
+use hotseat_engine::cases::Suite;
+use hotseat_engine::config::{Project, discover_suites, display_path};
+use hotseat_engine::run::{CaseFilter, CaseLabels, CaseSelection, RunPlan};
+use hotseat_report::reporters::format_count;
+use hotseat_report::store::{RunStore, StoredRun, store_path};
+use serde_json::Value;
+
+use crate::args::{FilterArgs, SelectionArgs};
+use crate::context::CliContext;
+use crate::exit::ExitStatus;
+use crate::store_location::report_store_error;
+
+/// Suite names and case ids.
+pub type CaseSet = BTreeSet<(String, String)>;
+
+impl FilterArgs {
+    /// Compiles the filter.
+    ///
+    /// # Errors
+    /// If an expression is invalid.
+    pub fn compile(&self) -> Result<CaseFilter, Diagnostic> {
+        let keywords = self.keywords.as_deref();
+        CaseFilter::compile(&self.run, keywords, &self.grep, &self.tag, &self.exclude_tag)
+            .map_err(Diagnostic::new)
+    }
+
+    /// True if nothing is filtered.
+    pub fn is_empty(&self) -> bool {
+        self.run.is_empty()
+            && self.keywords.is_none()
+            && self.grep.is_empty()
+            && self.tag.is_empty()
+            && self.exclude_tag.is_empty()
+    }
+
+    /// The filter as flags for messages: `--run "a" --tag "b"`.
+    pub fn describe(&self) -> String {
+        let flags = |flag: &str, values: &[String]| -> Vec<String> {
+            values.iter().map(|value| format!("{flag} {value:?}")).collect()
+        };
+        let keywords: Vec<String> = self.keywords.iter().cloned().collect();
+        let all = [
+            flags("--run", &self.run),
+            flags("-k", &keywords),
+            flags("--grep", &self.grep),
+            flags("--tag", &self.tag),
+            flags("--exclude-tag", &self.exclude_tag),
+        ];
+        all.concat().join(" ")
+    }
+}
+
+/// Cases that a run is restricted to, apart from [`SelectionArgs`].
+#[derive(Debug, Default)]
+pub enum CaseRestriction {
+    /// All cases.
+    #[default]
+    None,
+    /// Those of `--cases`, which must all exist.
+    Listed(CaseSet),
+    /// Those that failed.
+    Failed(CaseSet),
+    /// Those of a saved run.
+    Saved(CaseSet),
+}
+
+impl CaseRestriction {
+    fn cases(&self) -> Option<&CaseSet> {
+        match self {
+            CaseRestriction::None => None,
+            CaseRestriction::Listed(cases)
+            | CaseRestriction::Failed(cases)
+            | CaseRestriction::Saved(cases) => Some(cases),
+        }
+    }
+}
+
+/// Returns the restriction of `--cases` or `--last-failed`; the latter before a resumed run. Errors have been
+/// printed.
+pub fn restriction(
+    args: &SelectionArgs,
+    project: &Project,
+    before: Option<&StoredRun>,
+    context: &CliContext,
+) -> Result<CaseRestriction, ExitStatus> {
+    if let Some(path) = &args.cases {
+        let listed = read_case_file(path, context).map_err(|wrong| context.reject([wrong]))?;
+        return Ok(CaseRestriction::Listed(listed));
+    }
+    if !args.last_failed {
+        return Ok(CaseRestriction::None);
+    }
+    let store = RunStore::open(&store_path(&project.root));
+    let failed = store.and_then(|store| store.failed_cases(None, before));
+    let failed = failed.map_err(|error| report_store_error(&error, context))?;
+    if failed.is_empty() {
+        context.report_error("no case selected: every case passed when it last ran");
+        return Err(ExitStatus::NothingSelected);
+    }
+    Ok(CaseRestriction::Failed(failed))
+}
+
+/// Loads the selected cases of the given suites, or of the suites named by the arguments and the project file.
+/// Errors have been printed.
+pub fn load_plan(
+    args: &SelectionArgs,
+    prepared: Option<Vec<Suite>>,
+    restriction: &CaseRestriction,
+    project: &Project,
+    context: &CliContext,
+) -> Result<RunPlan, ExitStatus> {
+    let filter = args.filter.compile().map_err(|wrong| context.reject([wrong]))?;
+    let mut lines = Vec::new();
+    let (suites, mut diagnostics) = match prepared {
+        Some(suites) => (suites, Vec::new()),
+        None => {
+            let found = discover_suites(&args.paths, &context.folder, project);
+            if !found.missing.is_empty() {
+                let is_usage = !found.mistakes.is_empty();
+                context.report_errors(found.missing.into_iter().chain(found.mistakes));
+                return Err(if is_usage { ExitStatus::Usage } else { ExitStatus::NothingSelected });
+            }
+            lines = found.lines;
+            (found.suites, found.mistakes)
+        }
+    };
+    let mut lines_by_suite: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for (path, line) in &lines {
+        lines_by_suite.entry(project.suite_name(path)).or_default().insert(*line);
+    }
+    let selection = CaseSelection {
+        filter: filter.clone(),
+        lines: lines_by_suite,
+        among: restriction.cases().cloned(),
+        shard: args.shard,
+        forbid_only: args.forbid_only,
+    };
+    let plan = RunPlan::load(suites, selection, project);
+    let mut plan = match plan {
+        Ok(plan) if diagnostics.is_empty() => plan,
+        Ok(_) => return Err(context.reject(diagnostics)),
+        Err(found) => {
+            diagnostics.extend(found);
+            return Err(context.reject(diagnostics));
+        }
+    };
+    if let CaseRestriction::Listed(required) = restriction {
+        check_existence(required, &plan, project).map_err(|missing| context.reject(missing))?;
+    }
+    let lost = missing_lines(&lines, &plan, project, context);
+    if !lost.is_empty() {
+        context.report_errors(lost);
+        return Err(ExitStatus::NothingSelected);
+    }
+    // An empty shard is not an error.
+    if plan.selected_in_all_shards == 0 {
+        context.report_errors([nothing_selected(args, restriction, &plan, project)]);
+        return Err(ExitStatus::NothingSelected);
+    }
+    if args.filter.run.len() + args.filter.tag.len() + args.filter.exclude_tag.len() > 0 {
+        let notes = idle_terms(&filter, &plan, project);
+        plan.notes.splice(0..0, notes);
+    }
+    Ok(plan)
+}
+
+/// Reads a file of lines as `hotseat list --json` prints them, as suite names and case ids.
+///
+/// # Errors
+/// If the file cannot be read or has no line, or a line names no case.
+fn read_case_file(path: &Path, context: &CliContext) -> Result<CaseSet, Diagnostic> {
+    let shown = path.display();
+    let text = fs::read_to_string(context.folder.join(path))
+        .map_err(|error| Diagnostic::new(format!("cannot read --cases {shown}: {error}")))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let cases: Result<CaseSet, _> = lines
+        .map(|(index, line)| {
+            let case: Option<Value> = serde_json::from_str(line).ok();
+            let member = |name: &str| Some(case.as_ref()?.get(name)?.as_str()?.to_string());
+            member("suite").zip(member("id")).ok_or_else(|| {
+                Diagnostic::new(format!("--cases {shown}: line {} is not a case", index + 1))
+                    .help("write lines as `hotseat list --json` prints them")
+            })
+        })
+        .collect();
+    cases.and_then(|cases| match cases.is_empty() {
+        true => Err(Diagnostic::new(format!("--cases {shown}: the file has no case"))),
+        false => Ok(cases),
+    })
+}
+
+/// Checks that the plan has all these cases.
+///
+/// # Errors
+/// If one does not exist in the suites of the plan.
+fn check_existence(required: &CaseSet, plan: &RunPlan, project: &Project) -> Result<(), Vec<Diagnostic>> {
+    if plan.selected_in_all_shards == required.len() {
+        return Ok(());
+    }
+    let mut missing = required.clone();
+    for (suite, case) in plan.all_cases(project) {
+        missing.remove(&(suite.to_string(), case.id.clone()));
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing = missing.into_iter();
+    Err(missing.map(|(suite, id)| Diagnostic::new(format!("--cases: {suite} has no case `{id}`"))).collect())
+}
+
+/// Diagnostics for lines at which no case lies, each with the nearest case.
+fn missing_lines(
+    lines: &[(PathBuf, u32)],
+    plan: &RunPlan,
+    project: &Project,
+    context: &CliContext,
+) -> Vec<Diagnostic> {
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let mut cases: BTreeMap<Arc<str>, Vec<(RangeInclusive<u32>, String)>> = BTreeMap::new();
+    for (suite, case) in plan.all_cases(project) {
+        cases.entry(suite).or_default().push((case.lines(), case.name.clone()));
+    }
+    let mut missing = Vec::new();
+    for (path, line) in lines {
+        let known = cases.get(&*project.suite_name(path)).map_or(&[][..], Vec::as_slice);
+        if known.iter().any(|(lines, _)| lines.contains(line)) {
+            continue;
+        }
+        let shown = display_path(path, &context.folder);
+        let message = format!("no case selected: no case is at line {line} of {shown}");
+        let distance =
+            |lines: &RangeInclusive<u32>| line.abs_diff(*lines.start()).min(line.abs_diff(*lines.end()));
+        let near = known.iter().min_by_key(|(lines, _)| distance(lines));
+        missing.push(match near {
+            Some((lines, name)) => {
+                Diagnostic::new(message).help(format!("`{name}` is at {shown}:{}", lines.start()))
+            }
+            None => Diagnostic::new(message),
+        });
+    }
+    missing
+}
+
+/// Explains why no case is selected, and suggests the most similar name or tag.
+fn nothing_selected(
+    args: &SelectionArgs,
+    restriction: &CaseRestriction,
+    plan: &RunPlan,
+    project: &Project,
+) -> Diagnostic {
+    let filter = &args.filter;
+    let (cases, described) = (format_count(plan.total, "case"), filter.describe());
+    let failed = matches!(restriction, CaseRestriction::Failed(_));
+    let words = match (failed, filter.is_empty()) {
+        (true, true) => format!("none of {cases} failed"),
+        (true, false) => format!("{described} matches none of {cases} that failed"),
+        (false, true) => format!("none of {cases} is in the saved run"),
+        (false, false) => format!("{described} matches none of {cases}"),
+    };
+    let mistake = Diagnostic::new(format!("no case selected: {words}"));
+    if filter.is_empty() {
+        return mistake;
+    }
+    let help = filter.compile().ok().and_then(|filter| plan.known_labels(project).suggest(&filter));
+    mistake.help(help.unwrap_or_else(|| "`hotseat list` prints the cases".to_string()))
+}
+
+/// Notes for names and tags that match no case although others do.
+fn idle_terms(filter: &CaseFilter, plan: &RunPlan, project: &Project) -> Vec<Diagnostic> {
+    let mut names: Vec<&Pattern> = filter.names.iter().collect();
+    let mut tags: BTreeSet<&String> = filter.tags.iter().chain(&filter.excluded_tags).collect();
+    for (suite, case) in plan.all_cases(project) {
+        let labels = CaseLabels { id: &case.id, name: &case.name, suite: &suite, tags: &case.tags };
+        names.retain(|pattern| !labels.name_matches(pattern));
+        tags.retain(|tag| !case.tags.contains(*tag));
+        if names.is_empty() && tags.is_empty() {
+            return Vec::new();
+        }
+    }
+    let known = plan.known_labels(project);
+    let names = names.into_iter().map(|pattern| {
+        let near = known.suggest_name(pattern.source()).map_or_else(String::new, |near| format!("; {near}"));
+        format!("--run {:?} matches no case{near}", pattern.source())
+    });
+    let tags = tags.into_iter().map(|tag| format!("no case has the tag {tag:?}; {}", known.suggest_tag(tag)));
+    names.chain(tags).map(Diagnostic::new).collect()
+}

@@ -1,0 +1,99 @@
+//! Single keys of the terminal, without Enter.
+
+use std::io::{self, Read, Write};
+
+#[cfg(unix)]
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
+use crate::context::stderr;
+
+/// Key codes of the filter prompt.
+pub(super) const ESCAPE: u8 = 27;
+pub(super) const BACKSPACE: u8 = 8;
+pub(super) const DELETE: u8 = 127;
+/// Maximum length of a typed filter.
+pub(super) const MAX_FILTER_BYTES: usize = 500;
+
+/// Meaning of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PressedKey {
+    All,
+    Failed,
+    Filter,
+    Again,
+    Quit,
+    Other,
+}
+
+impl PressedKey {
+    pub(super) fn from_byte(key: u8) -> PressedKey {
+        match key {
+            b'a' => PressedKey::All,
+            b'f' => PressedKey::Failed,
+            b't' | b'/' => PressedKey::Filter,
+            b'\r' | b'\n' => PressedKey::Again,
+            b'q' => PressedKey::Quit,
+            _ => PressedKey::Other,
+        }
+    }
+}
+
+/// Keys of a terminal. Dropping this value restores the terminal.
+pub(super) struct KeyboardKeys {
+    /// Settings of the terminal before. `None` without a terminal.
+    #[cfg(unix)]
+    before: Option<Termios>,
+}
+
+impl KeyboardKeys {
+    /// Reads keys on a thread, if there is a terminal. `report` returns false once its receiver is gone.
+    #[cfg(unix)]
+    pub(super) fn open(is_terminal: bool, report: impl Fn(u8) -> bool + Send + 'static) -> KeyboardKeys {
+        if !is_terminal {
+            return KeyboardKeys { before: None };
+        }
+        let Ok(before) = tcgetattr(io::stdin()) else { return KeyboardKeys { before: None } };
+        let mut single = before.clone();
+        // Ctrl-C stays a signal.
+        single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        single.special_codes[SpecialCodeIndex::VMIN] = 1;
+        single.special_codes[SpecialCodeIndex::VTIME] = 0;
+        if tcsetattr(io::stdin(), OptionalActions::Now, &single).is_err() {
+            return KeyboardKeys { before: None };
+        }
+        std::thread::spawn(move || {
+            let mut byte = [0];
+            while matches!(io::stdin().lock().read(&mut byte), Ok(1)) && report(byte[0]) {}
+        });
+        KeyboardKeys { before: Some(before) }
+    }
+
+    /// Reads no keys: single keys need a terminal of Unix.
+    #[cfg(not(unix))]
+    pub(super) fn open(_: bool, _: impl Fn(u8) -> bool + Send + 'static) -> KeyboardKeys {
+        KeyboardKeys {}
+    }
+
+    /// True if keys are read.
+    pub(super) fn is_open(&self) -> bool {
+        #[cfg(unix)]
+        return self.before.is_some();
+        #[cfg(not(unix))]
+        return false;
+    }
+
+    /// Shows typed text.
+    pub(super) fn echo(&self, text: &str) {
+        let mut out = stderr();
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+#[cfg(unix)]
+impl Drop for KeyboardKeys {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The environment of a run: `.env`, colors, another address of the agent, and `hotseat doctor`.
+
+use hotseat_testkit::{FakeAgent, FakeReply};
+use serde_json::Value;
+
+use crate::common::{Project, echo, echo_agent, unreachable_address};
+
+const SECRET: &str = "sekrit-0815-value";
+
+fn suite() -> &'static str {
+    "name: says it\nturns: [{ user: hi, assert: { text: { must_match: hi } } }]\n"
+}
+
+#[test]
+fn env_file_sets_variables_and_is_redacted() {
+    let agent = echo_agent();
+    let project = Project::with_config(
+        "target: { endpoint: '${ENV.AGENT_URL}', headers: { x-word: '${ENV.WORD}' } }\nhooks: { show: { cmd: [sh, -c, 'echo $WORD > hook.log'] } }\n",
+    )
+    .file(".env", &format!("# local\nexport AGENT_URL={}\nWORD='{SECRET}' # secret\n", agent.url()))
+    .suite("a", &format!("name: says it\nbefore: show\nturns: [{{ user: 'it is {SECRET}' }}]\n"));
+    let run = project.test(&["-v", "--trace", "trace.jsonl"]);
+    assert_eq!(run.output.code, 0, "{}", run.output);
+    assert_eq!(agent.requests()[0].header("x-word"), Some(SECRET));
+    assert_eq!(project.workspace.read("hook.log").trim(), SECRET);
+    for text in [
+        &run.output.stdout,
+        &run.output.stderr,
+        &run.report.to_string(),
+        &project.workspace.read("trace.jsonl"),
+    ] {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+    assert!(run.report.to_string().contains("[redacted:ENV.WORD]"), "{}", run.report);
+    // The real environment wins, and the file can be left out.
+    let other = project.command(&["test"]).env("WORD", "another-value").run();
+    assert_eq!(other.code, 0, "{other}");
+    assert_eq!(agent.requests()[1].header("x-word"), Some("another-value"));
+    let without = project.hotseat(&["test", "--no-env-file"]);
+    assert!(without.code == 2 && without.stderr.contains("AGENT_URL"), "{without}");
+}
+
+#[test]
+fn env_file_mistakes_have_a_place_and_no_value() {
+    let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\nsuites: ['${ENV.N}']\n")
+        .suite("a", suite());
+    project.workspace.file(".env", &format!("A=1\nB {SECRET}\n"));
+    for command in ["test", "list", "doctor"] {
+        let output = project.hotseat(&[command]);
+        assert_eq!(output.code, 2, "{output}");
+        let all = output.stdout + &output.stderr;
+        assert!(all.contains(".env:2:3") && all.contains("expected `=`") && !all.contains(SECRET), "{all}");
+    }
+    project.workspace.file(".env", &format!("N=[{SECRET}\n"));
+    let output = project.hotseat(&["list"]);
+    assert!(output.code == 2 && !output.stderr.contains(SECRET), "{output}");
+    // A folder of this name is no file of variables.
+    std::fs::remove_file(project.workspace.path(".env")).expect("the file exists");
+    project.workspace.file(".env/bin/python", "");
+    assert_eq!(project.command(&["list"]).env("N", "*.test.yaml").run().code, 0);
+}
+
+#[test]
+fn color_variables_have_an_order() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", suite());
+    let is_colored = |variables: &[(&str, &str)], arguments: &[&str]| {
+        let command = project.command(&[&["test"], arguments].concat()).env("NO_COLOR", "");
+        let output = variables.iter().fold(command, |command, (name, value)| command.env(name, value)).run();
+        assert_eq!(output.code, 0, "{output}");
+        output.stdout.contains('\u{1b}')
+    };
+    assert!(!is_colored(&[], &[]));
+    assert!(is_colored(&[("FORCE_COLOR", "1")], &[]));
+    assert!(is_colored(&[("CLICOLOR_FORCE", "1")], &[]));
+    assert!(!is_colored(&[("CLICOLOR_FORCE", "0")], &[]));
+    assert!(!is_colored(&[("FORCE_COLOR", "1"), ("NO_COLOR", "1")], &[]));
+    assert!(!is_colored(&[("FORCE_COLOR", "1")], &["--color", "never"]));
+    assert!(is_colored(&[("NO_COLOR", "1")], &["--color", "always"]));
+}
+
+#[test]
+fn endpoint_replaces_the_address_of_the_tested_agent() {
+    let agent = echo_agent();
+    let dead = unreachable_address();
+    let project = Project::with_config(&format!(
+        "agents:\n  one: {{ endpoint: '{dead}', headers: {{ x-key: k }}, start: {{ command: ['false'] }} }}\n  two: {{ endpoint: '{dead}' }}\n  own: {{ type: command, command: [cat] }}\ntarget: one\n"
+    ))
+    .suite("a", suite());
+    let url = agent.url();
+    for arguments in [&[][..], &["-n", "two"]] {
+        let output = project.hotseat(&[&["test", "--endpoint", &url], arguments].concat());
+        assert_eq!(output.code, 0, "{output}");
+    }
+    assert_eq!(agent.requests()[0].header("x-key"), Some("k"));
+    for (arguments, words) in [
+        (&["-n", "own", "--endpoint", &url][..], "agent `own` has no address"),
+        (&["--endpoint", "nowhere"], "--endpoint nowhere: expected an HTTP URL"),
+    ] {
+        let output = project.hotseat(&[&["test"], arguments].concat());
+        assert!(output.code == 2 && output.stderr.contains(words), "{output}");
+    }
+    let bare = Project::empty().suite("a", suite());
+    assert_eq!(bare.hotseat(&["test", "--endpoint", &url]).code, 0);
+}
+
+#[test]
+fn doctor_says_whether_a_run_could_start() {
+    let agent = FakeAgent::start(|request| match request.method.as_str() {
+        "GET" => FakeReply::status(405),
+        _ => echo(request),
+    });
+    let project = Project::with_config(&format!(
+        "target: {{ endpoint: '{}' }}\nconnectors:\n  judge: {{ type: openai, model: m, api_key: '${{ENV.JUDGE_KEY}}' }}\n",
+        agent.url()
+    ))
+    .file(".env", &format!("OTHER={SECRET}\n"))
+    .suite("a", suite())
+    .file("b_test.ts", "import { it, user } from \"hotseat\"; it(\"b\", () => { user.says(\"hi\"); });");
+    let output = project.hotseat(&["doctor", "--json"]);
+    assert_eq!(output.code, 0, "{output}");
+    let found: Value = serde_json::from_str(&output.stdout).expect("one object");
+    assert_eq!(found["can_start"], true);
+    let message = |subject: &str| {
+        let findings = found["findings"].as_array().expect("findings");
+        let finding = findings.iter().find(|finding| finding["subject"] == subject);
+        finding.unwrap_or_else(|| panic!("{subject}: {found:#}"))["message"].as_str().unwrap().to_string()
+    };
+    assert!(message("agent").contains("ag_ui") && message("agent").ends_with("answers"));
+    assert_eq!(message(".env"), "1 variable: OTHER");
+    assert_eq!(message("suites"), "2 cases in 2 suites");
+    assert!(message("model judge").contains("JUDGE_KEY"), "{found:#}");
+    assert!(message("store").ends_with("no runs yet"));
+    assert!(message("editor").ends_with("is missing"));
+    assert!(!output.stdout.contains(SECRET));
+    assert_eq!(project.hotseat(&["init"]).code, 0);
+    assert_eq!(project.hotseat(&["test", "a.test.yaml"]).code, 0);
+    let keyed = project.command(&["doctor"]).env("JUDGE_KEY", "key-0815-4711").run();
+    assert!(keyed.stdout.contains("a key is set") && !keyed.stdout.contains("key-0815-4711"), "{keyed}");
+    assert!(keyed.stdout.contains("last run") && !keyed.stdout.contains("is missing"), "{keyed}");
+
+    let dead = Project::with_config(&format!("target: {{ endpoint: '{}' }}\n", unreachable_address()))
+        .suite("a", suite());
+    let output = dead.hotseat(&["doctor"]);
+    assert!(output.code == 3 && output.stdout.contains("does not answer"), "{output}");
+    assert!(
+        output.stdout.contains("next: start the agent") && output.stdout.contains("A run cannot start."),
+        "{output}"
+    );
+    assert_eq!(dead.hotseat(&["doctor", "--endpoint", &agent.url()]).code, 0);
+
+    let empty = Project::empty();
+    let output = empty.hotseat(&["doctor"]);
+    assert!(output.code == 2 && output.stdout.contains("next: run `hotseat init`"), "{output}");
+    let broken = Project::with_agent(&agent).suite("a", "name: a\nturns: [{ usre: hi }]\n");
+    let output = broken.hotseat(&["doctor"]);
+    assert!(output.code == 2 && output.stdout.contains("a.test.yaml:2"), "{output}");
+}
+
+#[test]
+fn saved_runs_are_found_where_test_saved_them() {
+    let agent = echo_agent();
+    let project = Project::empty()
+        .file("examples/shop/hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()))
+        .file("examples/shop/a.test.yaml", suite());
+    assert_eq!(project.hotseat(&["test", "examples/shop"]).code, 0);
+    for command in [&["runs"][..], &["show", "last"]] {
+        let output = project.hotseat(command);
+        assert!(
+            output.code == 0 && output.stderr.contains("note: runs of examples/shop/hotseat.yaml"),
+            "{output}"
+        );
+    }
+    project
+        .workspace
+        .file("examples/bar/hotseat.yaml", &format!("target: {{ endpoint: '{}' }}\n", agent.url()));
+    project.workspace.file("examples/bar/a.test.yaml", suite());
+    assert_eq!(project.hotseat(&["test", "examples/bar"]).code, 0);
+    let output = project.hotseat(&["runs"]);
+    assert!(output.code == 2 && output.stderr.contains("select one with --config"), "{output}");
+    assert_eq!(project.hotseat(&["runs", "--config", "examples/bar/hotseat.yaml"]).code, 0);
+}

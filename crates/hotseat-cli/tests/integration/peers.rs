@@ -1,0 +1,110 @@
+//! What users of other test tools type: options, keys and assertion types are understood or answered in words.
+
+use serde_json::json;
+
+use crate::common::{Project, echo_agent};
+
+const SUITE: &str = "name: greets\nturns: [{ user: hi }]\n---\nname: thanks\nturns: [{ user: hi }]\n";
+
+#[test]
+fn options_of_peers_are_understood() {
+    let agent = echo_agent();
+    let project = Project::with_agent(&agent).suite("a", SUITE);
+    let run = project.test(&["--filter", "^greets$", "--repeat", "2"]);
+    assert_eq!((run.count("total"), agent.requests().len()), (1, 2), "{}", run.output);
+}
+
+#[test]
+fn options_of_peers_are_answered() {
+    let project = Project::with_agent(&echo_agent()).suite("a", SUITE);
+    for (arguments, words) in [
+        (&["--reporter", "junit"][..], "write `-o report.xml`"),
+        (&["-r", "html"], "write `-o report.html`"),
+        (&["-x"], "'--fail-fast'"),
+        (&["-m", "slow"], "'--tag TAG'"),
+        (&["--workers", "4"], "'--parallel N'"),
+        (&["--junitxml=a.xml"], "'-o report.xml'"),
+        (&["--grep-invert", "slow"], "'--exclude-tag TAG'"),
+        (&["--collect-only"], "'hotseat list'"),
+        (&["--base-url", "http://x/"], "'--endpoint URL'"),
+    ] {
+        let output = project.hotseat(&[&["test"], arguments].concat());
+        assert!(output.code == 2 && output.stderr.contains(words), "{arguments:?}: {output}");
+    }
+}
+
+#[test]
+fn keys_of_peers_are_answered() {
+    for (text, words) in [
+        ("prompt: Hi\n", "write what the user says under `turns:`"),
+        ("name: a\nprompts: [Hi]\nturns: [{ user: hi }]\n", "write what the user says under `turns:`"),
+        ("tests: []\n", "separate them by a line `---`"),
+        ("name: a\nvars: { x: 1 }\nturns: [{ user: hi }]\n", "`scenarios:`"),
+        ("providers: [openai]\n", "`agents:` of hotseat.yaml"),
+        ("defaultTest: {}\n", "under `suite:` in a first document"),
+        (
+            "name: a\nturns: [{ user: hi }]\nassert: [{ type: llm-rubric, value: polite }]\n",
+            "`{ type: satisfy,",
+        ),
+        ("name: a\nturns: [{ user: hi }]\nassert: [{ type: icontains, value: hi }]\n", "/one|other/i"),
+        ("name: a\nturns: [{ user: hi }]\nassert: [{ type: is-json }]\n", "json_path"),
+    ] {
+        let project = Project::with_agent(&echo_agent()).suite("a", text);
+        let output = project.hotseat(&["test"]);
+        assert!(output.code == 2 && output.stderr.contains(words), "{text}: {words}\n{output}");
+    }
+    let project = Project::with_config("providers: [x]\n").suite("a", SUITE);
+    let output = project.hotseat(&["test"]);
+    assert!(output.code == 2 && output.stderr.contains("`agents:` of hotseat.yaml"), "{output}");
+}
+
+#[test]
+fn required_tools_are_named_plainly() {
+    let agent = hotseat_testkit::FakeAgent::start(|request| {
+        let run = hotseat_testkit::agui::FakeRun::for_request(request).started();
+        run.tool("c1", "create_expense", &json!({}), Some(json!({}))).text("done").finished()
+    });
+    let block = |tool: &str| format!("{{ tools: {{ require: [{tool}], forbid: [delete_expense] }} }}");
+    let yaml = |tool: &str| format!("name: a\nturns: [{{ user: hi, assert: {} }}]\n", block(tool));
+    let jsonl = |tool: &str| {
+        let assert = json!({"tools": {"require": [tool], "forbid": ["delete_expense"]}});
+        json!({"name": "a", "turns": [{"user": "hi", "assert": assert}]}).to_string()
+    };
+    let script = |tool: &str| {
+        format!(
+            "import {{ it, user }} from \"hotseat\"; it(\"a\", {{ assert: {{ tools: {{ require: [\"{tool}\"] }} }} }}, () => {{ user.says(\"hi\"); }});"
+        )
+    };
+    for (tool, code) in [("create_expense", 0), ("submit_expense", 1)] {
+        for (file, text) in
+            [("a.test.yaml", yaml(tool)), ("a.test.jsonl", jsonl(tool)), ("a_test.ts", script(tool))]
+        {
+            let project = Project::with_agent(&agent).file(file, &text);
+            let output = project.hotseat(&["test"]);
+            assert_eq!(output.code, code, "{file} {tool}: {output}");
+            assert!(code == 0 || output.stdout.contains("submit_expense"), "{output}");
+        }
+    }
+}
+
+#[test]
+fn misspelt_matchers_name_the_nearest() {
+    let agent = echo_agent();
+    for (call, words) in [
+        ("expect(agent).toContian(\"hi\")", "unknown matcher `toContian`: did you mean `toContain`?"),
+        ("expect(agent).not.toMach(/x/)", "unknown matcher `toMach`: did you mean `toMatch`?"),
+        ("expect(1).tobe(1)", "unknown matcher `tobe`: did you mean `toBe`?"),
+        ("evaluate(1).beAGreatThing()", "unknown matcher `beAGreatThing`"),
+    ] {
+        let text = format!(
+            "import {{ agent, evaluate, expect, it, user }} from \"hotseat\";\nit(\"a\", () => {{\n  user.says(\"hi\");\n  {call};\n}});\n"
+        );
+        let project = Project::with_agent(&agent).file("a_test.ts", &text);
+        let output = project.hotseat(&["test"]);
+        assert!(output.code == 1 && output.stdout.contains(words), "{call}: {output}");
+        assert!(output.stdout.contains("a_test.ts:4"), "{output}");
+    }
+    let fine = "import { agent, expect, it, user } from \"hotseat\"; it(\"a\", async () => { user.says(\"hi\"); await expect(agent).toContain(\"hi\"); });";
+    let project = Project::with_agent(&agent).file("a_test.ts", fine);
+    assert_eq!(project.hotseat(&["test"]).code, 0);
+}

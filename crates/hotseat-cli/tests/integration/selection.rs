@@ -1,0 +1,283 @@
+//! Selection of cases: the same options in every command and front end, lines, and misspelt selections.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hotseat::dsl::prelude::*;
+use hotseat::dsl::{Harness, HarnessContext, HarnessOutput};
+use hotseat_testkit::FakeAgent;
+use serde_json::Value;
+
+use crate::common::{Project, echo_agent};
+
+/// The cases of each front end: the second one has two tags.
+const YAML: &str = "\
+name: books a room
+tags: [smoke]
+turns: [{ user: hi }]
+---
+# about the second case
+name: cancels a room
+tags: [smoke, slow]
+turns: [{ user: hi }]
+---
+name: pays once
+turns: [{ user: hi }]
+";
+const JSON_LINES: &str = r#"{"name": "books a room", "tags": ["smoke"], "turns": [{"user": "hi"}]}
+{"name": "cancels a room", "tags": ["smoke", "slow"], "turns": [{"user": "hi"}]}
+{"name": "pays once", "turns": [{"user": "hi"}]}
+"#;
+const TYPESCRIPT: &str = r#"import { it, user } from "hotseat";
+
+it("books a room", { tags: ["smoke"] }, () => {
+  user.says("hi");
+});
+
+it("cancels a room", { tags: ["smoke", "slow"] }, () => {
+  user.says("hi");
+});
+
+it("pays once", () => {
+  user.says("hi");
+});
+"#;
+
+fn examples(s: &mut Group) {
+    s.it("books a room", async |t| drop(t.user.says("hi").await)).tag("smoke");
+    s.it("cancels a room", async |t| {
+        t.user.says("hi").await;
+    })
+    .tag("smoke")
+    .tag("slow");
+    s.it("pays once", async |t| drop(t.user.says("hi").await));
+}
+
+/// Selects cases in one way.
+struct SelectionOption {
+    /// The option in the table of the documentation.
+    name: &'static str,
+    /// `{line}` stands for the file and a line inside of the second case.
+    arguments: &'static [&'static str],
+    selected: &'static [&'static str],
+}
+
+const OPTIONS: [SelectionOption; 8] = [
+    SelectionOption { name: "`FILE:LINE`", arguments: &["{line}"], selected: &["cancels a room"] },
+    SelectionOption { name: "`--run REGEX`", arguments: &["--run", "^pays"], selected: &["pays once"] },
+    SelectionOption {
+        name: "several `--run`",
+        arguments: &["--run", "pays", "--run", "cancels"],
+        selected: &["cancels a room", "pays once"],
+    },
+    SelectionOption {
+        name: "`-k EXPR`",
+        arguments: &["-k", "room and not (slow or Pays)"],
+        selected: &["books a room"],
+    },
+    SelectionOption {
+        name: "`--grep REGEX`",
+        arguments: &["--grep", "^smoke$"],
+        selected: &["books a room", "cancels a room"],
+    },
+    SelectionOption { name: "`--tag TAG`", arguments: &["--tag", "slow"], selected: &["cancels a room"] },
+    SelectionOption {
+        name: "`--exclude-tag TAG`",
+        arguments: &["--exclude-tag", "slow"],
+        selected: &["books a room", "pays once"],
+    },
+    SelectionOption {
+        name: "several options",
+        arguments: &["--tag", "smoke", "--exclude-tag", "slow", "--run", "."],
+        selected: &["books a room"],
+    },
+];
+
+/// Columns of the table.
+const COLUMNS: [&str; 4] = ["`test`", "`list`", "`recheck`", "Rust test file"];
+
+fn names(report: &str) -> Vec<String> {
+    let report: Value = serde_json::from_str(report).unwrap_or_default();
+    let results = report["results"].as_array().into_iter().flatten();
+    results.map(|result| result["name"].as_str().unwrap_or_default().to_string()).collect()
+}
+
+/// Names that each command selects in a suite.
+fn select_in_suite(
+    agent: &FakeAgent,
+    file: &str,
+    text: &str,
+    line: u32,
+    arguments: &[&str],
+) -> Vec<Vec<String>> {
+    let project = Project::with_agent(agent).file(file, text);
+    let at = format!("{file}:{line}");
+    let given: Vec<&str> =
+        arguments.iter().map(|one| if *one == "{line}" { at.as_str() } else { one }).collect();
+    let report = |first: &[&str]| {
+        let output = project.hotseat(&[first, &["-o", "report.json"], &given].concat());
+        assert_eq!(output.code, 0, "{file} {first:?} {given:?}: {output}");
+        names(&project.workspace.read("report.json"))
+    };
+    let listed = project.hotseat(&[&["list", "--json"], given.as_slice()].concat());
+    assert_eq!(listed.code, 0, "{file} {given:?}: {listed}");
+    let listed = listed.stdout.lines().map(|line| {
+        let case: Value = serde_json::from_str(line).expect("a JSON object per line");
+        case["name"].as_str().unwrap_or_default().to_string()
+    });
+    let listed = listed.collect();
+    let tested = report(&["test"]);
+    assert_eq!(project.hotseat(&["test"]).code, 0);
+    vec![tested, listed, report(&["recheck", "last"])]
+}
+
+/// Names that a Rust test file selects.
+fn select_in_rust(agent: &FakeAgent, arguments: &[&str]) -> (u8, Vec<String>, String) {
+    let project = Project::with_agent(agent);
+    let source = include_str!("selection.rs");
+    let line = source.lines().position(|line| line.contains("s.it(\"cancels")).expect("it is declared") + 2;
+    let at = format!("integration/selection.rs:{line}");
+    let given = arguments.iter().map(|one| if *one == "{line}" { at.as_str() } else { one });
+    let output = HarnessOutput::captured();
+    let harness = Harness {
+        arguments: ["-o", "report.json"].into_iter().chain(given).map(str::to_string).collect(),
+        context: HarnessContext {
+            environment: Arc::default(),
+            folder: project.workspace.path("."),
+            color: false,
+            width: 100,
+            output: output.clone(),
+        },
+        file: file!(),
+    };
+    let code = harness.run(examples);
+    let HarnessOutput::Captured(kept) = output else { unreachable!("it is kept") };
+    let report = std::fs::read_to_string(project.workspace.path("report.json")).unwrap_or_default();
+    (code, names(&report), kept.text())
+}
+
+#[test]
+fn options_select_the_same_cases_everywhere() {
+    let agent = echo_agent();
+    let mut table = format!("| | {} |\n|---|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len()));
+    for SelectionOption { name, arguments, selected } in &OPTIONS {
+        for (file, text, line) in
+            [("a.test.yaml", YAML, 5), ("a.test.jsonl", JSON_LINES, 2), ("a_test.ts", TYPESCRIPT, 8)]
+        {
+            for (found, command) in
+                select_in_suite(&agent, file, text, line, arguments).iter().zip(["test", "list", "recheck"])
+            {
+                assert_eq!(found, selected, "{name} in `{command}` of {file}");
+            }
+        }
+        let (code, found, words) = select_in_rust(&agent, arguments);
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        assert_eq!((code, &found[..]), (0, *selected), "{name} in Rust: {words}");
+        table += &format!("| {name} | {} |\n", ["yes"; COLUMNS.len()].join(" | "));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/selection.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- selection: begin -->\n", "<!-- selection: end -->");
+    let (before, rest) = page.split_once(begin).expect("the page has a table of options");
+    let (_, after) = rest.split_once(end).expect("the table has an end");
+    let expected = format!("{before}{begin}{table}{end}{after}");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    } else {
+        assert!(
+            page == expected,
+            "`UPDATE_DOCS=1 cargo test --test integration selection` writes the table:\n{table}"
+        );
+    }
+}
+
+fn project() -> Project {
+    Project::with_config("agents:\n  checkout: { endpoint: 'http://127.0.0.1:1/' }\ntarget: checkout\n")
+        .file("tests/booking.test.yaml", YAML)
+        .file("tests/other.test.jsonl", JSON_LINES)
+}
+
+#[test]
+fn lines_select_single_cases() {
+    let project = project()
+        .file("tests/list.test.json", "[\n  {\"name\": \"one\", \"turns\": [{\"user\": \"hi\"}]},\n  {\n    \"name\": \"two\",\n    \"turns\": [{\"user\": \"hi\"}]\n  }\n]\n")
+        .file("tests/rooms.test.yaml", "name: sees the room\nscenarios: [{ id: blue, name: Blue, goal: x }, { id: red, name: Red, goal: x }]\nturns: [{ user: hi }]\n");
+    for (arguments, ids) in [
+        (&["tests/booking.test.yaml:4"][..], &["cancels a room"][..]),
+        (&["tests/booking.test.yaml:5:3"], &["cancels a room"]),
+        (&["tests/booking.test.yaml:1", "./tests/booking.test.yaml:11"], &["books a room", "pays once"]),
+        (&["tests/list.test.json:4"], &["two"]),
+        (&["tests/rooms.test.yaml:3"], &["blue", "red"]),
+        (&["tests/booking.test.yaml:1", "tests/list.test.json"], &["books a room", "one", "two"]),
+        (&["tests/list.test.json:2", "tests/list.test.json"], &["one", "two"]),
+        (&["tests/list.test.json:2", "tests", "-k", "list"], &["one", "two"]),
+    ] {
+        let output = project.hotseat(&[&["list", "--json"], arguments].concat());
+        assert_eq!(output.code, 0, "{output}");
+        let found: Vec<Value> =
+            output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let found: Vec<&str> = found.iter().map(|case| case["id"].as_str().unwrap()).collect();
+        let fits = found.len() == ids.len() && found.iter().zip(ids).all(|(id, part)| id.contains(part));
+        assert!(fits, "{arguments:?}: {found:?}");
+    }
+}
+
+#[test]
+fn misspelt_selections_name_the_nearest() {
+    let project = project();
+    for (arguments, words) in [
+        (&["--run", "boks a room"][..], "did you mean `books a room`?"),
+        (&["--run", "cancls"], "did you mean `cancels`?"),
+        (&["-k", "cancls and room"], "did you mean `cancels`?"),
+        (&["--grep", "smokee"], "did you mean `smoke`?"),
+        (&["--tag", "smok"], "did you mean `smoke`?"),
+        (&["--tag", "nightly"], "the tags are slow, smoke"),
+        (&["--tag", "slow", "--exclude-tag", "slow"], "`hotseat list` prints the cases"),
+        (&["tests/boking.test.yaml"], "did you mean `tests/booking.test.yaml`?"),
+        (&["booking.test.yaml:6"], "did you mean `tests/booking.test.yaml:6`?"),
+        (&["tests/booking.test.yaml:99"], "`pays once` is at tests/booking.test.yaml:9"),
+        (&["pays"], "`-k 'pays'` selects cases by a part of their name"),
+        (&["-n", "chekout"], "did you mean `checkout`?"),
+    ] {
+        for command in ["test", "list"] {
+            let output = project.hotseat(&[&[command], arguments].concat());
+            assert_eq!(output.code, 4, "{output}");
+            assert!(output.stderr.contains(words), "{command} {arguments:?}: {words}\n{output}");
+        }
+    }
+    let agent = echo_agent();
+    for (arguments, words) in
+        [(&["--tag", "smok"][..], "did you mean `smoke`?"), (&["-k", "cancls"], "did you mean `cancels`?")]
+    {
+        let (code, _, said) = select_in_rust(&agent, arguments);
+        assert!(code == 4 && said.contains(words), "{arguments:?}: {code} {said}");
+    }
+}
+
+#[test]
+fn notes_terms_without_cases() {
+    let project = project();
+    for (arguments, words) in [
+        (&["--tag", "slow", "--tag", "smok"][..], "no case has the tag \"smok\"; did you mean `smoke`?"),
+        (&["--exclude-tag", "slwo"], "no case has the tag \"slwo\"; did you mean `slow`?"),
+        (&["--run", "pays", "--run", "bookz"], "--run \"bookz\" matches no case; did you mean `books`?"),
+    ] {
+        let output = project.hotseat(&[&["test", "--dry-run"], arguments].concat());
+        assert!(output.code == 0 && output.stderr.contains(words), "{arguments:?}: {output}");
+    }
+}
+
+#[test]
+fn invalid_expressions_are_usage_errors() {
+    let project = project();
+    for (arguments, words) in [
+        (&["-k", "a and"][..], "-k \"a and\" is not a valid expression: expected a word at column 6"),
+        (&["--grep", "(a"], "--grep \"(a\" is not a valid regular expression: unclosed group"),
+        (&["tests/booking.test.yaml", "nope", "["], "no such file or folder: nope"),
+    ] {
+        let output = project.hotseat(&[&["test"], arguments].concat());
+        assert!(output.code == 2 && output.stderr.contains(words), "{arguments:?}: {output}");
+    }
+    let (code, _, said) = select_in_rust(&echo_agent(), &["-k", "(a"]);
+    assert!(code == 2 && said.contains("expected `)` at column 3"), "{said}");
+}

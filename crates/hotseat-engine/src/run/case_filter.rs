@@ -1,0 +1,401 @@
+//! Filters for cases by name, text and tag, the same for every command and front end.
+
+use std::collections::BTreeSet;
+
+use hotseat_checks::Pattern;
+use hotseat_document::nearest;
+
+/// Maximum length of a keyword expression.
+const MAX_EXPRESSION_BYTES: usize = 10_000;
+/// Maximum number of nested brackets and negations in a keyword expression.
+const MAX_EXPRESSION_DEPTH: usize = 50;
+
+/// Maximum number of cases whose labels are searched for a similar one.
+const MAX_KNOWN_CASES: usize = 10_000;
+/// Maximum number of tags in a suggestion.
+const MAX_LISTED_TAGS: usize = 8;
+
+/// Filter for cases. The default selects all.
+#[derive(Debug, Clone, Default)]
+pub struct CaseFilter {
+    /// `--run`: the id or the name matches one of these.
+    pub names: Vec<Pattern>,
+    /// `-k`.
+    pub keywords: Option<KeywordExpression>,
+    /// `--grep`: id, name, suite or a tag matches one of these.
+    pub texts: Vec<Pattern>,
+    /// `--tag`: the case has one of these.
+    pub tags: Vec<String>,
+    /// `--exclude-tag`: the case has none of these.
+    pub excluded_tags: Vec<String>,
+}
+
+/// Labels of a case that a filter looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct CaseLabels<'a> {
+    /// Id of the case.
+    pub id: &'a str,
+    /// Display name.
+    pub name: &'a str,
+    /// Path of the suite, relative to the project.
+    pub suite: &'a str,
+    /// Tags.
+    pub tags: &'a [String],
+}
+
+impl CaseFilter {
+    /// Compiles the values of the selection flags.
+    ///
+    /// # Errors
+    /// If a regular expression or the keyword expression is invalid. The message names the flag.
+    pub fn compile(
+        names: &[String],
+        keywords: Option<&str>,
+        texts: &[String],
+        tags: &[String],
+        excluded_tags: &[String],
+    ) -> Result<CaseFilter, String> {
+        let compile = |flag: &str, written: &[String]| -> Result<Vec<Pattern>, String> {
+            let invalid = |text: &String, error: String| {
+                format!("{flag} {text:?} is not a valid regular expression: {error}")
+            };
+            written.iter().map(|text| Pattern::compile(text).map_err(|error| invalid(text, error))).collect()
+        };
+        let expression = keywords.map(|text| {
+            KeywordExpression::parse(text)
+                .map_err(|error| format!("-k {text:?} is not a valid expression: {error}"))
+        });
+        Ok(CaseFilter {
+            names: compile("--run", names)?,
+            keywords: expression.transpose()?,
+            texts: compile("--grep", texts)?,
+            tags: tags.to_vec(),
+            excluded_tags: excluded_tags.to_vec(),
+        })
+    }
+
+    /// True if a case is selected.
+    pub fn matches(&self, labels: CaseLabels<'_>) -> bool {
+        let is_any = |patterns: &[Pattern], matches: &dyn Fn(&Pattern) -> bool| {
+            patterns.is_empty() || patterns.iter().any(matches)
+        };
+        let has_tag = |tag: &String| labels.tags.contains(tag);
+        is_any(&self.names, &|pattern| labels.name_matches(pattern))
+            && is_any(&self.texts, &|pattern| {
+                labels.name_matches(pattern)
+                    || pattern.is_match(labels.suite)
+                    || labels.tags.iter().any(|tag| pattern.is_match(tag))
+            })
+            && (self.tags.is_empty() || self.tags.iter().any(has_tag))
+            && !self.excluded_tags.iter().any(has_tag)
+            && self.keywords.as_ref().is_none_or(|keywords| keywords.matches(labels))
+    }
+}
+
+/// Labels of existing cases, to suggest the most similar one for a misspelt filter.
+#[derive(Debug, Default)]
+pub struct KnownLabels {
+    cases: usize,
+    names: BTreeSet<String>,
+    tags: BTreeSet<String>,
+}
+
+impl KnownLabels {
+    /// Adds the labels of a case. Ignores all but the first ten thousand cases.
+    pub fn add(&mut self, labels: CaseLabels<'_>) {
+        self.cases += 1;
+        if self.cases <= MAX_KNOWN_CASES {
+            self.names.extend([labels.id, labels.name, labels.suite].map(str::to_string));
+            self.tags.extend(labels.tags.iter().cloned());
+        }
+    }
+
+    /// Suggests a label for a filter that matches no case.
+    pub fn suggest(&self, filter: &CaseFilter) -> Option<String> {
+        let tag = filter.tags.iter().find(|tag| !self.tags.contains(*tag)).map(|tag| self.suggest_tag(tag));
+        let words = filter.keywords.iter().flat_map(KeywordExpression::words);
+        let mut unknown = words.filter(|word| !self.contain(word));
+        let names = || filter.names.iter().chain(&filter.texts).map(Pattern::source);
+        tag.or_else(|| unknown.find_map(|word| self.suggest_name(word)))
+            .or_else(|| names().find_map(|name| self.suggest_name(name)))
+    }
+
+    /// Suggests a name, a word of a name or a tag.
+    pub fn suggest_name(&self, written: &str) -> Option<String> {
+        let names = || self.names.iter().map(String::as_str);
+        let is_separator = |character: char| !character.is_alphanumeric();
+        let near = nearest(written, names())
+            .or_else(|| nearest(written, names().flat_map(|name| name.split(is_separator))))
+            .or_else(|| nearest(written, self.tags.iter().map(String::as_str)));
+        near.map(|near| format!("did you mean `{near}`?"))
+    }
+
+    /// Suggests a tag, or lists the tags.
+    pub fn suggest_tag(&self, written: &str) -> String {
+        if let Some(near) = nearest(written, self.tags.iter().map(String::as_str)) {
+            return format!("did you mean `{near}`?");
+        }
+        let listed: Vec<&str> = self.tags.iter().take(MAX_LISTED_TAGS).map(String::as_str).collect();
+        let more = if self.tags.len() > MAX_LISTED_TAGS { ", …" } else { "" };
+        match listed.is_empty() {
+            true => "no case has a tag".to_string(),
+            false => format!("the tags are {}{more}", listed.join(", ")),
+        }
+    }
+
+    /// True if a word in lower case occurs in a label.
+    fn contain(&self, word: &str) -> bool {
+        self.names.iter().chain(&self.tags).any(|label| label.to_lowercase().contains(word))
+    }
+}
+
+impl CaseLabels<'_> {
+    /// True if a pattern matches the id or the name.
+    pub fn name_matches(&self, pattern: &Pattern) -> bool {
+        pattern.is_match(self.id) || pattern.is_match(self.name)
+    }
+}
+
+/// Words joined by `and`, `or` and `not`, with brackets, as `-k` of pytest. A word matches a case if its id, name,
+/// suite or a tag contains it; the case of letters does not matter. Quotes join several words.
+#[derive(Debug, Clone)]
+pub struct KeywordExpression {
+    root: KeywordNode,
+}
+
+#[derive(Debug, Clone)]
+enum KeywordNode {
+    /// In lower case.
+    Word(String),
+    Not(Box<KeywordNode>),
+    All(Vec<KeywordNode>),
+    Any(Vec<KeywordNode>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum KeywordToken {
+    Word(String),
+    And,
+    Or,
+    Not,
+    Open,
+    Close,
+}
+
+impl KeywordExpression {
+    /// Parses an expression.
+    ///
+    /// # Errors
+    /// If it is empty, too long, too deeply nested, or malformed. The message has the column of the error.
+    pub fn parse(text: &str) -> Result<KeywordExpression, String> {
+        if text.len() > MAX_EXPRESSION_BYTES {
+            return Err(format!("it is longer than {MAX_EXPRESSION_BYTES} bytes"));
+        }
+        let mut parser =
+            KeywordParser { tokens: keyword_tokens(text)?, next: 0, end: text.chars().count() + 1 };
+        let root = parser.any(0)?;
+        match parser.peek() {
+            None => Ok(KeywordExpression { root }),
+            Some(_) => Err(parser.unexpected("expected `and`, `or` or the end")),
+        }
+    }
+
+    /// True if the expression holds for a case.
+    pub fn matches(&self, labels: CaseLabels<'_>) -> bool {
+        let texts = [labels.id, labels.name, labels.suite];
+        let texts = texts.into_iter().chain(labels.tags.iter().map(String::as_str));
+        let texts: Vec<String> = texts.map(str::to_lowercase).collect();
+        self.root.matches(&texts)
+    }
+
+    /// Words of the expression in lower case, including negated ones.
+    pub fn words(&self) -> Vec<&str> {
+        let mut words = Vec::new();
+        self.root.collect_words(&mut words);
+        words
+    }
+}
+
+impl KeywordNode {
+    fn matches(&self, texts: &[String]) -> bool {
+        match self {
+            KeywordNode::Word(word) => texts.iter().any(|text| text.contains(word)),
+            KeywordNode::Not(part) => !part.matches(texts),
+            KeywordNode::All(parts) => parts.iter().all(|part| part.matches(texts)),
+            KeywordNode::Any(parts) => parts.iter().any(|part| part.matches(texts)),
+        }
+    }
+
+    fn collect_words<'a>(&'a self, words: &mut Vec<&'a str>) {
+        match self {
+            KeywordNode::Word(word) => words.push(word),
+            KeywordNode::Not(part) => part.collect_words(words),
+            KeywordNode::All(parts) | KeywordNode::Any(parts) => {
+                parts.iter().for_each(|part| part.collect_words(words));
+            }
+        }
+    }
+}
+
+/// Parser of a keyword expression, by recursive descent with a bounded depth.
+struct KeywordParser {
+    /// Each with its column.
+    tokens: Vec<(KeywordToken, usize)>,
+    next: usize,
+    /// Column after the text.
+    end: usize,
+}
+
+impl KeywordParser {
+    fn peek(&self) -> Option<&KeywordToken> {
+        self.tokens.get(self.next).map(|(token, _)| token)
+    }
+
+    fn accepts(&mut self, token: &KeywordToken) -> bool {
+        let is_next = self.peek() == Some(token);
+        self.next += usize::from(is_next);
+        is_next
+    }
+
+    fn unexpected(&self, words: &str) -> String {
+        let column = self.tokens.get(self.next).map_or(self.end, |(_, column)| *column);
+        format!("{words} at column {column}")
+    }
+
+    fn any(&mut self, depth: usize) -> Result<KeywordNode, String> {
+        let mut parts = vec![self.all(depth)?];
+        while self.accepts(&KeywordToken::Or) {
+            parts.push(self.all(depth)?);
+        }
+        Ok(KeywordNode::Any(parts))
+    }
+
+    fn all(&mut self, depth: usize) -> Result<KeywordNode, String> {
+        let mut parts = vec![self.unary(depth)?];
+        while self.accepts(&KeywordToken::And) {
+            parts.push(self.unary(depth)?);
+        }
+        Ok(KeywordNode::All(parts))
+    }
+
+    fn unary(&mut self, depth: usize) -> Result<KeywordNode, String> {
+        if depth > MAX_EXPRESSION_DEPTH {
+            return Err(self.unexpected("too many nested brackets"));
+        }
+        if self.accepts(&KeywordToken::Not) {
+            return Ok(KeywordNode::Not(Box::new(self.unary(depth + 1)?)));
+        }
+        if self.accepts(&KeywordToken::Open) {
+            let inner = self.any(depth + 1)?;
+            return match self.accepts(&KeywordToken::Close) {
+                true => Ok(inner),
+                false => Err(self.unexpected("expected `)`")),
+            };
+        }
+        match self.peek() {
+            Some(KeywordToken::Word(word)) => {
+                let word = KeywordNode::Word(word.to_lowercase());
+                self.next += 1;
+                Ok(word)
+            }
+            _ => Err(self.unexpected("expected a word")),
+        }
+    }
+}
+
+/// Splits an expression into words, operators and brackets, each with its column.
+fn keyword_tokens(text: &str) -> Result<Vec<(KeywordToken, usize)>, String> {
+    let mut tokens = Vec::new();
+    let mut characters = text.chars().enumerate().peekable();
+    while let Some((index, character)) = characters.next() {
+        let token = match character {
+            character if character.is_whitespace() => continue,
+            '(' => KeywordToken::Open,
+            ')' => KeywordToken::Close,
+            quote @ ('"' | '\'') => {
+                let mut word = String::new();
+                loop {
+                    match characters.next() {
+                        Some((_, end)) if end == quote => break,
+                        Some((_, inner)) => word.push(inner),
+                        None => return Err(format!("the quote at column {} is not closed", index + 1)),
+                    }
+                }
+                if word.is_empty() {
+                    return Err(format!("the quotes at column {} are empty", index + 1));
+                }
+                KeywordToken::Word(word)
+            }
+            first => {
+                let mut word = String::from(first);
+                let is_part = |next: &(usize, char)| !next.1.is_whitespace() && !matches!(next.1, '(' | ')');
+                while let Some((_, next)) = characters.next_if(is_part) {
+                    word.push(next);
+                }
+                match word.as_str() {
+                    "and" => KeywordToken::And,
+                    "or" => KeywordToken::Or,
+                    "not" => KeywordToken::Not,
+                    _ => KeywordToken::Word(word),
+                }
+            }
+        };
+        tokens.push((token, index + 1));
+    }
+    Ok(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(expression: &str, tags: &[&str]) -> bool {
+        let tags: Vec<String> = tags.iter().map(|tag| tag.to_string()).collect();
+        let labels =
+            CaseLabels { id: "pay-once", name: "Pays once", suite: "shop/checkout.test.yaml", tags: &tags };
+        KeywordExpression::parse(expression)
+            .unwrap_or_else(|error| panic!("{expression}: {error}"))
+            .matches(labels)
+    }
+
+    #[test]
+    fn keywords_combine_as_in_pytest() {
+        for (expression, expected) in [
+            ("pays", true),
+            ("PAYS and checkout", true),
+            ("pays and refund", false),
+            ("refund or slow", true),
+            ("not slow", false),
+            ("not (refund or quick)", true),
+            ("refund and refund or pays", true),
+            ("refund and (refund or pays)", false),
+            ("not not pay-once", true),
+            ("'pays once'", true),
+            ("\"pays twice\"", false),
+            ("shop/checkout", true),
+        ] {
+            assert_eq!(matches(expression, &["slow"]), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn invalid_expressions_name_the_column() {
+        let deep = "(".repeat(100) + "a" + &")".repeat(100);
+        for (expression, words) in [
+            ("", "expected a word at column 1"),
+            ("a and", "expected a word at column 6"),
+            ("a b", "expected `and`, `or` or the end at column 3"),
+            ("(a", "expected `)` at column 3"),
+            ("a)", "expected `and`, `or` or the end at column 2"),
+            ("or a", "expected a word at column 1"),
+            ("'a", "the quote at column 1 is not closed"),
+            ("''", "the quotes at column 1 are empty"),
+            (&deep, "too many nested brackets at column 52"),
+            (&"a ".repeat(6_000), "it is longer than 10000 bytes"),
+        ] {
+            assert_eq!(KeywordExpression::parse(expression).unwrap_err(), words, "{expression}");
+        }
+        let flat = vec!["a"; 2_000].join(" or ");
+        assert!(KeywordExpression::parse(&flat).is_ok());
+    }
+}
