@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use hotseat_document::{Diagnostic, Diagnostics, MAX_SHOWN_DIAGNOSTICS};
 use hotseat_engine::cases::Environment;
-use hotseat_engine::config::{ENV_FILE, EnvFile, Project, display_path};
+use hotseat_engine::config::{ENV_FILE, EnvFile, Project, display_path, redact_diagnostic};
 use hotseat_report::reporters;
 use hotseat_report::reporters::CommandGuard;
 use hotseat_targets::recorder::SecretRedactor;
@@ -182,9 +182,10 @@ impl CliContext {
 
     /// Returns a message without secrets of the project.
     fn redact(&self, mistake: Diagnostic) -> Diagnostic {
-        let Some(redactor) = self.redactor.get() else { return mistake };
-        let clean = |text: &str| redactor.text(text).into_owned();
-        Diagnostic { message: clean(&mistake.message), help: mistake.help.as_deref().map(clean), ..mistake }
+        match self.redactor.get() {
+            Some(redactor) => redact_diagnostic(mistake, redactor),
+            None => mistake,
+        }
     }
 
     /// Reports errors.

@@ -171,11 +171,7 @@ impl Project {
             return Project::read(path, shown, environment);
         };
         let redactor = SecretRedactor::new(file.secrets());
-        let clean = |mistake: Diagnostic| Diagnostic {
-            message: redactor.text(&mistake.message).into_owned(),
-            help: mistake.help.as_deref().map(|help| redactor.text(help).into_owned()),
-            ..mistake
-        };
+        let clean = |mistake: Diagnostic| redact_diagnostic(mistake, &redactor);
         let mut project = Project::read(path, shown, file.merge_into(&environment)).map_err(|mistakes| {
             let mut cleaned = Diagnostics::new();
             cleaned.extend(mistakes.into_iter().map(clean));
@@ -661,6 +657,12 @@ impl Project {
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
+}
+
+/// Returns a diagnostic without secrets.
+pub fn redact_diagnostic(mistake: Diagnostic, redactor: &SecretRedactor) -> Diagnostic {
+    let clean = |text: &str| redactor.text(text).into_owned();
+    Diagnostic { message: clean(&mistake.message), help: mistake.help.as_deref().map(clean), ..mistake }
 }
 
 /// Connectors named by the options of a case, without duplicates.

@@ -15,7 +15,7 @@ use super::arguments::{ColorMode, HarnessArguments, IgnoredMode};
 use super::{Harness, exit};
 use hotseat_checks::RoleReference;
 use hotseat_engine::cases::{CaseProgram, CaseSimulator, SimulatorBrief, Suite, TestCase};
-use hotseat_engine::config::{Project, ProjectAgent, ScriptScope, display_path};
+use hotseat_engine::config::{Project, ProjectAgent, ScriptScope, display_path, redact_diagnostic};
 use hotseat_engine::run::{
     CaseSelection, EventRetention, ExecutionOptions, PassRate, PlannedSuite, RequestedOptions, RerunCommands,
     RunChoices, RunContext, RunEvent, RunPlan, RunSettings,
@@ -49,8 +49,10 @@ impl Harness {
         let suites = self.build_suites(&examples, &project)?;
         let among = arguments.last_failed.then(|| self.last_failed(&project)).transpose()?;
         let selection = CaseSelection { among, ..CaseSelection::default() };
-        let plan =
-            RunPlan::load_with(suites, selection, &project).map_err(|found| self.usage_error(found))?;
+        let plan = RunPlan::load_with(suites, selection, &project).map_err(|found| {
+            let clean = |wrong| redact_diagnostic(wrong, project.redactor());
+            self.usage_error(found.into_iter().map(clean))
+        })?;
         if plan.selected == 0 {
             self.print_remark(
                 "no examples selected: none of the examples that failed in the last run matches",
