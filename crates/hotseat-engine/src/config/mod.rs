@@ -21,8 +21,6 @@ pub use agent_targets::{BoundTarget, TargetEnv, TargetSummary, is_secret, secret
 pub use context::{CONTEXT_FILE, CallSettings, ContextFile};
 pub use discover::{DiscoveredSuites, discover_suites, display_path, split_line};
 pub use env_file::{ENV_FILE, EnvFile};
-pub use discover::{DiscoveredSuites, discover_suites, display_path, split_line};
-pub use env_file::{ENV_FILE, EnvFile};
 pub use hooks::ScriptScope;
 pub use project::{FILE_NAMES, Project, named_secrets, redact_diagnostic};
 pub use role_lookup::{ResolvedRole, RoleKind, RoleQuery};
