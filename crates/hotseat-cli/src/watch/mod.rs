@@ -201,6 +201,11 @@ impl WatchLoop {
                 Ok(WatchEvent::Key(key)) => key,
                 Ok(WatchEvent::Stop) | Err(_) => return Err(WatchStep::Stop),
             };
+            if matches!(key, keys::BACKSPACE | keys::DELETE) {
+                let erased = typed.pop().map_or("", |_| "\u{8} \u{8}");
+                self.keyboard.echo(erased);
+                continue;
+            }
             match key {
                 b'\r' | b'\n' => {
                     self.keyboard.echo("\n");
@@ -210,11 +215,6 @@ impl WatchLoop {
                 keys::ESCAPE => {
                     self.keyboard.echo("\n");
                     return Ok(None);
-                }
-                keys::BACKSPACE | keys::DELETE => {
-                    if typed.pop().is_some() {
-                        self.keyboard.echo("\u{8} \u{8}");
-                    }
                 }
                 printable if printable >= b' ' && typed.len() < keys::MAX_FILTER_BYTES => {
                     typed.push(printable);
