@@ -16,7 +16,8 @@ use crate::args::DoctorArgs;
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
 use crate::init::editor_files;
-use crate::list::{find_project_file, select_agent};
+use crate::list::select_agent;
+use crate::project_file::find_project_file;
 
 /// Maximum number of variables, agents or errors that are listed.
 const MAX_LISTED: usize = 20;

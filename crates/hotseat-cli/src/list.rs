@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use hotseat_checks::RoleReference;
 use hotseat_document::{Diagnostic, Diagnostics};
-use hotseat_engine::cases::TestCase;
-use hotseat_engine::config::{Project, ScriptScope, display_path};
+use hotseat_engine::cases::{Environment, TestCase};
+use hotseat_engine::config::{CallSettings, ContextFile, Project, ScriptScope};
 use hotseat_report::reporters::{format_count, one_line};
 use serde_json::{Value, json};
 
 use crate::args::{CallArgs, ListArgs, SelectionArgs};
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
+use crate::project_file::find_project_file;
 use crate::selection::{load_plan, restriction};
-use crate::test::call_settings;
 
 /// Lists the selected cases.
 pub fn run(args: ListArgs, context: &CliContext) -> ExitStatus {
@@ -126,22 +126,6 @@ pub fn select_agent(
     endpoint.map_or(Ok(()), |endpoint| project.override_endpoint(endpoint))
 }
 
-/// Returns the project file and its display name: `config` if given, else the nearest one in or above the
-/// working folder, else above `near`.
-pub fn find_project_file(
-    config: Option<&Path>,
-    near: Option<&Path>,
-    context: &CliContext,
-) -> Option<(PathBuf, String)> {
-    if let Some(config) = config {
-        return Some((context.folder.join(config), config.to_string_lossy().into_owned()));
-    }
-    let above = |near: &Path| Project::find(&context.folder.join(near));
-    let path = Project::find(&context.folder).or_else(|| near.and_then(above))?;
-    let name = display_path(&path, &context.folder);
-    Some((path, name))
-}
-
 fn load_project(args: &SelectionArgs, context: &CliContext) -> Result<Project, Vec<Diagnostic>> {
     // Falls back to the project of the first path: `hotseat test examples/checkout`.
     let near = args.paths.first().map(Path::new);
@@ -149,4 +133,22 @@ fn load_project(args: &SelectionArgs, context: &CliContext) -> Result<Project, V
         return Ok(Project::without_file(context.folder.clone(), context.environment.clone()));
     };
     context.read_project(&path, &name).map_err(|diagnostics| diagnostics.into_iter().collect())
+}
+
+/// Returns how the command line calls agents.
+fn call_settings(
+    args: &CallArgs,
+    environment: &Environment,
+    context: &CliContext,
+) -> Result<CallSettings, Diagnostics> {
+    let read =
+        |path: &PathBuf| ContextFile::read(&context.folder.join(path), &path.to_string_lossy(), environment);
+    let file = args.ctx.as_ref().map(read);
+    Ok(CallSettings {
+        user: args.user.clone(),
+        team: args.team.clone(),
+        locale: args.locale.clone(),
+        connector: args.connector.clone(),
+        context: file.transpose()?,
+    })
 }

@@ -15,6 +15,7 @@ mod keyboard;
 mod list;
 mod man;
 mod merge;
+mod project_file;
 mod recheck;
 mod report_writer;
 mod rerun;

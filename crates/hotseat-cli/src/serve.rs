@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use crate::args::ServeArgs;
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
-use crate::list::find_project_file;
+use crate::project_file::find_project_file;
 
 pub fn run(args: &ServeArgs, context: &CliContext) -> ExitStatus {
     let agent = match load_agent(args, context) {

@@ -9,7 +9,7 @@ use crate::args::StoreArgs;
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
 use crate::folders::walk_files;
-use crate::list::find_project_file;
+use crate::project_file::find_project_file;
 
 /// How deep projects below the working folder are searched.
 const MAX_SEARCH_DEPTH: usize = 4;

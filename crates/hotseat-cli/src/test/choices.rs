@@ -1,16 +1,15 @@
 //! Options of a run, from the command line and the project file.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use hotseat_document::{Diagnostic, Diagnostics};
-use hotseat_engine::cases::{Environment, OnMissingInput, PromptPolicy};
-use hotseat_engine::config::{CallSettings, ContextFile, Project};
+use hotseat_document::Diagnostic;
+use hotseat_engine::cases::{OnMissingInput, PromptPolicy};
+use hotseat_engine::config::Project;
 use hotseat_engine::run::{CaseOverrides, ExecutionOptions, HumanPolicy, RequestedOptions, RunPlan};
 use hotseat_engine::session::HumanPrompter;
 use hotseat_report::reporters::format_count;
 
-use crate::args::{CallArgs, MissingInputArg, TestArgs};
+use crate::args::{MissingInputArg, TestArgs};
 use crate::context::CliContext;
 use crate::input::TestInput;
 use crate::keyboard::KeyboardInput;
@@ -45,24 +44,6 @@ pub fn ignored_reliability_note(plan: &RunPlan, options: ExecutionOptions) -> Op
     let words = "--runs overrides `reliability`, which is declared for";
     (!options.as_declared && declared > 0).then(|| {
         Diagnostic::new(format!("{words} {} and ignored in this run", format_count(declared, "case")))
-    })
-}
-
-/// Returns how the command line calls agents.
-pub fn call_settings(
-    args: &CallArgs,
-    environment: &Environment,
-    context: &CliContext,
-) -> Result<CallSettings, Diagnostics> {
-    let read =
-        |path: &PathBuf| ContextFile::read(&context.folder.join(path), &path.to_string_lossy(), environment);
-    let file = args.ctx.as_ref().map(read);
-    Ok(CallSettings {
-        user: args.user.clone(),
-        team: args.team.clone(),
-        locale: args.locale.clone(),
-        connector: args.connector.clone(),
-        context: file.transpose()?,
     })
 }
 

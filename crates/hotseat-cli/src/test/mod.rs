@@ -29,7 +29,6 @@ use crate::rerun::rerun_commands;
 use crate::selection::{load_plan, restriction};
 use crate::store_location::report_store_error;
 use crate::view::ViewServerThread;
-pub use choices::call_settings;
 use recheck::RecheckContext;
 use reporters::{EventStream, OpenReporters};
 

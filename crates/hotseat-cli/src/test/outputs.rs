@@ -12,7 +12,7 @@ use hotseat_report::reporters::{ReportFormat, ReportWriteError};
 
 use crate::args::TestArgs;
 use crate::context::CliContext;
-use crate::list::find_project_file;
+use crate::project_file::find_project_file;
 
 /// Returns true if `path` is a folder that receives a report with a generated name.
 pub fn is_folder(path: &Path, context: &CliContext) -> bool {

@@ -12,7 +12,7 @@ use hotseat_report::reporters::format_count;
 use crate::args::SelectionArgs;
 use crate::context::CliContext;
 use crate::folders::walk_files;
-use crate::list::find_project_file;
+use crate::project_file::find_project_file;
 
 /// Maximum number of watched files. Looking at more would take too long.
 const MAX_WATCHED_FILES: usize = 3_000;
