@@ -109,6 +109,11 @@ impl Pattern {
         }
     }
 
+    /// Returns the expression as written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     /// Returns true if the pattern matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
         match &self.matcher {
