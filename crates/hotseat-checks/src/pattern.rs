@@ -91,11 +91,6 @@ impl Pattern {
         Ok(Pattern { source: written.to_string(), matcher })
     }
 
-    /// Returns the expression as written.
-    pub fn source(&self) -> &str {
-        &self.source
-    }
-
     /// Returns true if the pattern matches a JSON value: a text, or another value as compact JSON. A whole
     /// number is matched with and without its decimal point, since `3500` equals `3500.0`.
     pub fn matches_value(&self, value: &Value) -> bool {

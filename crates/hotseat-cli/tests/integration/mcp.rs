@@ -226,7 +226,8 @@ turns:
         {"name": "recorded", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
         {"name": "charge_card", "inputSchema": {"type": "object"}},
     ]}});
-    let project = bank_project(&plain_agent(), suite).file("tools.json", &list.to_string());
+    let agent = plain_agent();
+    let project = bank_project(&agent, suite).file("tools.json", &list.to_string());
     project.test(&[]).assert_all_passed();
 }
 
@@ -472,7 +473,7 @@ fn hooks_receive_addresses_and_set_answers() {
         FakeReply::json(200, &json!({"reply": act(&bank, "pay o-1")}))
     });
     let target = format!(
-        "target:\n  type: http\n  endpoint: {}\n  body: {{ bank: '{{{{forwardedProps.bank}}}}' }}\n  map: {{ reply: $.reply }}\n",
+        "target:\n  type: http\n  endpoint: {}\n  body: {{ message: '{{{{message}}}}', bank: '{{{{forwardedProps.bank}}}}' }}\n  map: {{ reply: $.reply }}\n",
         agent.url()
     );
     let suite = "name: a

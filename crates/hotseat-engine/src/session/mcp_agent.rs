@@ -233,8 +233,8 @@ impl McpObserver {
             McpEventKind::CallCancelled { call, duration } => {
                 self.open.remove(&call);
                 let tool = self.calls.get(&call).map_or("a tool", |call| &call.tool);
-                let gave_up = format!("gave up its call of {tool} after {} ms", duration.as_millis());
-                self.note(at, format!("MCP server `{server}`: the client {gave_up}"))
+                let cancelled = format!("cancelled its call of {tool} after {} ms", duration.as_millis());
+                self.note(at, format!("MCP server `{server}`: the client {cancelled}"))
             }
             McpEventKind::InvalidArguments { call, violations } => {
                 let Some(known) = self.calls.get(&call) else { return Ok(()) };
