@@ -94,6 +94,11 @@ impl TraceRecorder {
         self.clock.set_arrival(at.into_std(), self.latest);
     }
 
+    /// Sets the time of the following events, like [`TraceRecorder::set_arrival`].
+    pub fn set_arrival_offset(&mut self, at: TimeOffset) {
+        self.clock.set_arrival(self.clock.instant_of(at), self.latest);
+    }
+
     /// Makes the following events use the current time again.
     pub fn clear_arrival(&mut self) {
         self.clock.clear_arrival();

@@ -227,6 +227,12 @@ struct TurnReplay<'a> {
 impl TurnReplay<'_> {
     /// Replays the turn from start to end.
     fn run(&mut self, turn: &RecordedTurn) -> Result<(), TurnError> {
+        let outcome = self.record_events(turn);
+        self.recorder.clear_arrival();
+        outcome
+    }
+
+    fn record_events(&mut self, turn: &RecordedTurn) -> Result<(), TurnError> {
         let served = self.events.iter().try_for_each(|event| self.record_event(event));
         if let (Ok(()) | Err(TurnError::Run(_)), Some(duration)) = (&served, turn.duration) {
             self.advance_to(duration)?;
@@ -241,8 +247,10 @@ impl TurnReplay<'_> {
         }
     }
 
-    /// Advances the time to `at`, or to the deadline of the turn.
+    /// Advances the time to `at`, or to the deadline of the turn. The next event has exactly this time: the time that
+    /// replaying takes must not change the order in which texts and calls began.
     fn advance_to(&mut self, at: Duration) -> Result<(), TurnError> {
+        self.recorder.clear_arrival();
         if at > self.remaining {
             let end = self.to_offset(self.remaining);
             self.recorder.advance_to(end);
@@ -250,6 +258,7 @@ impl TurnReplay<'_> {
         }
         let at = self.to_offset(at);
         self.recorder.advance_to(at);
+        self.recorder.set_arrival_offset(at);
         Ok(())
     }
 
