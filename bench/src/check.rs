@@ -7,7 +7,7 @@ use crate::bare_client::BenchError;
 use crate::figures::{BenchGoal, BenchUnit, MeasuredPairs, TableRow, mebibytes, thousands};
 use crate::workload::Workload;
 
-/// Default factor by which a ratio may exceed the one in [`COMPARISONS`]: room for noise and other machines.
+/// Default factor by which a ratio may exceed the one in `COMPARISONS`: room for noise and other machines.
 pub const DEFAULT_TOLERANCE: f64 = 1.3;
 
 /// A workload, and the ratios to the bare client that were measured when this table was last changed.

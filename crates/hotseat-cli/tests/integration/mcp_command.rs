@@ -73,7 +73,7 @@ fn the_tools_of_a_program_are_recorded_and_served_again() {
     let served = ServedMcp::start(&workspace, &["bank.json"]);
     let recorded = workspace
         .command(HOTSEAT, &["mcp", "record", "bank.mcp.jsonl", "--", HOTSEAT, "mcp", "bank"])
-        .env("HOTSEAT_MCP", &served.bridge_address("bank"))
+        .env("HOTSEAT_MCP", served.bridge_address("bank"))
         .run();
     assert_eq!(recorded.code, 0, "{recorded}");
     assert!(recorded.stdout.contains("1 tools in bank.mcp.jsonl"), "{recorded}");
