@@ -67,7 +67,7 @@ const COMPARISONS: [Comparison; 5] = [
         turns: 1,
         parallel: 64,
         is_saved: false,
-        processor: BuildRatios::new(5.2, 5.4),
+        processor: BuildRatios::new(5.2, 7.0),
         memory: BuildRatios::new(7.4, 5.8),
     },
     Comparison {
