@@ -424,7 +424,7 @@ fn harness(project: &Project, report: &str) -> Harness {
             folder: project.workspace.path("."),
             color: false,
             width: 100,
-            output: HarnessOutput::Standard,
+            output: HarnessOutput::captured(),
         },
         file: "matcher_parity.rs",
     }

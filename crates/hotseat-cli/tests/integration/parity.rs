@@ -37,7 +37,7 @@ fn run_front_ends(project: &Project) -> Recorded {
             folder: project.workspace.path("."),
             color: false,
             width: 100,
-            output: HarnessOutput::Standard,
+            output: HarnessOutput::captured(),
         },
         file: "booking_test.rs",
     };
