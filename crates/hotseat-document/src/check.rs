@@ -247,7 +247,8 @@ impl ShapeChecker<'_> {
         };
         let message = format!("{subject} must be {}, found {found}", kind.describe());
         let mistake = Diagnostic::new(message).at(node.place(self.source));
-        self.mistakes.push(Diagnostic { help: self.advice(node, kind), ..mistake });
+        let help = nested_value_advice(node, kind, subject).or_else(|| self.advice(node, kind));
+        self.mistakes.push(Diagnostic { help, ..mistake });
     }
 
     /// Returns advice if the cause of the mismatch can be guessed.
@@ -288,6 +289,21 @@ fn lacks_tag(entries: &[MapEntry], tagged: &TaggedShapes) -> bool {
             || nearest(&entry.key.text, shape.fields.iter().flat_map(Field::spellings)).is_some()
     };
     !entries.iter().any(is_meant)
+}
+
+/// Returns the spelling of a nested value by its path, where a pattern or a number is expected: the names before
+/// the value form a path there.
+fn nested_value_advice(node: &DocumentNode, kind: &Kind, subject: MessageSubject<'_>) -> Option<String> {
+    let (Kind::OneOf(kinds), MessageSubject::Value(name)) = (kind, subject) else { return None };
+    let by_path = kinds.iter().any(|kind| matches!(kind, Kind::Pattern))
+        && kinds.iter().any(|kind| matches!(kind, Kind::Number));
+    let part = match &node.value {
+        NodeValue::Map(entries) => entries.first().map(|entry| entry.key.text.as_str()),
+        NodeValue::List(nodes) => nodes.first().map(|_| "0"),
+        _ => None,
+    };
+    let path = format!("{name}.{}", part.filter(|_| by_path)?);
+    Some(format!("select a nested value by its path: `{}: …`", shorten(&path)))
 }
 
 fn list_advice(kind: &Kind) -> Option<String> {

@@ -393,6 +393,12 @@ fn html_response() {
     let tested = run_suite(page, ANYTHING);
     assert_failed(&tested, 1, "protocol_error", "content type text/html is not a stream of events");
     assert!(tested.output.stdout.contains("<h1>Welcome</h1>"), "{}", tested.output);
+    // A server of another protocol is named.
+    let completion = |_: &FakeRequest| {
+        let answer = r#"{"object":"chat.completion","choices":[{"message":{"content":"Hello"}}]}"#;
+        FakeReply::status(200).header("content-type", "application/json").bytes(answer)
+    };
+    assert_failed(&run_suite(completion, ANYTHING), 1, "protocol_error", "set `type: openai` and `base_url`");
     // The content type alone does not make it a stream.
     let page = |_: &FakeRequest| FakeReply::sse().bytes("<h1>Welcome</h1>\n\n");
     assert_failed(&run_suite(page, ANYTHING), 1, "protocol_error", "without a single event");

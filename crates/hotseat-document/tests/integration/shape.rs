@@ -673,3 +673,15 @@ fn ambiguous_shapes_are_a_problem() {
         Shape { name: "wrong", doc: "", fields: &[Field::required("a", Kind::Tagged(&ALIKE), "")] };
     assert_eq!(WRONG.problems(), ["the shapes of `wrong.a` cannot be distinguished"]);
 }
+
+#[test]
+fn nested_value_in_place_of_a_pattern_is_answered_with_its_path() {
+    static PATTERNS: Kind = Kind::Map(&Kind::OneOf(&[Kind::Pattern, Kind::Number, Kind::Bool]));
+    let help = |text: &str| {
+        let mistakes = check_text(text, &PATTERNS);
+        mistakes.iter().next().unwrap_or_else(|| panic!("{text} is accepted")).help.clone()
+    };
+    assert_eq!(help("order: { id: o-1 }").unwrap(), "select a nested value by its path: `order.id: …`");
+    assert_eq!(help("lines: [1, 2]").unwrap(), "select a nested value by its path: `lines.0: …`");
+    assert_eq!(help("order: {}"), None);
+}

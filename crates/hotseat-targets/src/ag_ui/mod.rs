@@ -248,7 +248,7 @@ async fn not_a_stream(response: &mut http::HttpResponse, limits: TurnLimits<'_>)
     if matches!(media_type.as_str(), "text/event-stream" | "text/plain" | "application/octet-stream" | "") {
         return None;
     }
-    let message =
+    let mut message =
         format!("HTTP {} with content type {media_type} is not a stream of events", response.status());
     let mut body = Vec::new();
     while body.len() < 4096
@@ -256,7 +256,17 @@ async fn not_a_stream(response: &mut http::HttpResponse, limits: TurnLimits<'_>)
     {
         body.extend_from_slice(&bytes);
     }
+    if is_chat_completion(&body) {
+        message
+            .push_str("; the agent speaks chat completions: set `type: openai` and `base_url` in `target`");
+    }
     Some(AttemptFailure::new(FailureKind::ProtocolError, message).with_detail(http::display_body(&body)))
+}
+
+/// Returns true if the beginning of an answer is that of a chat completion.
+fn is_chat_completion(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body);
+    text.contains("\"chat.completion") || (text.contains("\"choices\"") && text.contains("\"message\""))
 }
 
 /// Returns the failure of a stream that ended before its run.
