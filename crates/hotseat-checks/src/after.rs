@@ -2,6 +2,7 @@
 
 use hotseat_trace::{ConversationTurn, TurnScope};
 
+use super::call_text::format_call;
 use super::calls::{self, CallFilter};
 use super::{CheckBehavior, CheckDecision, format_list};
 
@@ -59,14 +60,12 @@ impl CheckBehavior for CalledAfter {
         for (turn, call) in scope.calls() {
             match (self.calls.matches(call), seen) {
                 (true, true) => late += 1,
-                (true, false) => early.push(calls::format_call(turn, call)),
+                (true, false) => early.push(format_call(turn, call)),
                 // After the other tool was called, an unknown call makes no difference, unless a second call
                 // is required.
-                (false, false) if self.calls.is_undecided(call) => {
-                    unknown.push(calls::format_call(turn, call))
-                }
+                (false, false) if self.calls.is_undecided(call) => unknown.push(format_call(turn, call)),
                 (false, true) if self.calls.is_undecided(call) && *self.after == *self.calls.name => {
-                    unknown.push(calls::format_call(turn, call));
+                    unknown.push(format_call(turn, call));
                 }
                 (false, _) => {}
             }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use hotseat_trace::{AgentToolCall, TurnScope};
 
+use super::call_text::format_call;
 use super::calls;
 use super::{CheckBehavior, CheckDecision, format_list};
 
@@ -54,7 +55,7 @@ impl CheckBehavior for AfterFault {
         let Some(first) = made.iter().position(|(_, call)| self.is_meant(call)) else {
             return CheckDecision::not_applicable("no such fault was injected".to_string());
         };
-        let show = |(turn, call): &(usize, &AgentToolCall)| calls::format_call(*turn, call);
+        let show = |(turn, call): &(usize, &AgentToolCall)| format_call(*turn, call);
         let mut broken = Vec::new();
         if let Some(max) = self.max_retries {
             // Equal calls after the first one with a fault are its retries.

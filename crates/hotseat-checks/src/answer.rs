@@ -6,7 +6,7 @@
 use hotseat_trace::TurnScope;
 use serde_json::Value;
 
-use super::calls::truncate;
+use super::call_text::truncate;
 
 /// Returns the answer, or an empty text if the agent said nothing.
 pub fn answer(scope: TurnScope<'_>) -> &str {

@@ -5,13 +5,11 @@ use std::fmt;
 use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReason, NearestCall, TurnScope};
 use serde_json::Value;
 
+use super::call_text::format_call;
 use super::differences::{DifferenceList, ExtraMembers};
 use super::equality::json_equal;
 use super::nearest_call::{Similarity, compare_with_nearest};
 use super::pattern::Pattern;
-
-/// Maximum number of characters of arguments or a result in a check result. Reports contain the full values.
-const MAX_EXCERPT_CHARS: usize = 160;
 
 /// Selects calls of one tool, optionally by arguments and results.
 #[derive(Debug, Clone)]
@@ -257,17 +255,6 @@ pub fn describe_tool(name: &str, server: Option<&str>) -> String {
     }
 }
 
-/// Formats a call on one line: turn, tool, server, arguments, faults, result.
-pub fn format_call(turn: usize, call: &AgentToolCall) -> String {
-    let result = match &call.result {
-        Some(result) if result.failed => format!("failed: {}", truncate(&result.text())),
-        Some(result) => truncate(&result.text()),
-        None => "no result".to_string(),
-    };
-    let arguments = truncate(&call.arguments.to_string());
-    format!("turn {turn}: {}({arguments}){} → {result}", call.name, call.server_label())
-}
-
 /// Returns the names of the called tools without duplicates.
 pub fn tool_names(scope: TurnScope<'_>) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
@@ -282,14 +269,6 @@ pub fn tool_names(scope: TurnScope<'_>) -> Vec<&str> {
 /// Describes patterns.
 pub fn describe_patterns(patterns: &[Pattern]) -> String {
     patterns.iter().map(Pattern::to_string).collect::<Vec<_>>().join(" and ")
-}
-
-/// Cuts a text to a readable length, between characters.
-pub fn truncate(text: &str) -> String {
-    match text.char_indices().nth(MAX_EXCERPT_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use hotseat_trace::TurnScope;
 
 use super::agent_text::{TurnSelection, agent_text};
 use super::answer::format_text;
-use super::calls::truncate;
+use super::call_text::truncate;
 use super::{CheckBehavior, CheckDecision};
 
 /// The text of the agent in the last turn contains a text, or does not. Case-sensitive.

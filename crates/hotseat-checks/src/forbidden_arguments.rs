@@ -2,6 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
+use super::call_text::format_call;
 use super::calls::{self, ArgumentPatterns, CallFilter};
 use super::{CheckBehavior, CheckDecision, format_list};
 
@@ -31,13 +32,13 @@ impl CheckBehavior for ForbiddenArguments {
         let meant = scope.calls().filter(|(_, call)| self.calls.matches(call));
         let bad = meant.filter_map(|(turn, call)| {
             let path = self.arguments.first_match(&call.arguments)?;
-            Some(format!("{} in {}", path, calls::format_call(turn, call)))
+            Some(format!("{} in {}", path, format_call(turn, call)))
         });
         let bad: Vec<String> = bad.collect();
         let unknown = scope.calls().filter(|(_, call)| {
             self.calls.is_undecided(call) && self.arguments.first_match(&call.arguments).is_some()
         });
-        let unknown: Vec<String> = unknown.map(|(turn, call)| calls::format_call(turn, call)).collect();
+        let unknown: Vec<String> = unknown.map(|(turn, call)| format_call(turn, call)).collect();
         if bad.is_empty() && !unknown.is_empty() {
             return CheckDecision::unanswered_calls(&unknown);
         }

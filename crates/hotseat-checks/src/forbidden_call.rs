@@ -2,6 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
+use super::call_text::format_call;
 use super::calls::{self, CallFilter};
 use super::{CheckBehavior, CheckDecision, format_list};
 
@@ -27,7 +28,7 @@ impl CheckBehavior for ForbiddenCall {
 
     fn decide(&self, scope: TurnScope<'_>) -> CheckDecision {
         let made = scope.calls().filter(|(_, call)| self.calls.matches(call));
-        let made: Vec<String> = made.map(|(turn, call)| calls::format_call(turn, call)).collect();
+        let made: Vec<String> = made.map(|(turn, call)| format_call(turn, call)).collect();
         let unknown = self.calls.undecided_calls(scope);
         match (made.is_empty(), unknown.is_empty()) {
             (false, _) => CheckDecision::new(false, format_list(&made)),

@@ -2,6 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
+use super::call_text::format_call;
 use super::calls::{self, CallFilter};
 use super::pattern::Pattern;
 use super::{CheckBehavior, CheckDecision, format_list};
@@ -37,12 +38,12 @@ impl CheckBehavior for ForbiddenResult {
         let bad: Vec<String> = meant
             .clone()
             .filter(|(_, call)| fits(call))
-            .map(|(turn, call)| calls::format_call(turn, call))
+            .map(|(turn, call)| format_call(turn, call))
             .collect();
         let unanswered = scope.calls().filter(|(_, call)| {
             self.calls.is_undecided(call) || (self.calls.matches(call) && call.result.is_none())
         });
-        let unanswered: Vec<String> = unanswered.map(|(turn, call)| calls::format_call(turn, call)).collect();
+        let unanswered: Vec<String> = unanswered.map(|(turn, call)| format_call(turn, call)).collect();
         if bad.is_empty() && !unanswered.is_empty() {
             return CheckDecision::unanswered_calls(&unanswered);
         }

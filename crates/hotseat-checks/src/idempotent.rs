@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hotseat_trace::{AgentToolCall, TurnScope};
 
+use super::call_text::format_call;
 use super::calls::{self, value_at};
 use super::{CheckBehavior, CheckDecision, format_list};
 
@@ -54,13 +55,13 @@ impl CheckBehavior for Idempotent {
         let mut effects: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (turn, call) in made.iter().filter(|(_, call)| has_effect(call)) {
             let Some(key) = value_at(&call.arguments, &self.key) else {
-                let shown = calls::format_call(*turn, call);
+                let shown = format_call(*turn, call);
                 return CheckDecision::not_applicable(format!(
                     "a call has no argument {}: {shown}",
                     self.key
                 ));
             };
-            effects.entry(key.to_string()).or_default().push(calls::format_call(*turn, call));
+            effects.entry(key.to_string()).or_default().push(format_call(*turn, call));
         }
         let repeated = effects.iter().filter(|(_, calls)| calls.len() > 1);
         let repeated: Vec<String> = repeated

@@ -4,7 +4,7 @@ use hotseat_trace::TurnScope;
 use serde_json::Value;
 
 use super::answer::{answer, format_json, format_text};
-use super::calls::truncate;
+use super::call_text::truncate;
 use super::equality::json_equal;
 use super::json_answer::{AnswerContent, find_json};
 use super::{CheckBehavior, CheckDecision};

@@ -7,7 +7,7 @@ use hotseat_trace::TurnScope;
 use serde_json::Value;
 
 use super::answer::{answer, format_text};
-use super::calls::truncate;
+use super::call_text::truncate;
 use super::json_answer::{AnswerContent, find_json};
 use super::json_path::{JsonPathQuery, PathSelection};
 use super::{CheckBehavior, CheckDecision, format_list};

@@ -9,6 +9,7 @@ mod agent_text;
 mod all_of;
 mod answer;
 mod budget;
+mod call_text;
 mod calls;
 mod condition;
 mod contains;

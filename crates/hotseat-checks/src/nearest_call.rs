@@ -2,7 +2,7 @@
 
 use hotseat_trace::{AgentToolCall, CallComparison, ComparisonLine, MissingCall, NearestCall, TurnScope};
 
-use super::calls::format_call;
+use super::call_text::format_call;
 
 /// Maximum number of listed calls.
 const MAX_LISTED_CALLS: usize = 50;

@@ -2,7 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
-use super::calls::truncate;
+use super::call_text::truncate;
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No message of the agent has both text and tool calls. White space is not text.

@@ -49,7 +49,7 @@ impl ScriptCheck {
         let wrong = || {
             format!(
                 "it returned {}; expected true, false, or an object with `pass` (or `passed`) and optionally `message` (or `reason`)",
-                super::calls::truncate(&returned.to_string())
+                super::call_text::truncate(&returned.to_string())
             )
         };
         match returned {

@@ -2,7 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
-use super::calls::truncate;
+use super::call_text::truncate;
 use super::pattern::Pattern;
 use super::{CheckBehavior, CheckDecision};
 

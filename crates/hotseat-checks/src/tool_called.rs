@@ -4,6 +4,7 @@ use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReaso
 use serde_json::{Map, Value};
 
 use super::answer::format_json;
+use super::call_text::format_call;
 use super::calls;
 use super::condition::ArgumentCondition;
 use super::count::CallCount;
@@ -215,7 +216,7 @@ impl CheckBehavior for ToolCalled {
         let named: Vec<String> = scope
             .calls()
             .filter(|(_, call)| is_listed(call))
-            .map(|(turn, call)| calls::format_call(turn, call))
+            .map(|(turn, call)| format_call(turn, call))
             .collect();
         let actual = match named.is_empty() {
             true => match calls::tool_names(scope).as_slice() {

@@ -4,6 +4,7 @@ use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, DifferenceReaso
 use serde_json::Value;
 
 use super::answer::format_json;
+use super::call_text::format_call;
 use super::calls;
 use super::differences::{DifferenceList, ExtraMembers, join_path, json_type};
 use super::equality::json_equal;
@@ -195,7 +196,7 @@ impl CheckBehavior for ToolResultCheck {
             call.is_named(&self.name) && calls::is_at_server(call, self.server.as_deref())
         };
         let made: Vec<_> = scope.calls().filter(|(_, call)| is_meant(call)).collect();
-        let shown: Vec<String> = made.iter().map(|(turn, call)| calls::format_call(*turn, call)).collect();
+        let shown: Vec<String> = made.iter().map(|(turn, call)| format_call(*turn, call)).collect();
         let mut results = made.iter().filter_map(|(_, call)| call.result.as_ref()).peekable();
         if results.peek().is_none() {
             return CheckDecision::not_applicable(match shown.is_empty() {
@@ -206,8 +207,7 @@ impl CheckBehavior for ToolResultCheck {
         let fits = |value: &Value| self.result.as_ref().is_none_or(|(_, expected)| expected.matches(value));
         let holds = results.any(|result| !result.failed && fits(&result.value));
         let unanswered = made.iter().filter(|(_, call)| call.result.is_none());
-        let unanswered: Vec<String> =
-            unanswered.map(|(turn, call)| calls::format_call(*turn, call)).collect();
+        let unanswered: Vec<String> = unanswered.map(|(turn, call)| format_call(*turn, call)).collect();
         if !holds && !unanswered.is_empty() {
             return CheckDecision::unanswered_calls(&unanswered);
         }

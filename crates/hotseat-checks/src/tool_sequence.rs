@@ -4,6 +4,7 @@ use hotseat_trace::{AgentToolCall, CallComparison, ComparedPart, MissingCall, Tu
 use serde_json::Value;
 
 use super::answer::format_json;
+use super::call_text::format_call;
 use super::calls;
 use super::differences::DifferenceList;
 use super::nearest_call::{Similarity, list_calls, nearest_call};
@@ -125,7 +126,7 @@ impl CheckBehavior for ToolSequence {
         if !holds {
             return CheckDecision::violated(self.compare(&made, pairs));
         }
-        let lines: Vec<String> = made.iter().map(|(turn, call)| calls::format_call(*turn, call)).collect();
+        let lines: Vec<String> = made.iter().map(|(turn, call)| format_call(*turn, call)).collect();
         CheckDecision::new(
             true,
             if lines.is_empty() { "no tool calls".to_string() } else { format_list(&lines) },

@@ -2,6 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
+use super::call_text::format_call;
 use super::calls;
 use super::{CheckBehavior, CheckDecision, format_list};
 
@@ -47,7 +48,7 @@ impl CheckBehavior for ValidArguments {
         let invalid = made.iter().filter(|(_, _, seen)| !seen.argument_errors.is_empty());
         let invalid: Vec<String> = invalid
             .map(|(turn, call, seen)| {
-                format!("{}: {}", calls::format_call(*turn, call), seen.argument_errors.join("; "))
+                format!("{}: {}", format_call(*turn, call), seen.argument_errors.join("; "))
             })
             .collect();
         let actual = match invalid.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::calls::truncate;
+use crate::call_text::truncate;
 
 /// Criterion for responses of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::calls::truncate;
+use crate::call_text::truncate;
 
 /// Free-form criterion in the words of the test.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! `goal`: the goal of the user is achieved.
 
-use crate::calls::truncate;
+use crate::call_text::truncate;
 
 /// The user has achieved a goal by the end of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! `intent`: the agent pursues an intent.
 
-use crate::calls::truncate;
+use crate::call_text::truncate;
 
 /// Intent that the agent pursues with its words and actions.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connection::TurnLimits;
+use crate::connection::error_cause::innermost_cause;
 
 /// Approximate maximum size of the bytes passed on at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -94,7 +95,7 @@ pub(crate) trait ByteSource: Send + 'static {
 
 impl ByteSource for reqwest::Response {
     async fn next_bytes(&mut self) -> SourceRead {
-        self.chunk().await.map_err(|error| crate::connection::http::innermost_cause(&error))
+        self.chunk().await.map_err(|error| innermost_cause(&error))
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use crate::connection::arrivals::ReadError;
 use crate::connection::arrivals::{ArrivalReceiver, ReaderThread, arrival_channel};
+use crate::connection::error_cause::innermost_cause;
 use crate::connection::{TurnError, TurnLimits};
 
 /// Maximum number of bytes read from the body of an error.
@@ -325,16 +326,4 @@ pub fn without_credentials(url: &Url) -> String {
         let _ = url.set_password(Some("redacted"));
     }
     url.to_string()
-}
-
-/// Returns the innermost cause of an error.
-pub(crate) fn innermost_cause(error: &dyn std::error::Error) -> String {
-    let mut words: Vec<String> = Vec::new();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        words.push(error.to_string());
-        cause = error.source();
-    }
-    // The outer layers only repeat that a request failed.
-    words.pop().unwrap_or_else(|| error.to_string())
 }

@@ -1,6 +1,7 @@
 //! Connections to agents: HTTP with limits, streams of events and lines, and the thread that reads and stamps them.
 
 pub mod arrivals;
+mod error_cause;
 pub mod http;
 mod limits;
 pub(crate) mod lines;

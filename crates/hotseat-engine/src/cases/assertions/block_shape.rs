@@ -1,6 +1,5 @@
 //! Shapes of assertion blocks.
 
-use super::ASSERTION;
 use crate::cases::limits::{MILLISECONDS, TIMES, TOKENS};
 use hotseat_document::{Field, Kind, Shape};
 
@@ -9,15 +8,6 @@ const NAMES: Kind = Kind::List(&Kind::NonEmptyText);
 /// Patterns for arguments, and numbers and booleans that arguments equal.
 pub(in crate::cases) const ARGUMENT_PATTERNS: Kind =
     Kind::Map(&Kind::OneOf(&[Kind::Pattern, Kind::Number, Kind::Bool]));
-
-/// Assertions with inheritance: a block, a typed assertion, a list of these, or `false` to discard inherited
-/// ones.
-pub const ASSERT_KIND: Kind =
-    Kind::OneOf(&[Kind::False, Kind::Tagged(&ASSERTION), Kind::NonEmptyList(&Kind::Tagged(&ASSERTION))]);
-
-/// Assertions without inheritance.
-pub const OWN_ASSERT_KIND: Kind =
-    Kind::OneOf(&[Kind::Tagged(&ASSERTION), Kind::NonEmptyList(&Kind::Tagged(&ASSERTION))]);
 
 /// Shape of an assertion block. All assertions must pass.
 pub static ASSERT: Shape = Shape {

@@ -24,11 +24,10 @@ use serde_json::Value;
 
 use super::variables::diagnostic_at;
 use hotseat_checks::{Check, CheckKind};
-use hotseat_document::{Diagnostics, MapView, NodeView, Shape, TaggedShapes};
+use hotseat_document::{Diagnostics, Kind, MapView, NodeView, Shape, TaggedShapes};
 
 pub use self::block::AssertionBlock;
 pub(in crate::cases) use self::block_shape::ARGUMENT_PATTERNS;
-pub use self::block_shape::{ASSERT_KIND, OWN_ASSERT_KIND};
 pub use self::criteria::{CheckVocabulary, criterion_check};
 pub use self::criteria_shape::CRITERIA_KIND;
 
@@ -119,6 +118,15 @@ assertion_types! {
     judged::GOAL,
     script::SCRIPT,
 }
+
+/// Assertions with inheritance: a block, a typed assertion, a list of these, or `false` to discard inherited
+/// ones.
+pub const ASSERT_KIND: Kind =
+    Kind::OneOf(&[Kind::False, Kind::Tagged(&ASSERTION), Kind::NonEmptyList(&Kind::Tagged(&ASSERTION))]);
+
+/// Assertions without inheritance.
+pub const OWN_ASSERT_KIND: Kind =
+    Kind::OneOf(&[Kind::Tagged(&ASSERTION), Kind::NonEmptyList(&Kind::Tagged(&ASSERTION))]);
 
 /// Names that declarations of types use.
 mod prelude {
