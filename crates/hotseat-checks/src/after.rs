@@ -3,7 +3,7 @@
 use hotseat_trace::{ConversationTurn, TurnScope};
 
 use super::call_text::format_call;
-use super::calls::{self, CallFilter};
+use super::calls::CallFilter;
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Every matching call starts after a call of another tool has started. Parallel calls count in the order in

@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
-use super::calls::{self, ArgumentPatterns, CallFilter};
+use super::calls::{ArgumentPatterns, CallFilter};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No matching call has an argument that matches its pattern.

@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
-use super::calls::{self, CallFilter};
+use super::calls::CallFilter;
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No matching call is made. A call matches only if both its arguments and its result match.

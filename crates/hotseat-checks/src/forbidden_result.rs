@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
-use super::calls::{self, CallFilter};
+use super::calls::CallFilter;
 use super::pattern::Pattern;
 use super::{CheckBehavior, CheckDecision, format_list};
 
