@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::error::{ContextKind, ContextValue};
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Args as ClapArgs, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hotseat_checks::RoleReference;
 use hotseat_engine::config::{parse_bytes, parse_seconds};
@@ -76,42 +76,94 @@ pub struct CliArgs {
     pub no_env_file: bool,
 }
 
-#[derive(Debug, Subcommand)]
-pub enum CliCommand {
+/// Declares the commands. Only the flags of the command that is run, or whose help is printed, are built: building
+/// those of all commands takes longer than a conversation.
+macro_rules! cli_commands {
+    ($(#[doc = $about:literal] $command:ident($arguments:ty) = $name:literal,)*) => {
+        #[derive(Debug)]
+        pub enum CliCommand {
+            $(#[doc = $about] $command($arguments),)*
+        }
+
+        impl Subcommand for CliCommand {
+            fn augment_subcommands(program: Command) -> Command {
+                program$(.subcommand(Command::new($name).about(summary($about)).defer(|command| {
+                    // The description of the arguments is not that of the command.
+                    <$arguments>::augment_args(command).about(summary($about)).long_about(None)
+                })))*
+            }
+
+            fn augment_subcommands_for_update(program: Command) -> Command {
+                CliCommand::augment_subcommands(program)
+            }
+
+            fn has_subcommand(name: &str) -> bool {
+                [$($name),*].contains(&name)
+            }
+        }
+
+        impl FromArgMatches for CliCommand {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<CliCommand, clap::Error> {
+                CliCommand::from_arg_matches_mut(&mut matches.clone())
+            }
+
+            fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<CliCommand, clap::Error> {
+                let (name, mut matches) =
+                    matches.remove_subcommand().ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
+                match name.as_str() {
+                    $($name => <$arguments>::from_arg_matches_mut(&mut matches).map(CliCommand::$command),)*
+                    _ => Err(clap::Error::new(ErrorKind::InvalidSubcommand)),
+                }
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                *self = CliCommand::from_arg_matches(matches)?;
+                Ok(())
+            }
+        }
+    };
+}
+
+cli_commands! {
     /// Run test cases against an agent.
-    Test(Box<TestArgs>),
+    Test(Box<TestArgs>) = "test",
     /// List the test cases that `hotseat test` would run.
-    List(ListArgs),
+    List(ListArgs) = "list",
     /// Create a project file and a first suite.
-    Init(InitArgs),
+    Init(InitArgs) = "init",
     /// Check what a run would find: project file, agents, models, suites, store, editor files.
-    Doctor(DoctorArgs),
+    Doctor(DoctorArgs) = "doctor",
     /// Print the JSON Schema of a file format, for editors.
-    Schema(SchemaArgs),
+    Schema(SchemaArgs) = "schema",
     /// Serve an agent over AG-UI and the OpenAI chat completions API.
-    Serve(ServeArgs),
+    Serve(ServeArgs) = "serve",
     /// Connect an agent to an MCP server of the running tests, serve a mock, or record a server.
-    Mcp(McpArgs),
+    Mcp(McpArgs) = "mcp",
     /// Convert recorded conversations into test cases and recordings.
-    Import(ImportArgs),
+    Import(ImportArgs) = "import",
     /// Compare two runs: regressions, improvements, their significance, and where conversations diverge.
-    Compare(CompareArgs),
+    Compare(CompareArgs) = "compare",
     /// List or prune saved runs.
-    Runs(RunsArgs),
+    Runs(RunsArgs) = "runs",
     /// Show a saved run, or one case of it.
-    Show(ShowArgs),
+    Show(ShowArgs) = "show",
     /// Show a run in the browser, live or afterwards.
-    View(ViewArgs),
+    View(ViewArgs) = "view",
     /// Resume an interrupted run.
-    Resume(ResumeArgs),
+    Resume(ResumeArgs) = "resume",
     /// Re-evaluate a saved run with the current assertions, without contacting the agent.
-    Recheck(RecheckArgs),
+    Recheck(RecheckArgs) = "recheck",
     /// Merge sharded runs (--shard) into one run.
-    Merge(MergeArgs),
+    Merge(MergeArgs) = "merge",
     /// Print a completion script for a shell.
-    Completions(CompletionsArgs),
+    Completions(CompletionsArgs) = "completions",
     /// Write the manual pages.
-    Man(ManArgs),
+    Man(ManArgs) = "man",
+}
+
+/// Summary of a command: its description without blank and full stop.
+fn summary(description: &'static str) -> &'static str {
+    description.trim().trim_end_matches('.')
 }
 
 /// Selects the cases.

@@ -1,6 +1,6 @@
 //! Commands that run cases of a run again: its command line without selection and output.
 
-use clap::{Command, CommandFactory};
+use clap::{Args, Command};
 use hotseat_engine::run::RerunCommands;
 use hotseat_report::reporters::shell_word;
 
@@ -104,8 +104,9 @@ pub fn selected_arguments(arguments: &[String], selection: &RunSelection) -> Opt
 
 /// Groups the arguments after `test`, each flag with its value. `None` if one of them is not understood.
 fn classify(arguments: &[String]) -> Option<Vec<(ArgumentRole, Vec<String>)>> {
-    let command = CliArgs::command();
-    let test = command.find_subcommand("test")?;
+    // Only the flags of the program itself and of this command: the others take longer to build.
+    let command = CliArgs::augment_args(Command::new("hotseat"));
+    let test = TestArgs::augment_args(Command::new("test"));
     let mut words = arguments.iter().skip_while(|word| *word != "test").skip(1).peekable();
     let mut classified = Vec::new();
     let mut only_paths = false;
@@ -118,7 +119,7 @@ fn classify(arguments: &[String]) -> Option<Vec<(ArgumentRole, Vec<String>)>> {
             classified.push((ArgumentRole::Suites, vec![word.clone()]));
             continue;
         }
-        let (id, has_value, is_whole) = find_flag(&command, test, word)?;
+        let (id, has_value, is_whole) = find_flag(&command, &test, word)?;
         let mut group = vec![word.clone()];
         if has_value && is_whole {
             group.push(words.next()?.clone());

@@ -15,7 +15,11 @@ pub(crate) struct CompiledModule(Bundle);
 impl CompiledModule {
     /// Returns the compiled form of a module. Returns `None` if the limits of its context do not allow to write it.
     pub(crate) fn from_module(name: &str, module: &Module<'_, Declared>) -> Option<CompiledModule> {
-        let Ok(bytes) = module.write(WriteOptions::default()) else {
+        CompiledModule::write(name, module, WriteOptions::default())
+    }
+
+    fn write(name: &str, module: &Module<'_, Declared>, options: WriteOptions) -> Option<CompiledModule> {
+        let Ok(bytes) = module.write(options) else {
             // Clears the exception.
             module.ctx().catch();
             return None;
@@ -56,7 +60,9 @@ pub(crate) fn declare_host_code<'js>(
         return compiled.declare(ctx);
     }
     let module = Module::declare(ctx.clone(), name, text()?)?;
-    if let Some(compiled) = CompiledModule::from_module(name, &module) {
+    // Scripts do not see the text of the functions, which every context would copy. `import.meta` needs the rest.
+    let options = WriteOptions { strip_source: true, ..WriteOptions::default() };
+    if let Some(compiled) = CompiledModule::write(name, &module, options) {
         lock().push((code, name, compiled));
     }
     Ok(module)

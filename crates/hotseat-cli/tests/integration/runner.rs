@@ -262,6 +262,19 @@ fn suites_are_files_folders_and_globs() {
 }
 
 #[test]
+fn the_personal_ignore_file_of_git_decides_nothing() {
+    let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")
+        .suite("a", &case("a"))
+        .suite("b", &case("b"))
+        .file(".gitignore", "b.test.yaml\n")
+        .file("home/ignored", "a.test.yaml\n");
+    let home = project.workspace.path("home");
+    project.workspace.file("home/.gitconfig", "[core]\n  excludesFile = ~/ignored\n");
+    let output = project.command(&["list"]).env("HOME", home.to_str().expect("a path")).run();
+    assert_eq!(output.stdout, "a.test.yaml:1 a\n", "{output}");
+}
+
+#[test]
 fn list_prints_case_names() {
     let suite = "name: first\nid: C-1\ntags: [smoke]\nturns: [{ user: one }, { user: two }]\n---\nname: second\nskip: later\nturns: [{ user: a }]\n";
     let project = Project::with_config("target: { endpoint: 'http://127.0.0.1:9/' }\n")

@@ -27,7 +27,7 @@ pub struct DiscoveredSuites {
 /// Finds suites. `paths` are relative to `folder`; without any, the globs of the project are used.
 ///
 /// A file is accepted under any name, except that scripts must end in `_test`. Folders and project globs skip
-/// hidden folders, `node_modules`, `target` and files ignored by git.
+/// hidden folders, `node_modules`, `target` and files that the repository ignores.
 pub fn discover_suites(paths: &[String], folder: &Path, project: &Project) -> DiscoveredSuites {
     let mut found = DiscoveredSuites::default();
     if paths.is_empty() {
@@ -147,6 +147,8 @@ fn walk_suites(root: &Path, folder: &Path, fits: impl Fn(&Path) -> bool) -> Vec<
     let skipped = |name: &str| matches!(name, "node_modules" | "target");
     let walk = WalkBuilder::new(root)
         .require_git(false)
+        // Personal settings of git must not decide which cases run. Reading them also takes a regular expression.
+        .git_global(false)
         .filter_entry(move |entry| entry.depth() == 0 || !entry.file_name().to_str().is_some_and(skipped))
         .build();
     let files = walk.flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));

@@ -1,7 +1,7 @@
 //! Compression of stored texts.
 //!
 //! Most texts of a case are a few hundred bytes, and the same names repeat more often between cases than
-//! within one case. So each text is compressed with a common dictionary.
+//! within one case. So each text is compressed with a dictionary: a common one, and a sample of its run.
 
 use std::io;
 
@@ -12,18 +12,48 @@ const PLAIN_FORMAT: u8 = 0;
 /// Format of a text compressed with [`DICTIONARY`], preceded by its length.
 const COMPRESSED_FORMAT: u8 = 1;
 
+/// Format of a text compressed with a [`RunDictionary`], preceded by its length.
+const SAMPLED_FORMAT: u8 = 2;
+/// Maximum size of each text of a sample. A larger dictionary takes longer to prepare.
+const MAX_SAMPLE_TEXT_BYTES: usize = 6 * 1024;
+
 /// Compression dictionary. It must never change, because compressed texts could not be read any more; a
 /// better dictionary needs a new format number. Frequent parts are at the end, where references are cheapest.
 const DICTIONARY: &[u8] = include_bytes!("common-1.txt");
 
+/// Dictionary of one run: the common one, followed by a sample of its texts. Other cases repeat most of them.
+#[derive(Debug)]
+pub(super) struct RunDictionary(Vec<u8>);
+
+impl RunDictionary {
+    /// Creates a dictionary from a [sample()].
+    pub(super) fn new(sample: &[u8]) -> RunDictionary {
+        RunDictionary([DICTIONARY, sample].concat())
+    }
+
+    /// Compresses a text if that makes it smaller.
+    pub(super) fn compress(&self, text: &[u8]) -> Vec<u8> {
+        compress_with(text, SAMPLED_FORMAT, &self.0)
+    }
+}
+
+/// Joins texts to the sample of a run.
+pub(super) fn sample(texts: &[&[u8]]) -> Vec<u8> {
+    texts.iter().flat_map(|text| &text[..text.len().min(MAX_SAMPLE_TEXT_BYTES)]).copied().collect()
+}
+
 /// Compresses a text if that makes it smaller.
 pub(super) fn compress(text: &[u8]) -> Vec<u8> {
+    compress_with(text, COMPRESSED_FORMAT, DICTIONARY)
+}
+
+fn compress_with(text: &[u8], format: u8, dictionary: &[u8]) -> Vec<u8> {
     let mut out = vec![0; 5 + get_maximum_output_size(text.len())];
     if let (Ok(length), Ok(pressed)) =
-        (u32::try_from(text.len()), compress_into_with_dict(text, &mut out[5..], DICTIONARY))
+        (u32::try_from(text.len()), compress_into_with_dict(text, &mut out[5..], dictionary))
         && pressed + 4 < text.len()
     {
-        out[0] = COMPRESSED_FORMAT;
+        out[0] = format;
         out[1..5].copy_from_slice(&length.to_le_bytes());
         out.truncate(5 + pressed);
         return out;
@@ -53,28 +83,40 @@ impl RepeatCompressor {
     }
 }
 
-/// Decompresses a text.
-pub(super) fn decompress(packed: &[u8]) -> io::Result<Vec<u8>> {
-    let broken = |words: &str| io::Error::new(io::ErrorKind::InvalidData, words.to_string());
-    match packed.split_first() {
-        Some((&PLAIN_FORMAT, text)) => Ok(text.to_vec()),
-        Some((&COMPRESSED_FORMAT, rest)) => {
-            let (length, rest) = rest.split_first_chunk().ok_or_else(|| broken("it is cut off"))?;
-            let length = u32::from_le_bytes(*length) as usize;
-            // LZ4 expands a byte to at most 255 bytes. A larger length is wrong and must not exhaust memory.
-            if length > rest.len().saturating_mul(256) {
-                return Err(broken("its length is wrong"));
-            }
-            let mut text = vec![0; length];
-            match decompress_into_with_dict(rest, &mut text, DICTIONARY) {
-                Ok(written) if written == length => Ok(text),
-                Ok(_) => Err(broken("it is cut off")),
-                Err(error) => Err(broken(&error.to_string())),
-            }
-        }
-        Some((kind, _)) => Err(broken(&format!("its format {kind} is unknown"))),
-        None => Err(broken("it is empty")),
+/// Returns true if a text can be read with the dictionary of its run only.
+pub(super) fn needs_sample(packed: &[u8]) -> bool {
+    packed.first() == Some(&SAMPLED_FORMAT)
+}
+
+/// Decompresses a text. Texts of cases need the dictionary of their run, if it has one.
+pub(super) fn decompress(packed: &[u8], of_run: Option<&RunDictionary>) -> io::Result<Vec<u8>> {
+    match (packed.split_first(), of_run) {
+        (Some((&PLAIN_FORMAT, text)), _) => Ok(text.to_vec()),
+        (Some((&COMPRESSED_FORMAT, rest)), _) => decompress_with(rest, DICTIONARY),
+        (Some((&SAMPLED_FORMAT, rest)), Some(RunDictionary(dictionary))) => decompress_with(rest, dictionary),
+        (Some((&SAMPLED_FORMAT, _)), None) => Err(broken("the sample of its run is missing")),
+        (Some((kind, _)), _) => Err(broken(&format!("its format {kind} is unknown"))),
+        (None, _) => Err(broken("it is empty")),
     }
+}
+
+fn decompress_with(packed: &[u8], dictionary: &[u8]) -> io::Result<Vec<u8>> {
+    let (length, rest) = packed.split_first_chunk().ok_or_else(|| broken("it is cut off"))?;
+    let length = u32::from_le_bytes(*length) as usize;
+    // LZ4 expands a byte to at most 255 bytes. A larger length is wrong and must not exhaust memory.
+    if length > rest.len().saturating_mul(256) {
+        return Err(broken("its length is wrong"));
+    }
+    let mut text = vec![0; length];
+    match decompress_into_with_dict(rest, &mut text, dictionary) {
+        Ok(written) if written == length => Ok(text),
+        Ok(_) => Err(broken("it is cut off")),
+        Err(error) => Err(broken(&error.to_string())),
+    }
+}
+
+fn broken(words: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, words.to_string())
 }
 
 #[cfg(test)]
@@ -85,9 +127,25 @@ mod tests {
     fn decompresses_compressed_text() {
         let long = "a turn in which \"turn.started\" is said again; ".repeat(2_000);
         for text in ["", "x", "\u{0}", "{\"sequence\":1,\"offsetUs\":12}", &long] {
-            assert_eq!(decompress(&compress(text.as_bytes())).unwrap(), text.as_bytes());
+            assert_eq!(decompress(&compress(text.as_bytes()), None).unwrap(), text.as_bytes());
         }
         assert!(compress(long.as_bytes()).len() < long.len() / 50);
+    }
+
+    #[test]
+    fn texts_like_those_of_the_sample_become_small() {
+        let text = |number: u32| {
+            format!("{{\"order\":{number},\"tool\":\"lookup_order\",\"answer\":\"It has left our house\"}}")
+        };
+        let dictionary = RunDictionary::new(&sample(&[text(1).as_bytes()]));
+        for text in ["", "x", &text(1), &text(4711), &"other words ".repeat(2_000)] {
+            let packed = dictionary.compress(text.as_bytes());
+            assert_eq!(decompress(&packed, Some(&dictionary)).unwrap(), text.as_bytes());
+            assert_eq!(decompress(&packed, None).is_err(), needs_sample(&packed), "{text}");
+        }
+        let (sampled, common) = (dictionary.compress(text(4711).as_bytes()), compress(text(4711).as_bytes()));
+        assert!(sampled.len() < common.len() / 2, "{} of {}", sampled.len(), common.len());
+        assert_eq!(sample(&[&[b'x'; 100_000], b"y"]).len(), MAX_SAMPLE_TEXT_BYTES + 1);
     }
 
     #[test]
@@ -105,11 +163,11 @@ mod tests {
         );
         assert_eq!(good[0], COMPRESSED_FORMAT);
         for cut in 0..good.len() {
-            let _ = decompress(&good[..cut]);
+            let _ = decompress(&good[..cut], None);
         }
-        assert!(decompress(&[]).is_err());
-        assert!(decompress(&[9, 1, 2]).is_err());
-        assert!(decompress(&[COMPRESSED_FORMAT, 0xff, 0xff, 0xff, 0xff, 0]).is_err());
-        assert!(decompress(&good[..good.len() - 3]).is_err());
+        assert!(decompress(&[], None).is_err());
+        assert!(decompress(&[9, 1, 2], None).is_err());
+        assert!(decompress(&[COMPRESSED_FORMAT, 0xff, 0xff, 0xff, 0xff, 0], None).is_err());
+        assert!(decompress(&good[..good.len() - 3], None).is_err());
     }
 }

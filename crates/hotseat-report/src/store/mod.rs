@@ -16,6 +16,7 @@ mod git;
 mod merge_runs;
 mod paths;
 mod prune;
+mod run_dictionary;
 mod run_lock;
 mod run_store;
 mod run_writer;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hotseat_document::SourceText;
 use hotseat_trace::{EventRecord, Millis};
@@ -11,8 +11,9 @@ use rusqlite::{Connection, Row, params};
 use serde::de::DeserializeOwned;
 
 use super::columns::{StoredAttempt, StoredCase, StoredOutcome};
-use super::compression::decompress;
+use super::compression::{RunDictionary, decompress, needs_sample};
 use super::prune::{self, PruneResult, StoreLimits};
+use super::run_dictionary::{SAMPLE_SOURCE, read_dictionary};
 use super::run_lock::is_running;
 use super::run_writer::to_i64;
 use super::stored_run::{CaseCounts, RunMetadata, RunState, StoredRun};
@@ -34,6 +35,8 @@ pub(super) struct RunParts {
     pub(super) run: i64,
     sources: Vec<Arc<SourceText>>,
     suites: Vec<Arc<Suite>>,
+    /// Read with the first text that needs it.
+    dictionary: OnceLock<RunDictionary>,
 }
 
 /// Iterator over the finished cases of a run in order. Only one case is in memory at a time.
@@ -389,14 +392,15 @@ impl RunStore {
     fn run_parts_in(&self, head: &StoredRun, project: &Path) -> Result<RunParts, RunStoreError> {
         let run = head.number;
         let mut sources = Vec::new();
-        let select = "SELECT name, text, first_line, first_column FROM source WHERE run = ?1 ORDER BY number";
+        let select = "SELECT name, text, first_line, first_column FROM source
+                      WHERE run = ?1 AND number > ?2 ORDER BY number";
         let mut select = self.prepare(select)?;
         let row = |row: &Row<'_>| -> rusqlite::Result<(String, Vec<u8>, u32, u32)> {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         };
-        for row in select.query_map([run], row).map_err(|error| self.sqlite_error(&error))? {
+        for row in select.query_map([run, SAMPLE_SOURCE], row).map_err(|error| self.sqlite_error(&error))? {
             let (name, text, line, column) = row.map_err(|error| self.sqlite_error(&error))?;
-            let text = decompress(&text).map_err(|error| self.unreadable(error))?;
+            let text = decompress(&text, None).map_err(|error| self.unreadable(error))?;
             let text = String::from_utf8(text).map_err(|error| self.unreadable(error))?;
             sources.push(SourceText::starting_at(name, text, line, column));
         }
@@ -409,7 +413,7 @@ impl RunStore {
         };
         let suites = rows.map(|row| row.map(|(path, shown)| Arc::new(Suite::new(here(path), shown))));
         let suites = suites.collect::<Result<_, _>>().map_err(|error| self.sqlite_error(&error))?;
-        Ok(RunParts { run, sources, suites })
+        Ok(RunParts { run, sources, suites, dictionary: OnceLock::new() })
     }
 
     pub(super) fn case_ref(
@@ -423,7 +427,7 @@ impl RunStore {
         let (suite, facts) = found.map_err(|error| self.sqlite_error(&error))?;
         let suite = usize::try_from(suite - 1).ok().and_then(|number| parts.suites.get(number));
         let suite = suite.ok_or_else(|| self.unreadable("a suite is missing"))?;
-        let case: StoredCase = self.decode(&facts)?;
+        let case: StoredCase = self.decode_text(parts, &facts)?;
         let repetition = case.repetition.unwrap_or(AttemptPolicy::Retried { retries: 0 });
         Ok((case.into_case_ref(usize::try_from(place).unwrap_or(0), suite.clone()), repetition))
     }
@@ -439,8 +443,8 @@ impl RunStore {
         let row = |row: &Row<'_>| -> rusqlite::Result<(Vec<u8>, Vec<u8>)> { Ok((row.get(0)?, row.get(1)?)) };
         let found = self.prepare(select)?.query_row([parts.run, place, number], row);
         let (facts, events) = found.map_err(|error| self.sqlite_error(&error))?;
-        let kept: StoredAttempt = self.decode(&facts)?;
-        let events: Vec<EventRecord> = self.decode(&events)?;
+        let kept: StoredAttempt = self.decode_text(parts, &facts)?;
+        let events: Vec<EventRecord> = self.decode_text(parts, &events)?;
         let number = usize::try_from(number).unwrap_or(0);
         let attempt = kept.into_attempt(told.clone(), number, events, &parts.sources);
         attempt.ok_or_else(|| self.unreadable("a source is missing"))
@@ -490,7 +494,19 @@ impl RunStore {
     }
 
     fn decode<T: DeserializeOwned>(&self, packed: &[u8]) -> Result<T, RunStoreError> {
-        let text = decompress(packed).map_err(|error| self.unreadable(error))?;
+        let text = decompress(packed, None).map_err(|error| self.unreadable(error))?;
+        serde_json::from_slice(&text).map_err(|error| self.unreadable(error))
+    }
+
+    /// Decodes a text of a case.
+    fn decode_text<T: DeserializeOwned>(&self, parts: &RunParts, packed: &[u8]) -> Result<T, RunStoreError> {
+        if needs_sample(packed) && parts.dictionary.get().is_none() {
+            let dictionary = read_dictionary(&self.connection, parts.run)
+                .map_err(|error| self.sqlite_error(&error))?
+                .ok_or_else(|| self.unreadable("the sample of a run is missing"))?;
+            let _ = parts.dictionary.set(dictionary.map_err(|error| self.unreadable(error))?);
+        }
+        let text = decompress(packed, parts.dictionary.get()).map_err(|error| self.unreadable(error))?;
         serde_json::from_slice(&text).map_err(|error| self.unreadable(error))
     }
 

@@ -10,9 +10,10 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
 use super::columns::{self, SourceNumbers};
-use super::compression::{RepeatCompressor, compress};
+use super::compression::{RepeatCompressor, RunDictionary, compress, sample};
 use super::git::{CommitLookup, GitCommit};
 use super::prune::{StoreLimits, prune};
+use super::run_dictionary::{read_dictionary, write_dictionary};
 use super::run_lock::RunLock;
 use super::stored_run::{RunMetadata, StoredRun};
 use super::tables::{self, OpenMode};
@@ -45,6 +46,8 @@ struct WriteState {
     /// Attempts that are written together with the outcome of their case, because the case has only one
     /// attempt.
     single_attempts: HashMap<usize, Arc<Attempt>>,
+    /// Compresses texts of cases, once the first attempt has ended.
+    dictionary: Option<RunDictionary>,
     /// Compresses outcomes.
     outcomes: RepeatCompressor,
     /// Cases that were finished before a resume; their events are not written again.
@@ -101,6 +104,7 @@ impl RunWriter {
             events: 0,
             known: KnownSources::default(),
             single_attempts: HashMap::new(),
+            dictionary: None,
             outcomes: RepeatCompressor::default(),
             finished_before: HashSet::new(),
             commit,
@@ -252,6 +256,8 @@ impl WriteState {
             let places = select.query_map([run], |row| row.get::<_, i64>(0).map(to_usize))?;
             places.collect::<rusqlite::Result<HashSet<usize>>>()?
         };
+        let dictionary = read_dictionary(&transaction, run)?.transpose();
+        let dictionary = dictionary.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
         transaction.commit()?;
         Ok(WriteState {
             id: head.id,
@@ -260,6 +266,7 @@ impl WriteState {
             events: told,
             known,
             single_attempts: HashMap::new(),
+            dictionary,
             outcomes: RepeatCompressor::default(),
             finished_before: before,
             commit: None,
@@ -330,8 +337,8 @@ impl WriteState {
     ) -> rusqlite::Result<()> {
         let (repetition, began) = begun.unzip();
         let suite = self.suite_number(&told.suite, run, transaction)?;
-        let facts =
-            compress(&columns::encode_case(told, repetition, &self.redactor).map_err(serialize_error)?);
+        let facts = columns::encode_case(told, repetition, &self.redactor).map_err(serialize_error)?;
+        let facts = self.pack(&facts);
         transaction
             .prepare_cached(
                 "INSERT INTO cases (run, place, id, suite, began, facts, seal) VALUES
@@ -339,6 +346,14 @@ impl WriteState {
             )?
             .execute(params![run, to_i64(told.index), told.case.id, to_i64(suite), began, facts])?;
         Ok(())
+    }
+
+    /// Compresses a text of a case.
+    fn pack(&self, text: &[u8]) -> Vec<u8> {
+        match &self.dictionary {
+            Some(dictionary) => dictionary.compress(text),
+            None => compress(text),
+        }
     }
 
     fn insert_attempt(
@@ -350,8 +365,14 @@ impl WriteState {
     ) -> rusqlite::Result<()> {
         let (known, redactor) = (&mut self.known, &self.redactor);
         let mut numbers = TransactionSources { transaction, run, known, redactor };
-        let facts = compress(&columns::encode_attempt(attempt, &mut numbers)?);
-        let events = to_packed_json(&attempt.events)?;
+        let facts = columns::encode_attempt(attempt, &mut numbers)?;
+        let events = serde_json::to_vec(&attempt.events).map_err(serialize_error)?;
+        if self.dictionary.is_none() {
+            let case = columns::encode_case(&attempt.case_ref, None, redactor).map_err(serialize_error)?;
+            let sample = sample(&[&case, &facts, &events]);
+            self.dictionary = Some(write_dictionary(transaction, run, &sample)?);
+        }
+        let (facts, events) = (self.pack(&facts), self.pack(&events));
         transaction
             .prepare_cached(&seal::insert_statement("attempt", "run, place, number, told, facts, events"))?
             .execute(params![

@@ -13,7 +13,7 @@ use super::{RunStoreError, seal};
 
 /// Migrations from each version of the tables to the next. Released migrations must never change: databases
 /// created with them exist.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "
     -- What is told at the beginning of a run is `about`, at its end `summary`.
     CREATE TABLE run (
@@ -83,6 +83,9 @@ const MIGRATIONS: [&str; 2] = [
     ALTER TABLE cases ADD COLUMN seal INTEGER;
     ALTER TABLE attempt ADD COLUMN seal INTEGER;
     ALTER TABLE stop ADD COLUMN seal INTEGER;
+",
+    "
+    -- Texts of cases may be compressed with a sample of their run, which is its source with the number 0.
 ",
 ];
 

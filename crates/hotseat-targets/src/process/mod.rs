@@ -1,6 +1,8 @@
 //! Child processes in their own process group, so that all their descendants end with them.
 
 #[cfg(unix)]
+mod start_record;
+#[cfg(unix)]
 mod tree;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -18,6 +20,8 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 #[cfg(unix)]
+use start_record::StartRecord;
+#[cfg(unix)]
 use tree::TreeMark;
 #[cfg(unix)]
 pub use tree::{OrphanProcess, TREE_VARIABLE};
@@ -34,6 +38,8 @@ pub struct GroupCommand {
     pub command: Command,
     #[cfg(unix)]
     mark: TreeMark,
+    #[cfg(unix)]
+    project: ProjectServers,
 }
 
 impl GroupCommand {
@@ -51,7 +57,7 @@ impl GroupCommand {
             command.process_group(0);
             command
                 .env(TREE_VARIABLE, mark.variable_value(environment.get(TREE_VARIABLE).map(String::as_str)));
-            GroupCommand { command, mark }
+            GroupCommand { command, mark, project }
         }
         #[cfg(not(unix))]
         {
@@ -65,12 +71,15 @@ impl GroupCommand {
     /// # Errors
     /// If the system cannot start it.
     pub fn spawn(mut self) -> io::Result<(Child, ProcessGroup)> {
+        #[cfg(unix)]
+        let record = StartRecord::new(self.project.0);
         let child = self.command.spawn()?;
         #[cfg(unix)]
         {
             let id = child.id().and_then(|id| i32::try_from(id).ok());
             let leader = id.and_then(rustix::process::Pid::from_raw);
-            Ok((child, ProcessGroup { leader, mark: self.mark, is_killed: AtomicBool::new(false) }))
+            let is_killed = AtomicBool::new(false);
+            Ok((child, ProcessGroup { leader, mark: self.mark, is_killed, _record: record }))
         }
         #[cfg(not(unix))]
         {
@@ -97,15 +106,19 @@ impl ProjectServers {
     pub async fn end_orphans(self) -> Vec<OrphanProcess> {
         #[cfg(unix)]
         {
-            let found = tree::orphans(self.0);
-            if found.is_empty() {
-                return found;
+            let records = start_record::killed_starters(self.0);
+            if records.is_empty() {
+                return Vec::new();
             }
+            let found = tree::orphans(self.0);
             tree::end_orphans(&found, false);
             let until = Instant::now() + SHUTDOWN_GRACE;
             loop {
                 let left = tree::orphans(self.0);
                 if left.is_empty() {
+                    for record in records {
+                        let _ = std::fs::remove_file(record);
+                    }
                     return found;
                 }
                 if Instant::now() >= until {
@@ -145,6 +158,9 @@ pub struct ProcessGroup {
     /// True if all processes were killed.
     #[cfg(unix)]
     is_killed: AtomicBool,
+    /// Tells the next run of the project that this process may have left processes, until they are killed.
+    #[cfg(unix)]
+    _record: StartRecord,
 }
 
 impl ProcessGroup {

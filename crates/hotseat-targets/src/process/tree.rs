@@ -4,8 +4,9 @@
 //! initial environment. Each command is started with a unique mark in [`TREE_VARIABLE`], which all
 //! descendants inherit. On Linux the environments of all processes can be read, so the descendants of a
 //! command are found when it ends. A mark also names the process that started the command, so the next run
-//! finds processes left behind by a killed run.
+//! finds processes left behind by a killed run. It searches for them only if that run left a record.
 
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::sync::OnceLock;
@@ -27,10 +28,13 @@ pub struct TreeMark(String);
 
 /// The process that started a command: id, start time, and the namespace of the id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct MarkOwner {
-    pid: u32,
-    started: String,
-    namespace: String,
+pub struct MarkOwner {
+    /// Its process id.
+    pub pid: u32,
+    /// Its start time, in clock ticks since boot.
+    pub started: String,
+    /// The namespace of its id.
+    pub namespace: String,
 }
 
 /// A process left behind by a killed run.
@@ -46,9 +50,8 @@ impl TreeMark {
     /// A mark that no other command has. `group` says to which project the command belongs.
     pub fn new(group: u64) -> TreeMark {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let MarkOwner { pid, started: began, namespace } = MarkOwner::current();
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        TreeMark(format!("{pid}.{began}.{namespace}.{group:x}.{number}"))
+        TreeMark(format!("{}.{group:x}.{number}", MarkOwner::current()))
     }
 
     /// Returns the value of the variable for a command; `outer` is the value of the current process.
@@ -78,7 +81,7 @@ impl TreeMark {
 
 impl MarkOwner {
     /// Returns the current process.
-    fn current() -> MarkOwner {
+    pub fn current() -> MarkOwner {
         static THIS: OnceLock<MarkOwner> = OnceLock::new();
         let read = || {
             let pid = std::process::id();
@@ -87,9 +90,23 @@ impl MarkOwner {
         THIS.get_or_init(read).clone()
     }
 
+    /// Reads an owner from the text that it displays as.
+    pub fn parse(text: &str) -> Option<MarkOwner> {
+        let mut parts = text.split('.');
+        let (pid, started, namespace) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
+        let owner = MarkOwner { pid, started: started.to_string(), namespace: namespace.to_string() };
+        parts.next().is_none().then_some(owner)
+    }
+
     /// Returns true if the owner has ended; false if it belongs to another namespace.
-    fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         self.namespace == namespace() && start_time(self.pid).as_deref() != Some(&self.started)
+    }
+}
+
+impl fmt::Display for MarkOwner {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}.{}.{}", self.pid, self.started, self.namespace)
     }
 }
 
@@ -101,11 +118,9 @@ pub fn orphans(group: u64) -> Vec<OrphanProcess> {
         if own.split(',').any(|own| own == mark) {
             return false;
         }
-        let parts: Vec<&str> = mark.split('.').collect();
-        let [pid, began, namespace, of, _] = parts[..] else { return false };
-        let Ok(pid) = pid.parse() else { return false };
-        of == group
-            && MarkOwner { pid, started: began.to_string(), namespace: namespace.to_string() }.is_gone()
+        let mut parts = mark.rsplitn(3, '.').skip(1);
+        parts.next() == Some(group.as_str())
+            && parts.next().and_then(MarkOwner::parse).is_some_and(|owner| owner.is_gone())
     };
     find_marked(of_killed).into_iter().map(|pid| OrphanProcess { pid, command: command_line(pid) }).collect()
 }
