@@ -35,7 +35,7 @@ pub struct RunSummary {
     pub unreachable: usize,
     /// Cases by their label. Empty in runs that an earlier version saved.
     #[serde(default)]
-    pub labels: LabelCounts,
+    pub labels: Box<LabelCounts>,
     /// Totals of repeated cases.
     pub repeats: Option<RepeatTotals>,
     /// Totals of checks and criteria.

@@ -215,7 +215,7 @@ impl StoredRun {
     /// Returns the numbers of cases by their label. `None` before the end of the run, and in runs that an earlier version
     /// saved.
     fn labels(&self) -> Option<&LabelCounts> {
-        self.summary.as_ref().map(|summary| &summary.labels).filter(|labels| !labels.is_empty())
+        self.summary.as_ref().map(|summary| &*summary.labels).filter(|labels| !labels.is_empty())
     }
 
     /// Returns the numbers of cases with their labels: `3 passed`, `1 judge error`.

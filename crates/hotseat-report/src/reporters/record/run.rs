@@ -193,7 +193,7 @@ impl SummaryRecord {
             flaky: summary.flaky,
             failed: summary.failed,
             skipped: summary.skipped,
-            labels: summary.labels.clone(),
+            labels: (*summary.labels).clone(),
             unasked_skips: summary.unasked_skips,
             errors: summary.errors,
             timeouts: summary.timeouts,
