@@ -466,8 +466,8 @@ turns: [{ user: hello }]
 
          --> a.test.yaml:8:7
 
-    ► asks · refund FAILED ([TIME])
-      ├─ Turn 1: "refund" → FAILED ([TIME])
+    ► asks · refund TEST ERROR ([TIME])
+      ├─ Turn 1: "refund" → TEST ERROR ([TIME])
       │    Agent: [tool: refund_order({"order_id":"o-9","amount":42.5})] → no result
       │    paused: Refund 42.5 EUR of order o-9? → unanswered
       └─ test_error: the agent paused for an answer that the turn does not define

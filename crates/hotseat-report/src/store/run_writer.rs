@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::columns::{self, SourceNumbers};
 use super::compression::{RepeatCompressor, compress};
 use super::git::{CommitLookup, GitCommit};
+use super::live::LiveWriter;
 use super::prune::{StoreLimits, prune};
 use super::run_lock::RunLock;
 use super::stored_run::{RunMetadata, StoredRun};
@@ -19,7 +20,9 @@ use super::tables::{self, OpenMode};
 use super::{RunStoreError, seal};
 use crate::runner::RunSaver;
 use hotseat_engine::cases::Suite;
-use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary};
+use hotseat_engine::run::{
+    Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary, RunningConversations,
+};
 use hotseat_targets::recorder::{SecretRedactor, wall_millis};
 
 /// Writes a run to the store.
@@ -29,6 +32,8 @@ pub struct RunWriter {
     limits: StoreLimits,
     /// Lock that marks the run as running.
     lock: Option<RunLock>,
+    /// Writes running conversations for viewers.
+    live: Option<LiveWriter>,
     commit_lookup: Option<CommitLookup>,
     state: WriteState,
 }
@@ -111,6 +116,7 @@ impl RunWriter {
             connection,
             limits,
             lock: None,
+            live: None,
             commit_lookup: None,
             state: run,
         })
@@ -136,6 +142,7 @@ impl RunWriter {
             connection,
             limits,
             lock: Some(life),
+            live: None,
             commit_lookup: None,
             state: run,
         })
@@ -166,6 +173,9 @@ impl RunWriter {
         let is_over = events.iter().any(|event| matches!(event, RunEvent::Ended(_)));
         let commit = self.commit_lookup.as_mut().and_then(|git| git.take_commit(is_over));
         let written = self.write(events, commit);
+        if is_over {
+            self.live = None;
+        }
         if written.is_ok() && is_over {
             self.lock = None;
             // The run is saved even if pruning fails; the next run prunes again.
@@ -475,6 +485,10 @@ impl RunSaver for RunWriter {
 
     fn save_events(&mut self, events: &[RunEvent]) -> Result<(), String> {
         self.write_events(events).map_err(|error| error.to_string())
+    }
+
+    fn show_live(&mut self, running: Arc<RunningConversations>) {
+        self.live = Some(LiveWriter::start(&self.path, &self.state.id, running));
     }
 
     fn end_incomplete(&mut self, summary: &RunSummary, reason: &str) {

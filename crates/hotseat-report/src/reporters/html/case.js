@@ -46,7 +46,7 @@ function singleAttempt(one, turns, trace, link, origin) {
   return beside ? h('div.with-outline', {}, beside, h('div.body', {}, parts)) : parts;
 }
 
-// Page of a case that has not ended. Its conversation is saved only at its end.
+// Page of a case that has not ended. While it is running, its conversation so far is drawn into `.running`.
 function begunPage(row, moves) {
   const over = row.attempts > 0 && ` ${count(row.attempts, 'attempt')} ${row.attempts === 1 ? 'has' : 'have'} ended.`;
   const facts = [['Defined at', `${row.file}:${row.line}`], row.agent && ['Agent', row.agent]].filter(Boolean);
@@ -57,8 +57,9 @@ function begunPage(row, moves) {
       h('p.ids', {}, row.name !== row.id && h('code.id', {}, row.id), (row.tags || []).map((tag) => h('span.tag', {}, tag))),
       h('dl.facts-list', {}, facts.map(([name, of]) => h('div', {}, h('dt', {}, name), h('dd', {}, of))))),
     h('p.begun', { role: 'status' }, row.status === 'running'
-      ? ['This case is running.', over, ' Its conversation will be shown here when it has ended.']
-      : ['This case was interrupted with its run.', over, ' Its conversation was not saved.']));
+      ? ['This case is running.', over, ' Its checks are shown when it has ended.']
+      : ['This case was interrupted with its run.', over, ' Its conversation was not saved.']),
+    h('div.running', {}));
 }
 
 // The bar at the top, which stays in view: the case, its failures and its neighbours.

@@ -287,7 +287,9 @@ const BEGUN = { running: 'running', unfinished: 'interrupted' };
 
 function caseRow(row, at, all, moves) {
   const begun = BEGUN[row.status] && `${BEGUN[row.status]}${row.attempts > 0 ? `, ${count(row.attempts, 'attempt')} ended` : ''}`;
-  const under = row.error || (row.skip_reason && `skipped: ${row.skip_reason}`) || [`${row.file}:${row.line}`, begun].filter(Boolean).join(' · ');
+  // A message that begins with the label needs no second one.
+  const error = row.error?.startsWith(`${row.label}: `) ? row.error.slice(row.label.length + 2) : row.error;
+  const under = error || (row.skip_reason && `skipped: ${row.skip_reason}`) || [`${row.file}:${row.line}`, begun].filter(Boolean).join(' · ');
   const soft = (row.soft || []).filter((one) => !one.passed).length;
   return h('a.row', {
     role: 'listitem', href: moves.link(row), 'data-index': row.index, style: { top: `${at * ROW}px` },

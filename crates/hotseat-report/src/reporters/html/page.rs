@@ -37,6 +37,7 @@ fn script_with(source: &str) -> String {
         include_str!("trends.js"),
         include_str!("compare.js"),
         include_str!("runs.js"),
+        include_str!("live.js"),
         include_str!("app.js"),
     ];
     let colors: BTreeMap<&str, &str> =
