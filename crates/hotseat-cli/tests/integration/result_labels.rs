@@ -205,7 +205,8 @@ fn project() -> (FakeAgent, FakeAgent, Project) {
         json!({"id": "wrong", "input": "hi", "assert": [{"type": "contains", "value": "bye"}]}),
         json!({"id": "hook", "input": "hi", "hooks": [{"cmd": ["false"]}]}),
         json!({"id": "judge", "input": "hi", "assert": [{"type": "agent", "use": "agents:role", "value": "polite"}]}),
-        json!({"id": "simulator", "simulator": {"use": "dead", "options": {"metadata": {"goal": "x"}}}}),
+        json!({"id": "simulator", "turns": [{"input": "hi"}], "simulator": {"use": "dead"},
+            "checkpoints": [{"id": "x", "assertion": {"type": "contains", "value": "nowhere"}}]}),
         json!({"id": "dead", "input": "hi", "agent": "dead"}),
         json!({"id": "skipped", "input": "hi", "skip": "later"}),
     ];
