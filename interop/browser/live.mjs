@@ -133,7 +133,7 @@ export async function live(browser, hotseat, folder) {
     const before = await page.textContent('.live-row .elapsed');
     await page.waitForFunction((old) => document.querySelector('.live-row .elapsed').textContent !== old, before);
     await page.click('.live-row');
-    await page.waitForSelector('.running .turn');
+    await page.waitForSelector('.transcript .turn');
   }));
 
   for (const [scheme, width] of [['light', 1280], ['dark', 400]]) {
@@ -141,18 +141,20 @@ export async function live(browser, hotseat, folder) {
       await open(browser, address, { viewport: { width, height: 800 }, colorScheme: scheme }), async (page) => {
         await runs(page, 'stands still a third time');
         await page.click('.row:has-text("stands still a third time")');
-        await page.waitForFunction(() => document.querySelectorAll('.running .turn').length === 3);
-        is(await page.$$eval('.running .turn h3', (all) => all.map((one) => one.textContent)), ['Turn 1', 'Turn 2', 'Turn 3'], 'turns');
-        ok(await page.$('.running .call'), 'the call of the first turn');
-        is(await page.$$eval('.running .said.user .words', (all) => all.map((one) => one.textContent)), ['hostile', 'huge', 'third gate'], 'inputs');
+        await page.waitForFunction(() => document.querySelectorAll('.transcript .turn').length === 3);
+        is(await page.$$eval('.transcript .turn h3', (all) => all.map((one) => one.textContent)), ['Turn 1', 'Turn 2', 'Turn 3'], 'turns');
+        ok(await page.$('.transcript .call'), 'the call of the first turn');
+        const place = await page.$eval('.transcript .chat', (one) => ({ width: one.offsetWidth, top: one.getBoundingClientRect().top + scrollY }));
+        ok(place.width > 300 && place.top > 150, 'the conversation is below the head of the case');
+        is(await page.$$eval('.transcript .said.user .words', (all) => all.map((one) => one.textContent)), ['hostile', 'huge', 'third gate'], 'inputs');
         is(await page.evaluate(() => window.broken), undefined, 'no hostile text is executed');
-        is(await page.$$('.running script, .running img, .running svg'), [], 'or becomes an element');
-        const longest = await page.$$eval('.running .words', (all) => Math.max(...all.map((one) => one.textContent.length)));
+        is(await page.$$('.transcript script, .transcript img, .transcript svg'), [], 'or becomes an element');
+        const longest = await page.$$eval('.transcript .words', (all) => Math.max(...all.map((one) => one.textContent.length)));
         ok(longest < 3000, `long texts are shortened: ${longest}`);
-        ok((await page.textContent('.running .turn:last-child .facts')).includes('waiting for the agent'), 'the open turn');
-        const before = await page.textContent('.running .elapsed');
-        await page.evaluate(() => { window.kept = document.querySelector('.running .turn'); });
-        await page.waitForFunction((old) => document.querySelector('.running .elapsed').textContent !== old, before);
+        ok((await page.textContent('.transcript .turn:last-child .facts')).includes('waiting for the agent'), 'the open turn');
+        const before = await page.textContent('.transcript .elapsed');
+        await page.evaluate(() => { window.kept = document.querySelector('.transcript .turn'); });
+        await page.waitForFunction((old) => document.querySelector('.transcript .elapsed').textContent !== old, before);
         ok(await page.evaluate(() => window.kept.isConnected), 'without a reload, the same elements');
         ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page does not scroll sideways');
       }));

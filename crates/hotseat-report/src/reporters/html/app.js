@@ -340,7 +340,7 @@ function drawRunning(found) {
     cases.hold(anchor);
     return;
   }
-  const place = page.querySelector('.running');
+  const place = page.querySelector('.transcript');
   if (!place || !found) return;
   // A reader at the end of the conversation stays there.
   const atEnd = scrollY > 0 && innerHeight + scrollY >= document.documentElement.scrollHeight - 40;

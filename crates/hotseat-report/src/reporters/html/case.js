@@ -46,7 +46,7 @@ function singleAttempt(one, turns, trace, link, origin) {
   return beside ? h('div.with-outline', {}, beside, h('div.body', {}, parts)) : parts;
 }
 
-// Page of a case that has not ended. While it is running, its conversation so far is drawn into `.running`.
+// Page of a case that has not ended. While it is running, its conversation so far is drawn into `.transcript`.
 function begunPage(row, moves) {
   const over = row.attempts > 0 && ` ${count(row.attempts, 'attempt')} ${row.attempts === 1 ? 'has' : 'have'} ended.`;
   const facts = [['Defined at', `${row.file}:${row.line}`], row.agent && ['Agent', row.agent]].filter(Boolean);
@@ -59,7 +59,7 @@ function begunPage(row, moves) {
     h('p.begun', { role: 'status' }, row.status === 'running'
       ? ['This case is running.', over, ' Its checks are shown when it has ended.']
       : ['This case was interrupted with its run.', over, ' Its conversation was not saved.']),
-    h('div.running', {}));
+    h('div.transcript', {}));
 }
 
 // The bar at the top, which stays in view: the case, its failures and its neighbours.

@@ -1,7 +1,8 @@
 // Conversations that are running: in the overview how far they are, on the page of a case its turns as they come.
 
-// Time between two requests in milliseconds.
+// Time between two requests in milliseconds, and until something is known.
 const LIVE_EVERY = 1000;
+const LIVE_AT_FIRST = 300;
 const LIVE_SHOWN = 8;
 
 // Formats a time to the second: `7 s`, `1 min 07 s`.
@@ -57,11 +58,13 @@ async function followRunning(source, wanted, draw) {
   for (;;) {
     await looked();
     const index = wanted();
+    let pause = LIVE_AT_FIRST;
     if (index !== null) {
       // An error of the connection is shown by the requests for finished cases.
       const found = await source.running(index).catch(() => null);
       if (wanted() === index) draw(found);
+      if (found?.conversations.length) pause = LIVE_EVERY;
     }
-    await new Promise((resolve) => setTimeout(resolve, LIVE_EVERY));
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
