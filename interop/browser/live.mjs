@@ -13,10 +13,13 @@ const CASES = [
   ...Array.from({ length: 3 }, (_, n) => ['hello', `is wrong, number ${n + 1}`, 'never']),
   ['second gate', 'stands still twice', 'open'],
   ...Array.from({ length: 2 }, (_, n) => ['hello', `is wrong once more, number ${n + 1}`, 'never']),
-  ['third gate', 'stands still a third time', 'open'],
+  [['hostile', 'huge', 'third gate'], 'stands still a third time', 'open'],
 ];
 
-const suite = CASES.map(([user, name, word]) => `---\nname: "${name}"\ntags: ["${word}"]\nturns: [{ user: "${user}", assert: { text: { must_match: "${word}" } } }]\n`).join('');
+const suite = CASES.map(([users, name, word]) => {
+  const turns = [users].flat().map((user, at, all) => (at < all.length - 1 ? `{ user: "${user}" }` : `{ user: "${user}", assert: { text: { must_match: "${word}" } } }`));
+  return `---\nname: "${name}"\ntags: ["${word}"]\nturns: [${turns.join(', ')}]\n`;
+}).join('');
 
 // A running program and its output.
 function start(program, args, folder) {
@@ -121,6 +124,42 @@ export async function live(browser, hotseat, folder) {
       ok(await page.evaluate(() => window.select === document.activeElement && window.select.isConnected), 'the list of choices keeps its focus');
     }));
 
+  await look('the overview shows what is running now, with the elapsed time', async () => within(await open(browser, address), async (page) => {
+    await runs(page, 'stands still a third time');
+    await page.waitForSelector('.running-now .live-row');
+    const panel = await page.textContent('.running-now');
+    ok(panel.includes('Running now 1') && panel.includes('stands still a third time') && panel.includes('turn 3'), panel);
+    ok(/\d+ s$/.test(await page.textContent('.live-row .elapsed')), 'the elapsed time');
+    const before = await page.textContent('.live-row .elapsed');
+    await page.waitForFunction((old) => document.querySelector('.live-row .elapsed').textContent !== old, before);
+    await page.click('.live-row');
+    await page.waitForSelector('.transcript .turn');
+  }));
+
+  for (const [scheme, width] of [['light', 1280], ['dark', 400]]) {
+    await look(`the turns of a running case come while it runs: ${scheme}, ${width} px`, async () => within(
+      await open(browser, address, { viewport: { width, height: 800 }, colorScheme: scheme }), async (page) => {
+        await runs(page, 'stands still a third time');
+        await page.click('.row:has-text("stands still a third time")');
+        await page.waitForFunction(() => document.querySelectorAll('.transcript .turn').length === 3);
+        is(await page.$$eval('.transcript .turn h3', (all) => all.map((one) => one.textContent)), ['Turn 1', 'Turn 2', 'Turn 3'], 'turns');
+        ok(await page.$('.transcript .call'), 'the call of the first turn');
+        const place = await page.$eval('.transcript .chat', (one) => ({ width: one.offsetWidth, top: one.getBoundingClientRect().top + scrollY }));
+        ok(place.width > 300 && place.top > 150, 'the conversation is below the head of the case');
+        is(await page.$$eval('.transcript .said.user .words', (all) => all.map((one) => one.textContent)), ['hostile', 'huge', 'third gate'], 'inputs');
+        is(await page.evaluate(() => window.broken), undefined, 'no hostile text is executed');
+        is(await page.$$('.transcript script, .transcript img, .transcript svg'), [], 'or becomes an element');
+        const longest = await page.$$eval('.transcript .words', (all) => Math.max(...all.map((one) => one.textContent.length)));
+        ok(longest < 3000, `long texts are shortened: ${longest}`);
+        ok((await page.textContent('.transcript .turn:last-child .facts')).includes('waiting for the agent'), 'the open turn');
+        const before = await page.textContent('.transcript .elapsed');
+        await page.evaluate(() => { window.kept = document.querySelector('.transcript .turn'); });
+        await page.waitForFunction((old) => document.querySelector('.transcript .elapsed').textContent !== old, before);
+        ok(await page.evaluate(() => window.kept.isConnected), 'without a reload, the same elements');
+        ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page does not scroll sideways');
+      }));
+  }
+
   await look('a case that goes on shows its conversation when it has ended', async () => within(await open(browser, address), async (page) => {
     await runs(page, 'stands still a third time');
     await page.click('.row:has-text("stands still a third time")');
@@ -128,7 +167,7 @@ export async function live(browser, hotseat, folder) {
     ok((await page.textContent('.begun')).includes('This case is running.'), 'it says so');
     gate('third');
     await page.waitForSelector('.said.agent');
-    ok((await page.textContent('.said.agent')).includes('The third gate is open.'), 'what the agent said');
+    await page.waitForFunction(() => [...document.querySelectorAll('.said.agent')].some((one) => one.textContent.includes('The third gate is open.')));
     is(await run.ended, 1, 'the exit code of the run');
     await page.keyboard.press('Escape');
     await page.waitForFunction(() => !document.querySelector('.how-far') && !document.querySelector('.mark.running'));

@@ -172,11 +172,15 @@ export async function origins(browser, hotseat, folder, run) {
   });
 
   // One of the failures is the fault of the test.
-  const faults = readFileSync(join(folder, 'page.html'), 'utf8').replace('"fault":"agent"', '"fault":"test"');
+  const faults = readFileSync(join(folder, 'page.html'), 'utf8').replace('"label":"failed"', '"label":"test error"');
   writeFileSync(join(folder, 'faults.html'), faults);
-  await look('costs have their currency, and cases can be filtered by tag and fault', async () => within(await open('faults.html'), async (page) => {
+  await look('costs have their currency, and cases can be filtered by tag and result', async () => within(await open('faults.html'), async (page) => {
     is(await page.$$eval('.figure', (all) => all.filter((one) => one.textContent.startsWith('Cost')).map((one) => one.textContent)), ['Cost0.50 EUR'], 'figure');
-    await page.selectOption('select[data-key=fault]', 'agent');
+    is(await page.$$eval('.parts .part.failed', (all) => all.map((one) => one.className.split(' ').at(-1)).sort()), ['magenta', 'red'], 'colours of the results');
+    ok((await page.$$eval('.row .under', (all) => all.map((one) => one.textContent))).some((words) => words.startsWith('test error: ')), 'the word of the result');
+    const colors = await page.$$eval('.row .mark.failed', (all) => all.map((one) => getComputedStyle(one).backgroundColor));
+    is(new Set(colors).size, 2, 'different colours');
+    await page.selectOption('select[data-key=label]', 'failed');
     await page.waitForFunction(() => document.querySelectorAll('.list .row').length === 2);
     await page.selectOption('select[data-key=tag]', 'failures');
     await page.waitForFunction(() => document.querySelectorAll('.list .row').length === 1);

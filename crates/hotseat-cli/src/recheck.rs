@@ -4,6 +4,8 @@ use std::path::Path;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::{display_path, split_line};
+use hotseat_engine::run::RerunCommands;
+use hotseat_report::reporters::shell_word;
 use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 
 use crate::args::{RecheckArgs, TestArgs};
@@ -34,12 +36,27 @@ fn prepare(args: RecheckArgs, context: &mut CliContext) -> Result<(TestArgs, Rec
     let mut test = recheck_arguments(&args, &named, context).map_err(|wrong| context.reject([wrong]))?;
     test.output = args.output.iter().map(|path| context.folder.join(path)).collect();
     let head = original_run(&store, named);
+    let rerun = (context.folder == head.metadata.folder).then(|| rerun_commands(&args, &head));
     if head.metadata.folder.is_dir() {
         context.folder.clone_from(&head.metadata.folder);
     }
     (test.verbose, test.json) = (args.verbose, args.json);
     let is_narrowed = is_narrowed(&args);
-    Ok((test, RecheckRequest { store, head, ask_judges: args.judge, is_narrowed }))
+    Ok((test, RecheckRequest { store, head, ask_judges: args.judge, is_narrowed, rerun }))
+}
+
+/// Returns the commands that recheck cases of the run.
+fn rerun_commands(args: &RecheckArgs, head: &StoredRun) -> RerunCommands {
+    let mut words = vec!["hotseat".to_string(), "recheck".to_string(), head.short_id().to_string()];
+    for (flag, path) in [("--config", &args.location.config), ("--store", &args.location.store)] {
+        words.extend(path.iter().flat_map(|path| [flag.to_string(), path.display().to_string()]));
+    }
+    words.extend(args.judge.then(|| "--judge".to_string()));
+    let join = |words: &[String]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+    let any = join(&words);
+    let files = args.suites.iter().map(|suite| split_line(suite).map_or(suite.as_str(), |(file, _)| file));
+    words.extend(files.map(str::to_string));
+    RerunCommands { any, suites: join(&words), failed: None }
 }
 
 /// True if the arguments select some cases of the run.

@@ -12,6 +12,9 @@ use crate::exit::ExitStatus;
 use crate::store_location::{self, report_store_error};
 use crate::test::{self, ResumedRun, TestTask};
 
+/// Beginning of the mark of a redacted secret.
+const REDACTED: &str = "[redacted:";
+
 /// Runs the command.
 pub fn run(args: ResumeArgs, mut context: CliContext) -> ExitStatus {
     match prepare(args, &mut context) {
@@ -32,8 +35,12 @@ fn prepare(args: ResumeArgs, context: &mut CliContext) -> Result<(TestArgs, Resu
     test.output.extend(outputs);
     test.parallel = args.parallel.or(test.parallel);
     (test.verbose, test.json) = (args.verbose, args.json);
+    let command = &head.metadata.command;
+    let is_repeatable =
+        context.folder == head.metadata.folder && !command.iter().any(|argument| argument.contains(REDACTED));
+    let repeatable = is_repeatable.then(|| command.clone());
     context.folder.clone_from(&head.metadata.folder);
-    Ok((test, ResumedRun { path, store, head }))
+    Ok((test, ResumedRun { path, store, head, repeatable }))
 }
 
 /// Parses the arguments that a run was started with.
@@ -65,7 +72,7 @@ fn restore_arguments(head: &StoredRun, context: &CliContext) -> Result<Vec<Strin
     }
     let environment = context.project_environment(&head.metadata.project)?;
     let filled_in = head.metadata.command.iter().map(|argument| {
-        let mut pieces = argument.split("[redacted:");
+        let mut pieces = argument.split(REDACTED);
         let mut whole = pieces.next().unwrap_or_default().to_string();
         for piece in pieces {
             let (name, rest) = piece.split_once(']').unwrap_or((piece, ""));

@@ -66,10 +66,7 @@ fn format_run(run: &StoredRun, width: usize) -> String {
 
 /// Summarises the results of a run in a few words.
 fn describe_status(run: &StoredRun) -> String {
-    let counts = run.counts;
-    let parts = [(counts.passed, "passed"), (counts.failed, "failed"), (counts.skipped, "skipped")];
-    let mut parts: Vec<String> =
-        parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let mut parts = run.results();
     match run.state {
         RunState::Ended => {}
         state => parts.push(format!(

@@ -18,6 +18,7 @@ mod invariants;
 mod patch;
 mod payload;
 mod record;
+mod result_label;
 mod server_calls;
 mod time;
 mod topic_visits;
@@ -43,6 +44,7 @@ pub use invariants::{
 pub use patch::{PatchBudget, apply_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
+pub use result_label::{LabelColor, LabelCounts, ResultLabel};
 pub use server_calls::{InjectedFault, ServerCall};
 pub use time::{Millis, TimeOffset};
 pub use topics::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder, Visit};

@@ -27,96 +27,73 @@ impl VerdictStatus {
     }
 }
 
-/// Reason for a failed attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// A check failed.
-    Assertion,
-    /// The agent reported a failure or answered with an HTTP error.
-    AgentError,
-    /// The agent violated its protocol, or its output ended too early.
-    ProtocolError,
-    /// The agent could not be reached.
-    Unreachable,
-    /// The agent exceeded a time limit.
-    Timeout,
-    /// The agent exceeded a size or count limit.
-    Limit,
-    /// A hook failed.
-    HookError,
-    /// The test itself is invalid in a way that only shows at run time.
-    TestError,
-    /// The agent waits for input and none is available.
-    NoInput,
-    /// The conversation ended before a checkpoint was reached.
-    MissingCheckpoints,
-    /// The conversation reached its maximum number of turns.
-    MaxTurns,
-    /// The simulator failed or gave no usable answer.
-    SimulatorError,
-    /// A judge failed or gave no usable judgement.
-    JudgeError,
-    /// A script check failed to run or returned no usable verdict.
-    ScriptError,
-    /// The attempts do not show whether the case reaches its declared reliability.
-    Inconclusive,
-    /// A check needs token usage, and the usage is unknown.
-    UsageError,
-    /// The case is re-evaluated, and no conversation is saved for it.
-    NotKept,
-    /// The run was cancelled before the case ended.
-    Cancelled,
+/// Declares the kinds of failures: each with its name in reports and the party responsible for it.
+macro_rules! failure_kinds {
+    ($($(#[$doc:meta])* $kind:ident: $name:literal, $fault:ident;)*) => {
+        /// Reason for a failed attempt.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum FailureKind {
+            $($(#[$doc])* #[serde(rename = $name)] $kind,)*
+        }
+
+        impl FailureKind {
+            /// All kinds.
+            pub const ALL: &[FailureKind] = &[$(FailureKind::$kind),*];
+
+            /// The name used in reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(FailureKind::$kind => $name,)*
+                }
+            }
+
+            /// Returns the party responsible for this kind of failure.
+            pub fn fault(self) -> ResponsibleParty {
+                match self {
+                    $(FailureKind::$kind => ResponsibleParty::$fault,)*
+                }
+            }
+        }
+    };
 }
 
-impl FailureKind {
-    /// The name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            FailureKind::Assertion => "assertion",
-            FailureKind::AgentError => "agent_error",
-            FailureKind::ProtocolError => "protocol_error",
-            FailureKind::Unreachable => "unreachable",
-            FailureKind::Timeout => "timeout",
-            FailureKind::Limit => "limit",
-            FailureKind::HookError => "hook_error",
-            FailureKind::TestError => "test_error",
-            FailureKind::NoInput => "no_input",
-            FailureKind::MissingCheckpoints => "missing_checkpoints",
-            FailureKind::MaxTurns => "max_turns",
-            FailureKind::SimulatorError => "simulator_error",
-            FailureKind::JudgeError => "judge_error",
-            FailureKind::ScriptError => "script_error",
-            FailureKind::Inconclusive => "inconclusive",
-            FailureKind::UsageError => "usage_error",
-            FailureKind::NotKept => "not_kept",
-            FailureKind::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns the party responsible for this kind of failure.
-    pub fn fault(self) -> ResponsibleParty {
-        match self {
-            FailureKind::Assertion
-            | FailureKind::AgentError
-            | FailureKind::ProtocolError
-            | FailureKind::MissingCheckpoints
-            | FailureKind::MaxTurns
-            | FailureKind::Limit
-            | FailureKind::Timeout => ResponsibleParty::Agent,
-            FailureKind::SimulatorError => ResponsibleParty::Simulator,
-            FailureKind::JudgeError => ResponsibleParty::Judge,
-            FailureKind::Unreachable | FailureKind::NotKept | FailureKind::Cancelled => {
-                ResponsibleParty::Infrastructure
-            }
-            FailureKind::HookError
-            | FailureKind::Inconclusive
-            | FailureKind::NoInput
-            | FailureKind::ScriptError
-            | FailureKind::UsageError
-            | FailureKind::TestError => ResponsibleParty::Test,
-        }
-    }
+failure_kinds! {
+    /// A check failed.
+    Assertion: "assertion", Agent;
+    /// The agent reported a failure or answered with an HTTP error.
+    AgentError: "agent_error", Agent;
+    /// The agent violated its protocol, or its output ended too early.
+    ProtocolError: "protocol_error", Agent;
+    /// The agent could not be reached.
+    Unreachable: "unreachable", Infrastructure;
+    /// The agent exceeded a time limit.
+    Timeout: "timeout", Agent;
+    /// The agent exceeded a size or count limit.
+    Limit: "limit", Agent;
+    /// A hook failed.
+    HookError: "hook_error", Test;
+    /// The test itself is invalid in a way that only shows at run time.
+    TestError: "test_error", Test;
+    /// The agent waits for input and none is available.
+    NoInput: "no_input", Test;
+    /// The conversation ended before a checkpoint was reached.
+    MissingCheckpoints: "missing_checkpoints", Agent;
+    /// The conversation reached its maximum number of turns.
+    MaxTurns: "max_turns", Agent;
+    /// The simulator failed or gave no usable answer.
+    SimulatorError: "simulator_error", Simulator;
+    /// A judge failed or gave no usable judgement.
+    JudgeError: "judge_error", Judge;
+    /// A script check failed to run or returned no usable verdict.
+    ScriptError: "script_error", Test;
+    /// The attempts do not show whether the case reaches its declared reliability.
+    Inconclusive: "inconclusive", Test;
+    /// A check needs token usage, and the usage is unknown.
+    UsageError: "usage_error", Test;
+    /// The case is re-evaluated, and no conversation is saved for it.
+    NotKept: "not_kept", Infrastructure;
+    /// The run was cancelled before the case ended.
+    Cancelled: "cancelled", Infrastructure;
 }
 
 /// Party responsible for a failure.

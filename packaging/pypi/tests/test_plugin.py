@@ -71,6 +71,15 @@ def test_json_lines_and_typescript_are_suites(project: Project) -> None:
     result.stdout.fnmatch_lines_random(["deep/a.test.jsonl::J-2 PASSED*", "b_test.ts::says PASSED*"])
 
 
+def test_scripts_without_tests_are_no_suites_unless_they_are_named(project: Project) -> None:
+    project.file("good.test.yaml", say("good"))
+    project.file("hooks_test.ts", "export function Before() { return {}; }\n")
+    project.pytest().assert_outcomes(passed=1)
+    named = project.pytest("hooks_test.ts")
+    named.assert_outcomes(errors=1)
+    named.stdout.fnmatch_lines(["*no tests in hooks_test.ts*"])
+
+
 def test_repeated_cases_report_their_rate(project: Project) -> None:
     project.file("a.test.yaml", say("steady"))
     project.pytest("--hotseat-arg=--runs=3", "--junitxml=junit.xml").assert_outcomes(passed=1)

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::ScriptScope;
-use hotseat_engine::run::{EventRetention, RunChoices, RunContext, RunSettings, RunSummary};
+use hotseat_engine::run::{EventRetention, RerunCommands, RunChoices, RunContext, RunSettings, RunSummary};
 use hotseat_report::runner::{FinishedRun, RunBuilder, RunHooks, RunSaver, RunnerError};
 use hotseat_report::store::{RunStore, StoredRun};
 use hotseat_targets::connection::http::HttpClient;
@@ -37,6 +37,8 @@ pub struct ResumedRun {
     pub path: PathBuf,
     pub store: RunStore,
     pub head: StoredRun,
+    /// Arguments of the run, if the user can repeat them in the current folder.
+    pub repeatable: Option<Vec<String>>,
 }
 
 /// A run to re-evaluate.
@@ -47,6 +49,8 @@ pub struct RecheckRequest {
     pub ask_judges: bool,
     /// True if only some cases of the run are evaluated.
     pub is_narrowed: bool,
+    /// Commands that recheck cases of the run, if the user can repeat them in the current folder.
+    pub rerun: Option<RerunCommands>,
 }
 
 /// Action on the selected cases.
@@ -253,7 +257,11 @@ fn try_run(
                 let arguments = context.arguments.as_deref().unwrap_or_default();
                 rerun_commands(&args, input.as_ref(), arguments, is_saved)
             }
-            (Some(_), _) | (_, Some(_)) => None,
+            (Some(rechecking), _) => rechecking.rerun_commands(),
+            (None, Some(resumed)) => resumed
+                .repeatable
+                .as_deref()
+                .and_then(|arguments| rerun_commands(&args, input.as_ref(), arguments, true)),
         },
     };
     let setting = RunSettings::new(&plan, &outside, choices);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::config::Project;
-use hotseat_engine::run::{ExecutionOptions, RecheckSource, RunPlan, RunSettings};
+use hotseat_engine::run::{ExecutionOptions, RecheckSource, RerunCommands, RunPlan, RunSettings};
 use hotseat_report::store::{RunMetadata, RunOrigin, SavedRunConversations, StoredRun};
 
 use super::RecheckRequest;
@@ -25,6 +25,7 @@ pub struct RecheckContext {
     kept: Arc<SavedRunConversations>,
     judge: bool,
     is_narrowed: bool,
+    rerun: Option<RerunCommands>,
 }
 
 /// Checks that the cases of a run exist in a suite.
@@ -51,10 +52,10 @@ impl RecheckContext {
         project: &Project,
         context: &CliContext,
     ) -> Result<RecheckContext, ExitStatus> {
-        let RecheckRequest { store, head, ask_judges: judge, is_narrowed } = rechecked;
+        let RecheckRequest { store, head, ask_judges: judge, is_narrowed, rerun } = rechecked;
         let kept = SavedRunConversations::new(store, &head, |suite| project.suite_name(suite));
         let kept = Arc::new(kept.map_err(|error| report_store_error(&error, context))?);
-        Ok(RecheckContext { head, kept, judge, is_narrowed })
+        Ok(RecheckContext { head, kept, judge, is_narrowed, rerun })
     }
 
     /// Returns suite names and ids of the cases of the run.
@@ -88,6 +89,11 @@ impl RecheckContext {
         let more = (more > 0)
             .then(|| Diagnostic::new(format!("run {run} has {more} more cases that no longer exist")));
         named.chain(more).collect()
+    }
+
+    /// Returns the commands that recheck cases of the run.
+    pub fn rerun_commands(&self) -> Option<RerunCommands> {
+        self.rerun.clone()
     }
 
     /// Returns the conversations of the run.

@@ -466,8 +466,8 @@ turns: [{ user: hello }]
 
          --> a.test.yaml:8:7
 
-    ► asks · refund FAILED ([TIME])
-      ├─ Turn 1: "refund" → FAILED ([TIME])
+    ► asks · refund TEST ERROR ([TIME])
+      ├─ Turn 1: "refund" → TEST ERROR ([TIME])
       │    Agent: [tool: refund_order({"order_id":"o-9","amount":42.5})] → no result
       │    paused: Refund 42.5 EUR of order o-9? → unanswered
       └─ test_error: the agent paused for an answer that the turn does not define
@@ -494,7 +494,7 @@ turns: [{ user: hello }]
 
          --> a.test.yaml:11:7
 
-    ► has a hook FAILED ([TIME])
+    ► has a hook TEST ERROR ([TIME])
       └─ hook_error: hook `sh -c echo connecting; echo no such shop >&2; exit 2`
          │ failed (exit status: 2)
 
@@ -511,8 +511,8 @@ turns: [{ user: hello }]
       ✗ crashes (a.test.yaml:2:7, agent_error)
       ✗ hangs (a.test.yaml:5:7, timeout)
       ✗ is busy (a.test.yaml:8:7, agent_error)
-      ✗ asks (a.test.yaml:11:7, test_error)
-      ✗ has a hook (a.test.yaml:14:7, hook_error)
+      ✗ asks (a.test.yaml:11:7, test error)
+      ✗ has a hook (a.test.yaml:14:7, test error: hook_error)
 
     ───────────────────────────────────────────────────────────────
       Summary
@@ -521,7 +521,8 @@ turns: [{ user: hello }]
       Total:     5
       Passed:    0
       Failed:    5
-      Errors:    4 of them
+                 3 failed
+                 2 test errors
       Timeouts:  1 of them
       Pass Rate: 0.0%
       Duration:  [TIME]

@@ -419,7 +419,6 @@ fn simulated_users_and_checkpoints() {
       Total:     2
       Passed:    1
       Failed:    1
-      Errors:    1 of them
       Pass Rate: 50.0%
       Duration:  [TIME]
 
@@ -497,7 +496,6 @@ fn simulated_users_and_checkpoints() {
       Total:     2
       Passed:    1
       Failed:    1
-      Errors:    1 of them
       Pass Rate: 50.0%
       Duration:  [TIME]
 
@@ -620,7 +618,6 @@ fn conversation_failures() {
       Total:     3
       Passed:    0
       Failed:    3
-      Errors:    1 of them
       Pass Rate: 0.0%
       Duration:  [TIME]
 

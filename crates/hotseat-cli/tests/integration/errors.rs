@@ -1067,8 +1067,8 @@ fn reports_unreachable_address() {
     ───────────────────────────────────────────────────────────────
       Running Tests
     ───────────────────────────────────────────────────────────────
-    ► a · hello FAILED ([TIME])
-      ├─ Turn 1: "hello" → FAILED ([TIME])
+    ► a · hello INFRASTRUCTURE ERROR ([TIME])
+      ├─ Turn 1: "hello" → INFRASTRUCTURE ERROR ([TIME])
       └─ unreachable: cannot reach http://127.0.0.1:[PORT]/: Connection refused (os error 111)
 
          --> a.test.yaml:1:7
@@ -1080,7 +1080,7 @@ fn reports_unreachable_address() {
       Total:     1
       Passed:    0
       Failed:    1
-      Errors:    1 of them
+                 1 infrastructure error
       Pass Rate: 0.0%
       Duration:  [TIME]
 

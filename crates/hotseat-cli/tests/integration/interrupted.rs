@@ -258,3 +258,32 @@ fn pending_retry_is_resumed() {
     assert_eq!(report["results"][0]["attempts"].as_array().map(Vec::len), Some(2), "{report:#}");
     assert_eq!(agent.requests().len(), 3);
 }
+
+#[test]
+fn hint_after_resume_is_a_command_that_works() {
+    let agent = FakeAgent::start(|request| {
+        let run = FakeRun::for_request(request).started();
+        match request.last_user_text().as_str() {
+            "wait" => run.gate("open").text("good").finished(),
+            _ => run.text("bad").finished(),
+        }
+    });
+    let case = |id: &str| {
+        format!("---\nid: {id}\nturns: [{{ user: '{id}', assert: {{ text: {{ must_match: good }} }} }}]\n")
+    };
+    let suite = [case("wrong"), case("wait"), case("wrong too")].concat();
+    let project = Project::with_agent(&agent).suite("a", &suite);
+    let running = project.command(&["test", "--parallel", "1"]).spawn();
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    project.workspace.run("kill", &["-9", &running.id().to_string()]);
+    running.wait();
+    agent.release("open");
+    let resumed = project.hotseat(&["resume", "last"]);
+    let hint = "run only the failed cases: `hotseat test --parallel 1 --lf`";
+    let flat = resumed.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(hint), "{resumed}");
+    let failed = project.hotseat(&["test", "--parallel", "1", "--lf", "--json"]);
+    let summary: Value =
+        serde_json::from_str(failed.stdout.lines().last().expect("a summary")).expect("JSON");
+    assert_eq!(summary["failed_ids"], serde_json::json!(["wrong", "wrong too"]), "{failed}");
+}

@@ -53,6 +53,7 @@ mod reliability;
 mod repeats;
 mod replay;
 mod reports;
+mod result_labels;
 mod roles;
 mod runner;
 mod samples;

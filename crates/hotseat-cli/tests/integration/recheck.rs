@@ -652,3 +652,30 @@ fn unknown_times_remain_unknown() {
         failure["message"].as_str().unwrap_or_default().contains("times of this conversation are unknown")
     );
 }
+
+/// The command in the hint at the end of a run, as words.
+#[track_caller]
+fn suggested_command(output: &str) -> Vec<String> {
+    let (_, hint) = output.split_once("  Next: ").unwrap_or_else(|| panic!("no hint: {output}"));
+    let command = hint.split('`').nth(1).unwrap_or_else(|| panic!("no command: {output}"));
+    let words = command.split_whitespace().map(|word| word.trim_matches('\'').to_string());
+    let words: Vec<String> = words.collect();
+    assert_eq!(words[0], "hotseat", "{command}");
+    words[1..].to_vec()
+}
+
+#[test]
+fn hint_after_recheck_is_a_command_that_works() {
+    let agent = letter_agent();
+    let project = Project::with_agent(&agent).suite("a", &[case("p"), case("f"), case("pp")].join("---\n"));
+    assert_eq!(project.test(&[]).output.code, 1);
+    let again = recheck(&project, &[]);
+    let command = suggested_command(&again.output.stdout);
+    assert_eq!(command[0], "recheck", "{}", again.output);
+    let requests = agent.requests().len();
+    let command: Vec<&str> = command.iter().map(String::as_str).chain(["--json"]).collect();
+    let only = project.hotseat(&command);
+    let summary: Value = serde_json::from_str(only.stdout.lines().last().expect("a summary")).expect("JSON");
+    assert_eq!((&summary["total"], &summary["failed_ids"]), (&json!(1), &json!(["f"])), "{only}");
+    assert_eq!(agent.requests().len(), requests, "no agent is contacted");
+}

@@ -540,7 +540,7 @@ fn console_shows_stability() {
     ► [ppp] 100% (3/3) Stable avg:[TIME]
       rate 44–100% (95%) · pass^3 100% · same answer 100% · [TIME]/[TIME]/[TIME]
 
-    ► [pfp] 67% (2/3) Unstable avg:[TIME]
+    ► [pfp] 67% (2/3) Unstable avg:[TIME] - FAILED
       rate 21–94% (95%) · pass^3 0% · same answer 33% · [TIME]/[TIME]/[TIME]
       Run 2: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
       ├─ Turn 1: "pfp" → FAILED ([TIME])
@@ -556,7 +556,7 @@ fn console_shows_stability() {
            |
            = got: "bad"
 
-    ► [feu] in words 0% (0/3) Consistently Failing avg:[TIME]
+    ► [feu] in words 0% (0/3) Consistently Failing avg:[TIME] - FAILED
       rate 0–56% (95%) · pass^3 0% · [TIME]/[TIME]/[TIME]
       Run 1: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
       Run 2: FAILED ([TIME]) agent_error: the agent failed: no
@@ -586,8 +586,8 @@ fn console_shows_stability() {
       Unstable cases:    2 (1 consistently failing)
 
       [ppp] 100% (3/3) Stable avg:[TIME]
-      [pfp] 67% (2/3) Unstable avg:[TIME]
-      [feu] in words 0% (0/3) Consistently Failing avg:[TIME]
+      [pfp] 67% (2/3) Unstable avg:[TIME] - FAILED
+      [feu] in words 0% (0/3) Consistently Failing avg:[TIME] - FAILED
 
     ───────────────────────────────────────────────────────────────
       Failed Tests
@@ -619,7 +619,7 @@ fn console_limits_attempt_output() {
     let output = project(&agent, &case(&"f".repeat(30))).hotseat(&["test", "--runs", "30"]).redacted();
     let (from, to) = (output.stdout.find('►').unwrap_or(0), output.stdout.find("  Run 1:\n").unwrap_or(0));
     assert_snapshot!(output.stdout[from..to], @r#"
-    ► [ffffffffffffffffffffffffffffff] 0% (0/30) Consistently Failing avg:[TIME]
+    ► [ffffffffffffffffffffffffffffff] 0% (0/30) Consistently Failing avg:[TIME] - FAILED
       rate 0–11% (95%) · pass^5 0% · same answer 100% · [TIME]/[TIME]/[TIME]
       Run 1: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
       Run 2: FAILED ([TIME]) assertion: expected the agent to say something that matches /good/, got "…
@@ -662,7 +662,6 @@ fn console_shows_retries() {
       Passed:    1
         Flaky:   1
       Failed:    1
-      Errors:    1 of them
       Pass Rate: 50.0%
       Duration:  [TIME]
 
@@ -732,13 +731,13 @@ fn github_annotates_failures_and_warns_about_flaky_cases() {
         lines.collect::<Vec<_>>().join("\n")
     };
     assert_snapshot!(annotations(&agent, &suite, &[]), @r#"
-    ::warning file=a.test.yaml,line=3,col=51,title=fp::flaky: passed at attempt 2; before: expected the agent to say something that matches /good/, got "bad"
+    ::warning file=a.test.yaml,line=3,col=51,title=fp::flaky: passed at attempt 2; before: failed: expected the agent to say something that matches /good/, got "bad"
     ::error file=a.test.yaml,line=7,col=51,title=ff::failed in each of 2 attempts: expected the agent to say something that matches /good/, got "bad"
     "#);
     let repeated = cases(&["fpp", "fff", "ppp"]);
     assert_snapshot!(annotations(&agent, &repeated, &["--runs", "3", "--min-pass-rate", "0.5"]), @r#"
-    ::warning file=a.test.yaml,line=2,col=52,title=fpp::2 of 3 runs passed; run 1: expected the agent to say something that matches /good/, got "bad"
-    ::error file=a.test.yaml,line=5,col=52,title=fff::0 of 3 runs passed, at least 2 required; run 1: expected the agent to say something that matches /good/, got "bad"
+    ::warning file=a.test.yaml,line=2,col=52,title=fpp::2 of 3 runs passed; run 1: failed: expected the agent to say something that matches /good/, got "bad"
+    ::error file=a.test.yaml,line=5,col=52,title=fff::failed: 0 of 3 runs passed, at least 2 required; run 1: expected the agent to say something that matches /good/, got "bad"
     "#);
 }
 

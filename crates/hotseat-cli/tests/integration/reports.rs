@@ -104,6 +104,11 @@ fn json_contains_all_cases_in_order() {
         "passed": 2,
         "failed": 3,
         "skipped": 1,
+        "labels": {
+          "passed": 2,
+          "failed": 3,
+          "skipped": 1
+        },
         "errors": 1,
         "timeouts": 1,
         "interrupted": false,
@@ -118,7 +123,7 @@ fn json_contains_all_cases_in_order() {
         "locale": "en-us"
       },
       "metadata": {
-        "version": "1.6",
+        "version": "1.7",
         "hotseat": "0.1.0",
         "started_at": "[WHEN]",
         "completed_at": "[WHEN]",
@@ -144,6 +149,7 @@ fn json_contains_all_cases_in_order() {
           "agent": "http://127.0.0.1:[PORT]/",
           "mode": "multi_turn",
           "status": "passed",
+          "label": "passed",
           "completion": {
             "state": "pass",
             "final_topic": null,
@@ -242,6 +248,7 @@ fn json_contains_all_cases_in_order() {
           "agent": "http://127.0.0.1:[PORT]/",
           "mode": "standard",
           "status": "failed",
+          "label": "failed",
           "failure": {
             "kind": "assertion",
             "fault": "agent",
@@ -363,6 +370,7 @@ fn json_contains_all_cases_in_order() {
           "agent": "http://127.0.0.1:[PORT]/",
           "mode": "standard",
           "status": "failed",
+          "label": "failed",
           "failure": {
             "kind": "agent_error",
             "fault": "agent",
@@ -420,6 +428,7 @@ fn json_contains_all_cases_in_order() {
           "agent": "http://127.0.0.1:[PORT]/",
           "mode": "standard",
           "status": "failed",
+          "label": "failed",
           "failure": {
             "kind": "timeout",
             "fault": "agent",
@@ -477,6 +486,7 @@ fn json_contains_all_cases_in_order() {
           "agent": "http://127.0.0.1:[PORT]/",
           "mode": "standard",
           "status": "skipped",
+          "label": "skipped",
           "skip_reason": "not ready",
           "stable_id": "example:1d9283d848ea",
           "fingerprints": {
@@ -498,6 +508,7 @@ fn json_contains_all_cases_in_order() {
           "agent": "http://127.0.0.1:[PORT]/",
           "mode": "standard",
           "status": "passed",
+          "label": "passed",
           "completion": {
             "state": "pass",
             "final_topic": null,
@@ -651,7 +662,7 @@ fn json_has_documented_members_for_single_turn_cases() {
         ],
         "metadata": {
             "started_at": "", "completed_at": "", "input_file": "tests/expense.test.jsonl",
-            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.6",
+            "input_files": ["tests/expense.test.jsonl"], "output_file": "out/report.json", "version": "1.7",
             "options": {"parallel": 8, "timeout_ms": 90_000.0, "fail_fast": false, "run": "expense"}
         }
     });
@@ -808,9 +819,9 @@ fn junit_is_well_formed_with_correct_counts() {
     assert_eq!(names, ["pays", "is declined", "crashes", "hangs", "later"]);
     let xml = project.workspace.read("out.xml");
     for part in [
-        r#"type="assertion""#,
-        r#"type="agent_error""#,
-        r#"type="timeout""#,
+        r#"type="failed: assertion""#,
+        r#"type="failed: agent_error""#,
+        r#"type="failed: timeout""#,
         r#"<skipped message="not ready"/>"#,
         r#"file="a.test.yaml""#,
         "Tool: charge_card({&quot;amount&quot;:42.5",
@@ -938,9 +949,9 @@ fn annotates_each_failed_case_once() {
     let output = project.command(&["test", "--parallel", "1"]).env("GITHUB_ACTIONS", "true").run();
     let annotations: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("::")).collect();
     assert_snapshot!(annotations.join("\n"), @r#"
-    ::error file=a.test.yaml,line=15,col=27,title=is declined::expected charge_card with a result that matches /approved/ to be called, got charge_card in turn 1, where the result is {"status":"declined"}%0Aa.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching%0A- nearest: charge_card in turn 1%0A  the result: expected /approved/, got {"status":"declined"}%0A- turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
-    ::error file=a.test.yaml,line=18,col=7,title=crashes::the agent failed: model exploded (BOOM)
-    ::error file=a.test.yaml,line=21,col=7,title=hangs::the turn timed out after 100 ms
+    ::error file=a.test.yaml,line=15,col=27,title=is declined::failed: expected charge_card with a result that matches /approved/ to be called, got charge_card in turn 1, where the result is {"status":"declined"}%0Aa.test.yaml:15:27: expected charge_card with a result that matches /approved/ to be called, got 0 of 1 call matching%0A- nearest: charge_card in turn 1%0A  the result: expected /approved/, got {"status":"declined"}%0A- turn 1: charge_card({"amount":42.5,"currency":"EUR"}) → {"status":"declined"}
+    ::error file=a.test.yaml,line=18,col=7,title=crashes::failed: the agent failed: model exploded (BOOM)
+    ::error file=a.test.yaml,line=21,col=7,title=hangs::failed: the turn timed out after 100 ms
     "#);
     // Annotations are written only on GitHub.
     assert!(!project.hotseat(&["test"]).stdout.contains("::error"));

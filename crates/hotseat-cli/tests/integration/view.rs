@@ -598,3 +598,85 @@ fn missing_store_serves_no_page() {
     }
     assert_eq!(agent.requests().len(), 0, "the agent was not contacted");
 }
+
+/// Requests the running conversations until the condition is met.
+#[track_caller]
+fn running_until(site: &ViewServer, path: &str, enough: impl Fn(&Value) -> bool) -> Value {
+    let begin = std::time::Instant::now();
+    loop {
+        let found = site.get(path).json();
+        if enough(&found) {
+            return found;
+        }
+        assert!(begin.elapsed() < TEST_TIMEOUT, "{path}: {found}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn running_conversation_is_shown_turn_by_turn() {
+    let long = "x".repeat(5_000);
+    let answer = format!("</script><img src=x onerror=alert(1)> s3cr3t-token {long}");
+    let agent = FakeAgent::start(move |request| {
+        let run = FakeRun::for_request(request).started();
+        match request.last_user_text().as_str() {
+            "wait" => run.gate("open").text("good").finished(),
+            _ => run
+                .tool("c", "look_up", &serde_json::json!({"q": "rooms"}), Some(serde_json::json!("two")))
+                .text(&answer)
+                .finished(),
+        }
+    });
+    let config = format!(
+        "target: {{ endpoint: '{}', headers: {{ authorization: '${{ENV.TOKEN}}' }} }}\n",
+        agent.url()
+    );
+    let turns = "id: talks\nturns: [{ user: hello }, { user: wait }]\n";
+    let project = Project::with_config(&config).suite("a", turns);
+    let mut running = project.command(&["test"]).env("TOKEN", "s3cr3t-token").spawn();
+    running.wait_for_stdout("Running Tests");
+    agent.wait_at_gate("open", TEST_TIMEOUT);
+    let locks = project.workspace.path(".hotseat/locks");
+    let live_files = || {
+        let files = std::fs::read_dir(&locks).into_iter().flatten().flatten();
+        files.filter(|file| file.path().extension().is_some()).count()
+    };
+    assert_eq!(live_files(), 0, "nothing is written without a viewer");
+
+    let (viewing, site) = start_view(&project, &[]);
+    let whole = running_until(&site, "/api/runs/last/running?case=0", |found| {
+        found["conversations"][0]["turns"].as_array().is_some_and(|turns| turns.len() == 2)
+    });
+    let talks = &whole["conversations"][0];
+    assert_eq!(
+        (&whole["total"], &talks["attempt"], &talks["total_turns"]),
+        (&1.into(), &1.into(), &2.into())
+    );
+    assert!(talks["elapsed_ms"].as_i64().is_some_and(|elapsed| elapsed >= 0), "{whole}");
+    let kinds = |turn: usize| -> Vec<&str> {
+        let items = talks["turns"][turn]["items"].as_array().expect("items");
+        items.iter().map(|item| item["kind"].as_str().expect("a kind")).collect()
+    };
+    assert_eq!((kinds(0), kinds(1)), (vec!["user", "call", "agent"], vec!["user"]), "{whole}");
+    assert_eq!((&talks["turns"][0]["open"], &talks["turns"][1]["open"]), (&false.into(), &true.into()));
+    let text = talks["turns"][0]["items"][2]["text"].as_str().expect("a text");
+    assert!(text.starts_with("</script><img") && text.ends_with(" …") && text.len() < 2_000, "{text}");
+    assert!(!whole.to_string().contains("s3cr3t"), "secrets do not leave the session: {whole}");
+    let all = site.get("/api/runs/last/running").json();
+    assert_eq!(all["conversations"][0]["last"], "wait", "{all}");
+    assert_eq!(all["conversations"][0]["turns"], serde_json::json!([]), "{all}");
+    for (path, status) in [
+        ("/api/runs/last/running?case=x", 400),
+        ("/api/runs/ffffffffffff/running", 404),
+        ("/api/runs/..%2F..%2Fx/running", 404),
+    ] {
+        assert_eq!(site.get(path).status, status, "{path}");
+    }
+
+    agent.release("open");
+    assert_eq!(running.wait().code, 0);
+    let ended = site.get("/api/runs/last/running").json();
+    assert_eq!(ended, serde_json::json!({"total": 0, "conversations": []}));
+    assert_eq!(live_files(), 0, "the files are removed with the run");
+    assert_stops(viewing);
+}

@@ -113,6 +113,10 @@ async fn run_case_conversation(
             let traffic = TrafficMeter::new(outside.traffic.clone());
             let recorder = TraceRecorder::new(redactor.clone(), outside.retention != EventRetention::Nothing);
             let recorder = recorder.with_prices(prices).with_traffic(traffic);
+            let index = selected.case_ref.index;
+            let _running = recorder
+                .shared_events()
+                .map(|events| outside.running.add(index, attempt.number, events.clone()));
             let result = run_conversation(
                 &case,
                 selected.body.as_deref(),

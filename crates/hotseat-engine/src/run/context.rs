@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::backlog::ReportBacklog;
 use super::mcp_servers::RunMcp;
 use super::recheck_source::RecheckSource;
+use super::running::RunningConversations;
 use crate::cases::{HookCommand, HumanInput, McpAddresses, TestCase, VariableScope};
 use crate::cases::{OnMissingInput, PromptPolicy};
 use crate::config::{
@@ -41,6 +42,8 @@ pub struct RunContext {
     pub human: Option<Arc<dyn HumanPrompter>>,
     /// Backlog of events that reporters have not handled yet.
     pub backlog: Arc<ReportBacklog>,
+    /// Conversations that are running now.
+    pub running: Arc<RunningConversations>,
     /// MCP servers of the run, if a case has any.
     pub(super) mcp: Option<RunMcp>,
     /// Resources for opening targets.
@@ -107,6 +110,7 @@ impl RunContext {
             recheck: None,
             human: None,
             backlog: Arc::default(),
+            running: Arc::default(),
             mcp: None,
             target_env: means,
             bound_targets: Vec::new(),

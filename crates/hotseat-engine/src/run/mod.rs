@@ -26,6 +26,7 @@ mod recheck;
 mod recheck_source;
 mod requested_options;
 mod results;
+mod running;
 mod script_processes;
 mod series;
 mod settings;
@@ -59,6 +60,7 @@ pub use results::{
     CaseDriver, CaseInfo, CaseRef, CaseSource, CheckInfo, CheckResult, CheckState, CheckpointInfo,
     CheckpointResult, SimulatorInfo,
 };
+pub use running::{RunningConversation, RunningConversations};
 pub use series::{AttemptStatus, StopRule};
 pub use settings::{RerunCommands, RunChoices, RunSettings, TestedAgent, UserIdentity};
 pub use shard::Shard;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotseat_trace::{FailureKind, Millis, UsageTotals, VerdictStatus};
+use hotseat_trace::{FailureKind, LabelCounts, Millis, ResultLabel, UsageTotals, VerdictStatus};
 use serde::{Deserialize, Serialize};
 
 use super::check_totals::CheckTotals;
@@ -33,6 +33,9 @@ pub struct RunSummary {
     pub timeouts: usize,
     /// Cases that failed because the agent could not be reached.
     pub unreachable: usize,
+    /// Cases by their label. Empty in runs that an earlier version saved.
+    #[serde(default)]
+    pub labels: Box<LabelCounts>,
     /// Totals of repeated cases.
     pub repeats: Option<RepeatTotals>,
     /// Totals of checks and criteria.
@@ -126,6 +129,7 @@ impl RunSummary {
     /// Counts a finished case.
     pub fn count_outcome(&mut self, outcome: &CaseOutcome) {
         self.total += 1;
+        self.labels.add(ResultLabel::from_verdict(&outcome.verdict));
         match outcome.verdict.status {
             VerdictStatus::Passed => self.passed += 1,
             VerdictStatus::Skipped => {

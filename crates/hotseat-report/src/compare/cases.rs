@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hotseat_trace::LabelCounts;
 use serde_json::Value;
 
 /// Run to compare.
@@ -43,6 +44,8 @@ pub struct ReportCase {
     pub attempts: Vec<ReportAttempt>,
     /// Number of invalid attempts.
     pub invalid: usize,
+    /// Labels of the invalid attempts, as far as the report has them.
+    pub invalid_labels: LabelCounts,
     /// Rule by which results decided the number of attempts; `None` if the number was fixed.
     pub stopping: Option<StoppingRule>,
 }

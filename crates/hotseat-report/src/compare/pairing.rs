@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cases::{ReportAttempt, ReportCase, ReportRun};
 use hotseat_statistics::PairedCounts;
+use hotseat_trace::ResultLabel;
 
 /// Case of both runs that cannot be compared.
 #[derive(Debug)]
@@ -122,6 +123,16 @@ impl AttemptWeighting {
     }
 }
 
+/// Formats the labels of the invalid attempts of a run: `: 2 judge errors, 1 test error`.
+fn invalid_reasons(run: &ReportRun) -> String {
+    let mut labels: BTreeMap<ResultLabel, usize> = BTreeMap::new();
+    for (label, number) in run.cases.iter().flat_map(|case| case.invalid_labels.iter()) {
+        *labels.entry(label).or_default() += number;
+    }
+    let parts: Vec<String> = labels.into_iter().map(|(label, number)| label.count(number)).collect();
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
+}
+
 /// Returns true if both fingerprints are known and differ.
 fn differ(one: &Option<String>, other: &Option<String>) -> bool {
     matches!((one, other), (Some(one), Some(other)) if one != other)
@@ -150,7 +161,8 @@ pub(super) fn comparison_notes(
         let invalid: usize = run.cases.iter().map(|case| case.invalid).sum();
         if invalid > 0 {
             let attempts = if invalid == 1 { "invalid attempt" } else { "invalid attempts" };
-            all.push(format!("{invalid} {attempts} in the {which} run, not counted"));
+            let reasons = invalid_reasons(run);
+            all.push(format!("{invalid} {attempts} in the {which} run, not counted{reasons}"));
         }
     }
     for (weighing, why, counts) in [

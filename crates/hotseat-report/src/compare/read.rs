@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use hotseat_trace::{LabelCounts, ResponsibleParty, ResultLabel};
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -301,6 +302,10 @@ impl RawResult {
         let judges =
             held.iter().flat_map(RawAttempt::checks).filter_map(|check| check.judge.clone()).collect();
         let all = held.len();
+        let mut invalid_labels = LabelCounts::default();
+        for label in held.iter().filter(|held| held.is_invalid()).filter_map(RawAttempt::label) {
+            invalid_labels.add(label);
+        }
         held.retain(|held| !held.is_invalid());
         let invalid = all - held.len();
         let mut attempts: Vec<ReportAttempt> =
@@ -316,6 +321,7 @@ impl RawResult {
             judges,
             attempts,
             invalid,
+            invalid_labels,
             stopping,
         }
     }
@@ -349,6 +355,12 @@ impl RawAttempt {
             _ => false,
         };
         self.invalid || self.failure.as_ref().is_some_and(by_other)
+    }
+
+    /// Returns the label of a failed attempt, if the report names the fault.
+    fn label(&self) -> Option<ResultLabel> {
+        let fault = Value::from(&*self.failure.as_ref()?.fault);
+        serde_json::from_value::<ResponsibleParty>(fault).ok().map(ResultLabel::from)
     }
 
     /// Returns all checks of the attempt.

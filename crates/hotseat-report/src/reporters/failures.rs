@@ -1,6 +1,6 @@
 //! Failures of a run: the first failed cases, counts by kind, and a suggestion for the next step.
 
-use hotseat_trace::{FailureKind, VerdictStatus};
+use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, VerdictStatus};
 
 use super::text::{one_line, shell_word};
 use hotseat_checks::escape;
@@ -30,6 +30,16 @@ pub struct FailedCase {
     /// `FILE:LINE`, if this selects the case alone.
     selector: Option<String>,
     pub kind: FailureKind,
+    pub label: ResultLabel,
+}
+
+/// Formats `judge error: the judge gave no answer`: the label of a failure, and its message.
+pub(super) fn labelled_message(failure: &AttemptFailure) -> String {
+    let (word, message) = (ResultLabel::from(failure.fault).word(), &failure.message);
+    match message.strip_prefix(word) {
+        Some(rest) if rest.starts_with(':') => message.clone(),
+        _ => format!("{word}: {message}"),
+    }
 }
 
 /// Maximum number of cases in a suggested `--run` pattern, so that the command stays easy to paste.
@@ -65,6 +75,7 @@ impl FailureList {
                 selector: (case.driven == CaseDriver::Written && case.scenario.is_none())
                     .then(|| format!("{}:{}", case.place.file(), case.place.line())),
                 kind: failure.kind,
+                label: ResultLabel::from(failure.fault),
             });
         }
     }

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use hotseat_trace::VerdictStatus;
+use hotseat_trace::{ResultLabel, VerdictStatus};
 
+use super::failures::labelled_message;
 use super::{Reporter, RunEvent};
 use hotseat_document::{SourceSpan, visible_char};
 use hotseat_engine::run::{Attempt, CaseOutcome, CaseStability};
@@ -78,8 +79,11 @@ impl<'a> CaseAnnotation<'a> {
         match (outcome.verdict.status, &outcome.verdict.failure) {
             (VerdictStatus::Failed, Some(failure)) => {
                 let message = match (&outcome.stability, attempts.len()) {
-                    (None, n @ 2..) => format!("failed in each of {n} attempts: {}", failure.message),
-                    _ => failure.message.clone(),
+                    (None, n @ 2..) => {
+                        let word = ResultLabel::from(failure.fault).word();
+                        format!("{word} in each of {n} attempts: {}", failure.message)
+                    }
+                    _ => labelled_message(failure),
                 };
                 let (attempt, detail) = (outcome.representative(), failure.detail.as_deref());
                 Some(CaseAnnotation { level: "error", attempt, message, detail })
@@ -89,14 +93,26 @@ impl<'a> CaseAnnotation<'a> {
                 let failure = attempt.verdict.failure.as_ref()?;
                 let message = match &outcome.stability {
                     Some(CaseStability { passed, runs, .. }) => {
-                        format!("{passed} of {runs} runs passed; run {}: {}", attempt.number, failure.message)
+                        format!(
+                            "{passed} of {runs} runs passed; run {}: {}",
+                            attempt.number,
+                            labelled_message(failure)
+                        )
                     }
                     None if outcome.is_flaky() => {
-                        format!("flaky: passed at attempt {}; before: {}", attempts.len(), failure.message)
+                        format!(
+                            "flaky: passed at attempt {}; before: {}",
+                            attempts.len(),
+                            labelled_message(failure)
+                        )
                     }
                     None => {
                         let words = "an attempt was invalid";
-                        format!("passed at attempt {}; {words}: {}", attempts.len(), failure.message)
+                        format!(
+                            "passed at attempt {}; {words}: {}",
+                            attempts.len(),
+                            labelled_message(failure)
+                        )
                     }
                 };
                 Some(CaseAnnotation { level: "warning", attempt, message, detail: failure.detail.as_deref() })

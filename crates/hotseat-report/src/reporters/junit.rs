@@ -6,11 +6,12 @@ use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::time::Duration;
 
-use hotseat_trace::{AttemptFailure, FailureKind, TurnItem, VerdictStatus};
+use hotseat_trace::{AttemptFailure, FailureKind, ResultLabel, TurnItem, VerdictStatus};
 use quick_junit::{
     FlakyOrRerun, NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestRerun, TestSuite,
 };
 
+use super::failures::labelled_message;
 use super::record::rfc3339;
 use super::spool::{ReportSpool, SpoolPiece};
 use super::{Reporter, RunEvent};
@@ -225,16 +226,22 @@ fn failure_element_kind(failure: &AttemptFailure) -> NonSuccessKind {
 fn failure_status(failure: Option<&AttemptFailure>) -> TestCaseStatus {
     let Some(failure) = failure else { return TestCaseStatus::non_success(NonSuccessKind::Error) };
     let mut status = TestCaseStatus::non_success(failure_element_kind(failure));
-    status.set_type(failure.kind.name()).set_message(failure.message.clone());
+    status.set_type(failure_type(failure)).set_message(labelled_message(failure));
     status.set_description(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
     status
+}
+
+/// Formats `judge error: judge_error`: the label, and the kind of the failure.
+fn failure_type(failure: &AttemptFailure) -> String {
+    format!("{}: {}", ResultLabel::from(failure.fault).word(), failure.kind.name())
 }
 
 /// Element for a failed attempt other than the displayed one.
 fn rerun_element(attempt: &Attempt) -> Option<TestRerun> {
     let failure = attempt.verdict.failure.as_ref()?;
     let mut rerun = TestRerun::new(failure_element_kind(failure));
-    rerun.set_type(failure.kind.name()).set_message(failure.message.clone()).set_time(attempt.duration);
+    rerun.set_type(failure_type(failure)).set_message(labelled_message(failure));
+    rerun.set_time(attempt.duration);
     rerun.set_stack_trace(failure.detail.clone().unwrap_or_else(|| failure.message.clone()));
     rerun.set_system_out(transcript(attempt));
     Some(rerun)

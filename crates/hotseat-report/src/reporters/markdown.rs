@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use hotseat_trace::{CallComparison, ConversationTurn, TurnItem, VerdictStatus};
+use hotseat_trace::{CallComparison, ConversationTurn, ResultLabel, TurnItem, VerdictStatus};
 
 use super::text::{format_cost, format_count, format_duration, one_line, safe_lines};
 use super::{Reporter, RunEvent};
@@ -60,13 +60,11 @@ impl MarkdownReporter {
             RunSummary { .. } => "✅",
         };
         let mut out = format!("## {mark} {}\n\n", escape_inline(&agents.join(", ")));
-        let mut parts = vec![format!("**{} passed**", summary.passed)];
-        for (n, what) in [(summary.failed, "failed"), (summary.flaky, "flaky"), (summary.skipped, "skipped")]
-        {
-            if n > 0 {
-                parts.push(format!("**{n} {what}**"));
-            }
-        }
+        let counts = summary.labels.iter().filter(|(label, _)| *label != ResultLabel::Passed);
+        let mut parts = vec![ResultLabel::Passed.count(summary.passed)];
+        parts.extend((summary.flaky > 0).then(|| format!("{} flaky", summary.flaky)));
+        parts.extend(counts.map(|(label, number)| label.count(number)));
+        let parts: Vec<String> = parts.iter().map(|part| format!("**{part}**")).collect();
         let _ = write!(
             out,
             "{} of {} in {}",
@@ -127,7 +125,9 @@ fn failure_section(outcome: &CaseOutcome) -> String {
     let place = format!("{}:{}", case.place.file(), case.place.line());
     let mut out = format!("\n### {mark} {}\n\n{}", escape_inline(&case.name), format_code(&place));
     if let Some(failure) = &outcome.verdict.failure {
-        let _ = write!(out, " · {} · {}", format_code(failure.kind.name()), escape_inline(&failure.message));
+        let label = ResultLabel::from(failure.fault).word();
+        let (kind, message) = (format_code(failure.kind.name()), escape_inline(&failure.message));
+        let _ = write!(out, " · **{label}** · {kind} · {message}");
     } else {
         let _ = write!(out, " · passed at attempt {}", outcome.attempts.len());
     }

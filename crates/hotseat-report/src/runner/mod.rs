@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use hotseat_document::Diagnostic;
 use hotseat_engine::run::{
-    ExecutionOptions, ResumeState, RunContext, RunControl, RunEvent, RunPlan, RunSummary, ShutdownSignals,
+    ExecutionOptions, ResumeState, RunContext, RunControl, RunEvent, RunPlan, RunSummary,
+    RunningConversations, ShutdownSignals,
 };
 use hotseat_targets::BoxFuture;
 use tokio::runtime::Builder;
@@ -30,6 +31,9 @@ pub trait RunSaver: Send {
     /// # Errors
     /// If they cannot be saved; the text says why.
     fn save_events(&mut self, events: &[RunEvent]) -> Result<(), String>;
+
+    /// Shows conversations to viewers while they are running, until the end of the run.
+    fn show_live(&mut self, _running: Arc<RunningConversations>) {}
 
     /// Marks the run as incomplete, after events could not be saved.
     fn end_incomplete(&mut self, summary: &RunSummary, reason: &str);
@@ -135,6 +139,9 @@ impl<'a> RunBuilder<'a> {
     /// If the run cannot start, or was ended by force while its output was stuck.
     pub fn run(mut self) -> Result<FinishedRun, RunnerError> {
         let reporters = std::mem::take(&mut self.reporters);
+        if let Some(saver) = &mut self.saver {
+            saver.show_live(self.context.running.clone());
+        }
         let forwarder = EventForwarder::start(reporters, self.saver.take(), self.synchronous);
         let mut forwarder = forwarder.map_err(RunnerError::Start)?;
         self.context.backlog = forwarder.backlog();

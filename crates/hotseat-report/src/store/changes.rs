@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rusqlite::{Row, params};
 
 use super::RunStoreError;
+use super::live::{self, LiveRun};
 use super::run_lock::is_running;
 use super::run_store::RunStore;
 use super::run_writer::to_i64;
@@ -139,6 +140,23 @@ impl RunStore {
     /// Returns true if a process is executing this run now.
     pub fn is_running(&self, head: &StoredRun) -> bool {
         is_running(&self.path, &head.id)
+    }
+
+    /// Returns the running conversations of a run, and asks its process to write them. They are known half a second after
+    /// the first call.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn running_conversations(&self, head: &StoredRun) -> Result<LiveRun, RunStoreError> {
+        if !self.is_running(head) {
+            return Ok(LiveRun::default());
+        }
+        let found = live::read(&self.path, &head.id);
+        if !self.is_running(head) {
+            // The run has ended meanwhile, so its process does not remove the mark of this viewer.
+            live::remove_files(&self.path, &head.id);
+        }
+        found.map_err(|error| RunStoreError::from_io(&self.path, &error))
     }
 
     /// Returns the current stamp of the store.

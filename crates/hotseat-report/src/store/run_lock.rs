@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use super::live;
+
 /// Number of tries to take the lock; a process that only probes it holds it for a moment.
 const LOCK_TRIES: usize = 10;
 /// Delay between two tries.
@@ -62,6 +64,7 @@ pub(super) fn is_running(store: &Path, run: &str) -> bool {
     match file.try_lock() {
         Ok(()) => {
             let _ = fs::remove_file(&path);
+            live::remove_files(store, run);
             false
         }
         Err(TryLockError::WouldBlock) => true,

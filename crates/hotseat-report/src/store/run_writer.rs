@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::columns::{self, SourceNumbers};
 use super::compression::{RepeatCompressor, RunDictionary, compress, sample};
 use super::git::{CommitLookup, GitCommit};
+use super::live::LiveWriter;
 use super::prune::{StoreLimits, prune};
 use super::run_dictionary::{read_dictionary, write_dictionary};
 use super::run_lock::RunLock;
@@ -20,7 +21,9 @@ use super::tables::{self, OpenMode};
 use super::{RunStoreError, seal};
 use crate::runner::RunSaver;
 use hotseat_engine::cases::Suite;
-use hotseat_engine::run::{Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary};
+use hotseat_engine::run::{
+    Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary, RunningConversations,
+};
 use hotseat_targets::recorder::{SecretRedactor, wall_millis};
 
 /// Writes a run to the store.
@@ -30,6 +33,8 @@ pub struct RunWriter {
     limits: StoreLimits,
     /// Lock that marks the run as running.
     lock: Option<RunLock>,
+    /// Writes running conversations for viewers.
+    live: Option<LiveWriter>,
     commit_lookup: Option<CommitLookup>,
     state: WriteState,
 }
@@ -115,6 +120,7 @@ impl RunWriter {
             connection,
             limits,
             lock: None,
+            live: None,
             commit_lookup: None,
             state: run,
         })
@@ -140,6 +146,7 @@ impl RunWriter {
             connection,
             limits,
             lock: Some(life),
+            live: None,
             commit_lookup: None,
             state: run,
         })
@@ -170,6 +177,9 @@ impl RunWriter {
         let is_over = events.iter().any(|event| matches!(event, RunEvent::Ended(_)));
         let commit = self.commit_lookup.as_mut().and_then(|git| git.take_commit(is_over));
         let written = self.write(events, commit);
+        if is_over {
+            self.live = None;
+        }
         if written.is_ok() && is_over {
             self.lock = None;
             // The run is saved even if pruning fails; the next run prunes again.
@@ -496,6 +506,10 @@ impl RunSaver for RunWriter {
 
     fn save_events(&mut self, events: &[RunEvent]) -> Result<(), String> {
         self.write_events(events).map_err(|error| error.to_string())
+    }
+
+    fn show_live(&mut self, running: Arc<RunningConversations>) {
+        self.live = Some(LiveWriter::start(&self.path, &self.state.id, running));
     }
 
     fn end_incomplete(&mut self, summary: &RunSummary, reason: &str) {

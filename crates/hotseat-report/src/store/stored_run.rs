@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotseat_trace::Millis;
+use hotseat_trace::{LabelCounts, Millis, ResultLabel};
 use serde::{Deserialize, Serialize};
 
 use super::GitCommit;
@@ -120,6 +120,9 @@ pub struct StoredRunRecord<'a> {
     passed: usize,
     failed: usize,
     skipped: usize,
+    /// Numbers of cases by their label, if the run has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<&'a LabelCounts>,
     unfinished: usize,
     /// Cost of the run, if known, and its currency.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,6 +197,7 @@ impl StoredRun {
             passed: self.counts.passed,
             failed: self.counts.failed,
             skipped: self.counts.skipped,
+            labels: self.labels(),
             unfinished: self.unfinished(),
             cost: summary.and_then(|summary| summary.spent.as_ref()?.cost),
             currency: setting.currency.as_deref(),
@@ -205,6 +209,29 @@ impl StoredRun {
             shard: shard.map(|shard| shard.to_string()),
             origin,
             command,
+        }
+    }
+
+    /// Returns the numbers of cases by their label. `None` before the end of the run, and in runs that an earlier version
+    /// saved.
+    fn labels(&self) -> Option<&LabelCounts> {
+        self.summary.as_ref().map(|summary| &*summary.labels).filter(|labels| !labels.is_empty())
+    }
+
+    /// Returns the numbers of cases with their labels: `3 passed`, `1 judge error`.
+    pub fn results(&self) -> Vec<String> {
+        let CaseCounts { passed, failed, skipped, .. } = self.counts;
+        match self.labels() {
+            Some(labels) => labels.iter().map(|(label, number)| label.count(number)).collect(),
+            None => [
+                (ResultLabel::Passed, passed),
+                (ResultLabel::Failed, failed),
+                (ResultLabel::Skipped, skipped),
+            ]
+            .into_iter()
+            .filter(|(_, number)| *number > 0)
+            .map(|(label, number)| label.count(number))
+            .collect(),
         }
     }
 

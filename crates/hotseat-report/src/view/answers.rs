@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use hotseat_targets::recorder::wall_millis;
 use hotseat_trace::Millis;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
@@ -13,7 +14,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::RunSelector;
 use crate::compare::{ComparisonRules, DEFAULT_CONFIDENCE, compare, read_saved_run, write_json};
 use crate::reporters::html::{CaseRecord, OverviewRow, RunRecord};
-use crate::store::{self, CaseChange, RunState, RunStore, RunStoreError, StoreStamp, StoredRun};
+use crate::store::{
+    self, CaseChange, LiveConversation, LiveRun, RunState, RunStore, RunStoreError, StoreStamp, StoredRun,
+};
 
 /// Maximum number of cases in one answer.
 const MAX_CASES_PER_ANSWER: usize = 500;
@@ -68,6 +71,23 @@ struct RunList<'a> {
     runs: Vec<store::StoredRunRecord<'a>>,
     /// True if there are more runs.
     more: bool,
+}
+
+/// Running conversations.
+#[derive(Serialize)]
+struct RunningList<'a> {
+    /// Number of all running conversations.
+    total: usize,
+    conversations: Vec<RunningRecord<'a>>,
+}
+
+/// Running conversation.
+#[derive(Serialize)]
+struct RunningRecord<'a> {
+    /// Time since its start. The clock of the browser may differ from that of this machine.
+    elapsed_ms: Millis,
+    #[serde(flatten)]
+    conversation: &'a LiveConversation,
 }
 
 /// Cases that contain the search text, up to a position of the run.
@@ -173,6 +193,23 @@ pub fn compare_runs(
     write_json(&comparison, u8::from(comparison.is_worse()), &mut json)
         .map_err(|error| RunStoreError::from_io(path, &error))?;
     Ok(json)
+}
+
+/// Returns the running conversations of a run: of one case with their turns, or of all cases without them.
+pub fn read_running(path: &Path, run: &str, case: Option<usize>) -> Result<Vec<u8>, RunStoreError> {
+    let store = RunStore::open(path)?;
+    let head = store.find(run)?;
+    let LiveRun { total, mut conversations } = store.running_conversations(&head)?;
+    match case {
+        Some(index) => conversations.retain(|one| one.index == index),
+        None => conversations.iter_mut().for_each(|one| one.turns.clear()),
+    }
+    let now = wall_millis();
+    let conversations = conversations.iter().map(|conversation| RunningRecord {
+        elapsed_ms: (now - conversation.started_at).max(0),
+        conversation,
+    });
+    Ok(to_json(&RunningList { total, conversations: conversations.collect() }))
 }
 
 /// Returns all data of a finished case.

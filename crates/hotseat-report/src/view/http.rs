@@ -144,6 +144,7 @@ pub fn routes(shared: Arc<ViewState>) -> Router {
         .route("/api/compare", get(comparison))
         .route("/api/runs/{run}", get(run_updates))
         .route("/api/runs/{run}/cases/{index}", get(case))
+        .route("/api/runs/{run}/running", get(running))
         .route("/api/runs/{run}/search", get(search))
         .fallback(not_found)
         .layer(middleware::from_fn_with_state(shared.clone(), check_access))
@@ -271,6 +272,15 @@ async fn comparison(State(shared): State<Arc<ViewState>>, RawQuery(query): RawQu
 
 async fn case(State(shared): State<Arc<ViewState>>, Path((run, index)): Path<(String, usize)>) -> Answer {
     shared.read(move |store| answers::read_case(store, &run, index)).await.map(json_response)
+}
+
+async fn running(
+    State(shared): State<Arc<ViewState>>,
+    Path(run): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let case = query_number(query.as_deref(), "case")?;
+    shared.read(move |store| answers::read_running(store, &run, case)).await.map(json_response)
 }
 
 async fn search(

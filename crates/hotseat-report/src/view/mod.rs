@@ -1,8 +1,8 @@
 //! Shows runs in a browser while they run or later: the page of the HTML report, served to this machine only.
 //!
 //! The page is the same for all runs. It queries the [`store`](crate::store): the cases of a run that changed
-//! after a position, the details of one case, and the list of runs. The server writes nothing and serves no
-//! files.
+//! after a position, the details of one case, and the list of runs. The server serves no files, and writes only the mark that makes
+//! a running run show its conversations.
 
 mod answers;
 mod http;

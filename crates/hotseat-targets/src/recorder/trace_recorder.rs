@@ -11,6 +11,7 @@ use super::clock::SessionClock;
 use super::depth_limit::limit_depth;
 use super::inbox::EventInbox;
 use super::redact::SecretRedactor;
+use super::shared_events::SharedEvents;
 use super::spending::{ModelPrices, SpendingMeter};
 use super::traffic::{EventSize, TrafficMeter};
 
@@ -24,7 +25,7 @@ pub struct TraceRecorder {
     latest: TimeOffset,
     conversation: TracedConversation,
     /// The events, if they are to be kept.
-    records: Option<Vec<EventRecord>>,
+    records: Option<SharedEvents>,
     meter: SpendingMeter,
     traffic: Arc<TrafficMeter>,
     inbox: EventInbox,
@@ -34,7 +35,7 @@ impl TraceRecorder {
     /// Creates a recorder with an empty trace. `keep_events` keeps the events themselves beside the
     /// conversation.
     pub fn new(redactor: SecretRedactor, keep_events: bool) -> Self {
-        let records = keep_events.then(Vec::new);
+        let records = keep_events.then(SharedEvents::default);
         TraceRecorder {
             clock: SessionClock::start(),
             redactor,
@@ -216,7 +217,7 @@ impl TraceRecorder {
     }
 
     fn store(&mut self, event: Event, execution: Option<ExecutionInfo>) {
-        if let Some(records) = &mut self.records {
+        if let Some(records) = &self.records {
             records.push(EventRecord { event, execution });
         }
     }
@@ -224,6 +225,11 @@ impl TraceRecorder {
     /// Returns the conversation recorded so far.
     pub fn conversation(&self) -> &TracedConversation {
         &self.conversation
+    }
+
+    /// Returns the kept events, for readers in other threads.
+    pub fn shared_events(&self) -> Option<&SharedEvents> {
+        self.records.as_ref()
     }
 
     /// Returns the redactor.
@@ -235,7 +241,7 @@ impl TraceRecorder {
     pub fn finish(mut self) -> (TracedConversation, Vec<EventRecord>) {
         self.flush_inbox();
         self.conversation.settle();
-        let mut records = self.records.unwrap_or_default();
+        let mut records = self.records.as_ref().map(SharedEvents::take).unwrap_or_default();
         self.redactor.redact_pieces(&mut records);
         (self.conversation, records)
     }

@@ -74,6 +74,10 @@ class Project:
 class ListError(Exception):
     """The cases of a suite cannot be read. The text is the message of the program."""
 
+    def lacks_tests(self) -> bool:
+        """True if the file is a script without tests, such as one with hooks."""
+        return str(self).startswith("error: no tests in ")
+
 
 def list_cases(project: Project, suite: Path, variables: dict[str, str]) -> list[Case]:
     """Returns the cases of a suite in order."""

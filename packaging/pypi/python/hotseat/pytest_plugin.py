@@ -291,7 +291,12 @@ class SuiteFile(pytest.File):
         project = self.plugin.project_of(self.path)
         try:
             cases = list_cases(project, self.path, _unserved_agent())
-        except (ListError, FileNotFoundError) as error:
+        except ListError as error:
+            # Like `hotseat test`, pytest comes across scripts without tests. Only a script that is named is an error.
+            if error.lacks_tests() and not self.session.isinitpath(self.path):
+                return
+            raise self.CollectError(str(error)) from error
+        except FileNotFoundError as error:
             raise self.CollectError(str(error)) from error
         for case in cases:
             item: CaseItem = CaseItem.from_parent(self, name=case.id, callobj=_use_agent)

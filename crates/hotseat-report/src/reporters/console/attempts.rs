@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use hotseat_trace::VerdictStatus;
 
-use super::case::{RenderedCase, label, status_word, write_conversation, write_warnings};
+use super::case::{RenderedCase, label, verdict_word, write_conversation, write_warnings};
 use super::options::{ConsoleOptions, TextStyle};
 use super::turn::DetailLevel;
 use crate::reporters::text::{columns, format_count, format_duration, one_line};
@@ -48,7 +48,7 @@ pub(super) fn repeated_case(
     RenderedCase { text, is_tree: not_passed > 0 || warned }
 }
 
-/// Formats `[ID] 67% (2/3) Unstable avg:230ms` after a `marker`.
+/// Formats `[ID] 67% (2/3) Unstable avg:230ms - FAILED` after a `marker`.
 pub(super) fn headline(
     look: &ConsoleOptions,
     outcome: &CaseOutcome,
@@ -101,7 +101,7 @@ fn stability_lines(look: &ConsoleOptions, stability: &CaseStability) -> String {
     out
 }
 
-/// Formats `67% (2/3) Unstable avg:230ms` with notes about the runs. Without valid runs there is no rate.
+/// Formats `67% (2/3) Unstable avg:230ms - FAILED` with notes about the runs. Without valid runs there is no rate.
 fn rate_label(outcome: &CaseOutcome, stability: &CaseStability) -> (String, TextStyle) {
     let class = match stability.class() {
         // A case that never passes is not unstable.
@@ -140,7 +140,11 @@ fn rate_label(outcome: &CaseOutcome, stability: &CaseStability) -> (String, Text
             words.push_str(" - enough to pass");
             TextStyle::Skipped
         }
-        VerdictStatus::Failed => TextStyle::Bad,
+        VerdictStatus::Failed => {
+            let (word, tone) = verdict_word(&outcome.verdict);
+            let _ = write!(words, " - {word}");
+            tone
+        }
         VerdictStatus::Skipped => TextStyle::Skipped,
     };
     (words, tone)
@@ -182,7 +186,7 @@ fn failed_attempt_lines<'a>(
 
 /// Formats `Run 2: FAILED (240ms) assertion: …`.
 fn attempt_line(look: &ConsoleOptions, attempt: &Attempt, what: &str) -> String {
-    let (word, tone) = status_word(attempt.verdict.status);
+    let (word, tone) = verdict_word(&attempt.verdict);
     let head = format!("  {what} {}: ", attempt.number);
     let took = format!("({})", format_duration(attempt.duration));
     let why = match (&attempt.verdict.failure, &attempt.verdict.skip_reason) {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hotseat_trace::VerdictStatus;
+use hotseat_trace::{ResultLabel, Verdict, VerdictStatus};
 
 use super::attempts;
 use super::failure;
@@ -134,7 +134,7 @@ pub(super) fn write_conversation(
                     ConversationMode::Standard | ConversationMode::MultiTurn => tree.multi_turn(text),
                 }
                 if !skipped {
-                    let (word, tone) = status_word(verdict.status);
+                    let (word, tone) = verdict_word(verdict);
                     let head = 2 + columns(word) + 1;
                     let lines =
                         wrap(&tree_footer(attempt, mode), look.columns_left(head), look.columns_left(4));
@@ -157,7 +157,7 @@ pub(super) fn write_conversation(
 fn headline(look: &ConsoleOptions, outcome: &CaseOutcome, setting: &RunSettings, ends: bool) -> String {
     let attempt = outcome.representative();
     let (case, mode) = (&attempt.case_ref.case, attempt.mode());
-    let (word, tone) = status_word(attempt.verdict.status);
+    let (word, tone) = verdict_word(&attempt.verdict);
     let turns = match (mode, setting.simulator_name(case)) {
         (ConversationMode::MultiTurn, Some(simulator)) => {
             format!(" (simulator: {})", one_line(&simulator, 40))
@@ -244,12 +244,10 @@ fn retry_note(outcome: &CaseOutcome) -> String {
     }
 }
 
-pub(super) fn status_word(status: VerdictStatus) -> (&'static str, TextStyle) {
-    match status {
-        VerdictStatus::Passed => ("PASSED", TextStyle::Good),
-        VerdictStatus::Failed => ("FAILED", TextStyle::Bad),
-        VerdictStatus::Skipped => ("SKIPPED", TextStyle::Skipped),
-    }
+/// Returns the word of a verdict with its style.
+pub(super) fn verdict_word(verdict: &Verdict) -> (&'static str, TextStyle) {
+    let label = ResultLabel::from_verdict(verdict);
+    (label.capitals(), TextStyle::Result(label.color()))
 }
 
 /// Formats the text after the duration on the line of a case.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hotseat_document::{Diagnostic, SourceSpan};
-use hotseat_trace::{AttemptFailure, CallComparison, FailureKind};
+use hotseat_trace::{AttemptFailure, CallComparison, FailureKind, ResultLabel};
 
 use super::comparison::comparison_lines;
 use super::options::{ConsoleOptions, TextStyle};
@@ -30,6 +30,7 @@ pub(super) fn write_failure(
 ) {
     let margin = margin(look);
     let kind = failure.kind.name();
+    let style = TextStyle::Result(ResultLabel::from(failure.fault).color());
     let hard = attempt.checks.iter().filter(|checked| checked.check.is_hard());
     let (all, failed): (usize, Vec<&CheckResult>) =
         (hard.clone().count(), hard.filter(|checked| checked.fails()).collect());
@@ -57,8 +58,8 @@ pub(super) fn write_failure(
     let first = message.next().unwrap_or_default();
     let stem = look.paint(TextStyle::Quiet, "  └─ ");
     let _ = match head.ends_with(": ") {
-        true => writeln!(out, "{stem}{}: {first}", look.paint(TextStyle::Bad, kind)),
-        false => writeln!(out, "{stem}{}", look.paint(TextStyle::Bad, &first)),
+        true => writeln!(out, "{stem}{}: {first}", look.paint(style, kind)),
+        false => writeln!(out, "{stem}{}", look.paint(style, &first)),
     };
     message.for_each(|line| {
         let _ = writeln!(out, "{quoted}{line}");

@@ -1,5 +1,7 @@
 //! Display options of the console, set by the caller that knows the terminal.
 
+use hotseat_trace::LabelColor;
+
 use crate::reporters::text::columns;
 
 /// Display options of the console.
@@ -30,6 +32,8 @@ pub(super) enum TextStyle {
     Info,
     /// Frame of a snippet.
     Frame,
+    /// A result, in its colour.
+    Result(LabelColor),
 }
 
 /// Maximum length of rules.
@@ -50,6 +54,7 @@ impl ConsoleOptions {
             TextStyle::Strong => "1",
             TextStyle::Info => "36",
             TextStyle::Frame => "1;94",
+            TextStyle::Result(color) => color.ansi_code(),
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }

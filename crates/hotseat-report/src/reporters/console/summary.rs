@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hotseat_trace::{FailureKind, UsageTotals};
+use hotseat_trace::{FailureKind, ResultLabel, UsageTotals};
 
 use super::banner::{agent_names, closing_banner, section};
 use super::options::{ConsoleOptions, TextStyle};
@@ -37,14 +37,15 @@ pub(super) fn failed_cases(
     let count = failures.count;
     let first = failures.first();
     let lines: Vec<(String, String)> = first.iter().map(label_and_note).collect();
+    let styles = first.iter().map(|failed| TextStyle::Result(failed.label.color()));
     // Locations are written below the cases if they do not all fit beside them.
     let taken =
         |(label, note): &(String, String)| columns(FAILED_MARKER) + columns(label) + 1 + columns(note);
     let beside = lines.iter().all(|line| taken(line) <= look.width);
     let between = if beside { " " } else { "\n    " };
-    for (label, note) in &lines {
+    for ((label, note), style) in lines.iter().zip(styles) {
         let label = one_line(label, look.columns_left(columns(FAILED_MARKER)));
-        let (mark, note) = (look.paint(TextStyle::Bad, FAILED_MARKER), look.paint(TextStyle::Quiet, note));
+        let (mark, note) = (look.paint(style, FAILED_MARKER), look.paint(TextStyle::Quiet, note));
         let _ = writeln!(out, "{mark}{label}{between}{note}");
     }
     if count > first.len() {
@@ -65,13 +66,17 @@ fn format_tokens(spent: &UsageTotals) -> String {
 /// Marker before a failed case.
 const FAILED_MARKER: &str = "  ✗ ";
 
-/// Returns the label of a failed case, and a note with its location and its failure kind, unless a check
-/// failed.
+/// Returns the name of a failed case, and a note with its location. If the reason is not a failed check, the note
+/// names its label and its kind.
 fn label_and_note(failed: &FailedCase) -> (String, String) {
     let place = one_line(&failed.place, 4000);
     let note = match failed.kind {
         FailureKind::Assertion => format!("({place})"),
-        kind => format!("({place}, {})", kind.name()),
+        kind if failed.label == ResultLabel::Failed => format!("({place}, {})", kind.name()),
+        kind if kind.name().replace('_', " ") == failed.label.word() => {
+            format!("({place}, {})", failed.label.word())
+        }
+        kind => format!("({place}, {}: {})", failed.label.word(), kind.name()),
     };
     let label = super::case::label(&failed.id, &failed.name, failed.has_name);
     (one_line(&label, 4000), note)
@@ -110,10 +115,11 @@ pub(super) fn summary_table(
         row("  Flaky:", &summary.flaky.to_string(), Some(TextStyle::Skipped));
     }
     row("Failed:", &summary.failed.to_string(), some(summary.failed, TextStyle::Bad));
-    for (name, n) in [("Errors:", summary.errors), ("Timeouts:", summary.timeouts)] {
-        if n > 0 {
-            row(name, &format!("{n} of them"), Some(TextStyle::Bad));
-        }
+    for (label, number) in failure_counts(summary) {
+        row("", &label.count(number), Some(TextStyle::Result(label.color())));
+    }
+    if summary.timeouts > 0 {
+        row("Timeouts:", &format!("{} of them", summary.timeouts), Some(TextStyle::Bad));
     }
     if summary.skipped > 0 {
         let (words, tone) = match summary.fail_on_skip && summary.unasked_skips > 0 {
@@ -177,6 +183,14 @@ pub(super) fn summary_table(
     }
     out.push('\n');
     out
+}
+
+/// Returns the failed cases by their label, unless the agent is at fault in all of them.
+fn failure_counts(summary: &RunSummary) -> impl Iterator<Item = (ResultLabel, usize)> {
+    let is_failure = |label: ResultLabel| !matches!(label, ResultLabel::Passed | ResultLabel::Skipped);
+    let of_others = |label: ResultLabel| is_failure(label) && label != ResultLabel::Failed;
+    let shown = summary.labels.iter().any(|(label, _)| of_others(label));
+    summary.labels.iter().filter(move |(label, _)| shown && is_failure(*label))
 }
 
 /// Formats the results of each criterion on one line: as a hard check, and as an informational one.

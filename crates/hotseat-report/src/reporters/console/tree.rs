@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use hotseat_trace::{ConversationTurn, VerdictStatus};
+use hotseat_trace::{ConversationTurn, ResultLabel, VerdictStatus};
 
 use super::label;
 use super::options::{ConsoleOptions, TextStyle};
@@ -20,6 +20,10 @@ pub(super) const DURATION_COLUMNS: usize = "(1000.0m)".len();
 
 /// Maximum number of turns of a conversation that is displayed without folds.
 const MAX_UNFOLDED_TURNS: usize = 8;
+
+/// Word of a passed part of a conversation.
+const PASSED: (&str, TextStyle) =
+    (ResultLabel::Passed.capitals(), TextStyle::Result(ResultLabel::Passed.color()));
 
 /// Prefixes of a branch.
 const FORK: &str = "  ├─ ";
@@ -128,7 +132,7 @@ impl<'a> ConversationTree<'a> {
                 below.extend(self.whole_input(turn, self.look.width / 3));
                 below.extend(self.event_lines(turn, !is_whole));
                 let own = self.attempt.checks.iter().filter(|checked| checked.turn == Some(turn.number));
-                below.extend(own.flat_map(|checked| check_lines(checked, self.detail)));
+                below.extend(own.flat_map(|checked| check_lines(checked, self.detail, self.failed_word().1)));
             }
             below.extend(self.reached_lines(turn));
             let last = below.len().saturating_sub(1);
@@ -142,7 +146,7 @@ impl<'a> ConversationTree<'a> {
 
     /// Writes one line for several passed turns.
     fn folded_turns(&self, group: &Range<usize>, branch: TreeBranch, out: &mut String) {
-        let verdict = self.look.paint(TextStyle::Good, "PASSED");
+        let verdict = self.look.paint(PASSED.1, PASSED.0);
         let stem = self.paint_lines(branch.head);
         let _ = writeln!(out, "{stem}Turns {}-{}: {verdict}", group.start + 1, group.end);
     }
@@ -182,10 +186,7 @@ impl<'a> ConversationTree<'a> {
         fits: impl Fn(&CheckResult) -> bool,
         out: &mut String,
     ) -> bool {
-        let (verdict, tone) = match is_good {
-            true => ("PASSED", TextStyle::Good),
-            false => ("FAILED", TextStyle::Bad),
-        };
+        let (verdict, tone) = if is_good { PASSED } else { self.failed_word() };
         let head = format!("Turn {}: ", turn.number);
         let attached = self.attachment_label(turn);
         let taken = columns(branch.head)
@@ -211,7 +212,7 @@ impl<'a> ConversationTree<'a> {
         self.whole_input(turn, room).into_iter().for_each(|line| self.write_line(&margin, &line, out));
         let shown = |checked: &&CheckResult| self.detail == DetailLevel::Full || checked.check.is_hard();
         let checks = self.attempt.checks.iter().filter(|checked| fits(checked)).filter(shown);
-        let checks = checks.flat_map(|checked| check_lines(checked, self.detail));
+        let checks = checks.flat_map(|checked| check_lines(checked, self.detail, self.failed_word().1));
         let lines = self.event_lines(turn, false).into_iter().chain(checks);
         for line in lines.chain(self.reached_lines(turn)) {
             self.write_line(&margin, &line, out);
@@ -248,10 +249,24 @@ impl<'a> ConversationTree<'a> {
         let answer = match turn.answer() {
             Some(answer) => format!("\"{}\"", one_line(answer, room.saturating_sub(columns(&said)))),
             None if passed(turn, self.attempt) => self.look.paint(TextStyle::Quiet, "nothing"),
-            None => self.look.paint(TextStyle::Bad, "FAILED"),
+            None => {
+                let (word, style) = self.failed_word();
+                self.look.paint(style, word)
+            }
         };
         let stem = self.paint_lines(branch.head);
         let _ = writeln!(out, "{stem}{head}{source}\"{said}\"{attached} → {answer}");
+    }
+
+    /// Returns the word for a part of the conversation that did not pass: that of the attempt, which says who
+    /// is at fault.
+    fn failed_word(&self) -> (&'static str, TextStyle) {
+        match ResultLabel::from_verdict(&self.attempt.verdict) {
+            ResultLabel::Passed | ResultLabel::Skipped => {
+                (ResultLabel::Failed.capitals(), TextStyle::Result(ResultLabel::Failed.color()))
+            }
+            label => (label.capitals(), TextStyle::Result(label.color())),
+        }
     }
 
     /// Names the written turns that were not sent after a failed turn.
@@ -272,13 +287,12 @@ impl<'a> ConversationTree<'a> {
             return;
         }
         let branch = TreeBranch::new(!self.has_more);
-        let verdict = match of_all.iter().any(|checked| checked.fails()) {
-            false => self.look.paint(TextStyle::Good, "PASSED"),
-            true => self.look.paint(TextStyle::Bad, "FAILED"),
-        };
+        let failed = of_all.iter().any(|checked| checked.fails());
+        let (word, style) = if failed { self.failed_word() } else { PASSED };
+        let verdict = self.look.paint(style, word);
         let _ = writeln!(out, "{}Final Assertions: {verdict}", self.paint_lines(branch.head));
         for checked in of_all {
-            for line in check_lines(checked, self.detail) {
+            for line in check_lines(checked, self.detail, self.failed_word().1) {
                 self.write_line(branch.below, &line, out);
             }
         }
@@ -388,11 +402,13 @@ fn whole_lines(text: &str, room: usize) -> Vec<String> {
     if lines.is_empty() { vec![String::new()] } else { lines }
 }
 
-/// Returns the line of a check, followed by the reason of the judge or of the error.
-fn check_lines(checked: &CheckResult, detail: DetailLevel) -> Vec<TreeLine> {
+/// Returns the line of a check, followed by the reason of the judge or of the error. `errored` is the style of a check
+/// without a result.
+fn check_lines(checked: &CheckResult, detail: DetailLevel, errored: TextStyle) -> Vec<TreeLine> {
     let (mark, tone) = match (checked.state(), checked.check.is_hard()) {
         (CheckState::Passed, _) => ("✓", TextStyle::Good),
-        (CheckState::Failed | CheckState::Errored, true) => ("✗", TextStyle::Bad),
+        (CheckState::Failed, true) => ("✗", TextStyle::Bad),
+        (CheckState::Errored, true) => ("✗", errored),
         (CheckState::Failed, false) => ("○", TextStyle::Quiet),
         (CheckState::Errored, false) => ("?", TextStyle::Skipped),
     };

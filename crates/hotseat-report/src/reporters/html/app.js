@@ -54,9 +54,10 @@ const search = h('input', {
 const head = h('div', {});
 const figures = h('div', {});
 const panels = h('div.panels', {});
+const runningNow = h('div', {});
 const tools = h('div.filters', {});
 const found = h('p.found', { role: 'status' });
-const overview = h('main.overview', {}, head, figures, panels,
+const overview = h('main.overview', {}, head, figures, runningNow, panels,
   h('div.toolbar', {}, h('div.search', {}, search, h('kbd', { 'aria-hidden': 'true' }, '/')), tools, found), cases.list);
 const page = h('main.page', {});
 
@@ -92,6 +93,7 @@ function drawOverview() {
   const rows = selected(source.rows, wanted);
   renew(head, runHead(source));
   renew(figures, overviewFigures(source, wanted, choose));
+  if (source.live && runningShown() === null) renew(runningNow);
   renew(panels, breakdown(source.rows, wanted, choose), criteria(source.rows, wanted, choose));
   renew(tools, toolbar(source.rows, wanted, choose));
   renew(found, rows.length === source.rows.length ? count(rows.length, 'case') : `${number(rows.length)} of ${count(source.rows.length, 'case')}`,
@@ -324,6 +326,28 @@ addEventListener('beforeprint', () => {
 });
 addEventListener('afterprint', () => !route.has('case') && cases.print(false));
 
+// The index of the running case that is shown, undefined for all in the overview, null if none is shown.
+function runningShown() {
+  if (source.run?.kept.state !== 'running') return null;
+  if (overview.parentNode === app) return source.rows.some((row) => row.status === 'running') ? undefined : null;
+  return page.parentNode === app && shownRow?.status === 'running' ? shownRow.index : null;
+}
+
+function drawRunning(found) {
+  if (overview.parentNode === app) {
+    const anchor = cases.anchor();
+    renew(runningNow, runningPanel(found, source.rows, moves));
+    cases.hold(anchor);
+    return;
+  }
+  const place = page.querySelector('.transcript');
+  if (!place || !found) return;
+  // A reader at the end of the conversation stays there.
+  const atEnd = scrollY > 0 && innerHeight + scrollY >= document.documentElement.scrollHeight - 40;
+  renew(place, runningTranscript(found, shownRow));
+  if (atEnd) scrollTo(0, document.documentElement.scrollHeight);
+}
+
 applyTheme();
 document.body.append(help, settings.dialog);
 if (source.live) {
@@ -338,6 +362,7 @@ if (source.live) {
     overview.classList.toggle('awaited', !source.run);
     drawBanner();
   });
+  followRunning(source, runningShown, drawRunning);
 } else {
   enter();
 }

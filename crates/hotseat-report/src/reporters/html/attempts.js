@@ -69,10 +69,10 @@ function attemptsBeside(parts, origin) {
   const firstDifference = (at) => rows.find(({ found }) => found[at].any)?.n;
   return h('div.beside', {},
     h('div.columns.heads', {}, parts.map(({ one, name }, at) => h('div.column', {},
-      h('h2', {}, mark(one.status), ` ${name}`),
+      h('h2', {}, resultMark(one), ` ${name}`),
       h('p.facts', {}, [duration(one.duration_ms), at === 0 ? 'the others are compared with this one'
         : firstDifference(at) ? `first difference in turn ${firstDifference(at)}` : 'no difference'].join(' · ')),
-      one.failure && failure(one, one.failure)))),
+      one.failure && failure(one, one.failure, one.label)))),
     rows.map(row),
     parts.some(({ one }) => wholeChecks(one).length) && h('section', { 'aria-label': 'Checks of the whole conversation' },
       h('header.section-head', {}, h('h2', {}, 'The whole conversation')),

@@ -17,7 +17,7 @@ async function casePage(row, source, route, moves) {
   const tabs = held.length > 1 && h('nav.tabs', { 'aria-label': 'Attempts' },
     held.map((one) => h('a.tab', {
       href: moves.link(row, { attempt: number(one) }), 'aria-current': !beside && one === chosen ? 'true' : null,
-    }, mark(one.status), ` ${result.run_details ? 'Run' : 'Attempt'} ${number(one)}`, h('span.facts', {}, duration(one.duration_ms)))),
+    }, resultMark(one), ` ${result.run_details ? 'Run' : 'Attempt'} ${number(one)}`, h('span.facts', {}, duration(one.duration_ms)))),
     h('a.tab', { href: moves.link(row, { attempt: 'all' }), 'aria-current': beside ? 'true' : null }, 'Side by side'));
 
   const body = beside
@@ -33,7 +33,7 @@ async function casePage(row, source, route, moves) {
       copier('Copy JSON', () => JSON.stringify(result, null, 2))]),
     held.length > 1 && result.failure && h('p.overall', {}, words(result.error || result.failure.message, 'span.words')),
     tabs,
-    !beside && shownFailure && failure(chosen, shownFailure, link),
+    !beside && shownFailure && failure(chosen, shownFailure, chosen === result || held.length === 1 ? result.label : chosen.label, link),
     !beside && chosen.skip_reason && h('p.skip-reason', {}, mark('skipped'), ` Skipped: ${chosen.skip_reason}`),
     !beside && caseFacts(row, result, origin),
     body);
@@ -46,7 +46,7 @@ function singleAttempt(one, turns, trace, link, origin) {
   return beside ? h('div.with-outline', {}, beside, h('div.body', {}, parts)) : parts;
 }
 
-// Page of a case that has not ended. Its conversation is saved only at its end.
+// Page of a case that has not ended. While it is running, its conversation so far is drawn into `.transcript`.
 function begunPage(row, moves) {
   const over = row.attempts > 0 && ` ${count(row.attempts, 'attempt')} ${row.attempts === 1 ? 'has' : 'have'} ended.`;
   const facts = [['Defined at', `${row.file}:${row.line}`], row.agent && ['Agent', row.agent]].filter(Boolean);
@@ -57,8 +57,9 @@ function begunPage(row, moves) {
       h('p.ids', {}, row.name !== row.id && h('code.id', {}, row.id), (row.tags || []).map((tag) => h('span.tag', {}, tag))),
       h('dl.facts-list', {}, facts.map(([name, of]) => h('div', {}, h('dt', {}, name), h('dd', {}, of))))),
     h('p.begun', { role: 'status' }, row.status === 'running'
-      ? ['This case is running.', over, ' Its conversation will be shown here when it has ended.']
-      : ['This case was interrupted with its run.', over, ' Its conversation was not saved.']));
+      ? ['This case is running.', over, ' Its checks are shown when it has ended.']
+      : ['This case was interrupted with its run.', over, ' Its conversation was not saved.']),
+    h('div.transcript', {}));
 }
 
 // The bar at the top, which stays in view: the case, its failures and its neighbours.
@@ -66,7 +67,7 @@ function caseBar(row, result, moves, failures) {
   let next = 0;
   return h('nav.case-nav', { 'aria-label': 'Cases' },
     h('a.back', { href: moves.overview(), title: 'All cases (esc)' }, '← ', h('span', {}, 'All cases')),
-    h('span.bar-name', { dir: 'auto', 'aria-hidden': 'true' }, mark(row.flaky ? 'flaky' : row.status), h('span', {}, result.name)),
+    h('span.bar-name', { dir: 'auto', 'aria-hidden': 'true' }, resultMark(row), h('span', {}, result.name)),
     failures.length > 0 && h('button.to-failure', {
       type: 'button', title: 'Next failure (n)',
       onclick: () => { follow(failures[next % failures.length]); next += 1; },
@@ -83,7 +84,7 @@ function turnsOf(one, events) {
 function caseHead(row, result, actions) {
   const said = result.name === row.id ? null : h('code.id', {}, row.id);
   return h('header.case-head', {},
-    h('h1', { tabindex: '-1' }, mark(row.flaky ? 'flaky' : row.status, row.flaky ? 'flaky: passed on a retry' : row.status), h('span', { dir: 'auto' }, result.name)),
+    h('h1', { tabindex: '-1' }, resultMark(row), h('span', { dir: 'auto' }, result.name)),
     h('p.ids', {}, said, (result.tags || []).map((tag) => h('span.tag', {}, tag))),
     h('p.actions', {}, actions));
 }
@@ -107,15 +108,15 @@ function caseFacts(row, result, origin) {
 const FAILED_CHECKS_SHOWN = 8;
 
 // The failure of an attempt. Each failed check links to its place.
-function failure(one, of, link) {
+function failure(one, of, label, link) {
   const failed = of.kind === 'assertion' ? failedChecks(one) : [];
   const entry = ({ check, to, label }) => h('li', {},
     link ? h('a.to-check', { href: link({ to }) }, label) : h('b', {}, label), ' ',
     h('span', {}, line(check.message || `expected ${check.expected}`, 300)),
     h('span.got', {}, h('b', {}, check.error ? 'error ' : 'got '), line(check.error || check.actual, 300)));
   const places = failed.length ? [] : failurePlaces(one);
-  return h('section.failure', { 'aria-label': 'Failure' },
-    h('h2', {}, kindWords(of.kind), h('span.tag', {}, `fault: ${of.fault}`),
+  return h(`section.failure.${LABEL_COLORS[label]}`, { 'aria-label': 'Failure' },
+    h('h2', {}, kindWords(of.kind), labelTag(label),
       link && places.map((to) => h('a.to-check', { href: link({ to }) }, placeWords(to)))),
     failed.length
       ? [h('ul', {}, failed.slice(0, FAILED_CHECKS_SHOWN).map(entry)),

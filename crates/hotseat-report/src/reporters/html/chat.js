@@ -9,7 +9,7 @@ function chat(result, turns, marks, origin) {
   const folds = marks && result.status === 'failed' && turns.length > OPEN_TURNS;
   const parts = turns.map((turn) => {
     const record = held.get(turn.number);
-    return chatTurn(turn, record, marks, folds && record?.status === 'passed', origin);
+    return chatTurn(turn, record, result.label, marks, folds && record?.status === 'passed', origin);
   });
   for (const turn of held.values()) {
     if (turn.status === 'skipped') {
@@ -20,8 +20,8 @@ function chat(result, turns, marks, origin) {
   return h('div.chat', {}, parts);
 }
 
-function chatTurn(turn, record, marks, folded, origin) {
-  const status = record && MARKS[record.status] ? mark(record.status) : null;
+function chatTurn(turn, record, label, marks, folded, origin) {
+  const status = record && MARKS[record.status] ? mark(record.status, record.status === 'failed' ? label : record.status, label) : null;
   const tokens = record?.spent ? spent(record.spent) : null;
   const facts = [record ? duration(record.duration_ms) : duration((turn.over - turn.start) / 1000), tokens];
   const id = marks ? `turn-${turn.number}` : null;

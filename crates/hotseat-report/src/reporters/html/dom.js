@@ -192,9 +192,25 @@ function time(of) {
 
 const MARKS = { passed: '✓', failed: '✗', skipped: '○', flaky: '≈', soft: '◇', running: '', unfinished: '–' };
 
-// A status mark that is readable without its colour.
-function mark(status, title = status) {
-  return h(`span.mark.${status}`, { role: 'img', 'aria-label': title, title }, MARKS[status] ?? '·');
+// A status mark that is readable without its colour. A failure has the colour of its label, which says who is at fault.
+function mark(status, title = status, label = null) {
+  const color = status === 'failed' && LABEL_COLORS[label] ? `.${LABEL_COLORS[label]}` : '';
+  return h(`span.mark.${status}${color}`, { role: 'img', 'aria-label': title, title }, MARKS[status] ?? '·');
+}
+
+// The mark of a case, or of an attempt at it.
+function resultMark(of) {
+  return of.flaky ? mark('flaky', 'flaky: passed on a retry') : mark(of.status, of.label || of.status, of.label);
+}
+
+// The label of a result in its colour.
+function labelTag(label) {
+  return h(`span.tag.label.${LABEL_COLORS[label] || 'quiet'}`, {}, label);
+}
+
+// Formats a number of results: `2 judge errors`.
+function countOf(n, label) {
+  return label.endsWith(' error') ? count(n, label) : `${number(n)} ${label}`;
 }
 
 async function copy(text) {

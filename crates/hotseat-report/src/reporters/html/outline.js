@@ -66,7 +66,7 @@ function outline(one, turns, link) {
   const records = new Map((one.turns || []).map((turn) => [turn.turn, turn]));
   const entry = (to, label, status, words) => h('li', {}, h('a', {
     href: link({ to }), 'data-to': to, 'aria-label': [label, status, words].filter(Boolean).join(', '), title: words,
-  }, h('span', { 'aria-hidden': 'true' }, status && mark(status)), h('b', {}, label.replace('Turn ', '')), h('span.preview', {}, words)));
+  }, h('span', { 'aria-hidden': 'true' }, status && mark(status, status, one.label)), h('b', {}, label.replace('Turn ', '')), h('span.preview', {}, words)));
   const whole = wholeChecks(one);
   const failed = new Set(failedChecks(one).map(({ to }) => to.split('-check-')[0]));
   const list = h('nav.outline', { 'aria-label': 'Turns' }, h('ul', {},

@@ -13,7 +13,7 @@ const RANK = { failed: 0, running: 1, unfinished: 2, skipped: 3, passed: 4 };
 
 const KIND_WORDS = {
   assertion: 'Check failed', agent_error: 'Agent error', protocol_error: 'Protocol error',
-  unreachable: 'Unreachable', timeout: 'Timeout', hook_error: 'Hook error', test_error: 'Test error',
+  unreachable: 'Unreachable', timeout: 'Timeout', limit: 'Limit exceeded', inconclusive: 'Inconclusive', hook_error: 'Hook error', test_error: 'Test error',
   no_input: 'No input for the agent', missing_checkpoints: 'Checkpoints not reached', max_turns: 'Too many turns',
   simulator_error: 'Simulator error', judge_error: 'Judge error', script_error: 'Script error',
   usage_error: 'Usage unknown', not_kept: 'No saved conversation', cancelled: 'Cancelled',
@@ -33,7 +33,7 @@ function selected(rows, wanted) {
   const fits = (row) =>
     (!wanted.get('status') || (wanted.get('status') === 'flaky' ? row.flaky : row.status === wanted.get('status'))) &&
     (!wanted.get('kind') || row.kind === wanted.get('kind')) &&
-    (!wanted.get('fault') || row.fault === wanted.get('fault')) &&
+    (!wanted.get('label') || row.label === wanted.get('label')) &&
     (!wanted.get('suite') || row.file === wanted.get('suite')) &&
     (!wanted.get('agent') || row.agent === wanted.get('agent')) &&
     (!wanted.get('tag') || (row.tags || []).includes(wanted.get('tag'))) &&
@@ -50,6 +50,13 @@ function tally(rows) {
     if (row.flaky) counts.flaky += 1;
   }
   return counts;
+}
+
+// Returns the labels of failed cases with their numbers.
+function tallyLabels(rows) {
+  const found = new Map();
+  rows.forEach((row) => row.status === 'failed' && found.set(row.label, (found.get(row.label) || 0) + 1));
+  return new Map(Object.keys(LABEL_COLORS).filter((label) => found.has(label)).map((label) => [label, found.get(label)]));
 }
 
 function runHead(source) {
@@ -88,6 +95,11 @@ function overviewFigures(source, wanted, choose) {
   const { rows } = source;
   const counts = tally(rows);
   const ran = counts.passed + counts.failed;
+  // Failed cases are divided by their label.
+  const labels = [...tallyLabels(rows)].map(([label, n]) => h(`button.part.failed.${LABEL_COLORS[label]}`, {
+    type: 'button', style: { 'flex-grow': n }, title: countOf(n, label),
+    'aria-pressed': String(wanted.get('label') === label), 'aria-label': `Show ${countOf(n, label)}`, onclick: () => choose('label', wanted.get('label') === label ? null : label),
+  }));
   const part = (status) => counts[status] > 0 && h(`button.part.${status}`, {
     type: 'button', style: { 'flex-grow': counts[status] }, title: `${counts[status]} ${status}`,
     'aria-pressed': String(wanted.get('status') === status), 'aria-label': `Show the ${counts[status]} ${status}`, onclick: () => choose('status', wanted.get('status') === status ? null : status),
@@ -102,7 +114,7 @@ function overviewFigures(source, wanted, choose) {
   const costs = spentRows.filter((row) => typeof row.spent.cost === 'number');
   const of = (some) => (some.length < rows.length ? `, of ${count(some.length, 'case')} with known values` : '');
   return h('section.figures', { 'aria-label': 'Figures' },
-    h('div.parts', {}, part('passed'), part('failed'), part('skipped'), part('running'), part('unfinished'),
+    h('div.parts', {}, part('passed'), labels, part('skipped'), part('running'), part('unfinished'),
       all > rows.length && h('span.part.to-come', { style: { 'flex-grow': all - rows.length }, title: `${number(all - rows.length)} not started` })),
     h('dl', {},
       figure('Passed', percent(counts.passed, ran), `${counts.passed} of the ${ran} cases that ran`),
@@ -125,13 +137,13 @@ function spread(of, words) {
 
 function breakdown(rows, wanted, choose) {
   const kinds = new Map();
-  rows.forEach((row) => row.kind && kinds.set(row.kind, (kinds.get(row.kind) || 0) + 1));
+  rows.forEach((row) => row.kind && kinds.set(row.kind, { n: (kinds.get(row.kind)?.n || 0) + 1, label: row.label }));
   if (!kinds.size) return null;
-  const most = Math.max(...kinds.values());
+  const most = Math.max(...[...kinds.values()].map(({ n }) => n));
   return h('section.panel', { 'aria-label': 'Why cases failed' }, h('h2', {}, 'Why cases failed'),
-    h('ul.meters', {}, [...kinds].sort((a, b) => b[1] - a[1]).map(([kind, n]) => h('li', {}, h('button.meter', {
+    h('ul.meters', {}, [...kinds].sort((a, b) => b[1].n - a[1].n).map(([kind, { n, label }]) => h('li', {}, h('button.meter', {
       type: 'button', 'aria-pressed': String(wanted.get('kind') === kind), onclick: () => choose('kind', wanted.get('kind') === kind ? null : kind),
-    }, h('span', {}, kindWords(kind)), h('span.gauge', {}, h('i.bad', { style: { width: `${(100 * n) / most}%` } })), h('b', {}, number(n)))))));
+    }, h('span', {}, kindWords(kind)), h('span.gauge', {}, h(`i.${LABEL_COLORS[label]}`, { style: { width: `${(100 * n) / most}%` } })), h('b', {}, number(n)))))));
 }
 
 const CRITERIA_SHOWN = 12;
@@ -181,7 +193,7 @@ function toolbar(rows, wanted, choose) {
       select('suite', 'every suite', values((row) => row.file)),
       select('agent', 'every agent', values((row) => row.agent)),
       select('tag', 'every tag', values((row) => row.tags || []), undefined, 0),
-      select('fault', 'every fault', values((row) => row.fault), (one) => `fault: ${one}`),
+      select('label', 'every result', [...tallyLabels(rows).keys()]),
       select('kind', 'every failure', values((row) => row.kind), kindWords),
       h('select', { 'aria-label': 'Order', 'data-key': 'sort', onchange: (event) => choose('sort', event.target.value === 'failed' ? null : event.target.value) },
         Object.entries(ORDERS).map(([key, [label]]) => h('option', { value: key, selected: (wanted.get('sort') || 'failed') === key }, label)))),
@@ -275,16 +287,17 @@ const BEGUN = { running: 'running', unfinished: 'interrupted' };
 
 function caseRow(row, at, all, moves) {
   const begun = BEGUN[row.status] && `${BEGUN[row.status]}${row.attempts > 0 ? `, ${count(row.attempts, 'attempt')} ended` : ''}`;
-  const under = row.error || (row.skip_reason && `skipped: ${row.skip_reason}`) || [`${row.file}:${row.line}`, begun].filter(Boolean).join(' · ');
-  const status = row.flaky ? 'flaky' : row.status;
+  // A message that begins with the label needs no second one.
+  const error = row.error?.startsWith(`${row.label}: `) ? row.error.slice(row.label.length + 2) : row.error;
+  const under = error || (row.skip_reason && `skipped: ${row.skip_reason}`) || [`${row.file}:${row.line}`, begun].filter(Boolean).join(' · ');
   const soft = (row.soft || []).filter((one) => !one.passed).length;
   return h('a.row', {
     role: 'listitem', href: moves.link(row), 'data-index': row.index, style: { top: `${at * ROW}px` },
     'aria-posinset': at + 1, 'aria-setsize': all,
   },
-  mark(status),
-  h('span.main', {}, h('span.name', { dir: 'auto' }, row.name === row.id ? row.name : `${row.name}`, (row.tags || []).map((tag) => h('span.tag', {}, tag))),
-    h(`span.under${row.error ? '.bad' : ''}`, { dir: 'auto' }, line(under, 240))),
+  resultMark(row),
+  h('span.main', {}, h('span.name', { dir: 'auto' }, row.name, (row.tags || []).map((tag) => h('span.tag', {}, tag))),
+    h('span.under', { dir: 'auto' }, row.status === 'failed' && h(`b.${LABEL_COLORS[row.label]}`, {}, `${row.label}: `), line(under, 240))),
   h('span.num', { title: soft ? `${soft} informational checks failed` : null }, soft > 0 && `◇ ${soft}`),
   h('span.num.attempts', {}, !begun && row.attempts > 1 && `${row.passed_attempts}/${row.attempts}`),
   h('span.num.turns', {}, row.turns > 0 && count(row.turns, 'turn')),

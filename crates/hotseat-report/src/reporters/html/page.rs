@@ -1,10 +1,12 @@
 //! HTML of the page, and how data is embedded in it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hotseat_trace::ResultLabel;
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
 
@@ -35,9 +37,13 @@ fn script_with(source: &str) -> String {
         include_str!("trends.js"),
         include_str!("compare.js"),
         include_str!("runs.js"),
+        include_str!("live.js"),
         include_str!("app.js"),
     ];
-    format!("(() => {{\n'use strict';\n{}}})();\n", parts.join("\n"))
+    let colors: BTreeMap<&str, &str> =
+        ResultLabel::ALL.iter().map(|label| (label.word(), label.color().name())).collect();
+    let colors = serde_json::json!(colors);
+    format!("(() => {{\n'use strict';\nconst LABEL_COLORS = {colors};\n{}}})();\n", parts.join("\n"))
 }
 
 /// Serialises a value as JSON for a script element. Only `<` can end the element or start another one; in

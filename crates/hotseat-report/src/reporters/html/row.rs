@@ -1,6 +1,6 @@
 //! Data of a case for the overview of a page.
 
-use hotseat_trace::{ResponsibleParty, VerdictStatus};
+use hotseat_trace::{ResultLabel, VerdictStatus};
 use serde::Serialize;
 
 use super::super::record::{SpentRecord, is_false, ms};
@@ -17,13 +17,14 @@ pub struct OverviewRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
     status: &'static str,
+    /// Word of the result, as on every output. Missing before the end of the case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<ResultLabel>,
     #[serde(skip_serializing_if = "is_false")]
     flaky: bool,
     /// Kind of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fault: Option<ResponsibleParty>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,9 +68,9 @@ impl<'a> OverviewRow<'a> {
             line: selected.case.place.line(),
             agent: agent.map(|agent| &*agent.id),
             status: verdict.status.name(),
+            label: Some(ResultLabel::from_verdict(verdict)),
             flaky: outcome.is_flaky(),
             kind: failure.map(|failure| failure.kind.name()),
-            fault: failure.map(|failure| failure.fault),
             error: failure.map(|failure| &*failure.message),
             skip_reason: verdict.skip_reason.as_deref(),
             tags: &selected.case.tags,
@@ -99,9 +100,9 @@ impl<'a> OverviewRow<'a> {
             line: case.case.place.line(),
             agent: setting.agent_of_case(case).map(|agent| &*agent.id),
             status: "running",
+            label: None,
             flaky: false,
             kind: None,
-            fault: None,
             error: None,
             skip_reason: None,
             tags: &case.case.tags,

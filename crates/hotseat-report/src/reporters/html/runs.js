@@ -16,7 +16,8 @@ function stateOf(run) {
 }
 
 function cameTo(run) {
-  const parts = ['passed', 'failed', 'skipped'].filter((status) => run[status] > 0).map((status) => `${number(run[status])} ${status}`);
+  const parts = Object.entries(run.labels || { passed: run.passed, failed: run.failed, skipped: run.skipped })
+    .filter(([, n]) => n > 0).map(([label, n]) => countOf(n, label));
   if (run.state !== 'ended') parts.push(`${number(run.total - run.unfinished)} of ${number(run.total)} ended`);
   return parts.join(', ') || 'nothing ran';
 }

@@ -86,6 +86,8 @@ function pageSource() {
         }
       }
     },
+    // Conversations that are running: all in a few words, or those of a case.
+    running: (index) => ask(`/api/${own()}/running${index === undefined ? '' : `?case=${index}`}`),
     caseOf: (index) => ask(`/api/${own()}/cases/${index}`),
     runs: (most) => ask(`/api/runs?most=${most}`),
     compare: (before, after, otherInputs) =>

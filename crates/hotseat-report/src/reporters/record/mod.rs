@@ -9,7 +9,9 @@ mod turn;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use hotseat_trace::{AttemptFailure, ConversationTurn, FailureKind, Millis, Verdict, VerdictStatus};
+use hotseat_trace::{
+    AttemptFailure, ConversationTurn, FailureKind, Millis, ResultLabel, Verdict, VerdictStatus,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,7 +26,7 @@ use topics::{CompletionRecord, ScenarioRecord, SimulationRecord, TopicsRecord};
 use turn::failed_check_messages;
 
 /// Version of the report format: `major.minor`. New members increase the minor number.
-pub const VERSION: &str = "1.6";
+pub const VERSION: &str = "1.7";
 
 /// Result of a case.
 #[derive(Debug, Serialize)]
@@ -77,6 +79,8 @@ pub struct ResultRecord<'a> {
 #[derive(Debug, Serialize)]
 pub struct VerdictRecord<'a> {
     pub status: VerdictStatus,
+    /// The word of the result on every output; it says who is at fault.
+    pub label: ResultLabel,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<&'a AttemptFailure>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,6 +186,7 @@ impl<'a> VerdictRecord<'a> {
         let failure = verdict.failure.as_ref();
         VerdictRecord {
             status: verdict.status,
+            label: ResultLabel::from_verdict(verdict),
             failure,
             skip_reason: verdict.skip_reason.as_deref(),
             error: failure.map(describe),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotseat_trace::Millis;
+use hotseat_trace::{LabelCounts, Millis};
 use serde::Serialize;
 
 use super::super::attempts::RepeatsRecord;
@@ -35,6 +35,9 @@ pub struct SummaryRecord {
     pub flaky: usize,
     pub failed: usize,
     pub skipped: usize,
+    /// Numbers of cases by their label.
+    #[serde(skip_serializing_if = "LabelCounts::is_empty")]
+    pub labels: LabelCounts,
     /// Number of cases that were skipped without a `skip` key.
     #[serde(skip_serializing_if = "is_zero")]
     pub unasked_skips: usize,
@@ -190,6 +193,7 @@ impl SummaryRecord {
             flaky: summary.flaky,
             failed: summary.failed,
             skipped: summary.skipped,
+            labels: (*summary.labels).clone(),
             unasked_skips: summary.unasked_skips,
             errors: summary.errors,
             timeouts: summary.timeouts,

@@ -1,0 +1,209 @@
+//! Word and colour of a result, the same on every output.
+
+use std::collections::BTreeMap;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{ResponsibleParty, Verdict, VerdictStatus};
+
+/// Displayed result of a case or an attempt: whether it passed, and if not, who is at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResultLabel {
+    /// Passed.
+    Passed,
+    /// The agent is at fault.
+    Failed,
+    /// The test, its hooks or its scripts are at fault.
+    TestError,
+    /// A judge is at fault.
+    JudgeError,
+    /// The simulator is at fault.
+    SimulatorError,
+    /// The network, the machine or the store is at fault, or the run was cancelled.
+    InfrastructureError,
+    /// Not run, or ended without a result.
+    Skipped,
+}
+
+/// Colour of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LabelColor {
+    /// Passed.
+    Green,
+    /// Failed.
+    Red,
+    /// Errors of the test.
+    Magenta,
+    /// Errors of roles.
+    Blue,
+    /// Errors of the infrastructure.
+    Cyan,
+    /// Skipped.
+    Yellow,
+}
+
+/// Number of cases by their label.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabelCounts(BTreeMap<ResultLabel, usize>);
+
+impl ResultLabel {
+    /// All labels.
+    pub const ALL: [ResultLabel; 7] = [
+        ResultLabel::Passed,
+        ResultLabel::Failed,
+        ResultLabel::TestError,
+        ResultLabel::JudgeError,
+        ResultLabel::SimulatorError,
+        ResultLabel::InfrastructureError,
+        ResultLabel::Skipped,
+    ];
+
+    /// Returns the label of a verdict.
+    pub fn from_verdict(verdict: &Verdict) -> ResultLabel {
+        match (verdict.status, &verdict.failure) {
+            (VerdictStatus::Passed, _) => ResultLabel::Passed,
+            (VerdictStatus::Skipped, _) => ResultLabel::Skipped,
+            (VerdictStatus::Failed, Some(failure)) => ResultLabel::from(failure.fault),
+            (VerdictStatus::Failed, None) => ResultLabel::Failed,
+        }
+    }
+
+    /// The word in reports.
+    pub const fn word(self) -> &'static str {
+        match self {
+            ResultLabel::Passed => "passed",
+            ResultLabel::Failed => "failed",
+            ResultLabel::TestError => "test error",
+            ResultLabel::JudgeError => "judge error",
+            ResultLabel::SimulatorError => "simulator error",
+            ResultLabel::InfrastructureError => "infrastructure error",
+            ResultLabel::Skipped => "skipped",
+        }
+    }
+
+    /// The word in capitals, for the console.
+    pub const fn capitals(self) -> &'static str {
+        match self {
+            ResultLabel::Passed => "PASSED",
+            ResultLabel::Failed => "FAILED",
+            ResultLabel::TestError => "TEST ERROR",
+            ResultLabel::JudgeError => "JUDGE ERROR",
+            ResultLabel::SimulatorError => "SIMULATOR ERROR",
+            ResultLabel::InfrastructureError => "INFRASTRUCTURE ERROR",
+            ResultLabel::Skipped => "SKIPPED",
+        }
+    }
+
+    /// The colour.
+    pub const fn color(self) -> LabelColor {
+        match self {
+            ResultLabel::Passed => LabelColor::Green,
+            ResultLabel::Failed => LabelColor::Red,
+            ResultLabel::TestError => LabelColor::Magenta,
+            ResultLabel::JudgeError | ResultLabel::SimulatorError => LabelColor::Blue,
+            ResultLabel::InfrastructureError => LabelColor::Cyan,
+            ResultLabel::Skipped => LabelColor::Yellow,
+        }
+    }
+
+    /// Formats a number of results: `3 failed`, `1 judge error`, `2 judge errors`.
+    pub fn count(self, number: usize) -> String {
+        let plural = match self {
+            ResultLabel::Passed | ResultLabel::Failed | ResultLabel::Skipped => "",
+            ResultLabel::TestError
+            | ResultLabel::JudgeError
+            | ResultLabel::SimulatorError
+            | ResultLabel::InfrastructureError => {
+                if number == 1 {
+                    ""
+                } else {
+                    "s"
+                }
+            }
+        };
+        format!("{number} {}{plural}", self.word())
+    }
+}
+
+impl From<ResponsibleParty> for ResultLabel {
+    /// Returns the label of a failure.
+    fn from(fault: ResponsibleParty) -> ResultLabel {
+        match fault {
+            ResponsibleParty::Agent => ResultLabel::Failed,
+            ResponsibleParty::Simulator => ResultLabel::SimulatorError,
+            ResponsibleParty::Judge => ResultLabel::JudgeError,
+            ResponsibleParty::Infrastructure => ResultLabel::InfrastructureError,
+            ResponsibleParty::Test => ResultLabel::TestError,
+        }
+    }
+}
+
+impl Serialize for ResultLabel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+impl<'de> Deserialize<'de> for ResultLabel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        let known = ResultLabel::ALL.into_iter().find(|label| label.word() == word);
+        known.ok_or_else(|| D::Error::custom(format!("unknown result {word:?}")))
+    }
+}
+
+impl LabelCounts {
+    /// Counts a result.
+    pub fn add(&mut self, label: ResultLabel) {
+        *self.0.entry(label).or_default() += 1;
+    }
+
+    /// Returns true if nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the labels that were counted, with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (ResultLabel, usize)> {
+        self.0.iter().map(|(label, number)| (*label, *number))
+    }
+}
+
+impl LabelColor {
+    /// The name, as in style sheets.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LabelColor::Green => "green",
+            LabelColor::Red => "red",
+            LabelColor::Magenta => "magenta",
+            LabelColor::Blue => "blue",
+            LabelColor::Cyan => "cyan",
+            LabelColor::Yellow => "yellow",
+        }
+    }
+
+    /// The parameter of the ANSI escape sequence that selects the colour.
+    pub const fn ansi_code(self) -> &'static str {
+        match self {
+            LabelColor::Green => "32",
+            LabelColor::Red => "31",
+            LabelColor::Magenta => "35",
+            LabelColor::Blue => "34",
+            LabelColor::Cyan => "36",
+            LabelColor::Yellow => "33",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capitals_are_the_word() {
+        for label in ResultLabel::ALL {
+            assert_eq!(label.capitals(), label.word().to_uppercase());
+        }
+    }
+}
