@@ -2,7 +2,7 @@
 
 use hotseat_trace::{ConversationTurn, TurnScope};
 
-use super::calls::{self, CallFilter};
+use super::calls::{self, CallFilter, ServerTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Every matching call starts after a call of another tool has started. Parallel calls count in the order in
@@ -45,8 +45,8 @@ impl CheckBehavior for CalledAfter {
         format!("{} to be called only after {}", self.calls.describe(), self.after)
     }
 
-    fn servers(&self) -> Vec<&str> {
-        self.calls.server.as_deref().into_iter().collect()
+    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+        self.calls.server_tools().into_iter().collect()
     }
 
     fn reads_calls(&self) -> bool {

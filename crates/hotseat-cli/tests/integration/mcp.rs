@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace};
 use serde_json::{Value, json};
 
 use crate::common::typescript::IMPORTS;
-use crate::common::{Project, TestRun, unreachable_address};
+use crate::common::{HOTSEAT, Project, TestRun, unreachable_address};
+use crate::mcp_command::ServedMcp;
 
 /// Servers of most tests: a bank that charges cards.
 const BANK: &str = "mcp:
@@ -195,7 +196,7 @@ name: b
 turns: [{ user: invalid, assert: [{ type: valid_arguments, tool: charge_card }] }]
 ---
 name: unknown tool
-turns: [{ user: unknown, assert: { tools: { require: [{ name: refund, server: bank, result_match: 'Unknown tool' }] } } }]
+turns: [{ user: unknown, assert: { tools: { require: [{ name: refund, result_match: 'Unknown tool' }] } } }]
 ");
     assert_eq!(run.case("a")["status"], "passed", "{}", run.output);
     assert_failure(&run, "b", "assertion", &["calls of charge_card to satisfy the input schema", "order_id"]);
@@ -242,6 +243,23 @@ fn mistakes_are_reported_before_anything_is_contacted() {
         (
             "name: a\nturns: [{ user: hi, assert: { tools: { require: [{ name: x, server: bnk }] } } }]\n",
             "did you mean `bank`?",
+        ),
+        (
+            "name: a\nturns: [{ user: hi, assert: { tools: { forbid_calls: [{ name: chrge_card, server: bank }] } } }]\n",
+            "MCP server `bank` has no tool `chrge_card`\n",
+        ),
+        (
+            "name: a\nturns: [{ user: hi, assert: [{ type: tool_result, tool: bank_chrge_card, server: bank }] }]\n",
+            "MCP server `bank` has no tool `bank_chrge_card`\n",
+        ),
+        (
+            "name: a\nfaults: [{ tool: find_chrge, do: timeout }]\nturns: [{ user: hi }]\n",
+            "did you mean `find_charge`?",
+        ),
+        ("name: a\nfaults: [{ tool: find_chrge, do: timeout }]\nturns: [{ user: hi }]\n", "a.test.yaml:2:18"),
+        (
+            "suite: { mcp: { bank: { faults: [{ tool: refund, do: timeout }] } } }\n---\nname: a\nturns: [{ user: hi }]\n",
+            "it has charge_card, find_charge",
         ),
         (
             "name: a\nmcp: { crm: { tools: [{ name: x }] } }\nturns: [{ user: hi }]\n",
@@ -365,6 +383,22 @@ turns: [{ user: pay o-1 }]
 }
 
 #[test]
+fn a_fault_that_no_call_reaches_is_told_although_a_check_fails_first() {
+    let run = run("name: a
+faults: [{ tool: charge_card, do: lost_answer }]
+turns:
+  - { user: list, assert: { text: { must_match: refund } } }
+  - { user: pay o-1 }
+");
+    assert_failure(
+        &run,
+        "a",
+        "assertion",
+        &["fault `lost_answer` on charge_card of MCP server `bank` was not reached", "refund"],
+    );
+}
+
+#[test]
 fn every_fault_reaches_the_agent_and_the_trace() {
     let kinds = [
         "disconnect",
@@ -414,6 +448,65 @@ turns: [{ user: pay o-1 }, { user: pay o-1 }, { user: pay o-1 }, { user: pay o-1
     let (first, second) = (faults(&run(suite)), faults(&run(suite)));
     assert_eq!(first, second);
     assert!(first.contains(&true) && first.contains(&false), "{first:?}");
+}
+
+// Proxies.
+
+/// A real server with the tool `charge_card`, at an address of its own.
+fn served_bank(workspace: &TestWorkspace) -> ServedMcp {
+    let tool = json!({"name": "charge_card", "answer": "charged ${arguments.order_id}"});
+    workspace.file("bank.json", &json!({"name": "bank", "tools": [tool]}).to_string());
+    ServedMcp::start(workspace, &["bank.json"])
+}
+
+#[test]
+fn calls_of_proxied_servers_are_visible_and_can_be_broken() {
+    let (agent, workspace) = (plain_agent(), TestWorkspace::new());
+    let served = served_bank(&workspace);
+    let suite = "name: seen
+turns:
+  - user: pay o-1
+    assert: { text: { must_match: 'charged o-1' }, tools: { require: [{ name: charge_card, server: bank, result_match: 'charged o-1' }] } }
+---
+name: paid twice
+faults: [{ tool: charge_card, do: lost_answer }]
+turns: [{ user: naive o-2, assert: { text: { must_match: 'charged o-2' } } }]
+assert: [{ type: idempotent, tool: charge_card, key: order_id, negate: true }]
+";
+    let by_url = format!("url: '{}'", served.url);
+    let by_command = format!(
+        "command: ['{HOTSEAT}', mcp, bank], env: {{ HOTSEAT_MCP: '{}' }}",
+        served.bridge_address("bank")
+    );
+    for upstream in [by_url, by_command] {
+        let config = format!("{}mcp: {{ bank: {{ type: proxy, {upstream} }} }}\n", plain_target(&agent));
+        let run = Project::with_config(&config).suite("a", suite).test(&[]);
+        run.assert_all_passed();
+        let made = calls(&run, "paid twice");
+        assert_eq!((made.len(), &made[0]["faults"]), (2, &json!(["lost_answer"])), "{upstream}: {made:#?}");
+    }
+}
+
+#[test]
+fn a_tool_that_a_proxied_server_does_not_list_is_an_error_of_the_test() {
+    let (agent, workspace) = (plain_agent(), TestWorkspace::new());
+    let served = served_bank(&workspace);
+    let config = format!(
+        "{}mcp: {{ bank: {{ type: proxy, command: ['{HOTSEAT}', mcp, bank], env: {{ HOTSEAT_MCP: '{}' }} }} }}\n",
+        plain_target(&agent),
+        served.bridge_address("bank")
+    );
+    let suite = "name: fault
+faults: [{ tool: charge_crd, do: lost_answer }]
+turns: [{ user: list }, { user: pay o-1 }]
+---
+name: assertion
+turns: [{ user: list, assert: { tools: { forbid_calls: [{ name: charge_crd, server: bank }] } } }]
+";
+    let run = Project::with_config(&config).suite("a", suite).test(&[]);
+    let words = ["MCP server `bank` has no tool `charge_crd`", "did you mean `charge_card`?"];
+    assert_failure(&run, "fault", "test_error", &[words[0], words[1], "a.test.yaml:2:18"]);
+    assert_failure(&run, "assertion", "test_error", &words);
 }
 
 // Agents that live longer than a conversation.

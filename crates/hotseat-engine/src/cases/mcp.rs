@@ -82,6 +82,8 @@ struct ToolsFile {
 pub struct McpFault {
     /// Position in the file.
     pub place: SourceSpan,
+    /// Position of the name of its tool, or else of the fault.
+    pub(super) tool_place: SourceSpan,
     /// The rule.
     pub rule: FaultRule,
 }
@@ -203,6 +205,22 @@ impl McpSettings {
     /// True if there is a server with this name.
     pub fn contains(&self, name: &str) -> bool {
         self.servers.contains_key(name)
+    }
+
+    /// Names of the tools of a server, if the test defines them all.
+    pub(super) fn defined_tools(&self, name: &str) -> Option<Vec<String>> {
+        match &self.servers.get(name)?.source {
+            McpSource::Mock { tools, list, .. } => {
+                let recorded = match list {
+                    // A file that cannot be read has a diagnostic of its own.
+                    Some(file) => file.tools.get()?.as_ref().ok()?.as_slice(),
+                    None => &[],
+                };
+                let recorded = recorded.iter().map(|tool| tool.name.clone());
+                Some(recorded.chain(tools.iter().map(|tool| tool.name.clone())).collect())
+            }
+            McpSource::Proxy(_) => None,
+        }
     }
 
     /// Diagnostic of a reference to a server that does not exist.
@@ -399,7 +417,8 @@ impl McpFault {
         }
         let kind = read_fault_kind(action, diagnostics)?;
         let tool = map.text("tool").map(str::to_string);
-        Some(McpFault { place: map.place(), rule: FaultRule { tool, arguments, trigger, kind } })
+        let tool_place = map.place_of("tool").unwrap_or_else(|| map.place());
+        Some(McpFault { place: map.place(), tool_place, rule: FaultRule { tool, arguments, trigger, kind } })
     }
 }
 

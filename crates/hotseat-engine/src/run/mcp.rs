@@ -13,7 +13,7 @@ use super::mcp_servers::{AttemptMcp, GroupLauncher, RunMcp, SharedConversation, 
 use super::plan::{RunPlan, SelectedCase};
 use crate::cases::TestCase;
 use crate::config::StartCommand;
-use crate::session::{McpAgent, ScriptedServers};
+use crate::session::{ExpectedCalls, McpAgent, ScriptedServers};
 
 impl RunContext {
     /// Starts the MCP servers, if a case has any. `parallel` is the number of concurrent conversations.
@@ -121,7 +121,8 @@ impl RunContext {
         };
         let servers = case.mcp.servers().filter(|(_, server)| server.answers_unmatched);
         let answers_unmatched: BTreeSet<String> = servers.map(|(name, _)| name.to_string()).collect();
-        Ok(Box::new(McpAgent::new(agent, conversation, answers_unmatched, home)))
+        let expected = ExpectedCalls { answers_unmatched, tools: case.tool_references() };
+        Ok(Box::new(McpAgent::new(agent, conversation, expected, home)))
     }
 }
 

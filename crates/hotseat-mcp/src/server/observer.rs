@@ -140,6 +140,9 @@ impl ExchangeObserver {
                 self.report_client(revision, &info).await;
             }
         }
+        if let Ok(result) = &outcome {
+            self.observe_tools(result).await;
+        }
         let Some(call) = self.call else { return };
         if let Ok(result) = &outcome
             && result.get("resultType").and_then(Value::as_str) == Some("input_required")
@@ -156,6 +159,26 @@ impl ExchangeObserver {
         }
         let outcome = outcome.map(|result| McpToolResult::from_json(&result));
         self.report(Instant::now(), McpEventKind::CallAnswered { call, outcome, duration, delivered }).await;
+    }
+
+    /// Observes the capabilities of a server, and reports its tools.
+    async fn observe_tools(&self, result: &Value) {
+        match self.method.as_str() {
+            "initialize" | "server/discover" => {
+                let announced = result.pointer("/capabilities/tools/listChanged");
+                lock(&self.server.listed).may_change |= announced == Some(&Value::Bool(true));
+            }
+            "tools/list" => {
+                let (tools, may_change) = {
+                    let mut listed = lock(&self.server.listed);
+                    (listed.add_page(&self.params, result), listed.may_change)
+                };
+                if let Some(tools) = tools {
+                    self.report(Instant::now(), McpEventKind::ToolsListed { tools, may_change }).await;
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Reports the client of a request.
