@@ -6,7 +6,7 @@ use hotseat_document::Diagnostic;
 use hotseat_engine::config::{display_path, split_line};
 use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 
-use crate::args::{RecheckArgs, TestArgs};
+use crate::args::{RecheckArgs, SweepArgs, TestArgs};
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
 use crate::resume::{parse_run_arguments, rust_test_error};
@@ -112,6 +112,7 @@ fn recheck_arguments(
         save: None,
         dry_run: false,
         fail_fast: false,
+        sweep: SweepArgs::default(),
         ..begun
     })
 }

@@ -59,7 +59,7 @@ pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy,
 pub use judging::{JUDGE_KIND, read_judging};
 pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
-pub use mcp::{McpFault, McpServer, McpSettings, hidden_calls};
+pub use mcp::{DefinitionContext, McpFault, McpServer, McpSettings, hidden_calls};
 pub use mcp_shape::MCP_KIND;
 pub use mcp_tools::ToolReference;
 pub use peer_words::explain_peer_words;

@@ -89,7 +89,12 @@ pub struct McpAgent {
     observer: McpObserver,
     /// Receives the conversation after the end.
     home: Option<ConversationSlot>,
+    /// Reads the conversation once before its end.
+    on_close: Option<ConversationReader>,
 }
+
+/// Reads a conversation with MCP servers.
+pub type ConversationReader = Box<dyn FnOnce(&McpConversation) + Send>;
 
 impl McpAgent {
     /// Adds a conversation to a session. The conversation is returned to `home`.
@@ -100,7 +105,12 @@ impl McpAgent {
         home: Option<ConversationSlot>,
     ) -> McpAgent {
         let observer = McpObserver { expected, ..McpObserver::default() };
-        McpAgent { agent, conversation: Some(conversation), observer, home }
+        McpAgent { agent, conversation: Some(conversation), observer, home, on_close: None }
+    }
+
+    /// Lets `reader` read the conversation when the session is closed.
+    pub fn on_close(&mut self, reader: ConversationReader) {
+        self.on_close = Some(reader);
     }
 }
 
@@ -166,6 +176,9 @@ impl AgentSession for McpAgent {
     }
 
     fn close(&mut self) -> BoxFuture<'_, ()> {
+        if let (Some(conversation), Some(read)) = (&self.conversation, self.on_close.take()) {
+            read(conversation);
+        }
         self.agent.close()
     }
 
@@ -399,7 +412,7 @@ impl McpObserver {
         }
         let nearest = nearest.unwrap_or_else(|| "the tool has no answers".to_string());
         let failure = AttemptFailure::new(FailureKind::TestError, format!("{message}; nearest: {nearest}"));
-        let help = "add an answer under `answers` of the tool, or set `unmatched: error_result`";
+        let help = "add an answer under `answers` of the tool, or record a replay again, or set `unmatched: error_result`";
         Err(failure.with_detail(help))
     }
 

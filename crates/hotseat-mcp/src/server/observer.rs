@@ -192,8 +192,9 @@ impl ExchangeObserver {
     }
 
     fn record(&self, outcome: &Result<Value, RpcError>) {
-        if self.conversation.is_recording {
+        if self.conversation.records(&self.server) {
             let exchange = McpExchange {
+                conversation: None,
                 method: self.method.clone(),
                 params: without_meta(&self.params),
                 outcome: outcome.clone(),

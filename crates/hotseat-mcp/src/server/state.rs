@@ -104,7 +104,7 @@ pub(super) struct ConversationState {
     pub(super) servers: BTreeMap<String, Arc<ServerState>>,
     pub(super) answerer: Arc<dyn ToolAnswerer>,
     pub(super) limits: McpLimits,
-    pub(super) is_recording: bool,
+    is_recording: bool,
     /// Permits for open requests.
     pub(super) open_requests: Arc<Semaphore>,
     events: mpsc::Sender<McpEvent>,
@@ -135,6 +135,11 @@ impl ConversationState {
             calls,
             closed,
         }
+    }
+
+    /// Whether the exchanges of a server are recorded.
+    pub(super) fn records(&self, server: &ServerState) -> bool {
+        self.is_recording || server.definition.record
     }
 
     /// Reports an event. Waits while too many events wait for the receiver.
