@@ -3,7 +3,7 @@
 use hotseat_trace::{ConversationTurn, TurnScope};
 
 use super::call_text::format_call;
-use super::calls::CallFilter;
+use super::calls::{CallFilter, ServerTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// Every matching call starts after a call of another tool has started. Parallel calls count in the order in
@@ -46,8 +46,8 @@ impl CheckBehavior for CalledAfter {
         format!("{} to be called only after {}", self.calls.describe(), self.after)
     }
 
-    fn servers(&self) -> Vec<&str> {
-        self.calls.server.as_deref().into_iter().collect()
+    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+        self.calls.server_tools().into_iter().collect()
     }
 
     fn reads_calls(&self) -> bool {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hotseat_trace::{AgentToolCall, TurnScope};
 
 use super::call_text::format_call;
-use super::calls;
+use super::calls::{self, ServerTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// After a fault the agent retries a limited number of times, and does not call some tools.
@@ -42,8 +42,9 @@ impl CheckBehavior for AfterFault {
         format!("{} {fault}", wanted.join(" and "))
     }
 
-    fn servers(&self) -> Vec<&str> {
-        self.server.as_deref().into_iter().collect()
+    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+        let tools = self.tool.as_deref().into_iter().collect();
+        ServerTools::new(self.server.as_deref(), tools).into_iter().collect()
     }
 
     fn reads_calls(&self) -> bool {

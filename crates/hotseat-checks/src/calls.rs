@@ -36,6 +36,11 @@ impl CallFilter {
         }
     }
 
+    /// Returns the server and the tool, if a server is required.
+    pub(super) fn server_tools(&self) -> Option<ServerTools<'_>> {
+        ServerTools::new(self.server.as_deref(), vec![&self.name])
+    }
+
     /// Returns true if the call matches.
     pub fn matches(&self, call: &AgentToolCall) -> bool {
         self.is_of_tool(call) && self.arguments.all_match(&call.arguments) && self.result_matches(call)
@@ -239,6 +244,22 @@ pub fn value_at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
             value_at(items.get(head.parse::<usize>().ok()?)?, rest)
         }
         _ => None,
+    }
+}
+
+/// An MCP server that a check names, and the tools that it names of this server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerTools<'a> {
+    /// Name of the server.
+    pub server: &'a str,
+    /// Names of the tools, as the server or the agent calls them.
+    pub tools: Vec<&'a str>,
+}
+
+impl<'a> ServerTools<'a> {
+    /// Creates a reference; `None` without a server.
+    pub(super) fn new(server: Option<&'a str>, tools: Vec<&'a str>) -> Option<ServerTools<'a>> {
+        Some(ServerTools { server: server?, tools })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hotseat_trace::TurnScope;
 
-use super::calls::CallFilter;
+use super::calls::{CallFilter, ServerTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// A tool is called a given number of times.
@@ -50,8 +50,8 @@ impl CheckBehavior for ToolCount {
         format!("{} {}", self.calls.describe(), self.count.describe())
     }
 
-    fn servers(&self) -> Vec<&str> {
-        self.calls.server.as_deref().into_iter().collect()
+    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+        self.calls.server_tools().into_iter().collect()
     }
 
     fn reads_calls(&self) -> bool {

@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
-use super::calls::CallFilter;
+use super::calls::{CallFilter, ServerTools};
 use super::{CheckBehavior, CheckDecision, format_list};
 
 /// No matching call is made. A call matches only if both its arguments and its result match.
@@ -18,8 +18,8 @@ impl CheckBehavior for ForbiddenCall {
         format!("no call of {}", self.calls.describe())
     }
 
-    fn servers(&self) -> Vec<&str> {
-        self.calls.server.as_deref().into_iter().collect()
+    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+        self.calls.server_tools().into_iter().collect()
     }
 
     fn reads_calls(&self) -> bool {

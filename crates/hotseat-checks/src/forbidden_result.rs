@@ -3,7 +3,7 @@
 use hotseat_trace::TurnScope;
 
 use super::call_text::format_call;
-use super::calls::CallFilter;
+use super::calls::{CallFilter, ServerTools};
 use super::pattern::Pattern;
 use super::{CheckBehavior, CheckDecision, format_list};
 
@@ -22,8 +22,8 @@ impl CheckBehavior for ForbiddenResult {
         format!("no result of {} to match {}", self.calls.describe(), self.pattern)
     }
 
-    fn servers(&self) -> Vec<&str> {
-        self.calls.server.as_deref().into_iter().collect()
+    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+        self.calls.server_tools().into_iter().collect()
     }
 
     fn reads_calls(&self) -> bool {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use hotseat_trace::TurnScope;
 
 use super::CheckDecision;
+use super::calls::ServerTools;
 
 /// What a kind of checks provides. The defaults suit a check that reads only the trace.
 pub(super) trait CheckBehavior {
@@ -49,8 +50,8 @@ pub(super) trait CheckBehavior {
         self.expected_tool().is_some()
     }
 
-    /// Returns the MCP servers that the check names.
-    fn servers(&self) -> Vec<&str> {
+    /// Returns the MCP servers that the check names, with the tools that it names of each.
+    fn server_tools(&self) -> Vec<ServerTools<'_>> {
         Vec::new()
     }
 

@@ -59,7 +59,7 @@ pub use agent_text::TurnSelection;
 pub use all_of::AllOf;
 pub use answer::{answer, format_text};
 pub use budget::UsageBudget;
-pub use calls::{ArgumentPattern, ArgumentPatterns, CallFilter};
+pub use calls::{ArgumentPattern, ArgumentPatterns, CallFilter, ServerTools};
 pub use condition::{ArgumentCondition, ValueRelation};
 pub use contains::ContainsText;
 pub use count::{CallCount, ToolCount};
@@ -297,9 +297,9 @@ impl Check {
         self.kind.behavior().reads_calls()
     }
 
-    /// Returns the MCP servers that the check names.
-    pub fn servers(&self) -> Vec<&str> {
-        self.kind.behavior().servers()
+    /// Returns the MCP servers that the check names, with the tools that it names of each.
+    pub fn server_tools(&self) -> Vec<ServerTools<'_>> {
+        self.kind.behavior().server_tools()
     }
 
     /// Returns true if a judge or a script function has to decide.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::answer::format_json;
 use super::call_text::format_call;
-use super::calls;
+use super::calls::{self, ServerTools};
 use super::condition::ArgumentCondition;
 use super::count::CallCount;
 use super::differences::{DifferenceList, ExtraMembers};
@@ -228,8 +228,9 @@ impl CheckBehavior for ToolCalled {
         CheckDecision::new(self.count.allows(counted), actual)
     }
 
-    fn servers(&self) -> Vec<&str> {
-        self.server.as_deref().into_iter().collect()
+    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+        let tools = self.names.iter().map(String::as_str).collect();
+        ServerTools::new(self.server.as_deref(), tools).into_iter().collect()
     }
 
     fn reads_calls(&self) -> bool {

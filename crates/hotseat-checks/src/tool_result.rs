@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::answer::format_json;
 use super::call_text::format_call;
-use super::calls;
+use super::calls::{self, ServerTools};
 use super::differences::{DifferenceList, ExtraMembers, join_path, json_type};
 use super::equality::json_equal;
 use super::nearest_call::{Similarity, compare_with_nearest};
@@ -217,8 +217,8 @@ impl CheckBehavior for ToolResultCheck {
         }
     }
 
-    fn servers(&self) -> Vec<&str> {
-        self.server.as_deref().into_iter().collect()
+    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+        ServerTools::new(self.server.as_deref(), vec![&self.name]).into_iter().collect()
     }
 
     fn reads_calls(&self) -> bool {

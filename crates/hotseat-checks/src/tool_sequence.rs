@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::answer::format_json;
 use super::call_text::format_call;
-use super::calls;
+use super::calls::{self, ServerTools};
 use super::differences::DifferenceList;
 use super::nearest_call::{Similarity, list_calls, nearest_call};
 use super::tool_called::ArgumentMatch;
@@ -90,8 +90,9 @@ impl CheckBehavior for ToolSequence {
         }
     }
 
-    fn servers(&self) -> Vec<&str> {
-        self.calls.iter().filter_map(|call| call.server.as_deref()).collect()
+    fn server_tools(&self) -> Vec<ServerTools<'_>> {
+        let calls = self.calls.iter();
+        calls.filter_map(|call| ServerTools::new(call.server.as_deref(), vec![&call.name])).collect()
     }
 
     fn reads_calls(&self) -> bool {

@@ -276,6 +276,8 @@ pub struct TestArgs {
     /// Start no new case after the first failure.
     #[arg(long, help_heading = RUN)]
     pub fail_fast: bool,
+    #[command(flatten)]
+    pub sweep: SweepArgs,
     /// Run again whenever suites, scripts, agent files or the project file change, until `q` or Ctrl-C.
     #[arg(long, help_heading = RUN, conflicts_with_all = ["input", "json", "view", "dry_run", "interactive", "save", "record"])]
     pub watch: bool,
@@ -320,6 +322,31 @@ pub struct TestArgs {
     /// Do not save this run, overriding `store` of the project file.
     #[arg(long, help_heading = OUTPUT)]
     pub no_store: bool,
+}
+
+/// Breaks the tool calls of cases that pass.
+#[derive(Debug, Default, ClapArgs)]
+pub struct SweepArgs {
+    /// After the run, repeat each case that passed once for each of its calls at MCP servers of the test and
+    /// each kind of fault, and show what the agent did.
+    #[arg(long, value_enum, value_name = "MODE", help_heading = RUN, conflicts_with_all = ["watch", "input"])]
+    pub faults: Option<FaultsArg>,
+    /// With --faults: only these faults, separated by commas. Default: all.
+    #[arg(long, value_name = "FAULTS", value_delimiter = ',', requires = "faults", help_heading = RUN, value_parser = clap::builder::PossibleValuesParser::new(hotseat_mcp::FaultKind::NAMES))]
+    pub fault_kinds: Vec<String>,
+    /// With --faults: run at most N conversations with a fault. Default: 500.
+    #[arg(long, value_name = "N", requires = "faults", help_heading = RUN, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub fault_limit: Option<u32>,
+    /// With --faults: select other conversations if there are more than the limit. Default: 0.
+    #[arg(long, value_name = "N", requires = "faults", help_heading = RUN)]
+    pub fault_seed: Option<u64>,
+}
+
+/// How a run breaks tool calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FaultsArg {
+    /// Every call with every kind of fault.
+    Sweep,
 }
 
 /// Sets identity and connector of the calls to agents.

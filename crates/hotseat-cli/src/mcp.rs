@@ -156,7 +156,8 @@ fn definition_of(args: &McpServeArgs, context: &CliContext) -> Result<AnsweredDe
     let wrong = |error: String| format!("{}: {error}", file.display());
     if file.extension().is_some_and(|extension| extension == "jsonl") {
         let recording = McpRecording::read(&text).map_err(|error| wrong(error.to_string()))?;
-        let source = McpReplaySource { recording: Arc::new(recording), secrets: SecretRemover::default() };
+        let (recording, secrets) = (Arc::new(recording), SecretRemover::default());
+        let source = McpReplaySource { recording, secrets, conversation: None };
         return Ok((ServerDefinition::new("replay", ServerKind::Replay(source)), none()));
     }
     let (definition, answerer) = read_mock(&text).map_err(wrong)?;

@@ -8,7 +8,7 @@ use hotseat_engine::run::RerunCommands;
 use hotseat_report::reporters::shell_word;
 use hotseat_report::store::{RunOrigin, RunState, RunStore, StoredRun};
 
-use crate::args::{RecheckArgs, TestArgs};
+use crate::args::{RecheckArgs, SweepArgs, TestArgs};
 use crate::context::CliContext;
 use crate::exit::ExitStatus;
 use crate::resume::{parse_run_arguments, rust_test_error};
@@ -129,6 +129,7 @@ fn recheck_arguments(
         save: None,
         dry_run: false,
         fail_fast: false,
+        sweep: SweepArgs::default(),
         ..begun
     })
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::fault::FaultRule;
 use crate::fixed::FixedAnswer;
-use crate::recording::{McpRecording, SecretRemover};
+use crate::recording::McpReplaySource;
 
 /// A server that conversations can reach.
 #[derive(Debug, Clone)]
@@ -22,6 +22,9 @@ pub struct ServerDefinition {
     pub faults: Vec<FaultRule>,
     /// Answer to calls without a fitting answer.
     pub unmatched: UnmatchedPolicy,
+    /// Whether the exchanges of a proxied server are recorded, for
+    /// [`McpConversation::recording`](crate::McpConversation::recording). [`McpOptions::record`] records those of all servers.
+    pub record: bool,
 }
 
 impl ServerDefinition {
@@ -38,6 +41,7 @@ impl ServerDefinition {
             kind,
             faults: Vec::new(),
             unmatched: UnmatchedPolicy::default(),
+            record: false,
         }
     }
 }
@@ -52,15 +56,6 @@ pub enum ServerKind {
     /// A recording of a real server. Requests get the recorded answers to equal requests, in their order; all others are
     /// [unmatched](crate::McpEventKind::Unmatched).
     Replay(McpReplaySource),
-}
-
-/// A recording to answer from.
-#[derive(Debug, Clone)]
-pub struct McpReplaySource {
-    /// The recording.
-    pub recording: Arc<McpRecording>,
-    /// Removes the secrets from requests before they are compared, as they were removed from the recording.
-    pub secrets: SecretRemover,
 }
 
 /// The contents of a mock.

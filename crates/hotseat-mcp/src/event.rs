@@ -32,6 +32,13 @@ pub enum McpEventKind {
         /// Version that the client gives itself.
         client_version: Option<String>,
     },
+    /// A proxied server listed all its tools.
+    ToolsListed {
+        /// Names of the tools.
+        tools: Vec<String>,
+        /// Whether the server announced that the list may change.
+        may_change: bool,
+    },
     /// A call of a tool arrived.
     CallReceived {
         /// Number of the call.

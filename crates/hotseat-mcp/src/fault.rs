@@ -6,6 +6,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::revision::error_code;
+
+/// Time of faults that delay an answer.
+const DEFAULT_DELAY: Duration = Duration::from_millis(500);
+
 /// A rule that breaks calls of tools.
 #[derive(Debug, Clone)]
 pub struct FaultRule {
@@ -111,6 +116,31 @@ impl FaultKind {
         "stale",
         "slow_stream",
     ];
+
+    /// Returns the fault with this name and usual values.
+    pub fn with_defaults(name: &str) -> Option<FaultKind> {
+        Some(match name {
+            "delay" => FaultKind::Delay(DEFAULT_DELAY),
+            "timeout" => FaultKind::Timeout,
+            "http" => FaultKind::Http(503),
+            "rpc_error" => FaultKind::RpcError {
+                code: error_code::INTERNAL_ERROR,
+                message: "injected fault".to_string(),
+            },
+            "is_error" => FaultKind::IsError { text: "the tool failed".to_string() },
+            "empty" => FaultKind::Empty,
+            "garbage" => FaultKind::Garbage,
+            "truncate" => FaultKind::Truncate,
+            "schema_violation" => FaultKind::SchemaViolation,
+            "huge" => FaultKind::Huge { bytes: 1024 * 1024 },
+            "disconnect" => FaultKind::Disconnect,
+            "lost_answer" => FaultKind::LostAnswer,
+            "duplicate_answer" => FaultKind::DuplicateAnswer,
+            "stale" => FaultKind::Stale,
+            "slow_stream" => FaultKind::SlowStream(DEFAULT_DELAY),
+            _ => return None,
+        })
+    }
 
     /// Name of the fault in events.
     pub fn name(&self) -> &'static str {

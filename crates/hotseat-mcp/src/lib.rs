@@ -52,8 +52,8 @@ pub use answer::{
 };
 pub use bridge::{BridgeError, bridge_lines, run_bridge};
 pub use definition::{
-    LaunchedUpstream, McpLimits, McpOptions, McpPrompt, McpReplaySource, McpResource, McpTool, MockContent,
-    ServerDefinition, ServerKind, UnmatchedPolicy, Upstream, UpstreamCommand, UpstreamLauncher,
+    LaunchedUpstream, McpLimits, McpOptions, McpPrompt, McpResource, McpTool, MockContent, ServerDefinition,
+    ServerKind, UnmatchedPolicy, Upstream, UpstreamCommand, UpstreamLauncher,
 };
 pub use definition_file::{FixedAnswerer, read_mock};
 pub use event::{McpEvent, McpEventKind};
@@ -61,7 +61,7 @@ pub use fault::{ArgumentsMatcher, FaultKind, FaultRule, FaultTrigger, UnreachedF
 pub use fixed::FixedAnswer;
 pub use frame::{Frame, FrameError, RpcError};
 pub use listing::list_contents;
-pub use recording::{McpExchange, McpRecording, RecordingLineError, SecretRemover};
+pub use recording::{McpExchange, McpRecording, McpReplaySource, RecordingLineError, SecretRemover};
 pub use revision::{ProtocolRevision, error_code};
 /// Environment variable with the address of the servers for `hotseat mcp NAME`.
 pub const BRIDGE_VARIABLE: &str = "HOTSEAT_MCP";

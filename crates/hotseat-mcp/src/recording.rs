@@ -22,6 +22,8 @@ const MAX_VALUE_CHARS: usize = 60;
 /// A request with its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpExchange {
+    /// The conversation, in a recording of several ones.
+    pub conversation: Option<String>,
     /// Name of the method.
     pub method: String,
     /// Parameters without `_meta`, which contains what differs from run to run.
@@ -41,6 +43,17 @@ pub struct McpRecording {
     pub server: String,
     /// The exchanges.
     pub exchanges: Vec<McpExchange>,
+}
+
+/// A recording to answer from.
+#[derive(Debug, Clone)]
+pub struct McpReplaySource {
+    /// The recording.
+    pub recording: Arc<McpRecording>,
+    /// Removes the secrets from requests before they are compared, as they were removed from the recording.
+    pub secrets: SecretRemover,
+    /// Conversation of a recording of several ones; `None` replays all of them. Lists are answered from all.
+    pub conversation: Option<String>,
 }
 
 /// Error of a recording file.
@@ -97,7 +110,13 @@ impl McpExchange {
     }
 
     fn to_json(&self) -> Value {
-        let mut line = json!({"method": self.method, "params": self.params});
+        let mut line = Map::new();
+        if let Some(conversation) = &self.conversation {
+            line.insert("conversation".to_string(), json!(conversation));
+        }
+        line.insert("method".to_string(), json!(self.method));
+        line.insert("params".to_string(), json!(self.params));
+        let mut line = Value::Object(line);
         match &self.outcome {
             Ok(result) => line["result"] = result.clone(),
             Err(error) => line["error"] = error.to_json(),
@@ -117,6 +136,7 @@ impl McpExchange {
             _ => return Err("an exchange needs `result` or `error`".to_string()),
         };
         Ok(McpExchange {
+            conversation: line.get("conversation").and_then(Value::as_str).map(str::to_string),
             method,
             params: line.get("params").and_then(Value::as_object).cloned().unwrap_or_default(),
             outcome,
@@ -130,6 +150,14 @@ impl McpExchange {
         !matches!(self.method.as_str(), "initialize" | "ping" | "server/discover" | "logging/setLevel")
             && !self.method.ends_with("/list")
             && !self.method.ends_with("/listen")
+    }
+}
+
+impl McpReplaySource {
+    /// Whether an exchange belongs to the conversation of the replay.
+    fn is_in_conversation(&self, exchange: &McpExchange) -> bool {
+        let (wanted, recorded) = (&self.conversation, &exchange.conversation);
+        wanted.is_none() || recorded.is_none() || wanted == recorded
     }
 }
 
@@ -203,22 +231,23 @@ impl McpRecording {
 
 /// State of a replay in one conversation.
 pub(crate) struct ReplayTable {
-    recording: Arc<McpRecording>,
-    secrets: SecretRemover,
+    source: McpReplaySource,
     waiting: HashMap<String, VecDeque<usize>>,
     used: Vec<bool>,
 }
 
 impl ReplayTable {
-    pub(crate) fn new(recording: Arc<McpRecording>, secrets: SecretRemover) -> ReplayTable {
+    pub(crate) fn new(source: McpReplaySource) -> ReplayTable {
         let mut waiting: HashMap<String, VecDeque<usize>> = HashMap::new();
-        for (index, exchange) in recording.exchanges.iter().enumerate().filter(|(_, one)| one.is_matched()) {
-            let params = secrets.clean(&Value::Object(exchange.params.clone()));
+        let all = source.recording.exchanges.iter().enumerate();
+        let matched = all.filter(|(_, one)| one.is_matched() && source.is_in_conversation(one));
+        for (index, exchange) in matched {
+            let params = source.secrets.clean(&Value::Object(exchange.params.clone()));
             let params = params.as_object().cloned().unwrap_or_default();
             waiting.entry(McpExchange::digest(&exchange.method, &params)).or_default().push_back(index);
         }
-        let used = vec![false; recording.exchanges.len()];
-        ReplayTable { recording, secrets, waiting, used }
+        let used = vec![false; source.recording.exchanges.len()];
+        ReplayTable { source, waiting, used }
     }
 
     /// Returns the next recorded answer to a request.
@@ -226,22 +255,24 @@ impl ReplayTable {
     /// # Errors
     /// If no exchange fits: the nearest one with its first difference.
     pub(crate) fn take(&mut self, method: &str, params: &Map<String, Value>) -> Result<McpExchange, String> {
-        let params = self.secrets.clean(&Value::Object(without_meta(params)));
+        let params = self.source.secrets.clean(&Value::Object(without_meta(params)));
         let params = params.as_object().cloned().unwrap_or_default();
         let recorded = self.waiting.get_mut(&McpExchange::digest(method, &params));
         if let Some(index) = recorded.and_then(VecDeque::pop_front) {
             self.used[index] = true;
-            return Ok(self.recording.exchanges[index].clone());
+            return Ok(self.source.recording.exchanges[index].clone());
         }
         Err(self.nearest(method, &params))
     }
 
     fn nearest(&self, method: &str, params: &Map<String, Value>) -> String {
         let now = Value::Object(params.clone());
-        let same_method = self.recording.exchanges.iter().enumerate().filter(|(_, one)| one.method == method);
+        let all = self.source.recording.exchanges.iter().enumerate();
+        let own = all.filter(|(_, one)| self.source.is_in_conversation(one));
+        let same_method = own.filter(|(_, one)| one.method == method);
         let mut best: Option<(usize, usize, String)> = None;
         for (index, exchange) in same_method.take(MAX_COMPARED) {
-            let recorded = self.secrets.clean(&Value::Object(exchange.params.clone()));
+            let recorded = self.source.secrets.clean(&Value::Object(exchange.params.clone()));
             let mut differences = Vec::new();
             compare("", &recorded, &now, &mut differences);
             let other_tool = usize::from(exchange.params.get("name") != params.get("name"));
@@ -256,14 +287,18 @@ impl ReplayTable {
         match best {
             // The first line of a file is its head.
             Some((_, index, text)) => format!("exchange in line {}: {text}", index + 2),
-            None => format!("the recording has no request `{method}`"),
+            None => match &self.source.conversation {
+                Some(name) => format!("the recording has no request `{method}` of the conversation `{name}`"),
+                None => format!("the recording has no request `{method}`"),
+            },
         }
     }
 
     /// Returns the exchanges that no request has used.
     pub(crate) fn unused(&self) -> Vec<McpExchange> {
-        let exchanges = self.recording.exchanges.iter().zip(&self.used);
-        exchanges.filter(|(one, used)| !**used && one.is_matched()).map(|(one, _)| one.clone()).collect()
+        let exchanges = self.source.recording.exchanges.iter().zip(&self.used);
+        let is_unused = |one: &McpExchange| one.is_matched() && self.source.is_in_conversation(one);
+        exchanges.filter(|(one, used)| !**used && is_unused(one)).map(|(one, _)| one.clone()).collect()
     }
 }
 

@@ -45,7 +45,7 @@ pub use patch::{PatchBudget, apply_patch};
 pub use payload::*;
 pub use record::{EventRecord, ExecutionInfo, ExecutionKind};
 pub use result_label::{LabelColor, LabelCounts, ResultLabel};
-pub use server_calls::{InjectedFault, ServerCall};
+pub use server_calls::{InjectedFault, ServerCall, reported_tool_names};
 pub use time::{Millis, TimeOffset};
 pub use topics::{GraphError, GraphErrorKind, GraphNode, GraphNodeSpec, TopicGraph, TriggerOrder, Visit};
 pub use trace::*;

@@ -78,15 +78,14 @@ impl ServerCall {
             && self.argument_errors.is_empty()
             && self.faults.iter().all(|fault| fault.effect)
     }
+}
 
-    /// Names under which agents report a tool of a server: frameworks add the name of the server.
-    fn reported_names(&self) -> Vec<String> {
-        const SEPARATORS: [&str; 6] = ["__", "_", "-", ".", "/", ":"];
-        let (server, tool) = (&self.server, &self.tool);
-        let qualified = SEPARATORS.iter().map(|between| format!("{server}{between}{tool}"));
-        let marked = SEPARATORS.iter().map(|between| format!("mcp{between}{server}{between}{tool}"));
-        std::iter::once(tool.to_string()).chain(qualified).chain(marked).collect()
-    }
+/// Returns the names under which agents report a tool of a server: frameworks add the name of the server.
+pub fn reported_tool_names(server: &str, tool: &str) -> Vec<String> {
+    const SEPARATORS: [&str; 6] = ["__", "_", "-", ".", "/", ":"];
+    let qualified = SEPARATORS.iter().map(|between| format!("{server}{between}{tool}"));
+    let marked = SEPARATORS.iter().map(|between| format!("mcp{between}{server}{between}{tool}"));
+    std::iter::once(tool.to_string()).chain(qualified).chain(marked).collect()
 }
 
 /// Joins the calls of a turn that the agent reports with those that MCP servers saw. A pair has the same tool
@@ -136,7 +135,7 @@ fn find_partner(
     overlapping: bool,
 ) -> Option<usize> {
     let arguments = canonical(&call.arguments);
-    for name in call.reported_names() {
+    for name in reported_tool_names(&call.server, &call.tool) {
         let Some(queue) = queues.get_mut(&(name, arguments.clone())) else { continue };
         // A call that ended before this one began is another one; so it is for all later ones.
         while queue.front().is_some_and(|place| is_over(&reported[*place], call.started)) {

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use hotseat_document::Diagnostic;
 use hotseat_engine::cases::{OnMissingInput, PromptPolicy};
 use hotseat_engine::config::Project;
-use hotseat_engine::run::{CaseOverrides, ExecutionOptions, HumanPolicy, RequestedOptions, RunPlan};
+use hotseat_engine::run::{
+    CaseOverrides, ExecutionOptions, HumanPolicy, RequestedOptions, RunPlan, SweepSettings,
+};
 use hotseat_engine::session::HumanPrompter;
+use hotseat_mcp::FaultKind;
 use hotseat_report::reporters::format_count;
 
-use crate::args::{MissingInputArg, TestArgs};
+use crate::args::{FaultsArg, MissingInputArg, SweepArgs, TestArgs};
 use crate::context::CliContext;
 use crate::input::TestInput;
 use crate::keyboard::KeyboardInput;
@@ -36,6 +39,23 @@ pub fn run_options(
         may_ask_human: may_ask_human(args, plan),
     };
     requested.resolve(project)
+}
+
+/// Default maximum number of conversations of a sweep.
+const DEFAULT_SWEEP_LIMIT: u32 = 500;
+
+/// Returns the settings of a sweep of faults, if there is one.
+pub fn sweep(args: &SweepArgs) -> Option<SweepSettings> {
+    args.faults.map(|FaultsArg::Sweep| {
+        let names = FaultKind::NAMES.iter().copied();
+        let is_wanted =
+            |name: &&str| args.fault_kinds.is_empty() || args.fault_kinds.iter().any(|wanted| wanted == name);
+        SweepSettings {
+            kinds: names.filter(is_wanted).filter_map(FaultKind::with_defaults).collect(),
+            limit: args.fault_limit.unwrap_or(DEFAULT_SWEEP_LIMIT) as usize,
+            seed: args.fault_seed.unwrap_or(0),
+        }
+    })
 }
 
 /// Returns a note if `--runs` overrides declared reliability targets.

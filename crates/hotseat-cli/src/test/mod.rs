@@ -302,6 +302,7 @@ fn try_run(
         .saved_by(keeping.map(|saver| -> Box<dyn RunSaver> { Box::new(saver) }))
         .with_hooks(RunHooks { before: args.before.clone(), after: args.after.clone() })
         .resuming(earlier)
+        .sweeping(choices::sweep(&args.sweep))
         .then_writing(writer.map(ReportWriter::into_writing))
         .synchronous(look.is_interactive);
     let FinishedRun { ended, reporters } = builder.run().map_err(|error| match error {

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use hotseat_testkit::agui::FakeRun;
-use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient};
+use hotseat_testkit::{FakeAgent, FakeReply, FakeRequest, McpClient, TestWorkspace};
 use serde_json::{Value, json};
 
 use crate::common::typescript::IMPORTS;
-use crate::common::{Project, TestRun, unreachable_address};
+use crate::common::{HOTSEAT, Project, TestRun, unreachable_address};
+use crate::mcp_command::ServedMcp;
 
 /// Servers of most tests: a bank that charges cards.
 const BANK: &str = "mcp:
@@ -114,6 +115,7 @@ turns:
 assert: [{ type: tool_sequence, calls: [{ name: charge_card, server: bank }, charge_card] }]
 ");
     run.assert_all_passed();
+    assert!(!run.output.stdout.contains("a different target"), "{}", run.output);
     let calls = calls(&run, "a");
     assert_eq!(calls.len(), 2);
     assert_eq!((&calls[0]["server"], &calls[0]["seen_by"]), (&json!("bank"), &json!(["mcp"])));
@@ -195,7 +197,7 @@ name: b
 turns: [{ user: invalid, assert: [{ type: valid_arguments, tool: charge_card }] }]
 ---
 name: unknown tool
-turns: [{ user: unknown, assert: { tools: { require: [{ name: refund, server: bank, result_match: 'Unknown tool' }] } } }]
+turns: [{ user: unknown, assert: { tools: { require: [{ name: refund, result_match: 'Unknown tool' }] } } }]
 ");
     assert_eq!(run.case("a")["status"], "passed", "{}", run.output);
     assert_failure(&run, "b", "assertion", &["calls of charge_card to satisfy the input schema", "order_id"]);
@@ -244,8 +246,25 @@ fn mistakes_are_reported_before_anything_is_contacted() {
             "did you mean `bank`?",
         ),
         (
+            "name: a\nturns: [{ user: hi, assert: { tools: { forbid_calls: [{ name: chrge_card, server: bank }] } } }]\n",
+            "MCP server `bank` has no tool `chrge_card`\n",
+        ),
+        (
+            "name: a\nturns: [{ user: hi, assert: [{ type: tool_result, tool: bank_chrge_card, server: bank }] }]\n",
+            "MCP server `bank` has no tool `bank_chrge_card`\n",
+        ),
+        (
+            "name: a\nfaults: [{ tool: find_chrge, do: timeout }]\nturns: [{ user: hi }]\n",
+            "did you mean `find_charge`?",
+        ),
+        ("name: a\nfaults: [{ tool: find_chrge, do: timeout }]\nturns: [{ user: hi }]\n", "a.test.yaml:2:18"),
+        (
+            "suite: { mcp: { bank: { faults: [{ tool: refund, do: timeout }] } } }\n---\nname: a\nturns: [{ user: hi }]\n",
+            "it has charge_card, find_charge",
+        ),
+        (
             "name: a\nmcp: { crm: { tools: [{ name: x }] } }\nturns: [{ user: hi }]\n",
-            "define it with `type: mock` or `type: proxy`",
+            "define it with `type: mock`, `type: proxy` or `type: replay`",
         ),
         (
             "name: a\nmcp: { bank: { type: mock } }\nturns: [{ user: hi }]\n",
@@ -365,6 +384,22 @@ turns: [{ user: pay o-1 }]
 }
 
 #[test]
+fn a_fault_that_no_call_reaches_is_told_although_a_check_fails_first() {
+    let run = run("name: a
+faults: [{ tool: charge_card, do: lost_answer }]
+turns:
+  - { user: list, assert: { text: { must_match: refund } } }
+  - { user: pay o-1 }
+");
+    assert_failure(
+        &run,
+        "a",
+        "assertion",
+        &["fault `lost_answer` on charge_card of MCP server `bank` was not reached", "refund"],
+    );
+}
+
+#[test]
 fn every_fault_reaches_the_agent_and_the_trace() {
     let kinds = [
         "disconnect",
@@ -414,6 +449,215 @@ turns: [{ user: pay o-1 }, { user: pay o-1 }, { user: pay o-1 }, { user: pay o-1
     let (first, second) = (faults(&run(suite)), faults(&run(suite)));
     assert_eq!(first, second);
     assert!(first.contains(&true) && first.contains(&false), "{first:?}");
+}
+
+// Sweeps.
+
+/// Cases whose agents differ in what they do after a fault.
+const SWEPT: &str = "name: naive
+turns: [{ user: naive o-1 }]
+---
+name: careful
+turns: [{ user: careful o-1 }]
+---
+name: fails
+turns: [{ user: pay o-1, assert: { text: { must_match: never } } }]
+---
+name: no call
+turns: [{ user: list }]
+---
+name: has a fault
+faults: [{ do: is_error }]
+turns: [{ user: pay o-1 }]
+";
+
+/// Outcomes of a sweep: case, call, fault, outcome, further calls.
+fn swept(run: &TestRun) -> Vec<String> {
+    let rows = run.report["fault_sweep"]["rows"].as_array().expect("a sweep").iter();
+    let shown = rows.map(|row| {
+        let text = |key: &str| row[key].as_str().unwrap_or_default();
+        let (case, tool, fault, outcome) = (text("case"), text("tool"), text("fault"), text("outcome"));
+        format!("{case}: {tool} {} {fault}: {outcome} {}", row["nth"], row["calls_again"])
+    });
+    shown.collect()
+}
+
+#[test]
+fn a_sweep_shows_what_the_agent_does_after_each_fault() {
+    let agent = plain_agent();
+    let project = bank_project(&agent, SWEPT);
+    let arguments = ["--faults", "sweep", "--fault-kinds", "is_error,lost_answer,delay,stale"];
+    let run = project.test(&[&arguments[..], &["--parallel", "8"]].concat());
+    let expected = [
+        "naive: charge_card 1 delay: recovered 0",
+        "naive: charge_card 1 is_error: called_again 1",
+        "naive: charge_card 1 lost_answer: acted_twice 1",
+        "careful: charge_card 1 delay: recovered 0",
+        "careful: charge_card 1 is_error: told_user 0",
+        "careful: charge_card 1 lost_answer: recovered 0",
+    ];
+    assert_eq!(swept(&run), expected, "{}", run.output);
+    let skipped = run.report["fault_sweep"]["skipped"].as_array().expect("a list");
+    let reasons = skipped.iter().map(|skip| format!("{}: {}", skip["case"], skip["reason"]));
+    assert_eq!(
+        reasons.collect::<Vec<_>>(),
+        [
+            "\"fails\": \"it failed without faults\"",
+            "\"no call\": \"it called no tool of an MCP server of the test\"",
+            "\"has a fault\": \"it injects faults itself\"",
+        ]
+    );
+    assert_eq!(run.output.code, 1, "{}", run.output);
+    let console = &run.output.stdout;
+    assert!(console.contains("faults: 6 conversations"), "{console}");
+    assert!(console.contains("acted twice (1 call more)"), "{console}");
+    assert!(console.contains("1 of 6 conversations with a fault shows a defect"), "{console}");
+    // The result does not depend on the number of conversations at once.
+    let again = project.test(&[&arguments[..], &["--parallel", "1"]].concat());
+    assert_eq!(again.report["fault_sweep"], run.report["fault_sweep"]);
+    // A seed selects some of the conversations.
+    let limited = ["--fault-limit", "2", "--fault-seed", "7"];
+    let limited = [0, 1].map(|_| project.test(&[&arguments[..], &limited[..]].concat()));
+    assert_eq!(swept(&limited[0]), swept(&limited[1]));
+    assert_eq!(swept(&limited[0]).len(), 2);
+    assert!(limited[0].output.stdout.contains("faults: 2 conversations of 6 combinations"));
+}
+
+#[test]
+fn a_sweep_without_a_defect_passes() {
+    let agent = plain_agent();
+    let project = bank_project(&agent, SWEPT);
+    let run = project.test(&["--run", "careful", "--faults", "sweep", "--fault-kinds", "lost_answer,delay"]);
+    assert_eq!((run.output.code, swept(&run).len()), (0, 2), "{}", run.output);
+    // A call again of a tool that says that it is harmless is no defect.
+    let project = bank_project(
+        &agent,
+        "name: a
+mcp: { bank: { tools: [{ name: charge_card, annotations: { idempotentHint: true } }] } }
+turns: [{ user: naive o-1 }]
+",
+    );
+    let run = project.test(&["--faults", "sweep", "--fault-kinds", "lost_answer"]);
+    assert_eq!(swept(&run), ["a: charge_card 1 lost_answer: called_again 1"]);
+    assert_eq!(run.output.code, 0, "{}", run.output);
+    for (arguments, words) in [
+        (&["--fault-limit", "5"][..], "--faults"),
+        (&["--faults", "sweep", "--fault-kinds", "lost"][..], "lost_answer"),
+    ] {
+        let refused = project.hotseat(&[&["test"], arguments].concat());
+        assert!(refused.code == 2 && refused.stderr.contains(words), "{refused}");
+    }
+}
+
+// Proxies.
+
+/// A real server with the tool `charge_card`, at an address of its own.
+fn served_bank(workspace: &TestWorkspace) -> ServedMcp {
+    let tool = json!({"name": "charge_card", "answer": "charged ${arguments.order_id}"});
+    workspace.file("bank.json", &json!({"name": "bank", "tools": [tool]}).to_string());
+    ServedMcp::start(workspace, &["bank.json"])
+}
+
+#[test]
+fn calls_of_proxied_servers_are_visible_and_can_be_broken() {
+    let (agent, workspace) = (plain_agent(), TestWorkspace::new());
+    let served = served_bank(&workspace);
+    let suite = "name: seen
+turns:
+  - user: pay o-1
+    assert: { text: { must_match: 'charged o-1' }, tools: { require: [{ name: charge_card, server: bank, result_match: 'charged o-1' }] } }
+---
+name: paid twice
+faults: [{ tool: charge_card, do: lost_answer }]
+turns: [{ user: naive o-2, assert: { text: { must_match: 'charged o-2' } } }]
+assert: [{ type: idempotent, tool: charge_card, key: order_id, negate: true }]
+";
+    let by_url = format!("url: '{}'", served.url);
+    let by_command = format!(
+        "command: ['{HOTSEAT}', mcp, bank], env: {{ HOTSEAT_MCP: '{}' }}",
+        served.bridge_address("bank")
+    );
+    for upstream in [by_url, by_command] {
+        let config = format!("{}mcp: {{ bank: {{ type: proxy, {upstream} }} }}\n", plain_target(&agent));
+        let run = Project::with_config(&config).suite("a", suite).test(&[]);
+        run.assert_all_passed();
+        let made = calls(&run, "paid twice");
+        assert_eq!((made.len(), &made[0]["faults"]), (2, &json!(["lost_answer"])), "{upstream}: {made:#?}");
+    }
+}
+
+#[test]
+fn a_tool_that_a_proxied_server_does_not_list_is_an_error_of_the_test() {
+    let (agent, workspace) = (plain_agent(), TestWorkspace::new());
+    let served = served_bank(&workspace);
+    let config = format!(
+        "{}mcp: {{ bank: {{ type: proxy, command: ['{HOTSEAT}', mcp, bank], env: {{ HOTSEAT_MCP: '{}' }} }} }}\n",
+        plain_target(&agent),
+        served.bridge_address("bank")
+    );
+    let suite = "name: fault
+faults: [{ tool: charge_crd, do: lost_answer }]
+turns: [{ user: list }, { user: pay o-1 }]
+---
+name: assertion
+turns: [{ user: list, assert: { tools: { forbid_calls: [{ name: charge_crd, server: bank }] } } }]
+";
+    let run = Project::with_config(&config).suite("a", suite).test(&[]);
+    let words = ["MCP server `bank` has no tool `charge_crd`", "did you mean `charge_card`?"];
+    assert_failure(&run, "fault", "test_error", &[words[0], words[1], "a.test.yaml:2:18"]);
+    assert_failure(&run, "assertion", "test_error", &words);
+}
+
+/// The calls of a conversation as a text, without ids and times.
+fn call_digest(conversation: &Value) -> String {
+    let turns = conversation["turns"].as_array().into_iter().flatten();
+    let all = turns.flat_map(|turn| turn["tool_calls"].as_array()).flatten();
+    let keys = ["name", "args", "server", "faults", "answer_lost", "result", "error", "invalid_arguments"];
+    let shown = all.map(|call| keys.map(|key| call[key].to_string()).join(" "));
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_recorded_server_is_replayed_in_many_conversations_at_once() {
+    let (agent, workspace) = (plain_agent(), TestWorkspace::new());
+    let served = served_bank(&workspace);
+    let suite = "name: a
+turns: [{ user: list }, { user: pay o-1, assert: { text: { must_match: 'charged o-1' } } }, { user: pay o-2 }, { user: pay o-1 }]
+---
+name: b
+turns: [{ user: pay o-3, assert: { text: { must_match: 'charged o-3' } } }]
+";
+    let config = |bank: &str| format!("{}mcp: {{ bank: {bank} }}\n", plain_target(&agent));
+    let proxy = format!("{{ type: proxy, url: '{}', record: recordings/bank.mcp.jsonl }}", served.url);
+    let project = Project::with_config(&config(&proxy)).suite("a", suite);
+    let recorded = project.test(&[]);
+    recorded.assert_all_passed();
+    // A case that does not run keeps its recording.
+    project.test(&["--run", "^a$"]).assert_all_passed();
+    drop(served);
+    let before = std::fs::read_to_string(project.workspace.path("recordings/bank.mcp.jsonl")).unwrap();
+    assert!(before.contains("o-3"), "{before}");
+
+    project.workspace.file("hotseat.yaml", &config("{ type: replay, from: recordings/bank.mcp.jsonl }"));
+    let replayed = project.test(&["--runs", "100", "--parallel", "32"]);
+    replayed.assert_all_passed();
+    for name in ["a", "b"] {
+        let first = call_digest(recorded.case(name));
+        assert!(first.contains("charged"), "{first}");
+        let runs = replayed.case(name)["run_details"].as_array().cloned().unwrap_or_default();
+        assert_eq!(runs.len(), 100, "{}", replayed.output);
+        assert!(runs.iter().all(|run| call_digest(run) == first), "{name}: {first}");
+    }
+
+    // Calls of another case, further calls and other arguments are no recorded calls.
+    let missing = "name: b\nturns: [{ user: pay o-1 }]\n---\nname: a\nturns: [{ user: pay o-9 }]\n";
+    let missed = Project::with_config(&config("{ type: replay, from: bank.mcp.jsonl }"))
+        .file("bank.mcp.jsonl", &before)
+        .suite("a", missing)
+        .test(&[]);
+    let words = ["MCP server `bank` has no answer for charge_card", "/arguments/order_id: recorded"];
+    assert_failure(&missed, "b", "test_error", &[words[0], words[1], "\"o-3\\\", now \\\"o-1"]);
+    assert_failure(&missed, "a", "test_error", &words);
 }
 
 // Agents that live longer than a conversation.
@@ -561,30 +805,13 @@ fn a_replay_has_the_calls_and_faults_of_its_recording() {
     let replayed = project.test(&["-n", "replay:recordings", "--runs", "100", "--parallel", "32"]);
     replayed.assert_all_passed();
     assert_eq!(agent.requests().len(), requests, "the agent is not contacted");
-    let digest = |case: &Value| -> Vec<Value> {
-        let calls =
-            case["turns"].as_array().into_iter().flatten().flat_map(|turn| turn["tool_calls"].as_array());
-        let shown = calls.flatten().map(|call| {
-            json!([
-                call["name"],
-                call["args"],
-                call["server"],
-                call["faults"],
-                call["answer_lost"],
-                call["result"],
-                call["error"],
-                call["invalid_arguments"]
-            ])
-        });
-        shown.collect()
-    };
     for name in ["a", "b"] {
-        let first = digest(recorded.case(name));
+        let first = call_digest(recorded.case(name));
         assert!(!first.is_empty());
         let runs = replayed.case(name)["run_details"].as_array().cloned().unwrap_or_default();
         assert_eq!(runs.len(), 100, "{}", replayed.output);
         for run in &runs {
-            assert_eq!(digest(run), first, "{name}");
+            assert_eq!(call_digest(run), first, "{name}");
         }
     }
     // Saved conversations are evaluated without the servers as well.

@@ -5,19 +5,22 @@ use std::process::{Child, Command, Stdio};
 
 use hotseat_testkit::TestWorkspace;
 
-const HOTSEAT: &str = env!("CARGO_BIN_EXE_hotseat");
+use crate::common::HOTSEAT;
+
 const MOCK: &str =
     r#"{"name": "bank", "tools": [{"name": "charge", "answer": "charged ${arguments.order}"}]}"#;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"charge","arguments":{"order":"A1"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 /// `hotseat mcp serve`, ended when dropped.
-struct ServedMcp {
+pub struct ServedMcp {
     child: Child,
-    url: String,
+    /// Address of the server.
+    pub url: String,
 }
 
 impl ServedMcp {
-    fn start(workspace: &TestWorkspace, arguments: &[&str]) -> ServedMcp {
+    /// Serves with these arguments of `hotseat mcp serve`.
+    pub fn start(workspace: &TestWorkspace, arguments: &[&str]) -> ServedMcp {
         let mut command = Command::new(HOTSEAT);
         command.args(["mcp", "serve"]).args(arguments).current_dir(workspace.root()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -29,7 +32,7 @@ impl ServedMcp {
     }
 
     /// The address as tests give it to agents that start `hotseat mcp NAME`.
-    fn bridge_address(&self, name: &str) -> String {
+    pub fn bridge_address(&self, name: &str) -> String {
         self.url.replace(&format!("/mcp/{name}/"), "/mcp/{server}/")
     }
 }

@@ -22,6 +22,7 @@ use super::input_sources::{self, CaseSimulator, HumanInput};
 use super::judging::read_judging;
 use super::limits::read_timeout;
 use super::mcp::McpSettings;
+use super::mcp_tools::ToolReference;
 use super::patterns::read_pattern;
 use super::peer_words::explain_peer_words;
 use super::reliability::{ReliabilitySetting, read_reliability};
@@ -236,13 +237,22 @@ impl TestCase {
         of_case.chain(of_turns).chain(of_checkpoints).chain(of_topics).chain(of_brief)
     }
 
-    /// Diagnostics of checks that name unknown MCP servers.
+    /// Diagnostics of checks that name unknown MCP servers, or tools that a server does not have.
     pub fn unknown_servers<'c>(&self, checks: impl Iterator<Item = &'c Check>) -> Vec<Diagnostic> {
         let unknown = |check: &'c Check| {
-            let name = check.servers().into_iter().find(|name| !self.mcp.contains(name))?;
-            Some(self.mcp.unknown_server(name).at(check.place.clone()))
+            let servers = check.server_tools().into_iter().map(|named| named.server);
+            match servers.into_iter().find(|name| !self.mcp.contains(name)) {
+                Some(name) => vec![self.mcp.unknown_server(name).at(check.place.clone())],
+                None => self.mcp.unknown_tools(&McpSettings::check_tools(check)),
+            }
         };
-        checks.filter_map(unknown).collect()
+        checks.flat_map(unknown).collect()
+    }
+
+    /// Tools of MCP servers that faults and assertions name.
+    pub fn tool_references(&self) -> Vec<ToolReference> {
+        let of_checks = self.every_check().flat_map(McpSettings::check_tools);
+        self.mcp.fault_tools().into_iter().chain(of_checks).collect()
     }
 
     /// Names of the MCP servers whose addresses the case uses, in its hooks and elsewhere.
@@ -698,6 +708,7 @@ fn case_mcp(document: &CaseDocument, map: &MapView<'_>, diagnostics: &mut Diagno
     let settings = McpSettings::read(map.get("mcp"), &document.shared.mcp, diagnostics);
     let settings = settings.with_case_faults(map, diagnostics);
     settings.load_files(&document.folders, diagnostics);
+    diagnostics.extend(settings.unknown_tools(&settings.fault_tools()));
     settings
 }
 

@@ -8,26 +8,24 @@ use std::time::Duration;
 use hotseat_checks::ArgumentPatterns;
 use hotseat_document::{Diagnostic, Diagnostics, MapView, NodeView, SourceSpan, nearest};
 use hotseat_mcp::{
-    ArgumentsMatcher, FaultKind, FaultRule, FaultTrigger, McpTool, MockContent, ServerDefinition, ServerKind,
-    UnmatchedPolicy, Upstream, UpstreamCommand,
+    ArgumentsMatcher, FaultKind, FaultRule, FaultTrigger, McpRecording, McpReplaySource, McpTool,
+    MockContent, SecretRemover, ServerDefinition, ServerKind, UnmatchedPolicy, Upstream, UpstreamCommand,
 };
 use hotseat_targets::message::{ClientTool, ToolAnswer};
 use serde_json::{Value, json};
 
 use super::limits::from_millis;
-use super::mcp_shape::{CASE_FAULT, FAULT_ACTION, MCP_CHANGE, MCP_FAULT, MCP_MOCK, MCP_SERVER, MCP_TOOL};
+use super::mcp_shape::{
+    CASE_FAULT, FAULT_ACTION, MCP_CHANGE, MCP_FAULT, MCP_MOCK, MCP_PROXY, MCP_SERVER, MCP_TOOL,
+};
 use super::patterns::read_argument_patterns;
 use super::script::read_tool_answers;
 use super::variables::diagnostic_at;
 
 /// Maximum size of a file with tools.
 const MAX_TOOLS_FILE_BYTES: u64 = 16 * 1024 * 1024;
-/// Status of the fault `http`.
-const DEFAULT_HTTP_STATUS: u16 = 503;
-/// Code of the fault `rpc_error`: internal error.
-const DEFAULT_RPC_CODE: i64 = -32603;
-/// Size of the fault `huge`.
-const DEFAULT_HUGE_BYTES: usize = 1024 * 1024;
+/// Maximum size of a recording.
+const MAX_RECORDING_BYTES: u64 = 256 * 1024 * 1024;
 
 /// MCP servers by name.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +54,12 @@ enum McpSource {
         instructions: Option<String>,
         page_size: Option<usize>,
     },
-    Proxy(Upstream),
+    Proxy {
+        upstream: Upstream,
+        /// File of the recording, relative to the project file.
+        record: Option<PathBuf>,
+    },
+    Replay(RecordingFile),
 }
 
 /// A tool of a mock. What is not set is taken from the tool of the same name that it replaces.
@@ -66,6 +69,7 @@ struct MockTool {
     description: Option<String>,
     input_schema: Option<Value>,
     output_schema: Option<Value>,
+    annotations: Option<Value>,
     answers: Vec<ToolAnswer>,
 }
 
@@ -77,11 +81,33 @@ struct ToolsFile {
     tools: Arc<OnceLock<Result<Vec<McpTool>, String>>>,
 }
 
+/// A file with a recording, read once.
+#[derive(Debug, Clone)]
+struct RecordingFile {
+    path: String,
+    place: SourceSpan,
+    recording: Arc<OnceLock<Result<Arc<McpRecording>, String>>>,
+}
+
+/// Settings of a run that definitions of servers need.
+pub struct DefinitionContext<'a> {
+    /// Environment of programs.
+    pub environment: &'a BTreeMap<String, String>,
+    /// Folder of the project file.
+    pub root: &'a Path,
+    /// Key of the conversation in recordings.
+    pub conversation: String,
+    /// Removes secrets from requests before they are compared with a recording.
+    pub secrets: SecretRemover,
+}
+
 /// A fault in calls of a server.
 #[derive(Debug, Clone)]
 pub struct McpFault {
     /// Position in the file.
     pub place: SourceSpan,
+    /// Position of the name of its tool, or else of the fault.
+    pub(super) tool_place: SourceSpan,
     /// The rule.
     pub rule: FaultRule,
 }
@@ -117,7 +143,7 @@ impl McpSettings {
                 false => McpServer::read(&map, place.clone(), diagnostics),
             };
             let Some(server) = server else { continue };
-            if let Err(error) = server.definition(name, &BTreeMap::new(), Path::new("")).validate() {
+            if let Err(error) = server.definition(name, &DefinitionContext::for_validation()).validate() {
                 diagnostics.push(Diagnostic::new(error.to_string()).at(place));
             }
             settings.servers.insert(name.to_string(), server);
@@ -160,18 +186,18 @@ impl McpSettings {
     ) -> Option<McpServer> {
         let Some(inherited) = self.servers.get(name) else {
             let wrong = self.unknown_server(name).at(place.clone());
-            diagnostics.push(wrong.help("define it with `type: mock` or `type: proxy`"));
+            diagnostics.push(wrong.help("define it with `type: mock`, `type: proxy` or `type: replay`"));
             return None;
         };
         let mut server = inherited.clone();
         let written = read_tools(map, diagnostics);
         match &mut server.source {
             McpSource::Mock { tools, .. } => written.into_iter().for_each(|tool| tool.add_to(tools)),
-            McpSource::Proxy(_) if !written.is_empty() => {
-                let message = format!("the server `{name}` is a proxy, whose tools cannot be replaced");
+            McpSource::Proxy { .. } | McpSource::Replay(_) if !written.is_empty() => {
+                let message = format!("the server `{name}` is no mock, so its tools cannot be replaced");
                 diagnostics.push(diagnostic_at(map.key_place("tools"), message));
             }
-            McpSource::Proxy(_) => {}
+            McpSource::Proxy { .. } | McpSource::Replay(_) => {}
         }
         server.faults.extend(read_faults(map, diagnostics));
         server.answers_unmatched =
@@ -179,13 +205,18 @@ impl McpSettings {
         Some(server)
     }
 
-    /// Loads the files of recorded tools, from the first folder that contains them.
+    /// Loads the files of recorded tools and recordings, from the first folder that contains them.
     pub fn load_files(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics) {
         for server in self.servers.values() {
-            if let McpSource::Mock { list: Some(file), .. } = &server.source
-                && let Err(words) = file.load(folders)
-            {
-                diagnostics.push(Diagnostic::new(words.clone()).at(file.place.clone()));
+            let failed = match &server.source {
+                McpSource::Mock { list: Some(file), .. } => {
+                    file.load(folders).as_ref().err().zip(Some(&file.place))
+                }
+                McpSource::Replay(file) => file.load(folders).as_ref().err().zip(Some(&file.place)),
+                McpSource::Mock { list: None, .. } | McpSource::Proxy { .. } => None,
+            };
+            if let Some((words, place)) = failed {
+                diagnostics.push(Diagnostic::new(words.clone()).at(place.clone()));
             }
         }
     }
@@ -205,6 +236,50 @@ impl McpSettings {
         self.servers.contains_key(name)
     }
 
+    /// Names of the tools of a server, if the test defines them all.
+    pub(super) fn defined_tools(&self, name: &str) -> Option<Vec<String>> {
+        match &self.servers.get(name)?.source {
+            McpSource::Mock { tools, list, .. } => {
+                let recorded = match list {
+                    // A file that cannot be read has a diagnostic of its own.
+                    Some(file) => file.tools.get()?.as_ref().ok()?.as_slice(),
+                    None => &[],
+                };
+                let recorded = recorded.iter().map(|tool| tool.name.clone());
+                Some(recorded.chain(tools.iter().map(|tool| tool.name.clone())).collect())
+            }
+            McpSource::Replay(file) => {
+                let tools = file.recording.get()?.as_ref().ok()?.entries("tools/list", "tools");
+                let names = tools.iter().filter_map(|tool| Some(tool.get("name")?.as_str()?.to_string()));
+                // A recording without a list does not say which tools there are.
+                Some(names.collect()).filter(|names: &Vec<String>| !names.is_empty())
+            }
+            McpSource::Proxy { .. } => None,
+        }
+    }
+
+    /// True if a tool says that calls of it may be repeated.
+    pub fn is_harmless(&self, server: &str, tool: &str) -> bool {
+        let annotations = self.servers.get(server).and_then(|server| match &server.source {
+            McpSource::Replay(file) => {
+                let tools = file.recording.get()?.as_ref().ok()?.entries("tools/list", "tools");
+                tools.iter().find(|entry| entry["name"] == tool)?.get("annotations").cloned()
+            }
+            _ => server.tools().into_iter().find(|known| known.name == tool)?.annotations,
+        });
+        let annotations = annotations.unwrap_or_default();
+        ["readOnlyHint", "idempotentHint"].iter().any(|hint| annotations[hint] == true)
+    }
+
+    /// Servers whose exchanges are recorded, with their files, relative to the project file.
+    pub fn recorded(&self) -> BTreeMap<String, PathBuf> {
+        let recorded = self.servers.iter().filter_map(|(name, server)| match &server.source {
+            McpSource::Proxy { record: Some(path), .. } => Some((name.clone(), path.clone())),
+            _ => None,
+        });
+        recorded.collect()
+    }
+
     /// Diagnostic of a reference to a server that does not exist.
     pub fn unknown_server(&self, name: &str) -> Diagnostic {
         let wrong = Diagnostic::new(format!("unknown MCP server `{name}`"));
@@ -220,9 +295,9 @@ impl McpSettings {
         }
     }
 
-    /// Definitions of the servers. Programs get this environment, and paths are relative to `root`.
-    pub fn definitions(&self, environment: &BTreeMap<String, String>, root: &Path) -> Vec<ServerDefinition> {
-        self.servers.iter().map(|(name, server)| server.definition(name, environment, root)).collect()
+    /// Definitions of the servers.
+    pub fn definitions(&self, context: &DefinitionContext<'_>) -> Vec<ServerDefinition> {
+        self.servers.iter().map(|(name, server)| server.definition(name, context)).collect()
     }
 
     /// The answers of the mocks by the name of the server.
@@ -233,9 +308,17 @@ impl McpSettings {
 
 impl McpServer {
     fn read(map: &MapView<'_>, place: SourceSpan, diagnostics: &mut Diagnostics) -> Option<McpServer> {
-        let source = match std::ptr::eq(map.shape(), &MCP_MOCK) {
-            true => read_mock(map, diagnostics),
-            false => McpSource::Proxy(read_upstream(map, diagnostics)?),
+        let source = match map.shape() {
+            shape if std::ptr::eq(shape, &MCP_MOCK) => read_mock(map, diagnostics),
+            shape if std::ptr::eq(shape, &MCP_PROXY) => McpSource::Proxy {
+                upstream: read_upstream(map, diagnostics)?,
+                record: map.text("record").map(PathBuf::from),
+            },
+            _ => McpSource::Replay(RecordingFile {
+                path: map.text("from")?.to_string(),
+                place: map.place_of("from").unwrap_or_else(|| map.place()),
+                recording: Arc::default(),
+            }),
         };
         Some(McpServer {
             place,
@@ -266,12 +349,7 @@ impl McpServer {
         tools.collect()
     }
 
-    fn definition(
-        &self,
-        name: &str,
-        environment: &BTreeMap<String, String>,
-        root: &Path,
-    ) -> ServerDefinition {
+    fn definition(&self, name: &str, context: &DefinitionContext<'_>) -> ServerDefinition {
         let kind = match &self.source {
             McpSource::Mock { list, instructions, page_size, .. } => {
                 let recorded = list.as_ref().and_then(|file| file.tools.get()?.as_ref().ok());
@@ -286,14 +364,24 @@ impl McpServer {
                     ..MockContent::default()
                 }))
             }
-            McpSource::Proxy(Upstream::Command(command)) => {
-                let mut environment = environment.clone();
+            McpSource::Proxy { upstream: Upstream::Command(command), .. } => {
+                let mut environment = context.environment.clone();
                 environment.extend(command.environment.clone());
-                let folder = Some(root.join(command.folder.clone().unwrap_or_default()));
+                let folder = Some(context.root.join(command.folder.clone().unwrap_or_default()));
                 let command = UpstreamCommand { argv: command.argv.clone(), environment, folder };
                 ServerKind::Proxy(Upstream::Command(command))
             }
-            McpSource::Proxy(upstream) => ServerKind::Proxy(upstream.clone()),
+            McpSource::Proxy { upstream, .. } => ServerKind::Proxy(upstream.clone()),
+            McpSource::Replay(file) => ServerKind::Replay(McpReplaySource {
+                recording: file
+                    .recording
+                    .get()
+                    .and_then(|read| read.as_ref().ok())
+                    .cloned()
+                    .unwrap_or_default(),
+                secrets: context.secrets.clone(),
+                conversation: Some(context.conversation.clone()),
+            }),
         };
         ServerDefinition {
             faults: self.faults.iter().map(|fault| fault.rule.clone()).collect(),
@@ -301,6 +389,7 @@ impl McpServer {
                 true => UnmatchedPolicy::ErrorResult,
                 false => UnmatchedPolicy::RpcError,
             },
+            record: matches!(self.source, McpSource::Proxy { record: Some(_), .. }),
             ..ServerDefinition::new(name, kind)
         }
     }
@@ -313,6 +402,7 @@ impl MockTool {
             description: tool.description.clone(),
             input_schema: Some(tool.input_schema.clone()),
             output_schema: tool.output_schema.clone(),
+            annotations: tool.extra.get("annotations").cloned(),
             answers: Vec::new(),
         }
     }
@@ -327,32 +417,63 @@ impl MockTool {
             description: self.description.or(known.description.take()),
             input_schema: self.input_schema.or(known.input_schema.take()),
             output_schema: self.output_schema.or(known.output_schema.take()),
+            annotations: self.annotations.or(known.annotations.take()),
             answers: if self.answers.is_empty() { std::mem::take(&mut known.answers) } else { self.answers },
             name: self.name,
         };
     }
 
     fn definition(self, recorded: Option<&McpTool>) -> McpTool {
+        let mut extra = recorded.map(|tool| tool.extra.clone()).unwrap_or_default();
+        extra.extend(self.annotations.map(|annotations| ("annotations".to_string(), annotations)));
         McpTool {
             name: self.name,
             description: self.description,
             input_schema: self.input_schema.unwrap_or_else(|| json!({"type": "object"})),
             output_schema: self.output_schema,
-            extra: recorded.map(|tool| tool.extra.clone()).unwrap_or_default(),
+            extra,
         }
+    }
+}
+
+impl DefinitionContext<'_> {
+    /// Context for definitions that are only validated.
+    fn for_validation() -> DefinitionContext<'static> {
+        static NO_ENVIRONMENT: BTreeMap<String, String> = BTreeMap::new();
+        DefinitionContext {
+            environment: &NO_ENVIRONMENT,
+            root: Path::new(""),
+            conversation: String::new(),
+            secrets: SecretRemover::default(),
+        }
+    }
+}
+
+/// Reads a file from the first folder that contains it.
+fn read_first(path: &str, folders: &[PathBuf], max_bytes: u64) -> Result<String, String> {
+    let found = folders.iter().map(|folder| folder.join(path)).find(|path| path.is_file());
+    let found = found.ok_or_else(|| format!("`{path}` was not found"))?;
+    let unreadable = |error: std::io::Error| format!("cannot read `{path}`: {error}");
+    if std::fs::metadata(&found).map_err(unreadable)?.len() > max_bytes {
+        return Err(format!("`{path}` is larger than {max_bytes} bytes"));
+    }
+    std::fs::read_to_string(&found).map_err(unreadable)
+}
+
+impl RecordingFile {
+    fn load(&self, folders: &[PathBuf]) -> &Result<Arc<McpRecording>, String> {
+        self.recording.get_or_init(|| {
+            let text = read_first(&self.path, folders, MAX_RECORDING_BYTES)?;
+            let recording = McpRecording::read(&text).map_err(|error| format!("`{}`: {error}", self.path))?;
+            Ok(Arc::new(recording))
+        })
     }
 }
 
 impl ToolsFile {
     fn load(&self, folders: &[PathBuf]) -> &Result<Vec<McpTool>, String> {
         self.tools.get_or_init(|| {
-            let path = folders.iter().map(|folder| folder.join(&self.path)).find(|path| path.is_file());
-            let path = path.ok_or_else(|| format!("`{}` was not found", self.path))?;
-            let unreadable = |error: std::io::Error| format!("cannot read `{}`: {error}", self.path);
-            if std::fs::metadata(&path).map_err(unreadable)?.len() > MAX_TOOLS_FILE_BYTES {
-                return Err(format!("`{}` is larger than {MAX_TOOLS_FILE_BYTES} bytes", self.path));
-            }
-            let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+            let text = read_first(&self.path, folders, MAX_TOOLS_FILE_BYTES)?;
             let value: Value = serde_json::from_str(&text)
                 .map_err(|error| format!("`{}` is not JSON: {error}", self.path))?;
             let entries = [&value["result"]["tools"], &value["tools"], &value]
@@ -399,29 +520,15 @@ impl McpFault {
         }
         let kind = read_fault_kind(action, diagnostics)?;
         let tool = map.text("tool").map(str::to_string);
-        Some(McpFault { place: map.place(), rule: FaultRule { tool, arguments, trigger, kind } })
+        let tool_place = map.place_of("tool").unwrap_or_else(|| map.place());
+        Some(McpFault { place: map.place(), tool_place, rule: FaultRule { tool, arguments, trigger, kind } })
     }
 }
 
 fn read_fault_kind(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<FaultKind> {
     let rpc_error = |code: i64| FaultKind::RpcError { code, message: "injected fault".to_string() };
     if let Some(word) = view.text() {
-        return Some(match word {
-            "lost_answer" => FaultKind::LostAnswer,
-            "timeout" => FaultKind::Timeout,
-            "disconnect" => FaultKind::Disconnect,
-            "http" => FaultKind::Http(DEFAULT_HTTP_STATUS),
-            "rpc_error" => rpc_error(DEFAULT_RPC_CODE),
-            "is_error" => FaultKind::IsError { text: "the tool failed".to_string() },
-            "empty" => FaultKind::Empty,
-            "garbage" => FaultKind::Garbage,
-            "truncate" => FaultKind::Truncate,
-            "schema_violation" => FaultKind::SchemaViolation,
-            "huge" => FaultKind::Huge { bytes: DEFAULT_HUGE_BYTES },
-            "duplicate_answer" => FaultKind::DuplicateAnswer,
-            "stale" => FaultKind::Stale,
-            _ => return None,
-        });
+        return FaultKind::with_defaults(word);
     }
     let map = view.map(&FAULT_ACTION)?;
     let time = |key: &str| map.integer(key).map(from_millis);
@@ -486,6 +593,7 @@ fn read_tools(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Vec<MockTool>
             description: entry.text("description").map(str::to_string),
             input_schema: entry.json("inputSchema"),
             output_schema: entry.json("outputSchema"),
+            annotations: entry.json("annotations"),
             answers: read_tool_answers(&entry, diagnostics),
         });
     }

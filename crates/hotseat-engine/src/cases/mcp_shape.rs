@@ -1,4 +1,4 @@
-//! Shapes of MCP servers: mocks, proxies and their faults.
+//! Shapes of MCP servers: mocks, proxies, replays and their faults.
 
 use super::answer_shape::TOOL_ANSWER;
 use super::assertions::ARGUMENT_PATTERNS;
@@ -9,7 +9,7 @@ pub const MCP_KIND: Kind = Kind::Map(&Kind::Tagged(&MCP_SERVER));
 
 /// An MCP server, or changes of an inherited one.
 pub static MCP_SERVER: TaggedShapes =
-    TaggedShapes { key: "type", shapes: &[&MCP_MOCK, &MCP_PROXY], untagged: Some(&MCP_CHANGE) };
+    TaggedShapes { key: "type", shapes: &[&MCP_MOCK, &MCP_PROXY, &MCP_REPLAY], untagged: Some(&MCP_CHANGE) };
 
 const TOOLS: Kind = Kind::NonEmptyList(&Kind::Shape(&MCP_TOOL));
 static FAULT_KIND: Kind = Kind::Shape(&MCP_FAULT);
@@ -71,6 +71,27 @@ pub static MCP_PROXY: Shape = Shape {
             "Instead of a program: the URL of a server that speaks streamable HTTP.",
         ),
         Field::optional("headers", Kind::Map(&Kind::Text), "Headers of every request to `url`."),
+        Field::optional(
+            "record",
+            Kind::NonEmptyText,
+            "Records requests and answers of each case in this file, relative to the project file, for `type: replay`. Cases that do not run keep their recording.",
+        ),
+        FAULTS_FIELD,
+    ],
+};
+
+/// Shape of a replay.
+pub static MCP_REPLAY: Shape = Shape {
+    name: "McpReplay",
+    doc: "An MCP server that answers from a recording. Requests get the recorded answers to equal requests of the same case.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["replay"]), "Type of the server."),
+        Field::required(
+            "from",
+            Kind::NonEmptyText,
+            "The recording: a file of `record` of a proxy or of `hotseat mcp record`. Searched next to the suite, next to the project file, and in the working directory.",
+        ),
+        UNMATCHED_FIELD,
         FAULTS_FIELD,
     ],
 };
@@ -105,6 +126,11 @@ pub static MCP_TOOL: Shape = Shape {
         .aliases(&["parameters", "input_schema"]),
         Field::optional("outputSchema", Kind::JsonMap, "JSON Schema of its structured result.")
             .aliases(&["output_schema"]),
+        Field::optional(
+            "annotations",
+            Kind::JsonMap,
+            "Hints for clients, such as `readOnlyHint` and `idempotentHint`. A sweep of faults lets the agent repeat such tools.",
+        ),
         Field::optional(
             "answers",
             Kind::NonEmptyList(&Kind::Shape(&TOOL_ANSWER)),

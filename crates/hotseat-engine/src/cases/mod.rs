@@ -22,6 +22,7 @@ mod judging;
 mod limits;
 mod mcp;
 mod mcp_shape;
+mod mcp_tools;
 mod patterns;
 mod peer_words;
 mod program;
@@ -58,8 +59,9 @@ pub use input_sources::{CaseSimulator, HumanInput, OnMissingInput, PromptPolicy,
 pub use judging::{JUDGE_KIND, read_judging};
 pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
-pub use mcp::{McpFault, McpServer, McpSettings, hidden_calls};
+pub use mcp::{DefinitionContext, McpFault, McpServer, McpSettings, hidden_calls};
 pub use mcp_shape::MCP_KIND;
+pub use mcp_tools::ToolReference;
 pub use peer_words::explain_peer_words;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
 pub use scenarios::{CaseScenario, read_scenario_set, stable_id};

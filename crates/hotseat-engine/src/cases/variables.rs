@@ -38,11 +38,16 @@ pub enum McpAddresses<'a> {
 }
 
 impl McpAddresses<'_> {
+    /// Example of an address of a server.
+    pub fn example(server: &str) -> String {
+        format!("http://127.0.0.1:1/mcp/{server}/example")
+    }
+
     /// Returns the address of a server; `Ok(None)` if it is not known yet.
     fn address(self, server: &str) -> Result<Option<String>, String> {
         match self {
             McpAddresses::Unknown => Ok(None),
-            McpAddresses::Example => Ok(Some(format!("http://127.0.0.1:1/mcp/{server}/example"))),
+            McpAddresses::Example => Ok(Some(Self::example(server))),
             McpAddresses::Known(known) => match known.get(server) {
                 Some(address) => Ok(Some(address.clone())),
                 None => Err(format!("`${{MCP.{server}.url}}`: this case has no MCP server `{server}`")),

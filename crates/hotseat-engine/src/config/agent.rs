@@ -276,6 +276,13 @@ impl ProjectAgent {
         matches!(self.node.get("type").map(|kind| &kind.value), Some(NodeValue::String(kind)) if kind == "replay")
     }
 
+    /// Replaces example addresses of MCP servers by their variables.
+    pub(crate) fn hide_example_addresses(&self, text: &str) -> String {
+        self.mcp_references.iter().fold(text.to_string(), |text, name| {
+            text.replace(&McpAddresses::example(name), &format!("${{MCP.{name}.url}}"))
+        })
+    }
+
     /// True if its settings are the same in all conversations.
     pub fn is_same_for_all(&self) -> bool {
         !self.uses_hook_variables && self.mcp_references.is_empty()

@@ -103,7 +103,7 @@ async fn run_case_conversation(
             }
             let mut agent = target.open(&env);
             if let Some(mcp) = mcp {
-                agent = match outside.attach_mcp(mcp, &case, agent) {
+                agent = match outside.attach_mcp(mcp, selected, &case, &redactor, agent) {
                     Ok(agent) => agent,
                     Err(failure) => return attempt.verdict = Verdict::failed(failure),
                 };

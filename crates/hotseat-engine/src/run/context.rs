@@ -122,10 +122,15 @@ impl RunContext {
         Ok(outside)
     }
 
-    /// Displayable description of an agent's target. `None` if it differs between cases.
+    /// Displayable description of an agent's target. `None` if it differs between cases in more than the addresses
+    /// of MCP servers.
     pub fn target_summary(&self, agent: &Arc<ProjectAgent>) -> Option<TargetSummary> {
-        let (target, redactor) = self.bound_target(agent)?;
-        let harmless = |text: String| redactor.text(&text).into_owned();
+        let (target, redactor) = match self.bound_target(agent) {
+            Some((target, redactor)) => (target.clone(), redactor.clone()),
+            None if agent.uses_hook_variables => return None,
+            None => self.bind_agent(agent, &BTreeMap::new(), McpAddresses::Example).ok()?,
+        };
+        let harmless = |text: String| agent.hide_example_addresses(&redactor.text(&text));
         let TargetSummary { id, path, connector, label: shown } = target.summary();
         Some(TargetSummary {
             id: id.map(harmless),

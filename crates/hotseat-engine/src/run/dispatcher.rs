@@ -23,6 +23,7 @@ use super::outcome::{AttemptPolicy, CaseOutcome};
 use super::plan::{RunPlan, SelectedCase};
 use super::results::CaseRef;
 use super::summary::RunSummary;
+use super::sweep_result::SweepReport;
 use super::workers::WorkerPool;
 use crate::config::{ProjectAgent, StartedAgent};
 use hotseat_document::Diagnostic;
@@ -58,6 +59,15 @@ pub enum RunEvent {
     CaseEnded(Arc<CaseOutcome>),
     /// The run was asked to stop.
     Stopping(RunControl),
+    /// All cases have finished, and a sweep of faults has started.
+    SweepStarted {
+        /// Number of conversations with a fault.
+        runs: usize,
+        /// Number of combinations of calls and faults, of which these are a part.
+        combinations: usize,
+    },
+    /// A sweep of faults has finished.
+    SweepEnded(Arc<SweepReport>),
     /// The run has finished.
     Ended(RunSummary),
 }

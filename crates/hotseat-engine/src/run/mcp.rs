@@ -1,19 +1,24 @@
 //! MCP servers of a run: one listener, and a conversation with them for each attempt.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_document::Diagnostic;
-use hotseat_mcp::{BRIDGE_VARIABLE, McpConversation, McpError, McpEventKind, McpOptions, McpServers};
+use hotseat_mcp::{
+    BRIDGE_VARIABLE, McpConversation, McpError, McpEventKind, McpOptions, McpServers, SecretRemover,
+    ServerDefinition,
+};
 use hotseat_targets::AgentSession;
+use hotseat_targets::recorder::SecretRedactor;
 use hotseat_trace::{AttemptFailure, FailureKind};
 
 use super::context::RunContext;
-use super::mcp_servers::{AttemptMcp, GroupLauncher, RunMcp, SharedConversation, addresses};
+use super::mcp_recordings::ConversationRecording;
+use super::mcp_servers::{AttemptMcp, GroupLauncher, RunMcp, SharedConversation, SweptFault, addresses};
 use super::plan::{RunPlan, SelectedCase};
-use crate::cases::TestCase;
+use crate::cases::{DefinitionContext, TestCase};
 use crate::config::StartCommand;
-use crate::session::{McpAgent, ScriptedServers};
+use crate::session::{ExpectedCalls, McpAgent, ScriptedServers};
 
 impl RunContext {
     /// Starts the MCP servers, if a case has any. `parallel` is the number of concurrent conversations.
@@ -38,7 +43,9 @@ impl RunContext {
         let shared = match started_with {
             None => None,
             Some(_) => {
-                let conversation = self.open_conversation(&servers, first).map_err(failed)?;
+                // Each attempt reopens it with its own servers.
+                let conversation = self.open_conversation(&servers, first, String::new(), None);
+                let conversation = conversation.map_err(failed)?;
                 Some(SharedConversation {
                     addresses: addresses(&conversation),
                     bridge: conversation.bridge_address(),
@@ -46,15 +53,46 @@ impl RunContext {
                 })
             }
         };
-        self.mcp = Some(RunMcp { servers, shared });
+        self.mcp = Some(RunMcp { servers, shared, recorder: Arc::default() });
         Ok(())
     }
 
-    fn open_conversation(&self, servers: &McpServers, case: &TestCase) -> Result<McpConversation, McpError> {
-        let (environment, root) = (self.project.environment(), &self.project.root);
-        let definitions = case.mcp.definitions(environment, root);
+    fn open_conversation(
+        &self,
+        servers: &McpServers,
+        case: &TestCase,
+        key: String,
+        fault: Option<&SweptFault>,
+    ) -> Result<McpConversation, McpError> {
+        let definitions = self.definitions(case, key, fault, &self.redactor(&[], &BTreeMap::new()));
         let answerer = Arc::new(ScriptedServers::new(case.mcp.answers()));
         servers.open_conversation(&case.id, answerer, definitions)
+    }
+
+    /// Definitions of the servers of a case. `key` names its conversation in recordings.
+    fn definitions(
+        &self,
+        case: &TestCase,
+        key: String,
+        fault: Option<&SweptFault>,
+        redactor: &SecretRedactor,
+    ) -> Vec<ServerDefinition> {
+        let mut definitions = case.mcp.definitions(&DefinitionContext {
+            environment: self.project.environment(),
+            root: &self.project.root,
+            conversation: key,
+            secrets: secret_remover(redactor),
+        });
+        if let Some(fault) = fault {
+            let server = definitions.iter_mut().find(|definition| definition.name == fault.server);
+            server.into_iter().for_each(|server| server.faults.insert(0, fault.rule.clone()));
+        }
+        definitions
+    }
+
+    /// Writes the recordings of proxied servers. Returns what could not be written, in words.
+    pub fn write_mcp_recordings(&self) -> Vec<String> {
+        self.mcp.as_ref().map_or_else(Vec::new, |mcp| mcp.recorder.write(&self.project.root))
     }
 
     /// Fills the addresses of MCP servers into the start command of an agent.
@@ -89,9 +127,13 @@ impl RunContext {
                     drop(AttemptMcp::new(conversation, home));
                     return Err(failure);
                 }
-                None => self.reopen(conversation, case),
+                None => self.reopen(conversation, selected, case, &self.redactor(&[], &BTreeMap::new())),
             },
-            None => self.open_conversation(&mcp.servers, case).map_err(definition_failure),
+            None => {
+                let key = conversation_key(selected);
+                self.open_conversation(&mcp.servers, case, key, selected.swept_fault.as_deref())
+                    .map_err(definition_failure)
+            }
         }?;
         Ok(Some(AttemptMcp::new(conversation, home)))
     }
@@ -99,9 +141,12 @@ impl RunContext {
     fn reopen(
         &self,
         conversation: McpConversation,
+        selected: &SelectedCase,
         case: &TestCase,
+        redactor: &SecretRedactor,
     ) -> Result<McpConversation, AttemptFailure> {
-        let definitions = case.mcp.definitions(self.project.environment(), &self.project.root);
+        let (key, fault) = (conversation_key(selected), selected.swept_fault.as_deref());
+        let definitions = self.definitions(case, key, fault, redactor);
         let answerer = Arc::new(ScriptedServers::new(case.mcp.answers()));
         conversation.reopen(answerer, &definitions).map_err(definition_failure)
     }
@@ -110,19 +155,42 @@ impl RunContext {
     pub(super) fn attach_mcp(
         &self,
         mcp: AttemptMcp,
+        selected: &SelectedCase,
         case: &TestCase,
+        redactor: &SecretRedactor,
         agent: Box<dyn AgentSession>,
     ) -> Result<Box<dyn AgentSession>, AttemptFailure> {
         let Some((conversation, home)) = mcp.take() else { return Ok(agent) };
         // Hooks may have set variables.
         let conversation = match case.has_hooks() {
-            true => self.reopen(conversation, case)?,
+            true => self.reopen(conversation, selected, case, redactor)?,
             false => conversation,
         };
         let servers = case.mcp.servers().filter(|(_, server)| server.answers_unmatched);
         let answers_unmatched: BTreeSet<String> = servers.map(|(name, _)| name.to_string()).collect();
-        Ok(Box::new(McpAgent::new(agent, conversation, answers_unmatched, home)))
+        let expected = ExpectedCalls { answers_unmatched, tools: case.tool_references() };
+        let mut agent = McpAgent::new(agent, conversation, expected, home);
+        let mut files = case.mcp.recorded();
+        // Broken conversations are no recordings.
+        files.retain(|_, _| selected.swept_fault.is_none());
+        if let Some(mcp) = self.mcp.as_ref().filter(|_| !files.is_empty()) {
+            let (recorder, conversation) = (mcp.recorder.clone(), conversation_key(selected));
+            let recording = ConversationRecording { conversation, files, secrets: secret_remover(redactor) };
+            agent.on_close(Box::new(move |conversation| recorder.add(conversation, &recording)));
+        }
+        Ok(Box::new(agent))
     }
+}
+
+/// Key of a case in recordings of MCP servers.
+fn conversation_key(selected: &SelectedCase) -> String {
+    format!("{}/{}", selected.suite_name, selected.case.id)
+}
+
+/// Removes the secrets that a redactor knows.
+fn secret_remover(redactor: &SecretRedactor) -> SecretRemover {
+    let redactor = redactor.clone();
+    SecretRemover::new(move |text| redactor.text(text).into_owned())
 }
 
 /// Returns the failure of an agent that called a tool while no conversation ran.

@@ -1,13 +1,15 @@
 //! The MCP servers of a run, and the conversations of attempts with them.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use hotseat_mcp::{
-    BRIDGE_VARIABLE, LaunchedUpstream, McpConversation, McpServers, UpstreamCommand, UpstreamLauncher,
+    BRIDGE_VARIABLE, FaultRule, LaunchedUpstream, McpConversation, McpServers, UpstreamCommand,
+    UpstreamLauncher,
 };
 use hotseat_targets::process::{GroupCommand, ProjectServers};
 
+use super::mcp_recordings::McpRecorder;
 use crate::config::ProjectAgent;
 use crate::session::ConversationSlot;
 
@@ -16,6 +18,8 @@ pub struct RunMcp {
     pub(super) servers: McpServers,
     /// The conversation of agents that learn addresses when they start. All attempts use it in turn.
     pub(super) shared: Option<SharedConversation>,
+    /// Recordings of proxied servers.
+    pub(super) recorder: Arc<McpRecorder>,
 }
 
 /// A conversation that is reopened for each attempt at the same addresses.
@@ -23,6 +27,15 @@ pub(super) struct SharedConversation {
     pub(super) addresses: BTreeMap<String, String>,
     pub(super) bridge: String,
     pub(super) slot: ConversationSlot,
+}
+
+/// A fault that a sweep adds to one attempt.
+#[derive(Debug, Clone)]
+pub struct SweptFault {
+    /// Name of the server.
+    pub server: String,
+    /// The rule.
+    pub rule: FaultRule,
 }
 
 /// The conversation of one attempt with its MCP servers.

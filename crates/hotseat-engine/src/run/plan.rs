@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::case_filter::{CaseFilter, CaseLabels, KnownLabels};
 use super::case_roles::{CaseScope, case_roles, check_functions};
 use super::execution_options::ExecutionOptions;
+use super::mcp_servers::SweptFault;
 use super::mode::RunModes;
 use super::results::{CaseInfo, CaseRef};
 use super::shard::{PlanDigest, Shard};
@@ -56,6 +57,8 @@ pub struct SelectedCase {
     pub case_ref: Arc<CaseRef>,
     /// During a recheck: number of saved attempts.
     pub saved_attempts: Option<usize>,
+    /// The fault of this attempt in a sweep.
+    pub swept_fault: Option<Arc<SweptFault>>,
 }
 
 /// A suite of a run, and the agent it tests unless its cases name others.
@@ -347,6 +350,7 @@ impl RunPlan {
             body,
             case_ref,
             saved_attempts: None,
+            swept_fault: None,
         }
     }
 

@@ -44,6 +44,9 @@ pub struct RunSummary {
     /// Usage of all attempts, as far as it is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Box<UsageTotals>>,
+    /// Conversations of a sweep of faults that show a defect of an agent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub sweep_failures: usize,
     /// True if the run was interrupted.
     pub interrupted: bool,
     /// Reason why the run could not be executed completely.
@@ -55,6 +58,10 @@ pub struct RunSummary {
     pub ended_at: Millis,
     /// Duration.
     pub duration: Duration,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Totals of repeated cases.
@@ -179,9 +186,9 @@ impl RunSummary {
         (ran > 0).then(|| self.passed as f64 * 100.0 / ran as f64)
     }
 
-    /// True if a case failed, or a skip counts as a failure.
+    /// True if a case failed, a skip counts as a failure, or a sweep of faults found a defect.
     pub fn has_failed(&self) -> bool {
-        self.failed > 0 || (self.fail_on_skip && self.unasked_skips > 0)
+        self.failed > 0 || self.sweep_failures > 0 || (self.fail_on_skip && self.unasked_skips > 0)
     }
 
     /// True if every failure is a connection failure and no case passed, so the run says nothing about the

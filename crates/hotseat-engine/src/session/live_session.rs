@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::checkpoints::{self, CheckpointProgress};
 use super::conversation_ending::ConversationEnding;
 use super::evaluate::{CheckEvaluator, CheckScope, failure_from_checks};
-use super::mcp_results::{late_call, unreached_faults};
+use super::mcp_results::{late_call, unreached_faults, with_unreached_faults};
 use super::recorded_conversation::{RecordedConversation, SessionCounterpart, rerun_required};
 use super::resolve_references::{missing_times, test_error};
 use super::topic_tracker::TopicTracker;
@@ -498,16 +498,21 @@ impl<'a> Session<'a> {
         {
             self.ending = Some(ConversationEnding::Failed(failure));
         }
+        let unreached = unreached_faults(case, self.recorder.conversation());
         let ending = match self.ending.take() {
             None | Some(ConversationEnding::Completed) => {
                 if !self.turns().is_empty() || case.program.is_none() {
                     self.evaluate_all_topics().await;
                     self.evaluate_conversation(&case.checks, &case.final_checks).await;
                 }
-                let failure = unreached_faults(case, self.recorder.conversation())
+                let failure = unreached
                     .or_else(|| missing_checkpoints(&self.checkpoints))
                     .or_else(|| failure_from_checks(&self.checks));
                 failure.map_or(ConversationEnding::Completed, ConversationEnding::Failed)
+            }
+            // A check that fails first may hide why: the fault that it is about never happened.
+            Some(ConversationEnding::Failed(failure)) if failure.kind == FailureKind::Assertion => {
+                ConversationEnding::Failed(with_unreached_faults(failure, unreached))
             }
             Some(ending) => ending,
         };

@@ -16,6 +16,8 @@ use hotseat_trace::{
     McpFaultInjected, Note, Origin, Payload, ToolCompleted, ToolFailed, ToolInvocation,
 };
 
+use crate::cases::ToolReference;
+
 /// Time that the answers of calls get to be reported after the end of their turn. The server reports an answer
 /// right after it has sent it.
 const ANSWER_REPORT_TIMEOUT: Duration = Duration::from_millis(200);
@@ -55,6 +57,30 @@ impl ToolAnswerer for ScriptedServers {
 /// Slot for a conversation that outlives an attempt: one for all conversations of a process.
 pub type ConversationSlot = Arc<Mutex<Option<McpConversation>>>;
 
+/// What a test expects of the calls at its MCP servers.
+#[derive(Debug, Default)]
+pub struct ExpectedCalls {
+    /// Servers that hand an error to the agent if no answer matches.
+    pub answers_unmatched: BTreeSet<String>,
+    /// Tools that faults and assertions name.
+    pub tools: Vec<ToolReference>,
+}
+
+impl ExpectedCalls {
+    /// Fails if a tool that the test names is not among those that its server listed.
+    fn check_tools(&self, server: &str, listed: &[String]) -> Result<(), AttemptFailure> {
+        let named = self.tools.iter().filter(|reference| reference.server == server);
+        match named.filter_map(|reference| reference.check(listed)).next() {
+            None => Ok(()),
+            Some(wrong) => {
+                let place = wrong.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
+                let failure = AttemptFailure::new(FailureKind::TestError, wrong.message + &place);
+                Err(failure.with_detail(wrong.help.unwrap_or_default()))
+            }
+        }
+    }
+}
+
 /// A session with an agent, and its conversation with the MCP servers of the test.
 pub struct McpAgent {
     agent: Box<dyn AgentSession>,
@@ -63,19 +89,28 @@ pub struct McpAgent {
     observer: McpObserver,
     /// Receives the conversation after the end.
     home: Option<ConversationSlot>,
+    /// Reads the conversation once before its end.
+    on_close: Option<ConversationReader>,
 }
 
+/// Reads a conversation with MCP servers.
+pub type ConversationReader = Box<dyn FnOnce(&McpConversation) + Send>;
+
 impl McpAgent {
-    /// Adds a conversation to a session. Calls without an answer are left to the agent at the servers
-    /// `answers_unmatched`. The conversation is returned to `home`.
+    /// Adds a conversation to a session. The conversation is returned to `home`.
     pub fn new(
         agent: Box<dyn AgentSession>,
         conversation: McpConversation,
-        answers_unmatched: BTreeSet<String>,
+        expected: ExpectedCalls,
         home: Option<ConversationSlot>,
     ) -> McpAgent {
-        let observer = McpObserver { answers_unmatched, ..McpObserver::default() };
-        McpAgent { agent, conversation: Some(conversation), observer, home }
+        let observer = McpObserver { expected, ..McpObserver::default() };
+        McpAgent { agent, conversation: Some(conversation), observer, home, on_close: None }
+    }
+
+    /// Lets `reader` read the conversation when the session is closed.
+    pub fn on_close(&mut self, reader: ConversationReader) {
+        self.on_close = Some(reader);
     }
 }
 
@@ -141,6 +176,9 @@ impl AgentSession for McpAgent {
     }
 
     fn close(&mut self) -> BoxFuture<'_, ()> {
+        if let (Some(conversation), Some(read)) = (&self.conversation, self.on_close.take()) {
+            read(conversation);
+        }
         self.agent.close()
     }
 
@@ -159,7 +197,7 @@ struct McpObserver {
     calls: HashMap<u64, ObservedCall>,
     /// Calls without an answer.
     open: HashSet<u64>,
-    answers_unmatched: BTreeSet<String>,
+    expected: ExpectedCalls,
     notes: usize,
 }
 
@@ -224,6 +262,10 @@ impl McpObserver {
                 let (turn_id, server) = (self.turn.clone(), server.into());
                 self.emit(at, McpConnected { turn_id, server, revision: revision.to_string(), client })
             }
+            McpEventKind::ToolsListed { tools, may_change } => match may_change {
+                true => Ok(()),
+                false => self.expected.check_tools(&server, &tools),
+            },
             McpEventKind::CallReceived { call, tool, arguments, .. } => {
                 self.receive_call(at, &server, call, tool, arguments)
             }
@@ -365,12 +407,12 @@ impl McpObserver {
         let request =
             known.map_or_else(|| method.to_string(), |call| format!("{} with {}", call.tool, call.arguments));
         let message = format!("MCP server `{server}` has no answer for {request}");
-        if self.answers_unmatched.contains(server) {
+        if self.expected.answers_unmatched.contains(server) {
             return self.note(at, message);
         }
         let nearest = nearest.unwrap_or_else(|| "the tool has no answers".to_string());
         let failure = AttemptFailure::new(FailureKind::TestError, format!("{message}; nearest: {nearest}"));
-        let help = "add an answer under `answers` of the tool, or set `unmatched: error_result`";
+        let help = "add an answer under `answers` of the tool, or record a replay again, or set `unmatched: error_result`";
         Err(failure.with_detail(help))
     }
 

@@ -49,3 +49,14 @@ pub(super) fn unreached_faults(case: &TestCase, conversation: &TracedConversatio
     let rest: Vec<String> = unreached.collect();
     Some(AttemptFailure::new(FailureKind::TestError, first).with_detail(rest.join("\n")))
 }
+
+/// Adds the faults that were not reached to the failure of a check.
+pub(super) fn with_unreached_faults(
+    failure: AttemptFailure,
+    unreached: Option<AttemptFailure>,
+) -> AttemptFailure {
+    let Some(unreached) = unreached else { return failure };
+    let lines = [failure.detail.as_deref(), Some(&*unreached.message), unreached.detail.as_deref()];
+    let detail = lines.into_iter().flatten().collect::<Vec<_>>().join("\n");
+    failure.with_detail(detail)
+}

@@ -34,7 +34,7 @@ pub use external_answer::ExternalAnswer;
 pub use hook::{run_command, run_hook};
 pub use human::{HumanPrompt, HumanPrompter, HumanReply};
 pub use live_session::{CheckSubject, EndedCaseError, Session};
-pub use mcp_agent::{ConversationSlot, McpAgent, ScriptedServers};
+pub use mcp_agent::{ConversationSlot, ExpectedCalls, McpAgent, ScriptedServers};
 pub use next_input::{InputSources, NextInput};
 pub use recorded_conversation::{RERUN_HINT, RecordedConversation, RecordedOutcome, rerun_required};
 pub use results::{ConversationResult, EvaluatedCheck, JudgeOpinion, TopicVisitRef};

@@ -190,8 +190,7 @@ fn source_of(kind: &ServerKind) -> Result<(AnswerSource, Vec<McpTool>), String> 
         ServerKind::Replay(replay) => {
             let entries = replay.recording.entries("tools/list", "tools");
             let tools = entries.iter().map(McpTool::from_json).collect::<Result<_, _>>()?;
-            let table = ReplayTable::new(replay.recording.clone(), replay.secrets.clone());
-            Ok((AnswerSource::Replay(Mutex::new(table)), tools))
+            Ok((AnswerSource::Replay(Mutex::new(ReplayTable::new(replay.clone()))), tools))
         }
     }
 }
@@ -280,9 +279,9 @@ impl McpConversation {
         Ok(McpConversation { id, address, run, state, events })
     }
 
-    /// Returns the recorded exchanges of a proxied server, if [`McpOptions::record`] is set.
+    /// Returns the recorded exchanges of a proxied server, if [`McpOptions::record`] or [`ServerDefinition::record`] is set.
     pub fn recording(&self, server: &str) -> Option<McpRecording> {
-        let server = self.state.servers.get(server).filter(|_| self.state.is_recording)?;
+        let server = self.state.servers.get(server).filter(|server| self.state.records(server))?;
         Some(McpRecording { server: server.name().to_string(), exchanges: server.recorded() })
     }
 

@@ -140,6 +140,9 @@ impl ExchangeObserver {
                 self.report_client(revision, &info).await;
             }
         }
+        if let Ok(result) = &outcome {
+            self.observe_tools(result).await;
+        }
         let Some(call) = self.call else { return };
         if let Ok(result) = &outcome
             && result.get("resultType").and_then(Value::as_str) == Some("input_required")
@@ -158,6 +161,26 @@ impl ExchangeObserver {
         self.report(Instant::now(), McpEventKind::CallAnswered { call, outcome, duration, delivered }).await;
     }
 
+    /// Observes the capabilities of a server, and reports its tools.
+    async fn observe_tools(&self, result: &Value) {
+        match self.method.as_str() {
+            "initialize" | "server/discover" => {
+                let announced = result.pointer("/capabilities/tools/listChanged");
+                lock(&self.server.listed).may_change |= announced == Some(&Value::Bool(true));
+            }
+            "tools/list" => {
+                let (tools, may_change) = {
+                    let mut listed = lock(&self.server.listed);
+                    (listed.add_page(&self.params, result), listed.may_change)
+                };
+                if let Some(tools) = tools {
+                    self.report(Instant::now(), McpEventKind::ToolsListed { tools, may_change }).await;
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Reports the client of a request.
     pub(super) async fn report_client(&self, revision: ProtocolRevision, info: &Value) {
         if self.server.is_new_client(revision, info) {
@@ -169,8 +192,9 @@ impl ExchangeObserver {
     }
 
     fn record(&self, outcome: &Result<Value, RpcError>) {
-        if self.conversation.is_recording {
+        if self.conversation.records(&self.server) {
             let exchange = McpExchange {
+                conversation: None,
                 method: self.method.clone(),
                 params: without_meta(&self.params),
                 outcome: outcome.clone(),

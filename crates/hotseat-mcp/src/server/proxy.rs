@@ -56,7 +56,8 @@ async fn handle_request(
         report_client(&request, revision, &info.unwrap_or_default()).await;
     }
     let is_call = method == "tools/call";
-    if !is_call && method != "initialize" && !request.conversation.is_recording {
+    let is_observed = is_call || matches!(method.as_str(), "initialize" | "server/discover" | "tools/list");
+    if !is_observed && !request.conversation.records(&request.server) {
         return pass_through(request, upstream, None).await;
     }
     let (conversation, server) = (request.conversation.clone(), request.server.clone());

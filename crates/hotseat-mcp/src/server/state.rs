@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::catalog::ToolCatalog;
@@ -24,6 +24,8 @@ use crate::revision::ProtocolRevision;
 const MAX_CLOSED_CONVERSATIONS: usize = 4096;
 /// Maximum number of different clients of one server that are reported.
 const MAX_KNOWN_CLIENTS: usize = 256;
+/// Maximum number of tools of a proxied server that are reported.
+const MAX_LISTED_TOOLS: usize = 10_000;
 
 /// Locks a mutex; a panic of another holder leaves the data usable.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -102,7 +104,7 @@ pub(super) struct ConversationState {
     pub(super) servers: BTreeMap<String, Arc<ServerState>>,
     pub(super) answerer: Arc<dyn ToolAnswerer>,
     pub(super) limits: McpLimits,
-    pub(super) is_recording: bool,
+    is_recording: bool,
     /// Permits for open requests.
     pub(super) open_requests: Arc<Semaphore>,
     events: mpsc::Sender<McpEvent>,
@@ -133,6 +135,11 @@ impl ConversationState {
             calls,
             closed,
         }
+    }
+
+    /// Whether the exchanges of a server are recorded.
+    pub(super) fn records(&self, server: &ServerState) -> bool {
+        self.is_recording || server.definition.record
     }
 
     /// Reports an event. Waits while too many events wait for the receiver.
@@ -216,6 +223,29 @@ struct RecordedExchanges {
     bytes: usize,
 }
 
+/// Names of the tools of a proxied server, as far as its pages arrived.
+#[derive(Default)]
+pub(super) struct ListedTools {
+    names: Vec<String>,
+    /// Whether the server announced that the list may change.
+    pub(super) may_change: bool,
+}
+
+impl ListedTools {
+    /// Adds the answer to `tools/list`, and returns the names after the last page.
+    pub(super) fn add_page(&mut self, params: &Map<String, Value>, result: &Value) -> Option<Vec<String>> {
+        if !params.contains_key("cursor") {
+            self.names.clear();
+        }
+        let entries = result.get("tools").and_then(Value::as_array).into_iter().flatten();
+        let names = entries.filter_map(|tool| Some(tool.get("name")?.as_str()?.to_string()));
+        let room = MAX_LISTED_TOOLS.saturating_sub(self.names.len());
+        self.names.extend(names.take(room));
+        let is_complete = result.get("nextCursor").is_none() && self.names.len() < MAX_LISTED_TOOLS;
+        is_complete.then(|| self.names.clone())
+    }
+}
+
 /// State of one server in one conversation.
 pub(super) struct ServerState {
     pub(super) definition: ServerDefinition,
@@ -223,6 +253,8 @@ pub(super) struct ServerState {
     /// Calls of a proxied server that wait for input, by the state that their client sends again.
     pub(super) waiting_calls: Mutex<HashMap<String, u64>>,
     recorded: Mutex<RecordedExchanges>,
+    /// Tools that a proxied server listed.
+    pub(super) listed: Mutex<ListedTools>,
     /// Tools of a mock; replaced as a whole.
     pub(super) tools: RwLock<Arc<ToolCatalog>>,
     /// Sessions of clients with a handshake, by their identifiers.
@@ -246,6 +278,7 @@ impl ServerState {
             is_connected: AtomicBool::new(false),
             waiting_calls: Mutex::default(),
             recorded: Mutex::default(),
+            listed: Mutex::default(),
             source,
             definition,
         }

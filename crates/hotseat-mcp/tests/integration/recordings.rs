@@ -41,7 +41,7 @@ struct Replay {
 
 fn replay(text: &str, secrets: SecretRemover) -> Replay {
     let recording = Arc::new(McpRecording::read(text).unwrap());
-    let kind = ServerKind::Replay(McpReplaySource { recording, secrets });
+    let kind = ServerKind::Replay(McpReplaySource { recording, secrets, conversation: None });
     let definition = ServerDefinition::new("bank", kind);
     let servers = McpServers::start(vec![definition], McpOptions::default()).unwrap();
     let answerer = Arc::new(FixedAnswerer::default());

@@ -168,6 +168,13 @@ impl<'a> MessageRecord<'a> {
     }
 }
 
+/// Start of a sweep of faults.
+#[derive(Serialize)]
+struct SweepStartRecord {
+    runs: usize,
+    combinations: usize,
+}
+
 impl<W: Write + Send> Reporter for EventsReporter<W> {
     fn report(&mut self, event: &RunEvent) -> io::Result<()> {
         let out = &mut self.out;
@@ -197,6 +204,11 @@ impl<W: Write + Send> Reporter for EventsReporter<W> {
                 };
                 write_warning(out, &Diagnostic::new(words))
             }
+            RunEvent::SweepStarted { runs, combinations } => {
+                let started = SweepStartRecord { runs: *runs, combinations: *combinations };
+                write_line(out, "fault_sweep_start", started)
+            }
+            RunEvent::SweepEnded(report) => write_line(out, "fault_sweep", &**report),
             RunEvent::Ended(summary) => {
                 self.ended = Some(SummaryRecord::new(summary, &self.setting));
                 Ok(())

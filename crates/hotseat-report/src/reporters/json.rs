@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::record::{EnvironmentRecord, MetadataRecord, ResultRecord, SummaryRecord};
 use super::spool::{ReportSpool, SpoolPiece};
 use super::{Reporter, RunEvent};
-use hotseat_engine::run::RunSettings;
+use hotseat_engine::run::{RunSettings, SweepReport};
 
 /// Reporter that writes one JSON object. Results arrive in any order, so they are spooled until the end of
 /// the run.
@@ -19,6 +19,8 @@ pub struct JsonReporter {
     spool: ReportSpool,
     /// Index of each case, with its result.
     results: Vec<(usize, SpoolPiece)>,
+    /// Result of a sweep of faults.
+    sweep: Option<Arc<SweepReport>>,
 }
 
 impl JsonReporter {
@@ -27,7 +29,14 @@ impl JsonReporter {
     /// # Errors
     /// If no temporary file can be created.
     pub fn new(file: File, shown: String, setting: Arc<RunSettings>) -> io::Result<Self> {
-        Ok(JsonReporter { file, label: shown, setting, spool: ReportSpool::new()?, results: Vec::new() })
+        Ok(JsonReporter {
+            file,
+            label: shown,
+            setting,
+            spool: ReportSpool::new()?,
+            results: Vec::new(),
+            sweep: None,
+        })
     }
 }
 
@@ -48,7 +57,11 @@ impl Reporter for JsonReporter {
                 let head = serde_json::to_string(&SummaryRecord::new(summary, &self.setting))?;
                 let environment = serde_json::to_string(&EnvironmentRecord::new(&self.setting))?;
                 write!(out, "{{\"summary\":{head},\n\"environment\":{environment},\n")?;
-                write!(out, "\"metadata\":{metadata},\n\"results\":[")?;
+                writeln!(out, "\"metadata\":{metadata},")?;
+                if let Some(sweep) = &self.sweep {
+                    writeln!(out, "\"fault_sweep\":{},", serde_json::to_string(&**sweep)?)?;
+                }
+                write!(out, "\"results\":[")?;
                 let mut spool = self.spool.reader()?;
                 for (number, (_, piece)) in self.results.iter().enumerate() {
                     out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
@@ -57,10 +70,15 @@ impl Reporter for JsonReporter {
                 out.write_all(b"\n]}\n")?;
                 out.flush()
             }
+            RunEvent::SweepEnded(report) => {
+                self.sweep = Some(report.clone());
+                Ok(())
+            }
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
-            | RunEvent::Stopping(_) => Ok(()),
+            | RunEvent::Stopping(_)
+            | RunEvent::SweepStarted { .. } => Ok(()),
         }
     }
 }

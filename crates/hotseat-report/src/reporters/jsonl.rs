@@ -48,7 +48,11 @@ impl Reporter for JsonLinesReporter {
             }
             RunEvent::CaseEnded(outcome) => write_line(out, "result", ResultRecord::new(outcome, setting)),
             RunEvent::Ended(summary) => write_line(out, "summary", SummaryRecord::new(summary, setting)),
-            RunEvent::CaseStarted { .. } | RunEvent::AttemptEnded { .. } | RunEvent::Stopping(_) => Ok(()),
+            RunEvent::SweepEnded(report) => write_line(out, "fault_sweep", &**report),
+            RunEvent::CaseStarted { .. }
+            | RunEvent::AttemptEnded { .. }
+            | RunEvent::Stopping(_)
+            | RunEvent::SweepStarted { .. } => Ok(()),
         }
     }
 }

@@ -140,7 +140,9 @@ impl Reporter for JUnitReporter {
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
-            | RunEvent::Stopping(_) => Ok(()),
+            | RunEvent::Stopping(_)
+            | RunEvent::SweepStarted { .. }
+            | RunEvent::SweepEnded(_) => Ok(()),
         }
     }
 }

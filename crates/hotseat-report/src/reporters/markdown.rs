@@ -113,7 +113,9 @@ impl Reporter for MarkdownReporter {
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
-            | RunEvent::Stopping(_) => Ok(()),
+            | RunEvent::Stopping(_)
+            | RunEvent::SweepStarted { .. }
+            | RunEvent::SweepEnded(_) => Ok(()),
         }
     }
 }

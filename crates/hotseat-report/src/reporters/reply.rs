@@ -78,6 +78,8 @@ impl<W: Write + Send> Reporter for ReplyReporter<W> {
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
             | RunEvent::Stopping(_)
+            | RunEvent::SweepStarted { .. }
+            | RunEvent::SweepEnded(_)
             | RunEvent::Ended(_) => Ok(()),
         }
     }

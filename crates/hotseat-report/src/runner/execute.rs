@@ -6,7 +6,8 @@ use std::time::Instant;
 use hotseat_document::Diagnostic;
 use hotseat_engine::run;
 use hotseat_engine::run::{
-    CancellationSignal, HookOutput, RunContext, RunControl, RunEvent, RunPlan, RunSummary, execute,
+    CancellationSignal, FaultSweep, HookOutput, RunContext, RunControl, RunEvent, RunPlan, RunSummary,
+    execute,
 };
 use hotseat_targets::recorder::wall_millis;
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ impl RunBuilder<'_> {
         control: watch::Receiver<RunControl>,
         forwarder: &mut EventForwarder,
     ) -> Result<RunSummary, Vec<Diagnostic>> {
-        let RunBuilder { plan, context, options, hooks, completed, report_writing, .. } = self;
+        let RunBuilder { plan, context, options, hooks, completed, report_writing, sweep, .. } = self;
         let mut context = context;
         if context.recheck.is_none() {
             context.start_mcp(&plan, options.parallel).map_err(|wrong| vec![wrong])?;
@@ -64,14 +65,33 @@ impl RunBuilder<'_> {
         };
         forwarder.logs.extend(before.console.iter().cloned());
         let mut results = Vec::new();
+        let (mut sweep, mut held) = (sweep.map(FaultSweep::new), None);
+        let parallel = options.parallel;
         let mut report = |event: RunEvent| {
+            match (&event, &mut sweep) {
+                (RunEvent::CaseEnded(outcome), Some(sweep)) => sweep.add_clean_run(outcome),
+                // The sweep belongs to the run.
+                (RunEvent::Ended(_), Some(_)) => return held = Some(event.clone()),
+                _ => {}
+            }
             if let (RunEvent::CaseEnded(outcome), Some(_)) = (&event, &hooks.after) {
                 results.push((outcome.representative().case_ref.index, run::hook_result(outcome)));
             }
             forwarder.report(event);
         };
+        let (agents_of_run, watched) = (&mut agents, control.clone());
         let ended =
-            execute(&plan, context.clone(), options, control, &mut agents, completed, &mut report).await;
+            execute(&plan, context.clone(), options, watched, agents_of_run, completed, &mut report).await;
+        let ended = match (sweep, ended) {
+            (Some(sweep), Ok(summary)) => {
+                run_sweep(sweep, summary, &plan, &context, parallel, control, forwarder).await
+            }
+            (_, ended) => {
+                held.into_iter().for_each(|event| forwarder.report(event));
+                ended
+            }
+        };
+        forwarder.errors.extend(context.write_mcp_recordings());
         if let Some(name) = &hooks.after {
             // Sorts results by case, since parallel cases end in any order.
             results.sort_by_key(|(index, _)| *index);
@@ -92,6 +112,38 @@ impl RunBuilder<'_> {
         run::stop_agents(agents).await;
         ended
     }
+}
+
+/// Sweeps faults after the run, unless it was stopped, and reports its end.
+async fn run_sweep(
+    sweep: FaultSweep,
+    mut summary: RunSummary,
+    plan: &Arc<RunPlan>,
+    context: &Arc<RunContext>,
+    parallel: usize,
+    control: watch::Receiver<RunControl>,
+    forwarder: &mut EventForwarder,
+) -> Result<RunSummary, Vec<Diagnostic>> {
+    let started = Instant::now();
+    let mut report = |event: RunEvent| forwarder.report(event);
+    let mut failed = None;
+    if !summary.interrupted {
+        match sweep.run(plan, context, parallel, control.clone(), &mut report).await {
+            Ok(result) => {
+                summary.sweep_failures = result.failures();
+                summary.interrupted = *control.borrow() != RunControl::Run;
+                summary.duration += started.elapsed();
+                summary.ended_at = wall_millis();
+                report(RunEvent::SweepEnded(Arc::new(result)));
+            }
+            Err(diagnostics) => {
+                summary.broken = diagnostics.first().map(|mistake| mistake.message.as_str().into());
+                failed = Some(diagnostics);
+            }
+        }
+    }
+    report(RunEvent::Ended(summary.clone()));
+    failed.map_or(Ok(summary), Err)
 }
 
 /// Runs the hook before the first case.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use hotseat_document::Diagnostic;
 use hotseat_engine::run::{
     ExecutionOptions, ResumeState, RunContext, RunControl, RunEvent, RunPlan, RunSummary,
-    RunningConversations, ShutdownSignals,
+    RunningConversations, ShutdownSignals, SweepSettings,
 };
 use hotseat_targets::BoxFuture;
 use tokio::runtime::Builder;
@@ -78,6 +78,7 @@ pub struct RunBuilder<'a> {
     hooks: RunHooks,
     completed: Option<ResumeState<'a>>,
     report_writing: Option<ReportWriting>,
+    sweep: Option<SweepSettings>,
     synchronous: bool,
 }
 
@@ -98,6 +99,7 @@ impl<'a> RunBuilder<'a> {
             hooks: RunHooks::default(),
             completed: None,
             report_writing: None,
+            sweep: None,
             synchronous: false,
         }
     }
@@ -124,6 +126,12 @@ impl<'a> RunBuilder<'a> {
     #[must_use]
     pub fn then_writing(self, report_writing: Option<ReportWriting>) -> Self {
         RunBuilder { report_writing, ..self }
+    }
+
+    /// Repeats cases that passed with faults of their MCP servers.
+    #[must_use]
+    pub fn sweeping(self, sweep: Option<SweepSettings>) -> Self {
+        RunBuilder { sweep, ..self }
     }
 
     /// Reports each event before the run continues. Needed if a human types: a prompt must not overtake earlier

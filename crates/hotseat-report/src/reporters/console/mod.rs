@@ -14,6 +14,7 @@ mod options;
 mod progress;
 mod stability;
 mod summary;
+mod sweep;
 mod tree;
 mod turn;
 
@@ -191,6 +192,10 @@ impl<W: Write + Send> Reporter for ConsoleReporter<W> {
             RunEvent::Stopping(_) => self.without_gaps(
                 "no new cases; waiting for running cases (Ctrl-C again cancels them)\n".to_string(),
             ),
+            RunEvent::SweepStarted { runs, combinations } => {
+                self.without_gaps(sweep::announcement(*runs, *combinations))
+            }
+            RunEvent::SweepEnded(report) => self.with_gaps(sweep::table(&self.options, report)),
             RunEvent::Ended(summary) => self.summary(summary),
         };
         // Writes everything at once.

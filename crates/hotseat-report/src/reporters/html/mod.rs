@@ -206,7 +206,9 @@ impl Reporter for HtmlReporter {
             RunEvent::Started { .. }
             | RunEvent::CaseStarted { .. }
             | RunEvent::AttemptEnded { .. }
-            | RunEvent::Stopping(_) => Ok(()),
+            | RunEvent::Stopping(_)
+            | RunEvent::SweepStarted { .. }
+            | RunEvent::SweepEnded(_) => Ok(()),
         }
     }
 }

@@ -1,0 +1,65 @@
+//! Tools of MCP servers that a case names: in its faults, and in assertions about a server.
+
+use hotseat_checks::Check;
+use hotseat_document::{Diagnostic, SourceSpan, nearest};
+use hotseat_trace::reported_tool_names;
+
+use super::mcp::McpSettings;
+
+/// A tool of an MCP server that a case names.
+#[derive(Debug, Clone)]
+pub struct ToolReference {
+    /// Name of the server.
+    pub server: String,
+    /// Name of the tool. Assertions may use the name under which the agent reports it.
+    tool: String,
+    /// Position in the file.
+    place: SourceSpan,
+}
+
+impl ToolReference {
+    /// Returns a diagnostic if the server does not have the tool.
+    pub fn check(&self, tools: &[String]) -> Option<Diagnostic> {
+        let ToolReference { server, tool, place } = self;
+        // Variables of hooks are known only later.
+        if tool.contains("${") || tools.iter().any(|known| reported_tool_names(server, known).contains(tool))
+        {
+            return None;
+        }
+        let wrong = Diagnostic::new(format!("MCP server `{server}` has no tool `{tool}`")).at(place.clone());
+        Some(match nearest(tool, tools.iter().map(String::as_str)) {
+            Some(near) => wrong.help(format!("did you mean `{near}`?")),
+            None => wrong.help(format!("it has {}", tools.join(", "))),
+        })
+    }
+}
+
+impl McpSettings {
+    /// Tools that the faults name.
+    pub fn fault_tools(&self) -> Vec<ToolReference> {
+        let faults =
+            self.servers().flat_map(|(name, server)| server.faults.iter().map(move |one| (name, one)));
+        let named = faults.filter_map(|(name, fault)| {
+            let tool = fault.rule.tool.clone()?;
+            Some(ToolReference { server: name.to_string(), tool, place: fault.tool_place.clone() })
+        });
+        named.collect()
+    }
+
+    /// Tools that a check names with their server.
+    pub fn check_tools(check: &Check) -> Vec<ToolReference> {
+        let named = check.server_tools().into_iter().flat_map(|named| {
+            named.tools.into_iter().map(move |tool| (named.server.to_string(), tool.to_string()))
+        });
+        named.map(|(server, tool)| ToolReference { server, tool, place: check.place.clone() }).collect()
+    }
+
+    /// Diagnostics of tools that their server does not have, as far as the test defines the tools of the server.
+    pub fn unknown_tools(&self, named: &[ToolReference]) -> Vec<Diagnostic> {
+        let unknown = |reference: &ToolReference| {
+            let known = self.defined_tools(&reference.server)?;
+            reference.check(&known)
+        };
+        named.iter().filter_map(unknown).collect()
+    }
+}

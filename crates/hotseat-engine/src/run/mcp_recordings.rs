@@ -1,0 +1,82 @@
+//! Recordings of proxied MCP servers: collected from conversations, and written at the end of a run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use hotseat_mcp::{McpConversation, McpRecording, SecretRemover};
+
+/// Recordings of a run.
+#[derive(Debug, Default)]
+pub struct McpRecorder {
+    files: Mutex<BTreeMap<PathBuf, RecordedFile>>,
+}
+
+/// The new contents of a file.
+#[derive(Debug, Default)]
+struct RecordedFile {
+    server: String,
+    /// Exchanges by conversation. The last attempt at a case replaces earlier ones.
+    conversations: BTreeMap<String, McpRecording>,
+}
+
+/// The recording of one conversation.
+#[derive(Debug, Clone)]
+pub struct ConversationRecording {
+    /// Key of the conversation.
+    pub conversation: String,
+    /// Servers to record, with their files.
+    pub files: BTreeMap<String, PathBuf>,
+    /// Removes secrets.
+    pub secrets: SecretRemover,
+}
+
+impl McpRecorder {
+    /// Adds the exchanges of a conversation, without secrets.
+    pub fn add(&self, conversation: &McpConversation, recording: &ConversationRecording) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        for (server, path) in &recording.files {
+            let Some(mut recorded) = conversation.recording(server) else { continue };
+            for exchange in &mut recorded.exchanges {
+                exchange.conversation = Some(recording.conversation.clone());
+            }
+            // Exchanges without secrets are what a reader of their file gets.
+            let Ok(recorded) = McpRecording::read(&recorded.write(&recording.secrets)) else { continue };
+            let file = files.entry(path.clone()).or_default();
+            file.server.clone_from(server);
+            file.conversations.insert(recording.conversation.clone(), recorded);
+        }
+    }
+
+    /// Writes the files. Conversations of a file that were not recorded again stay. Returns what could not be
+    /// written, in words.
+    pub fn write(&self, root: &Path) -> Vec<String> {
+        let files = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
+        let written = files.into_iter().map(|(path, file)| file.write(&root.join(path)));
+        written.filter_map(Result::err).collect()
+    }
+}
+
+impl RecordedFile {
+    fn write(self, path: &Path) -> Result<(), String> {
+        let failed = |error: &dyn std::fmt::Display| format!("cannot write {}: {error}", path.display());
+        let mut recording = match std::fs::read_to_string(path) {
+            Ok(text) => McpRecording::read(&text).map_err(|error| failed(&error))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => McpRecording::default(),
+            Err(error) => return Err(failed(&error)),
+        };
+        recording.server = self.server;
+        let is_replaced =
+            |name: &Option<String>| name.as_ref().is_none_or(|name| self.conversations.contains_key(name));
+        recording.exchanges.retain(|exchange| !is_replaced(&exchange.conversation));
+        recording.exchanges.extend(self.conversations.into_values().flat_map(|new| new.exchanges));
+        recording.exchanges.sort_by(|one, other| one.conversation.cmp(&other.conversation));
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+        }
+        // A run that is killed leaves the old file.
+        let new = path.with_extension("new");
+        std::fs::write(&new, recording.write(&SecretRemover::default())).map_err(|error| failed(&error))?;
+        std::fs::rename(&new, path).map_err(|error| failed(&error))
+    }
+}

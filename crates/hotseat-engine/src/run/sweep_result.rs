@@ -1,0 +1,268 @@
+//! Results of a sweep of faults: what the agent did after each fault, read from the traces.
+
+use std::fmt;
+
+use hotseat_mcp::FaultKind;
+use hotseat_trace::{FailureKind, ServerCall, TracedConversation, VerdictStatus};
+use serde::Serialize;
+
+use super::attempt_result::Attempt;
+use super::results::CaseRef;
+
+/// A tool call of a conversation without faults.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SweptCall {
+    /// Name of the server.
+    pub server: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// Number among the calls of this tool, from 1.
+    pub nth: u64,
+}
+
+/// A conversation without faults.
+#[derive(Debug)]
+pub(super) struct CleanRun {
+    /// Calls in the order in which they started.
+    pub(super) calls: Vec<SweptCall>,
+    /// True if the case injects faults itself.
+    pub(super) has_faults: bool,
+    effects: Vec<(String, String)>,
+    text: String,
+}
+
+/// Behaviour of the agent after a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SweepOutcome {
+    /// The tool took effect as without the fault, with no further call, and the checks passed.
+    Recovered,
+    /// The tool took effect as without the fault, after further calls.
+    CalledAgain,
+    /// The tool took no effect, or a check failed, and the agent wrote another text than without the fault.
+    ToldUser,
+    /// The tool took no effect, and the agent wrote the same text as with the effect.
+    DidNotNotice,
+    /// The tool took effect more often than without the fault.
+    ActedTwice,
+    /// The agent failed, or a check failed although the agent did the same.
+    Failed,
+    /// The agent exceeded its time limit.
+    Hung,
+    /// The agent did not make the call.
+    NotReached,
+    /// The test could not decide: an answer or a role is missing.
+    Error,
+}
+
+/// One conversation of a sweep.
+#[derive(Debug, Clone, Serialize)]
+pub struct SweepRow {
+    #[serde(skip)]
+    order: (usize, usize),
+    /// Path of the suite.
+    pub suite: String,
+    /// Name of the case.
+    pub case: String,
+    /// Name of the server.
+    pub server: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// Number among the calls of this tool.
+    pub nth: u64,
+    /// Name of the fault.
+    pub fault: &'static str,
+    /// Behaviour of the agent.
+    pub outcome: SweepOutcome,
+    /// Number of calls of the tool beyond those without the fault.
+    pub calls_again: usize,
+    /// True if the checks of the case passed.
+    pub passed: bool,
+    /// Why the case failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// A case that was not swept.
+#[derive(Debug, Clone, Serialize)]
+pub struct SweepSkip {
+    /// Path of the suite.
+    pub suite: String,
+    /// Name of the case.
+    pub case: String,
+    /// The reason.
+    pub reason: &'static str,
+}
+
+/// Result of a sweep.
+#[derive(Debug, Clone, Serialize)]
+pub struct SweepReport {
+    /// Number of selected conversations.
+    pub runs: usize,
+    /// Number of combinations of calls and faults.
+    pub combinations: usize,
+    /// Seed of the selection.
+    pub seed: u64,
+    /// Number of conversations without a result, because the run was interrupted.
+    pub missing: usize,
+    /// The conversations: by case, then by call, then by fault.
+    pub rows: Vec<SweepRow>,
+    /// Cases that were not swept.
+    pub skipped: Vec<SweepSkip>,
+}
+
+impl SweepOutcome {
+    /// Reads the behaviour of the agent from a conversation with a fault. Further effects of a `harmless` tool do
+    /// not count. Returns the number of further calls as well.
+    pub(super) fn new(
+        clean: &CleanRun,
+        call: &SweptCall,
+        harmless: bool,
+        attempt: &Attempt,
+    ) -> (SweepOutcome, usize) {
+        let broken = CleanRun::new(&attempt.conversation, usize::MAX);
+        let is_of_tool = |one: &&SweptCall| one.server == call.server && one.tool == call.tool;
+        let count = |run: &CleanRun| run.calls.iter().filter(is_of_tool).count();
+        let calls_again = count(&broken).saturating_sub(count(clean));
+        let (before, after) = (clean.effects_of(call), broken.effects_of(call));
+        let has_same_text = clean.text == broken.text;
+        let passed = attempt.verdict.status == VerdictStatus::Passed;
+        let outcome = match attempt.verdict.failure.as_ref().map(|failure| failure.kind) {
+            _ if broken.has_faults && after > before && !harmless => SweepOutcome::ActedTwice,
+            Some(FailureKind::Timeout) => SweepOutcome::Hung,
+            Some(
+                FailureKind::AgentError
+                | FailureKind::ProtocolError
+                | FailureKind::Unreachable
+                | FailureKind::Limit,
+            ) => SweepOutcome::Failed,
+            None
+            | Some(
+                FailureKind::Assertion
+                | FailureKind::MissingCheckpoints
+                | FailureKind::MaxTurns
+                | FailureKind::NoInput,
+            ) => match after < before {
+                _ if !broken.has_faults => SweepOutcome::NotReached,
+                true if has_same_text => SweepOutcome::DidNotNotice,
+                true => SweepOutcome::ToldUser,
+                false if calls_again > 0 => SweepOutcome::CalledAgain,
+                false if passed => SweepOutcome::Recovered,
+                false if has_same_text => SweepOutcome::Failed,
+                false => SweepOutcome::ToldUser,
+            },
+            Some(_) => SweepOutcome::Error,
+        };
+        (outcome, calls_again)
+    }
+
+    /// True if the fault shows a defect of the agent, or the test cannot decide.
+    pub fn is_bad(self) -> bool {
+        match self {
+            SweepOutcome::Recovered
+            | SweepOutcome::CalledAgain
+            | SweepOutcome::ToldUser
+            | SweepOutcome::NotReached => false,
+            SweepOutcome::DidNotNotice
+            | SweepOutcome::ActedTwice
+            | SweepOutcome::Failed
+            | SweepOutcome::Hung
+            | SweepOutcome::Error => true,
+        }
+    }
+}
+
+impl fmt::Display for SweepOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SweepOutcome::Recovered => "recovered",
+            SweepOutcome::CalledAgain => "called again",
+            SweepOutcome::ToldUser => "told the user",
+            SweepOutcome::DidNotNotice => "did not notice",
+            SweepOutcome::ActedTwice => "acted twice",
+            SweepOutcome::Failed => "failed",
+            SweepOutcome::Hung => "hung",
+            SweepOutcome::NotReached => "not reached",
+            SweepOutcome::Error => "error of the test",
+        })
+    }
+}
+
+impl CleanRun {
+    /// Reads a conversation; of its calls the first ones.
+    pub(super) fn new(conversation: &TracedConversation, max_calls: usize) -> CleanRun {
+        let mut seen: Vec<&ServerCall> = conversation
+            .turns
+            .iter()
+            .flat_map(|turn| &turn.tool_calls)
+            .filter_map(|call| call.server_call.as_ref())
+            .collect();
+        seen.sort_by_key(|call| call.sequence);
+        let mut calls: Vec<SweptCall> = Vec::new();
+        let mut numbers: std::collections::HashMap<(&str, &str), u64> = Default::default();
+        // Calls with invalid arguments get no fault.
+        for call in seen.iter().filter(|call| call.argument_errors.is_empty()).take(max_calls) {
+            let nth = numbers.entry((&*call.server, &*call.tool)).or_default();
+            *nth += 1;
+            calls.push(SweptCall { server: call.server.to_string(), tool: call.tool.to_string(), nth: *nth });
+        }
+        let effects = seen.iter().filter(|call| call.has_effect());
+        let effects = effects.map(|call| (call.server.to_string(), call.tool.to_string()));
+        let messages = conversation.turns.iter().flat_map(|turn| &turn.messages);
+        CleanRun {
+            calls,
+            has_faults: seen.iter().any(|call| !call.faults.is_empty()),
+            effects: effects.collect(),
+            text: messages.map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n"),
+        }
+    }
+
+    /// Number of effects of the tool of a call.
+    fn effects_of(&self, call: &SweptCall) -> usize {
+        let is_meant = |effect: &&(String, String)| effect.0 == call.server && effect.1 == call.tool;
+        self.effects.iter().filter(is_meant).count()
+    }
+}
+
+impl SweepSkip {
+    pub(super) fn new(case: &CaseRef, reason: &'static str) -> SweepSkip {
+        SweepSkip { suite: case.suite.shown.to_string(), case: case.case.name.clone(), reason }
+    }
+}
+
+impl SweepRow {
+    pub(super) fn new(
+        case: &CaseRef,
+        call: SweptCall,
+        fault: &FaultKind,
+        (outcome, calls_again): (SweepOutcome, usize),
+        attempt: &Attempt,
+        place: usize,
+    ) -> SweepRow {
+        SweepRow {
+            order: (case.index, place),
+            suite: case.suite.shown.to_string(),
+            case: case.case.name.clone(),
+            server: call.server,
+            tool: call.tool,
+            nth: call.nth,
+            fault: fault.name(),
+            outcome,
+            calls_again,
+            passed: attempt.verdict.status == VerdictStatus::Passed,
+            message: attempt.verdict.failure.as_ref().map(|failure| failure.message.clone()),
+        }
+    }
+
+    /// Position in the report: index of the case, and place among its conversations.
+    pub(super) fn order(&self) -> (usize, usize) {
+        self.order
+    }
+}
+
+impl SweepReport {
+    /// Number of conversations that show a defect, or have no result.
+    pub fn failures(&self) -> usize {
+        self.rows.iter().filter(|row| row.outcome.is_bad()).count() + self.missing
+    }
+}
