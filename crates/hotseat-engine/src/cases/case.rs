@@ -22,6 +22,7 @@ use super::input_sources::{self, CaseSimulator, HumanInput};
 use super::judging::read_judging;
 use super::limits::read_timeout;
 use super::mcp::McpSettings;
+use super::models::ModelSettings;
 use super::patterns::read_pattern;
 use super::peer_words::explain_peer_words;
 use super::reliability::{ReliabilitySetting, read_reliability};
@@ -78,6 +79,8 @@ pub struct TestCase {
     pub target: CaseTarget,
     /// MCP servers that the agent uses.
     pub mcp: Arc<McpSettings>,
+    /// Language models that are served to the agent.
+    pub models: Arc<ModelSettings>,
     /// Messages before the first turn.
     pub opening: ConversationOpening,
     /// Written turns. May be empty if another source provides the input.
@@ -254,7 +257,7 @@ impl TestCase {
     }
 
     fn uses_mcp_addresses(&self) -> bool {
-        self.document.source.text.contains("${MCP.")
+        ["${MCP.", "${MODELS."].iter().any(|start| self.document.source.text.contains(start))
     }
 
     /// True if the user is simulated, or a program writes its texts.
@@ -656,6 +659,7 @@ fn read_case(
             identity: RequestIdentity::default(),
         },
         mcp: case_mcp(document, map, diagnostics),
+        models: case_models(document, map, diagnostics),
         opening,
         turns,
         checkpoints: read_checkpoints(map, diagnostics),
@@ -697,6 +701,17 @@ fn read_case(
 fn case_mcp(document: &CaseDocument, map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Arc<McpSettings> {
     let settings = McpSettings::read(map.get("mcp"), &document.shared.mcp, diagnostics);
     let settings = settings.with_case_faults(map, diagnostics);
+    settings.load_files(&document.folders, diagnostics);
+    settings
+}
+
+/// Served models of a case: those of the suite and the project, with the changes of the case.
+fn case_models(
+    document: &CaseDocument,
+    map: &MapView<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Arc<ModelSettings> {
+    let settings = ModelSettings::read(map.get("models"), &document.shared.models, diagnostics);
     settings.load_files(&document.folders, diagnostics);
     settings
 }

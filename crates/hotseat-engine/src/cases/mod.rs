@@ -22,6 +22,8 @@ mod judging;
 mod limits;
 mod mcp;
 mod mcp_shape;
+mod models;
+mod models_shape;
 mod patterns;
 mod peer_words;
 mod program;
@@ -60,6 +62,8 @@ pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
 pub use mcp::{McpFault, McpServer, McpSettings, hidden_calls};
 pub use mcp_shape::MCP_KIND;
+pub use models::ModelSettings;
+pub use models_shape::MODELS_KIND;
 pub use peer_words::explain_peer_words;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
 pub use scenarios::{CaseScenario, read_scenario_set, stable_id};
@@ -71,5 +75,6 @@ pub use topics::{
     CaseTopics, TopicCheckPolicy, TopicDefinition, TopicSettings, TopicTrigger, read_graph, read_topics,
 };
 pub use variables::{
-    Environment, McpAddresses, VariableScope, escape, interpolate, node_mcp_references, references,
+    Environment, MODEL_PREFIX, McpAddresses, VariableScope, escape, interpolate, node_mcp_references,
+    references,
 };

@@ -9,8 +9,8 @@ use super::agent_targets::{AgentReadContext, BoundTarget, TARGET, TargetCapabili
 use super::start::StartCommand;
 use crate::cases::AwaitingMarkers;
 use crate::cases::{
-    AssertionBlock, InheritedSettings, McpAddresses, VariableScope, awaiting_markers, escape, from_millis,
-    interpolate, node_mcp_references, references,
+    AssertionBlock, InheritedSettings, MODEL_PREFIX, McpAddresses, VariableScope, awaiting_markers, escape,
+    from_millis, interpolate, node_mcp_references, references,
 };
 use crate::session::SessionTimeouts;
 use hotseat_document::{
@@ -274,6 +274,16 @@ impl ProjectAgent {
     /// True if recordings answer in place of the agent.
     pub fn is_replayed(&self) -> bool {
         matches!(self.node.get("type").map(|kind| &kind.value), Some(NodeValue::String(kind)) if kind == "replay")
+    }
+
+    /// True if its start command contains addresses of MCP servers.
+    pub fn starts_with_mcp(&self) -> bool {
+        self.start_mcp_references.iter().any(|name| !name.starts_with(MODEL_PREFIX))
+    }
+
+    /// True if its start command contains addresses of served models.
+    pub fn starts_with_models(&self) -> bool {
+        self.start_mcp_references.iter().any(|name| name.starts_with(MODEL_PREFIX))
     }
 
     /// True if its settings are the same in all conversations.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::backlog::ReportBacklog;
 use super::mcp_servers::RunMcp;
+use super::models_served::RunModels;
 use super::recheck_source::RecheckSource;
 use crate::cases::{HookCommand, HumanInput, McpAddresses, TestCase, VariableScope};
 use crate::cases::{OnMissingInput, PromptPolicy};
@@ -43,6 +44,8 @@ pub struct RunContext {
     pub backlog: Arc<ReportBacklog>,
     /// MCP servers of the run, if a case has any.
     pub(super) mcp: Option<RunMcp>,
+    /// Served models of the run, if a case has any.
+    pub(super) models: Option<RunModels>,
     /// Resources for opening targets.
     pub(super) target_env: TargetEnv,
     /// Targets that are the same for every case, with their redactors.
@@ -108,6 +111,7 @@ impl RunContext {
             human: None,
             backlog: Arc::default(),
             mcp: None,
+            models: None,
             target_env: means,
             bound_targets: Vec::new(),
         };

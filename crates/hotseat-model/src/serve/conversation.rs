@@ -45,6 +45,17 @@ impl ServedConversation {
         id: &str,
         models: BTreeMap<String, ServedModel>,
     ) -> ServedConversation {
+        let token = uuid::Uuid::new_v4().simple().to_string();
+        ServedConversation::with_token(address, run, token, id, models)
+    }
+
+    fn with_token(
+        address: SocketAddr,
+        run: Arc<RunState>,
+        token: String,
+        id: &str,
+        models: BTreeMap<String, ServedModel>,
+    ) -> ServedConversation {
         let (sender, events) = mpsc::channel(run.limits.max_waiting_events.max(1));
         let models = models.into_iter().map(|(name, served)| {
             let state = ModelState {
@@ -55,7 +66,7 @@ impl ServedConversation {
             (name, Arc::new(state))
         });
         let state = Arc::new(ConversationState {
-            token: uuid::Uuid::new_v4().simple().to_string(),
+            token,
             id: id.to_owned(),
             models: models.collect(),
             limits: run.limits.clone(),
@@ -66,6 +77,18 @@ impl ServedConversation {
         });
         run.insert(state.clone());
         ServedConversation { address, run, state, events }
+    }
+
+    /// Ends the conversation and begins another one at the same addresses, for agents that learn them once.
+    pub fn reopen(self, id: &str, models: BTreeMap<String, ServedModel>) -> ServedConversation {
+        let (address, run, token) = (self.address, self.run.clone(), self.state.token.clone());
+        drop(self);
+        ServedConversation::with_token(address, run, token, id, models)
+    }
+
+    /// Returns the names of the models.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        self.state.models.keys().map(String::as_str)
     }
 
     /// Returns the base address of a model in this conversation, with a token that cannot be guessed. Clients append the

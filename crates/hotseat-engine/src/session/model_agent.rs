@@ -1,0 +1,258 @@
+//! An agent whose language models are served by the test: its calls of models become events of its turns.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use hotseat_model::serve::{ServedConversation, ServedModelEvent, ServedModelEventKind};
+use hotseat_model::{ModelError, ModelErrorKind, ModelReply};
+use hotseat_targets::message::ConversationMessage;
+use hotseat_targets::recorder::{EventInbox, TraceRecorder, TrafficMeter};
+use hotseat_targets::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnError};
+use hotseat_trace::{
+    AttemptFailure, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed, LlmCallStarted, Note, Payload,
+};
+
+use crate::cases::ModelSettings;
+
+/// Maximum number of notes about models in one conversation.
+const MAX_NOTES: usize = 100;
+
+/// Slot for a conversation that outlives an attempt: one for all conversations of a process.
+pub type ModelConversationSlot = Arc<Mutex<Option<ServedConversation>>>;
+
+/// A session with an agent, and its conversation with the models that the test serves.
+pub struct ModelAgent {
+    agent: Box<dyn AgentSession>,
+    /// `None` only while it is dropped.
+    conversation: Option<ServedConversation>,
+    observer: ModelObserver,
+    settings: Arc<ModelSettings>,
+    /// Receives the conversation after the end.
+    home: Option<ModelConversationSlot>,
+}
+
+impl ModelAgent {
+    /// Adds a conversation with the models `settings` to a session. The conversation is returned to `home`.
+    pub fn new(
+        agent: Box<dyn AgentSession>,
+        conversation: ServedConversation,
+        settings: Arc<ModelSettings>,
+        home: Option<ModelConversationSlot>,
+    ) -> ModelAgent {
+        let observer = ModelObserver::default();
+        ModelAgent { agent, conversation: Some(conversation), observer, settings, home }
+    }
+
+    /// Returns the failure of a test whose faults were not all reached.
+    fn check_faults(&self) -> Result<(), AttemptFailure> {
+        let unreached = self.conversation.iter().flat_map(ServedConversation::unreached_faults);
+        let mut unreached = unreached.map(|fault| {
+            let place = self.settings.fault_place(&fault.model, fault.rule);
+            place.map_or_else(|| fault.to_string(), |place| format!("{fault} ({place})"))
+        });
+        match unreached.next() {
+            None => Ok(()),
+            Some(first) => {
+                let rest: Vec<String> = unreached.collect();
+                Err(AttemptFailure::new(FailureKind::TestError, first).with_detail(rest.join("\n")))
+            }
+        }
+    }
+}
+
+impl Drop for ModelAgent {
+    fn drop(&mut self) {
+        if let Some(home) = &self.home {
+            *home.lock().unwrap_or_else(PoisonError::into_inner) = self.conversation.take();
+        }
+    }
+}
+
+impl AgentSession for ModelAgent {
+    fn conversation_id(&self) -> Arc<str> {
+        self.agent.conversation_id()
+    }
+
+    fn capabilities(&self) -> ProtocolCapabilities {
+        self.agent.capabilities()
+    }
+
+    fn seed_history(&mut self, messages: &[ConversationMessage]) -> Result<(), AttemptFailure> {
+        self.agent.seed_history(messages)
+    }
+
+    fn has_timestamps(&self) -> bool {
+        self.agent.has_timestamps()
+    }
+
+    fn send_input<'a>(
+        &'a mut self,
+        input: AgentInput<'a>,
+        recorder: &'a mut TraceRecorder,
+    ) -> BoxFuture<'a, Result<(), TurnError>> {
+        Box::pin(async move {
+            let ModelAgent { agent, conversation: Some(conversation), observer, .. } = self else {
+                return self.agent.send_input(input, recorder).await;
+            };
+            observer.sink = Some((recorder.inbox().clone(), recorder.traffic().clone()));
+            // Calls since the last turn.
+            observer.drain(conversation)?;
+            observer.begin_turn(input.turn_id.clone());
+            let outcome = tokio::select! {
+                biased;
+                failure = observer.watch(conversation) => Err(failure.into()),
+                outcome = agent.send_input(input, recorder) => outcome,
+            };
+            // The server reports a reply before it sends its end.
+            let drained = observer.drain(conversation);
+            recorder.flush_inbox();
+            drained?;
+            outcome
+        })
+    }
+
+    fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
+        Box::pin(async move {
+            self.agent.check_trailing_output().await?;
+            if let Some(conversation) = &mut self.conversation {
+                self.observer.drain(conversation)?;
+            }
+            self.check_faults()
+        })
+    }
+
+    fn close(&mut self) -> BoxFuture<'_, ()> {
+        self.agent.close()
+    }
+
+    fn diagnostic_output(&self) -> Option<String> {
+        self.agent.diagnostic_output()
+    }
+}
+
+/// Turns events of served models into events of the trace.
+#[derive(Default)]
+struct ModelObserver {
+    sink: Option<(EventInbox, Arc<TrafficMeter>)>,
+    /// The current turn; after its end until the next one begins, it is the last one.
+    turn: Option<Arc<str>>,
+    /// Number of calls in the turn.
+    calls_in_turn: u32,
+    /// Turn of each open call, and its number in the turn.
+    open: HashMap<u64, (Arc<str>, u32)>,
+    notes: usize,
+}
+
+impl ModelObserver {
+    fn begin_turn(&mut self, turn: Arc<str>) {
+        (self.turn, self.calls_in_turn) = (Some(turn), 0);
+    }
+
+    /// Processes events until one of them ends the turn, and returns the failure.
+    async fn watch(&mut self, conversation: &mut ServedConversation) -> AttemptFailure {
+        while let Some(event) = conversation.next_event().await {
+            if let Err(failure) = self.process(event) {
+                return failure;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Processes the events that are there.
+    fn drain(&mut self, conversation: &mut ServedConversation) -> Result<(), AttemptFailure> {
+        let mut first = Ok(());
+        while let Some(event) = conversation.try_next_event() {
+            first = first.and(self.process(event));
+        }
+        first
+    }
+
+    fn emit(&self, at: Instant, payload: impl Into<Payload>) -> Result<(), AttemptFailure> {
+        match &self.sink {
+            Some((inbox, traffic)) => inbox.push(at, payload.into(), traffic),
+            None => Ok(()),
+        }
+    }
+
+    fn process(&mut self, event: ServedModelEvent) -> Result<(), AttemptFailure> {
+        let ServedModelEvent { at, model, kind } = event;
+        match kind {
+            ServedModelEventKind::CallReceived { call, requested, input_tokens, messages, tools, .. } => {
+                // Calls before the first turn, for instance to test the connection, belong to no turn.
+                let Some(turn_id) = self.turn.clone() else { return Ok(()) };
+                self.calls_in_turn += 1;
+                self.open.insert(call, (turn_id.clone(), self.calls_in_turn));
+                let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+                let started = LlmCallStarted {
+                    turn_id,
+                    model_profile_id: requested.into(),
+                    input_tokens,
+                    call_no: self.calls_in_turn,
+                    attempt: 1,
+                    message_count: count(messages),
+                    tool_count: count(tools),
+                };
+                self.emit(at, started)
+            }
+            ServedModelEventKind::CallAnswered { call, reply, duration, .. } => {
+                let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+                self.complete_call(at, call, *reply, duration_ms)
+            }
+            ServedModelEventKind::CallFailed { call, error, .. } => {
+                let failed = self.fail_call(at, call, &error);
+                if error.kind != ModelErrorKind::Unanswered {
+                    return failed;
+                }
+                let (first, rest) = error.message.split_once('\n').unwrap_or((&error.message, ""));
+                let message = format!("the served model `{model}` has no reply: {first}");
+                let help = "add a rule to the script of the model";
+                let detail = if rest.is_empty() { help.to_string() } else { format!("{rest}\n{help}") };
+                Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
+            }
+            ServedModelEventKind::FaultInjected { call, fault, .. } => {
+                let number = self.open.get(&call).map_or(0, |(_, number)| *number);
+                self.note(at, format!("fault `{fault}` in call {number} of the served model `{model}`"))
+            }
+            ServedModelEventKind::Refused { message } => {
+                self.note(at, format!("the served model `{model}` refused a request: {message}"))
+            }
+        }
+    }
+
+    fn complete_call(
+        &mut self,
+        at: Instant,
+        call: u64,
+        reply: ModelReply,
+        duration_ms: u64,
+    ) -> Result<(), AttemptFailure> {
+        let Some((turn_id, call_no)) = self.open.remove(&call) else { return Ok(()) };
+        let completed = LlmCallCompleted {
+            turn_id,
+            call_no,
+            input_tokens: (!reply.usage.estimated).then_some(reply.usage.input_tokens),
+            output_tokens: reply.usage.output_tokens,
+            has_tool_use: !reply.tool_calls.is_empty(),
+            stop_reason: reply.stop.as_str().into(),
+            duration_ms,
+        };
+        self.emit(at, completed)
+    }
+
+    fn fail_call(&mut self, at: Instant, call: u64, error: &ModelError) -> Result<(), AttemptFailure> {
+        let Some((turn_id, call_no)) = self.open.remove(&call) else { return Ok(()) };
+        let error = ErrorInfo {
+            code: Some(error.kind.to_string()),
+            message: error.message.clone(),
+            retriable: Some(error.can_retry()),
+        };
+        self.emit(at, LlmCallFailed { turn_id, call_no, attempt: 1, error, will_retry: false })
+    }
+
+    fn note(&mut self, at: Instant, message: String) -> Result<(), AttemptFailure> {
+        let Some(turn_id) = self.turn.clone().filter(|_| self.notes < MAX_NOTES) else { return Ok(()) };
+        self.notes += 1;
+        self.emit(at, Note { turn_id, message, event: None })
+    }
+}
