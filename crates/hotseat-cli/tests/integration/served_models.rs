@@ -187,8 +187,8 @@ turns: [{ user: order o-1 }]
         "a",
         "test_error",
         &[
-            "the fault `overloaded` of the model `main` was not reached: 2 calls (a.test.yaml:2:",
-            "the fault `malformed_arguments` of the model `main` was not reached: 1 reply with tool calls",
+            "fault `overloaded` of the served model `main` was not reached: no call was selected (a.test.yaml:2:",
+            "fault `malformed_arguments` of the served model `main` was not reached: no selected reply called a tool (a.test.yaml:2:",
         ],
     );
 }

@@ -50,9 +50,11 @@ struct ScriptFile {
 
 /// A fault in calls of a model.
 #[derive(Debug, Clone)]
-struct PlacedFault {
-    place: SourceSpan,
-    fault: ModelFault,
+pub struct PlacedFault {
+    /// Position in the file.
+    pub place: SourceSpan,
+    /// The fault.
+    pub fault: ModelFault,
 }
 
 impl ModelSettings {
@@ -135,9 +137,11 @@ impl ModelSettings {
         self.models.iter().filter_map(open).collect()
     }
 
-    /// Returns the position of a fault of a model.
-    pub fn fault_place(&self, model: &str, rule: usize) -> Option<&SourceSpan> {
-        Some(&self.models.get(model)?.faults.get(rule)?.place)
+    /// The faults, each with the name of its model and its index there.
+    pub fn faults(&self) -> impl Iterator<Item = (&str, usize, &PlacedFault)> {
+        self.models.iter().flat_map(|(name, source)| {
+            source.faults.iter().enumerate().map(move |(rule, fault)| (name.as_str(), rule, fault))
+        })
     }
 }
 

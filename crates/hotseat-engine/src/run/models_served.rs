@@ -61,7 +61,7 @@ impl AttemptModels {
             true => conversation.reopen(&case.id, case.models.open()),
             false => conversation,
         };
-        Box::new(ModelAgent::new(agent, conversation, case.models.clone(), self.home.take()))
+        Box::new(ModelAgent::new(agent, conversation, self.home.take()))
     }
 }
 

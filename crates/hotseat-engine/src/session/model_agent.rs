@@ -10,13 +10,15 @@ use hotseat_targets::message::ConversationMessage;
 use hotseat_targets::recorder::{EventInbox, TraceRecorder, TrafficMeter};
 use hotseat_targets::{AgentInput, AgentSession, BoxFuture, ProtocolCapabilities, TurnError};
 use hotseat_trace::{
-    AttemptFailure, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed, LlmCallStarted, Note, Payload,
+    AttemptFailure, ErrorInfo, FailureKind, LlmCallCompleted, LlmCallFailed, LlmCallStarted,
+    LlmFaultInjected, Note, Payload,
 };
-
-use crate::cases::ModelSettings;
 
 /// Maximum number of notes about models in one conversation.
 const MAX_NOTES: usize = 100;
+
+/// Maximum number of unused rules that a note lists.
+const MAX_LISTED_RULES: usize = 10;
 
 /// Slot for a conversation that outlives an attempt: one for all conversations of a process.
 pub type ModelConversationSlot = Arc<Mutex<Option<ServedConversation>>>;
@@ -27,37 +29,19 @@ pub struct ModelAgent {
     /// `None` only while it is dropped.
     conversation: Option<ServedConversation>,
     observer: ModelObserver,
-    settings: Arc<ModelSettings>,
     /// Receives the conversation after the end.
     home: Option<ModelConversationSlot>,
 }
 
 impl ModelAgent {
-    /// Adds a conversation with the models `settings` to a session. The conversation is returned to `home`.
+    /// Adds a conversation with served models to a session. The conversation is returned to `home`.
     pub fn new(
         agent: Box<dyn AgentSession>,
         conversation: ServedConversation,
-        settings: Arc<ModelSettings>,
         home: Option<ModelConversationSlot>,
     ) -> ModelAgent {
         let observer = ModelObserver::default();
-        ModelAgent { agent, conversation: Some(conversation), observer, settings, home }
-    }
-
-    /// Returns the failure of a test whose faults were not all reached.
-    fn check_faults(&self) -> Result<(), AttemptFailure> {
-        let unreached = self.conversation.iter().flat_map(ServedConversation::unreached_faults);
-        let mut unreached = unreached.map(|fault| {
-            let place = self.settings.fault_place(&fault.model, fault.rule);
-            place.map_or_else(|| fault.to_string(), |place| format!("{fault} ({place})"))
-        });
-        match unreached.next() {
-            None => Ok(()),
-            Some(first) => {
-                let rest: Vec<String> = unreached.collect();
-                Err(AttemptFailure::new(FailureKind::TestError, first).with_detail(rest.join("\n")))
-            }
-        }
+        ModelAgent { agent, conversation: Some(conversation), observer, home }
     }
 }
 
@@ -115,10 +99,13 @@ impl AgentSession for ModelAgent {
     fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
         Box::pin(async move {
             self.agent.check_trailing_output().await?;
-            if let Some(conversation) = &mut self.conversation {
-                self.observer.drain(conversation)?;
+            match &mut self.conversation {
+                Some(conversation) => {
+                    self.observer.drain(conversation)?;
+                    self.observer.note_unused(conversation)
+                }
+                None => Ok(()),
             }
-            self.check_faults()
         })
     }
 
@@ -210,9 +197,10 @@ impl ModelObserver {
                 let detail = if rest.is_empty() { help.to_string() } else { format!("{rest}\n{help}") };
                 Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
             }
-            ServedModelEventKind::FaultInjected { call, fault, .. } => {
-                let number = self.open.get(&call).map_or(0, |(_, number)| *number);
-                self.note(at, format!("fault `{fault}` in call {number} of the served model `{model}`"))
+            ServedModelEventKind::FaultInjected { call, rule, fault } => {
+                let Some((turn_id, call_no)) = self.open.get(&call).cloned() else { return Ok(()) };
+                let fault = fault.to_string().into();
+                self.emit(at, LlmFaultInjected { turn_id, call_no, model, fault, rule })
             }
             ServedModelEventKind::Refused { message } => {
                 self.note(at, format!("the served model `{model}` refused a request: {message}"))
@@ -248,6 +236,19 @@ impl ModelObserver {
             retriable: Some(error.can_retry()),
         };
         self.emit(at, LlmCallFailed { turn_id, call_no, attempt: 1, error, will_retry: false })
+    }
+
+    /// Notes the rules that answered no call.
+    fn note_unused(&mut self, conversation: &ServedConversation) -> Result<(), AttemptFailure> {
+        for (model, unused) in conversation.unused_answers() {
+            let more = match unused.len().saturating_sub(MAX_LISTED_RULES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let listed = unused[..unused.len().min(MAX_LISTED_RULES)].join(", ");
+            self.note(Instant::now(), format!("the served model `{model}` did not use {listed}{more}"))?;
+        }
+        Ok(())
     }
 
     fn note(&mut self, at: Instant, message: String) -> Result<(), AttemptFailure> {

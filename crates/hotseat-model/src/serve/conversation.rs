@@ -113,6 +113,12 @@ impl ServedConversation {
         self.state.closed.send_replace(true);
     }
 
+    /// Returns the names of the answers that no call has used, by the name of the model.
+    pub fn unused_answers(&self) -> impl Iterator<Item = (&str, Vec<String>)> {
+        let models = self.state.models.iter().map(|(name, state)| (name.as_str(), state.model.unused()));
+        models.filter(|(_, unused)| !unused.is_empty())
+    }
+
     /// Returns the fault rules that selected no call.
     pub fn unreached_faults(&self) -> Vec<UnreachedFault> {
         self.state.models.values().flat_map(|model| model.faults.unreached(&model.name)).collect()
