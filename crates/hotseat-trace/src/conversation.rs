@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::server_calls::{InjectedFault, ServerCall, join_server_calls};
 use crate::{
-    ErrorInfo, Event, LlmFaultInjected, Millis, Origin, PatchBudget, Payload, RoleAnswered, SimulationEnded, TimeOffset,
-    TopicGraph, TopicReason, TopicStep, UsageTotals, apply_patch,
+    ErrorInfo, Event, LlmFaultInjected, Millis, Origin, PatchBudget, Payload, RoleAnswered, SimulationEnded,
+    TimeOffset, TopicGraph, TopicReason, TopicStep, UsageTotals, apply_patch,
 };
 
 /// State of one conversation, folded from its events.

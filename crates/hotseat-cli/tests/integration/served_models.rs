@@ -36,7 +36,8 @@ fn converse(model: &ModelClient, text: &str) -> String {
         };
         let calls = reply["tool_calls"].as_array().cloned().unwrap_or_default();
         if calls.is_empty() {
-            return reply["content"].as_str().unwrap_or_default().to_string();
+            let text = reply["content"].as_str().unwrap_or_default();
+            return if text.is_empty() { "said nothing".to_string() } else { text.to_string() };
         }
         messages.push(reply);
         for call in calls {
@@ -85,12 +86,11 @@ turns:
     assert: { text: { must_match: '^It costs 42\\.$' }, budget: { max_tokens: 95 } }
 ";
     let project = project(&agent, CLERK, suite);
-    let run = project.test(&["--trace", "traces"]);
+    let run = project.test(&["--trace", "trace.jsonl"]);
     run.assert_all_passed();
     let usage = &run.case("a")["turns"][0]["spent"];
     assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(80), &json!(15)), "{usage:#}");
-    let trace = std::fs::read_dir(project.workspace.path("traces")).unwrap().next().unwrap().unwrap().path();
-    let trace = std::fs::read_to_string(trace).unwrap();
+    let trace = std::fs::read_to_string(project.workspace.path("trace.jsonl")).unwrap();
     let kinds: Vec<&str> = ["llm.call.started", "llm.call.completed"]
         .into_iter()
         .flat_map(|kind| trace.match_indices(kind).map(move |_| kind))
@@ -104,8 +104,9 @@ fn the_script_can_be_a_file_and_a_case_can_replace_it() {
     let rules = CLERK.replace("models:\n  main:\n    rules:", "rules:");
     let own = "name: own\nmodels: { main: { rules: [{ reply: 'Something else.' }] } }\nturns: [{ user: order o-1, assert: { text: { must_match: else } } }]\n";
     let shared = "name: shared\nturns: [{ user: order o-1, assert: { text: { must_match: '42' } } }]\n";
+    let agent = agent();
     let project =
-        project(&agent(), "models: { main: { script: clerk.yaml } }\n", &format!("{own}---\n{shared}"));
+        project(&agent, "models: { main: { script: clerk.yaml } }\n", &format!("{own}---\n{shared}"));
     project.file("clerk.yaml", &rules).test(&[]).assert_all_passed();
 }
 
@@ -141,6 +142,31 @@ fn a_program_receives_the_address_in_its_environment() {
 }
 
 #[test]
+fn a_test_in_typescript_knows_the_address() {
+    let agent = agent();
+    let script = r#"
+import { describe, it, agent, user, expect } from "hotseat";
+describe("addresses", () => {
+  it("are known before the first turn", { models: { other: { rules: [{ reply: "Hello." }] } } }, () => {
+    expect(agent.modelUrl("main")).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/models\/main\/[0-9a-f]{32}$/);
+    expect(agent.modelUrl("other")).toMatch(/\/models\/other\//);
+    user.says("order o-1");
+    expect(agent.response).toContain("42");
+  });
+  it("of unknown models are errors", () => { agent.modelUrl("mian"); });
+});
+"#;
+    let run = Project::with_config(&(target(&agent) + CLERK)).file("a_test.ts", script).test(&["a_test.ts"]);
+    assert_eq!(run.case("are known before the first turn")["status"], "passed");
+    assert_failure(
+        &run,
+        "of unknown models are errors",
+        "script_error",
+        &["this case has no served model `mian`"],
+    );
+}
+
+#[test]
 fn an_agent_that_is_started_once_needs_conversations_one_after_the_other() {
     let start = "  start: { command: ['true'], env: { MODEL: '${MODELS.main.url}' } }\n";
     let target = format!("target:\n  endpoint: http://127.0.0.1:9/\n{start}");
@@ -168,11 +194,35 @@ fn faults_reach_the_agent() {
         case("garbage", "garbage", "costs 42"),
         case("late", "{ delay_ms: 20 }", "costs 42"),
         case("refused", "{ http: 403 }", "failed with 403: the test injected a fault"),
-        case("empty", "empty", "^$"),
+        case("empty", "empty", "^said nothing$"),
         case("malformed", "malformed_arguments", "costs unknown"),
     ];
-    let run = run(&models, &suite.join("---\n"));
+    let agent = agent();
+    let run = project(&agent, &models, &suite.join("---\n")).test(&[]);
     run.assert_all_passed();
+    let injected = &run.case("limited")["turns"][0]["model_faults"];
+    let expected = "rate_limit with retry-after of 10 ms";
+    assert_eq!(*injected, json!([{"model": "main", "call": 1, "fault": expected}]));
+}
+
+#[test]
+fn the_console_shows_faults_and_unused_rules() {
+    let suite = "name: a
+models:
+  main:
+    rules: [{ reply: Hello. }, { name: later, when: { user: later }, reply: Later. }]
+    faults: [{ do: overloaded }]
+turns: [{ user: hi, assert: { text: { must_match: '^Hello' } } }]
+";
+    let run = run("", suite);
+    run.assert_all_passed();
+    let notes = run.case("a")["turns"][0]["notes"].to_string();
+    assert!(notes.contains("the served model `main` did not use rule 2 `later` (a.test.yaml:4:"), "{notes}");
+    let agent = agent();
+    let text = project(&agent, "", suite).hotseat(&["test", "-v"]).stdout;
+    for expected in ["Model main: fault `overloaded` in call 1", "did not use rule 2 `later`"] {
+        assert!(text.contains(expected), "{expected:?} is not in {text}");
+    }
 }
 
 #[test]
@@ -213,7 +263,11 @@ fn mistakes_have_their_place() {
             "name: a\n",
             "has a `script` and `rules`",
         ),
-        ("models: { main: { rules: [{ when: { user: '(' }, reply: x }] } }\n", "name: a\n", "`(`"),
+        (
+            "models: { main: { rules: [{ when: { user: '(' }, reply: x }] } }\n",
+            "name: a\n",
+            "hotseat.yaml:7:",
+        ),
         (
             "models: { main: { rules: [{ reply: x }], faults: [{ nth: 1, every: 2, do: empty }] } }\n",
             "name: a\n",
@@ -229,4 +283,118 @@ fn mistakes_have_their_place() {
         let text = output.stderr;
         assert!(text.contains(words), "{words:?} is not in {text}");
     }
+}
+
+/// A provider that answers chat completions, and repeats the text of the last message.
+fn provider() -> FakeAgent {
+    FakeAgent::start(|request: &FakeRequest| {
+        if request.header("authorization") != Some("Bearer provider-key-1") {
+            return FakeReply::json(401, &json!({"error": {"message": "the key is wrong"}}));
+        }
+        let text = request.json()["messages"][0]["content"].as_str().unwrap_or_default().to_string();
+        let message = json!({"role": "assistant", "content": format!("You said {text}.")});
+        let usage = json!({"prompt_tokens": 7, "completion_tokens": 3});
+        let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+        FakeReply::json(200, &json!({"id": "chatcmpl-1", "choices": [choice], "usage": usage}))
+    })
+}
+
+fn relayed(provider: &FakeAgent) -> String {
+    format!(
+        "models: {{ main: {{ type: relay, url: '{}', headers: {{ authorization: 'Bearer provider-key-1' }}, record: recordings/main.jsonl }} }}\n",
+        provider.url()
+    )
+}
+
+const REPLAYED: &str = "models: { main: { type: replay, file: recordings/main.jsonl } }\n";
+
+#[test]
+fn relayed_answers_are_recorded_and_replayed_without_the_provider() {
+    let agent = agent();
+    let cases: Vec<String> = (0..40)
+        .map(|number| {
+            format!("name: c{number}\nturns: [{{ user: hello {number}, assert: {{ text: {{ must_match: 'You said hello {number}' }}, budget: {{ max_tokens: 10 }} }} }}]\n")
+        })
+        .collect();
+    let provider = provider();
+    let recorded = project(&agent, &relayed(&provider), &cases.join("---\n"));
+    let run = recorded.test(&["--parallel", "32"]);
+    run.assert_all_passed();
+    assert_eq!(run.case("c7")["turns"][0]["spent"]["total_tokens"], 10);
+    let text = std::fs::read_to_string(recorded.workspace.path("recordings/main.jsonl")).unwrap();
+    assert_eq!(text.lines().count(), 41, "{text}");
+    assert!(!text.contains("provider-key-1"), "{text}");
+    drop(provider);
+
+    let replayed = project(&agent, REPLAYED, &cases.join("---\n")).file("recordings/main.jsonl", &text);
+    let run = replayed.test(&["--parallel", "32"]);
+    run.assert_all_passed();
+    assert_eq!(run.case("c7")["turns"][0]["spent"]["total_tokens"], 10);
+}
+
+#[test]
+fn a_request_that_was_not_recorded_names_the_nearest_one() {
+    let agent = agent();
+    let suite = |text: &str| format!("name: a\nturns: [{{ user: {text} }}]\n");
+    let provider = provider();
+    let recorded = project(&agent, &relayed(&provider), &suite("hello"));
+    recorded.test(&[]).assert_all_passed();
+    let text = std::fs::read_to_string(recorded.workspace.path("recordings/main.jsonl")).unwrap();
+    let file = "recordings/main.jsonl";
+    let run = project(&agent, REPLAYED, &suite("help")).file(file, &text).test(&[]);
+    let words = [
+        "served model `main` has no reply: no recorded exchange fits its request to `chat/completions`",
+        "line 2: /messages/0/content: recorded \"hello\", now \"help\"",
+        "record the case again",
+    ];
+    assert_failure(&run, "a", "test_error", &words);
+    let ignoring =
+        "models: { main: { type: replay, file: recordings/main.jsonl, ignore: [/messages/0/content] } }\n";
+    project(&agent, ignoring, &suite("help")).file(file, &text).test(&[]).assert_all_passed();
+    let other = suite("hello").replace("name: a", "name: b");
+    let run = project(&agent, REPLAYED, &other).file(file, &text).test(&[]);
+    assert_failure(
+        &run,
+        "b",
+        "test_error",
+        &["the recording has no conversation `a.test.yaml#b`", "a.test.yaml#a"],
+    );
+}
+
+#[test]
+fn a_case_that_is_recorded_again_replaces_only_its_own_exchanges() {
+    let (agent, provider) = (agent(), provider());
+    let suite = "name: a\nturns: [{ user: one }]\n---\nname: b\nturns: [{ user: two }]\n";
+    let project = project(&agent, &relayed(&provider), suite);
+    project.test(&[]).assert_all_passed();
+    let path = project.workspace.path("recordings/main.jsonl");
+    let before = std::fs::read_to_string(&path).unwrap();
+    project.test(&["-f", "b"]).assert_all_passed();
+    let after = std::fs::read_to_string(&path).unwrap();
+    let lanes = |text: &str| {
+        text.lines().map(|line| line.split("\"took_ms\"").next().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(lanes(&before), lanes(&after));
+}
+
+#[test]
+fn faults_break_relayed_and_replayed_answers() {
+    let (agent, provider) = (agent(), provider());
+    let case = |fault: &str| {
+        format!(
+            "name: {fault}\nmodels: {{ main: {{ faults: [{{ do: {fault} }}] }} }}\nturns: [{{ user: hello, assert: {{ text: {{ must_match: 'You said hello' }} }} }}]\n"
+        )
+    };
+    let faults = ["overloaded", "disconnect", "lost_answer", "truncate", "garbage"];
+    let suite = faults.map(case).join("---\n");
+    let recorded = project(&agent, &relayed(&provider), &suite);
+    recorded.test(&[]).assert_all_passed();
+    let text = std::fs::read_to_string(recorded.workspace.path("recordings/main.jsonl")).unwrap();
+    drop(provider);
+    project(&agent, REPLAYED, &suite).file("recordings/main.jsonl", &text).test(&[]).assert_all_passed();
+
+    let output =
+        project(&agent, REPLAYED, &case("empty")).file("recordings/main.jsonl", &text).hotseat(&["test"]);
+    let expected = "the fault `empty` changes a reply, which only models with a script can do";
+    assert!(output.stderr.contains(expected), "{}", output.stderr);
 }

@@ -62,7 +62,7 @@ pub(crate) use limits::MILLISECONDS;
 pub use limits::from_millis;
 pub use mcp::{McpFault, McpServer, McpSettings, hidden_calls};
 pub use mcp_shape::MCP_KIND;
-pub use models::{ModelSettings, PlacedFault};
+pub use models::{CassetteFiles, ModelOpening, ModelSettings, PlacedFault};
 pub use models_shape::MODELS_KIND;
 pub use peer_words::explain_peer_words;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};

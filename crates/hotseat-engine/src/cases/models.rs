@@ -1,21 +1,25 @@
 //! Served models of cases: decoded from three layers (project, suite, case), and opened for a conversation.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hotseat_document::{
     Diagnostic, Diagnostics, DocumentNode, MapView, NodeValue, NodeView, SourceSpan, nearest,
 };
 use hotseat_mcp::FaultTrigger as CallSelection;
-use hotseat_model::LiveModel;
 use hotseat_model::script::{ModelScript, ScriptedModel};
-use hotseat_model::serve::{FaultKind, FaultTrigger, ModelFault, ServedModel};
+use hotseat_model::serve::{
+    CassetteFile, FaultKind, FaultTrigger, ModelCassette, ModelFault, ModelRelay, RecordTarget, ReplaySource,
+    ServedModel, ServedSource, TextCleaner,
+};
+use hotseat_model::{LiveModel, Secret};
 
 use super::limits::from_millis;
 use super::mcp::read_trigger;
-use super::models_shape::{MODEL_FAULT, MODEL_FAULT_ACTION, SERVED_MODEL};
+use super::models_shape::{MODEL_FAULT, MODEL_FAULT_ACTION, MODEL_RELAY, MODEL_REPLAY, MODEL_SOURCE};
+use super::variables::diagnostic_at;
 
 /// Status of the fault `http`.
 const DEFAULT_HTTP_STATUS: u16 = 500;
@@ -29,23 +33,48 @@ pub struct ModelSettings {
 /// A served model of the test.
 #[derive(Debug, Clone)]
 struct ModelSource {
-    script: ScriptSource,
+    replies: ReplySource,
     faults: Vec<PlacedFault>,
 }
 
 /// Source of the replies of a model.
 #[derive(Debug, Clone)]
-enum ScriptSource {
+enum ReplySource {
     Rules(Arc<ModelScript>),
-    File(ScriptFile),
+    Script(Arc<ModelFile<ModelScript>>),
+    Relay { relay: Arc<ModelRelay>, record: Option<String> },
+    Replay { recording: Arc<ModelFile<ModelCassette>>, ignored: Vec<String> },
 }
 
-/// A file with a script, read once.
-#[derive(Debug, Clone)]
-struct ScriptFile {
+/// A file with a script or a recording, read once.
+#[derive(Debug)]
+struct ModelFile<T> {
     path: String,
     place: SourceSpan,
-    script: Arc<OnceLock<Result<Arc<ModelScript>, Diagnostics>>>,
+    content: OnceLock<Result<Arc<T>, Diagnostics>>,
+}
+
+/// What models need to be opened for a conversation.
+pub struct ModelOpening<'a> {
+    /// Name of the conversation in recordings.
+    pub lane: String,
+    /// Folder of the project file.
+    pub root: &'a Path,
+    /// Files that are recorded to.
+    pub cassettes: &'a CassetteFiles,
+    /// Removes secrets from recordings.
+    pub cleaner: TextCleaner,
+}
+
+/// The files that conversations of a run record to.
+#[derive(Debug, Clone, Default)]
+pub struct CassetteFiles(Arc<Mutex<BTreeMap<PathBuf, Arc<CassetteFile>>>>);
+
+impl CassetteFiles {
+    fn at(&self, path: PathBuf) -> Arc<CassetteFile> {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.entry(path.clone()).or_insert_with(|| Arc::new(CassetteFile::new(path))).clone()
+    }
 }
 
 /// A fault in calls of a model.
@@ -67,7 +96,7 @@ impl ModelSettings {
         let Some(view) = view else { return above.clone() };
         let mut settings = (**above).clone();
         for (name, place, entry) in view.entries().into_iter().flatten() {
-            let Some(map) = entry.map(&SERVED_MODEL) else { continue };
+            let Some(map) = entry.tagged(&MODEL_SOURCE) else { continue };
             if !is_model_name(name) {
                 let message = format!("`{name}` is not a name of a model: use letters, digits, `-` and `_`");
                 diagnostics.push(Diagnostic::new(message).at(place));
@@ -75,11 +104,12 @@ impl ModelSettings {
             }
             let faults = read_faults(&map, diagnostics);
             let source = match read_source(name, entry, &map, diagnostics) {
-                Ok(Some(script)) => ModelSource { script, faults },
+                Ok(Some(replies)) => ModelSource { replies, faults },
                 Ok(None) => {
                     let Some(inherited) = settings.models.get(name) else {
-                        let wrong =
-                            Diagnostic::new(format!("the model `{name}` needs a `script` or `rules`"));
+                        let wrong = Diagnostic::new(format!(
+                            "the model `{name}` needs a `script`, `rules` or a `type`"
+                        ));
                         diagnostics.push(wrong.at(place));
                         continue;
                     };
@@ -89,25 +119,34 @@ impl ModelSettings {
                 }
                 Err(()) => continue,
             };
+            source.check_faults(diagnostics);
             settings.models.insert(name.to_string(), source);
         }
         Arc::new(settings)
     }
 
-    /// Loads the scripts in files, from the first folder that contains them.
+    /// Loads scripts and recordings in files, from the first folder that contains them.
     pub(super) fn load_files(&self, folders: &[PathBuf], diagnostics: &mut Diagnostics) {
         for model in self.models.values() {
-            if let ScriptSource::File(file) = &model.script
-                && let Err(wrong) = file.load(folders)
-            {
-                diagnostics.extend(wrong.clone());
-            }
+            let wrong = match &model.replies {
+                ReplySource::Script(file) => file.load("script", folders, ModelScript::load).err(),
+                ReplySource::Replay { recording, .. } => {
+                    recording.load("recording", folders, read_cassette).err()
+                }
+                ReplySource::Rules(_) | ReplySource::Relay { .. } => None,
+            };
+            diagnostics.extend(wrong.unwrap_or_default());
         }
     }
 
     /// True if there are no models.
     pub fn is_empty(&self) -> bool {
         self.models.is_empty()
+    }
+
+    /// The names of the models.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.models.keys().map(String::as_str)
     }
 
     /// True if there is a model with this name.
@@ -124,15 +163,11 @@ impl ModelSettings {
         }
     }
 
-    /// Opens the models for a conversation. Each starts with all its rules.
-    pub fn open(&self) -> BTreeMap<String, ServedModel> {
+    /// Opens the models for a conversation. Each starts with all its rules, or with its whole recording.
+    pub fn open(&self, opening: &ModelOpening<'_>) -> BTreeMap<String, ServedModel> {
         let open = |(name, source): (&String, &ModelSource)| {
-            let script = source.script.script()?;
-            let model = ServedModel {
-                faults: source.faults.iter().map(|fault| fault.fault.clone()).collect(),
-                ..ServedModel::new(Arc::new(LiveModel::new(ScriptedModel::new(script))))
-            };
-            Some((name.clone(), model))
+            let faults = source.faults.iter().map(|fault| fault.fault.clone()).collect();
+            Some((name.clone(), ServedModel { source: source.replies.open(opening)?, faults }))
         };
         self.models.iter().filter_map(open).collect()
     }
@@ -145,54 +180,132 @@ impl ModelSettings {
     }
 }
 
-impl ScriptSource {
-    fn script(&self) -> Option<Arc<ModelScript>> {
-        match self {
-            ScriptSource::Rules(script) => Some(script.clone()),
-            ScriptSource::File(file) => file.script.get()?.as_ref().ok().cloned(),
+impl ModelSource {
+    /// Rejects faults that only scripted models can have.
+    fn check_faults(&self, diagnostics: &mut Diagnostics) {
+        if let ReplySource::Rules(_) | ReplySource::Script(_) = &self.replies {
+            return;
+        }
+        for fault in self.faults.iter().filter(|fault| fault.fault.kind.changes_content()) {
+            let kind = &fault.fault.kind;
+            let message =
+                format!("the fault `{kind}` changes a reply, which only models with a script can do");
+            diagnostics.push(Diagnostic::new(message).at(fault.place.clone()));
         }
     }
 }
 
-impl ScriptFile {
-    fn load(&self, folders: &[PathBuf]) -> &Result<Arc<ModelScript>, Diagnostics> {
-        self.script.get_or_init(|| {
-            let path = folders.iter().map(|folder| folder.join(&self.path)).find(|path| path.is_file());
-            let Some(path) = path else {
-                let wrong = Diagnostic::new(format!("the script `{}` was not found", self.path));
-                return Err(wrong.at(self.place.clone()).into());
-            };
-            ModelScript::load(&path).map(Arc::new)
-        })
+impl ReplySource {
+    fn open(&self, opening: &ModelOpening<'_>) -> Option<ServedSource> {
+        let script = match self {
+            ReplySource::Rules(script) => script.clone(),
+            ReplySource::Script(file) => file.content()?,
+            ReplySource::Relay { relay, record } => {
+                let target = record.as_ref().map(|path| RecordTarget {
+                    file: opening.cassettes.at(opening.root.join(path)),
+                    lane: opening.lane.clone(),
+                    cleaner: opening.cleaner.clone(),
+                });
+                return Some(ServedSource::Relay(relay.clone(), target));
+            }
+            ReplySource::Replay { recording, ignored } => {
+                return Some(ServedSource::Replay(ReplaySource {
+                    cassette: recording.content()?,
+                    lane: opening.lane.clone(),
+                    ignored: ignored.clone(),
+                    cleaner: opening.cleaner.clone(),
+                }));
+            }
+        };
+        Some(ServedSource::Model(Arc::new(LiveModel::new(ScriptedModel::new(script)))))
     }
 }
 
-/// Decodes the script of a model; `None` if the entry has none. An error is already reported.
+impl<T> ModelFile<T> {
+    fn new(map: &MapView<'_>, key: &str, path: &str) -> Arc<ModelFile<T>> {
+        let place = map.place_of(key).unwrap_or_else(|| map.place());
+        Arc::new(ModelFile { path: path.to_string(), place, content: OnceLock::new() })
+    }
+
+    fn content(&self) -> Option<Arc<T>> {
+        self.content.get()?.as_ref().ok().cloned()
+    }
+
+    fn load(
+        &self,
+        what: &str,
+        folders: &[PathBuf],
+        read: impl FnOnce(&Path) -> Result<T, Diagnostics>,
+    ) -> Result<(), Diagnostics> {
+        let content = self.content.get_or_init(|| {
+            let path = folders.iter().map(|folder| folder.join(&self.path)).find(|path| path.is_file());
+            let Some(path) = path else {
+                let wrong = Diagnostic::new(format!("the {what} `{}` was not found", self.path));
+                return Err(wrong.at(self.place.clone()).into());
+            };
+            read(&path).map(Arc::new)
+        });
+        content.as_ref().map(drop).map_err(Clone::clone)
+    }
+}
+
+/// Reads the recording of a relay.
+fn read_cassette(path: &Path) -> Result<ModelCassette, Diagnostics> {
+    let wrong = |message: String| Diagnostic::new(format!("{}: {message}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let cassette = ModelCassette::parse(&text);
+    cassette.map_err(|(line, message)| wrong(format!("line {line}: {message}")).into())
+}
+
+/// Decodes the source of the replies of a model; `None` if the entry has none. An error is already reported.
 fn read_source(
     name: &str,
     entry: NodeView<'_>,
     map: &MapView<'_>,
     diagnostics: &mut Diagnostics,
-) -> Result<Option<ScriptSource>, ()> {
+) -> Result<Option<ReplySource>, ()> {
+    if std::ptr::eq(map.shape(), &MODEL_RELAY) {
+        return read_relay(map, diagnostics).map(Some);
+    }
+    if std::ptr::eq(map.shape(), &MODEL_REPLAY) {
+        let recording = ModelFile::new(map, "file", map.text("file").unwrap_or_default());
+        let ignored = map.list("ignore").into_iter().flatten().filter_map(NodeView::text);
+        return Ok(Some(ReplySource::Replay { recording, ignored: ignored.map(str::to_string).collect() }));
+    }
+    if map.has("use") && !map.has("rules") {
+        let message = "`use` belongs to `rules`; a script in a file has its own";
+        diagnostics.push(diagnostic_at(map.key_place("use"), message));
+        return Err(());
+    }
     match (map.text("script"), map.has("rules")) {
         (Some(_), true) => {
             let wrong = Diagnostic::new(format!("the model `{name}` has a `script` and `rules`; use one"));
             diagnostics.push(wrong.at(map.place()));
             Err(())
         }
-        (Some(path), false) => Ok(Some(ScriptSource::File(ScriptFile {
-            path: path.to_string(),
-            place: map.place_of("script").unwrap_or_else(|| map.place()),
-            script: Arc::default(),
-        }))),
+        (Some(path), false) => Ok(Some(ReplySource::Script(ModelFile::new(map, "script", path)))),
         (None, true) => match ModelScript::from_node(name, &script_node(entry.node), entry.source) {
-            Ok(script) => Ok(Some(ScriptSource::Rules(Arc::new(script)))),
+            Ok(script) => Ok(Some(ReplySource::Rules(Arc::new(script)))),
             Err(wrong) => {
                 diagnostics.extend(wrong);
                 Err(())
             }
         },
         (None, false) => Ok(None),
+    }
+}
+
+fn read_relay(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Result<ReplySource, ()> {
+    let headers = map.get("headers").and_then(NodeView::entries).into_iter().flatten();
+    let headers: Vec<(String, Secret)> =
+        headers.filter_map(|(name, _, value)| Some((name.to_string(), Secret::new(value.text()?)))).collect();
+    let record = map.text("record").map(str::to_string);
+    match ModelRelay::new(map.text("url").unwrap_or_default(), &headers) {
+        Ok(relay) => Ok(ReplySource::Relay { relay: Arc::new(relay), record }),
+        Err(error) => {
+            diagnostics.push(Diagnostic::new(error.message).at(map.place()));
+            Err(())
+        }
     }
 }
 

@@ -1,12 +1,23 @@
 //! Shapes of served models and their faults.
 
-use hotseat_document::{Field, Kind, Shape};
+use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 use hotseat_model::script::{RULE, USE};
 
 use super::mcp_shape::MCP_FAULT;
 
 /// `models`: served models by name.
-pub const MODELS_KIND: Kind = Kind::Map(&Kind::Shape(&SERVED_MODEL));
+pub const MODELS_KIND: Kind = Kind::Map(&Kind::Tagged(&MODEL_SOURCE));
+
+/// A served model, or further faults of an inherited one.
+pub static MODEL_SOURCE: TaggedShapes =
+    TaggedShapes { key: "type", shapes: &[&MODEL_RELAY, &MODEL_REPLAY], untagged: Some(&SERVED_MODEL) };
+
+static FAULT_KIND: Kind = Kind::Shape(&MODEL_FAULT);
+const FAULTS_FIELD: Field = Field::optional(
+    "faults",
+    Kind::NonEmptyList(&FAULT_KIND),
+    "Faults in calls of this model, in addition to inherited ones. The first that selects a call applies. A fault that no call reaches fails the case as an error of the test.",
+);
 
 /// Shape of a served model.
 pub static SERVED_MODEL: Shape = Shape {
@@ -29,11 +40,48 @@ pub static SERVED_MODEL: Shape = Shape {
             "How often rules without their own `use` may answer in each conversation.",
         )
         .default("once"),
+        FAULTS_FIELD,
+    ],
+};
+
+/// Shape of a relay.
+pub static MODEL_RELAY: Shape = Shape {
+    name: "ModelRelay",
+    doc: "A provider whose answers are relayed to the agent, unchanged and as they arrive.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["relay"]), "Type of the model."),
+        Field::required("url", Kind::Url, "Base URL of the provider, as its clients have it."),
         Field::optional(
-            "faults",
-            Kind::NonEmptyList(&Kind::Shape(&MODEL_FAULT)),
-            "Faults in calls of this model, in addition to inherited ones. The first that selects a call applies. A fault that no call reaches fails the case as an error of the test.",
+            "headers",
+            Kind::Map(&Kind::Text),
+            "Headers of every request, for example with a key. They replace those of the agent.",
         ),
+        Field::optional(
+            "record",
+            Kind::NonEmptyText,
+            "A file that receives the exchanges, relative to the project file. A case replaces its own exchanges when its conversation is complete. Keys are not stored.",
+        ),
+        FAULTS_FIELD,
+    ],
+};
+
+/// Shape of a replayed recording.
+pub static MODEL_REPLAY: Shape = Shape {
+    name: "ModelReplay",
+    doc: "A recording of a relay that answers in place of the provider. A request that was not recorded fails the case as an error of the test.",
+    fields: &[
+        Field::required("type", Kind::Choice(&["replay"]), "Type of the model."),
+        Field::required(
+            "file",
+            Kind::NonEmptyText,
+            "The recording. Searched next to the suite, next to the project file, and in the working directory.",
+        ),
+        Field::optional(
+            "ignore",
+            Kind::NonEmptyList(&Kind::NonEmptyText),
+            "JSON Pointers to members of requests that may differ from the recording, for example `/messages/0/content`. `*` stands for any name or index.",
+        ),
+        FAULTS_FIELD,
     ],
 };
 

@@ -42,7 +42,7 @@ pub enum McpAddresses<'a> {
 
 impl McpAddresses<'_> {
     /// Returns the address of a server; `Ok(None)` if it is not known yet.
-    fn address(self, server: &str) -> Result<Option<String>, String> {
+    pub(crate) fn address(self, server: &str) -> Result<Option<String>, String> {
         match self {
             McpAddresses::Unknown => Ok(None),
             McpAddresses::Example => Ok(Some(format!("http://127.0.0.1:1/mcp/{server}/example"))),

@@ -115,7 +115,7 @@ async fn run_case_conversation(
                 };
             }
             if let Some(models) = models {
-                agent = models.attach(&case, agent);
+                agent = outside.attach_models(models, selected, &case, agent);
             }
             let script = ScriptedAnswers::new(target.tools);
             let prices = outside.prices.with_default_model(speaks);

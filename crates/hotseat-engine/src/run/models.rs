@@ -3,12 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hotseat_document::Diagnostic;
-use hotseat_model::serve::{ModelServers, ServeLimits, ServedConversation, ServedModelEventKind};
+use hotseat_model::serve::{
+    ModelServers, ServeLimits, ServedConversation, ServedModelEventKind, TextCleaner,
+};
+use hotseat_targets::AgentSession;
 use hotseat_trace::{AttemptFailure, FailureKind};
 
 use super::context::RunContext;
 use super::models_served::{AttemptModels, RunModels, SharedModels, addresses};
 use super::plan::{RunPlan, SelectedCase};
+use crate::cases::{CassetteFiles, ModelOpening, TestCase};
 use crate::config::StartCommand;
 
 impl RunContext {
@@ -29,13 +33,47 @@ impl RunContext {
         }
         let failed = |error| Diagnostic::new(format!("models cannot be served: {error}"));
         let servers = ModelServers::start(ServeLimits::default()).map_err(failed)?;
+        let cassettes = CassetteFiles::default();
         let shared = started_with.map(|_| {
-            let conversation = servers.open_conversation(&first.id, first.models.open());
+            let opening = self.opening(first.id.clone(), &cassettes);
+            let conversation = servers.open_conversation(&first.id, first.models.open(&opening));
             let addresses = addresses(&conversation).collect();
             SharedModels { addresses, slot: Arc::new(Mutex::new(Some(conversation))) }
         });
-        self.models = Some(RunModels { servers, shared });
+        self.models = Some(RunModels { servers, shared, cassettes });
         Ok(())
+    }
+
+    /// Joins a session with its served models, whose rules now have their variables resolved.
+    pub(super) fn attach_models(
+        &self,
+        models: AttemptModels,
+        selected: &SelectedCase,
+        case: &TestCase,
+        agent: Box<dyn AgentSession>,
+    ) -> Box<dyn AgentSession> {
+        // Hooks may have set variables.
+        let models = match &self.models {
+            Some(run) if case.has_hooks() => {
+                models.reopened(case, &self.model_opening(selected, &run.cassettes))
+            }
+            _ => models,
+        };
+        models.attach(agent)
+    }
+
+    fn model_opening<'a>(
+        &'a self,
+        selected: &SelectedCase,
+        cassettes: &'a CassetteFiles,
+    ) -> ModelOpening<'a> {
+        self.opening(format!("{}#{}", selected.suite_name, selected.case.id), cassettes)
+    }
+
+    fn opening<'a>(&'a self, lane: String, cassettes: &'a CassetteFiles) -> ModelOpening<'a> {
+        let redactor = self.project.redactor().clone();
+        let cleaner = TextCleaner::new(move |text| redactor.text(text).into_owned());
+        ModelOpening { lane, root: &self.project.root, cassettes, cleaner }
     }
 
     /// Fills the addresses of served models into the start command of an agent.
@@ -62,12 +100,13 @@ impl RunContext {
         let Some(models) = self.models.as_ref().filter(|_| !case.models.is_empty() && contacts) else {
             return Ok(None);
         };
+        let opening = self.model_opening(selected, &models.cassettes);
         let home = models.shared_slot(selected.agent.as_deref());
         let kept = home.as_ref().and_then(|home| home.lock().unwrap_or_else(PoisonError::into_inner).take());
         let conversation = match kept {
             Some(mut conversation) => {
                 let called = call_between_conversations(&mut conversation);
-                let conversation = conversation.reopen(&case.id, case.models.open());
+                let conversation = conversation.reopen(&case.id, case.models.open(&opening));
                 if let Some(failure) = called {
                     // The next attempt uses the same addresses.
                     drop(AttemptModels::new(conversation, home));
@@ -75,7 +114,7 @@ impl RunContext {
                 }
                 conversation
             }
-            None => models.servers.open_conversation(&case.id, case.models.open()),
+            None => models.servers.open_conversation(&case.id, case.models.open(&opening)),
         };
         Ok(Some(AttemptModels::new(conversation, home)))
     }

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use hotseat_model::serve::{ModelServers, ServedConversation};
 use hotseat_targets::AgentSession;
 
-use crate::cases::{MODEL_PREFIX, TestCase};
+use crate::cases::{CassetteFiles, MODEL_PREFIX, ModelOpening, TestCase};
 use crate::config::ProjectAgent;
 use crate::session::{ModelAgent, ModelConversationSlot};
 
@@ -14,6 +14,8 @@ pub struct RunModels {
     pub(super) servers: ModelServers,
     /// The conversation of agents that learn addresses when they start. All attempts use it in turn.
     pub(super) shared: Option<SharedModels>,
+    /// Files that conversations record to.
+    pub(super) cassettes: CassetteFiles,
 }
 
 /// A conversation that is reopened for each attempt at the same addresses.
@@ -53,15 +55,20 @@ impl AttemptModels {
         addresses.map(|(name, address)| (format!("{MODEL_PREFIX}{name}"), address))
     }
 
-    /// Joins a session with its served models, whose rules now have their variables resolved.
-    pub(super) fn attach(mut self, case: &TestCase, agent: Box<dyn AgentSession>) -> Box<dyn AgentSession> {
-        let Some(conversation) = self.conversation.take() else { return agent };
-        // Hooks may have set variables.
-        let conversation = match case.has_hooks() {
-            true => conversation.reopen(&case.id, case.models.open()),
-            false => conversation,
-        };
-        Box::new(ModelAgent::new(agent, conversation, self.home.take()))
+    /// Begins the conversation again, with models whose variables are resolved.
+    pub(super) fn reopened(mut self, case: &TestCase, opening: &ModelOpening<'_>) -> AttemptModels {
+        let conversation = self.conversation.take();
+        self.conversation =
+            conversation.map(|conversation| conversation.reopen(&case.id, case.models.open(opening)));
+        self
+    }
+
+    /// Joins a session with its served models.
+    pub(super) fn attach(mut self, agent: Box<dyn AgentSession>) -> Box<dyn AgentSession> {
+        match self.conversation.take() {
+            Some(conversation) => Box::new(ModelAgent::new(agent, conversation, self.home.take())),
+            None => agent,
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! An agent whose language models are served by the test: its calls of models become events of its turns.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hotseat_model::serve::{ServedConversation, ServedModelEvent, ServedModelEventKind};
 use hotseat_model::{ModelError, ModelErrorKind, ModelReply};
@@ -14,9 +14,12 @@ use hotseat_trace::{
     LlmFaultInjected, Note, Payload,
 };
 
+use crate::cases::MODEL_PREFIX;
+
+/// Time that the answers of calls get to be reported after the end of their turn.
+const ANSWER_REPORT_TIMEOUT: Duration = Duration::from_millis(200);
 /// Maximum number of notes about models in one conversation.
 const MAX_NOTES: usize = 100;
-
 /// Maximum number of unused rules that a note lists.
 const MAX_LISTED_RULES: usize = 10;
 
@@ -40,7 +43,9 @@ impl ModelAgent {
         conversation: ServedConversation,
         home: Option<ModelConversationSlot>,
     ) -> ModelAgent {
-        let observer = ModelObserver::default();
+        let replayed = conversation.models().filter(|model| conversation.is_replay(model));
+        let observer =
+            ModelObserver { replayed: replayed.map(str::to_string).collect(), ..ModelObserver::default() };
         ModelAgent { agent, conversation: Some(conversation), observer, home }
     }
 }
@@ -88,8 +93,7 @@ impl AgentSession for ModelAgent {
                 failure = observer.watch(conversation) => Err(failure.into()),
                 outcome = agent.send_input(input, recorder) => outcome,
             };
-            // The server reports a reply before it sends its end.
-            let drained = observer.drain(conversation);
+            let drained = observer.settle(conversation).await;
             recorder.flush_inbox();
             drained?;
             outcome
@@ -102,11 +106,22 @@ impl AgentSession for ModelAgent {
             match &mut self.conversation {
                 Some(conversation) => {
                     self.observer.drain(conversation)?;
-                    self.observer.note_unused(conversation)
+                    self.observer.note_unused(conversation)?;
+                    let failed = |message: String| AttemptFailure::new(FailureKind::TestError, message);
+                    conversation.save_recordings().map_err(failed)
                 }
                 None => Ok(()),
             }
         })
+    }
+
+    fn service_addresses(&self) -> BTreeMap<String, String> {
+        let mut addresses = self.agent.service_addresses();
+        if let Some(conversation) = &self.conversation {
+            let named = |name: &str| Some((format!("{MODEL_PREFIX}{name}"), conversation.url(name)?));
+            addresses.extend(conversation.models().filter_map(named));
+        }
+        addresses
     }
 
     fn close(&mut self) -> BoxFuture<'_, ()> {
@@ -128,6 +143,8 @@ struct ModelObserver {
     calls_in_turn: u32,
     /// Turn of each open call, and its number in the turn.
     open: HashMap<u64, (Arc<str>, u32)>,
+    /// Models that answer from recordings.
+    replayed: BTreeSet<String>,
     notes: usize,
 }
 
@@ -151,6 +168,20 @@ impl ModelObserver {
         let mut first = Ok(());
         while let Some(event) = conversation.try_next_event() {
             first = first.and(self.process(event));
+        }
+        first
+    }
+
+    /// Processes the events of a turn that has ended. A model reports a reply before it sends its end, but the end of a relayed
+    /// answer may reach the agent a moment before it is reported.
+    async fn settle(&mut self, conversation: &mut ServedConversation) -> Result<(), AttemptFailure> {
+        let mut first = self.drain(conversation);
+        let until = tokio::time::Instant::now() + ANSWER_REPORT_TIMEOUT;
+        while !self.open.is_empty() {
+            match tokio::time::timeout_at(until, conversation.next_event()).await {
+                Ok(Some(event)) => first = first.and(self.process(event)),
+                Ok(None) | Err(_) => break,
+            }
         }
         first
     }
@@ -193,7 +224,10 @@ impl ModelObserver {
                 }
                 let (first, rest) = error.message.split_once('\n').unwrap_or((&error.message, ""));
                 let message = format!("the served model `{model}` has no reply: {first}");
-                let help = "add a rule to the script of the model";
+                let help = match self.replayed.contains(&*model) {
+                    true => "record the case again with `type: relay`, or `ignore` what may differ",
+                    false => "add a rule to the script of the model",
+                };
                 let detail = if rest.is_empty() { help.to_string() } else { format!("{rest}\n{help}") };
                 Err(AttemptFailure::new(FailureKind::TestError, message).with_detail(detail))
             }

@@ -7,9 +7,12 @@ use std::time::Instant;
 
 use tokio::sync::{Semaphore, mpsc, watch};
 
+use super::cassette::{RecordTarget, ReplaySource};
+use super::exchange::AnswerSource;
 use super::faults::{FaultCounters, ModelFault, UnreachedFault};
 use super::http::RunState;
 use super::limits::ServeLimits;
+use super::relay::ModelRelay;
 use super::{ServedModelEvent, ServedModelEventKind};
 use crate::providers::served::RequestProblem;
 use crate::{CallPosition, Model, ModelMessage, ModelReply, ModelRequest};
@@ -17,16 +20,27 @@ use crate::{CallPosition, Model, ModelMessage, ModelReply, ModelRequest};
 /// A model that a conversation can reach.
 #[derive(Clone)]
 pub struct ServedModel {
-    /// The model.
-    pub model: Arc<dyn Model>,
+    /// What answers.
+    pub source: ServedSource,
     /// Faults. The first rule that selects a call applies; rules after it count the call, too.
     pub faults: Vec<ModelFault>,
+}
+
+/// What answers the requests to a served model.
+#[derive(Clone)]
+pub enum ServedSource {
+    /// A model, in all protocols.
+    Model(Arc<dyn Model>),
+    /// A provider, whose answers may be recorded.
+    Relay(Arc<ModelRelay>, Option<RecordTarget>),
+    /// A recording.
+    Replay(ReplaySource),
 }
 
 impl ServedModel {
     /// Creates a served model without faults.
     pub fn new(model: Arc<dyn Model>) -> Self {
-        ServedModel { model, faults: Vec::new() }
+        ServedModel { source: ServedSource::Model(model), faults: Vec::new() }
     }
 }
 
@@ -60,7 +74,7 @@ impl ServedConversation {
         let models = models.into_iter().map(|(name, served)| {
             let state = ModelState {
                 name: name.as_str().into(),
-                model: served.model,
+                source: AnswerSource::new(served.source, &name),
                 faults: FaultCounters::new(served.faults),
             };
             (name, Arc::new(state))
@@ -115,8 +129,21 @@ impl ServedConversation {
 
     /// Returns the names of the answers that no call has used, by the name of the model.
     pub fn unused_answers(&self) -> impl Iterator<Item = (&str, Vec<String>)> {
-        let models = self.state.models.iter().map(|(name, state)| (name.as_str(), state.model.unused()));
+        let models = self.state.models.iter().map(|(name, state)| (name.as_str(), state.source.unused()));
         models.filter(|(_, unused)| !unused.is_empty())
+    }
+
+    /// Returns true if a model answers from a recording.
+    pub fn is_replay(&self, model: &str) -> bool {
+        self.state.models.get(model).is_some_and(|state| matches!(state.source, AnswerSource::Replay(_)))
+    }
+
+    /// Writes the exchanges of relays to their recordings.
+    ///
+    /// # Errors
+    /// Why a recording is incomplete, or cannot be written.
+    pub fn save_recordings(&self) -> Result<(), String> {
+        self.state.models.iter().try_for_each(|(name, state)| state.source.save_recording(name))
     }
 
     /// Returns the fault rules that selected no call.
@@ -135,7 +162,7 @@ impl Drop for ServedConversation {
 /// A model in one conversation.
 pub(super) struct ModelState {
     pub(super) name: Arc<str>,
-    pub(super) model: Arc<dyn Model>,
+    pub(super) source: AnswerSource,
     pub(super) faults: FaultCounters,
 }
 
