@@ -151,16 +151,16 @@ describe("addresses", () => {
     expect(agent.modelUrl("main")).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/models\/main\/[0-9a-f]{32}$/);
     expect(agent.modelUrl("other")).toMatch(/\/models\/other\//);
     user.says("order o-1");
-    expect(agent.response).toContain("42");
+    expect(agent.response.text).toContain("42");
   });
   it("of unknown models are errors", () => { agent.modelUrl("mian"); });
 });
 "#;
     let run = Project::with_config(&(target(&agent) + CLERK)).file("a_test.ts", script).test(&["a_test.ts"]);
-    assert_eq!(run.case("are known before the first turn")["status"], "passed");
+    assert_eq!(run.case("addresses > are known before the first turn")["status"], "passed");
     assert_failure(
         &run,
-        "of unknown models are errors",
+        "addresses > of unknown models are errors",
         "script_error",
         &["this case has no served model `mian`"],
     );
@@ -250,7 +250,7 @@ fn mistakes_have_their_place() {
         (
             "models: { main: { faults: [{ do: empty }] } }\n",
             "name: a\n",
-            "the model `main` needs a `script` or `rules`",
+            "the model `main` needs a `script`, `rules` or a `type`",
         ),
         (
             "models: { main: { script: none.yaml } }\n",
@@ -344,7 +344,7 @@ fn a_request_that_was_not_recorded_names_the_nearest_one() {
     let run = project(&agent, REPLAYED, &suite("help")).file(file, &text).test(&[]);
     let words = [
         "served model `main` has no reply: no recorded exchange fits its request to `chat/completions`",
-        "line 2: /messages/0/content: recorded \"hello\", now \"help\"",
+        "the nearest recorded request is in line 2: /messages/0/content: recorded",
         "record the case again",
     ];
     assert_failure(&run, "a", "test_error", &words);
@@ -369,7 +369,7 @@ fn a_case_that_is_recorded_again_replaces_only_its_own_exchanges() {
     project.test(&[]).assert_all_passed();
     let path = project.workspace.path("recordings/main.jsonl");
     let before = std::fs::read_to_string(&path).unwrap();
-    project.test(&["-f", "b"]).assert_all_passed();
+    project.test(&["a.test.yaml:4"]).assert_all_passed();
     let after = std::fs::read_to_string(&path).unwrap();
     let lanes = |text: &str| {
         text.lines().map(|line| line.split("\"took_ms\"").next().unwrap().to_string()).collect::<Vec<_>>()

@@ -322,8 +322,11 @@ impl ExchangeRequest {
         let mut response = relay.send(method, &self.path, self.query.as_deref(), &self.headers, body).await?;
         let is_held_back = call.fault.as_ref().is_some_and(FaultKind::needs_whole_reply);
         if !is_held_back {
-            let head = AnswerHead::Streamed(response.status(), relayed_headers(response.headers()));
-            sender.send_head(head);
+            let mut headers = relayed_headers(response.headers());
+            if let Some(length) = response.content_length() {
+                headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+            }
+            sender.send_head(AnswerHead::Streamed(response.status(), headers));
         }
         let mut answer = CompleteAnswer {
             status: response.status(),
