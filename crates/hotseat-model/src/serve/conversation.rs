@@ -7,40 +7,40 @@ use std::time::Instant;
 
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::cassette::{RecordTarget, ReplaySource};
-use super::exchange::AnswerSource;
-use super::faults::{FaultCounters, ModelFault, UnreachedFault};
-use super::http::RunState;
+use super::answer_source::AnswerSource;
+use super::faults::{FaultCounters, UnreachedFault};
 use super::limits::ServeLimits;
-use super::relay::ModelRelay;
+use super::served_model::ServedModel;
 use super::{ServedModelEvent, ServedModelEventKind};
 use crate::providers::served::RequestProblem;
-use crate::{CallPosition, Model, ModelMessage, ModelReply, ModelRequest};
+use crate::{CallPosition, ModelMessage, ModelReply, ModelRequest};
 
-/// A model that a conversation can reach.
-#[derive(Clone)]
-pub struct ServedModel {
-    /// What answers.
-    pub source: ServedSource,
-    /// Faults. The first rule that selects a call applies; rules after it count the call, too.
-    pub faults: Vec<ModelFault>,
+/// State that all conversations share.
+pub(super) struct RunState {
+    pub(super) limits: ServeLimits,
+    /// Conversations by token.
+    conversations: Mutex<HashMap<String, Arc<ConversationState>>>,
 }
 
-/// What answers the requests to a served model.
-#[derive(Clone)]
-pub enum ServedSource {
-    /// A model, in all protocols.
-    Model(Arc<dyn Model>),
-    /// A provider, whose answers may be recorded.
-    Relay(Arc<ModelRelay>, Option<RecordTarget>),
-    /// A recording.
-    Replay(ReplaySource),
-}
+impl RunState {
+    pub(super) fn new(limits: ServeLimits) -> RunState {
+        RunState { limits, conversations: Mutex::default() }
+    }
 
-impl ServedModel {
-    /// Creates a served model without faults.
-    pub fn new(model: Arc<dyn Model>) -> Self {
-        ServedModel { source: ServedSource::Model(model), faults: Vec::new() }
+    pub(super) fn insert(&self, conversation: Arc<ConversationState>) {
+        self.lock().insert(conversation.token.clone(), conversation);
+    }
+
+    pub(super) fn remove(&self, token: &str) {
+        self.lock().remove(token);
+    }
+
+    pub(super) fn find(&self, token: &str) -> Option<Arc<ConversationState>> {
+        self.lock().get(token).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<ConversationState>>> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

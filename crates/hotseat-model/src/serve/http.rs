@@ -1,9 +1,9 @@
 //! The listener: access checks, addresses and bodies of requests.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,12 +16,14 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use super::accept::accept;
+use super::answer_source::AnswerSource;
 use super::call::ServedCall;
-use super::conversation::{ConversationState, ModelState, ServedConversation, ServedModel};
-use super::exchange::{AnswerSource, ExchangeRequest};
+use super::conversation::{ConversationState, ModelState, RunState, ServedConversation};
+use super::exchange::ExchangeRequest;
 use super::limits::ServeLimits;
 use super::local::is_local;
 use super::respond::{Answer, error_response, json_response};
+use super::served_model::ServedModel;
 use super::{Dialect, ServedModelEventKind};
 use crate::providers::served::{ReplyHead, RequestProblem, ServedRequest, name_results};
 use crate::{Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
@@ -35,31 +37,6 @@ pub struct ModelServers {
     thread: Option<JoinHandle<()>>,
 }
 
-/// State that all conversations share.
-pub(super) struct RunState {
-    pub(super) limits: ServeLimits,
-    /// Conversations by token.
-    conversations: Mutex<HashMap<String, Arc<ConversationState>>>,
-}
-
-impl RunState {
-    pub(super) fn insert(&self, conversation: Arc<ConversationState>) {
-        self.lock().insert(conversation.token.clone(), conversation);
-    }
-
-    pub(super) fn remove(&self, token: &str) {
-        self.lock().remove(token);
-    }
-
-    fn find(&self, token: &str) -> Option<Arc<ConversationState>> {
-        self.lock().get(token).cloned()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<ConversationState>>> {
-        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl ModelServers {
     /// Starts the listener on a free port.
     ///
@@ -71,7 +48,7 @@ impl ModelServers {
         let address = listener.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let accept_limits = limits.accept;
-        let run = Arc::new(RunState { limits, conversations: Mutex::default() });
+        let run = Arc::new(RunState::new(limits));
         let routes = Router::new().fallback(answer).with_state(run.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = async move {

@@ -6,6 +6,7 @@
 //! its answers. Each request is an event of its conversation.
 
 mod accept;
+mod answer_source;
 mod call;
 mod cassette;
 mod conversation;
@@ -17,16 +18,18 @@ mod local;
 mod relay;
 mod reply_summary;
 mod respond;
+mod served_model;
 
 pub use crate::providers::served::Dialect;
 pub use accept::{AcceptLimits, accept};
 pub use cassette::{CassetteFile, ModelCassette, RecordTarget, RelayedExchange, ReplaySource, TextCleaner};
-pub use conversation::{ServedConversation, ServedModel, ServedSource};
+pub use conversation::ServedConversation;
 pub use faults::{FaultKind, FaultTrigger, ModelFault, UnreachedFault};
 pub use http::ModelServers;
 pub use limits::ServeLimits;
 pub use local::is_local;
 pub use relay::ModelRelay;
+pub use served_model::{ServedModel, ServedSource};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
