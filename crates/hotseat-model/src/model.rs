@@ -12,6 +12,11 @@ pub trait Model: Send + Sync {
     /// Returns the name of the model for traces and errors.
     fn name(&self) -> &str;
 
+    /// Returns the names of the answers that no call has used, for models with a fixed set of answers.
+    fn unused(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Answers one request. Pieces of the reply go to `sink` as they arrive; the returned reply is complete.
     ///
     /// # Errors
@@ -24,6 +29,10 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
         (**self).name()
     }
 
+    fn unused(&self) -> Vec<String> {
+        (**self).unused()
+    }
+
     fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         (**self).call(request, sink)
     }
@@ -32,6 +41,10 @@ impl<M: Model + ?Sized> Model for std::sync::Arc<M> {
 impl<M: Model + ?Sized> Model for Box<M> {
     fn name(&self) -> &str {
         (**self).name()
+    }
+
+    fn unused(&self) -> Vec<String> {
+        (**self).unused()
     }
 
     fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {

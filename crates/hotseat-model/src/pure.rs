@@ -119,6 +119,10 @@ impl<P: PureModel> Model for LiveModel<P> {
         &self.name
     }
 
+    fn unused(&self) -> Vec<String> {
+        self.inspect(PureModel::unused)
+    }
+
     fn call<'a>(&'a self, request: &'a ModelRequest, sink: &'a mut dyn ReplySink) -> ReplyFuture<'a> {
         Box::pin(async move {
             let TimedValue { delay, value } =

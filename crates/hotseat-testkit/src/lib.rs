@@ -5,7 +5,7 @@
 //! * [`completions`] builds chat completion replies.
 //! * [`malformed`] generates answers that every parser must reject.
 //! * [`checkout`] is an example agent; the binary `checkout-agent` serves it.
-//! * [`McpClient`] lets a fake agent call tools of MCP servers.
+//! * [`McpClient`] lets a fake agent call tools of MCP servers, and [`ModelClient`] a language model.
 //! * [`TestWorkspace`] is a temporary folder in which programs run with a clean environment (on Unix).
 //!
 //! ```
@@ -22,6 +22,8 @@ mod http;
 pub mod interfaces;
 pub mod malformed;
 mod mcp_client;
+mod model_client;
+mod post;
 mod redact;
 mod reply;
 mod request;
@@ -34,6 +36,8 @@ mod workspace;
 
 pub use fake_agent::{FakeAgent, ListenOptions};
 pub use mcp_client::McpClient;
+pub use model_client::ModelClient;
+pub use post::{PostAnswer, post};
 pub use redact::{REDACTIONS, redact};
 pub use reply::{BodyFraming, FakeReply, ReplyStep};
 pub use request::FakeRequest;

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::server_calls::{InjectedFault, ServerCall, join_server_calls};
 use crate::{
-    ErrorInfo, Event, Millis, Origin, PatchBudget, Payload, RoleAnswered, SimulationEnded, TimeOffset,
-    TopicGraph, TopicReason, TopicStep, UsageTotals, apply_patch,
+    ErrorInfo, Event, LlmFaultInjected, Millis, Origin, PatchBudget, Payload, RoleAnswered, SimulationEnded,
+    TimeOffset, TopicGraph, TopicReason, TopicStep, UsageTotals, apply_patch,
 };
 
 /// State of one conversation, folded from its events.
@@ -82,6 +82,8 @@ pub struct ConversationTurn {
     pub finish_reason: Option<Arc<str>>,
     /// Awaiting-input report of the agent. None if it sent none.
     pub awaiting: Option<AwaitingReport>,
+    /// Faults that served models injected into calls, in order.
+    pub model_faults: Vec<LlmFaultInjected>,
     /// Protocol notes for the user.
     pub notes: Vec<String>,
     /// The agent's shared state, as last seen in this turn.
@@ -447,6 +449,9 @@ impl TracedConversation {
             Payload::LlmCallCompleted(p) => self.update_turn(&p.turn_id, |turn| {
                 turn.finish_reason = Some(finish_reason(&p.stop_reason));
             }),
+            Payload::LlmFaultInjected(p) => {
+                self.update_turn(&p.turn_id, |turn| turn.model_faults.push(p.clone()));
+            }
             Payload::AwaitingInput(p) => self.update_turn(&p.turn_id, |turn| {
                 turn.awaiting = Some(AwaitingReport { awaiting: p.awaiting, hint: p.hint.clone() });
             }),
@@ -724,6 +729,7 @@ impl ConversationTurn {
             usage_totals: None,
             finish_reason: None,
             awaiting: None,
+            model_faults: Vec::new(),
             notes: Vec::new(),
             state: None,
             result: None,

@@ -63,6 +63,7 @@ mod script_roles;
 mod scripts;
 mod selection;
 mod serve;
+mod served_models;
 mod simulate;
 mod tool_calls;
 mod topics;

@@ -23,6 +23,7 @@ use super::judging::read_judging;
 use super::limits::read_timeout;
 use super::mcp::McpSettings;
 use super::mcp_tools::ToolReference;
+use super::models::ModelSettings;
 use super::patterns::read_pattern;
 use super::peer_words::explain_peer_words;
 use super::reliability::{ReliabilitySetting, read_reliability};
@@ -79,6 +80,8 @@ pub struct TestCase {
     pub target: CaseTarget,
     /// MCP servers that the agent uses.
     pub mcp: Arc<McpSettings>,
+    /// Language models that are served to the agent.
+    pub models: Arc<ModelSettings>,
     /// Messages before the first turn.
     pub opening: ConversationOpening,
     /// Written turns. May be empty if another source provides the input.
@@ -264,7 +267,7 @@ impl TestCase {
     }
 
     fn uses_mcp_addresses(&self) -> bool {
-        self.document.source.text.contains("${MCP.")
+        ["${MCP.", "${MODELS."].iter().any(|start| self.document.source.text.contains(start))
     }
 
     /// True if the user is simulated, or a program writes its texts.
@@ -666,6 +669,7 @@ fn read_case(
             identity: RequestIdentity::default(),
         },
         mcp: case_mcp(document, map, diagnostics),
+        models: case_models(document, map, diagnostics),
         opening,
         turns,
         checkpoints: read_checkpoints(map, diagnostics),
@@ -709,6 +713,17 @@ fn case_mcp(document: &CaseDocument, map: &MapView<'_>, diagnostics: &mut Diagno
     let settings = settings.with_case_faults(map, diagnostics);
     settings.load_files(&document.folders, diagnostics);
     diagnostics.extend(settings.unknown_tools(&settings.fault_tools()));
+    settings
+}
+
+/// Served models of a case: those of the suite and the project, with the changes of the case.
+fn case_models(
+    document: &CaseDocument,
+    map: &MapView<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Arc<ModelSettings> {
+    let settings = ModelSettings::read(map.get("models"), &document.shared.models, diagnostics);
+    settings.load_files(&document.folders, diagnostics);
     settings
 }
 

@@ -495,34 +495,39 @@ impl McpFault {
         let arguments = read_argument_patterns(map, "args_match", diagnostics);
         let arguments = (!arguments.0.is_empty())
             .then(|| Arc::new(ArgumentCondition(arguments)) as Arc<dyn ArgumentsMatcher>);
-        let whole = |key: &str| map.integer(key).and_then(|number| u64::try_from(number).ok());
-        let trigger = match (whole("nth"), whole("every"), map.number("rate").and_then(|rate| rate.as_f64()))
-        {
-            (None, None, None) => FaultTrigger::Nth(1),
-            (Some(nth), None, None) => FaultTrigger::Nth(nth),
-            (None, Some(every), None) => FaultTrigger::Every(every),
-            (None, None, Some(rate)) if rate > 0.0 && rate <= 1.0 => {
-                FaultTrigger::Rate { seed: whole("seed").unwrap_or(0), rate }
-            }
-            (None, None, Some(_)) => {
-                let message = "`rate` must be more than 0 and at most 1";
-                diagnostics.push(diagnostic_at(map.place_of("rate"), message));
-                return None;
-            }
-            _ => {
-                let message = "a fault has one of `nth`, `every` and `rate`";
-                diagnostics.push(Diagnostic::new(message).at(map.place()));
-                return None;
-            }
-        };
-        if map.has("seed") && !map.has("rate") {
-            diagnostics.push(diagnostic_at(map.key_place("seed"), "`seed` is used only with `rate`"));
-        }
+        let trigger = read_trigger(map, diagnostics)?;
         let kind = read_fault_kind(action, diagnostics)?;
         let tool = map.text("tool").map(str::to_string);
         let tool_place = map.place_of("tool").unwrap_or_else(|| map.place());
         Some(McpFault { place: map.place(), tool_place, rule: FaultRule { tool, arguments, trigger, kind } })
     }
+}
+
+/// Decodes the calls that a fault selects: `nth`, `every`, or `rate` with `seed`. The first one without any of them.
+pub(super) fn read_trigger(map: &MapView<'_>, diagnostics: &mut Diagnostics) -> Option<FaultTrigger> {
+    let whole = |key: &str| map.integer(key).and_then(|number| u64::try_from(number).ok());
+    let trigger = match (whole("nth"), whole("every"), map.number("rate").and_then(|rate| rate.as_f64())) {
+        (None, None, None) => FaultTrigger::Nth(1),
+        (Some(nth), None, None) => FaultTrigger::Nth(nth),
+        (None, Some(every), None) => FaultTrigger::Every(every),
+        (None, None, Some(rate)) if rate > 0.0 && rate <= 1.0 => {
+            FaultTrigger::Rate { seed: whole("seed").unwrap_or(0), rate }
+        }
+        (None, None, Some(_)) => {
+            let message = "`rate` must be more than 0 and at most 1";
+            diagnostics.push(diagnostic_at(map.place_of("rate"), message));
+            return None;
+        }
+        _ => {
+            let message = "a fault has one of `nth`, `every` and `rate`";
+            diagnostics.push(Diagnostic::new(message).at(map.place()));
+            return None;
+        }
+    };
+    if map.has("seed") && !map.has("rate") {
+        diagnostics.push(diagnostic_at(map.key_place("seed"), "`seed` is used only with `rate`"));
+    }
+    Some(trigger)
 }
 
 fn read_fault_kind(view: NodeView<'_>, diagnostics: &mut Diagnostics) -> Option<FaultKind> {

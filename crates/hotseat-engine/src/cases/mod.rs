@@ -23,6 +23,8 @@ mod limits;
 mod mcp;
 mod mcp_shape;
 mod mcp_tools;
+mod models;
+mod models_shape;
 mod patterns;
 mod peer_words;
 mod program;
@@ -62,6 +64,8 @@ pub use limits::from_millis;
 pub use mcp::{DefinitionContext, McpFault, McpServer, McpSettings, hidden_calls};
 pub use mcp_shape::MCP_KIND;
 pub use mcp_tools::ToolReference;
+pub use models::{CassetteFiles, ModelOpening, ModelSettings, PlacedFault};
+pub use models_shape::MODELS_KIND;
 pub use peer_words::explain_peer_words;
 pub use reliability::{Reliability, ReliabilitySetting, read_reliability};
 pub use scenarios::{CaseScenario, read_scenario_set, stable_id};
@@ -73,5 +77,6 @@ pub use topics::{
     CaseTopics, TopicCheckPolicy, TopicDefinition, TopicSettings, TopicTrigger, read_graph, read_topics,
 };
 pub use variables::{
-    Environment, McpAddresses, VariableScope, escape, interpolate, node_mcp_references, references,
+    Environment, MODEL_PREFIX, McpAddresses, VariableScope, escape, interpolate, node_mcp_references,
+    references,
 };

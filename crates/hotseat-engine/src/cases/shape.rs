@@ -5,6 +5,7 @@ use super::assertions::{ASSERT_KIND, CRITERIA_KIND, OWN_ASSERT_KIND};
 use super::judging::JUDGE_KIND;
 use super::limits::{DURATION, MILLISECONDS};
 use super::mcp_shape::{CASE_FAULT, MCP_KIND};
+use super::models_shape::MODELS_KIND;
 use super::topic_shape::{GRAPH_FIELD, SHARED, SIMULATE, TOPICS_FIELD};
 use hotseat_document::{Field, Kind, Shape, TaggedShapes};
 use hotseat_targets::message::MessageRole;
@@ -209,6 +210,11 @@ pub static CASE: Shape = Shape {
             "mcp",
             MCP_KIND,
             "MCP servers by name, in addition to those of the suite and the project. With `type` the same name replaces; without it the entry changes the inherited server.",
+        ),
+        Field::optional(
+            "models",
+            MODELS_KIND,
+            "Language models that are served to the agent by name, in addition to those of the suite and the project. With `script` or `rules` the same name replaces; without them the entry adds faults.",
         ),
         Field::optional(
             "faults",

@@ -7,6 +7,7 @@ use super::assertions::CheckVocabulary;
 use super::brief::SimulatorBrief;
 use super::judging::read_judging;
 use super::mcp::McpSettings;
+use super::models::ModelSettings;
 use super::topics::{TopicDefinition, read_topics};
 use hotseat_document::{Diagnostics, DocumentNode, NodeView, SourceText};
 
@@ -23,6 +24,8 @@ pub struct SharedSettings {
     pub vocabulary: Arc<CheckVocabulary>,
     /// MCP servers.
     pub mcp: Arc<McpSettings>,
+    /// Served models.
+    pub models: Arc<ModelSettings>,
     /// Default agent to test.
     pub agent: Option<AgentName>,
 }
@@ -39,6 +42,7 @@ impl SharedSettings {
         SharedSettings {
             agent,
             mcp: McpSettings::read(get("mcp"), &above.mcp, diagnostics),
+            models: ModelSettings::read(get("models"), &above.models, diagnostics),
             topics: read_topics(get("topics"), &above.topics, diagnostics),
             graph: graph.or_else(|| above.graph.clone()),
             simulate: SimulatorBrief::read_shared(get("simulate"), &above.simulate, diagnostics),

@@ -3,6 +3,7 @@
 use super::assertions::{ASSERTION, CRITERIA_KIND, OWN_ASSERT_KIND};
 use super::judging::JUDGE_KIND;
 use super::mcp_shape::MCP_KIND;
+use super::models_shape::MODELS_KIND;
 use hotseat_document::{Field, Kind, Shape};
 
 const NAMES: Kind = Kind::OneOf(&[Kind::NonEmptyText, Kind::List(&Kind::NonEmptyText)]);
@@ -234,6 +235,11 @@ pub static SHARED: Shape = Shape {
             "mcp",
             MCP_KIND,
             "MCP servers by name, in addition to those of the project. With `type` the same name replaces; without it the entry changes the inherited server.",
+        ),
+        Field::optional(
+            "models",
+            MODELS_KIND,
+            "Language models that are served to the agent by name, in addition to those of the project. With `script` or `rules` the same name replaces; without them the entry adds faults.",
         ),
         Field::optional(
             "agent",

@@ -26,6 +26,9 @@ pub struct VariableScope<'a> {
     pub redactor: &'a SecretRedactor,
 }
 
+/// Start of the names of served models among addresses. Names of MCP servers contain no slash.
+pub const MODEL_PREFIX: &str = "models/";
+
 /// Addresses of MCP servers, which are known while a conversation runs.
 #[derive(Debug, Clone, Copy)]
 pub enum McpAddresses<'a> {
@@ -44,13 +47,18 @@ impl McpAddresses<'_> {
     }
 
     /// Returns the address of a server; `Ok(None)` if it is not known yet.
-    fn address(self, server: &str) -> Result<Option<String>, String> {
+    pub(crate) fn address(self, server: &str) -> Result<Option<String>, String> {
         match self {
             McpAddresses::Unknown => Ok(None),
             McpAddresses::Example => Ok(Some(Self::example(server))),
-            McpAddresses::Known(known) => match known.get(server) {
-                Some(address) => Ok(Some(address.clone())),
-                None => Err(format!("`${{MCP.{server}.url}}`: this case has no MCP server `{server}`")),
+            McpAddresses::Known(known) => match (known.get(server), server.strip_prefix(MODEL_PREFIX)) {
+                (Some(address), _) => Ok(Some(address.clone())),
+                (None, Some(model)) => {
+                    Err(format!("`${{MODELS.{model}.url}}`: this case has no served model `{model}`"))
+                }
+                (None, None) => {
+                    Err(format!("`${{MCP.{server}.url}}`: this case has no MCP server `{server}`"))
+                }
             },
         }
     }
@@ -66,6 +74,8 @@ enum TextPart<'t> {
     Environment(&'t str),
     /// The address of an MCP server.
     Mcp(&'t str),
+    /// The address of a served model.
+    Model(&'t str),
 }
 
 /// Resolves variables in all texts below `node`, guided by the expected kind: in a pattern a value is matched
@@ -147,16 +157,17 @@ pub fn references(text: &str) -> Vec<(&str, bool)> {
     let names = parts.into_iter().filter_map(|part| match part {
         TextPart::Given(name) => Some((name, false)),
         TextPart::Environment(name) => Some((name, true)),
-        TextPart::Mcp(_) | TextPart::Text(_) | TextPart::Escaped => None,
+        TextPart::Mcp(_) | TextPart::Model(_) | TextPart::Text(_) | TextPart::Escaped => None,
     });
     names.collect()
 }
 
 /// Names of the MCP servers whose addresses a text contains. Malformed ones are ignored.
-pub fn mcp_references(text: &str) -> Vec<&str> {
+pub fn mcp_references(text: &str) -> Vec<String> {
     let parts = parse_parts(text).unwrap_or_default();
     let names = parts.into_iter().filter_map(|part| match part {
-        TextPart::Mcp(name) => Some(name),
+        TextPart::Mcp(name) => Some(name.to_string()),
+        TextPart::Model(name) => Some(format!("{MODEL_PREFIX}{name}")),
         _ => None,
     });
     names.collect()
@@ -166,7 +177,7 @@ pub fn mcp_references(text: &str) -> Vec<&str> {
 pub fn node_mcp_references(node: &DocumentNode) -> Vec<String> {
     fn collect(node: &DocumentNode, names: &mut Vec<String>) {
         match &node.value {
-            NodeValue::String(text) => names.extend(mcp_references(text).into_iter().map(str::to_string)),
+            NodeValue::String(text) => names.extend(mcp_references(text)),
             NodeValue::List(nodes) => nodes.iter().for_each(|node| collect(node, names)),
             NodeValue::Map(entries) => entries.iter().for_each(|entry| collect(&entry.value, names)),
             NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
@@ -219,6 +230,14 @@ fn fill_variables(text: &str, kind: &Kind, variables: VariableScope<'_>) -> Resu
                     continue;
                 }
             },
+            TextPart::Model(model) => match variables.mcp.address(&format!("{MODEL_PREFIX}{model}")) {
+                Ok(Some(address)) => address,
+                Ok(None) => format!("${{MODELS.{model}.url}}"),
+                Err(words) => {
+                    missing.push(words);
+                    continue;
+                }
+            },
             TextPart::Given(name) => match hook_variable(&part, variables) {
                 Some(Json::String(value)) => value.clone(),
                 Some(other) => other.to_string(),
@@ -257,6 +276,19 @@ fn undefined_message(name: &str, variables: VariableScope<'_>) -> String {
     }
 }
 
+/// Parses the name of an address: `MCP.NAME.url` or `MODELS.NAME.url`.
+fn parse_address(name: &str) -> Option<TextPart<'_>> {
+    let name = name.strip_suffix(".url")?;
+    let is_name = |name: &&str| {
+        let is_name_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        !name.is_empty() && name.chars().all(is_name_char)
+    };
+    match name.strip_prefix("MCP.").filter(is_name) {
+        Some(server) => Some(TextPart::Mcp(server)),
+        None => name.strip_prefix("MODELS.").filter(is_name).map(TextPart::Model),
+    }
+}
+
 /// Splits a text into its parts.
 fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
     let mut parts = Vec::new();
@@ -276,11 +308,8 @@ fn parse_parts(text: &str) -> Result<Vec<TextPart<'_>>, String> {
             return Err("`${` without a closing `}`; write `$${` for a literal `${`".to_string());
         };
         let name = &rest[..end];
-        let server = name.strip_prefix("MCP.").and_then(|name| name.strip_suffix(".url"));
-        let is_server_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        if let Some(server) = server.filter(|server| !server.is_empty() && server.chars().all(is_server_char))
-        {
-            parts.push(TextPart::Mcp(server));
+        if let Some(address) = parse_address(name) {
+            parts.push(address);
             rest = &rest[end + 1..];
             continue;
         }
@@ -372,7 +401,10 @@ mod tests {
             ("S".to_string(), json!("secret value")),
             ("O".to_string(), json!({"a": 1})),
         ]);
-        let mcp = BTreeMap::from([("my-bank".to_string(), "http://h/mcp".to_string())]);
+        let mcp = BTreeMap::from([
+            ("my-bank".to_string(), "http://h/mcp".to_string()),
+            ("models/main".to_string(), "http://h/main".to_string()),
+        ]);
         let redactor = SecretRedactor::new([("N".to_string(), "secret value".to_string())]);
         let variables = VariableScope {
             environment: &environment,
@@ -394,6 +426,7 @@ mod tests {
             ("${ENV.HOST}/${N}", Kind::Text, json!("a.b/5")),
             ("${O}", Kind::Text, json!("{\"a\":1}")),
             ("at ${MCP.my-bank.url}/", Kind::Text, json!("at http://h/mcp/")),
+            ("at ${MODELS.main.url}/", Kind::Text, json!("at http://h/main/")),
             ("${O}", Kind::Json, json!({"a": 1})),
             ("${N}", Kind::Json, json!(5)),
             ("n=${N}", Kind::Json, json!("n=5")),
@@ -416,6 +449,8 @@ mod tests {
             ("${ENV.NOPE}", "environment variable `NOPE` is not set"),
             ("${a-b}", "`${a-b}` is not a valid variable"),
             ("${MCP.crm.url}", "this case has no MCP server `crm`"),
+            ("${MODELS.gpt.url}", "this case has no served model `gpt`"),
+            ("${MODELS.gpt}", "`${MODELS.gpt}` is not a valid variable"),
             ("${MCP.crm}", "`${MCP.crm}` is not a valid variable"),
             ("${}", "`${}` is not a valid variable"),
             ("${1A}", "`${1A}` is not a valid variable"),

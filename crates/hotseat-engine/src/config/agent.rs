@@ -9,8 +9,8 @@ use super::agent_targets::{AgentReadContext, BoundTarget, TARGET, TargetCapabili
 use super::start::StartCommand;
 use crate::cases::AwaitingMarkers;
 use crate::cases::{
-    AssertionBlock, InheritedSettings, McpAddresses, VariableScope, awaiting_markers, escape, from_millis,
-    interpolate, node_mcp_references, references,
+    AssertionBlock, InheritedSettings, MODEL_PREFIX, McpAddresses, VariableScope, awaiting_markers, escape,
+    from_millis, interpolate, node_mcp_references, references,
 };
 use crate::session::SessionTimeouts;
 use hotseat_document::{
@@ -276,11 +276,25 @@ impl ProjectAgent {
         matches!(self.node.get("type").map(|kind| &kind.value), Some(NodeValue::String(kind)) if kind == "replay")
     }
 
-    /// Replaces example addresses of MCP servers by their variables.
+    /// Replaces example addresses of MCP servers and served models by their variables.
     pub(crate) fn hide_example_addresses(&self, text: &str) -> String {
         self.mcp_references.iter().fold(text.to_string(), |text, name| {
-            text.replace(&McpAddresses::example(name), &format!("${{MCP.{name}.url}}"))
+            let variable = match name.strip_prefix(MODEL_PREFIX) {
+                Some(model) => format!("${{MODELS.{model}.url}}"),
+                None => format!("${{MCP.{name}.url}}"),
+            };
+            text.replace(&McpAddresses::example(name), &variable)
         })
+    }
+
+    /// True if its start command contains addresses of MCP servers.
+    pub fn starts_with_mcp(&self) -> bool {
+        self.start_mcp_references.iter().any(|name| !name.starts_with(MODEL_PREFIX))
+    }
+
+    /// True if its start command contains addresses of served models.
+    pub fn starts_with_models(&self) -> bool {
+        self.start_mcp_references.iter().any(|name| name.starts_with(MODEL_PREFIX))
     }
 
     /// True if its settings are the same in all conversations.

@@ -14,7 +14,7 @@ use super::script_settings::{self, ProcessDefinitions};
 use super::shape::PROJECT;
 use super::store_settings::{StoreSettings, read_store_settings};
 use crate::cases::{
-    AgentsByName, DecodeSettings, Environment, InheritedSettings, McpAddresses, Reliability,
+    AgentsByName, DecodeSettings, Environment, InheritedSettings, MODEL_PREFIX, McpAddresses, Reliability,
     ReliabilitySetting, SharedSettings, TestCase, VariableScope, explain_peer_words, interpolate,
     read_judging, read_reliability, references, unknown_agent,
 };
@@ -679,8 +679,11 @@ fn unknown_servers(agent: &ProjectAgent, case: &TestCase) -> Vec<Diagnostic> {
     let mut names: Vec<String> = of_agent.chain(case.mcp_references()).collect();
     names.sort();
     names.dedup();
-    let unknown = names.iter().filter(|name| !case.mcp.contains(name));
-    unknown.map(|name| case.mcp.unknown_server(name).at(case.place.clone())).collect()
+    let unknown = names.iter().filter_map(|name| match name.strip_prefix(MODEL_PREFIX) {
+        Some(model) => (!case.models.contains(model)).then(|| case.models.unknown_model(model)),
+        None => (!case.mcp.contains(name)).then(|| case.mcp.unknown_server(name)),
+    });
+    unknown.map(|wrong| wrong.at(case.place.clone())).collect()
 }
 
 /// Returns a diagnostic without secrets.

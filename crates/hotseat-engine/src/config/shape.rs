@@ -3,7 +3,7 @@
 use super::agent_targets::{HEADERS, TARGET};
 use crate::cases::shape::{RELIABILITY_KIND, RETRIES};
 use crate::cases::topic_shape::{GRAPH_FIELD, SIMULATE_FIELD, TOPICS_FIELD};
-use crate::cases::{CRITERIA_KIND, JUDGE_KIND, MCP_KIND, MILLISECONDS};
+use crate::cases::{CRITERIA_KIND, JUDGE_KIND, MCP_KIND, MILLISECONDS, MODELS_KIND};
 use hotseat_document::{Field, Kind, Shape};
 use hotseat_runtime::files::CONNECTOR;
 
@@ -34,6 +34,11 @@ pub static PROJECT: Shape = Shape {
             "mcp",
             MCP_KIND,
             "MCP servers by name, which agents use instead of real ones. `${MCP.NAME.url}` is the address of a server: in settings of agents, in cases and in hooks of cases.",
+        ),
+        Field::optional(
+            "models",
+            MODELS_KIND,
+            "Language models by name that are served to agents in place of a provider, in its protocols. `${MODELS.NAME.url}` is the base URL for the client of the agent: in settings of agents, in cases and in hooks of cases.",
         ),
         Field::optional(
             "hooks",

@@ -13,6 +13,7 @@ use super::case_roles::{CaseScope, open_roles};
 use super::context::{EventRetention, RunContext, set_identity_env};
 use super::hooks::HookOutput;
 use super::mcp_servers::AttemptMcp;
+use super::models_served::AttemptModels;
 use super::plan::SelectedCase;
 use super::recheck;
 use crate::cases::{McpAddresses, TestCase, VariableScope};
@@ -43,7 +44,11 @@ pub(super) async fn run_attempt(
         Ok(mcp) => mcp,
         Err(failure) => return Attempt { verdict: Verdict::failed(failure), ..attempt },
     };
-    let addresses = mcp.as_ref().map(|mcp| mcp.addresses.clone());
+    let models = match outside.open_models(&selected) {
+        Ok(models) => models,
+        Err(failure) => return Attempt { verdict: Verdict::failed(failure), ..attempt },
+    };
+    let addresses = service_addresses(mcp.as_ref(), models.as_ref());
     let known = known_addresses(addresses.as_ref());
     let before = match cancellation.run_until_cancelled(outside.run_before_hook(&selected, known)).await {
         Some(Ok(before)) => before,
@@ -55,7 +60,8 @@ pub(super) async fn run_attempt(
     };
     attempt.logs.extend(before.console.iter().cloned());
     // A cancelled conversation discards any partial verdict. The future is large and would be copied several times.
-    let conversation = Box::pin(run_case_conversation(&mut attempt, &selected, &before, mcp, outside));
+    let conversation =
+        Box::pin(run_case_conversation(&mut attempt, &selected, &before, (mcp, models), outside));
     if cancellation.run_until_cancelled(conversation).await.is_none() {
         attempt.verdict = cancelled_verdict();
     }
@@ -86,10 +92,10 @@ async fn run_case_conversation(
     attempt: &mut Attempt,
     selected: &SelectedCase,
     before: &HookOutput,
-    mcp: Option<AttemptMcp>,
+    (mcp, models): (Option<AttemptMcp>, Option<AttemptModels>),
     outside: &Arc<RunContext>,
 ) {
-    let addresses = mcp.as_ref().map(|mcp| mcp.addresses.clone());
+    let addresses = service_addresses(mcp.as_ref(), models.as_ref());
     match prepare_case(selected, before, known_addresses(addresses.as_ref()), outside).await {
         Err(failure) => attempt.verdict = Verdict::failed(failure),
         Ok(PreparedCase { case, target, redactor, timeouts, partners, hook_variables }) => {
@@ -107,6 +113,9 @@ async fn run_case_conversation(
                     Ok(agent) => agent,
                     Err(failure) => return attempt.verdict = Verdict::failed(failure),
                 };
+            }
+            if let Some(models) = models {
+                agent = outside.attach_models(models, selected, &case, agent);
             }
             let script = ScriptedAnswers::new(target.tools);
             let prices = outside.prices.with_default_model(speaks);
@@ -133,6 +142,20 @@ async fn run_case_conversation(
             attempt.agent_diagnostics =
                 agent.diagnostic_output().map(|words| redactor.text(&words).into_owned());
             attempt.append_agent_diagnostics();
+        }
+    }
+}
+
+/// Addresses of the MCP servers and served models of an attempt; `None` if it has neither.
+fn service_addresses(
+    mcp: Option<&AttemptMcp>,
+    models: Option<&AttemptModels>,
+) -> Option<BTreeMap<String, String>> {
+    let of_models = models.map(|models| models.addresses().collect::<Vec<_>>());
+    match (mcp.map(|mcp| mcp.addresses.clone()), of_models) {
+        (None, None) => None,
+        (of_mcp, of_models) => {
+            Some(of_mcp.into_iter().flatten().chain(of_models.into_iter().flatten()).collect())
         }
     }
 }

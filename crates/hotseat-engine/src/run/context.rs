@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::backlog::ReportBacklog;
 use super::mcp_servers::RunMcp;
+use super::models_served::RunModels;
 use super::recheck_source::RecheckSource;
 use super::running::RunningConversations;
 use crate::cases::{HookCommand, HumanInput, McpAddresses, TestCase, VariableScope};
@@ -46,6 +47,8 @@ pub struct RunContext {
     pub running: Arc<RunningConversations>,
     /// MCP servers of the run, if a case has any.
     pub(super) mcp: Option<RunMcp>,
+    /// Served models of the run, if a case has any.
+    pub(super) models: Option<RunModels>,
     /// Resources for opening targets.
     pub(super) target_env: TargetEnv,
     /// Targets that are the same for every case, with their redactors.
@@ -112,6 +115,7 @@ impl RunContext {
             backlog: Arc::default(),
             running: Arc::default(),
             mcp: None,
+            models: None,
             target_env: means,
             bound_targets: Vec::new(),
         };

@@ -27,7 +27,7 @@ impl RunContext {
     /// If the listener cannot be started, or conversations that run at the same time would share addresses.
     pub fn start_mcp(&mut self, plan: &RunPlan, parallel: usize) -> Result<(), Diagnostic> {
         let Some(first) = plan.first_case_with_mcp() else { return Ok(()) };
-        let started_with = plan.agents().find(|agent| !agent.start_mcp_references.is_empty());
+        let started_with = plan.agents().find(|agent| agent.starts_with_mcp());
         if let Some(agent) = started_with.filter(|_| parallel > 1) {
             let who = agent.name.as_deref().map_or("the agent".to_string(), |name| format!("agent `{name}`"));
             let message = format!(

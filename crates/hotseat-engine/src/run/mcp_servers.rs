@@ -68,7 +68,7 @@ impl RunMcp {
     /// Slot of the shared conversation, if the agent uses it.
     pub(super) fn shared_slot(&self, agent: Option<&ProjectAgent>) -> Option<ConversationSlot> {
         let shared = self.shared.as_ref()?;
-        agent.is_some_and(|agent| !agent.start_mcp_references.is_empty()).then(|| shared.slot.clone())
+        agent.is_some_and(ProjectAgent::starts_with_mcp).then(|| shared.slot.clone())
     }
 }
 

@@ -96,6 +96,8 @@ pub struct RunPlan {
     pub modes: RunModes,
     /// The first selected case with MCP servers.
     first_with_mcp: Option<Arc<TestCase>>,
+    /// The first selected case with served models.
+    first_with_models: Option<Arc<TestCase>>,
     /// Notes for the user, for example about cases without assertions.
     pub notes: Vec<Diagnostic>,
     /// Number of selected cases that declare a reliability, and of those that leave it to the project.
@@ -146,6 +148,7 @@ impl RunPlan {
             selected_suites: 0,
             modes: RunModes::default(),
             first_with_mcp: None,
+            first_with_models: None,
             notes: Vec::new(),
             declared: 0,
             undeclared: 0,
@@ -286,6 +289,9 @@ impl RunPlan {
         self.modes.add_case(case);
         if self.first_with_mcp.is_none() && case.skip.is_none() && !case.mcp.is_empty() {
             self.first_with_mcp = Some(Arc::new(case.clone()));
+        }
+        if self.first_with_models.is_none() && case.skip.is_none() && !case.models.is_empty() {
+            self.first_with_models = Some(Arc::new(case.clone()));
         }
         if let Some(topics) = case.topics_with_ignored_checks().filter(|_| case.skip.is_none()) {
             let note = Diagnostic::new(
@@ -463,6 +469,11 @@ impl RunPlan {
     pub fn contacted_agents(&self) -> impl Iterator<Item = &Arc<ProjectAgent>> {
         let tested = |agent: &&Arc<ProjectAgent>| self.agents().any(|other| Arc::ptr_eq(other, agent));
         self.agents().chain(self.role_agents.iter().filter(move |agent| !tested(agent)))
+    }
+
+    /// The first selected case with served models.
+    pub(super) fn first_case_with_models(&self) -> Option<&TestCase> {
+        self.first_with_models.as_deref()
     }
 
     /// The first selected case with MCP servers.

@@ -1,5 +1,6 @@
 //! The session: one running conversation, independent of the front end that drives it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,9 @@ use super::recorded_conversation::{RecordedConversation, SessionCounterpart, rer
 use super::resolve_references::{missing_times, test_error};
 use super::topic_tracker::TopicTracker;
 use super::turn::{DeadlineSource, TurnInput, execute_turn, judge_turn_end};
-use crate::cases::{CaseTopics, CaseTurn, CheckVocabulary, TestCase, hidden_calls};
+use crate::cases::{
+    CaseTopics, CaseTurn, CheckVocabulary, MODEL_PREFIX, McpAddresses, TestCase, hidden_calls,
+};
 use crate::scripts::ScriptCapabilities;
 use crate::session::{ConversationResult, EvaluatedCheck, ProgramChecks, SessionRoles, SessionTimeouts};
 use hotseat_checks::Check;
@@ -195,6 +198,22 @@ impl<'a> Session<'a> {
     /// Returns the agent's id of the conversation.
     pub fn id(&self) -> Arc<str> {
         self.evaluator.session_id.clone()
+    }
+
+    /// Returns the addresses of MCP servers and served models, by name. Names of models start with `models/`. If no agent is
+    /// contacted, nothing listens at them.
+    pub fn service_addresses(&self) -> BTreeMap<String, String> {
+        let servers = self.case.mcp.servers().map(|(name, _)| name.to_string());
+        let models = self.case.models.names().map(|name| format!("{MODEL_PREFIX}{name}"));
+        let example = |name: String| {
+            let address = McpAddresses::Example.address(&name).ok()??;
+            Some((name, address))
+        };
+        let mut addresses: BTreeMap<String, String> = servers.chain(models).filter_map(example).collect();
+        if let SessionCounterpart::Agent(agent) = &self.counterpart {
+            addresses.extend(agent.service_addresses());
+        }
+        addresses
     }
 
     /// Returns the capabilities of the target.

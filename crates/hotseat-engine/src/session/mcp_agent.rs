@@ -175,6 +175,15 @@ impl AgentSession for McpAgent {
         })
     }
 
+    fn service_addresses(&self) -> BTreeMap<String, String> {
+        let mut addresses = self.agent.service_addresses();
+        if let Some(conversation) = &self.conversation {
+            let named = |name: &str| Some((name.to_string(), conversation.url(name)?));
+            addresses.extend(conversation.servers().filter_map(named));
+        }
+        addresses
+    }
+
     fn close(&mut self) -> BoxFuture<'_, ()> {
         if let (Some(conversation), Some(read)) = (&self.conversation, self.on_close.take()) {
             read(conversation);

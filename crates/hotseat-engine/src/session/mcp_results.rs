@@ -1,6 +1,7 @@
-//! Failures of a conversation that its calls at MCP servers show.
+//! Failures of a conversation that its MCP servers and served models show.
 
-use hotseat_trace::{AttemptFailure, FailureKind, TracedConversation};
+use hotseat_model::serve::FaultKind;
+use hotseat_trace::{AttemptFailure, FailureKind, LlmFaultInjected, TracedConversation};
 
 use crate::cases::TestCase;
 
@@ -41,6 +42,19 @@ pub(super) fn unreached_faults(case: &TestCase, conversation: &TracedConversatio
             unreached.push(format!(
                 "fault `{}` on {tool} of MCP server `{name}` was not reached: it was called {made} times ({})",
                 rule.kind, fault.place
+            ));
+        }
+    }
+    for (model, rule, fault) in case.models.faults() {
+        let is_injected = |injected: &LlmFaultInjected| *injected.model == *model && injected.rule == rule;
+        if !conversation.turns.iter().flat_map(|turn| &turn.model_faults).any(is_injected) {
+            let (kind, place) = (&fault.fault.kind, &fault.place);
+            let calls = match kind {
+                FaultKind::MalformedArguments => "no selected reply called a tool",
+                _ => "no call was selected",
+            };
+            unreached.push(format!(
+                "fault `{kind}` of the served model `{model}` was not reached: {calls} ({place})"
             ));
         }
     }

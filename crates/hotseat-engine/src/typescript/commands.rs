@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::engine::TestFile;
 use super::keys::to_case_keys;
 use super::to_json;
-use crate::cases::OWN_ASSERT_KIND;
 use crate::cases::shape::TURN;
+use crate::cases::{MODEL_PREFIX, OWN_ASSERT_KIND};
 use crate::cases::{
     SHARED, SIMULATE, USER, parse_assertions, parse_brief, parse_messages, parse_topics, parse_turn,
 };
@@ -47,6 +47,7 @@ pub async fn execute_command(command: &Value, session: &mut Session<'_>, file: &
         "skip" => CommandReply::Ended(session.skip(command.text("reason"))),
         "results" => CommandReply::Done(to_json::check_results(session.checks()).into()),
         "path" => command.path(),
+        "address" => command.address(session),
         "end" => {
             // Functions of topics exist only as long as the test.
             if session.ensure_open().is_ok() {
@@ -84,6 +85,19 @@ struct CommandContext<'a> {
 impl CommandContext<'_> {
     fn text(self, key: &str) -> String {
         self.given[key].as_str().unwrap_or_default().to_string()
+    }
+
+    /// Returns the address of a served model or of an MCP server.
+    fn address(self, session: &Session<'_>) -> CommandReply {
+        let name = self.text("name");
+        let (key, what) = match self.given["kind"] == "model" {
+            true => (format!("{MODEL_PREFIX}{name}"), "served model"),
+            false => (name.clone(), "MCP server"),
+        };
+        match session.service_addresses().remove(&key) {
+            Some(address) => CommandReply::Done(address.into()),
+            None => CommandReply::Invalid(format!("this case has no {what} `{name}`")),
+        }
     }
 
     /// Returns the location of the command.

@@ -354,6 +354,10 @@ declare module "hotseat" {
     calledTool(name: string, args?: Arguments): number;
     inTopic(name: string): boolean;
     responseMatches(pattern: RegExp): boolean;
+    /** Address of a served model in this conversation: the base URL for clients of its provider. */
+    modelUrl(name: string): string;
+    /** Address of an MCP server in this conversation. */
+    mcpUrl(name: string): string;
   }
 
   /** A turn with the keys of a case file. */

@@ -29,3 +29,5 @@ pub(crate) mod served;
 mod stream_tests;
 
 pub use connection::{ConnectorConfig, Provider, Secret, TimeLimits};
+#[cfg(feature = "serve")]
+pub(crate) use connection::{build_client, root_cause};

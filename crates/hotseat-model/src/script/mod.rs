@@ -43,4 +43,4 @@ pub use compiled::RuleId;
 pub use memory::ScriptMemory;
 pub use model_script::{ModelScript, ScriptedModel};
 pub use rule::Rule;
-pub use shape::SCRIPT;
+pub use shape::{RULE, SCRIPT, USE};

@@ -45,6 +45,23 @@ impl ModelScript {
         mistakes.into_result(script)
     }
 
+    /// Reads a script that is part of another file: a node with the members of [`SCRIPT`].
+    ///
+    /// # Errors
+    /// All problems of the script.
+    pub fn from_node(
+        name: &str,
+        node: &DocumentNode,
+        source: &Arc<SourceText>,
+    ) -> Result<ModelScript, Diagnostics> {
+        let mut mistakes = ScriptDiagnostics::default();
+        let Some(map) = MapView::from_node(node, source, &SCRIPT) else {
+            return Err(Diagnostic::new(format!("the script of `{name}` is no mapping")).into());
+        };
+        let script = read_rules(ScriptBuilder::new(name), &map, &mut mistakes).compile(&mut mistakes);
+        mistakes.into_result(script)
+    }
+
     /// Reads a script from a file.
     ///
     /// # Errors
@@ -69,7 +86,15 @@ fn read_script(
     let Some(map) = MapView::from_node(node, source, &SCRIPT) else {
         return ScriptBuilder::new(&*source.name);
     };
-    let mut builder = ScriptBuilder::new(map.text("name").unwrap_or(&source.name));
+    read_rules(ScriptBuilder::new(map.text("name").unwrap_or(&source.name)), &map, mistakes)
+}
+
+/// Reads the rules of a script.
+fn read_rules(
+    mut builder: ScriptBuilder,
+    map: &MapView<'_>,
+    mistakes: &mut ScriptDiagnostics,
+) -> ScriptBuilder {
     builder.always = map.text("use").is_some_and(is_always);
     for view in map.list("rules").into_iter().flatten() {
         builder.rules.push(rule(view, mistakes));

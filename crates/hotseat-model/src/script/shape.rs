@@ -6,7 +6,8 @@ use hotseat_document::{Field, Kind, Shape};
 const MILLISECONDS: Kind = Kind::Integer { min: 0, max: 24 * 60 * 60 * 1000 };
 const ORDINAL: Kind = Kind::Integer { min: 1, max: u32::MAX as i64 };
 const TOKENS: Kind = Kind::Integer { min: 0, max: i64::MAX };
-const USE: Kind = Kind::Choice(&["once", "always"]);
+/// `use` of a script.
+pub const USE: Kind = Kind::Choice(&["once", "always"]);
 
 /// Names of the failures that a script can simulate.
 pub(super) const ERROR_KINDS: &[&str] =
@@ -36,7 +37,8 @@ pub static SCRIPT: Shape = Shape {
     ],
 };
 
-pub(super) static RULE: Shape = Shape {
+/// Shape of a rule.
+pub static RULE: Shape = Shape {
     name: "Rule",
     doc: "A rule: conditions and an answer. It needs `reply` or `error`.",
     fields: &[

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::conversation::{ConversationState, ModelState};
 use super::faults::FaultKind;
 use super::{Dialect, ServedModelEventKind};
-use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, ReplyDelta, StopReason};
+use crate::{Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, ReplyDelta, StopReason};
 
 /// A piece of the answer to a call.
 pub(super) enum CallPiece {
@@ -37,6 +37,8 @@ pub(super) struct ServedCall {
     pub(super) arrived: Instant,
     pub(super) conversation: Arc<ConversationState>,
     pub(super) model: Arc<ModelState>,
+    /// The model that answers.
+    pub(super) answering: Arc<dyn Model>,
 }
 
 type PieceSender = mpsc::UnboundedSender<CallPiece>;
@@ -96,7 +98,7 @@ impl ServedCall {
                 send(pieces, CallPiece::Delta(delta));
             }
         };
-        let mut outcome = self.model.model.call(&self.request, &mut sink).await;
+        let mut outcome = self.answering.call(&self.request, &mut sink).await;
         let whole = match &mut outcome {
             Ok(reply) => Some(reply),
             Err(error) => error.partial.as_deref_mut(),

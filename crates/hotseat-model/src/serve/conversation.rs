@@ -7,26 +7,40 @@ use std::time::Instant;
 
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::faults::{FaultCounters, ModelFault, UnreachedFault};
-use super::http::RunState;
+use super::answer_source::AnswerSource;
+use super::faults::{FaultCounters, UnreachedFault};
 use super::limits::ServeLimits;
+use super::served_model::ServedModel;
 use super::{ServedModelEvent, ServedModelEventKind};
 use crate::providers::served::RequestProblem;
-use crate::{CallPosition, Model, ModelMessage, ModelReply, ModelRequest};
+use crate::{CallPosition, ModelMessage, ModelReply, ModelRequest};
 
-/// A model that a conversation can reach.
-#[derive(Clone)]
-pub struct ServedModel {
-    /// The model.
-    pub model: Arc<dyn Model>,
-    /// Faults. The first rule that selects a call applies; rules after it count the call, too.
-    pub faults: Vec<ModelFault>,
+/// State that all conversations share.
+pub(super) struct RunState {
+    pub(super) limits: ServeLimits,
+    /// Conversations by token.
+    conversations: Mutex<HashMap<String, Arc<ConversationState>>>,
 }
 
-impl ServedModel {
-    /// Creates a served model without faults.
-    pub fn new(model: Arc<dyn Model>) -> Self {
-        ServedModel { model, faults: Vec::new() }
+impl RunState {
+    pub(super) fn new(limits: ServeLimits) -> RunState {
+        RunState { limits, conversations: Mutex::default() }
+    }
+
+    pub(super) fn insert(&self, conversation: Arc<ConversationState>) {
+        self.lock().insert(conversation.token.clone(), conversation);
+    }
+
+    pub(super) fn remove(&self, token: &str) {
+        self.lock().remove(token);
+    }
+
+    pub(super) fn find(&self, token: &str) -> Option<Arc<ConversationState>> {
+        self.lock().get(token).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<ConversationState>>> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -45,17 +59,28 @@ impl ServedConversation {
         id: &str,
         models: BTreeMap<String, ServedModel>,
     ) -> ServedConversation {
+        let token = uuid::Uuid::new_v4().simple().to_string();
+        ServedConversation::with_token(address, run, token, id, models)
+    }
+
+    fn with_token(
+        address: SocketAddr,
+        run: Arc<RunState>,
+        token: String,
+        id: &str,
+        models: BTreeMap<String, ServedModel>,
+    ) -> ServedConversation {
         let (sender, events) = mpsc::channel(run.limits.max_waiting_events.max(1));
         let models = models.into_iter().map(|(name, served)| {
             let state = ModelState {
                 name: name.as_str().into(),
-                model: served.model,
+                source: AnswerSource::new(served.source, &name),
                 faults: FaultCounters::new(served.faults),
             };
             (name, Arc::new(state))
         });
         let state = Arc::new(ConversationState {
-            token: uuid::Uuid::new_v4().simple().to_string(),
+            token,
             id: id.to_owned(),
             models: models.collect(),
             limits: run.limits.clone(),
@@ -66,6 +91,18 @@ impl ServedConversation {
         });
         run.insert(state.clone());
         ServedConversation { address, run, state, events }
+    }
+
+    /// Ends the conversation and begins another one at the same addresses, for agents that learn them once.
+    pub fn reopen(self, id: &str, models: BTreeMap<String, ServedModel>) -> ServedConversation {
+        let (address, run, token) = (self.address, self.run.clone(), self.state.token.clone());
+        drop(self);
+        ServedConversation::with_token(address, run, token, id, models)
+    }
+
+    /// Returns the names of the models.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        self.state.models.keys().map(String::as_str)
     }
 
     /// Returns the base address of a model in this conversation, with a token that cannot be guessed. Clients append the
@@ -90,6 +127,25 @@ impl ServedConversation {
         self.state.closed.send_replace(true);
     }
 
+    /// Returns the names of the answers that no call has used, by the name of the model.
+    pub fn unused_answers(&self) -> impl Iterator<Item = (&str, Vec<String>)> {
+        let models = self.state.models.iter().map(|(name, state)| (name.as_str(), state.source.unused()));
+        models.filter(|(_, unused)| !unused.is_empty())
+    }
+
+    /// Returns true if a model answers from a recording.
+    pub fn is_replay(&self, model: &str) -> bool {
+        self.state.models.get(model).is_some_and(|state| matches!(state.source, AnswerSource::Replay(_)))
+    }
+
+    /// Writes the exchanges of relays to their recordings.
+    ///
+    /// # Errors
+    /// Why a recording is incomplete, or cannot be written.
+    pub fn save_recordings(&self) -> Result<(), String> {
+        self.state.models.iter().try_for_each(|(name, state)| state.source.save_recording(name))
+    }
+
     /// Returns the fault rules that selected no call.
     pub fn unreached_faults(&self) -> Vec<UnreachedFault> {
         self.state.models.values().flat_map(|model| model.faults.unreached(&model.name)).collect()
@@ -106,7 +162,7 @@ impl Drop for ServedConversation {
 /// A model in one conversation.
 pub(super) struct ModelState {
     pub(super) name: Arc<str>,
-    pub(super) model: Arc<dyn Model>,
+    pub(super) source: AnswerSource,
     pub(super) faults: FaultCounters,
 }
 

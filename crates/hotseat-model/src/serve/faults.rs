@@ -99,6 +99,11 @@ impl FaultKind {
         }
     }
 
+    /// Returns true if the fault changes the content of a reply, which only models can do: relays and recordings pass bytes.
+    pub fn changes_content(&self) -> bool {
+        matches!(self, FaultKind::Empty | FaultKind::MalformedArguments)
+    }
+
     /// Returns the error in place of a reply, for faults that need no model.
     pub(super) fn error(&self, dialect: Dialect) -> Option<ModelError> {
         let (kind, status) = match self {
@@ -142,7 +147,8 @@ impl FaultKind {
     }
 }
 
-fn kind_of_status(status: u16) -> ModelErrorKind {
+/// Returns the kind of an error with an HTTP status.
+pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     match status {
         429 => ModelErrorKind::RateLimit,
         401..=403 => ModelErrorKind::Auth,
@@ -213,6 +219,12 @@ impl FaultCounters {
     /// Counts a call for the rules that need no reply, and returns the first one that selects it.
     pub(super) fn select_for_request(&self, request: &ModelRequest) -> Option<(usize, FaultKind)> {
         self.select(request, |kind| *kind != FaultKind::MalformedArguments)
+    }
+
+    /// Counts a relayed or replayed call for the rules that do not change the content of replies, and returns the first one
+    /// that selects it.
+    pub(super) fn select_for_exchange(&self, request: &ModelRequest) -> Option<(usize, FaultKind)> {
+        self.select(request, |kind| !kind.changes_content())
     }
 
     /// Counts a reply for the rules about replies with tool calls, and returns the first one that selects it.

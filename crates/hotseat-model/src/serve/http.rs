@@ -1,9 +1,9 @@
 //! The listener: access checks, addresses and bodies of requests.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,17 +13,20 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use super::accept::accept;
+use super::answer_source::AnswerSource;
 use super::call::ServedCall;
-use super::conversation::{ConversationState, ModelState, ServedConversation, ServedModel};
+use super::conversation::{ConversationState, ModelState, RunState, ServedConversation};
+use super::exchange::ExchangeRequest;
 use super::limits::ServeLimits;
 use super::local::is_local;
 use super::respond::{Answer, error_response, json_response};
+use super::served_model::ServedModel;
 use super::{Dialect, ServedModelEventKind};
 use crate::providers::served::{ReplyHead, RequestProblem, ServedRequest, name_results};
-use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
+use crate::{Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
 /// The served models of a run: one listener on the loopback interface, with a thread of its own. Dropping it closes
 /// all conversations.
@@ -32,31 +35,6 @@ pub struct ModelServers {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// State that all conversations share.
-pub(super) struct RunState {
-    pub(super) limits: ServeLimits,
-    /// Conversations by token.
-    conversations: Mutex<HashMap<String, Arc<ConversationState>>>,
-}
-
-impl RunState {
-    pub(super) fn insert(&self, conversation: Arc<ConversationState>) {
-        self.lock().insert(conversation.token.clone(), conversation);
-    }
-
-    pub(super) fn remove(&self, token: &str) {
-        self.lock().remove(token);
-    }
-
-    fn find(&self, token: &str) -> Option<Arc<ConversationState>> {
-        self.lock().get(token).cloned()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<ConversationState>>> {
-        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ModelServers {
@@ -70,7 +48,7 @@ impl ModelServers {
         let address = listener.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let accept_limits = limits.accept;
-        let run = Arc::new(RunState { limits, conversations: Mutex::default() });
+        let run = Arc::new(RunState::new(limits));
         let routes = Router::new().fallback(answer).with_state(run.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = async move {
@@ -113,7 +91,9 @@ impl Drop for ModelServers {
 struct ServedPath {
     conversation: Arc<ConversationState>,
     model: Arc<ModelState>,
-    /// The path after the conversation, without `v1`.
+    /// The path after the conversation.
+    path: String,
+    /// The same without `v1`.
     rest: String,
 }
 
@@ -129,12 +109,16 @@ async fn answer(State(run): State<Arc<RunState>>, request: Request) -> Response 
     if *path.conversation.closed.borrow() {
         return refusal(Dialect::ChatCompletions, 404, "the conversation has ended".to_owned());
     }
+    let AnswerSource::Model(answering) = &path.model.source else {
+        return answer_exchange(path, arrived, request).await;
+    };
     let counts_tokens = path.rest == "messages/count_tokens";
     let dialect = if counts_tokens { Some(Dialect::Messages) } else { Dialect::from_path(&path.rest) };
     match (dialect, request.method()) {
-        (None, &Method::GET) if path.rest == "models" => model_list(&path.model),
+        (None, &Method::GET) if path.rest == "models" => model_list(answering.name()),
         (Some(dialect), &Method::POST) => {
-            let answered = answer_call(&path, dialect, counts_tokens, arrived, request).await;
+            let call = (dialect, counts_tokens, answering);
+            let answered = answer_call(&path, call, arrived, request).await;
             match answered {
                 Ok(response) => response,
                 Err((status, problem)) => {
@@ -186,23 +170,62 @@ fn find_path(run: &RunState, path: &str) -> Result<ServedPath, String> {
         let known: Vec<&str> = conversation.models.keys().map(String::as_str).collect();
         return Err(format!("unknown model {name:?}; served models: {}", known.join(", ")));
     };
-    let rest: Vec<&str> = segments.skip_while(|segment| *segment == "v1").collect();
-    Ok(ServedPath { conversation, model, rest: rest.join("/") })
+    let path: Vec<&str> = segments.collect();
+    let rest: Vec<&str> = path.iter().copied().skip_while(|segment| *segment == "v1").collect();
+    Ok(ServedPath { conversation, model, rest: rest.join("/"), path: path.join("/") })
+}
+
+/// Answers a request by a relay or a recording.
+async fn answer_exchange(path: ServedPath, arrived: Instant, request: Request) -> Response {
+    let dialect = Dialect::from_path(&path.rest).filter(|_| request.method() == Method::POST);
+    let (method, headers) = (request.method().clone(), request.headers().clone());
+    let query = request.uri().query().map(str::to_owned);
+    let prepared = match acquire_permit(&path.conversation) {
+        Ok(permit) => read_body(request, &path.conversation.limits).await.map(|body| (permit, body)),
+        Err(refused) => Err(refused),
+    };
+    let ServedPath { conversation, model, path, rest } = path;
+    match prepared {
+        Ok((permit, body)) => {
+            let exchange = ExchangeRequest {
+                conversation,
+                model,
+                method,
+                path,
+                rest,
+                query,
+                headers,
+                body,
+                dialect,
+                arrived,
+                _permit: permit,
+            };
+            exchange.answer().await
+        }
+        Err((status, problem)) => {
+            let refused = ServedModelEventKind::Refused { message: problem.message.clone() };
+            conversation.report(&model.name, refused).await;
+            refusal(dialect.unwrap_or(Dialect::ChatCompletions), status, problem.message)
+        }
+    }
+}
+
+/// Reserves one of the open requests of a conversation.
+fn acquire_permit(conversation: &ConversationState) -> Result<OwnedSemaphorePermit, (u16, RequestProblem)> {
+    let limit = conversation.limits.max_open_requests;
+    let refused = |_| (503, RequestProblem::new(format!("the conversation has {limit} open requests")));
+    conversation.open_requests.clone().try_acquire_owned().map_err(refused)
 }
 
 /// Reads and answers a call.
 async fn answer_call(
     path: &ServedPath,
-    dialect: Dialect,
-    counts_tokens: bool,
+    (dialect, counts_tokens, answering): (Dialect, bool, &Arc<dyn Model>),
     arrived: Instant,
     request: Request,
 ) -> Result<Response, (u16, RequestProblem)> {
     let ServedPath { conversation, model, .. } = path;
-    let Ok(permit) = conversation.open_requests.clone().try_acquire_owned() else {
-        let limit = conversation.limits.max_open_requests;
-        return Err((503, RequestProblem::new(format!("the conversation has {limit} open requests"))));
-    };
+    let permit = acquire_permit(conversation)?;
     let body = read_body(request, &conversation.limits).await?;
     let refused = |problem| (400, problem);
     let served = read_call(dialect, &body, conversation).map_err(refused)?;
@@ -237,6 +260,7 @@ async fn answer_call(
         arrived,
         conversation: conversation.clone(),
         model: model.clone(),
+        answering: answering.clone(),
     };
     let (sender, pieces) = mpsc::unbounded_channel();
     // The call has its own task, because this one ends when its client disconnects.
@@ -279,8 +303,7 @@ async fn read_body(request: Request, limits: &ServeLimits) -> Result<Bytes, (u16
 }
 
 /// Lists the served model.
-fn model_list(model: &ModelState) -> Response {
-    let id = model.model.name();
+fn model_list(id: &str) -> Response {
     let entry = json!({
         "id": id,
         "object": "model",

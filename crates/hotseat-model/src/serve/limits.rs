@@ -19,6 +19,8 @@ pub struct ServeLimits {
     pub max_waiting_events: usize,
     /// Maximum size of the responses that a conversation can continue by their ids, in bytes of their requests.
     pub max_stored_bytes: usize,
+    /// Maximum size of the exchanges that a conversation records, in bytes.
+    pub max_recorded_bytes: usize,
 }
 
 impl Default for ServeLimits {
@@ -30,6 +32,7 @@ impl Default for ServeLimits {
             max_open_requests: 64,
             max_waiting_events: 1024,
             max_stored_bytes: 64 * 1024 * 1024,
+            max_recorded_bytes: 64 * 1024 * 1024,
         }
     }
 }

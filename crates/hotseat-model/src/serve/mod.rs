@@ -2,24 +2,34 @@
 //!
 //! [`ModelServers`] listens on the loopback interface. Each conversation has addresses of its own, with a token that
 //! cannot be guessed, so that conversations at the same time do not mix. Below an address, all protocols of
-//! [`Dialect`] are answered by the same [`Model`](crate::Model). Each request is an event of its conversation.
+//! [`Dialect`] are answered by the same [`Model`](crate::Model), by a provider behind a [`ModelRelay`], or from a recording of
+//! its answers. Each request is an event of its conversation.
 
 mod accept;
+mod answer_source;
 mod call;
+mod cassette;
 mod conversation;
+mod exchange;
 mod faults;
 mod http;
 mod limits;
 mod local;
+mod relay;
+mod reply_summary;
 mod respond;
+mod served_model;
 
 pub use crate::providers::served::Dialect;
 pub use accept::{AcceptLimits, accept};
-pub use conversation::{ServedConversation, ServedModel};
+pub use cassette::{CassetteFile, ModelCassette, RecordTarget, RelayedExchange, ReplaySource, TextCleaner};
+pub use conversation::ServedConversation;
 pub use faults::{FaultKind, FaultTrigger, ModelFault, UnreachedFault};
 pub use http::ModelServers;
 pub use limits::ServeLimits;
 pub use local::is_local;
+pub use relay::ModelRelay;
+pub use served_model::{ServedModel, ServedSource};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -142,13 +142,13 @@ impl EventStream {
 }
 
 /// Returns the error that closes a connection, after the bytes before it were sent.
-async fn connection_cut() -> io::Error {
+pub(super) async fn connection_cut() -> io::Error {
     tokio::task::yield_now().await;
     io::Error::new(io::ErrorKind::ConnectionAborted, "the connection is closed on purpose")
 }
 
 /// Sends the start of a body, and closes the connection.
-fn cut_response(start: Vec<u8>) -> Response {
+pub(super) fn cut_response(start: Vec<u8>) -> Response {
     let start = stream::iter((!start.is_empty()).then(|| Ok(Bytes::from(start))));
     let pieces = start.chain(stream::once(async { Err(connection_cut().await) }));
     let mut response = Body::from_stream(pieces).into_response();
@@ -157,7 +157,7 @@ fn cut_response(start: Vec<u8>) -> Response {
 }
 
 /// Sends a body that is no JSON.
-fn garbage_response(error: &ModelError) -> Response {
+pub(super) fn garbage_response(error: &ModelError) -> Response {
     let body = error.body.clone().unwrap_or_else(|| GARBAGE.to_owned());
     with_type(StatusCode::OK, body.into())
 }

@@ -27,6 +27,7 @@ impl RunBuilder<'_> {
         let mut context = context;
         if context.recheck.is_none() {
             context.start_mcp(&plan, options.parallel).map_err(|wrong| vec![wrong])?;
+            context.start_models(&plan, options.parallel).map_err(|wrong| vec![wrong])?;
         }
         let context = Arc::new(context);
         if context.recheck.is_some() {

@@ -32,8 +32,10 @@ impl ModelPrices {
 #[derive(Debug, Default)]
 pub(super) struct SpendingMeter {
     prices: ModelPrices,
-    /// Usage since the last completed turn.
-    pending: Vec<UsageTotals>,
+    /// Usage of model calls since the last completed turn.
+    calls: Vec<UsageTotals>,
+    /// Usage that the agent reported since the last completed turn.
+    reports: Vec<UsageTotals>,
     /// Running model calls: model and estimated input tokens.
     open: HashMap<(Arc<str>, u32), (Arc<str>, u64)>,
 }
@@ -60,20 +62,22 @@ impl SpendingMeter {
                     ..UsageReport::default()
                 };
                 let spent = report.into_totals(&self.prices);
-                self.pending.push(UsageTotals { estimated: call.input_tokens.is_none(), ..spent });
+                self.calls.push(UsageTotals { estimated: call.input_tokens.is_none(), ..spent });
             }
             Payload::AgentRunFinished(run) => {
                 for report in run.usage.iter().flat_map(UsageReport::parse_all) {
-                    self.pending.push(report.into_totals(&self.prices));
+                    self.reports.push(report.into_totals(&self.prices));
                 }
             }
             _ => {}
         }
     }
 
-    /// Returns and resets the usage since the last completed turn.
+    /// Returns and resets the usage since the last completed turn. If the model calls are known, the report of the agent is
+    /// about the same tokens.
     pub fn take(&mut self) -> Option<UsageTotals> {
-        UsageTotals::sum(&std::mem::take(&mut self.pending))
+        let (calls, reports) = (std::mem::take(&mut self.calls), std::mem::take(&mut self.reports));
+        UsageTotals::sum(if calls.is_empty() { &reports } else { &calls })
     }
 }
 

@@ -83,6 +83,7 @@ impl TraceRecorder {
         let latest = latest.map(|latest| self.clock.instant_of(latest));
         while let Some((at, payload)) = self.inbox.pop_until(latest) {
             let at = self.clock.offset_of(at);
+            self.meter.observe(&payload);
             let Some(event) = self.next_event(at, payload, true) else { continue };
             self.conversation.apply(&event);
             self.store(event, None);

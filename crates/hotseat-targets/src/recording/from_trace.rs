@@ -248,7 +248,7 @@ impl TurnBuilder<'_> {
     }
 }
 
-/// Converts an event that an MCP server of the test observed.
+/// Converts an event that an MCP server or a served model of the test observed.
 fn mcp_event(payload: &Payload, known: &mut EmittedIds) -> Option<RecordedEventKind> {
     match payload {
         Payload::ToolInvoked(invoked) if invoked.server.is_some() => {
@@ -259,7 +259,8 @@ fn mcp_event(payload: &Payload, known: &mut EmittedIds) -> Option<RecordedEventK
         Payload::McpConnected(_)
         | Payload::McpArgumentsInvalid(_)
         | Payload::McpFaultInjected(_)
-        | Payload::McpAnswerLost(_) => {}
+        | Payload::McpAnswerLost(_)
+        | Payload::LlmFaultInjected(_) => {}
         _ => return None,
     }
     let mut members = payload.to_json().ok()?;

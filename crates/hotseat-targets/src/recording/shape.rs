@@ -208,7 +208,7 @@ event!(
     MCP,
     "RecordedMcp",
     "mcp",
-    "An MCP server of the test observed a call, its answer or a fault.",
+    "An MCP server of the test observed a call, its answer or a fault, or a served model of the test injected a fault.",
     [
         Field::required("event", Kind::Choice(MCP_EVENTS), "Type of the event in the trace."),
         Field::required("payload", Kind::JsonMap, "Payload of the event, without the turn."),
@@ -224,6 +224,7 @@ const MCP_EVENTS: &[&str] = &[
     "tool.completed",
     "tool.failed",
     "mcp.answer_lost",
+    "llm.fault_injected",
 ];
 
 event!(

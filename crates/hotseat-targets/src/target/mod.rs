@@ -8,6 +8,7 @@ pub mod client_tools;
 pub mod template;
 mod turn_recorder;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -68,6 +69,12 @@ pub trait AgentSession: Send {
     /// If the agent sends any.
     fn check_trailing_output(&mut self) -> BoxFuture<'_, Result<(), AttemptFailure>> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Returns the addresses of MCP servers and served models that belong to the conversation, by name. Names of models start
+    /// with `models/`.
+    fn service_addresses(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
     }
 
     /// Closes the session gracefully. Dropping it instead aborts it.

@@ -49,5 +49,16 @@ members! {
             /// True if another attempt follows.
             will_retry: bool,
         }
+        /// `llm.fault_injected`
+        LlmFaultInjected {
+            /// Number of the call within the turn, from 1.
+            call_no: u32,
+            /// Name of the served model.
+            model: Arc<str>,
+            /// The fault, for instance `http 503`.
+            fault: Arc<str>,
+            /// Index of the fault among those of the model, from 0.
+            rule: usize,
+        }
     }
 }

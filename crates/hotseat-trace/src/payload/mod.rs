@@ -160,6 +160,8 @@ payloads! {
     LlmCallCompleted(LlmCallCompleted) = "llm.call.completed",
     /// The model did not reply.
     LlmCallFailed(LlmCallFailed) = "llm.call.failed",
+    /// A model that the test serves injected a fault into a call.
+    LlmFaultInjected(LlmFaultInjected) = "llm.fault_injected",
     /// An agent called another agent.
     AgentCallStarted(AgentCallStarted) = "agent.call.started",
     /// Input and history passed to the called agent.
@@ -284,7 +286,7 @@ macro_rules! from_members {
 from_members! {
     TurnFailed, TurnSpent, UserMessage, AssistantMessage, ReasoningMessage, ToolArguments, ToolCompleted, ToolFailed,
     AsyncCompleted, AsyncCancelled, MoveRecorded, MoveResult, ToolRetry, LlmCallStarted, LlmCallCompleted,
-    LlmCallFailed, AgentCallStarted, AgentCallContext, AgentCallCompleted, AgentCallFailed, ParticipantAdded,
+    LlmCallFailed, LlmFaultInjected, AgentCallStarted, AgentCallContext, AgentCallCompleted, AgentCallFailed, ParticipantAdded,
     ParticipantRemoved, DefinitionChanged, ConversationCreated, ConversationClosed, WorkflowStarted, WorkflowCompleted, WorkflowFailed,
     TokenCreated, TokenStatusChanged, TaskStarted, TaskCompleted, TaskFailed, ActionStarted, ActionCompleted,
     ActionFailed, MemoryWritten, MemorySearched, RuntimeError, InputIgnored, StateSnapshot, StateDelta,

@@ -197,6 +197,18 @@ impl AgentContext {
         self.test.scenario()
     }
 
+    /// Returns the address of a served model in this conversation; see [`Agent::model_url`](super::Agent::model_url).
+    #[track_caller]
+    pub fn model_url(&self, model: &str) -> String {
+        self.test.agent.model_url(model)
+    }
+
+    /// Returns the address of an MCP server in this conversation.
+    #[track_caller]
+    pub fn mcp_url(&self, server: &str) -> String {
+        self.test.agent.mcp_url(server)
+    }
+
     /// Returns the value of a fixture; see [`Test::get`].
     pub async fn get<V: 'static>(&self, fixture: Fixture<V>) -> Rc<V> {
         self.test.get(fixture).await

@@ -55,7 +55,8 @@ async fn run_on_thread(example: Arc<ExampleSpec>, session: &mut Session<'_>) -> 
     let (orders, mut received) = mpsc::unbounded_channel();
     let (ended, mut end) = oneshot::channel();
     let (time, time_receiver) = watch::channel(TimeBudget::Remaining);
-    let view = Arc::new(Mutex::new(SessionView::default()));
+    let services = Arc::new(session.service_addresses());
+    let view = Arc::new(Mutex::new(SessionView { services, ..SessionView::default() }));
     let questions = match &example.settings.agent {
         Some(AgentChoice::InProgram(program)) => program.take_requests(&session.id()),
         Some(AgentChoice::Named(_)) | None => None,

@@ -17,6 +17,7 @@ use super::simulator::{SimulationResult, SimulatorSettings};
 use super::user_turn::{Attachment, UserTurnBuilder};
 use super::views::{AgentResponse, Evaluation, Message, ToolCall, TopicVisit, Turn};
 use hotseat_checks::CheckStrength;
+use hotseat_engine::cases::MODEL_PREFIX;
 use hotseat_engine::session::CheckSubject;
 
 /// Tracks that a future is awaited. If it is dropped before that, the example fails with its location.
@@ -253,6 +254,25 @@ impl Agent {
     #[track_caller]
     pub fn text(&self) -> String {
         self.response_at(CallerLocation::here()).text()
+    }
+
+    /// Returns the address of a served model in this conversation: the base URL for clients of its provider. Fails the example if
+    /// the case has no such model under `models`.
+    #[track_caller]
+    pub fn model_url(&self, model: &str) -> String {
+        let name = format!("{MODEL_PREFIX}{model}");
+        self.service_url(&name, || format!("this case has no served model `{model}`"), CallerLocation::here())
+    }
+
+    /// Returns the address of an MCP server in this conversation. Fails the example if the case has no such server under `mcp`.
+    #[track_caller]
+    pub fn mcp_url(&self, server: &str) -> String {
+        self.service_url(server, || format!("this case has no MCP server `{server}`"), CallerLocation::here())
+    }
+
+    fn service_url(&self, name: &str, missing: impl FnOnce() -> String, at: CallerLocation) -> String {
+        let known = self.channel.view().services.get(name).cloned();
+        known.unwrap_or_else(|| self.channel.fail_test(missing(), at))
     }
 
     /// Returns the tool calls of the last turn.

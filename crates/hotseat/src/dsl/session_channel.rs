@@ -86,6 +86,8 @@ pub(super) struct SessionView {
     pub evaluations: Arc<Vec<Evaluation>>,
     /// Options that were sent to the agent with each turn.
     pub options: TurnOptionsMap,
+    /// Addresses of MCP servers and served models by name.
+    pub services: Arc<BTreeMap<String, String>>,
     /// True if the case has ended.
     pub ended: bool,
 }

@@ -190,7 +190,15 @@ const agent = Object.freeze({
   calledTool: (name, expected) => callsOf(agent.toolCalls, name, expected).length,
   inTopic: (name) => topics.current === name,
   responseMatches: (pattern) => fits(pattern, turns.at(-1)?.agentResponse.text ?? ""),
+  modelUrl: (name) => serviceUrl("model", name),
+  mcpUrl: (name) => serviceUrl("server", name),
 });
+
+/** Returns the address of a service of the test. */
+function serviceUrl(kind, name) {
+  within(kind === "model" ? "agent.modelUrl" : "agent.mcpUrl");
+  return ask({ do: "address", kind, name: String(name), at: at() });
+}
 
 const user = Object.freeze({
   says(input, options = {}) {

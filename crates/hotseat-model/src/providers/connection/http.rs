@@ -281,7 +281,8 @@ fn format_duration(time: Duration) -> String {
     }
 }
 
-fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
+/// Creates a client for the host of a URL.
+pub(crate) fn build_client(url: &Url, connect: Duration) -> Result<Client, String> {
     // The first client installs the TLS provider of the process, unless the program has installed one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
@@ -307,7 +308,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// Returns the innermost cause of an error; the outer ones only repeat that a request failed.
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

@@ -13,3 +13,5 @@ pub(super) use call::{
 };
 pub use config::{ConnectorConfig, Provider, Secret, TimeLimits};
 pub(super) use http::ProviderConnection;
+#[cfg(feature = "serve")]
+pub(crate) use http::{build_client, root_cause};

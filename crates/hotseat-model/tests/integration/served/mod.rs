@@ -4,3 +4,4 @@ mod common;
 mod conversations;
 mod dialects;
 mod faults;
+mod relay;

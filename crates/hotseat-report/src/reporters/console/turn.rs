@@ -129,6 +129,11 @@ pub(super) fn event_lines(
         }
     }
 
+    for injected in &turn.model_faults {
+        let words =
+            format!("Model {}: fault `{}` in call {}", injected.model, injected.fault, injected.call_no);
+        told.push(TreeLine::toned(TextStyle::Quiet, words));
+    }
     for interrupt in &turn.interrupts {
         let asked = interrupt.message.as_deref().or(interrupt.reason.as_deref()).unwrap_or("");
         let answer = interrupt.answer.as_ref().map_or("unanswered", |(status, _)| status);

@@ -158,6 +158,9 @@ function read(events) {
         finish(`model ${within} ${p.turnId} ${p.callNo}`, at, type === 'llm.call.failed');
         if (type === 'llm.call.failed') add({ kind: 'note', text: `The model failed: ${p.error.message}` });
         break;
+      case 'llm.fault_injected':
+        add({ kind: 'note', text: `Fault \`${p.fault}\` in call ${p.callNo} of the model ${p.model}` });
+        break;
       case 'agent.call.started':
         begin(`agent ${p.callId}`, turn, span('agent', p.agentId));
         break;

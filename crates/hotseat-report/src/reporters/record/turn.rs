@@ -1,8 +1,8 @@
 //! Report records of turns with their tool calls, role answers and checks.
 
 use hotseat_trace::{
-    AgentInterrupt, AgentToolCall, CallComparison, ConversationTurn, ErrorInfo, Millis, RoleAnswered,
-    TurnOutcome,
+    AgentInterrupt, AgentToolCall, CallComparison, ConversationTurn, ErrorInfo, LlmFaultInjected, Millis,
+    RoleAnswered, TurnOutcome,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -83,6 +83,9 @@ pub struct TurnRecord<'a> {
     pub assertions: Vec<AssertionRecord<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assertion_errors: Vec<String>,
+    /// Faults that served models of the test injected into calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model_faults: Vec<ModelFaultRecord<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub notes: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -135,6 +138,15 @@ pub struct ToolCallRecord<'a> {
     /// Arrival of the result in Unix milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Millis>,
+}
+
+/// Fault in a call of a served model.
+#[derive(Debug, Serialize)]
+pub struct ModelFaultRecord<'a> {
+    pub model: &'a str,
+    /// Number of the call within the turn, from 1.
+    pub call: u32,
+    pub fault: &'a str,
 }
 
 /// Answer of a role.
@@ -325,6 +337,7 @@ impl<'a> TurnRecord<'a> {
             assertion_errors: failed_check_messages(
                 checks.iter().filter(|checked| checked.turn == Some(turn.number)),
             ),
+            model_faults: turn.model_faults.iter().map(ModelFaultRecord::new).collect(),
             notes: &turn.notes,
             usage: &turn.reported_usage,
             spent: turn.usage_totals.clone().map(SpentRecord::new),
@@ -379,6 +392,12 @@ impl<'a> ToolCallRecord<'a> {
             duration_ms: ms(call.ended - call.started),
             timestamp: call.completed_at,
         }
+    }
+}
+
+impl<'a> ModelFaultRecord<'a> {
+    fn new(injected: &'a LlmFaultInjected) -> Self {
+        ModelFaultRecord { model: &injected.model, call: injected.call_no, fault: &injected.fault }
     }
 }
 

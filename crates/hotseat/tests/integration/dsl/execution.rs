@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hotseat::dsl::prelude::*;
+use hotseat_testkit::ModelClient;
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use super::harness::{echo_agent, run_examples, run_examples_with};
+use super::harness::{echo_agent, run_examples, run_examples_in, run_examples_with};
 
 #[test]
 fn hanging_example_is_aborted_and_others_run() {
@@ -77,6 +78,36 @@ fn innermost_agent_is_used_and_created_per_example() {
     let names: Vec<&str> = told.iter().map(|(name, ..)| name.as_str()).collect();
     assert_eq!(names, ["one", "two"]);
     assert!(told.iter().all(|(_, line, tags)| *line > 0 && tags == &["shops"]), "{told:?}");
+}
+
+#[test]
+fn agent_in_the_program_uses_a_served_model() {
+    struct ModelAgent(ModelClient);
+
+    impl Responder for ModelAgent {
+        async fn respond(&mut self, messages: &[Message]) -> Result<CodeAgentAnswer, Box<dyn Error>> {
+            let history: Vec<_> =
+                messages.iter().map(|message| json!({"role": "user", "content": message.content})).collect();
+            let reply = self.0.call(&history, &[]).map_err(|(_, words)| words)?;
+            Ok(CodeAgentAnswer::text(reply["content"].as_str().unwrap_or_default()))
+        }
+    }
+
+    let project = "models:\n  main: { rules: [{ when: { user: hello }, reply: Good day. }] }\n";
+    let write = |folder: &std::path::Path| std::fs::write(folder.join("hotseat.yaml"), project).unwrap();
+    let ran = run_examples_in(write, &[], |s| {
+        s.agent(factory(async |context| ModelAgent(ModelClient::new(&context.model_url("main")))));
+        s.it("answers", async |t| {
+            t.user.says("hello").await;
+            expect!(t.agent, contains("Good day."));
+            assert!(t.agent.model_url("main").starts_with("http://127.0.0.1:"));
+        });
+        s.it("has no other model", async |t| drop(t.agent.model_url("mian")));
+    });
+    assert_eq!(ran.cases(), [("answers", "passed"), ("has no other model", "failed")]);
+    let (kind, message) = ran.failure("has no other model");
+    assert_eq!(kind, "test_error");
+    assert!(message.starts_with("this case has no served model `mian` ("), "{message}");
 }
 
 #[test]

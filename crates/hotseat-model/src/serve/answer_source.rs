@@ -1,0 +1,106 @@
+//! What answers the requests of a served model in one conversation.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::cassette::{CassetteFile, RecordTarget, RelayedExchange, ReplayTable, TextCleaner};
+use super::relay::ModelRelay;
+use super::served_model::ServedSource;
+use crate::Model;
+
+/// What answers the requests of a served model in one conversation.
+pub(super) enum AnswerSource {
+    /// A model.
+    Model(Arc<dyn Model>),
+    /// A provider, and a recording of its answers.
+    Relay(Arc<ModelRelay>, Option<LaneRecorder>),
+    /// A recording.
+    Replay(Mutex<ReplayTable>),
+}
+
+impl AnswerSource {
+    /// Opens a source for a conversation.
+    pub(super) fn new(source: ServedSource, model: &str) -> AnswerSource {
+        match source {
+            ServedSource::Model(model) => AnswerSource::Model(model),
+            ServedSource::Relay(relay, target) => AnswerSource::Relay(relay, target.map(LaneRecorder::new)),
+            ServedSource::Replay(replay) => AnswerSource::Replay(Mutex::new(ReplayTable::new(replay, model))),
+        }
+    }
+
+    /// Returns the names of the answers that no call has used.
+    pub(super) fn unused(&self) -> Vec<String> {
+        match self {
+            AnswerSource::Model(model) => model.unused(),
+            AnswerSource::Relay(..) => Vec::new(),
+            AnswerSource::Replay(table) => table.lock().unwrap_or_else(PoisonError::into_inner).unused(),
+        }
+    }
+
+    /// Writes the recording of a relay.
+    pub(super) fn save_recording(&self, model: &str) -> Result<(), String> {
+        match self {
+            AnswerSource::Relay(_, Some(recorder)) => recorder.save(model),
+            AnswerSource::Relay(_, None) | AnswerSource::Model(_) | AnswerSource::Replay(_) => Ok(()),
+        }
+    }
+}
+
+/// Collects the exchanges of a conversation for a recording.
+pub(super) struct LaneRecorder {
+    file: Arc<CassetteFile>,
+    pub(super) lane: String,
+    pub(super) cleaner: TextCleaner,
+    collected: Mutex<CollectedExchanges>,
+}
+
+/// Exchanges that are not yet in their file.
+#[derive(Default)]
+struct CollectedExchanges {
+    /// Exchanges with the numbers of their requests.
+    exchanges: Vec<(u64, RelayedExchange)>,
+    bytes: usize,
+    /// Why the recording is incomplete.
+    failure: Option<String>,
+}
+
+impl LaneRecorder {
+    pub(super) fn new(target: RecordTarget) -> LaneRecorder {
+        let RecordTarget { file, lane, cleaner } = target;
+        LaneRecorder { file, lane, cleaner, collected: Mutex::default() }
+    }
+
+    fn collected(&self) -> MutexGuard<'_, CollectedExchanges> {
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an exchange, unless the recording is too large.
+    pub(super) fn add(&self, number: u64, exchange: RelayedExchange, max_bytes: usize) -> Result<(), String> {
+        let mut collected = self.collected();
+        collected.bytes += exchange.request.to_string().len() + exchange.response.to_string().len();
+        if collected.bytes > max_bytes {
+            return Err(format!("the exchanges of the conversation are longer than {max_bytes} bytes"));
+        }
+        collected.exchanges.push((number, exchange));
+        Ok(())
+    }
+
+    pub(super) fn fail(&self, message: String) {
+        self.collected().failure.get_or_insert(message);
+    }
+
+    /// Writes the exchanges to the file.
+    ///
+    /// # Errors
+    /// Why the recording is incomplete, or cannot be written.
+    pub(super) fn save(&self, model: &str) -> Result<(), String> {
+        let collected = self.collected();
+        let unwritable = |reason: &str| format!("cannot record to {}: {reason}", self.file.path().display());
+        if let Some(reason) = &collected.failure {
+            return Err(unwritable(reason));
+        }
+        let mut exchanges = collected.exchanges.clone();
+        exchanges.sort_by_key(|(number, _)| *number);
+        let exchanges = exchanges.into_iter().map(|(_, exchange)| exchange).collect();
+        self.file.save(&self.lane, model, exchanges).map_err(|error| unwritable(&error.to_string()))
+    }
+}

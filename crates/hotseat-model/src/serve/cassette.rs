@@ -1,0 +1,400 @@
+//! Recordings of requests that served models relayed: their file, and their replay in a conversation.
+//!
+//! JSON Lines. The first line is the header: `{"format":"hotseat-served-model","version":1}`. Each further line is a
+//! [`RelayedExchange`]. The identity of a request is its lane, its model and its content; ids that clients and providers
+//! generate count by the order of their appearance.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::recording::changes;
+
+/// Format name in the header.
+const FORMAT_NAME: &str = "hotseat-served-model";
+/// Version of the file format. Readers reject newer versions.
+const FORMAT_VERSION: u64 = 1;
+/// Maximum number of recorded requests that a request without an answer is compared with.
+const MAX_COMPARED: usize = 200;
+/// Maximum number of lanes that an error lists.
+const MAX_LISTED_LANES: usize = 5;
+/// Members that hold a generated id, in any object.
+const ID_MEMBERS: &[&str] = &["tool_call_id", "tool_use_id", "call_id"];
+/// Members whose content belongs to tools or schemas, so an `id` there is data.
+const OPAQUE_MEMBERS: &[&str] = &["arguments", "parameters", "input_schema", "schema"];
+
+/// A relayed request with the answer of its provider. Headers are not part of it, so keys are not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RelayedExchange {
+    /// Name of the conversation: the same in the recorded and the replayed run.
+    pub lane: String,
+    /// Name of the served model.
+    pub model: String,
+    /// Path below the base address, without `v1` and query.
+    pub path: String,
+    /// Body of the request; null if there is none.
+    pub request: Value,
+    /// HTTP status of the answer.
+    pub status: u16,
+    /// Content type of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    /// Body of the answer: JSON, or a text such as a stream of events.
+    pub response: Value,
+    /// Time to the end of the answer, in milliseconds.
+    pub took_ms: u64,
+}
+
+/// A file with recorded exchanges.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelCassette {
+    exchanges: Vec<RelayedExchange>,
+}
+
+/// Removes secrets from texts.
+#[derive(Clone)]
+pub struct TextCleaner(Arc<dyn Fn(&str) -> String + Send + Sync>);
+
+impl TextCleaner {
+    /// Creates a cleaner from a function that returns a text without its secrets.
+    pub fn new(clean: impl Fn(&str) -> String + Send + Sync + 'static) -> TextCleaner {
+        TextCleaner(Arc::new(clean))
+    }
+
+    /// Removes these keys as well.
+    pub(super) fn without_keys(&self, keys: Vec<String>) -> TextCleaner {
+        let cleaner = self.clone();
+        TextCleaner::new(move |text| {
+            keys.iter().fold(cleaner.text(text), |text, key| text.replace(key.as_str(), "[key]"))
+        })
+    }
+
+    /// Cleans a text.
+    pub(super) fn text(&self, text: &str) -> String {
+        (self.0)(text)
+    }
+
+    /// Cleans all texts of a value, its keys included.
+    pub(super) fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::Object(members) => {
+                members.iter().map(|(key, value)| (self.text(key), self.value(value))).collect()
+            }
+            value => value.clone(),
+        }
+    }
+}
+
+impl Default for TextCleaner {
+    /// A cleaner for texts without secrets.
+    fn default() -> Self {
+        TextCleaner::new(str::to_owned)
+    }
+}
+
+impl ModelCassette {
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// The number of the first invalid line, and what is wrong with it.
+    pub fn parse(text: &str) -> Result<ModelCassette, (usize, String)> {
+        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let (_, head) = lines.next().ok_or((1, "the recording is empty".to_owned()))?;
+        let head: Value = serde_json::from_str(head).unwrap_or_default();
+        if head["format"] != FORMAT_NAME {
+            return Err((1, format!("this is no recording of a served model (`{FORMAT_NAME}`)")));
+        }
+        if head["version"].as_u64().is_none_or(|version| version > FORMAT_VERSION) {
+            return Err((1, "the recording was made by a newer version".to_owned()));
+        }
+        let read = |(index, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|error| (index + 1, error.to_string()))
+        };
+        Ok(ModelCassette { exchanges: lines.map(read).collect::<Result<_, _>>()? })
+    }
+
+    /// Returns the exchanges, in the order of the file.
+    pub fn exchanges(&self) -> &[RelayedExchange] {
+        &self.exchanges
+    }
+
+    fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
+        writeln!(out, "{}", json!({"format": FORMAT_NAME, "version": FORMAT_VERSION}))?;
+        for exchange in &self.exchanges {
+            writeln!(out, "{}", serde_json::to_string(exchange)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// A file that conversations record to. Each replaces its own lane; the others stay.
+#[derive(Debug)]
+pub struct CassetteFile {
+    path: PathBuf,
+    /// Read before the first write.
+    lanes: Mutex<Option<CassetteLanes>>,
+}
+
+/// Exchanges by lane and model.
+type CassetteLanes = BTreeMap<(String, String), Vec<RelayedExchange>>;
+
+impl CassetteFile {
+    /// Creates a file at a path, which is read and written when a conversation is saved.
+    pub fn new(path: PathBuf) -> CassetteFile {
+        CassetteFile { path, lanes: Mutex::new(None) }
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Replaces the exchanges of a model in a lane, and writes the file.
+    pub(super) fn save(&self, lane: &str, model: &str, exchanges: Vec<RelayedExchange>) -> io::Result<()> {
+        let mut known = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = match known.take() {
+            Some(lanes) => lanes,
+            None => self.read()?,
+        };
+        lanes.insert((lane.to_owned(), model.to_owned()), exchanges);
+        let cassette = ModelCassette { exchanges: lanes.values().flatten().cloned().collect() };
+        *known = Some(lanes);
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        // A run that is ended while it writes leaves the old file.
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(format!(".{}.tmp", std::process::id()));
+        let mut file = io::BufWriter::new(fs::File::create(&beside)?);
+        cassette.write(&mut file)?;
+        file.flush()?;
+        fs::rename(&beside, &self.path)
+    }
+
+    fn read(&self) -> io::Result<CassetteLanes> {
+        let text = match fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CassetteLanes::new()),
+            Err(error) => return Err(error),
+        };
+        let cassette = ModelCassette::parse(&text).map_err(|(line, wrong)| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("line {line}: {wrong}"))
+        })?;
+        let mut lanes = CassetteLanes::new();
+        for exchange in cassette.exchanges {
+            lanes.entry((exchange.lane.clone(), exchange.model.clone())).or_default().push(exchange);
+        }
+        Ok(lanes)
+    }
+}
+
+/// Where the exchanges of a relay are recorded.
+#[derive(Clone)]
+pub struct RecordTarget {
+    /// The file.
+    pub file: Arc<CassetteFile>,
+    /// Name of the conversation in the recording.
+    pub lane: String,
+    /// Removes secrets. Keys in headers of requests are removed anyway.
+    pub cleaner: TextCleaner,
+}
+
+/// A recording that a served model answers from.
+#[derive(Clone)]
+pub struct ReplaySource {
+    /// The recording.
+    pub cassette: Arc<ModelCassette>,
+    /// Name of the conversation in the recording.
+    pub lane: String,
+    /// JSON Pointers of members that do not count, for example a date; `*` stands for any index or name.
+    pub ignored: Vec<String>,
+    /// Removes secrets, as they are not part of the recording.
+    pub cleaner: TextCleaner,
+}
+
+/// State of a replay in one conversation.
+pub(super) struct ReplayTable {
+    source: ReplaySource,
+    model: String,
+    /// Indices of unused exchanges by the identity of their requests.
+    waiting: HashMap<String, VecDeque<usize>>,
+    /// Indices of the exchanges of the lane, with whether they were used.
+    lane: Vec<(usize, bool)>,
+}
+
+impl ReplayTable {
+    pub(super) fn new(source: ReplaySource, model: &str) -> ReplayTable {
+        let mut table =
+            ReplayTable { model: model.to_owned(), waiting: HashMap::new(), lane: Vec::new(), source };
+        let cassette = table.source.cassette.clone();
+        for (index, exchange) in cassette.exchanges.iter().enumerate() {
+            if exchange.lane == table.source.lane && exchange.model == model {
+                let key = identity(&exchange.path, &table.canonical(&exchange.request));
+                table.waiting.entry(key).or_default().push_back(index);
+                table.lane.push((index, false));
+            }
+        }
+        table
+    }
+
+    /// Returns the next recorded answer to a request.
+    ///
+    /// # Errors
+    /// If no exchange fits: the nearest one with its first difference.
+    pub(super) fn take(&mut self, path: &str, request: &Value) -> Result<RelayedExchange, String> {
+        let now = self.canonical(request);
+        let next = self.waiting.get_mut(&identity(path, &now)).and_then(VecDeque::pop_front);
+        let Some(index) = next else { return Err(self.describe_miss(path, &now)) };
+        if let Ok(position) = self.lane.binary_search_by_key(&index, |(index, _)| *index) {
+            self.lane[position].1 = true;
+        }
+        Ok(self.source.cassette.exchanges[index].clone())
+    }
+
+    /// Describes the exchanges that no request used.
+    pub(super) fn unused(&self) -> Vec<String> {
+        let unused = self.lane.iter().filter(|(_, is_used)| !is_used);
+        unused.map(|(index, _)| format!("the exchange in line {}", index + 2)).collect()
+    }
+
+    fn canonical(&self, request: &Value) -> Value {
+        let mut value = self.source.cleaner.value(request);
+        for pointer in &self.source.ignored {
+            let names: Vec<&str> = pointer.split('/').skip(1).collect();
+            remove(&mut value, &names);
+        }
+        value.sort_all_objects();
+        number_ids(&mut value, &mut HashMap::new());
+        value
+    }
+
+    fn describe_miss(&self, path: &str, now: &Value) -> String {
+        let exchanges = &self.source.cassette.exchanges;
+        let mut best: Option<(usize, usize, String)> = None;
+        let of_path = self.lane.iter().filter(|(index, _)| exchanges[*index].path == path);
+        for (index, is_used) in of_path.take(MAX_COMPARED) {
+            let differences = changes(&self.canonical(&exchanges[*index].request), now);
+            let rank = differences.len() * 2 + usize::from(*is_used);
+            if best.as_ref().is_none_or(|(lowest, _, _)| rank < *lowest) {
+                let first = differences.into_iter().next();
+                let first =
+                    first.unwrap_or_else(|| "the recording has no further answer to this request".to_owned());
+                best = Some((rank, *index, first));
+            }
+        }
+        if let Some((_, index, difference)) = best {
+            // The first line of a file is its header.
+            return format!("the nearest recorded request is in line {}: {difference}", index + 2);
+        }
+        if !self.lane.is_empty() {
+            return format!("the recording has no request to `{path}` in this conversation");
+        }
+        let mut lanes: Vec<&str> = Vec::new();
+        for exchange in exchanges.iter().filter(|exchange| exchange.model == self.model) {
+            if lanes.last() != Some(&exchange.lane.as_str()) {
+                lanes.push(&exchange.lane);
+            }
+        }
+        lanes.truncate(MAX_LISTED_LANES);
+        let known = if lanes.is_empty() { "nothing".to_owned() } else { lanes.join(", ") };
+        let (lane, model) = (&self.source.lane, &self.model);
+        format!("the recording has no conversation `{lane}` with the model `{model}`; it has {known}")
+    }
+}
+
+fn identity(path: &str, canonical: &Value) -> String {
+    format!("{path}\n{canonical}")
+}
+
+/// Removes what a pointer names.
+fn remove(value: &mut Value, names: &[&str]) {
+    let [name, rest @ ..] = names else { return };
+    let key = name.replace("~1", "/").replace("~0", "~");
+    match value {
+        Value::Object(members) if rest.is_empty() && *name == "*" => members.clear(),
+        Value::Object(members) if rest.is_empty() => drop(members.shift_remove(&key)),
+        Value::Object(members) if *name == "*" => {
+            members.values_mut().for_each(|member| remove(member, rest));
+        }
+        Value::Object(members) => members.get_mut(&key).into_iter().for_each(|member| remove(member, rest)),
+        Value::Array(items) => {
+            let index = name.parse::<usize>().ok();
+            for (position, item) in items.iter_mut().enumerate() {
+                if *name == "*" || index == Some(position) {
+                    match rest.is_empty() {
+                        true => *item = Value::Null,
+                        false => remove(item, rest),
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Replaces generated ids by numbers, in the order of their appearance.
+fn number_ids(value: &mut Value, known: &mut HashMap<String, usize>) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| number_ids(item, known)),
+        Value::Object(members) => {
+            let is_typed = members.get("type").is_some_and(Value::is_string);
+            let is_call = members.get("type").is_some_and(|kind| kind == "tool_use");
+            for (key, member) in members.iter_mut() {
+                let is_id = ID_MEMBERS.contains(&key.as_str()) || (key == "id" && is_typed);
+                match member {
+                    Value::String(id) if is_id => {
+                        let next = known.len() + 1;
+                        *id = format!("id-{}", known.entry(std::mem::take(id)).or_insert(next));
+                    }
+                    _ if OPAQUE_MEMBERS.contains(&key.as_str()) || (is_call && key == "input") => {}
+                    member => number_ids(member, known),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use serde_json::json;
+
+    use super::{number_ids, remove};
+
+    #[test]
+    fn ids_count_by_their_order_and_data_of_tools_stays() {
+        let mut value = json!([
+            {"tool_calls": [{"id": "call_x", "type": "function", "function": {"arguments": {"id": "o-7"}}}]},
+            {"role": "tool", "tool_call_id": "call_x"},
+            {"type": "tool_use", "id": "toolu_9", "input": {"type": "order", "id": "o-7"}},
+            {"id": "kept"},
+        ]);
+        number_ids(&mut value, &mut HashMap::new());
+        assert_eq!(value[0]["tool_calls"][0]["id"], "id-1");
+        assert_eq!(value[0]["tool_calls"][0]["function"]["arguments"]["id"], "o-7");
+        assert_eq!(value[1]["tool_call_id"], "id-1");
+        assert_eq!((&value[2]["id"], &value[2]["input"]["id"]), (&json!("id-2"), &json!("o-7")));
+        assert_eq!(value[3]["id"], "kept");
+    }
+
+    #[test]
+    fn pointers_remove_members_and_items() {
+        let mut value =
+            json!({"user": "u1", "messages": [{"content": "today", "role": "system"}, {"content": "hi"}]});
+        remove(&mut value, &["user"]);
+        remove(&mut value, &["messages", "0", "content"]);
+        remove(&mut value, &["messages", "7", "content"]);
+        assert_eq!(value, json!({"messages": [{"role": "system"}, {"content": "hi"}]}));
+        remove(&mut value, &["messages", "*", "content"]);
+        assert_eq!(value, json!({"messages": [{"role": "system"}, {}]}));
+    }
+}

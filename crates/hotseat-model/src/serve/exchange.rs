@@ -1,0 +1,376 @@
+//! Requests that are not answered by a model but by a provider behind a relay, or by a recording.
+
+use std::io;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream;
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use super::answer_source::{AnswerSource, LaneRecorder};
+use super::cassette::{RelayedExchange, TextCleaner};
+use super::conversation::{ConversationState, ModelState};
+use super::faults::{FaultKind, kind_of_status};
+use super::relay::{ModelRelay, header_keys, relayed_headers};
+use super::reply_summary::summarize;
+use super::respond::{connection_cut, cut_response, error_response, garbage_response};
+use super::{Dialect, ServedModelEventKind};
+use crate::providers::root_cause;
+use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
+
+/// Maximum number of pieces of an answer that wait for the client.
+const MAX_WAITING_PIECES: usize = 64;
+
+/// A request to a relay or a recording.
+pub(super) struct ExchangeRequest {
+    pub(super) conversation: Arc<ConversationState>,
+    pub(super) model: Arc<ModelState>,
+    pub(super) method: Method,
+    /// Path below the address, as the client sent it.
+    pub(super) path: String,
+    /// The path without `v1`.
+    pub(super) rest: String,
+    pub(super) query: Option<String>,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) dialect: Option<Dialect>,
+    pub(super) arrived: Instant,
+    /// Held until the exchange has ended.
+    pub(super) _permit: OwnedSemaphorePermit,
+}
+
+/// The start of an answer.
+enum AnswerHead {
+    /// The answer is complete.
+    Whole(Box<Response>),
+    /// The body follows in pieces.
+    Streamed(StatusCode, HeaderMap),
+}
+
+/// Where a running exchange sends its answer. The receivers belong to the connection of the client.
+struct AnswerSender {
+    /// `None` once it was used.
+    head: Option<oneshot::Sender<AnswerHead>>,
+    pieces: mpsc::Sender<io::Result<Bytes>>,
+}
+
+/// The call that a request is, as far as its protocol is known.
+struct ObservedCall {
+    /// Number of the request in the conversation.
+    number: u64,
+    request: ModelRequest,
+    body: Value,
+    fault: Option<FaultKind>,
+}
+
+/// An answer that has been read to its end.
+struct CompleteAnswer {
+    status: StatusCode,
+    content_type: Option<HeaderValue>,
+    body: Vec<u8>,
+}
+
+impl AnswerSender {
+    /// Sends a whole answer.
+    fn send(&mut self, response: Response) {
+        self.send_head(AnswerHead::Whole(Box::new(response)));
+    }
+
+    fn send_head(&mut self, head: AnswerHead) {
+        if let Some(sender) = self.head.take() {
+            // Fails if the client has disconnected.
+            let _ = sender.send(head);
+        }
+    }
+}
+
+impl CompleteAnswer {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, self.body).into_response();
+        response.headers_mut().remove(header::CONTENT_TYPE);
+        if let Some(content_type) = self.content_type {
+            response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+        }
+        response
+    }
+
+    /// Returns the body as JSON, or as text. `None` if it is neither.
+    fn value(&self) -> Option<Value> {
+        let text = std::str::from_utf8(&self.body).ok()?;
+        let is_json =
+            self.content_type.as_ref().is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        let parsed = is_json.then(|| serde_json::from_str(text).ok()).flatten();
+        Some(parsed.unwrap_or_else(|| Value::String(text.to_owned())))
+    }
+}
+
+impl ExchangeRequest {
+    /// Answers the request. The exchange has its own task, because this one ends when its client disconnects.
+    pub(super) async fn answer(self) -> Response {
+        let (head, answered) = oneshot::channel();
+        let (pieces, arriving) = mpsc::channel(MAX_WAITING_PIECES);
+        tokio::spawn(self.run(AnswerSender { head: Some(head), pieces }));
+        match answered.await {
+            Ok(AnswerHead::Whole(response)) => *response,
+            Ok(AnswerHead::Streamed(status, headers)) => {
+                let body = Body::from_stream(stream::unfold(arriving, |mut arriving| async move {
+                    Some((arriving.recv().await?, arriving))
+                }));
+                (status, headers, body).into_response()
+            }
+            Err(_) => cut_response(Vec::new()),
+        }
+    }
+
+    async fn run(self, mut sender: AnswerSender) {
+        let call = self.observe().await;
+        let mut closed = self.conversation.closed.subscribe();
+        let pieces = sender.pieces.clone();
+        let gone = tokio::select! {
+            biased;
+            () = self.exchange(&call, &mut sender) => return,
+            () = pieces.closed() => "the client disconnected",
+            _ = closed.wait_for(|closed| *closed) => "the conversation has ended",
+        };
+        self.report_failure(&call, ModelError::new(ModelErrorKind::Network, gone)).await;
+    }
+
+    /// Numbers the call, reports it and selects its fault.
+    async fn observe(&self) -> ObservedCall {
+        let body = match serde_json::from_slice(&self.body) {
+            Ok(body) => body,
+            Err(_) if self.body.is_empty() => Value::Null,
+            Err(_) => Value::String(String::from_utf8_lossy(&self.body).into_owned()),
+        };
+        let served = self.dialect.and_then(|dialect| dialect.read_request(&body).ok());
+        let mut request = served.map(|served| served.request).unwrap_or_default();
+        let requested = body["model"].as_str().unwrap_or_default().to_owned();
+        let number = self.conversation.number_call(&requested, &mut request);
+        let mut call = ObservedCall { number, request, body, fault: None };
+        let Some(dialect) = self.dialect else { return call };
+        let received = ServedModelEventKind::CallReceived {
+            call: number,
+            dialect,
+            requested,
+            position: call.request.position.clone(),
+            input_tokens: TokenUsage::estimate(&call.request, &ModelReply::default()).input_tokens,
+            messages: call.request.messages.len(),
+            tools: call.request.tools.len(),
+        };
+        self.conversation.report(&self.model.name, received).await;
+        if let Some((rule, fault)) = self.model.faults.select_for_exchange(&call.request) {
+            let injected = ServedModelEventKind::FaultInjected { call: number, rule, fault: fault.clone() };
+            self.conversation.report(&self.model.name, injected).await;
+            call.fault = Some(fault);
+        }
+        call
+    }
+
+    async fn exchange(&self, call: &ObservedCall, sender: &mut AnswerSender) {
+        let dialect = self.dialect.unwrap_or(Dialect::ChatCompletions);
+        if let Some(error) = call.fault.as_ref().and_then(|fault| fault.error(dialect)) {
+            self.report_failure(call, error.clone()).await;
+            match call.fault {
+                Some(FaultKind::Timeout) => std::future::pending().await,
+                Some(FaultKind::Disconnect) => sender.send(cut_response(Vec::new())),
+                _ => sender.send(error_response(dialect, &error, None)),
+            }
+            return;
+        }
+        if let Some(FaultKind::Delay(delay)) = call.fault {
+            tokio::time::sleep(delay).await;
+        }
+        let failed = match &self.model.source {
+            AnswerSource::Model(_) => return,
+            AnswerSource::Relay(relay, recorder) => {
+                self.relay(call, relay, recorder.as_ref(), sender).await.err()
+            }
+            AnswerSource::Replay(table) => {
+                // Keys were not recorded.
+                let keys = TextCleaner::default().without_keys(header_keys(&self.headers).collect());
+                let request = keys.value(&call.body);
+                let taken = table.lock().unwrap_or_else(PoisonError::into_inner).take(&self.rest, &request);
+                match taken {
+                    Ok(exchange) => {
+                        self.deliver(call, CompleteAnswer::from(exchange), sender).await;
+                        None
+                    }
+                    Err(nearest) => {
+                        let message =
+                            format!("no recorded exchange fits its request to `{}`\n{nearest}", self.rest);
+                        Some(ModelError::new(ModelErrorKind::Unanswered, message))
+                    }
+                }
+            }
+        };
+        if let Some(error) = failed {
+            self.report_failure(call, error.clone()).await;
+            sender.send(error_response(dialect, &error, None));
+        }
+    }
+
+    /// Relays the request, and the pieces of its answer as they arrive.
+    async fn relay(
+        &self,
+        call: &ObservedCall,
+        relay: &ModelRelay,
+        recorder: Option<&LaneRecorder>,
+        sender: &mut AnswerSender,
+    ) -> Result<(), ModelError> {
+        let (method, body) = (self.method.clone(), self.body.clone());
+        let mut response = relay.send(method, &self.path, self.query.as_deref(), &self.headers, body).await?;
+        let is_held_back = call.fault.as_ref().is_some_and(FaultKind::needs_whole_reply);
+        if !is_held_back {
+            let mut headers = relayed_headers(response.headers());
+            if let Some(length) = response.content_length() {
+                headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+            }
+            sender.send_head(AnswerHead::Streamed(response.status(), headers));
+        }
+        let mut answer = CompleteAnswer {
+            status: response.status(),
+            content_type: response.headers().get(header::CONTENT_TYPE).cloned(),
+            body: Vec::new(),
+        };
+        let max_bytes = self.conversation.limits.max_recorded_bytes;
+        loop {
+            match response.chunk().await {
+                Ok(None) => break,
+                Ok(Some(bytes)) => {
+                    // One piece more than the limit makes the recording fail.
+                    if answer.body.len() <= max_bytes {
+                        answer.body.extend_from_slice(&bytes);
+                    }
+                    if !is_held_back && sender.pieces.send(Ok(bytes)).await.is_err() {
+                        // The client has disconnected, so this task ends.
+                        std::future::pending::<()>().await;
+                    }
+                }
+                Err(error) => {
+                    let message = format!("the answer of the provider broke: {}", root_cause(&error));
+                    self.report_failure(call, ModelError::new(ModelErrorKind::Network, message)).await;
+                    match is_held_back {
+                        true => sender.send(cut_response(Vec::new())),
+                        // Fails if the client has disconnected.
+                        false => drop(sender.pieces.send(Err(connection_cut().await)).await),
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        if let Some(recorder) = recorder {
+            self.record(call, relay, recorder, &answer).await;
+        }
+        match is_held_back {
+            true => self.deliver(call, answer, sender).await,
+            false => self.report_outcome(call, &answer).await,
+        }
+        Ok(())
+    }
+
+    /// Adds an exchange to the recording, without keys.
+    async fn record(
+        &self,
+        call: &ObservedCall,
+        relay: &ModelRelay,
+        recorder: &LaneRecorder,
+        answer: &CompleteAnswer,
+    ) {
+        let keys = header_keys(&self.headers).chain(relay.keys());
+        let cleaner = recorder.cleaner.without_keys(keys.collect());
+        let added = match answer.value() {
+            None => Err("an answer that is no text cannot be recorded".to_owned()),
+            Some(response) => recorder.add(
+                call.number,
+                RelayedExchange {
+                    lane: recorder.lane.clone(),
+                    model: self.model.name.to_string(),
+                    path: self.rest.clone(),
+                    request: cleaner.value(&call.body),
+                    status: answer.status.as_u16(),
+                    content_type: answer
+                        .content_type
+                        .as_ref()
+                        .and_then(|kind| Some(kind.to_str().ok()?.to_owned())),
+                    response: cleaner.value(&response),
+                    took_ms: u64::try_from(self.arrived.elapsed().as_millis()).unwrap_or(u64::MAX),
+                },
+                self.conversation.limits.max_recorded_bytes,
+            ),
+        };
+        if let Err(message) = added {
+            recorder.fail(message);
+        }
+    }
+
+    /// Reports a complete answer and sends it, broken if there is a fault.
+    async fn deliver(&self, call: &ObservedCall, answer: CompleteAnswer, sender: &mut AnswerSender) {
+        let lost = match call.fault {
+            Some(FaultKind::LostAnswer) => "the answer was lost",
+            Some(FaultKind::Garbage) => "the answer was no JSON",
+            Some(FaultKind::Truncate) => "the answer ended in its middle",
+            _ => {
+                self.report_outcome(call, &answer).await;
+                return sender.send(answer.into_response());
+            }
+        };
+        let message = format!("the test injected a fault: {lost}");
+        self.report_failure(call, ModelError::new(ModelErrorKind::Network, message.as_str())).await;
+        sender.send(match call.fault {
+            Some(FaultKind::Garbage) => garbage_response(&ModelError::new(ModelErrorKind::Decode, message)),
+            Some(FaultKind::Truncate) => {
+                let mut body = answer.body;
+                body.truncate(body.len() / 2);
+                cut_response(body)
+            }
+            _ => cut_response(Vec::new()),
+        });
+    }
+
+    async fn report_outcome(&self, call: &ObservedCall, answer: &CompleteAnswer) {
+        if self.dialect.is_none() {
+            return;
+        }
+        if !answer.status.is_success() {
+            let status = answer.status.as_u16();
+            let message = format!("the provider answered with status {status}");
+            let error = ModelError::new(kind_of_status(status), message);
+            return self.report_failure(call, ModelError { status: Some(status), ..error }).await;
+        }
+        let kind = ServedModelEventKind::CallAnswered {
+            call: call.number,
+            position: call.request.position.clone(),
+            reply: Box::new(summarize(&answer.value().unwrap_or_default())),
+            duration: self.arrived.elapsed(),
+        };
+        self.conversation.report(&self.model.name, kind).await;
+    }
+
+    /// Reports a call that failed. Of requests in other protocols only those without a recorded answer are reported.
+    async fn report_failure(&self, call: &ObservedCall, error: ModelError) {
+        if self.dialect.is_none() && error.kind != ModelErrorKind::Unanswered {
+            return;
+        }
+        let position = call.request.position.clone();
+        let kind = ServedModelEventKind::CallFailed { call: call.number, position, error };
+        self.conversation.report(&self.model.name, kind).await;
+    }
+}
+
+impl From<RelayedExchange> for CompleteAnswer {
+    fn from(exchange: RelayedExchange) -> CompleteAnswer {
+        let body = match exchange.response {
+            Value::String(text) => text.into_bytes(),
+            document => document.to_string().into_bytes(),
+        };
+        CompleteAnswer {
+            status: StatusCode::from_u16(exchange.status).unwrap_or(StatusCode::BAD_GATEWAY),
+            content_type: exchange.content_type.and_then(|kind| HeaderValue::try_from(kind).ok()),
+            body,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Relays requests of agents to a provider: bytes pass unchanged and as they arrive.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use reqwest::{Client, Response, Url};
+
+use crate::providers::{build_client, root_cause};
+use crate::{ModelError, ModelErrorKind, Secret, TimeLimits};
+
+/// Headers that belong to one connection, or that the client of the relay sets.
+const CONNECTION_HEADERS: &[&str] = &[
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Headers of requests that hold keys.
+const KEY_HEADERS: &[&str] = &["authorization", "x-api-key", "api-key", "x-goog-api-key"];
+
+/// A provider that answers the requests of a served model.
+pub struct ModelRelay {
+    base: Url,
+    /// Headers of every request; they replace those of the agent.
+    headers: HeaderMap,
+    /// Created on the first call, because reading the certificates takes longer than a call to a local model.
+    client: OnceLock<Result<Client, String>>,
+}
+
+impl fmt::Debug for ModelRelay {
+    /// Shows the host only: URLs may contain passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelRelay").field("host", &self.base.host_str()).finish_non_exhaustive()
+    }
+}
+
+impl ModelRelay {
+    /// Creates a relay to a base URL, as clients of the provider have it. `headers` are added to every request.
+    ///
+    /// # Errors
+    /// If it is not an HTTP URL, or a header is invalid.
+    pub fn new(base: &str, headers: &[(String, Secret)]) -> Result<ModelRelay, ModelError> {
+        let wrong = |message: String| ModelError::new(ModelErrorKind::Configuration, message);
+        let base = Url::parse(base)
+            .map_err(|error| wrong(format!("the URL of the provider is invalid: {error}")))?;
+        if !matches!(base.scheme(), "http" | "https") {
+            return Err(wrong("the URL of the provider must start with `http://` or `https://`".to_owned()));
+        }
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let invalid = |what: &str| wrong(format!("the header {name:?} has an invalid {what}"));
+            let name = HeaderName::try_from(name).map_err(|_| invalid("name"))?;
+            let mut value = HeaderValue::try_from(value.reveal()).map_err(|_| invalid("value"))?;
+            value.set_sensitive(true);
+            map.insert(name, value);
+        }
+        Ok(ModelRelay { base, headers: map, client: OnceLock::new() })
+    }
+
+    /// Sends a request, and waits for the head of the answer.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        query: Option<&str>,
+        agent_headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, ModelError> {
+        let limits = TimeLimits::default();
+        let client = self.client.get_or_init(|| build_client(&self.base, limits.connect));
+        let client =
+            client.as_ref().map_err(|error| ModelError::new(ModelErrorKind::Configuration, error.clone()))?;
+        let mut headers = relayed_headers(agent_headers);
+        // A compressed answer could be neither read nor recorded.
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        for (name, value) in &self.headers {
+            headers.insert(name, value.clone());
+        }
+        let request = client.request(method, self.url(path, query)).headers(headers).body(body);
+        request.send().await.map_err(|error| {
+            let host = self.base.host_str().unwrap_or_default();
+            let message = format!("the provider at {host} did not answer: {}", root_cause(&error));
+            ModelError::new(ModelErrorKind::Network, message)
+        })
+    }
+
+    /// Returns the URL of a path below the base. `v1` at the end of the base and at the start of the path counts once.
+    fn url(&self, path: &str, query: Option<&str>) -> Url {
+        let mut url = self.base.clone();
+        let base = url.path().trim_end_matches('/');
+        let path = if base.ends_with("/v1") { path.strip_prefix("v1/").unwrap_or(path) } else { path };
+        let path = format!("{base}/{path}");
+        url.set_path(&path);
+        url.set_query(query.or(self.base.query()));
+        url
+    }
+
+    /// Values of the headers that the relay adds.
+    pub(super) fn keys(&self) -> impl Iterator<Item = String> {
+        let values = self.headers.values().filter_map(|value| value.to_str().ok());
+        values.filter_map(key_of)
+    }
+}
+
+/// Returns the keys in the headers of a request.
+pub(super) fn header_keys(headers: &HeaderMap) -> impl Iterator<Item = String> {
+    let values = KEY_HEADERS.iter().flat_map(|name| headers.get_all(*name));
+    values.filter_map(|value| key_of(value.to_str().ok()?))
+}
+
+/// Returns the key in the value of a header, without its scheme.
+fn key_of(value: &str) -> Option<String> {
+    /// Replacing shorter texts would garble recordings.
+    const MIN_KEY_BYTES: usize = 6;
+    let key = value.rsplit(' ').next()?;
+    (key.len() >= MIN_KEY_BYTES).then(|| key.to_owned())
+}
+
+/// Returns the headers that pass through a relay.
+pub(super) fn relayed_headers(headers: &HeaderMap) -> HeaderMap {
+    let passes = |name: &HeaderName| !CONNECTION_HEADERS.contains(&name.as_str());
+    headers
+        .iter()
+        .filter(|(name, _)| passes(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ModelRelay;
+
+    #[test]
+    fn the_version_counts_once() {
+        for (base, path, expected) in [
+            ("https://a.example/v1", "chat/completions", "https://a.example/v1/chat/completions"),
+            ("https://a.example/v1/", "v1/chat/completions", "https://a.example/v1/chat/completions"),
+            ("https://a.example", "v1/messages", "https://a.example/v1/messages"),
+            ("https://a.example/x", "models", "https://a.example/x/models"),
+        ] {
+            let relay = ModelRelay::new(base, &[]).unwrap();
+            assert_eq!(relay.url(path, None).as_str(), expected);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Relays: bytes pass unchanged, are recorded, and are replayed by lane and content.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hotseat_model::Secret;
+use hotseat_model::serve::{
+    CassetteFile, ModelCassette, ModelRelay, ModelServers, RecordTarget, ReplaySource, ServeLimits,
+    ServedConversation, ServedModel, ServedSource, TextCleaner,
+};
+use hotseat_testkit::TestWorkspace;
+use serde_json::{Value, json};
+
+use super::common::Served;
+
+const RULES: &str = "rules:
+  - when: { user: weather }
+    use: always
+    reply: { tool_calls: [{ name: find, arguments: { id: a } }], usage: { input_tokens: 3, output_tokens: 2 } }
+  - use: always
+    reply: Hello there.
+";
+
+fn open(source: ServedSource) -> (ModelServers, ServedConversation) {
+    let servers = ModelServers::start(ServeLimits::default()).unwrap();
+    let model = ServedModel { source, faults: Vec::new() };
+    let conversation = servers.open_conversation("c1", BTreeMap::from([("main".to_owned(), model)]));
+    (servers, conversation)
+}
+
+async fn post(url: &str, path: &str, body: &Value) -> (u16, String, String) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = client.post(format!("{url}/{path}")).header("authorization", "Bearer agent-key-1");
+    let response = request.body(body.to_string()).send().await.unwrap();
+    let kind = response.headers().get("content-type").unwrap().to_str().unwrap().to_owned();
+    (response.status().as_u16(), kind, response.text().await.unwrap())
+}
+
+fn requests() -> [(&'static str, Value); 4] {
+    let ask = |text: &str, stream: bool| json!({"model": "m", "stream": stream, "max_tokens": 9, "messages": [{"role": "user", "content": text}]});
+    [
+        ("v1/chat/completions", ask("hi", false)),
+        ("chat/completions", ask("weather", true)),
+        ("v1/messages", ask("weather", true)),
+        ("v1/responses", json!({"model": "m", "input": "my key is agent-key-1"})),
+    ]
+}
+
+#[tokio::test]
+async fn bytes_pass_unchanged_and_are_replayed() {
+    let provider = Served::script(RULES);
+    let workspace = TestWorkspace::new();
+    let path = workspace.path("a/main.jsonl");
+    let file = Arc::new(CassetteFile::new(path.clone()));
+    let relay = ModelRelay::new(&provider.url(), &[("x-extra".to_owned(), Secret::new("1"))]).unwrap();
+    let cleaner = TextCleaner::new(|text| text.replace("weather", "[secret]"));
+    let target = RecordTarget { file, lane: "l1".to_owned(), cleaner: cleaner.clone() };
+    let (_servers, conversation) = open(ServedSource::Relay(Arc::new(relay), Some(target)));
+    let mut live = Vec::new();
+    for (path, body) in requests() {
+        live.push(post(&conversation.url("main").unwrap(), path, &body).await);
+    }
+    assert!(live[0].2.contains("Hello there."), "{live:?}");
+    assert_eq!(live[1].1, "text/event-stream; charset=utf-8");
+    conversation.save_recordings().unwrap();
+
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("agent-key-1") && !text.contains("weather"), "{text}");
+    let cassette = Arc::new(ModelCassette::parse(&text).unwrap());
+    assert_eq!(cassette.exchanges().len(), 4);
+    let replay = ReplaySource { cassette, lane: "l1".to_owned(), ignored: Vec::new(), cleaner };
+    let (_servers, conversation) = open(ServedSource::Replay(replay));
+    let url = conversation.url("main").unwrap();
+    // In another order: the identity is the content. The key in the body was not recorded.
+    for index in [2, 3, 0] {
+        let (path, body) = &requests()[index];
+        assert_eq!(post(&url, path, body).await, live[index]);
+    }
+    let (status, _, body) = post(&url, "v1/chat/completions", &requests()[0].1).await;
+    assert_eq!(status, 400);
+    assert!(body.contains("the recording has no further answer to this request"), "{body}");
+    assert_eq!(
+        conversation.unused_answers().collect::<Vec<_>>(),
+        [("main", vec!["the exchange in line 3".to_owned()])]
+    );
+}

@@ -1,0 +1,46 @@
+//! A blocking HTTP request for fake agents: one request per connection.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Longer than a server of a test may take.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// An answer to a request.
+#[derive(Debug, Clone)]
+pub struct PostAnswer {
+    /// HTTP status.
+    pub status: u16,
+    /// Status line and headers.
+    pub head: String,
+    /// The body as sent, with the sizes of its chunks.
+    pub body: String,
+}
+
+/// Posts a JSON body to an HTTP address.
+///
+/// # Errors
+/// What went wrong, in words: no connection, or no answer.
+///
+/// # Panics
+/// If it is not an HTTP address.
+pub fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Result<PostAnswer, String> {
+    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("not an address: {url}"));
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!(
+        "POST /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let lost = |error: std::io::Error| format!("no answer: {error}");
+    let mut stream = TcpStream::connect(host).map_err(lost)?;
+    stream.set_read_timeout(Some(READ_TIMEOUT)).map_err(lost)?;
+    stream.write_all(format!("{head}{body}").as_bytes()).map_err(lost)?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).map_err(lost)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let (head, body) = text.split_once("\r\n\r\n").ok_or("no answer: the connection closed")?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    Ok(PostAnswer { status, head: head.to_string(), body: body.to_string() })
+}
