@@ -1,6 +1,5 @@
 //! An agent that sends endless text or very many calls, and runs of Hotseat against it.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -151,7 +150,7 @@ fn text_event(protocol: FloodProtocol) -> Value {
 /// Returns the whole answer of an agent that makes calls.
 pub fn call_stream(protocol: FloodProtocol, kind: FloodKind) -> Vec<u8> {
     let mut events = String::new();
-    let mut add = |event: &Value| drop(write!(events, "data: {event}\n\n"));
+    let mut add = |event: &Value| events.push_str(&event_text(event));
     if protocol == FloodProtocol::Chat {
         let FloodKind::Calls(count) = kind else { return Vec::new() };
         for n in 0..count {
