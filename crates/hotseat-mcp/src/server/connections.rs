@@ -3,14 +3,12 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-
-use super::state::lock;
 
 /// Room for connections. A client that opens many of them and sends nothing must not keep others out.
 pub(super) struct ConnectionRoom {
@@ -51,7 +49,7 @@ impl ConnectionRoom {
             is_closing: AtomicBool::new(false),
             close: Notify::new(),
         });
-        let mut open = lock(&self.open);
+        let mut open = self.lock();
         if open.len() >= 2 * self.capacity {
             open.retain(|connection| connection.strong_count() > 0);
         }
@@ -59,8 +57,12 @@ impl ConnectionRoom {
         Some(connection)
     }
 
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Weak<OpenConnection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn close_idle(&self) {
-        let open = lock(&self.open);
+        let open = self.lock();
         let connections = open.iter().filter_map(Weak::upgrade);
         for connection in connections.filter(|connection| connection.busy.load(Ordering::Acquire) == 0) {
             if !connection.is_closing.swap(true, Ordering::AcqRel) {
