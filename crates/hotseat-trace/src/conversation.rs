@@ -139,7 +139,7 @@ pub struct AgentMessage {
     /// Its id.
     pub id: Arc<str>,
     /// The whole text.
-    pub content: String,
+    pub content: Arc<str>,
     /// Arrival of the first part, if known.
     pub started: Option<TimeOffset>,
     /// When it was complete.
@@ -165,7 +165,7 @@ pub struct ReasoningText {
     /// Its id.
     pub id: Arc<str>,
     /// The whole text.
-    pub content: String,
+    pub content: Arc<str>,
 }
 
 /// One call of a tool.
@@ -766,7 +766,7 @@ impl ConversationTurn {
 
     /// Returns the last message of the agent, which is its answer.
     pub fn answer(&self) -> Option<&str> {
-        self.messages.last().map(|message| message.content.as_str())
+        self.messages.last().map(|message| &*message.content)
     }
 }
 

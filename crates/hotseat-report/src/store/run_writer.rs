@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotseat_document::SourceText;
+use hotseat_trace::EventRecord;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 
@@ -25,6 +26,9 @@ use hotseat_engine::run::{
     Attempt, AttemptPolicy, CaseOutcome, CaseRef, RunEvent, RunSummary, RunningConversations,
 };
 use hotseat_targets::recorder::{SecretRedactor, wall_millis};
+
+/// Estimated size of an event without long texts, in bytes.
+const EVENT_BYTES: usize = 256;
 
 /// Writes a run to the store.
 pub struct RunWriter {
@@ -378,7 +382,7 @@ impl WriteState {
         let (known, redactor) = (&mut self.known, &self.redactor);
         let mut numbers = TransactionSources { transaction, run, known, redactor };
         let facts = columns::encode_attempt(attempt, &mut numbers)?;
-        let events = serde_json::to_vec(&attempt.events).map_err(serialize_error)?;
+        let events = encode_events(&attempt.events)?;
         if self.dictionary.is_none() {
             let case = columns::encode_case(&attempt.case_ref, None, redactor).map_err(serialize_error)?;
             let sample = sample(&[&case, &facts, &events]);
@@ -477,6 +481,14 @@ fn hash_value(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Packs events, whose texts may be very long: their JSON is written to memory that does not grow.
+fn encode_events(events: &[EventRecord]) -> rusqlite::Result<Vec<u8>> {
+    let texts = events.iter().filter_map(|event| event.payload.agent_text()).map(|text| text.len());
+    let mut json = Vec::with_capacity(texts.sum::<usize>() + EVENT_BYTES * events.len());
+    serde_json::to_writer(&mut json, events).map_err(serialize_error)?;
+    Ok(json)
 }
 
 fn to_packed_json(value: &impl Serialize) -> rusqlite::Result<Vec<u8>> {

@@ -1,6 +1,7 @@
 //! State of the conversation carried from request to request: history, shared state, known calls.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use hotseat_trace::PatchBudget;
@@ -68,28 +69,52 @@ pub struct ThreadTurn {
 
 /// Maximum number of messages that snapshots may replace in a turn: each snapshot replaces all messages.
 const MAX_REPLACED_MESSAGES: usize = 10_000_000;
+/// Maximum number of bytes searched in one run for texts repeated as parts of others.
+pub(super) const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
 
-/// Recorded texts of the agent, indexed for lookup. Both indexes share the texts, which may be large.
+/// Recorded texts of the agent, indexed for lookup. A text may be large: the trace and both indexes share it, and it is hashed
+/// only once.
 #[derive(Debug, Default)]
 pub struct RecordedTexts {
-    by_id: HashMap<Arc<str>, HashSet<Arc<str>>>,
-    trimmed: HashSet<Arc<str>>,
+    hasher: RandomState,
+    /// Texts that differ when trimmed.
+    all: TextsByHash,
+    by_id: HashMap<Arc<str>, TextsByHash>,
 }
+
+/// Texts by the hash of their trimmed form.
+type TextsByHash = HashMap<u64, Vec<Arc<str>>>;
 
 impl RecordedTexts {
     /// Adds a text of a message. Returns true if it is new.
-    pub fn add(&mut self, id: &Arc<str>, text: &str) -> bool {
-        let (whole, trimmed): (Arc<str>, &str) = (text.into(), text.trim());
-        self.trimmed.insert(if trimmed.len() == text.len() { whole.clone() } else { trimmed.into() });
-        self.by_id.entry(id.clone()).or_default().insert(whole)
+    pub fn add(&mut self, id: &Arc<str>, text: &Arc<str>) -> bool {
+        let hash = self.hasher.hash_one(text.trim());
+        let equal = self.all.entry(hash).or_default();
+        if !equal.iter().any(|known| known.trim() == text.trim()) {
+            equal.push(text.clone());
+        }
+        let of_message = self.by_id.entry(id.clone()).or_default().entry(hash).or_default();
+        let is_new = !of_message.contains(text);
+        if is_new {
+            of_message.push(text.clone());
+        }
+        is_new
     }
 
-    /// Returns true if any message has this text, or the message with this id contains it.
-    pub fn contains(&self, id: &str, text: &str) -> bool {
+    /// Returns true if any message has this text, or the message with this id contains it. `searched` counts the searched
+    /// bytes: beyond the limit a text is not found inside others.
+    pub fn contains(&self, id: &str, text: &str, searched: &mut usize) -> bool {
         let text = text.trim();
-        self.trimmed.contains(text)
-            || !id.is_empty()
-                && self.by_id.get(id).is_some_and(|known| known.iter().any(|known| known.contains(text)))
+        let equal = self.all.get(&self.hasher.hash_one(text));
+        if equal.is_some_and(|equal| equal.iter().any(|known| known.trim() == text)) {
+            return true;
+        }
+        let of_message = self.by_id.get(id).filter(|_| !id.is_empty());
+        let mut known = of_message.into_iter().flat_map(|known| known.values().flatten());
+        known.any(|known| {
+            *searched += known.len() + 64;
+            *searched < MAX_SEARCHED_BYTES && known.contains(text)
+        })
     }
 }
 

@@ -6,15 +6,13 @@ use std::sync::Arc;
 use hotseat_trace::{AssistantMessage, Origin, TimeOffset};
 use serde_json::Value;
 
-use super::super::thread::KnownArguments;
+use super::super::thread::{KnownArguments, MAX_SEARCHED_BYTES};
 use super::super::wire::{self, MessageObject};
 use super::calls::CallSighting;
 use super::{PayloadSink, RunFold};
 
 /// Maximum number of earlier snapshots kept with messages that later ones omit.
 const MAX_EARLIER_SNAPSHOTS: usize = 64;
-/// Maximum number of bytes searched in one run for texts repeated as parts of others.
-const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
 
 /// A snapshot, or the messages that a later one omits.
 #[derive(Debug)]
@@ -238,9 +236,10 @@ impl RunFold<'_> {
     }
 
     fn reconcile_text(&mut self, message: &MessageObject, seen: TimeOffset, out: PayloadSink<'_>) {
-        let content = wire::text(message.get("content"));
+        let content: Arc<str> = wire::text(message.get("content")).into();
         let id = wire::id(message).unwrap_or("");
-        if content.trim().is_empty() || self.thread.turn.recorded_texts.contains(id, &content) {
+        let (known, searched) = (&self.thread.turn.recorded_texts, &mut self.searched_bytes);
+        if content.trim().is_empty() || known.contains(id, &content, searched) {
             return;
         }
         let message_id: Arc<str> = id.into();
