@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::post::{PostAnswer, post};
+use crate::post::post;
 
 /// Maximum number of attempts at one call.
 const MAX_ATTEMPTS: usize = 3;
@@ -28,9 +28,9 @@ impl ModelClient {
             tools.iter().map(|name| json!({"type": "function", "function": {"name": name}})).collect();
         let body = json!({"model": "gpt-5", "messages": messages, "tools": tools}).to_string();
         let answer = post(&format!("{}/v1/chat/completions", self.url), &[], &body);
-        let PostAnswer { status, body, .. } = answer.map_err(|words| (0, words))?;
-        let reply: Value = serde_json::from_str(&body).map_err(|error| (0, error.to_string()))?;
-        match status {
+        let answer = answer.map_err(|words| (0, words))?;
+        let reply: Value = serde_json::from_str(&answer.content()).map_err(|error| (0, error.to_string()))?;
+        match answer.status {
             200 => Ok(reply["choices"][0]["message"].clone()),
             _ => Err((status, reply["error"]["message"].as_str().unwrap_or_default().to_string())),
         }

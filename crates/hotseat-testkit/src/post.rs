@@ -44,3 +44,21 @@ pub fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Result<PostAnswe
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
     Ok(PostAnswer { status, head: head.to_string(), body: body.to_string() })
 }
+
+impl PostAnswer {
+    /// Returns the body without the sizes of its chunks. Text after an incomplete chunk is missing.
+    pub fn content(&self) -> String {
+        if !self.head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+            return self.body.clone();
+        }
+        let (mut content, mut rest) = (String::new(), self.body.as_str());
+        while let Some((size, after)) = rest.split_once("\r\n")
+            && let Ok(size @ 1..) = usize::from_str_radix(size.trim(), 16)
+            && let Some(chunk) = after.get(..size)
+        {
+            content.push_str(chunk);
+            rest = after[size..].trim_start_matches("\r\n");
+        }
+        content
+    }
+}

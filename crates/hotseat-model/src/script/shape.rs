@@ -103,7 +103,7 @@ static CONDITIONS: Shape = Shape {
 };
 
 static RESULT: Shape = Shape {
-    name: "ToolResult",
+    name: "ToolResultCondition",
     doc: "Conditions on a tool result.",
     fields: &[
         Field::optional("tool", Kind::NonEmptyText, "The name of the tool."),
