@@ -213,7 +213,7 @@ impl CleanRun {
             calls,
             has_faults: seen.iter().any(|call| !call.faults.is_empty()),
             effects: effects.collect(),
-            text: messages.map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n"),
+            text: messages.map(|message| &*message.content).collect::<Vec<_>>().join("\n"),
         }
     }
 

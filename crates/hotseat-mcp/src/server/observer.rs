@@ -24,8 +24,8 @@ pub(super) struct KeptNotifications {
 }
 
 impl KeptNotifications {
-    pub(super) fn new(conversation: &ConversationState) -> KeptNotifications {
-        let room = if conversation.is_recording { conversation.limits.max_recorded_bytes } else { 0 };
+    pub(super) fn new(conversation: &ConversationState, server: &ServerState) -> KeptNotifications {
+        let room = if conversation.records(server) { conversation.limits.max_recorded_bytes } else { 0 };
         KeptNotifications { messages: Vec::new(), room }
     }
 
@@ -71,7 +71,7 @@ impl ExchangeObserver {
         method: String,
         params: Map<String, Value>,
     ) -> Result<ExchangeObserver, RpcError> {
-        let notifications = KeptNotifications::new(&conversation);
+        let notifications = KeptNotifications::new(&conversation, &server);
         let mut observer = ExchangeObserver {
             conversation,
             server,

@@ -167,7 +167,7 @@ async fn exchange(
             None => request.out.closed().await,
         }
     };
-    let mut notifications = KeptNotifications::new(&request.conversation);
+    let mut notifications = KeptNotifications::new(&request.conversation, &request.server);
     let answer = async {
         if let Some(delay) = fault.as_ref().and_then(|fault| delay(&fault.kind)) {
             tokio::time::sleep(delay).await;

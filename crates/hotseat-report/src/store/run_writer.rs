@@ -483,7 +483,7 @@ fn hash_value(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Packs events, whose texts may be very long: their JSON is written to memory that does not grow.
+/// Encodes events as JSON. Their texts may be very long, so the memory is reserved at once.
 fn encode_events(events: &[EventRecord]) -> rusqlite::Result<Vec<u8>> {
     let texts = events.iter().filter_map(|event| event.payload.agent_text()).map(|text| text.len());
     let mut json = Vec::with_capacity(texts.sum::<usize>() + EVENT_BYTES * events.len());
