@@ -69,7 +69,7 @@ pub enum RunEvent {
     /// A sweep of faults has finished.
     SweepEnded(Arc<SweepReport>),
     /// The run has finished.
-    Ended(RunSummary),
+    Ended(Box<RunSummary>),
 }
 
 /// Agents started by Hotseat for a run.

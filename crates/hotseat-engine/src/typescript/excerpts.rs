@@ -591,7 +591,7 @@ mod tests {
         }
         let code = "import { it } from \"hotseat\";\nit(\"a\", () => {});";
         let once = Declaration::Test { offset: code.rfind("(\"a\""), source: "() => {}" };
-        assert!(TestExcerpts::new(code.into(), &[once.clone()], &[]).is_some());
+        assert!(TestExcerpts::new(code.into(), std::slice::from_ref(&once), &[]).is_some());
         assert!(TestExcerpts::new(code.into(), &[once.clone(), once], &[]).is_none());
     }
 

@@ -47,7 +47,7 @@ impl RunBuilder<'_> {
             Ok(agents) => agents,
             Err(not_started) => {
                 let summary = nothing_ran(not_started.as_ref().map(|failure| failure.message.as_str()));
-                forwarder.report(RunEvent::Ended(summary.clone()));
+                forwarder.report(RunEvent::Ended(Box::new(summary.clone())));
                 return match not_started {
                     Some(failure) => Err(vec![start_failure(failure.message, failure.detail)]),
                     None => Ok(summary),
@@ -60,7 +60,7 @@ impl RunBuilder<'_> {
             Err(diagnostics) => {
                 run::stop_agents(agents).await;
                 let why = diagnostics.first().map(|mistake| mistake.message.as_str());
-                forwarder.report(RunEvent::Ended(nothing_ran(why)));
+                forwarder.report(RunEvent::Ended(Box::new(nothing_ran(why))));
                 return Err(diagnostics);
             }
         };
@@ -143,7 +143,7 @@ async fn run_sweep(
             }
         }
     }
-    report(RunEvent::Ended(summary.clone()));
+    report(RunEvent::Ended(Box::new(summary.clone())));
     failed.map_or(Ok(summary), Err)
 }
 

@@ -70,7 +70,7 @@ pub fn merge(
             !matches!(event, RunEvent::Started { .. } | RunEvent::Ended(_))
         })?;
     }
-    keeping.write_events(&[RunEvent::Ended(summary)])?;
+    keeping.write_events(&[RunEvent::Ended(Box::new(summary))])?;
     Ok(keeping.id().to_string())
 }
 

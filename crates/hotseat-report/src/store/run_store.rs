@@ -178,7 +178,7 @@ impl RunStore {
             }
         }
         if let Some(summary) = &head.summary {
-            report(RunEvent::Ended(summary.clone()));
+            report(RunEvent::Ended(Box::new(summary.clone())));
         }
         Ok(())
     }
