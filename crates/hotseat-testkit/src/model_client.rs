@@ -32,7 +32,7 @@ impl ModelClient {
         let reply: Value = serde_json::from_str(&answer.content()).map_err(|error| (0, error.to_string()))?;
         match answer.status {
             200 => Ok(reply["choices"][0]["message"].clone()),
-            _ => Err((status, reply["error"]["message"].as_str().unwrap_or_default().to_string())),
+            _ => Err((answer.status, reply["error"]["message"].as_str().unwrap_or_default().to_string())),
         }
     }
 
