@@ -74,7 +74,7 @@ impl SavedRun {
         for event in [
             RunEvent::Started { total: 1, parallel: 1, at: 0 },
             RunEvent::CaseEnded(Arc::new(outcome)),
-            RunEvent::Ended(summary),
+            RunEvent::Ended(Box::new(summary)),
         ] {
             reporter.report(&event).expect("written");
         }

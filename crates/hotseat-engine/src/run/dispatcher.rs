@@ -209,7 +209,7 @@ pub async fn execute(
     summary.broken = first.map(|mistake| mistake.message.as_str().into());
     summary.ended_at = wall_millis();
     summary.duration = took + started.elapsed();
-    report(RunEvent::Ended(summary.clone()));
+    report(RunEvent::Ended(Box::new(summary.clone())));
     unreadable.map_or(Ok(summary), Err)
 }
 

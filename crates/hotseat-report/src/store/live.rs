@@ -329,7 +329,7 @@ impl LiveItem {
 /// Returns the beginning of the last text of a turn: its last message or call, otherwise its input.
 fn last_text(turn: &ConversationTurn) -> String {
     let text = match turn.items().last().copied() {
-        Some(TurnItem::Message(message)) => message.content.as_str(),
+        Some(TurnItem::Message(message)) => &*message.content,
         Some(TurnItem::Call(call)) => &call.name,
         None => turn.user.as_deref().unwrap_or_default(),
     };
