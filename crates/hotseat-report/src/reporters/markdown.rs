@@ -63,7 +63,11 @@ impl MarkdownReporter {
         let counts = summary.labels.iter().filter(|(label, _)| *label != ResultLabel::Passed);
         let mut parts = vec![ResultLabel::Passed.count(summary.passed)];
         parts.extend((summary.flaky > 0).then(|| format!("{} flaky", summary.flaky)));
-        parts.extend(counts.map(|(label, number)| label.count(number)));
+        // Runs that an earlier version saved have no labels.
+        let unlabelled = [(ResultLabel::Failed, summary.failed), (ResultLabel::Skipped, summary.skipped)];
+        let unlabelled =
+            unlabelled.into_iter().filter(|(_, number)| summary.labels.is_empty() && *number > 0);
+        parts.extend(counts.chain(unlabelled).map(|(label, number)| label.count(number)));
         let parts: Vec<String> = parts.iter().map(|part| format!("**{part}**")).collect();
         let _ = write!(
             out,
