@@ -250,13 +250,14 @@ impl Scripts {
     }
 
     /// Returns the offset in the [code](Scripts::code) of a module of the innermost call of a stack trace in a file.
-    /// Returns `None` if that file is another one.
-    pub fn code_offset(&self, module: &ScriptModule, stack: &str) -> Option<usize> {
+    /// Returns `None` if that file is another one, or the trace has another number of calls in files.
+    pub fn code_offset(&self, module: &ScriptModule, stack: &str, calls: usize) -> Option<usize> {
         let loaded = self.load(module.path()).ok()?;
-        let mut calls = stack.lines().filter_map(trace_line);
-        let TraceLine { key, line, column, .. } = calls.find(|call| self.is_loaded(call.key))?;
+        let mut all = stack.lines().filter_map(trace_line).filter(|call| self.is_loaded(call.key));
+        let TraceLine { key, line, column, .. } = all.next()?;
         let (start, line) = loaded.code_lines.line(&loaded.code, line);
-        (key == module.path()).then(|| start + line.floor_char_boundary(column.saturating_sub(1)))
+        (key == module.path() && all.count() + 1 == calls)
+            .then(|| start + line.floor_char_boundary(column.saturating_sub(1)))
     }
 
     fn is_loaded(&self, key: &str) -> bool {

@@ -225,3 +225,65 @@ fn turn_metadata_is_readable() {
         .file("a_test.ts", &format!("{IMPORTS}\n{script}"));
     project.test(&["a_test.ts"]).assert_all_passed();
 }
+
+/// A test runs with the rest of its file. Other tests are left out only where that changes nothing.
+#[test]
+fn a_test_sees_what_other_declarations_of_its_file_do() {
+    let script = r#"
+      // A function that calls `it` and another function at the same place.
+      const names = [];
+      function both(f) { f("one", () => {}); }
+      both(it);
+      both((name) => names.push(name));
+      it("sees names", () => { expect(names).toEqual(["one"]); });
+
+      // A parameter called `it`.
+      const counted = [];
+      const twice = (it) => { it("two", () => {}); };
+      twice((name) => counted.push(name));
+      twice((name, body) => { counted.push(typeof body); });
+      it("sees two", () => { expect(counted).toEqual(["two", "function"]); });
+
+      // Declared by a function that a test calls, too.
+      function late() { it("late", () => {}); }
+      late();
+      it("declares", () => { let thrown = "nothing"; try { late(); } catch (error) { thrown = error.name; } expect(thrown).toBe("TypeError"); });
+
+      // Arguments with effects, and names from texts.
+      let number = 0;
+      it(`numbered ${++number}`, () => {});
+      it("is // no comment", { tags: ["a"] }, () => { expect("it('x', () => {})".length).toBe(17); });
+      it("is `quoted` /* too */", () => { expect(/it\("a", \(\) => \{/.test("it(\"a\", () => {")).toBe(true); });
+      it("counts", () => { expect(number).toBe(11); });
+
+      // Hooks of groups run for their own tests only.
+      let calls = "";
+      describe("outer", () => {
+        before(() => { calls += "o"; });
+        it("first", () => { expect(calls).toBe("o"); });
+        describe("inner", () => {
+          before(() => { calls += "i"; });
+          after(() => { calls = ""; });
+          it("second", () => { expect(calls).toBe("oi"); });
+        });
+        describe("other", () => {
+          before(function () { calls += "x"; });
+          it("third", () => { expect(calls).toBe("ox"); });
+        });
+      });
+      describe("with more", () => {
+        before(() => { calls += "m"; });
+        number += 10;
+        it("fourth", () => { expect(calls).toBe("m"); expect(number).toBe(11); });
+      });
+      if (number > 5) it("conditional", () => { expect(number).toBe(11); }); else it("never", () => {});
+      for (const n of [1, 2, 3]) it(`loop ${n}`, () => { expect([n, calls]).toEqual([n, ""]); });
+    "#;
+    let tested = run_script(script);
+    let statuses = statuses(&tested);
+    assert_eq!(statuses.len(), 17, "{statuses:#?}");
+    // Calling `it` within a test is a mistake of the test, also if it catches the error.
+    let wrong: Vec<&String> = statuses.iter().filter(|status| !status.ends_with(" passed")).collect();
+    assert_eq!(wrong, ["declares failed"], "{statuses:#?}");
+    assert!(tested.case("declares")["failure"].to_string().contains("must be used outside of `it`"));
+}

@@ -1,7 +1,7 @@
 //! Converts the tests that a file declares to cases.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -109,7 +109,8 @@ fn collect_declarations(
     let (of, library) = (file.clone(), library.clone());
     let run = thread::run(LOAD_TIMEOUT, move |stop| {
         let hidden = ScriptHost::new()
-            .function("ask", |_| Err("the session is not available while a file is loaded".to_string()));
+            .function("ask", |_| Err("the session is not available while a file is loaded".to_string()))
+            .function("wanted", |_| Ok(Value::Null));
         let mut context =
             ScriptContext::new(&of.scripts, limits, of.with_module(library.inspection_host(), hidden))?
                 .with_stop(stop);
@@ -132,12 +133,20 @@ fn collect_declarations(
 
 /// Returns the code that each test needs, if others can be left out.
 fn excerpts(found: &Value, file: &TestFile) -> Option<TestExcerpts> {
+    let mut sources = file.scripts.sources(&file.module);
+    let name = Path::new(file.module.path()).file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    // A file that imports itself can use its exports without naming them.
+    let imports_itself = sources.values().any(|text| text.contains(name));
     let entries = |key: &str| found[key].as_array().map(Vec::as_slice).unwrap_or_default();
-    let offset = |one: &Value| file.scripts.code_offset(&file.module, one["at"].as_str().unwrap_or_default());
+    // A call in a function of the file could be repeated, also while a test runs: the functions of groups only.
+    let offset = |one: &Value| {
+        let groups = one["depth"].as_u64().and_then(|depth| usize::try_from(depth).ok())?;
+        file.scripts.code_offset(&file.module, one["at"].as_str().unwrap_or_default(), groups + 1)
+    };
     let tests = entries("tests").iter().map(|one| match one["kind"].as_str() {
         Some("test") => Declaration::Function {
             name: one["case"]["name"].as_str().unwrap_or_default(),
-            source: one["source"].as_str().unwrap_or_default(),
+            source: one["source"].as_str().filter(|_| !imports_itself).unwrap_or_default(),
         },
         _ => Declaration::Test { offset: offset(one), source: one["source"].as_str().unwrap_or_default() },
     });
@@ -145,8 +154,11 @@ fn excerpts(found: &Value, file: &TestFile) -> Option<TestExcerpts> {
         offset: offset(one),
         source: one["source"].as_str().unwrap_or_default(),
     });
-    let declarations: Vec<Declaration<'_>> = tests.chain(groups).collect();
-    let mut sources = file.scripts.sources(&file.module);
+    let hooks = entries("hooks").iter().map(|one| Declaration::Hook {
+        offset: offset(one),
+        source: one["source"].as_str().unwrap_or_default(),
+    });
+    let declarations: Vec<Declaration<'_>> = tests.chain(groups).chain(hooks).collect();
     sources.remove(file.module.path());
     let others: Vec<&str> = sources.values().map(String::as_str).collect();
     TestExcerpts::new(file.scripts.code(&file.module)?, &declarations, &others)

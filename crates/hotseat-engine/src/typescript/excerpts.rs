@@ -2,10 +2,11 @@
 //!
 //! Every test runs in an engine of its own, which first runs its file. Without the other tests this costs the same
 //! however many tests the file has. A declaration is left out only if that changes nothing else: a call such as
-//! `it("name", () => { … })`, whose arguments have no effects and which ran exactly once, a group of such calls, or an
-//! exported test function that nothing names. All others stay.
+//! `it("name", () => { … })`, whose arguments have no effects and which ran exactly once, a group of such calls and of
+//! hooks, or an exported test function that nothing names. The called name must be an import of `hotseat` that no other
+//! declaration of the file hides. All others stay.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Where a file declares a test or a group.
@@ -16,6 +17,8 @@ pub enum Declaration<'a> {
     Test { offset: Option<usize>, source: &'a str },
     /// The same of a group.
     Group { offset: Option<usize>, source: &'a str },
+    /// The same of a function that runs before or after tests. It is left out with its group only.
+    Hook { offset: Option<usize>, source: &'a str },
     /// An exported test function.
     Function { name: &'a str, source: &'a str },
 }
@@ -54,8 +57,19 @@ struct Piece {
 #[derive(Debug)]
 struct FoundDeclaration {
     range: Range<usize>,
-    is_function: bool,
+    form: DeclarationForm,
     inner: Vec<FoundDeclaration>,
+}
+
+/// Form of a declaration in the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DeclarationForm {
+    /// A call that declares a test or a group.
+    Call,
+    /// A call that declares a hook.
+    Hook,
+    /// An exported function.
+    Function,
 }
 
 impl TestExcerpts {
@@ -67,17 +81,22 @@ impl TestExcerpts {
         let mut calls: HashMap<usize, usize> = HashMap::new();
         for declaration in declarations {
             if let Declaration::Test { offset: Some(offset), .. }
-            | Declaration::Group { offset: Some(offset), .. } = declaration
+            | Declaration::Group { offset: Some(offset), .. }
+            | Declaration::Hook { offset: Some(offset), .. } = declaration
             {
                 *calls.entry(*offset).or_default() += 1;
             }
         }
+        let names = ImportedNames::new(&code);
         let ran_once = |offset: &Option<usize>| offset.filter(|offset| calls.get(offset) == Some(&1));
         let mut found: Vec<(usize, Range<usize>)> = Vec::new();
         for (number, declaration) in declarations.iter().enumerate() {
             let range = match declaration {
                 Declaration::Test { offset, source } | Declaration::Group { offset, source } => {
-                    ran_once(offset).and_then(|offset| removable_call(&code, offset, source))
+                    ran_once(offset).and_then(|offset| removable_call(&code, offset, source, &names))
+                }
+                Declaration::Hook { offset, source } => {
+                    ran_once(offset).and_then(|offset| hook_call(&code, offset, source, &names))
                 }
                 Declaration::Function { name, source } => {
                     words.is_named_once(name).then(|| exported_function(&code, source)).flatten()
@@ -88,7 +107,7 @@ impl TestExcerpts {
         found.sort_by_key(|(_, range)| (range.start, usize::MAX - range.end));
         let mut places = vec![None; declarations.len()];
         let nested = nest(&code, &mut found.into_iter().peekable(), code.len(), declarations, &mut places);
-        if nested.is_empty() {
+        if nested.iter().all(|found| found.form == DeclarationForm::Hook) {
             return None;
         }
         let mut stays = 0;
@@ -120,10 +139,14 @@ impl Section {
         let (mut rest, mut pieces) = (String::new(), Vec::<Piece>::with_capacity(found.len()));
         // End of the code that was copied or replaced, and the start of the group of neighbours that is being replaced.
         let (mut end, mut group) = (range.start, range.start);
-        let mut before: Option<bool> = None;
-        for FoundDeclaration { range: own, is_function, inner } in found {
+        let mut before: Option<DeclarationForm> = None;
+        for FoundDeclaration { range: own, form, inner } in found {
+            // A hook stays as long as its group does.
+            if form == DeclarationForm::Hook {
+                continue;
+            }
             let gap = &code[end..own.start];
-            let joins = before == Some(is_function) && is_empty_code(gap) && gap.contains(['\n', '\r']);
+            let joins = before == Some(form) && is_empty_code(gap) && gap.contains(['\n', '\r']);
             let from = if joins { end } else { own.start };
             if !joins {
                 pad(&mut rest, code, group..end, &mut pieces, before);
@@ -132,10 +155,10 @@ impl Section {
             }
             let start = rest.len();
             if !joins {
-                rest.push_str(filler(is_function));
+                rest.push_str(filler(form));
             }
             rest.extend(code[from..own.end].chars().filter(|character| matches!(character, '\n' | '\r')));
-            (end, before) = (own.end, Some(is_function));
+            (end, before) = (own.end, Some(form));
             let inner = (!inner.is_empty()).then(|| Section::new(code, own.clone(), inner));
             pieces.push(Piece { range: from..own.end, replaced: start..rest.len(), inner });
         }
@@ -164,18 +187,24 @@ impl Section {
 }
 
 /// Expression or statement in place of a declaration that is left out. A call is an expression without a value.
-fn filler(is_function: bool) -> &'static str {
-    if is_function { ";" } else { "void 0" }
+fn filler(form: DeclarationForm) -> &'static str {
+    if form == DeclarationForm::Function { ";" } else { "void 0" }
 }
 
 /// Adds blanks after declarations that were replaced, so the code behind them keeps its column. They belong to the last
 /// piece.
-fn pad(rest: &mut String, code: &str, replaced: Range<usize>, pieces: &mut [Piece], kind: Option<bool>) {
-    let (Some(is_function), Some(last)) = (kind, pieces.last_mut()) else { return };
+fn pad(
+    rest: &mut String,
+    code: &str,
+    replaced: Range<usize>,
+    pieces: &mut [Piece],
+    form: Option<DeclarationForm>,
+) {
+    let (Some(form), Some(last)) = (form, pieces.last_mut()) else { return };
     let text = &code[replaced];
     let blanks = match text.rfind(['\n', '\r']) {
         Some(end) => text.len() - end - 1,
-        None => text.len().saturating_sub(filler(is_function).len()),
+        None => text.len().saturating_sub(filler(form).len()),
     };
     rest.extend(std::iter::repeat_n(' ', blanks));
     last.replaced.end = rest.len();
@@ -195,17 +224,23 @@ fn nest(
         if range.end > end || all.last().is_some_and(|before| before.range.end > range.start) {
             continue;
         }
-        let is_function = matches!(declarations[number], Declaration::Function { .. });
-        if let Declaration::Group { source, .. } = declarations[number] {
-            let inner = nest(code, found, range.end, declarations, places);
-            match contains_only(code, &range, source, &inner) {
-                true => all.push(FoundDeclaration { range, is_function, inner }),
-                false => all.extend(inner),
+        let form = match declarations[number] {
+            Declaration::Group { source, .. } => {
+                let inner = nest(code, found, range.end, declarations, places);
+                match contains_only(code, &range, source, &inner) {
+                    true => all.push(FoundDeclaration { range, form: DeclarationForm::Call, inner }),
+                    false => all.extend(inner),
+                }
+                continue;
             }
-        } else {
+            Declaration::Hook { .. } => DeclarationForm::Hook,
+            Declaration::Test { .. } => DeclarationForm::Call,
+            Declaration::Function { .. } => DeclarationForm::Function,
+        };
+        if form != DeclarationForm::Hook {
             places[number] = Some(range.start);
-            all.push(FoundDeclaration { range, is_function, inner: Vec::new() });
         }
+        all.push(FoundDeclaration { range, form, inner: Vec::new() });
     }
     all
 }
@@ -228,19 +263,14 @@ fn contains_only(code: &str, group: &Range<usize>, source: &str, inner: &[FoundD
 }
 
 /// Returns the range of a call with a name, plain options and a function, such as `it("name", { tags: ["a"] }, () => { … })`.
-fn removable_call(code: &str, offset: usize, source: &str) -> Option<Range<usize>> {
+fn removable_call(
+    code: &str,
+    offset: usize,
+    source: &str,
+    names: &ImportedNames<'_>,
+) -> Option<Range<usize>> {
     let bytes = code.as_bytes();
-    // The engine reports the parenthesis.
-    let open =
-        if bytes.get(offset) == Some(&b'(') { offset } else { offset + code.get(offset..)?.find('(')? };
-    let before = code[..open].trim_end();
-    let marks = [".only", ".skip"].iter().find_map(|mark| before.strip_suffix(mark));
-    let callee = marks.unwrap_or(before);
-    let start = callee.trim_end_matches(is_word).len();
-    let is_name = start < callee.len() && !callee[start..].starts_with(|first: char| first.is_ascii_digit());
-    if !is_name || callee[..start].trim_end().ends_with(['.', '#', '@']) {
-        return None;
-    }
+    let (start, open) = called_import(code, offset, names)?;
     let name = skip_blank(code, open + 1)?;
     let mut at = skip_blank(code, text_end(code, name)?)?;
     at = skip_blank(code, at + usize::from(*bytes.get(at)? == b','))?;
@@ -248,12 +278,83 @@ fn removable_call(code: &str, offset: usize, source: &str) -> Option<Range<usize
         at = skip_blank(code, plain_object_end(code, at)?)?;
         at = skip_blank(code, at + usize::from(*bytes.get(at)? == b','))?;
     }
+    Some(start..call_end(code, at, source)?)
+}
+
+/// Returns the range of a call with a function, such as `before(() => { … })`.
+fn hook_call(code: &str, offset: usize, source: &str, names: &ImportedNames<'_>) -> Option<Range<usize>> {
+    let (start, open) = called_import(code, offset, names)?;
+    Some(start..call_end(code, skip_blank(code, open + 1)?, source)?)
+}
+
+/// Returns the start and the parenthesis of a call of an import of `hotseat`, also with `.only` and `.skip`.
+fn called_import(code: &str, offset: usize, names: &ImportedNames<'_>) -> Option<(usize, usize)> {
+    // The engine reports the parenthesis.
+    let is_open = code.as_bytes().get(offset) == Some(&b'(');
+    let open = if is_open { offset } else { offset + code.get(offset..)?.find('(')? };
+    let before = code[..open].trim_end();
+    let marks = [".only", ".skip"].iter().find_map(|mark| before.strip_suffix(mark));
+    let callee = marks.unwrap_or(before);
+    let start = callee.trim_end_matches(is_word).len();
+    let is_member = callee[..start].trim_end().ends_with(['.', '#', '@']);
+    (!is_member && names.0.contains(&callee[start..])).then_some((start, open))
+}
+
+/// Returns the end of a call whose last argument is a function, and with which a statement ends.
+fn call_end(code: &str, at: usize, source: &str) -> Option<usize> {
     if source.is_empty() || !code[at..].starts_with(source) {
         return None;
     }
-    at = skip_blank(code, at + source.len())?;
+    let bytes = code.as_bytes();
+    let mut at = skip_blank(code, at + source.len())?;
     at = skip_blank(code, at + usize::from(*bytes.get(at)? == b','))?;
-    (*bytes.get(at)? == b')' && ends_statement(code, at + 1)).then_some(start..at + 1)
+    (*bytes.get(at)? == b')' && ends_statement(code, at + 1)).then_some(at + 1)
+}
+
+/// The names by which a file calls functions of `hotseat`, without those that another declaration may hide.
+struct ImportedNames<'a>(HashSet<&'a str>);
+
+impl<'a> ImportedNames<'a> {
+    fn new(code: &'a str) -> ImportedNames<'a> {
+        let mut names = HashSet::new();
+        let modules = ["\"hotseat\"", "'hotseat'"].into_iter().flat_map(|module| code.match_indices(module));
+        for (at, _) in modules {
+            let Some(clause) = import_clause(code, at) else { continue };
+            for imported in code[clause.clone()].split(',') {
+                let local = imported.rsplit_once(" as ").map_or(imported, |(_, local)| local).trim();
+                if !local.is_empty() && local.chars().all(is_word) && !may_be_hidden(code, local, &clause) {
+                    names.insert(local);
+                }
+            }
+        }
+        ImportedNames(names)
+    }
+}
+
+/// Returns the part between the braces of `import { … } from` before a module name.
+fn import_clause(code: &str, module: usize) -> Option<Range<usize>> {
+    let before = code[..module].trim_end().strip_suffix("from")?.trim_end().strip_suffix('}')?;
+    let open = before.rfind('{')?;
+    before[..open].trim_end().ends_with("import").then_some(open + 1..before.len())
+}
+
+/// Returns true if the code may declare a name again, such as a parameter, or passes its value on. Texts and comments
+/// count too.
+fn may_be_hidden(code: &str, name: &str, clause: &Range<usize>) -> bool {
+    code.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&code[..at], &code[at + name.len()..]);
+        if clause.contains(&at) || before.ends_with(is_word) || after.starts_with(is_word) {
+            return false;
+        }
+        let (before, after) = (before.trim_end(), after.trim_start());
+        let word = &before[before.trim_end_matches(is_word).len()..];
+        let is_declared =
+            matches!(word, "function" | "class" | "const" | "let" | "var") || before.ends_with('*');
+        let is_element = before.ends_with(['(', ',', '{', '[', ':', '.', '/', '='])
+            && (after.is_empty()
+                || after.starts_with([')', ',', '=', '}', ']', ':', ';', '/', '|', '&', '?']));
+        is_declared || is_element || after.starts_with("=>")
+    })
 }
 
 /// Returns the range of an exported function.
@@ -417,9 +518,9 @@ mod tests {
 
     #[test]
     fn groups_of_tests_alone_are_left_out() {
-        let code = "describe(\"g\", () => {\n  it(\"a\", () => {});\n  // last\n});\ndescribe(\"h\", () => {\n  before(f);\n  it(\"b\", () => {});\n  it(\"c\", () => {});\n});\n";
+        let code = "import { describe, it } from \"hotseat\";\ndescribe(\"g\", () => {\n  it(\"a\", () => {});\n  // last\n});\ndescribe(\"h\", () => {\n  before(f);\n  it(\"b\", () => {});\n  it(\"c\", () => {});\n});\n";
         let (g, h) = (
-            &code[14..code.find(");\ndescribe").expect("there")],
+            &code[code.find("() => {\n  it").expect("there")..code.find(");\ndescribe").expect("there")],
             &code[code.find("() => {\n  before").expect("there")..code.len() - 3],
         );
         let sources =
@@ -440,10 +541,10 @@ mod tests {
             })
             .collect();
         let all = TestExcerpts::new(code.to_string(), &declarations, &[]).expect("tests can be left out");
-        let b = "void 0\n\n\n  ;\ndescribe(\"h\", () => {\n  before(f);\n  it(\"b\", () => {})\n                   ;\n});\n";
+        let b = "import { describe, it } from \"hotseat\";\nvoid 0\n\n\n  ;\ndescribe(\"h\", () => {\n  before(f);\n  it(\"b\", () => {})\n                   ;\n});\n";
         assert_eq!(all.code_with(1), b);
         assert!(
-            all.code_with(0).starts_with("describe(\"g\", () => {\n  it(\"a\", () => {});\n  // last\n});")
+            all.code_with(0).contains(";\ndescribe(\"g\", () => {\n  it(\"a\", () => {});\n  // last\n});")
         );
         assert!(!all.code_with(0).contains("\"b\"") && all.code_with(0).contains("before(f)"));
     }
@@ -451,6 +552,7 @@ mod tests {
     #[test]
     fn what_could_have_an_effect_stays() {
         let stays = |code: &str, source: &'static str| {
+            let code = format!("import {{ it }} from 'hotseat';\n{code}");
             let start = code.find(source).expect("there");
             let test = Declaration::Test { offset: code[..start].rfind("it(").map(|at| at + 2), source };
             TestExcerpts::new(code.to_string(), &[test], &[]).is_none()
@@ -467,11 +569,59 @@ mod tests {
             "it(\"a\", () => {})\n[1]",
             "f(it(\"a\", () => {}));",
             "it(\"a\", () => {}, b());",
+            "test(\"a\", () => {});",
+            "for (const it of both) it(\"a\", () => {});",
+            "function both(it) { it(\"a\", () => {}); }",
+            "const both = it => it(\"a\", () => {});",
+            "function both(n, { it }) { it(\"a\", () => {}); }",
+            "function both(...it) { it(\"a\", () => {}); }",
+            "{ const it = f; it(\"a\", () => {}); }",
+            "{ it(\"a\", () => {}); function it(name) { names.push(name); } }",
+            "try { f(); } catch (it) { it(\"a\", () => {}); }",
+            "declareWith(/* twice */ it); it(\"a\", () => {});",
         ] {
             assert!(stays(code, "() => {}"), "{code}");
         }
-        let twice = Declaration::Test { offset: Some(2), source: "() => {}" };
-        assert!(TestExcerpts::new("it(\"a\", () => {});".into(), &[twice.clone(), twice], &[]).is_none());
+        for code in [
+            "// When it, in turn, fails: (it says)\nit('if asked, it answers', () => {});",
+            "it.only(`a`, () => {});",
+            "const x = 1; /* of it */\nit(\"a\", () => {});",
+        ] {
+            assert!(!stays(code, "() => {}"), "{code}");
+        }
+        let code = "import { it } from \"hotseat\";\nit(\"a\", () => {});";
+        let once = Declaration::Test { offset: code.rfind("(\"a\""), source: "() => {}" };
+        assert!(TestExcerpts::new(code.into(), std::slice::from_ref(&once), &[]).is_some());
+        assert!(TestExcerpts::new(code.into(), &[once.clone(), once], &[]).is_none());
+    }
+
+    #[test]
+    fn groups_with_hooks_are_left_out_with_them() {
+        let code = "import { after, before, describe as group, it } from 'hotseat';\ngroup(\"g\", () => {\n  before(() => { set(); });\n  it(\"a\", () => 1);\n  after(async () => {});\n});\nbefore(() => { all(); });\ngroup(\"h\", () => {\n  it(\"b\", () => 2);\n});\n";
+        let open = |call: &str| code.find(call).map(|at| at + call.len() - 1);
+        let source = |from: &str, to: &str| {
+            let start = code.find(from).expect("there");
+            &code[start..start + code[start..].find(to).expect("there") + to.len()]
+        };
+        let declarations = [
+            Declaration::Test { offset: open("  it("), source: "() => 1" },
+            Declaration::Test { offset: open("\n  it(\"b\"").map(|at| at - 3), source: "() => 2" },
+            Declaration::Group { offset: open("group("), source: source("() => {\n  before", "\n}") },
+            Declaration::Group {
+                offset: open("\ngroup(\"h").map(|at| at - 2),
+                source: source("() => {\n  it(\"b", "\n}"),
+            },
+            Declaration::Hook { offset: open("  before("), source: "() => { set(); }" },
+            Declaration::Hook { offset: open("  after("), source: "async () => {}" },
+            Declaration::Hook { offset: open("\nbefore("), source: "() => { all(); }" },
+        ];
+        let all = TestExcerpts::new(code.to_string(), &declarations, &[]).expect("tests can be left out");
+        let (a, b) = (all.code_with(0), all.code_with(1));
+        assert!(a.contains("set()") && a.contains("after(") && a.contains("all()"), "{a}");
+        assert!(!a.contains("\"h\""), "{a}");
+        assert!(!b.contains("set()") && !b.contains("\"g\"") && b.contains("all()"), "{b}");
+        assert!(b.contains("group(\"h\", () => {\n  it(\"b\", () => 2)"), "{b}");
+        assert_eq!((a.lines().count(), b.lines().count()), (code.lines().count(), code.lines().count()));
     }
 
     #[test]
@@ -495,7 +645,8 @@ mod tests {
                 format!("() => {{\n{inner}}}")
             };
             let groups: Vec<String> = (0..tests).step_by(5).map(group).collect();
-            let code: String = groups.iter().map(|group| format!("describe(\"g\", {group});\n")).collect();
+            let calls: String = groups.iter().map(|group| format!("describe(\"g\", {group});\n")).collect();
+            let code = format!("import {{ describe, it }} from \"hotseat\";\n{calls}");
             let sources: Vec<String> =
                 (0..tests).map(|test| format!("() => {{\n    says({test:05});\n  }}")).collect();
             let mut at = 0;

@@ -41,6 +41,11 @@ impl CaseBody for TypeScriptTest {
 }
 
 impl TypeScriptTest {
+    /// Index of the only test that the file has to keep; -1 if it is an exported function.
+    fn wanted(&self) -> i64 {
+        if self.kind == "it" { i64::try_from(self.place).unwrap_or(i64::MAX) } else { -1 }
+    }
+
     async fn run(&self, session: &mut Session<'_>) -> Result<(), AttemptFailure> {
         let Some(powers) = session.permissions().cloned() else {
             return Err(AttemptFailure::new(
@@ -57,13 +62,13 @@ impl TypeScriptTest {
         session.set_program_checks(Arc::new(asked.clone()));
         let which = json!({
             "kind": self.kind,
-            "place": self.place,
             "name": self.name,
             "ctx": *session.case().target.identity.ctx,
         });
-        let (file, excerpt) = (self.file.clone(), self.excerpt.clone());
+        let (file, excerpt, wanted) = (self.file.clone(), self.excerpt.clone(), self.wanted());
         let begun = RunningScript::start(move |stop| {
-            let host = file.with_module(hands.host(), command_host(commands));
+            let commands = command_host(commands).function("wanted", move |_| Ok(wanted.into()));
+            let host = file.with_module(hands.host(), commands);
             let mut context = match ScriptContext::new(&file.scripts, limits, host) {
                 Ok(context) => context.with_stop(stop),
                 Err(error) => return (Err(error), Vec::new()),

@@ -20,8 +20,20 @@ const file = new Group(null, null, {});
 let group = file;
 const tests = [];
 
-/** Where groups were declared, and their functions. */
+/** The number of the only test that will run; null while declarations are listed. */
+const wanted = hidden.wanted();
+
+/** How many tests were declared. */
+let declaredTests = 0;
+
+/** Where groups and hooks were declared, and their functions. Only listed declarations need it. */
 const groups = [];
+const hooks = [];
+
+/** Records where a function was declared, and within how many groups. */
+function record(all, body) {
+  if (wanted === null) all.push({ at: at(), depth: group.chain.length - 1, source: sourceOf(body) });
+}
 
 /** `(name, body)` or `(name, options, body)`. */
 function parts(what, name, args) {
@@ -38,10 +50,10 @@ function describing(marks) {
   return (name, ...args) => {
     outside("describe");
     const { title, options, body } = parts("describe", name, args);
+    record(groups, body);
     const inner = Object.assign(new Group(group, title, options), marks);
     const outer = group;
     group = inner;
-    groups.push({ at: at(), body });
     try {
       const returned = body();
       if (isObject(returned) && typeof returned.then === "function") throw misuse(`the function of describe(${shown(name)}) must not be async: its declarations would come too late`);
@@ -54,8 +66,10 @@ function describing(marks) {
 function declaring(marks) {
   return (name, ...args) => {
     outside("it");
+    // The others were checked when they were listed.
+    if (wanted !== null && declaredTests++ !== wanted) return;
     const { title, options, body } = parts("it", name, args);
-    tests.push({ title, options, body, group, at: at(), scenario: scenario?.given, known: scenario?.known, ...marks });
+    tests.push({ title, options, body, group, at: wanted === null ? at() : "", scenario: scenario?.given, known: scenario?.known, ...marks });
   };
 }
 
@@ -66,6 +80,7 @@ function hook(when) {
   return (work) => {
     outside(when);
     if (typeof work !== "function") throw misuse(`${when} needs a function`);
+    record(hooks, work);
     group[when].push(work);
   };
 }

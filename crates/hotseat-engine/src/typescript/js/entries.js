@@ -15,7 +15,7 @@ function declared(namespace) {
   const cases = tests.map((test, place) => {
     const chosen = isChosen(test);
     const skip = skipped(test) ?? (focused && !chosen ? UNMARKED : undefined);
-    return { kind: "it", place, at: test.at, source: sourceOf(test.body), only: chosen, scenario: test.known, case: marked(asCase(test), skip) };
+    return { kind: "it", place, at: test.at, depth: test.group.chain.length - 1, source: sourceOf(test.body), only: chosen, scenario: test.known, case: marked(asCase(test), skip) };
   });
   const functions = Object.keys(namespace)
     .filter((name) => isTest(name, namespace[name]))
@@ -23,12 +23,13 @@ function declared(namespace) {
     .map((name) => ({ kind: "test", source: sourceOf(namespace[name]), case: marked({ name, continueOnFailure: true, ...criteriaOf([file]) }, focused ? UNMARKED : undefined) }));
   // Criteria that a group declares after a topic apply to the topic too.
   const known = ({ of, ...one }) => (of === undefined ? one : { ...one, criteria: Object.keys(over(of.chain, "criteria")) });
-  return { tests: [...functions, ...cases], groups: groups.map(({ at, body }) => ({ at, source: sourceOf(body) })), stated: stated.map(known) };
+  return { tests: [...functions, ...cases], groups, hooks, stated: stated.map(known) };
 }
 
 /** Runs a test. The host knows its result; returns whether it was stopped. */
-async function run(namespace, { kind, place, name, ctx }) {
-  const test = kind === "test" ? { group: file } : tests[place];
+async function run(namespace, { kind, name, ctx }) {
+  // Only the test that runs was kept.
+  const test = kind === "test" ? { group: file } : tests[0];
   if (kind === "it" && (test === undefined || fullName(test) !== name)) throw new Error(`\`${name}\` was declared when the run was planned, but is no longer declared`);
   const chain = test.group.chain;
   const body = () => (kind === "test" ? namespace[name](testing(name, { above: [], failed: false }), ctx) : test.body({ user, agent, conversation, scenario: test.scenario, ctx }));
