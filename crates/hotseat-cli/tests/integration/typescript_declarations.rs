@@ -284,6 +284,6 @@ fn a_test_sees_what_other_declarations_of_its_file_do() {
     assert_eq!(statuses.len(), 17, "{statuses:#?}");
     // Calling `it` within a test is a mistake of the test, also if it catches the error.
     let wrong: Vec<&String> = statuses.iter().filter(|status| !status.ends_with(" passed")).collect();
-    assert_eq!(wrong, ["declares errored"], "{statuses:#?}");
+    assert_eq!(wrong, ["declares failed"], "{statuses:#?}");
     assert!(tested.case("declares")["failure"].to_string().contains("must be used outside of `it`"));
 }
