@@ -4,6 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::revision::error_code;
 
+/// Maximum number of JSON values in a message: values take far more memory than their text.
+const MAX_JSON_VALUES: usize = 1_000_000;
+
 /// One message of a peer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame {
@@ -90,11 +93,18 @@ pub struct FrameError {
 }
 
 impl Frame {
-    /// Reads one frame. Values nested deeper than 128 levels are refused; the caller bounds the length.
+    /// Reads one frame. Values nested deeper than 128 levels are refused, and too many values; the caller bounds the length.
     ///
     /// # Errors
     /// If the bytes are no JSON, or the value is no JSON-RPC 2.0 message.
     pub fn parse(bytes: &[u8]) -> Result<Frame, Box<FrameError>> {
+        // Each value but the first follows a comma or an opening bracket.
+        let values = bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{'));
+        if bytes.len() > MAX_JSON_VALUES && values.take(MAX_JSON_VALUES + 1).count() > MAX_JSON_VALUES {
+            let message = format!("the message has more than {MAX_JSON_VALUES} JSON values");
+            let error = RpcError::new(error_code::INVALID_REQUEST, message);
+            return Err(Box::new(FrameError { id: Value::Null, error }));
+        }
         let value: Value = serde_json::from_slice(bytes).map_err(|error| {
             Box::new(FrameError {
                 id: Value::Null,

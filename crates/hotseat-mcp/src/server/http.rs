@@ -10,9 +10,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
-use super::outbound::{HttpOutcome, json_response, text_response};
+use super::connections::ConnectionRoom;
+use super::outbound::{AbortedConnection, HttpOutcome, json_response, text_response};
 use super::requests::{self, McpHttpRequest};
 use super::state::{ConversationLookup, ConversationState, RunState};
 use crate::event::McpEventKind;
@@ -24,6 +24,8 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Maximum time until the head of a request has arrived, and maximum time between requests of a connection. Agents keep their
 /// connections for a whole conversation.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(600);
+/// Maximum time until the body of a request has arrived.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Delay after a failed accept, for example if too many files are open.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -31,23 +33,29 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub(super) async fn accept(listener: TcpListener, run: Arc<RunState>) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD_BYTES);
-    let room = Arc::new(Semaphore::new(run.limits.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
+    let room = ConnectionRoom::new(run.limits.max_connections);
     loop {
-        // The semaphore is never closed.
-        let Ok(permit) = room.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
+        let Some(open) = room.enter().await else { return };
         // Small answers must not wait for acknowledgements of earlier ones.
         let _ = stream.set_nodelay(true);
-        let run = run.clone();
-        let service = service_fn(move |request| answer(run.clone(), request));
+        let (run, used) = (run.clone(), open.clone());
+        let service = service_fn(move |request| {
+            let (run, busy) = (run.clone(), used.clone().begin_request());
+            async move {
+                Ok::<_, AbortedConnection>(answer(run, request).await?.map(|body| busy.until_sent(body)))
+            }
+        });
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         tokio::spawn(async move {
             // Errors of a connection are disconnects, or faults of ours.
-            let _ = connection.await;
-            drop(permit);
+            tokio::select! {
+                _ = connection => {}
+                () = open.wait_closed() => {}
+            }
         });
     }
 }
@@ -109,9 +117,10 @@ async fn answer(run: Arc<RunState>, request: Request<hyper::body::Incoming>) -> 
     requests::handle(request).await
 }
 
-/// Reads a body, unless it is too long or incomplete.
+/// Reads a body, unless it is too long, too slow or incomplete.
 async fn read_body(body: hyper::body::Incoming, conversation: &ConversationState) -> Option<Bytes> {
-    axum::body::to_bytes(Body::new(body), conversation.limits.max_message_bytes).await.ok()
+    let read = axum::body::to_bytes(Body::new(body), conversation.limits.max_message_bytes);
+    tokio::time::timeout(BODY_TIMEOUT, read).await.ok()?.ok()
 }
 
 /// Pages of foreign sites must not reach the servers through a browser, even by a name that resolves to

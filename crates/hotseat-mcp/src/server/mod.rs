@@ -2,6 +2,7 @@
 
 mod calls;
 mod catalog;
+mod connections;
 mod contents;
 mod faults;
 mod headers;

@@ -17,6 +17,33 @@ use crate::revision::ProtocolRevision;
 /// Maximum number of calls of a server that wait for input at the same time.
 const MAX_WAITING_CALLS: usize = 256;
 
+/// Notifications before an answer, kept for the recording of the exchange: up to its maximum size, and none without one.
+pub(super) struct KeptNotifications {
+    messages: Vec<Value>,
+    room: usize,
+}
+
+impl KeptNotifications {
+    pub(super) fn new(conversation: &ConversationState) -> KeptNotifications {
+        let room = if conversation.is_recording { conversation.limits.max_recorded_bytes } else { 0 };
+        KeptNotifications { messages: Vec::new(), room }
+    }
+
+    /// Keeps a notification, if there is room for it.
+    pub(super) fn push(&mut self, message: &Value) {
+        if self.room == 0 {
+            return;
+        }
+        match self.room.checked_sub(message.to_string().len()) {
+            Some(room) => {
+                self.room = room;
+                self.messages.push(message.clone());
+            }
+            None => self.room = 0,
+        }
+    }
+}
+
 /// One request to a proxied server until its answer.
 pub(super) struct ExchangeObserver {
     conversation: Arc<ConversationState>,
@@ -27,7 +54,7 @@ pub(super) struct ExchangeObserver {
     params: Map<String, Value>,
     /// Number of the call, if the request is one.
     call: Option<u64>,
-    notifications: Vec<Value>,
+    notifications: KeptNotifications,
     is_ended: bool,
 }
 
@@ -44,6 +71,7 @@ impl ExchangeObserver {
         method: String,
         params: Map<String, Value>,
     ) -> Result<ExchangeObserver, RpcError> {
+        let notifications = KeptNotifications::new(&conversation);
         let mut observer = ExchangeObserver {
             conversation,
             server,
@@ -52,7 +80,7 @@ impl ExchangeObserver {
             method,
             params,
             call: None,
-            notifications: Vec::new(),
+            notifications,
             is_ended: false,
         };
         if observer.method == "tools/call" {
@@ -99,7 +127,7 @@ impl ExchangeObserver {
     pub(super) async fn observe(&mut self, data: &[u8]) {
         match Frame::parse(data) {
             Ok(Frame::Response { id, outcome }) if id == self.id => self.end(outcome, true).await,
-            Ok(frame @ Frame::Notification { .. }) => self.notifications.push(frame.to_json()),
+            Ok(frame @ Frame::Notification { .. }) => self.notifications.push(&frame.to_json()),
             Ok(frame @ Frame::Request { .. }) => self.report_input_request(&frame.to_json()).await,
             Ok(Frame::Response { .. }) => {}
             Err(error) => {
@@ -174,16 +202,16 @@ impl ExchangeObserver {
                 method: self.method.clone(),
                 params: without_meta(&self.params),
                 outcome: outcome.clone(),
-                notifications: self.notifications.clone(),
+                notifications: self.notifications.messages.clone(),
                 duration_ms: u64::try_from(self.arrived.elapsed().as_millis()).unwrap_or(u64::MAX),
             };
             self.server.record(exchange, self.conversation.limits.max_recorded_bytes);
         }
     }
 
-    /// Adds a notification that another part forwarded.
-    pub(super) fn add_notifications(&mut self, notifications: Vec<Value>) {
-        self.notifications.extend(notifications);
+    /// Sets the notifications that another part forwarded.
+    pub(super) fn set_notifications(&mut self, notifications: KeptNotifications) {
+        self.notifications = notifications;
     }
 
     /// Reports a call that the server did not answer properly.

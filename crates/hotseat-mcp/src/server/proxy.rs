@@ -11,7 +11,7 @@ use super::calls::{deliver_broken, fail_before_effect};
 use super::catalog::ToolCatalog;
 use super::faults::{SelectedFault, delay};
 use super::headers;
-use super::observer::ExchangeObserver;
+use super::observer::{ExchangeObserver, KeptNotifications};
 use super::outbound::{HttpOutcome, MAX_WAITING_FRAMES, OutFrame, respond};
 use super::requests::{McpHttpRequest, RpcRequest, refuse, report_client};
 use super::state::{AnswerSource, CommandUpstream, ConversationState};
@@ -21,6 +21,11 @@ use crate::definition::McpTool;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
 use crate::revision::{ProtocolRevision, error_code, meta};
+
+/// Maximum number of tools of a program whose schemas are read.
+const MAX_LEARNED_TOOLS: usize = 1000;
+/// Maximum size of the list of these tools, in bytes.
+const MAX_LEARNED_BYTES: usize = 1024 * 1024;
 
 /// Passes a request on to a proxied server over HTTP.
 pub(super) async fn handle(request: McpHttpRequest) -> HttpOutcome {
@@ -161,7 +166,7 @@ async fn exchange(
             None => request.out.closed().await,
         }
     };
-    let mut notifications = Vec::new();
+    let mut notifications = KeptNotifications::new(&request.conversation);
     let answer = async {
         if let Some(delay) = fault.as_ref().and_then(|fault| delay(&fault.kind)) {
             tokio::time::sleep(delay).await;
@@ -187,7 +192,7 @@ async fn exchange(
         }
         return;
     };
-    observer.add_notifications(notifications);
+    observer.set_notifications(notifications);
     if observer.call().is_none() {
         learn_tools(&request, &outcome);
         observer.end(outcome.clone(), true).await;
@@ -205,7 +210,12 @@ fn learn_tools(request: &RpcRequest, outcome: &Result<Value, RpcError>) {
     if request.method != "tools/list" || result.get("nextCursor").is_some() {
         return;
     }
-    let entries = result.get("tools").and_then(Value::as_array).into_iter().flatten();
+    let Some(entries) = result.get("tools").and_then(Value::as_array) else { return };
+    // Compiling schemas takes time, which all conversations share.
+    if entries.len() > MAX_LEARNED_TOOLS || result.to_string().len() > MAX_LEARNED_BYTES {
+        return;
+    }
+    let entries = entries.iter();
     let tools: Result<Vec<_>, _> = entries.map(McpTool::from_json).collect();
     // Invalid tools are a matter between the program and its client.
     if let Some(catalog) = tools.ok().and_then(|tools| ToolCatalog::new(&tools).ok()) {
@@ -216,7 +226,7 @@ fn learn_tools(request: &RpcRequest, outcome: &Result<Value, RpcError>) {
 async fn ask_program(
     request: &RpcRequest,
     link: &StdioLink,
-    notifications: &mut Vec<Value>,
+    notifications: &mut KeptNotifications,
     observer: &ExchangeObserver,
 ) -> Result<Value, RpcError> {
     let mut messages = link.request(&request.id, &request.method, &request.params).await?;
@@ -225,7 +235,7 @@ async fn ask_program(
             LinkMessage::Answer(outcome) => return outcome,
             LinkMessage::Interim(message) => {
                 match message.get("id") {
-                    None => notifications.push(message.clone()),
+                    None => notifications.push(&message),
                     Some(_) => observer.report_input_request(&message).await,
                 }
                 // A client that disconnected misses its notifications.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::BytesMut;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin};
@@ -21,6 +22,8 @@ use crate::revision::{error_code, meta};
 const END_GRACE: Duration = Duration::from_secs(2);
 /// Number of lines that wait for the program, and of messages that wait for a request.
 const MAX_WAITING_MESSAGES: usize = 64;
+/// Number of bytes for which there is room before each read.
+const READ_BYTES: usize = 8 * 1024;
 /// Maximum number of open requests to one program.
 const MAX_OPEN_REQUESTS: usize = 1024;
 
@@ -191,7 +194,7 @@ async fn write_lines(
 /// Reads messages until the program ends. Lines that are too long or no JSON-RPC end it, too: the order of its messages
 /// is lost.
 async fn read_messages(stdout: impl AsyncRead + Unpin, requests: Arc<LinkRequests>, max_line_bytes: usize) {
-    let mut lines = BoundedLines { stdout, buffer: Vec::new(), start: 0, max_line_bytes };
+    let mut lines = BoundedLines { stdout, buffer: BytesMut::new(), start: 0, max_line_bytes };
     while let Some(line) = lines.next().await {
         if let Ok(frame) = Frame::parse(&line) {
             requests.route(frame).await;
@@ -277,7 +280,7 @@ fn restore_subscription(mut result: Value, client_id: &Value) -> Value {
 /// Lines of a program, up to a maximum length.
 struct BoundedLines<R> {
     stdout: R,
-    buffer: Vec<u8>,
+    buffer: BytesMut,
     /// Bytes of the buffer without an end of line.
     start: usize,
     max_line_bytes: usize,
@@ -285,15 +288,19 @@ struct BoundedLines<R> {
 
 impl<R: AsyncRead + Unpin> BoundedLines<R> {
     /// Returns the next line, or `None` at the end or after a line that is too long.
-    async fn next(&mut self) -> Option<Vec<u8>> {
+    async fn next(&mut self) -> Option<BytesMut> {
         loop {
             if let Some(end) = self.buffer[self.start..].iter().position(|byte| *byte == b'\n') {
-                let rest = self.buffer.split_off(self.start + end + 1);
+                let line = self.buffer.split_to(self.start + end + 1);
                 self.start = 0;
-                return Some(std::mem::replace(&mut self.buffer, rest));
+                return Some(line);
             }
             self.start = self.buffer.len();
-            if self.start > self.max_line_bytes || self.stdout.read_buf(&mut self.buffer).await.ok()? == 0 {
+            if self.start > self.max_line_bytes {
+                return None;
+            }
+            self.buffer.reserve(READ_BYTES);
+            if self.stdout.read_buf(&mut self.buffer).await.ok()? == 0 {
                 return None;
             }
         }

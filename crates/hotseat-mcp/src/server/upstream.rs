@@ -1,19 +1,20 @@
 //! Proxied servers over HTTP: requests pass unchanged, answers are observed on their way.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use reqwest::{Client, Url};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::http::error_response;
-use super::observer::ExchangeObserver;
+use super::observer::{ExchangeObserver, KeptNotifications};
 use super::outbound::{HttpOutcome, OutFrame};
 use super::requests::{McpHttpRequest, RpcRequest};
+use super::state::ConversationState;
 use crate::event::McpEventKind;
 use crate::frame::{Frame, RpcError};
 use crate::revision::error_code;
@@ -144,10 +145,17 @@ pub(super) async fn pass_through(
     let (status, headers) = (response.status(), copy_headers(response.headers()));
     let is_events = is_event_stream(&headers);
     let body = match observer {
-        None => Body::from_stream(response.bytes_stream()),
+        None => {
+            let (conversation, permit) = (request.conversation.clone(), request.permit);
+            let closed = Box::pin(async move { conversation.wait_closed().await });
+            // The request is open as long as its answer.
+            let pieces = response.bytes_stream().take_until(closed).inspect(move |_| _ = &permit);
+            Body::from_stream(pieces)
+        }
         Some(observer) if is_events => {
             let state = ObservedStream {
                 response,
+                conversation: request.conversation.clone(),
                 observer,
                 scanner: EventScanner::new(request.conversation.limits.max_answer_bytes),
                 permit: request.permit,
@@ -157,8 +165,14 @@ pub(super) async fn pass_through(
             Body::from_stream(pieces)
         }
         Some(mut observer) => {
-            let limit = request.conversation.limits.max_answer_bytes;
-            match read_answer(response, limit).await {
+            let limits = &request.conversation.limits;
+            let read =
+                tokio::time::timeout(limits.max_open_time, read_answer(response, limits.max_answer_bytes));
+            let answer = tokio::select! {
+                answer = read => answer.unwrap_or_else(|_| Err("the proxied server did not end its answer".to_string())),
+                () = request.conversation.wait_closed() => Err("the conversation is closed".to_string()),
+            };
+            match answer {
                 Ok(body) => {
                     observer.observe_body(status, &body).await;
                     Body::from(body)
@@ -198,6 +212,7 @@ async fn read_answer(mut response: reqwest::Response, limit: usize) -> Result<By
 /// A stream of events on its way to the client.
 struct ObservedStream {
     response: reqwest::Response,
+    conversation: Arc<ConversationState>,
     observer: ExchangeObserver,
     scanner: EventScanner,
     /// Held while the stream is open.
@@ -211,7 +226,14 @@ impl ObservedStream {
             return None;
         }
         let _ = &self.permit;
-        let message = match self.response.chunk().await {
+        let piece = tokio::select! {
+            piece = self.response.chunk() => piece,
+            () = self.conversation.wait_closed() => {
+                self.is_ended = true;
+                return None;
+            }
+        };
+        let message = match piece {
             Ok(Some(piece)) => match self.scanner.push(&piece) {
                 Ok(events) => {
                     for data in events {
@@ -238,7 +260,7 @@ pub(super) async fn request_answer(
     http: &McpHttpRequest,
     upstream: &UrlUpstream,
     request: &RpcRequest,
-    notifications: &mut Vec<Value>,
+    notifications: &mut KeptNotifications,
 ) -> Result<Value, RpcError> {
     let internal = |message: String| RpcError::new(error_code::INTERNAL_ERROR, message);
     let mut response = send(http, upstream, &request.run.clients).await.map_err(internal)?;
@@ -263,10 +285,10 @@ pub(super) async fn request_answer(
 }
 
 /// Forwards a message before the answer.
-async fn forward(frame: Frame, out: &mpsc::Sender<OutFrame>, notifications: &mut Vec<Value>) {
+async fn forward(frame: Frame, out: &mpsc::Sender<OutFrame>, notifications: &mut KeptNotifications) {
     let message = frame.to_json();
     if matches!(frame, Frame::Notification { .. }) {
-        notifications.push(message.clone());
+        notifications.push(&message);
     }
     // A client that disconnected misses its notifications.
     let _ = out.send(OutFrame::Interim(message)).await;

@@ -3,6 +3,7 @@
 mod bridge;
 mod common;
 mod faults;
+mod hostile;
 mod mocks;
 mod proxies;
 mod recordings;

@@ -25,6 +25,9 @@ use super::{Dialect, ServedModelEventKind};
 use crate::providers::served::{ReplyHead, RequestProblem, ServedRequest, name_results};
 use crate::{ModelError, ModelErrorKind, ModelReply, ModelRequest, TokenUsage};
 
+/// Maximum number of JSON values in a request: values take far more memory than their text.
+const MAX_JSON_VALUES: usize = 1_000_000;
+
 /// The served models of a run: one listener on the loopback interface, with a thread of its own. Dropping it closes
 /// all conversations.
 pub struct ModelServers {
@@ -251,6 +254,11 @@ fn read_call(
     body: &[u8],
     conversation: &ConversationState,
 ) -> Result<ServedRequest, RequestProblem> {
+    // Each value but the first follows a comma or an opening bracket.
+    let values = body.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{'));
+    if body.len() > MAX_JSON_VALUES && values.take(MAX_JSON_VALUES + 1).count() > MAX_JSON_VALUES {
+        return Err(RequestProblem::new(format!("the body has more than {MAX_JSON_VALUES} JSON values")));
+    }
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| RequestProblem::new(format!("the body is not valid JSON: {error}")))?;
     let mut served = dialect.read_request(&body)?;

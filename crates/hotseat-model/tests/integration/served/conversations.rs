@@ -114,6 +114,16 @@ async fn foreign_pages_and_unknown_addresses_are_refused() {
 }
 
 #[tokio::test]
+async fn requests_with_very_many_values_are_refused() {
+    let served = Served::script("rules: [{ reply: never }]");
+    let answer = served.post_text(PATHS[0], format!("[{}1]", "1,".repeat(1_100_000))).await;
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.contains("more than 1000000 JSON values"), "{}", answer.body);
+    let deep = served.post_text(PATHS[0], "[".repeat(1_000_000)).await;
+    assert_eq!(deep.status, 400);
+}
+
+#[tokio::test]
 async fn limits_are_enforced() {
     let limits = ServeLimits { max_body_bytes: 1000, max_open_requests: 1, ..ServeLimits::default() };
     let slow = "rules:\n  - delay_ms: 3600000\n    reply: never\n  - reply: second";

@@ -1,0 +1,170 @@
+//! Clients and proxied servers that send without end, too much, or nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotseat_mcp::{
+    FixedAnswerer, McpAnswer, McpCall, McpLimits, McpOptions, McpServers, McpToolResult, ServerDefinition,
+    ServerKind, Upstream, UpstreamCommand,
+};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::common::{Answers, call, charge, client, json_of, open, stateless};
+
+/// Time that no test reaches.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Awaits something that must not take long.
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LONG, future).await.unwrap_or_else(|_| panic!("{what}: nothing happens"))
+}
+
+fn bank() -> (ServerDefinition, Arc<Answers<impl Fn(&McpCall) -> McpAnswer + Send + Sync>>) {
+    let answers = |_: &McpCall| McpAnswer::Result(McpToolResult::from_value(json!("charged")));
+    (ServerDefinition::mock("bank", vec![charge()]), Arc::new(Answers(answers)))
+}
+
+#[tokio::test]
+async fn connections_that_send_nothing_keep_no_client_out() {
+    let limits = McpLimits { max_connections: 8, ..McpLimits::default() };
+    let (definition, answers) = bank();
+    let servers =
+        McpServers::start(vec![definition], McpOptions { limits, ..McpOptions::default() }).unwrap();
+    let conversation = servers.open_conversation("case", answers, Vec::new()).unwrap();
+    let url = conversation.url("bank").unwrap();
+    for beginning in ["", "POST /mcp HTTP/1.1\r\nx-endless: "] {
+        let mut half_open = Vec::new();
+        for _ in 0..100 {
+            let mut stream = TcpStream::connect(servers.address()).await.unwrap();
+            // The server may have closed it already.
+            let _ = stream.write_all(beginning.as_bytes()).await;
+            half_open.push(stream);
+        }
+        let answer = soon("a call", call(&url, "charge", json!({"amount": 5}))).await;
+        assert!(answer["result"].is_object(), "{answer}");
+        // The oldest one had to go.
+        let mut rest = Vec::new();
+        let _ = soon("the oldest connection", half_open[0].read_to_end(&mut rest)).await;
+    }
+}
+
+#[tokio::test]
+async fn messages_with_very_many_values_are_refused() {
+    let (definition, _) = bank();
+    let fixture = open(definition, FixedAnswerer::default());
+    let values = format!("[{}1]", "1,".repeat(1_100_000));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}).to_string();
+    let body = body.replace("{}", &format!("{{\"all\":{values}}}"));
+    let request = stateless(&fixture.url(), "ping", json!({})).body(body);
+    let answer = json_of(soon("an answer", request.send()).await.unwrap()).await;
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("more than 1000000 JSON values"), "{answer}");
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let request = client().post(fixture.url()).body(deep);
+    let answer = json_of(soon("an answer", request.send()).await.unwrap()).await;
+    assert!(answer["error"]["message"].is_string(), "{answer}");
+}
+
+/// A program that prints this before its answers.
+fn program_that_prints(noise: &str) -> ServerDefinition {
+    let script = format!(
+        r#"while read -r line; do
+  id=${{line#*\"id\":}}; id=${{id%%,*}}
+  {noise}
+  case $line in
+    *'"id":'*) echo "{{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{{\"tools\":[],\"content\":[]}}}}" ;;
+  esac
+done"#
+    );
+    let argv = ["sh", "-c", &script].map(str::to_string).to_vec();
+    let environment = [("PATH".to_string(), "/usr/bin:/bin".to_string())].into();
+    let command = UpstreamCommand { argv, environment, folder: None };
+    ServerDefinition::new("proxy", ServerKind::Proxy(Upstream::Command(command)))
+}
+
+#[tokio::test]
+async fn a_program_may_print_much_before_it_answers() {
+    for noise in [
+        "yes '' | head -n 2000000",
+        "yes '{}' | head -n 300000",
+        r#"yes '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}' | head -n 20000"#,
+    ] {
+        let fixture = open(program_that_prints(noise), FixedAnswerer::default());
+        let request = stateless(&fixture.url(), "tools/list", json!({})).send();
+        let answer = soon(noise, async { request.await.unwrap().text().await.unwrap() }).await;
+        assert!(answer.contains("\"tools\":[]"), "{noise}: {}", &answer[..answer.len().min(300)]);
+    }
+}
+
+#[tokio::test]
+async fn a_program_with_very_many_tools_delays_no_one() {
+    let tools: Vec<Value> = (0..20_000)
+        .map(|n| json!({"name": format!("t{n}"), "inputSchema": {"type": "object", "properties": {"a": {"pattern": "^(a|b)*$"}}}}))
+        .collect();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let body = body.clone();
+            tokio::spawn(async move {
+                let mut received = [0; 65_536];
+                let _ = stream.read(&mut received).await;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+                let _ = stream
+                    .write_all(format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes())
+                    .await;
+            });
+        }
+    });
+    let upstream = Upstream::Url { url: format!("http://{address}/"), headers: Default::default() };
+    let fixture = open(ServerDefinition::new("proxy", ServerKind::Proxy(upstream)), FixedAnswerer::default());
+    let request = stateless(&fixture.url(), "tools/list", json!({})).send();
+    let answer = soon("a list", async { json_of(request.await.unwrap()).await }).await;
+    assert_eq!(answer["result"]["tools"].as_array().map(Vec::len), Some(20_000));
+}
+
+/// A server that sends events and never ends its answer.
+#[tokio::test]
+async fn an_endless_answer_ends_with_its_conversation() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (ended, mut end) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let ended = ended.clone();
+            tokio::spawn(async move {
+                let mut received = [0; 65_536];
+                let _ = stream.read(&mut received).await;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+                let _ = stream.write_all(head.as_bytes()).await;
+                let message =
+                    json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": 1}});
+                let event = format!("data: {message}\n\n").repeat(100);
+                while stream.write_all(event.as_bytes()).await.is_ok() {}
+                let _ = ended.send(());
+            });
+        }
+    });
+    let upstream = Upstream::Url { url: format!("http://{address}/"), headers: Default::default() };
+    let fixture = open(ServerDefinition::new("proxy", ServerKind::Proxy(upstream)), FixedAnswerer::default());
+    for (method, params) in [("tools/call", json!({"name": "charge"})), ("tools/list", json!({}))] {
+        let mut response = soon(method, stateless(&fixture.url(), method, params).send()).await.unwrap();
+        assert!(soon(method, response.chunk()).await.unwrap().is_some());
+        if method == "tools/list" {
+            fixture.conversation.close();
+        }
+        let rest = soon(method, async {
+            // The client reads on; only the end of the conversation ends the answer.
+            let is_first = method == "tools/call";
+            while !is_first && matches!(response.chunk().await, Ok(Some(_))) {}
+        });
+        rest.await;
+    }
+    // Both connections to the proxied server are closed.
+    for _ in 0..2 {
+        soon("the end of a connection", end.recv()).await;
+    }
+}
