@@ -1,5 +1,7 @@
 //! Answers interrupts and calls of client-side tools by the script of the turn.
 
+use std::sync::Arc;
+
 use hotseat_trace::{
     AttemptFailure, ErrorInfo, FailureKind, InterruptAnswered, Note, Origin, Payload, ToolCompleted,
     ToolFailed,
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::AgUiSession;
 use super::fold::{OpenInterrupt, UnansweredCall};
+use super::history::ResultMessage;
 use super::thread::{ResultSource, ResumeAnswers};
 use crate::connection::{TurnError, TurnLimits};
 use crate::message::{InterruptReply, InterruptRequest, ScriptedAnswers, ToolReply, response_schema_errors};
@@ -115,21 +118,23 @@ impl AgUiSession {
             recorder.clear_arrival();
             let reply = client_tools::answer_call(asked, script, &self.http, limits).await?;
             answered = true;
-            let message_id = uuid::Uuid::new_v4().to_string();
+            let id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
             let (turn_id, tool_call_id) = (self.thread.turn.id.clone(), call.trace_id.clone());
-            let in_history = self.thread.id_in_history(&call.id);
+            let call_id = self.thread.id_in_history(&call.id);
             let event: Payload = match reply {
                 ToolReply::Content(output) => {
                     let content = match &output {
                         Value::String(text) => text.clone(),
                         other => other.to_string(),
                     };
-                    self.thread.insert_result(&message_id, &in_history, Value::String(content), None);
+                    let content = Value::String(content);
+                    self.thread.insert_result(ResultMessage { id, call_id, content, error: None });
                     ToolCompleted { turn_id, tool_call_id, output, origin: Origin::Client }.into()
                 }
                 ToolReply::Error(message) => {
                     let content = Value::String(message.clone());
-                    self.thread.insert_result(&message_id, &in_history, content, Some(&message));
+                    let error = Some(message.clone());
+                    self.thread.insert_result(ResultMessage { id, call_id, content, error });
                     let error = ErrorInfo { code: None, message, retriable: None };
                     ToolFailed { turn_id, tool_call_id, error, origin: Origin::Client }.into()
                 }

@@ -1,5 +1,7 @@
 //! Request bodies.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -17,7 +19,7 @@ struct RunInput<'a> {
     thread_id: &'a str,
     run_id: &'a str,
     state: &'a Value,
-    messages: Vec<&'a MessageObject>,
+    messages: Vec<Cow<'a, MessageObject>>,
     tools: Value,
     context: &'a Value,
     forwarded_props: &'a Value,

@@ -1,12 +1,14 @@
 //! State of the conversation carried from request to request: history, shared state, known calls.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use hotseat_trace::PatchBudget;
 use serde_json::{Map, Value, json};
 
-use super::history::{MessageHistory, MessageSlot};
+use super::history::{CallMessage, HistoryMessage, MessageHistory, MessageSlot, ResultMessage};
 use super::wire::{self, MessageObject};
 use crate::message::json_text::readable;
 
@@ -68,28 +70,52 @@ pub struct ThreadTurn {
 
 /// Maximum number of messages that snapshots may replace in a turn: each snapshot replaces all messages.
 const MAX_REPLACED_MESSAGES: usize = 10_000_000;
+/// Maximum number of bytes searched in one run for texts repeated as parts of others.
+pub(super) const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
 
-/// Recorded texts of the agent, indexed for lookup. Both indexes share the texts, which may be large.
+/// Recorded texts of the agent, indexed for lookup. A text may be large: the trace and both indexes share it, and it is hashed
+/// only once.
 #[derive(Debug, Default)]
 pub struct RecordedTexts {
-    by_id: HashMap<Arc<str>, HashSet<Arc<str>>>,
-    trimmed: HashSet<Arc<str>>,
+    hasher: RandomState,
+    /// Texts that differ when trimmed.
+    all: TextsByHash,
+    by_id: HashMap<Arc<str>, TextsByHash>,
 }
+
+/// Texts by the hash of their trimmed form.
+type TextsByHash = HashMap<u64, Vec<Arc<str>>>;
 
 impl RecordedTexts {
     /// Adds a text of a message. Returns true if it is new.
-    pub fn add(&mut self, id: &Arc<str>, text: &str) -> bool {
-        let (whole, trimmed): (Arc<str>, &str) = (text.into(), text.trim());
-        self.trimmed.insert(if trimmed.len() == text.len() { whole.clone() } else { trimmed.into() });
-        self.by_id.entry(id.clone()).or_default().insert(whole)
+    pub fn add(&mut self, id: &Arc<str>, text: &Arc<str>) -> bool {
+        let hash = self.hasher.hash_one(text.trim());
+        let equal = self.all.entry(hash).or_default();
+        if !equal.iter().any(|known| known.trim() == text.trim()) {
+            equal.push(text.clone());
+        }
+        let of_message = self.by_id.entry(id.clone()).or_default().entry(hash).or_default();
+        let is_new = !of_message.contains(text);
+        if is_new {
+            of_message.push(text.clone());
+        }
+        is_new
     }
 
-    /// Returns true if any message has this text, or the message with this id contains it.
-    pub fn contains(&self, id: &str, text: &str) -> bool {
+    /// Returns true if any message has this text, or the message with this id contains it. `searched` counts the searched
+    /// bytes: beyond the limit a text is not found inside others.
+    pub fn contains(&self, id: &str, text: &str, searched: &mut usize) -> bool {
         let text = text.trim();
-        self.trimmed.contains(text)
-            || !id.is_empty()
-                && self.by_id.get(id).is_some_and(|known| known.iter().any(|known| known.contains(text)))
+        let equal = self.all.get(&self.hasher.hash_one(text));
+        if equal.is_some_and(|equal| equal.iter().any(|known| known.trim() == text)) {
+            return true;
+        }
+        let of_message = self.by_id.get(id).filter(|_| !id.is_empty());
+        let mut known = of_message.into_iter().flat_map(|known| known.values().flatten());
+        known.any(|known| {
+            *searched += known.len() + 64;
+            *searched < MAX_SEARCHED_BYTES && known.contains(text)
+        })
     }
 }
 
@@ -248,7 +274,7 @@ impl ConversationThread {
 
     /// Sets the messages before the first turn.
     pub fn seed_history(&mut self, messages: Vec<MessageObject>) {
-        self.history = messages.into_iter().collect();
+        self.history = messages.into_iter().map(HistoryMessage::from).collect();
     }
 
     /// Replaces the content of the current user message by parts.
@@ -323,13 +349,23 @@ impl ConversationThread {
     }
 
     /// Adds a call to its assistant message.
-    pub fn add_call_entry(&mut self, id: &str, name: &str, parent: Option<&str>) {
+    pub fn add_call_entry(&mut self, id: &Arc<str>, name: &Arc<str>, parent: Option<&Arc<str>>) {
         if self.history.caller(id).is_some_and(|slot| self.is_of_turn(&slot)) {
             return;
         }
-        let entry = json!({"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}});
-        let slot = self.message_slot(parent.unwrap_or(id), "assistant");
-        self.history.add_call(slot, id, entry);
+        let message_id = parent.unwrap_or(id);
+        let known = self.history.with_role(message_id, "assistant").filter(|slot| self.is_of_turn(slot));
+        match known {
+            Some(slot) => self.history.add_call(slot, id, name),
+            None => {
+                self.history.push(HistoryMessage::Call(CallMessage {
+                    id: message_id.clone(),
+                    call_id: id.clone(),
+                    tool: name.clone(),
+                    arguments: None,
+                }));
+            }
+        }
     }
 
     /// Appends a second call with the id of another one; it has the other one's arguments until its own
@@ -344,9 +380,7 @@ impl ConversationThread {
 
     /// Sets the arguments of a call in its message, as the agent sent them.
     pub fn set_call_arguments(&mut self, id: &str, text: String) {
-        if let Some(call) = self.call_entry(id) {
-            call["function"]["arguments"] = Value::String(text);
-        }
+        self.history.set_call_arguments(id, text);
     }
 
     /// Returns the entry of a call in its message.
@@ -360,19 +394,8 @@ impl ConversationThread {
     }
 
     /// Inserts a result after the message of its call and the existing results.
-    pub fn insert_result(
-        &mut self,
-        message_id: &str,
-        call_id: &str,
-        content: Value,
-        error: Option<&str>,
-    ) -> &mut MessageObject {
-        let mut message =
-            object(json!({"id": message_id, "role": "tool", "toolCallId": call_id, "content": content}));
-        if let Some(error) = error {
-            message.insert("error".to_string(), Value::String(error.to_string()));
-        }
-        self.history.insert_result(call_id, message)
+    pub fn insert_result(&mut self, result: ResultMessage) -> MessageSlot {
+        self.history.insert_result(result)
     }
 
     /// Replaces the history by the messages of a snapshot. Activity and reasoning messages are kept after
@@ -380,21 +403,21 @@ impl ConversationThread {
     ///
     /// # Errors
     /// If snapshots replace more messages than allowed in one turn.
-    pub fn replace_history(&mut self, snapshot: &[MessageObject]) -> Result<(), String> {
+    pub fn replace_history(&mut self, snapshot: &[Arc<MessageObject>]) -> Result<(), String> {
         if self.turn.earlier.is_none() {
             self.turn.earlier = Some(self.earlier_messages());
         }
         let listed = |role: &str| snapshot.iter().any(|message| wire::role(message) == role);
         let kept_roles: Vec<&str> =
             ["activity", "reasoning"].into_iter().filter(|role| !listed(role)).collect();
-        let is_kept = |message: &MessageObject| kept_roles.contains(&wire::role(message));
+        let is_kept = |message: &HistoryMessage| kept_roles.contains(&message.role());
         let ours = std::mem::take(&mut self.history);
         self.turn.replaced_messages += ours.iter().count();
         if self.turn.replaced_messages > MAX_REPLACED_MESSAGES {
             return Err("MESSAGES_SNAPSHOT is sent too often for a conversation of this length".to_string());
         }
         if !ours.iter().any(is_kept) {
-            self.history = snapshot.iter().cloned().collect();
+            self.history = snapshot.iter().cloned().map(HistoryMessage::Json).collect();
             return Ok(());
         }
         let mut places: HashMap<&str, usize> = HashMap::new();
@@ -404,18 +427,18 @@ impl ConversationThread {
             }
         }
         // Kept messages by the snapshot index after which they belong.
-        let mut kept: HashMap<usize, Vec<MessageObject>> = HashMap::new();
+        let mut kept: HashMap<usize, Vec<HistoryMessage>> = HashMap::new();
         let mut behind = snapshot.len();
         for message in ours {
             if is_kept(&message) {
                 kept.entry(behind).or_default().push(message);
-            } else if let Some(place) = wire::id(&message).and_then(|id| places.get(id)) {
+            } else if let Some(place) = message.id().and_then(|id| places.get(id)) {
                 behind = *place;
             }
         }
         let messages = snapshot.iter().enumerate().flat_map(|(place, message)| {
             let behind = kept.remove(&place).unwrap_or_default();
-            std::iter::once(message.clone()).chain(behind)
+            std::iter::once(HistoryMessage::Json(message.clone())).chain(behind)
         });
         let mut history: MessageHistory = messages.collect();
         for message in kept.remove(&snapshot.len()).unwrap_or_default() {
@@ -426,18 +449,17 @@ impl ConversationThread {
     }
 
     fn earlier_messages(&self) -> EarlierMessages {
-        let users = |message: &&MessageObject| wire::role(message) == "user";
-        let older =
-            self.history.iter().take_while(|message| wire::id(message) != Some(&self.turn.user_message));
+        let users = |message: &&HistoryMessage| message.role() == "user";
+        let older = self.history.iter().take_while(|message| message.id() != Some(&self.turn.user_message));
         EarlierMessages {
-            ids: older.clone().filter_map(wire::id).map(str::to_string).collect(),
-            user_texts: older.filter(users).map(|message| wire::text(message.get("content"))).collect(),
+            ids: older.clone().filter_map(HistoryMessage::id).map(str::to_string).collect(),
+            user_texts: older.filter(users).map(|message| wire::text(message.content())).collect(),
         }
     }
 
     /// Returns the index of the first message of the current turn in a snapshot, after its user message. A
     /// snapshot taken before the turn has none.
-    pub fn turn_start(&self, snapshot: &[MessageObject]) -> usize {
+    pub fn turn_start(&self, snapshot: &[Arc<MessageObject>]) -> usize {
         let before = self.turn.earlier.as_ref();
         let older = |message: &MessageObject| {
             before.is_some_and(|before| wire::id(message).is_some_and(|id| before.ids.contains(id)))
@@ -457,20 +479,21 @@ impl ConversationThread {
         }
         match snapshot.iter().any(|message| wire::role(message) == "user") {
             true => snapshot.len(),
-            false => snapshot.iter().rposition(older).map_or(0, |place| place + 1),
+            false => snapshot.iter().rposition(|message| older(message)).map_or(0, |place| place + 1),
         }
     }
 
     /// Returns the messages to send, without activities and messages without content.
-    pub fn outgoing(&self) -> impl Iterator<Item = &MessageObject> {
-        self.history.iter().filter(|message| match wire::role(message) {
+    pub fn outgoing(&self) -> impl Iterator<Item = Cow<'_, MessageObject>> {
+        let sent = self.history.iter().filter(|message| match message.role() {
             "activity" => false,
             "assistant" => {
-                let said = message.get("content").is_some_and(|content| !content.is_null() && content != "");
-                said || message.contains_key("toolCalls")
+                let said = message.content().is_some_and(|content| !content.is_null() && content != "");
+                said || message.has_calls()
             }
             _ => true,
-        })
+        });
+        sent.map(HistoryMessage::to_json)
     }
 }
 

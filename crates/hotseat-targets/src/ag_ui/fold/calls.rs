@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hotseat_trace::{ErrorInfo, Origin, TimeOffset, ToolArguments, ToolCompleted, ToolFailed, ToolInvoked};
 use serde_json::{Map, Value};
 
+use super::super::history::ResultMessage;
 use super::super::thread::{KnownArguments, ResultSource};
 use super::super::wire;
 use super::{PayloadSink, RunFold, UnansweredCall, merge_metadata};
@@ -79,7 +80,7 @@ impl RunFold<'_> {
                 open = OpenCall { text, is_complete: false, reannounced: again };
             }
         }
-        self.thread.add_call_entry(&id, &e.tool_call_name, e.parent_message_id.as_deref());
+        self.thread.add_call_entry(&id, &e.tool_call_name, e.parent_message_id.as_ref());
         self.add_call_metadata(&id, e.metadata);
         self.add_to_run(&id);
         self.open_calls.insert(id, open);
@@ -293,11 +294,16 @@ impl RunFold<'_> {
         call.result_source = Some(ResultSource::Agent { request: self.request.number });
         let tool_call_id = call.trace_id.clone();
         if origin != Origin::Snapshot {
-            let message_id = e.message_id.unwrap_or_else(|| Arc::from(format!("result-{id}")));
-            let in_history = self.thread.id_in_history(id);
-            let content = message_content(&e.content);
-            let message = self.thread.insert_result(&message_id, &in_history, content, e.error.as_deref());
-            merge_metadata(message, e.metadata);
+            let result = ResultMessage {
+                id: e.message_id.unwrap_or_else(|| Arc::from(format!("result-{id}"))),
+                call_id: self.thread.id_in_history(id),
+                content: message_content(&e.content),
+                error: e.error.clone(),
+            };
+            let slot = self.thread.insert_result(result);
+            if e.metadata.is_some() {
+                merge_metadata(self.thread.history.message_mut(slot), e.metadata);
+            }
         }
         let turn_id = self.turn_id();
         match e.error {

@@ -6,20 +6,18 @@ use std::sync::Arc;
 use hotseat_trace::{AssistantMessage, Origin, TimeOffset};
 use serde_json::Value;
 
-use super::super::thread::KnownArguments;
+use super::super::thread::{KnownArguments, MAX_SEARCHED_BYTES};
 use super::super::wire::{self, MessageObject};
 use super::calls::CallSighting;
 use super::{PayloadSink, RunFold};
 
 /// Maximum number of earlier snapshots kept with messages that later ones omit.
 const MAX_EARLIER_SNAPSHOTS: usize = 64;
-/// Maximum number of bytes searched in one run for texts repeated as parts of others.
-const MAX_SEARCHED_BYTES: usize = 64 * 1024 * 1024;
 
 /// A snapshot, or the messages that a later one omits.
 #[derive(Debug)]
 pub(super) struct TurnSnapshot {
-    messages: Vec<MessageObject>,
+    messages: Vec<Arc<MessageObject>>,
     /// Index of the first message of the current turn.
     turn_start: usize,
     received_at: TimeOffset,
@@ -31,6 +29,7 @@ impl RunFold<'_> {
         messages: Vec<MessageObject>,
         seen: TimeOffset,
     ) -> Result<(), String> {
+        let messages: Vec<Arc<MessageObject>> = messages.into_iter().map(Arc::new).collect();
         self.thread.replace_history(&messages)?;
         // Actions of the agent stay even if a later snapshot omits them.
         if let Some(earlier) = self.snapshots.pop() {
@@ -72,22 +71,24 @@ impl RunFold<'_> {
 
     fn reconcile_calls(&mut self, snapshot: &TurnSnapshot, out: PayloadSink<'_>) {
         let (earlier, ours) = snapshot.messages.split_at(snapshot.turn_start);
-        let earlier_ids: HashSet<&str> = earlier.iter().flat_map(wire::calls).map(|call| call.id).collect();
+        let earlier_ids: HashSet<&str> =
+            earlier.iter().flat_map(|message| wire::calls(message)).map(|call| call.id).collect();
         let earlier_ids = &earlier_ids;
-        for call in earlier.iter().flat_map(wire::calls) {
+        for call in earlier.iter().flat_map(|message| wire::calls(message)) {
             let id = self.thread.known_id(call.id.into());
             if self.thread.call_of_turn(&id).is_some_and(|known| known.has_unique_id(&id)) {
                 self.complete_arguments(&id, &call.arguments, out);
             }
         }
+        let occurrences = occurrences(ours);
         let listed: Vec<Arc<str>> =
-            ours.iter().flat_map(wire::calls).map(|call| self.thread.known_id(call.id.into())).collect();
+            occurrences.iter().map(|found| self.thread.known_id(found.call.id.into())).collect();
         let mut unlisted = UnlistedCalls::new(self, &listed);
         let mut made: HashMap<Arc<str>, usize> = HashMap::new();
         for id in &self.thread.turn.calls {
             *made.entry(id.clone()).or_default() += 1;
         }
-        for (repeat, id) in occurrences(ours).into_iter().zip(&listed) {
+        for (repeat, id) in occurrences.into_iter().zip(&listed) {
             let CallOccurrence { message, call, nth, is_last, result } = repeat;
             if nth > 1 || !is_last {
                 let known = made.get(id).copied().unwrap_or(0);
@@ -238,9 +239,10 @@ impl RunFold<'_> {
     }
 
     fn reconcile_text(&mut self, message: &MessageObject, seen: TimeOffset, out: PayloadSink<'_>) {
-        let content = wire::text(message.get("content"));
+        let content: Arc<str> = wire::text(message.get("content")).into();
         let id = wire::id(message).unwrap_or("");
-        if content.trim().is_empty() || self.thread.turn.recorded_texts.contains(id, &content) {
+        let (known, searched) = (&self.thread.turn.recorded_texts, &mut self.searched_bytes);
+        if content.trim().is_empty() || known.contains(id, &content, searched) {
             return;
         }
         let message_id: Arc<str> = id.into();
@@ -270,14 +272,11 @@ struct CallOccurrence<'m> {
 }
 
 /// Returns the calls in messages, in order.
-fn occurrences(messages: &[MessageObject]) -> Vec<CallOccurrence<'_>> {
-    let mut total: HashMap<&str, usize> = HashMap::new();
-    for call in messages.iter().flat_map(wire::calls) {
-        *total.entry(call.id).or_default() += 1;
-    }
+fn occurrences(messages: &[Arc<MessageObject>]) -> Vec<CallOccurrence<'_>> {
     let mut so_far: HashMap<&str, (usize, Option<&MessageObject>)> = HashMap::new();
     let mut found = Vec::new();
     for message in messages {
+        let message: &MessageObject = message;
         if wire::role(message) == "tool"
             && let Some(id) = message.get("toolCallId").and_then(Value::as_str)
             && let Some((_, result)) = so_far.get_mut(id)
@@ -288,9 +287,11 @@ fn occurrences(messages: &[MessageObject]) -> Vec<CallOccurrence<'_>> {
             let (times, result) = so_far.entry(call.id).or_default();
             *times += 1;
             let (nth, result) = (*times, result.take());
-            let is_last = total.get(call.id) == Some(&nth);
-            found.push(CallOccurrence { message, call, nth, is_last, result });
+            found.push(CallOccurrence { message, call, nth, is_last: false, result });
         }
+    }
+    for found in &mut found {
+        found.is_last = so_far.get(found.call.id).is_some_and(|(times, _)| *times == found.nth);
     }
     found
 }
@@ -344,10 +345,10 @@ struct LaterMessages<'a> {
 }
 
 impl<'a> LaterMessages<'a> {
-    fn new(later: &'a [MessageObject]) -> Self {
+    fn new(later: &'a [Arc<MessageObject>]) -> Self {
         let texts: Vec<String> = later.iter().map(|message| wire::text(message.get("content"))).collect();
         LaterMessages {
-            ids: later.iter().filter_map(wire::id).collect(),
+            ids: later.iter().filter_map(|message| wire::id(message)).collect(),
             trimmed: texts.iter().map(|text| text.trim().to_string()).collect(),
             texts,
         }
