@@ -308,17 +308,96 @@ fn rejects_invalid_limits_with_location() {
     }
 }
 
-/// An endless agent is never idle.
+/// Projects whose agents send text as fast as they can, by protocol, with a time limit of the turn.
+fn endless_projects(timeout_ms: u64, limits: &str) -> Vec<(&'static str, Project, Option<FakeAgent>)> {
+    let piece = "word ".repeat(200);
+    let served = |name: &'static str, event: Value, target: &str| {
+        let much: &'static [u8] = format!("data: {event}\n\n").repeat(64).leak().as_bytes();
+        let agent = FakeAgent::start(move |_: &FakeRequest| {
+            (0..100_000).fold(FakeReply::sse(), |reply, _| reply.bytes(much)).hang()
+        });
+        let config = format!("{}  timeout_ms: {timeout_ms}\n{limits}", target.replace("URL", &agent.url()));
+        (name, Project::with_config(&config).suite("a", HELLO), Some(agent))
+    };
+    let program = |name: &'static str, line: &Value| {
+        let target = "target:\n  type: command\n  command: [sh, agent.sh]\n";
+        let project = Project::with_config(&format!("{target}  timeout_ms: {timeout_ms}\n{limits}"));
+        let project = project.file("agent.sh", &format!("read -r message\nyes '{line}'\n"));
+        (name, project.suite("a", HELLO), None)
+    };
+    vec![
+        served(
+            "ag_ui",
+            json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": piece}),
+            "target:\n  endpoint: URL\n",
+        ),
+        served(
+            "openai",
+            json!({"choices": [{"index": 0, "delta": {"content": piece}}]}),
+            "target:\n  type: openai\n  base_url: URLv1\n  model: m\n",
+        ),
+        program("command", &json!({"type": "text", "delta": piece})),
+        program("command without text", &json!({"type": "usage", "usage": {}})),
+    ]
+}
+
+/// Limits that no agent of these tests reaches.
+const WIDE_LIMITS: &str = "limits:\n  turn: { bytes: 1000000000000, events: 1000000000 }\n  conversation: { bytes: 1000000000000, events: 1000000000 }\n";
+
+/// An endless agent is never idle. Nothing that arrives after the deadline counts, however long the data before takes to
+/// process.
 #[test]
-fn time_limits_apply_during_output_flood() {
-    let target = "target:\n  type: command\n  command: [sh, agent.sh]\n  timeout_ms: 1000\nlimits:\n  turn: { bytes: 1000000000000, events: 1000000000 }\n  conversation: { bytes: 1000000000000, events: 1000000000 }\n";
-    let program = "read -r message\nyes '{\"type\":\"usage\",\"usage\":{}}'\n";
-    let project = Project::with_config(target).file("agent.sh", program).suite("a", HELLO);
-    let begun = Instant::now();
-    let tested = project.test(&[]);
+fn a_flooded_turn_ends_exactly_at_its_deadline() {
+    for (name, project, _agent) in endless_projects(1000, WIDE_LIMITS) {
+        let begun = Instant::now();
+        let tested = project.test(&["--trace", "out/trace.jsonl"]);
+        let failure = tested.failure("a");
+        assert_eq!(failure["kind"], "timeout", "{name}: {failure:#}");
+        let took = tested.case("a")["turns"][0]["duration_ms"].as_f64().expect("a duration");
+        assert!((1000.0..1001.0).contains(&took), "{name}: the turn took {took} ms");
+        let trace = project.workspace.read("out/trace.jsonl");
+        let events: Vec<Value> =
+            trace.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+        let offset = |kind: &str| {
+            let event = events.iter().find(|event| event["type"] == kind);
+            event.unwrap_or_else(|| panic!("{name}: no {kind}"))["offsetUs"].as_u64().expect("a time")
+        };
+        let deadline = offset("turn.started") + 1_000_000;
+        assert!(offset("turn.failed").abs_diff(deadline) <= 1, "{name}");
+        assert!(events.iter().all(|event| event["offsetUs"].as_u64() <= Some(deadline + 1)), "{name}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{name}: {:?}", begun.elapsed());
+    }
+}
+
+/// A limit of a check ends the turn just after it, so the check fails by the measured time.
+#[test]
+fn a_flooded_turn_ends_just_after_the_limit_of_a_check() {
+    let limited = "name: a\nturns: [{ user: hello }]\nassert: { timing: { max_duration_ms: 1000 } }\n";
+    let (_, project, _agent) = endless_projects(60_000, WIDE_LIMITS).remove(0);
+    let tested = project.suite("a", limited).test(&[]);
     let failure = tested.failure("a");
-    assert_eq!(failure["kind"], "timeout", "{failure:#}");
+    assert_eq!(failure["kind"], "assertion", "{failure:#}");
     let took = tested.case("a")["turns"][0]["duration_ms"].as_f64().expect("a duration");
-    assert!((1000.0..2000.0).contains(&took), "the turn took {took} ms");
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!((1000.5..1002.0).contains(&took), "the turn took {took} ms");
+}
+
+/// The text is kept once, not once for each part of Hotseat that reads it.
+#[cfg(target_os = "linux")]
+#[test]
+fn endless_text_takes_a_small_multiple_of_its_size() {
+    const RECEIVED: u64 = 100_000_000;
+    const BASE: u64 = 50_000_000;
+    // A program inherits the peak of the process that starts it.
+    let inherited = || {
+        let status = std::fs::read_to_string("/proc/self/status").expect("the status of this process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak memory");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    };
+    let limits = format!("limits:\n  turn: {{ bytes: {RECEIVED}, events: 1000000000 }}\n");
+    for (name, project, _agent) in endless_projects(600_000, &limits).into_iter().take(3) {
+        let (output, peak) = project.command(&["test"]).timeout(TEST_TIMEOUT).spawn().wait_and_measure();
+        assert!(output.code == 1 && output.stdout.contains("limits.turn.bytes"), "{name}: {output}");
+        let most = (BASE + 5 * RECEIVED / 2).max(inherited());
+        assert!(peak <= most, "{name}: {} MB", peak / 1_000_000);
+    }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotseat_trace::{AttemptFailure, ConversationTurn as Turned, FailureKind, TracedConversation, Verdict};
+use hotseat_trace::{
+    AttemptFailure, ConversationTurn as Turned, FailureKind, TimeOffset, TracedConversation, Verdict,
+};
 use tokio::time::Instant;
 
 use super::checkpoints::{self, CheckpointProgress};
@@ -404,13 +406,15 @@ impl<'a> Session<'a> {
     pub(super) async fn run_turn(&mut self, mut input: TurnInput<'_>) -> Result<(), AttemptFailure> {
         let place = self.turns().len();
         self.script.begin_turn(&input.turn.resume);
-        let (deadline, cause) = self.turn_deadline(&input.turn);
+        let started = Instant::now();
+        let (deadline, cause) = self.turn_deadline(&input.turn, started);
         let traffic = self.recorder.traffic().clone();
         let (script, recorder) = (&mut self.script, &mut self.recorder);
         let (outcome, cause) = match &mut self.counterpart {
             SessionCounterpart::Agent(agent) => {
                 let limits = TurnLimits::new(deadline, self.timeouts.idle).with_traffic(&traffic);
-                let outcome = execute_turn(place, &mut input, *agent, script, limits, recorder).await;
+                let outcome =
+                    execute_turn((place, started), &mut input, *agent, script, limits, recorder).await;
                 self.limit = cause.limit().filter(|_| matches!(outcome, Err(TurnError::Deadline)));
                 (outcome, cause)
             }
@@ -555,9 +559,8 @@ impl<'a> Session<'a> {
         Some((self.limit_end(limit) + self.paused, limit))
     }
 
-    /// Returns the deadline of a turn and its source: the nearest of all limits that apply.
-    fn turn_deadline(&self, turn: &CaseTurn) -> (Instant, DeadlineSource) {
-        let now = Instant::now();
+    /// Returns the deadline of a turn that starts at `now`, and its source: the nearest of all limits that apply.
+    fn turn_deadline(&self, turn: &CaseTurn, now: Instant) -> (Instant, DeadlineSource) {
         let limit = turn.timeout.unwrap_or(self.timeouts.turn);
         let mut nearest = (now + limit, DeadlineSource::Turn(limit));
         let mut consider = |at: Instant, cause: DeadlineSource| {
@@ -573,8 +576,11 @@ impl<'a> Session<'a> {
         for limit in turn.checks.iter().filter_map(Check::time_limit) {
             consider(now + over(limit), DeadlineSource::Check);
         }
+        // The conversation is measured from the start of its first turn.
+        let first = self.turns().first().map_or_else(|| self.recorder.offset_of(now), |turn| turn.started);
         for limit in self.case.checks.iter().filter_map(Check::time_limit) {
-            consider(self.limit_end(over(limit)), DeadlineSource::Check);
+            let end = TimeOffset(first.0.saturating_add(TimeOffset::from(over(limit)).0));
+            consider(self.recorder.instant_of(end), DeadlineSource::Check);
         }
         nearest
     }

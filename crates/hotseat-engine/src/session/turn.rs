@@ -15,6 +15,7 @@ use hotseat_targets::message::{
 };
 use hotseat_targets::recorder::TraceRecorder;
 use hotseat_targets::{AgentInput, AgentSession, TurnError, TurnLimits};
+use tokio::time::Instant;
 
 /// Code and message of a turn that timed out.
 pub(super) const TIMEOUT_ERROR: [&str; 2] = ["timeout", "stopped at its time limit"];
@@ -57,9 +58,10 @@ impl<'c> TurnInput<'c> {
     }
 }
 
-/// Sends one input and records the turn.
+/// Sends one input and records the turn, which starts at `started`. A turn that is stopped ends exactly at its deadline, so
+/// its times do not depend on how long its last data takes to process.
 pub(super) async fn execute_turn(
-    index: usize,
+    (index, started): (usize, Instant),
     turn_input: &mut TurnInput<'_>,
     agent: &mut dyn AgentSession,
     script: &mut ScriptedAnswers,
@@ -69,12 +71,14 @@ pub(super) async fn execute_turn(
     let turn = &turn_input.turn;
     let turn_id: Arc<str> = format!("turn-{}", index + 1).into();
     let message_id: Arc<str> = uuid::Uuid::new_v4().to_string().into();
+    recorder.set_arrival(started);
     recorder.emit(TurnStarted {
         turn_id: turn_id.clone(),
         conversation_id: agent.conversation_id(),
         caller_id: turn_input.caller.into(),
         caller_type: "user".into(),
     });
+    recorder.clear_arrival();
     if let Some(exchange) = turn_input.exchange.take() {
         recorder.emit(exchange.into_payload(turn_id.clone()));
     }
@@ -101,6 +105,8 @@ pub(super) async fn execute_turn(
         script,
         limits,
     };
+    // The agent may be a recording, which skips time.
+    let deadline = recorder.offset_of(limits.deadline);
     recorder.traffic().begin_turn();
     let outcome = agent.send_input(input, recorder).await;
     let outcome = match (outcome, recorder.traffic().end_turn()) {
@@ -108,9 +114,11 @@ pub(super) async fn execute_turn(
         (_, Some(failure)) => Err(failure.into()),
         (outcome, None) => outcome,
     };
-    if matches!(outcome, Err(TurnError::Deadline | TurnError::Failed(_))) {
+    match outcome {
+        Err(TurnError::Deadline) => recorder.set_arrival_offset(deadline),
         // Errors found by waiting happen now, not at the last arrival.
-        recorder.clear_arrival();
+        Err(TurnError::Failed(_)) => recorder.clear_arrival(),
+        Err(TurnError::Run(_)) | Ok(()) => {}
     }
     match &outcome {
         Ok(()) => recorder.emit(TurnCompleted { turn_id }),

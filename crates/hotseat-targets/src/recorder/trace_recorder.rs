@@ -94,6 +94,16 @@ impl TraceRecorder {
         self.clock.set_arrival(at.into_std(), self.latest);
     }
 
+    /// Returns the time of the session at an instant.
+    pub fn offset_of(&self, at: tokio::time::Instant) -> TimeOffset {
+        self.clock.offset_of(at.into_std())
+    }
+
+    /// Returns the instant of a time of the session.
+    pub fn instant_of(&self, offset: TimeOffset) -> tokio::time::Instant {
+        self.clock.instant_of(offset).into()
+    }
+
     /// Sets the time of the following events, like [`TraceRecorder::set_arrival`].
     pub fn set_arrival_offset(&mut self, at: TimeOffset) {
         self.clock.set_arrival(self.clock.instant_of(at), self.latest);
