@@ -3,12 +3,14 @@
 //! [`workload`] defines the messages; [`fake_agent`] answers them; [`bare_client`] and the [`suites`] for
 //! Hotseat send them. [`arena`] runs and observes the programs, [`figures`] compares the results, and
 //! [`throughput`], [`memory`], [`startup`] and [`run_store`] are the benchmarks; [`check`] compares with bounds.
+//! [`flood`] has agents that send without end.
 
 pub mod arena;
 pub mod bare_client;
 pub mod check;
 pub mod fake_agent;
 pub mod figures;
+pub mod flood;
 pub mod memory;
 pub mod run_store;
 pub mod runtime;
